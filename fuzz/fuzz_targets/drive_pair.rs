@@ -266,7 +266,7 @@ impl Scene {
     }
 }
 
-/// Something else than what was sent. Gives whether it may change what the other side reads, and not only whether or when it
+/// Something else than what was sent. Returns whether it may change what the other side reads, and not only whether or when it
 /// reads it.
 fn forge(packet: &mut Packet, what: u8, number: u32) -> bool {
     let segment = &mut packet.segment;

@@ -1,4 +1,4 @@
-//! Two ends that give up what is late, and somebody between them who loses, repeats, delays and rewrites what they say: no
+//! Two ends that abandon late data, and a middlebox that loses, repeats, delays and rewrites their packets: no
 //! panic, records that are the stream, nothing acknowledged that was not seen, and bounded memory.
 
 #![no_main]
@@ -144,13 +144,13 @@ impl Scene {
             forge(&mut packet, what, number);
         }
         if from == 0 {
-            self.note_seen(&packet);
+            self.record_seen(&packet);
         }
         self.hosts[1 - from].handle_packet(self.now, packet);
         self.drain();
     }
 
-    fn note_seen(&mut self, packet: &Packet) {
+    fn record_seen(&mut self, packet: &Packet) {
         let mapping = packet.segment.options.dss.as_ref().and_then(|dss| dss.mapping);
         if let (Some(mapping), Some(base)) = (mapping, self.base)
             && let DataSequence::Long(number) = mapping.data_seq

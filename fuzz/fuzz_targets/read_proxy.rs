@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
 /// What a conversation comes to: the last step, what was written to the client, and what it had sent too early.
 type End = (Step, Vec<u8>, Vec<u8>);
 
-/// A program at an entrance: whole, in pieces or byte by byte it is answered alike.
+/// A client of the proxy: whole, in pieces or byte by byte it gets the same answer.
 fn client(input: &[u8], cut: u8, ask: bool) {
     let credentials = || ask.then(|| Arc::new(Credentials::new("user", "pass word").expect("both are short")));
     let ends = [input.len(), usize::from(cut), 1].map(|piece| converse(input, piece.max(1), credentials()));

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
-/// A stack that is attached to this host. Ask it to [`Self::detach`] at the end; dropping it does so without a word to the
+/// A stack that is attached to this host. Ask it to [`Self::detach`] at the end; dropping it does so without resetting the
 /// peers.
 pub struct Attached {
     /// At least one.
@@ -40,7 +40,7 @@ impl PathObserver {
     }
 }
 
-/// What an attachment stands on.
+/// What an attachment uses.
 pub(crate) enum Ground {
     Host {
         works: Arc<Mutex<Works>>,
@@ -80,7 +80,7 @@ impl Attached {
         self.paths().iter().map(|path| path.mtu).min().unwrap_or(1_280)
     }
 
-    /// Ends the stack, with a word to the peers, and removes from the host what was set up.
+    /// Ends the stack, resets the peers, and removes from the host what was set up.
     ///
     /// # Errors
     /// [`HostError::Undo`] if something could not be removed.
@@ -88,7 +88,7 @@ impl Attached {
         self.followers.drain(..).for_each(|follower| follower.abort());
         self.stacks.iter().for_each(Stack::shutdown);
         for driver in self.drivers.drain(..) {
-            // How it ended is of no concern to the host.
+            // How it ended does not matter here.
             let _ = driver.await;
         }
         self.ground.undo()
@@ -113,7 +113,7 @@ impl Drop for Attached {
         self.stacks.iter().for_each(Stack::shutdown);
         self.followers.iter().for_each(JoinHandle::abort);
         self.drivers.iter().for_each(JoinHandle::abort);
-        // Nobody is left to be told.
+        // No caller is left to report to.
         let _ = self.ground.undo();
     }
 }

@@ -9,13 +9,13 @@ use tokio::runtime::Handle;
 /// What a stack is attached to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Attachment {
-    /// The programs of this host (of this network namespace), and nobody else: nothing is forwarded.
+    /// The programs of this host (of this network namespace) only: nothing is forwarded.
     Local(Local),
     /// The interfaces of this host: what the stack sends leaves by them under their addresses.
     Uplinks(Uplinks),
-    /// A server of ours, inside UDP: nothing is set up and no right is needed.
+    /// A server of ours, inside UDP: nothing is set up and no privilege is needed.
     Tunnels(Tunnels),
-    /// All clients that come with UDP to this address.
+    /// All clients whose UDP reaches this address.
     TunnelServer(SocketAddr),
 }
 
@@ -31,7 +31,7 @@ pub struct Local {
 /// Paths by the interfaces of this host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Uplinks {
-    /// The interfaces; if none is named, all with a default route, those too that get one later.
+    /// The interfaces; if none is named, all with a default route, also those that get one later.
     pub interfaces: Vec<String>,
     /// The ports on which others reach the stack at the interfaces' own addresses.
     pub ports: Vec<u16>,
@@ -44,7 +44,7 @@ pub struct Uplinks {
 pub struct Tunnels {
     /// Where its socket is; its stack has [`anabranch_wire::encapsulation::SERVER`].
     pub server: SocketAddr,
-    /// The interfaces; if none is named, all with a default route, those too that get one later. If the server is on
+    /// The interfaces; if none is named, all with a default route, also those that get one later. If the server is on
     /// this host, wherever the routes lead.
     pub interfaces: Vec<String>,
 }

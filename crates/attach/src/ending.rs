@@ -23,11 +23,11 @@ static HEARD: LazyLock<Result<Heard, io::ErrorKind>> = LazyLock::new(|| listen()
 /// Whether SIGHUP is something else than a wish to end.
 static HANG_UP_IS_NO_END: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGINT, SIGTERM and SIGHUP do nothing but have [`asked_to_end`] complete. To be called before anything is set
+/// From now on SIGINT, SIGTERM and SIGHUP only make [`asked_to_end`] complete. To be called before anything is set
 /// up that must be undone.
 ///
 /// # Errors
-/// If the operating system lets nobody listen to signals.
+/// If signals cannot be handled.
 pub fn listen_for_the_end() -> io::Result<()> {
     HEARD.as_ref().map(|_| ()).map_err(|kind| (*kind).into())
 }
@@ -35,7 +35,7 @@ pub fn listen_for_the_end() -> io::Result<()> {
 /// Completes when the program is asked to end, or has been since [`listen_for_the_end`].
 ///
 /// # Errors
-/// If the operating system lets nobody listen to signals.
+/// If signals cannot be handled.
 pub async fn asked_to_end() -> io::Result<()> {
     let mut asked = HEARD.as_ref().map_err(|kind| io::Error::from(*kind))?.asked.subscribe();
     // The sender is never dropped.

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Least time between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// When to try again what did not succeed, if nothing is heard meanwhile.
+/// When to retry what failed, without a change of the network.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Has `adjust` called after each change, until it is aborted.

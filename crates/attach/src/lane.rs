@@ -1,4 +1,4 @@
-//! A path of the stack: which of its two addresses can be used, under which id, and how the world knows them.
+//! A path of the stack: which of its two addresses can be used, under which id, and their public addresses.
 
 use crate::attachment::AttachedPath;
 use crate::group::Group;
@@ -49,7 +49,7 @@ pub(super) struct Lane {
 #[derive(Clone, Copy)]
 struct Usable {
     id: AddressId,
-    /// How the world knows it.
+    /// Its public address.
     public: IpAddr,
 }
 
@@ -58,7 +58,7 @@ impl Lane {
         Self { plan, device, index: None, usable: [None; 2] }
     }
 
-    /// How the world knows the stack's address of each family, IPv4 and IPv6; none while it cannot be used.
+    /// The public address of each family, IPv4 and IPv6; none while it cannot be used.
     pub(super) fn public(&self) -> [Option<IpAddr>; 2] {
         self.usable.map(|usable| usable.map(|usable| usable.public))
     }
@@ -88,7 +88,7 @@ impl Lane {
         }
     }
 
-    /// The address of a family can be used from now on; the world knows it as `public`.
+    /// The address of a family can be used from now on; `public` is its public address.
     pub(super) fn up(&mut self, stack: &Group, layout: Layout, ipv6: bool, public: IpAddr, ids: &mut Ids) {
         let address = self.address(layout, ipv6);
         let Some(place) = self.usable.get_mut(usize::from(ipv6)) else { return };
@@ -125,7 +125,7 @@ mod tests {
             assert_eq!(id, AddressId(round));
             ids.give_back(id);
         }
-        // Zero is nobody's, and the first is still held.
+        // Zero is reserved, and the first is still held.
         assert_eq!(ids.take(), AddressId(2));
     }
 }

@@ -41,7 +41,7 @@ use uplink_choice::choose;
 use uplinks::Following;
 use works::Works;
 
-/// What will be done for an attachment, for those who want to see it first; nothing is changed, and no right is needed.
+/// The steps of an attachment, to be shown; nothing is changed, and no privilege is needed.
 ///
 /// # Errors
 /// [`HostError`], as of [`attach`].
@@ -106,7 +106,7 @@ fn spawn(stacks: &[Stack], drivers: Vec<Driver>) -> Vec<JoinHandle<io::Result<()
 fn attach_to_host(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attached, HostError> {
     let ports = ReservedPorts::take(attachment.ports())?;
     let (setup, directory, prospect) = Setup::begin(attachment.root(), attachment.needs_filter())?;
-    // From here on what was noted is undone when `works` goes, which must not wait for our own lock.
+    // From here on what was recorded is undone when `works` is dropped, which must not wait for our own lock.
     let (stacks, drivers) = start(workers).map_err(HostError::system("start the stack"))?;
     let stack = Group::new(stacks.clone());
     let mut works = Works { stack: stack.clone(), setup, paths: Vec::new(), ids: Ids::default() };

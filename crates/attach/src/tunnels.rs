@@ -39,8 +39,8 @@ pub(super) struct Opened {
     pub lanes: Vec<Arc<Mutex<Lanes>>>,
 }
 
-/// A client's stacks. Each is a client of its own, with a session and sockets that nobody else has, so that nothing that comes is
-/// another's.
+/// A client's stacks. Each is a client of its own, with its own session and sockets, so that nothing arrives for
+/// another.
 pub(super) fn attach(tunnels: &Tunnels, workers: Vec<Worker>) -> Result<Opened, HostError> {
     let mut session = [0; 8];
     getrandom::fill(&mut session).map_err(|error| HostError::system("draw a session")(io::Error::other(error)))?;
@@ -68,7 +68,7 @@ pub(super) fn attach(tunnels: &Tunnels, workers: Vec<Worker>) -> Result<Opened, 
     Ok(opened)
 }
 
-/// A server's stacks, each with a socket of its own and the clients that the kernel gives to that.
+/// A server's stacks, each with a socket of its own and the clients that the kernel assigns to it.
 pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Opened, HostError> {
     let count = workers.len() as u32;
     let mut opened = Opened { stacks: Vec::new(), drivers: Vec::new(), followers: Vec::new(), lanes: Vec::new() };
@@ -126,7 +126,7 @@ impl Following {
             return self.open(lanes, None, 0);
         }
         let snapshot = self.look()?;
-        // The first look says what is wrong with the interfaces; from then on they may come and go.
+        // The first look reports what is wrong with the interfaces; from then on they may come and go.
         choose(&self.tunnels.interfaces, &snapshot)?;
         self.compare(lanes, &snapshot)?;
         if lanes.lanes.iter().all(|lane| lane.device.is_none()) { Err(HostError::NoUplink) } else { Ok(()) }
@@ -151,7 +151,7 @@ impl Following {
                 && if named.is_empty() { interface.has_default_route() } else { named.contains(&interface.name) }
         });
         let wanted: Vec<_> = wanted.collect();
-        // Without any way out what there was stays: connections wait for it to come back, or for another, to be joined from that.
+        // If all uplinks are down they are kept: connections wait until one is back, or are joined from another.
         let cut_off = wanted.is_empty();
         let Lanes { stack, lanes: known } = &mut *lanes;
         for lane in known.iter_mut().filter(|_| !cut_off) {

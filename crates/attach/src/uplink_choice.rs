@@ -19,12 +19,12 @@ fn unfit(interface: &Interface) -> Option<&'static str> {
     }
 }
 
-/// An interface that is used unasked.
+/// An interface that is used by default.
 pub(super) fn is_obvious(interface: &Interface) -> bool {
     unfit(interface).is_none() && interface.has_default_route()
 }
 
-/// The interfaces of these names, or the obvious ones.
+/// The interfaces of these names, or those with a default route.
 pub(super) fn choose<'a>(names: &[String], snapshot: &'a Snapshot) -> Result<Vec<&'a Interface>, HostError> {
     if names.is_empty() {
         let obvious: Vec<_> = snapshot.interfaces.iter().filter(|interface| is_obvious(interface)).collect();

@@ -24,14 +24,14 @@ impl Following {
             self.adopt(works, &snapshot)?;
         }
         let Works { stack, setup, paths, ids } = works;
-        // Without any way out what there was stays: connections wait for it to come back, or for another, to be joined from that.
+        // If all uplinks are down they are kept: connections wait until one is back, or are joined from another.
         let cut_off = paths.iter().all(|lane| public(lane, &snapshot) == [None; 2]);
         for lane in paths {
             let interface = snapshot.interface(&lane.plan.name);
             let index = interface.map(|interface| interface.index);
             let made_anew = index.is_some() && lane.index.is_some() && index != lane.index;
             let public = if cut_off { lane.public() } else { public(lane, &snapshot) };
-            // What cannot be used any more goes first, what can be used comes last: between them there is no way out.
+            // Uplinks that went down are removed first, new ones are added last; between them there is no route.
             for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
                 if public != known || made_anew {
                     lane.down(stack, ipv6, ids);
@@ -75,7 +75,7 @@ impl Following {
     }
 }
 
-/// How the world knows a path's addresses now, IPv4 and IPv6; none of what cannot be used.
+/// The public addresses of a path now, IPv4 and IPv6; none where it cannot be used.
 fn public(lane: &Lane, snapshot: &Snapshot) -> [Option<IpAddr>; 2] {
     let interface = snapshot.interface(&lane.plan.name);
     [false, true].map(|ipv6| {
@@ -84,7 +84,7 @@ fn public(lane: &Lane, snapshot: &Snapshot) -> [Option<IpAddr>; 2] {
     })
 }
 
-/// Makes the routes that lead out by an uplink those that are wanted, and leaves the others in the table alone.
+/// Replaces the routes by an uplink, and leaves the others in the table alone.
 fn replace_routes(setup: &mut Setup, table: u32, snapshot: &Snapshot, wanted: &[Route]) -> Result<(), HostError> {
     let leads_out = |route: &&Route| match &route.target {
         Target::Device { name, .. } => Layout::of_device(name).is_none(),

@@ -1,6 +1,7 @@
 //! A few hundred histories of each kind, and every file of the corpus.
 
 use anabranch_campaign::campaign::history;
+use anabranch_campaign::history::lie::Lie;
 use anabranch_campaign::history::verdict::{Outcome, play};
 use anabranch_campaign::history::{History, Kind, twins};
 use std::collections::BTreeMap;
@@ -42,6 +43,14 @@ fn the_engine_comes_through_histories_with_a_peer_that_lies() {
         if let Err(why) = play(&history, false, false).outcome {
             panic!("{why}\n{history}");
         }
+    }
+}
+
+#[test]
+fn every_lie_is_told_in_the_histories_with_a_peer_that_lies() {
+    let histories: Vec<History> = (0..300).map(History::draw_hostile).collect();
+    for (name, lie) in Lie::NAMES {
+        assert!(histories.iter().any(|history| history.tells(lie)), "{name}");
     }
 }
 

@@ -80,14 +80,14 @@ fn size(text: &str) -> Result<u64, String> {
     quantity::parse::<Size>(text).map(|Size(bytes)| bytes)
 }
 
-/// Who is to reach whom.
+/// Which end opens connections.
 #[derive(Clone, Copy, Debug)]
 pub enum Reach<'a> {
-    /// Others reach us on these ports.
+    /// Others, to these ports.
     On(&'a [u16]),
-    /// We reach a server of ours.
+    /// This host, to a server of ours.
     Server(SocketAddr),
-    /// We reach whom we like.
+    /// This host, to any target.
     Anybody,
 }
 
@@ -201,9 +201,9 @@ impl StackOptions {
     }
 }
 
-/// A connection whose peer is gone ends within a minute. If it is idle, silence is noticed after 15 s, believed after four probes, and then
-/// another path has 25 s to be found. If it sends, nothing may stay without an answer for 55 s. Probes also keep NATs from forgetting a path (RFC 5382, REQ-5, asks them for two hours;
-/// many keep less than a minute).
+/// A connection whose peer is gone ends within a minute. If it is idle, it is probed after 15 s, its subflow is closed after four
+/// probes, and then another path has 25 s to be found. If it sends, retransmissions may have no answer for 55 s. Probes also keep NATs
+/// from forgetting a path (RFC 5382, REQ-5, asks them for two hours; many keep less than a minute).
 fn notice_silence(connection: &mut ConnectionConfig) {
     connection.tcp.keepalive = Some(Duration::from_secs(15));
     connection.tcp.keepalive_interval = Duration::from_secs(5);
@@ -212,7 +212,7 @@ fn notice_silence(connection: &mut ConnectionConfig) {
     connection.peer_timeout = Some(Duration::from_secs(55));
 }
 
-/// What the user reads.
+/// The message for the user.
 pub fn diagnostic(error: &HostError) -> Diagnostic {
     match error {
         HostError::NoSuchInterface { name, known } => {

@@ -10,7 +10,7 @@ const LEAST_WAY: f64 = 0.1;
 
 /// Adds them.
 pub fn add(outcome: &mut Outcome) {
-    for wanted in &outcome.scenario.derived {
+    for wanted in &outcome.scenario.results.derived {
         for runs in &mut outcome.policies {
             let values = values(wanted, runs, &outcome.sweep);
             for (record, value) in runs.records.iter_mut().zip(values) {

@@ -56,7 +56,7 @@ impl Contender {
             1 => "all Hellos full".to_owned(),
             refresh => format!("one of {refresh} Hellos full"),
         };
-        let forecasts = match (self.mesh.predicted, self.mesh.flood_doubts) {
+        let forecasts = match (self.mesh.predicted, self.mesh.flood_suspects) {
             (false, _) => "no forecasts".to_owned(),
             (true, flooded) => {
                 let told = if flooded { "all are told" } else { "neighbours are told" };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-/// Something the user gave is wrong; ends the program with exit code 2.
+/// An argument is wrong; ends the program with exit code 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// `file:line:column`, the option, or nothing where neither helps.

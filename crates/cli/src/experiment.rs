@@ -229,7 +229,7 @@ fn choose_policies(scenario: &mut Scenario, plan: &Plan) -> Result<(), Diagnosti
 
 /// The scenario at each value of the sweep.
 fn sweep_points(document: &Document, scenario: &Scenario, plan: &Plan, seeds: u32) -> Result<Vec<Point>, Diagnostic> {
-    let Some(sweep) = &scenario.sweep else { return Ok(Vec::new()) };
+    let Some(sweep) = &scenario.results.sweep else { return Ok(Vec::new()) };
     let values = if plan.quick { &sweep.quick } else { &sweep.values };
     let point = |value: &String| {
         let mut point = document.at(std::slice::from_ref(&sweep.key), value).scenario()?;
@@ -256,7 +256,8 @@ fn sensitivity_points(
     plan: &Plan,
     seeds: u32,
 ) -> Result<Vec<Point>, Diagnostic> {
-    let Some(sensitivity) = scenario.sensitivity.as_ref().filter(|_| !plan.quick && plan.policies.is_empty()) else {
+    let Some(sensitivity) = scenario.results.sensitivity.as_ref().filter(|_| !plan.quick && plan.policies.is_empty())
+    else {
         return Ok(Vec::new());
     };
     let wanted = |contender: &Contender| {

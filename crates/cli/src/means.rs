@@ -62,23 +62,24 @@ pub fn experiments(outcome: &Outcome) -> Vec<Experiment> {
         let name = &runs.contender.name;
         for (metric, unit) in metric_names(outcome) {
             if let Some(estimate) = runs.estimate(&metric) {
-                let published = published(&scenario.claims, runs.scheme(), &metric);
+                let published = published(&scenario.results.claims, runs.scheme(), &metric);
                 rows.push(Row::new(name, &metric, unit, &estimate, published));
             }
         }
     }
-    for claim in &scenario.claims {
+    for claim in &scenario.results.claims {
         rows.extend(comparisons(outcome, claim));
     }
     for (metric, other, estimate) in verdict::differences(outcome) {
-        let (name, policy) = (format!("{metric}_minus_{other}"), scenario.differences.as_ref().map(|it| &it.policy));
+        let (name, policy) =
+            (format!("{metric}_minus_{other}"), scenario.results.differences.as_ref().map(|it| &it.policy));
         let told = rows.iter().any(|row| row.metric == name && Some(&row.policy) == policy);
         if let (false, Some(policy), Some((_, unit))) = (told, policy, scenario.metric(&metric)) {
             rows.push(Row::new(policy, &name, unit, &estimate, None));
         }
     }
     let mut all = vec![Experiment { name: scenario.name.clone(), rows }];
-    let key = scenario.sweep.as_ref().map_or("", |sweep| sweep.key.as_str());
+    let key = scenario.results.sweep.as_ref().map_or("", |sweep| sweep.key.as_str());
     for point in &outcome.sweep {
         let rows = point.policies.iter().flat_map(|runs| sweep_rows(outcome, runs)).collect();
         all.push(Experiment { name: format!("{}/{key}={}", scenario.name, point.value), rows });
@@ -109,8 +110,8 @@ fn comparisons(outcome: &Outcome, claim: &Claim) -> Vec<Row> {
 /// Names and units of all metrics that a scenario may have.
 pub fn metric_names(outcome: &Outcome) -> Vec<(String, &'static str)> {
     let built_in = crate::metric::METRICS.iter().map(|metric| (metric.name.to_owned(), metric.unit));
-    let own = outcome.scenario.metrics.iter().map(|metric| (metric.name.clone(), metric.unit()));
-    let derived = outcome.scenario.derived.iter().map(|metric| (metric.name.clone(), metric.unit));
+    let own = outcome.scenario.results.metrics.iter().map(|metric| (metric.name.clone(), metric.unit()));
+    let derived = outcome.scenario.results.derived.iter().map(|metric| (metric.name.clone(), metric.unit));
     built_in.chain(own).chain(derived).collect()
 }
 

@@ -178,7 +178,7 @@ impl Measured {
             experiments: experiments(outcome),
             matrix: matrix(outcome),
             sensitivity: sensitivity(outcome),
-            verdicts: scenario.claims.iter().map(|claim| verdict::judge(outcome, claim)).collect(),
+            verdicts: scenario.results.claims.iter().map(|claim| verdict::judge(outcome, claim)).collect(),
         }
     }
 
@@ -198,7 +198,7 @@ fn own_labels(outcome: &Outcome) -> Vec<(String, String)> {
 fn published_change(outcome: &Outcome, metric: &str, policy: &str, other: &str, absolute: bool) -> Option<f64> {
     let of_both =
         |claim: &&Claim| claim.metric == metric && claim.policy == policy && claim.statement.other() == Some(other);
-    outcome.scenario.claims.iter().filter(of_both).find_map(|claim| match &claim.statement {
+    outcome.scenario.results.claims.iter().filter(of_both).find_map(|claim| match &claim.statement {
         Statement::Change { change, .. } if !absolute => Some(change.0),
         Statement::Difference { more, .. } if absolute => Some(*more),
         _ => None,
@@ -217,7 +217,7 @@ fn baselines_of(outcome: &Outcome) -> Vec<Option<&str>> {
 }
 
 fn matrix(outcome: &Outcome) -> Vec<MatrixRow> {
-    let Some(matrix) = &outcome.scenario.matrix else { return Vec::new() };
+    let Some(matrix) = &outcome.scenario.results.matrix else { return Vec::new() };
     let baselines = baselines_of(outcome);
     let mut schemes: Vec<&str> = vec![&matrix.over];
     let of_matrix = |runs: &&PolicyRuns| runs.baseline().is_some() || baselines == [None];
@@ -258,7 +258,7 @@ fn matrix(outcome: &Outcome) -> Vec<MatrixRow> {
 }
 
 fn sensitivity(outcome: &Outcome) -> Option<SensitivityTable> {
-    let wanted = outcome.scenario.sensitivity.as_ref().filter(|_| !outcome.sensitivity.is_empty())?;
+    let wanted = outcome.scenario.results.sensitivity.as_ref().filter(|_| !outcome.sensitivity.is_empty())?;
     let (label, unit) = outcome.scenario.metric(&wanted.metric)?;
     let baselines = baselines_of(outcome);
     let row = |policies: &[PolicyRuns], parameter: &str, value: &str, ours: bool| {

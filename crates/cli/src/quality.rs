@@ -64,7 +64,7 @@ impl Viewer {
 
     fn quality(footage: Footage) -> Result<Quality, String> {
         if let Footage::Film(megabits) = footage {
-            // Whether there is a film at all is told before whether it could be decoded.
+            // A missing film is reported before one that cannot be decoded.
             let film = Film::find().map_err(|error| error.to_string())?;
             let ffmpeg = Ffmpeg::find().map_err(|error| error.to_string())?;
             return film.quality(&ffmpeg, megabits).map_err(|error| error.to_string());
@@ -86,8 +86,9 @@ impl Viewer {
         let scenario = &outcome.scenario;
         let film = scenario.video.as_ref().is_some_and(|video| matches!(video.footage, Footage::Film(_)));
         // Only what draws pictures' scores has its pictures looked at.
-        let swept = scenario.sweep.as_ref().is_some_and(|sweep| is_of_pictures(&sweep.metric));
-        let varied = scenario.sensitivity.as_ref().is_some_and(|sensitivity| is_of_pictures(&sensitivity.metric));
+        let swept = scenario.results.sweep.as_ref().is_some_and(|sweep| is_of_pictures(&sweep.metric));
+        let varied =
+            scenario.results.sensitivity.as_ref().is_some_and(|sensitivity| is_of_pictures(&sensitivity.metric));
         let sweep = outcome.sweep.iter_mut().filter(|_| swept).flat_map(|point| &mut point.policies);
         let sensitivity = outcome.sensitivity.iter_mut().filter(|_| varied).flat_map(|point| &mut point.policies);
         let runs = outcome.policies.iter_mut().chain(sweep).chain(sensitivity);

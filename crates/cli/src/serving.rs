@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Descriptors beside those of connections: devices, timers, listeners, standard streams.
+/// File descriptors besides those of connections: devices, timers, listeners, standard streams.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// How often at most it is told that a peer does not prove the key.
+/// Least time between reports of peers that do not prove the key.
 const UNPROVEN: Duration = Duration::from_secs(10);
 
-/// What keeps clients from taking everything.
+/// Limits on what clients use.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
@@ -66,7 +66,7 @@ impl Verbosity {
 }
 
 impl LimitOptions {
-    /// The limits, after asking for the descriptors that they need.
+    /// The limits, after raising the limit of file descriptors to what they need.
     pub fn limits(&self) -> Limits {
         let wanted = self.max_connections as u64 + OTHER_DESCRIPTORS;
         let descriptors = descriptor::allow(wanted).unwrap_or(0);
@@ -100,8 +100,7 @@ impl LimitOptions {
         Workers::start(self.workers.unwrap_or_else(default_workers))
     }
 
-    /// Who is told of each connection: with --verbose the user. Of a peer that does not prove the key the user hears in any case,
-    /// but not of each of many.
+    /// Reports each connection with --verbose. A peer that does not prove the key is reported in any case, at a limited rate.
     pub fn journal(&self, verbosity: &Verbosity) -> Option<Journal> {
         let (verbosity, live) = (verbosity.clone(), self.live);
         let last: Mutex<Option<Instant>> = Mutex::default();
@@ -140,7 +139,7 @@ pub fn secret(option: &str, error: &dyn std::fmt::Display) -> Diagnostic {
     Diagnostic::option(option, text)
 }
 
-/// A name that cannot be resolved is told before anything is set up.
+/// A name that cannot be resolved is reported before anything is set up.
 pub fn resolves(option: &str, target: &Target) -> Result<SocketAddr, Diagnostic> {
     let unknown = |reason: &str| {
         let message = format!("the host of {target} is not known here ({reason}); check its name, or give its address");

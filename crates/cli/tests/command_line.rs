@@ -464,7 +464,7 @@ fn a_stack_that_cannot_be_set_up_says_what_is_missing_and_changes_nothing() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     let output = command.args(["proxy", "--dry-run"]).env("PATH", "/nonexistent").output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(text(&output.stderr), "error: the program 'nft' is needed and not there: install nftables\n");
+    assert_eq!(text(&output.stderr), "error: the program 'nft' is missing: install nftables\n");
     assert_eq!(text(&output.stdout), "");
 }
 

@@ -315,7 +315,7 @@ fn crates_without_input_and_output_touch_no_clock_socket_thread_or_file() {
             continue;
         }
         for file in sources(&directory) {
-            // Tests run on the machine of whoever runs them, and compare with tolerance.
+            // Tests run on any machine, and compare with tolerance.
             if file.ends_with("tests.rs") {
                 continue;
             }

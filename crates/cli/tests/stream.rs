@@ -272,7 +272,7 @@ fn a_disk_that_is_full_is_told_and_is_no_success() {
     run_with(&format!("send 127.0.0.1:{port} --kernel tcp"), &pictures());
     said.read_to_string(&mut text).expect("it is text");
     assert_eq!(receiver.wait().expect("it ends").code(), Some(1), "{text}");
-    let words = "error: the stream broke off: cannot write standard output: No space left on device";
+    let words = "error: the stream was interrupted: cannot write standard output: No space left on device";
     assert!(text.contains(words), "{text}");
 }
 
@@ -336,5 +336,5 @@ fn a_receiver_that_is_killed_ends_the_sender_with_a_sentence() {
     let sent = sender.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&sent.stderr);
     assert_eq!(sent.status.code(), Some(1), "{text}");
-    assert!(text.contains("error: the stream broke off: the receiver is gone"), "{text}");
+    assert!(text.contains("error: the stream was interrupted: the receiver is gone"), "{text}");
 }

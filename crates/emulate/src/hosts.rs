@@ -66,7 +66,7 @@ pub enum HostsError {
         known: String,
     },
     /// A setting was refused.
-    #[error("the kernel does not take {key} = {value} in a network namespace: {error}")]
+    #[error("the kernel rejects {key} = {value} in a network namespace: {error}")]
     Setting {
         /// Its name.
         key: String,

@@ -76,6 +76,6 @@ fn inside(
             }
         });
     };
-    // If it cannot be entered, nothing is told, which tells it.
+    // If it cannot be entered there is no report, and its absence shows that.
     let _ = namespace.run(work);
 }

@@ -72,7 +72,7 @@ pub enum SessionError {
         error: io::Error,
     },
     /// The server ended.
-    #[error("the server's command ended before {waited_for} ({status}): see what it said above")]
+    #[error("the server's command ended before {waited_for} ({status}): see its output above")]
     ServerEnded {
         /// What it was to open.
         waited_for: String,

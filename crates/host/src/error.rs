@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// Neither root nor CAP_NET_ADMIN.
-    #[error("this needs the right to set up the network (CAP_NET_ADMIN): run it as root, or see first with --dry-run")]
+    #[error("this needs CAP_NET_ADMIN to set up the network: run it as root, or see its commands with --dry-run")]
     NoPermission,
     /// No such interface.
     #[error("there is no network interface '{name}': there are {}", known.join(", "))]
@@ -48,14 +48,14 @@ pub enum HostError {
     )]
     TooManyInstances,
     /// A program is needed that is not there.
-    #[error("the program '{program}' is needed and not there: install {package}")]
+    #[error("the program '{program}' is missing: install {package}")]
     MissingProgram {
         /// Its name.
         program: &'static str,
         /// The package that has it.
         package: &'static str,
     },
-    /// Somebody listens on a port already.
+    /// Another program has the port.
     #[error(
         "port {0} is in use by another program on this host (`ss -tlnp` says which): end it, or choose another port"
     )]
@@ -63,8 +63,8 @@ pub enum HostError {
     /// There are no TUN devices.
     #[error("this kernel has no TUN devices (/dev/net/tun): load the module with `modprobe tun`")]
     NoTun,
-    /// What must be undone cannot be noted.
-    #[error("cannot note in {} what is to be undone after a crash ({error}): make room there, or name another directory with --journal", path.display())]
+    /// What must be undone cannot be recorded.
+    #[error("cannot record in {} what is to be undone after a crash ({error}): make room there, or name another directory with --journal", path.display())]
     Journal {
         /// The directory or file.
         path: PathBuf,

@@ -1,7 +1,7 @@
-//! What is to be undone, on file: noted before each step, so that the next start can remove what a killed program left.
+//! What is to be undone, in a file: recorded before each step, so that the next start can remove what a killed program left.
 //!
-//! Each network namespace has a directory, each instance a file in it, which it keeps locked: a file that is not locked is
-//! of an instance that is no more. Whoever sets up or removes something holds the directory's lock meanwhile.
+//! Each network namespace has a directory, each instance a file in it, which it keeps locked: a file that is not locked belongs
+//! to a dead instance. Setting up or removing something needs the directory's lock.
 
 use super::error::HostError;
 use super::step::Step;
@@ -63,7 +63,7 @@ fn files(directory: &Path) -> Vec<((u8, Afterwards), PathBuf)> {
     files
 }
 
-/// Takes the lock of a file that nobody has locked.
+/// Takes the lock of a file that is not locked.
 fn try_lock(file: File) -> Option<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
 }
@@ -96,7 +96,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes it if need be, and waits until nobody else sets up or removes something.
+    /// Makes it if need be, and waits until no other instance sets up or removes something.
     pub fn open(wanted: Option<&Path>) -> Result<Self, HostError> {
         let namespace = namespace().map_err(HostError::system("tell which network namespace this is"))?;
         let mut outcome = Err(HostError::NoPermission);
@@ -138,7 +138,7 @@ impl Directory {
         running.flat_map(|path| read(&path)).collect()
     }
 
-    /// What all instances have noted.
+    /// What all instances have recorded.
     pub fn notes(&self) -> Vec<Step> {
         files(&self.path).into_iter().flat_map(|(_, path)| read(&path)).collect()
     }
@@ -193,13 +193,13 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// What the other instances in the same namespace have noted.
+    /// What the other instances in the same namespace have recorded.
     pub fn others(&self) -> Vec<Step> {
         let all = self.path.parent().map(files).unwrap_or_default();
         all.into_iter().filter(|(_, path)| *path != self.path).flat_map(|(_, path)| read(&path)).collect()
     }
 
-    /// Notes a step that is about to be done.
+    /// Records a step that is about to be done.
     pub fn note(&mut self, step: &Step) -> Result<(), HostError> {
         let line = serde_json::to_string(step).map(|text| text + "\n").map_err(io::Error::other);
         let written = line.and_then(|line| self.file.write_all(line.as_bytes()));

@@ -1,5 +1,5 @@
 //! Which names, addresses and numbers are ours on a host: all follow from the instance and the path, so that two instances
-//! never meet and what was left behind can be recognised.
+//! never conflict and remains can be recognised.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,7 +15,7 @@ pub(crate) const MAX_INSTANCES: u8 = 100;
 /// Most paths of an instance.
 pub const MAX_PATHS: u8 = 32;
 
-/// Where an instance's things are.
+/// The names and numbers of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// The number of the instance, below `MAX_INSTANCES`.
@@ -52,7 +52,7 @@ impl Layout {
         FIRST_TABLE + u32::from(self.instance) * 100 + u32::from(path)
     }
 
-    /// The host's IPv4 address on a path, from the range for benchmarks (RFC 2544, appendix C.2.2), which nobody routes.
+    /// The host's IPv4 address on a path, from the range for benchmarks (RFC 2544, appendix C.2.2), which is not routed.
     pub(crate) fn host_ipv4(self, path: u8) -> Ipv4Addr {
         self.ipv4(path, HOST)
     }

@@ -1,4 +1,4 @@
-//! Requests to the kernel over rtnetlink, one at a time. They are answered at once, so nobody waits for the answer in a
+//! Requests to the kernel over rtnetlink, one at a time. They are answered at once, so the answer is not awaited in a
 //! runtime, and what was set up can be undone where nothing can be awaited.
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};

@@ -52,7 +52,7 @@ fn address_pairs(layout: Layout, path: &PathPlan) -> Vec<(IpAddr, IpAddr)> {
     pairs
 }
 
-/// The way into the stack.
+/// The route into the stack.
 fn to_stack(table: u32, stack: IpAddr, device: &str, source: Option<IpAddr>) -> Route {
     let (length, metric) = if stack.is_ipv6() { (128, IPV6_METRIC) } else { (32, 0) };
     let target = Target::Device { name: device.to_owned(), gateway: None, onlink: false, source };
@@ -71,7 +71,7 @@ pub(crate) fn device_steps(layout: Layout, path: &PathPlan) -> Vec<Step> {
 }
 
 impl Plan {
-    /// Paths between the stack and the programs of this host, and nobody else.
+    /// Paths between the stack and the programs of this host only.
     pub fn local(layout: Layout, paths: u8, mtu: u16) -> Result<Self, HostError> {
         if paths == 0 || paths > MAX_PATHS {
             return Err(HostError::NumberOfPaths);
@@ -162,7 +162,7 @@ pub fn uplink_steps(layout: Layout, path: &PathPlan, interface: &Interface, othe
     steps.extend(ways_out(layout, path, interface).into_iter().map(Step::Route));
     for (stack, _) in address_pairs(layout, path) {
         let ipv6 = stack.is_ipv6();
-        // Without a way out by its uplink a packet must not leave by another.
+        // If its uplink has no route a packet must not leave by another.
         let (destination, target) = (anywhere(ipv6), Target::Unreachable);
         steps.push(Step::Route(Route { table, destination, length: 0, target, metric: u32::MAX }));
         for selector in [Selector::From(stack), Selector::To(stack)] {
@@ -183,7 +183,7 @@ pub fn forwarding(path: &PathPlan, others: &[Step]) -> Vec<Step> {
         let shared = others.iter().find(|other| other.sets(&key));
         let off = read_setting(&key).as_deref() == Some("0");
         match shared {
-            // Another instance needs it too: who ends last puts it back.
+            // Another instance needs it too: the last one restores it.
             Some(step) => steps.push(step.clone()),
             None if off => {
                 let unless = (read_setting(all).as_deref() != Some("1")).then(|| all.to_owned());
@@ -195,7 +195,7 @@ pub fn forwarding(path: &PathPlan, others: &[Step]) -> Vec<Step> {
     steps
 }
 
-/// The ways out by an uplink, as the main table has them, in the path's own table; those on the link first, as the others
+/// The routes by an uplink, as the main table has them, in the path's own table; those on the link first, as the others
 /// need them.
 pub fn ways_out(layout: Layout, path: &PathPlan, interface: &Interface) -> Vec<Route> {
     let mut routes: Vec<Route> = Vec::new();

@@ -19,7 +19,7 @@ impl ReservedPorts {
                 match bind(SocketAddr::new(any, port)) {
                     Ok(socket) => sockets.push(socket),
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(HostError::PortInUse(port)),
-                    // There may be no IPv6; and who may not bind the port may still want to see the plan.
+                    // There may be no IPv6; and a user who may not bind the port may still print the plan.
                     Err(_) => {}
                 }
             }

@@ -21,17 +21,17 @@ fn may_administer() -> bool {
     effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits & CAP_NET_ADMIN != 0)
 }
 
-/// The lowest number that nothing and nobody uses.
+/// The lowest number that is free.
 fn free_number(taken: &BTreeSet<u8>) -> Result<Layout, HostError> {
     let free = (0..MAX_INSTANCES).find(|instance| !taken.contains(instance)).ok_or(HostError::TooManyInstances)?;
     Ok(Layout { instance: free })
 }
 
-/// What an instance would find if it began now: its number, the host, and what other instances have set.
+/// What an instance would find if it began now: its number, the host, and what other instances have set up.
 pub struct Prospect {
     pub layout: Layout,
     pub snapshot: Snapshot,
-    /// What other instances have noted.
+    /// What running instances have recorded.
     pub others: Vec<Step>,
 }
 
@@ -44,7 +44,7 @@ impl Prospect {
     }
 }
 
-/// Looks without touching. Needs no right; what we may not see is not considered.
+/// Looks without changes. Needs no privilege; what we may not see is not considered.
 pub fn prospect(root: Option<&Path>, with_filter: bool) -> Result<Prospect, HostError> {
     let mut netlink = Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?;
     let mut snapshot = look(&mut netlink)?;
@@ -52,7 +52,7 @@ pub fn prospect(root: Option<&Path>, with_filter: bool) -> Result<Prospect, Host
         snapshot.taken.extend(filter::taken()?);
     }
     let (running, gone) = journal::instances(root);
-    // What those that are gone have left is removed before anything is set up.
+    // What dead instances left is removed before anything is set up.
     snapshot.taken.retain(|number| !gone.contains(number));
     snapshot.taken.extend(running);
     Ok(Prospect { layout: free_number(&snapshot.taken)?, snapshot, others: Vec::new() })
@@ -71,7 +71,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Removes what killed instances left, and takes a number. Nobody else sets up anything until the directory is dropped.
+    /// Removes what killed instances left, and takes a number. No other instance sets up anything until the directory is dropped.
     pub fn begin(root: Option<&Path>, with_filter: bool) -> Result<(Self, Directory, Prospect), HostError> {
         Self::begin_and(root, with_filter, Afterwards::Undone)
     }
@@ -114,7 +114,7 @@ impl Setup {
         undo_left_behind(directory, Afterwards::Stays, &mut self.netlink)
     }
 
-    /// Notes a step and does it.
+    /// Records a step and does it.
     pub fn carry_out(&mut self, step: &Step) -> Result<(), HostError> {
         // Routes come and go with their interfaces; once is enough to know what to remove.
         if !self.done.contains(step) {
@@ -148,7 +148,7 @@ impl Setup {
         filter::replace(table, text).map_err(|error| failed(step, error))
     }
 
-    /// What other instances have noted.
+    /// What other instances have recorded.
     pub fn others(&self) -> Vec<Step> {
         self.journal.as_ref().map(Journal::others).unwrap_or_default()
     }
@@ -172,12 +172,12 @@ impl Setup {
 
 impl Drop for Setup {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // No caller is left to report to.
         let _ = self.undo();
     }
 }
 
-/// What went wrong, in words that help.
+/// What went wrong, as an error that says what to do.
 fn failed(step: &Step, error: io::Error) -> HostError {
     match (step, error.kind()) {
         (_, io::ErrorKind::PermissionDenied) => HostError::NoPermission,

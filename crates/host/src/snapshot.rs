@@ -1,4 +1,4 @@
-//! What the host's network looks like at a moment: its interfaces, the ways that lead out of them, and which numbers are
+//! What the host's network looks like at a moment: its interfaces, their routes, and which numbers are
 //! taken.
 
 use super::layout::{Layout, MAX_INSTANCES, PROTOCOL};
@@ -29,7 +29,7 @@ pub struct Interface {
     pub loopback: bool,
     /// It is up and has a carrier.
     pub running: bool,
-    /// Its addresses that the whole world may know, in the kernel's order.
+    /// Its global addresses, in the kernel's order.
     pub addresses: Vec<IpAddr>,
     /// All its addresses but those of the link alone, those too that nothing new is to begin with.
     pub held: Vec<IpAddr>,
@@ -38,7 +38,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The address under which it is known in a family.
+    /// Its public address of a family.
     pub fn address(&self, ipv6: bool) -> Option<IpAddr> {
         self.addresses.iter().copied().find(|address| address.is_ipv6() == ipv6)
     }
@@ -47,12 +47,12 @@ impl Interface {
         self.routes.iter().any(|route| route.destination.is_ipv6() == ipv6)
     }
 
-    /// Whether anything leads from it to the whole world.
+    /// Whether it has a default route.
     pub fn has_default_route(&self) -> bool {
         self.routes.iter().any(|route| route.length == 0)
     }
 
-    /// The address under which the stack is known by it now, if it can be used.
+    /// The stack's public address on it now, if it can be used.
     pub fn public(&self, ipv6: bool) -> Option<IpAddr> {
         self.address(ipv6).filter(|_| self.running && self.has_route(ipv6))
     }

@@ -42,7 +42,7 @@ pub enum Step {
     },
     /// A route in a table of ours.
     Route(Route),
-    /// A rule that leads to a table of ours.
+    /// A rule for a table of ours.
     Rule(Rule),
     /// A setting of the kernel.
     Setting {
@@ -52,7 +52,7 @@ pub enum Step {
         value: String,
         /// The value it had and is to have again; none if it goes with a device of ours.
         before: Option<String>,
-        /// Another setting, as yet different, that makes the value everybody's wish if it gets it: then it stays.
+        /// Another setting, as yet different, that makes this value the host's own if it is set: then it is kept.
         unless: Option<String>,
     },
     /// A table in nftables, of family `inet`.
@@ -79,7 +79,7 @@ pub struct Route {
     pub metric: u32,
 }
 
-/// Where a route leads.
+/// The next hop of a route.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Target {
     /// Out of a device.
@@ -93,7 +93,7 @@ pub enum Target {
         /// The host's own address for what it sends there.
         source: Option<IpAddr>,
     },
-    /// Nowhere: the sender is told.
+    /// Unreachable: the sender gets an error.
     Unreachable,
 }
 
@@ -291,7 +291,7 @@ fn address_message(index: u32, address: IpAddr) -> AddressMessage {
     message.attributes.push(AddressAttribute::Local(address));
     message.attributes.push(AddressAttribute::Address(address));
     if address.is_ipv6() {
-        // Nobody else can have it, and the way there is our rule's to say.
+        // No other host can have it, and our rule routes it.
         message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad | AddressFlags::Noprefixroute));
     }
     message

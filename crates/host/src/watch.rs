@@ -17,7 +17,7 @@ const INTERFACES: libc::c_int = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | l
 /// Links, addresses and routes.
 const ALL: libc::c_int = INTERFACES | libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE;
 
-/// A socket on which the kernel tells of changes.
+/// A socket on which the kernel reports changes.
 pub struct Watch {
     socket: AsyncFd<OwnedFd>,
 }

@@ -1,7 +1,7 @@
 //! The film at 640x360, coded for four rates: types and sizes of its frames come along, pictures where the film is at hand.
 //!
 //! The coded streams are 8 to 66 MB and the film is 50 MB, too large to come along. So the frames are a table in
-//! `assets/bbb_360p.sizes`, and whoever wants pictures names the film in [`VARIABLE`]: it is coded anew, and must give the
+//! `assets/bbb_360p.sizes`, and for pictures [`VARIABLE`] names the film: it is coded anew, and must give the
 //! frames of the table. `assets/README.md` says where it comes from, its licence, and how the streams were made.
 
 use crate::clip;
@@ -34,7 +34,7 @@ pub(crate) const SHA256: &str = "475fbbf34c4c367998f80c29ea03b15a743941179b12da3
 /// One frame a line in coding order: its type, and its bytes at each of [`MEGABITS`].
 const SIZES: &str = include_str!("../assets/bbb_360p.sizes");
 
-/// What is done with the film's frames before they are coded. Every rounding is told, so that all machines do the same.
+/// What is done with the film's frames before they are coded. Every rounding is specified, so that all machines do the same.
 const FILTER: &str = "scale=640:360:flags=bicubic+accurate_rnd+bitexact,setpts=N/30/TB";
 
 /// What is done with the film's frames for the clip ([`crate::clip`]), and SHA-256 of the luma of the 2,000 that come of it.

@@ -55,7 +55,7 @@ pub fn stills(ffmpeg: &Ffmpeg, received: &Received, indices: &[usize]) -> Result
     Ok(indices.iter().filter_map(|index| pictures.get(index).cloned()).collect())
 }
 
-/// As [`stills`], written to `PREFIX-INDEX.png` in `directory`. Gives the files.
+/// As [`stills`], written to `PREFIX-INDEX.png` in `directory`. Returns the files.
 ///
 /// # Errors
 /// As [`stills`]; if a file cannot be written.

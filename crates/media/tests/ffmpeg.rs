@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     if let Some(reason) = film.as_ref().filter(|_| missing.is_none()) {
         eprintln!("skipped the test of the film: {reason}");
     }
-    // Who names a wrong file is told, and not only that something was skipped.
+    // A wrong file name is reported, and not only that something was skipped.
     let no_film = missing.is_some() || matches!(film, Some(FilmError::Unnamed));
     let coded = Trial::test("the_film_is_coded_to_the_frames_that_come_along", || film_coded(&Ffmpeg::find()?));
     let uncompressed =

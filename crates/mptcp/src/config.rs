@@ -153,7 +153,7 @@ pub enum BufferSize {
 pub enum InitialPath {
     /// The one that answers first. A SYN that is not answered within 250 ms, or two round trips if they are known, is followed by one
     /// from the next local address, or to the peer's next address (RFC 8305, section 5). Addresses that were not answered
-    /// lately come last. Plain TCP ([`ConnectionConfig::multipath`]) stays on the path that it is told.
+    /// lately come last. Plain TCP ([`ConnectionConfig::multipath`]) stays on the path that it was given.
     #[default]
     Race,
     /// The first, whether it answers or not: so it is in Linux.

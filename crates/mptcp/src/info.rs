@@ -1,4 +1,4 @@
-//! What can be asked of a connection at any time, as `TCP_INFO` and `MPTCP_INFO` of Linux give it.
+//! What can be asked of a connection at any time, like `TCP_INFO` and `MPTCP_INFO` of Linux.
 //!
 //! A field that Linux has too has its name there, without the prefix; the others have the RFCs' words. **Units are not
 //! always Linux's**: sizes and windows are bytes of payload and never segments, times are [`Duration`]s. Counters are totals

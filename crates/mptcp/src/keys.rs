@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// A host's secret of one connection, as MP_CAPABLE carries it (RFC 8684, section 3.1).
 ///
-/// It does not show itself when printed: whoever knows both keys can join the connection.
+/// `Debug` does not print it: with both keys anyone can join the connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub u64);
 

@@ -16,7 +16,7 @@ pub struct Place {
     at: usize,
 }
 
-/// Items in an order that those who insert them see to. No chunk is empty.
+/// Items in the order that the caller inserts them in. No chunk is empty.
 #[derive(Clone, Debug)]
 pub struct SortedRing<T> {
     inner: Option<Box<Inner<T>>>,
@@ -158,7 +158,7 @@ impl<T> SortedRing<T> {
         Some(item)
     }
 
-    /// Forgets all, and gives the memory back.
+    /// Removes all, and releases the memory.
     pub fn clear(&mut self) {
         self.inner = None;
     }

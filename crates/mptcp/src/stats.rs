@@ -49,9 +49,9 @@ pub struct ConnectionStats {
     pub messages_withdrawn: u64,
     /// Bytes of them.
     pub bytes_withdrawn: u64,
-    /// Bytes among [`Self::bytes_acked`] that the peer gave up, by its own word.
+    /// Bytes among [`Self::bytes_acked`] that the peer says it has abandoned.
     pub bytes_abandoned_by_peer: u64,
-    /// The subflow that the peer calls its worst, by the last notice of what it gave up, and how much longer than on the
+    /// The subflow that the peer calls its worst, by its last notice of abandoned data, and how much longer than on the
     /// quickest its data was under way; none if it does not measure, or the subflow is gone.
     pub worst_path_of_peer: Option<(SubflowId, Duration)>,
 }
@@ -65,7 +65,7 @@ pub struct GivenUp {
     pub bytes: u64,
 }
 
-/// What a connection's receiver gave up, by [`Reason`]; totals.
+/// What a connection's receiver abandoned, by [`Reason`]; totals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Abandoned {
     /// It had expired.
@@ -173,7 +173,7 @@ pub struct ReceiveState {
     pub dropped: Dropped,
 }
 
-/// A subflow, for those who watch it: what policies see of it, and what they need not know.
+/// A subflow's report: what policies see of it, and more.
 #[derive(Clone, Debug)]
 pub struct SubflowReport {
     /// Our address and port.

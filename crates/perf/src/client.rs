@@ -31,7 +31,7 @@ pub struct Progress<'a> {
     pub senders: Option<&'a Interval>,
 }
 
-/// Measures against a server of ours ([`super::serve`]); `tell` hears of each interval.
+/// Measures against a server of ours ([`super::serve`]); `tell` is called for each interval.
 ///
 /// # Errors
 /// [`PerfError`].
@@ -67,7 +67,7 @@ pub async fn run(
     })
 }
 
-/// Writes to, or reads from, any TCP server that swallows or sends, such as discard or chargen: no server of ours is needed,
+/// Writes to, or reads from, any TCP server that discards or sends data, such as discard or chargen: no perf server is needed,
 /// and only our end is measured.
 ///
 /// # Errors
@@ -148,7 +148,7 @@ async fn prepare(
     }
 }
 
-/// What the connections speak.
+/// The protocols of the connections.
 fn streams(lines: &[Arc<Line>]) -> Vec<StreamReport> {
     let report = |line: &Arc<Line>| {
         let (protocol, fallback) = line.link.protocol();
@@ -160,7 +160,7 @@ fn streams(lines: &[Arc<Line>]) -> Vec<StreamReport> {
 /// A side of each direction, up first.
 type Sides = (Option<Side>, Option<Side>);
 
-/// Measures our ends, and hears from the server of its.
+/// Measures our ends, and receives the server's measurements.
 async fn measure(
     control: &Arc<Link>,
     transfers: &Transfers,
@@ -203,7 +203,7 @@ async fn measure(
     }
 }
 
-/// Reads what the server says until its results.
+/// Reads the server's messages until its results.
 async fn results(control: &Link, senders: &Mutex<Option<Interval>>) -> Result<Sides, PerfError> {
     loop {
         match message::read(control, LONG).await.map_err(|error| PerfError::of_message(error, control.peer()))? {

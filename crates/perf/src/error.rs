@@ -7,12 +7,12 @@ use std::io;
 /// Why a measurement was not made, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
-    /// Nobody answers, or not as a server does.
+    /// There is no answer, or not a server's.
     #[error("no connection to {remote}: {error}; is `anabranch perf --server` running there?")]
     Connect {
-        /// Whom we wanted.
+        /// The server.
         remote: SocketAddr,
-        /// What came of it.
+        /// The error.
         error: io::Error,
     },
     /// The port cannot be listened on.
@@ -20,34 +20,34 @@ pub enum PerfError {
     Listen {
         /// Where.
         address: SocketAddr,
-        /// What came of it.
+        /// The error.
         error: io::Error,
     },
-    /// The server says no.
+    /// The server refuses.
     #[error("the server refuses: {0}")]
     Refused(String),
     /// The peer speaks another version.
-    #[error("the server speaks version {0} of the protocol and we {VERSION}: use the same release at both ends")]
+    #[error("the server has protocol version {0} and this program {VERSION}: use the same release at both ends")]
     Version(u16),
-    /// Whoever answers is no server of ours.
-    #[error("what answers at {0} is not `anabranch perf --server`")]
+    /// The peer is not a perf server.
+    #[error("the server at {0} is not `anabranch perf --server`")]
     NotOurs(SocketAddr),
-    /// The plan asks for what cannot be.
+    /// The plan cannot be carried out.
     #[error("{0}")]
     Plan(&'static str),
     /// The connections broke.
-    #[error("the test broke off: {0}")]
+    #[error("the test was interrupted: {0}")]
     Broken(#[from] io::Error),
     /// The server said something unexpected.
-    #[error("the test broke off: {0}")]
+    #[error("the test was interrupted: {0}")]
     Confused(&'static str),
-    /// The server went silent.
-    #[error("the test broke off: the server says nothing any more")]
+    /// The server does not answer any more.
+    #[error("the test was interrupted: the server does not answer any more")]
     Silent,
 }
 
 impl PerfError {
-    /// Whether the measurement was never begun, because what was asked for cannot be.
+    /// Whether the measurement was never begun, because its plan is impossible.
     pub fn is_users(&self) -> bool {
         !matches!(self, Self::Broken(_) | Self::Confused(_) | Self::Silent)
     }

@@ -36,7 +36,7 @@ pub struct Ours {
 }
 
 impl Host {
-    /// Who this is, for the report.
+    /// This end, for the report.
     pub fn about(&self) -> About {
         let (stack, policies) = match self {
             Self::Ours(ours) => ("anabranch".to_owned(), ours.policies.clone()),

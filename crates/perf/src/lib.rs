@@ -1,8 +1,8 @@
 //! Measuring what a path carries: a client and a server of our own protocol, over our stack or the kernel's sockets.
 //!
-//! [`run`] is the client, [`serve`] the server; a [`Plan`] says what is measured, a [`Report`] what it was. The receiver's
-//! window of time opens with the first byte, and the sender goes on until the receiver's window is over: what is divided is
-//! what arrived, by the time in which it did. `docs/perf.md` has the protocol and the report's fields.
+//! [`run`] is the client, [`serve`] the server; a [`Plan`] says what is measured, a [`Report`] has the results. The receiver's
+//! window of time opens with the first byte, and the sender goes on until the receiver's window is over: goodput is what arrived
+//! in the window, over its length. `docs/perf.md` has the protocol and the report's fields.
 
 mod client;
 mod error;

@@ -95,7 +95,7 @@ impl Link {
         }
     }
 
-    /// Ends it at once; the kernel's when nobody holds it any more.
+    /// Ends it at once; the kernel's when the last reference is dropped.
     pub(crate) fn abort(&self) {
         match self {
             Self::Ours(stream) => stream.abort(),
@@ -112,7 +112,7 @@ impl Link {
         }
     }
 
-    /// What is spoken, and why it is not more.
+    /// The protocol, and why it is plain TCP if it is.
     pub(crate) fn protocol(&self) -> (&'static str, Option<String>) {
         match self {
             Self::Ours(stream) => {
@@ -123,7 +123,7 @@ impl Link {
         }
     }
 
-    /// Where it stands.
+    /// Its counters.
     pub(crate) fn reading(&self) -> Reading {
         match self {
             Self::Ours(stream) => Reading {

@@ -51,7 +51,7 @@ pub(super) enum MessageError {
     #[error("not a frame of this protocol")]
     NotOurs,
     /// A frame of another version.
-    #[error("version {0} of the protocol, here is {VERSION}")]
+    #[error("protocol version {0} instead of {VERSION}")]
     Version(u16),
     /// The frame says that it is longer than allowed.
     #[error("a frame of {0} bytes")]

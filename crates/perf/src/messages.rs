@@ -25,12 +25,12 @@ const LONGEST: u32 = 16 << 20;
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum MessagesError {
-    /// Nobody answers.
+    /// There is no answer.
     #[error("no connection to {remote}: {error}")]
     Connect {
-        /// Whom we wanted.
+        /// The peer.
         remote: SocketAddr,
-        /// What came of it.
+        /// The error.
         error: io::Error,
     },
     /// The port cannot be listened on.
@@ -38,7 +38,7 @@ pub enum MessagesError {
     Listen {
         /// Where.
         port: u16,
-        /// What came of it.
+        /// The error.
         error: io::Error,
     },
 }
@@ -68,7 +68,7 @@ impl MessagePort {
     }
 
     /// The next connection, and no other. The kernel takes a connection's further subflows (RFC 8684, section 3.2) only while
-    /// somebody listens on its port: there the port stays for as long as the connection, and who else comes is turned away.
+    /// its port has a listener: there the port stays as long as the connection, and other connections are refused.
     ///
     /// # Errors
     /// If the port is gone.

@@ -92,7 +92,7 @@ impl Meter {
         }
     }
 
-    /// Measures until the window is over; `tell` hears of each interval.
+    /// Measures until the window is over; `tell` is called for each interval.
     pub(super) async fn run(mut self, progress: &Notify, mut tell: impl FnMut(&Interval)) -> Side {
         self.open(progress).await;
         let mut marks = Marks::new(&self.plan);
@@ -116,7 +116,7 @@ impl Meter {
         self.finish()
     }
 
-    /// Nothing more will come of it.
+    /// It will carry nothing more.
     fn is_done(&self) -> bool {
         match self.end {
             End::Receiver => self.lines.iter().all(|line| line.swallowed_all.load(Ordering::Relaxed)),
@@ -135,7 +135,7 @@ impl Meter {
             let reading = line.link.reading();
             let now = match self.end {
                 End::Receiver => Some(line.swallowed()),
-                // Of a connection that is gone: the peer has read to the end and said so.
+                // Of a connection that is gone: the peer has read to the end and acknowledged it.
                 End::Sender => reading.acknowledged.map(|bytes| bytes.min(line.written())).or_else(|| {
                     let said_so = line.swallowed_all.load(Ordering::Relaxed) && self.plan.window().is_none();
                     said_so.then(|| line.written())

@@ -9,7 +9,7 @@ const MAX_SECONDS: f64 = 86_400.0;
 /// Most intervals of a test: their report must stay within bounds.
 const MAX_INTERVALS: f64 = 20_000.0;
 
-/// Who sends.
+/// Which end sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -46,7 +46,7 @@ pub enum Length {
 /// A test.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// Who sends.
+    /// Which end sends.
     pub direction: Direction,
     /// How long.
     pub length: Length,

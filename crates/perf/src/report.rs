@@ -1,4 +1,4 @@
-//! What was measured, as people and programs get it. The fields are those of the JSON, described in docs/perf.md.
+//! The results. The fields are those of the JSON, described in docs/perf.md.
 
 use super::plan::Plan;
 use core::net::SocketAddr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the JSON's fields: it goes up when one changes its meaning or goes.
 pub const SCHEMA: u32 = 1;
 
-/// Who measures, at one end.
+/// The program and host at one end.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct About {
     /// `anabranch`, or the kernel's `mptcp` or `tcp`.

@@ -19,7 +19,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Longest that somebody who connects may take to say what for.
+/// Longest that a connection may take to say what it is for.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 /// Most connections that have not said what for; further ones are dropped and counted.
 const MAX_STRANGERS: usize = 256;
@@ -27,8 +27,8 @@ const MAX_STRANGERS: usize = 256;
 const STEP: Duration = Duration::from_secs(20);
 /// Longest that a client may take to close after the results.
 const CLOSING: Duration = Duration::from_secs(5);
-/// How long the port stays closed to new connections after the system had no descriptor left for one.
-const BREATH: Duration = Duration::from_millis(100);
+/// How long no connection is accepted after the process had no file descriptor left for one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How to serve.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub enum ServerEvent {
         client: SocketAddr,
         /// What it asked for.
         plan: Plan,
-        /// Who it says it is.
+        /// What it says of itself.
         about: About,
     },
     /// An interval is over.
@@ -94,11 +94,11 @@ pub enum ServerEvent {
         /// Why.
         reason: String,
     },
-    /// Somebody came who is no client of ours.
+    /// A connection is not from a perf client.
     Stranger {
-        /// Who.
+        /// Its address.
         peer: SocketAddr,
-        /// How it showed.
+        /// What was wrong.
         reason: String,
     },
 }
@@ -112,7 +112,7 @@ pub struct ServerCounters {
     pub failed: u64,
     /// Tests that were refused.
     pub refused: u64,
-    /// Connections of those who are no clients of ours, or did not say what for.
+    /// Connections that are not from perf clients, or did not say what they are for.
     pub strangers: u64,
 }
 
@@ -153,7 +153,7 @@ impl Shared {
     }
 }
 
-/// Serves until the host is shut down, or until the first test is over if that is asked for; `tell` hears what happens. Drop it
+/// Serves until the host is shut down, or until the first test is over if that is asked for; `tell` is called with events. Drop it
 /// to stop.
 ///
 /// # Errors
@@ -197,7 +197,7 @@ pub async fn serve(
                 Ok(Ok(message)) => greet(&shared, link, message).await,
                 Ok(Err(error)) => {
                     if matches!(error, MessageError::Version(_)) {
-                        // The frame says our version; the words are for those who understand it.
+                        // The frame says our version; the text is for clients that understand it.
                         let refusal = Message::Refused { reason: "another version".to_owned() };
                         let _ = timeout(CLOSING, message::write(&link, &refusal)).await;
                         link.shutdown();
@@ -223,12 +223,12 @@ async fn next(door: &Door) -> Option<Link> {
             Ok(link) => return Some(link),
             Err(error) if error.kind() == io::ErrorKind::NotConnected => return None,
             // A connection that broke before it was accepted, or no descriptor left for it.
-            Err(_) => tokio::time::sleep(BREATH).await,
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-/// Somebody has said what for.
+/// A connection has said what it is for.
 async fn greet(shared: &Shared, link: Link, message: Message) {
     let peer = link.peer();
     match message {
@@ -306,7 +306,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A name that nobody can guess.
+/// A name that cannot be guessed.
 fn fresh_name() -> Result<String, PerfError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -315,7 +315,7 @@ fn fresh_name() -> Result<String, PerfError> {
     Ok(name)
 }
 
-/// Waits for the streams of a test, and for the word to start.
+/// Waits for the streams of a test, and for the start message.
 async fn gather(
     shared: &Shared,
     control: &Link,
@@ -353,7 +353,7 @@ async fn carry_out(
     if sends {
         transfers.send(plan);
     }
-    // What is told to the client while it goes on; if it does not keep up it hears less.
+    // Interim results for the client; if it does not keep up some are left out.
     let (intervals, mut waiting) = mpsc::channel::<Interval>(4);
     let up = async {
         let meter = Meter::new(End::Receiver, &transfers.lines, plan);

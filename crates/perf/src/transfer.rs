@@ -59,7 +59,7 @@ fn payload(size: u32) -> Bytes {
 pub(super) struct Transfers {
     pub(super) lines: Vec<Arc<Line>>,
     tasks: Vec<JoinHandle<()>>,
-    /// Told when something came or a direction ended.
+    /// Notified when data came or a direction ended.
     pub(super) progress: Arc<Notify>,
 }
 
@@ -82,7 +82,7 @@ impl Transfers {
         }
     }
 
-    /// Every stream swallows until its end, and answers it with its own if it does not send.
+    /// Every stream reads and discards until its end, and answers it with its own if it does not send.
     pub(super) fn receive(&mut self, sends: bool) {
         for line in &self.lines {
             let (line, progress) = (Arc::clone(line), Arc::clone(&self.progress));

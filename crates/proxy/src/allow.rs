@@ -7,7 +7,7 @@ use core::str::FromStr;
 /// Hosts that a rule is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Hosts {
-    /// `*`: all, but not what only the server's own host can reach.
+    /// `*`: all except addresses that only the server's own host can reach.
     All,
     /// One name, as the client says it.
     Name(Box<str>),
@@ -24,7 +24,7 @@ pub struct Rule {
     port: Option<u16>,
 }
 
-/// Why something is no rule.
+/// Why a text is not a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "a rule is HOST:PORT, where HOST is a name, *.NAME, an address, a network such as 10.0.0.0/8 or [2001:db8::]/32, or *, \
@@ -129,7 +129,7 @@ fn agree(a: IpAddr, b: IpAddr, bits: u8) -> bool {
     (a ^ b).checked_shr(width - u32::from(bits)).unwrap_or(0) == 0
 }
 
-/// Whether an address means another host to everybody who uses it: what trusts "this host only" listens there.
+/// Whether an address means a different host on each host that uses it: services that trust "this host only" listen there.
 fn only_here(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

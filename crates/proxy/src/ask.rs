@@ -1,4 +1,4 @@
-//! Whether a server of ours is there and has the key: a handshake, and nothing behind it.
+//! Whether a server answers and has the key: a handshake, and nothing after it.
 
 use super::failure::Failure;
 use super::far::initiate;
@@ -14,15 +14,15 @@ use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long an answer may take: a lost SYN is sent again after 1 and 3 s.
+/// How long an answer may take: a lost SYN is retransmitted after 1 and 3 s.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a server answers when it is asked whether it is there.
+/// The result of asking a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// It has proved the key.
     Proven,
-    /// Somebody is there who does not prove it: a server with another key, or no server of ours.
+    /// It answers and does not prove it: a server with another key, or another program.
     Unproven,
     /// It was not reached.
     Unreached(Failure),
@@ -46,7 +46,7 @@ pub async fn ask(stack: &Stack, local: IpAddr, server: &Target, key: &Key, confi
             ErrorKind::PermissionDenied => Answer::Unproven,
             _ => Answer::Unreached(Failure::from(error)),
         })?;
-        // So the server knows that it was asked by who has the key. What becomes of it does not change the answer.
+        // This shows the server that the client has the key. Whether it arrives does not change the result.
         let _ = far.finish(&[]).await;
         Ok(())
     };

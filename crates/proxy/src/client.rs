@@ -1,5 +1,5 @@
-//! The proxy: programs connect to it on this host, and each of their connections goes out as multipath TCP, straight to
-//! its target or to a server of ours that goes on from there.
+//! The proxy: programs connect to it on this host, and each of their connections leaves as multipath TCP, to its target or
+//! to a server of ours that forwards it.
 
 use super::changing::Changing;
 use super::control::Control;
@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 
 /// Connections that wait to be accepted; the kernel takes no more than this by default.
 const BACKLOG: u32 = 4_096;
-/// How long to wait before the next try when the kernel has no descriptor for us.
+/// How long to wait before accepting again when the process has no file descriptor left.
 const BREATH: Duration = Duration::from_millis(50);
 
 /// A place to connect to, and what happens there.
@@ -33,18 +33,18 @@ const BREATH: Duration = Duration::from_millis(50);
 pub struct Entrance {
     /// The address to listen on.
     pub listen: SocketAddr,
-    /// Where those who come go.
+    /// Where its clients are connected to.
     pub leads: Leads,
 }
 
-/// Where those who come to an entrance go.
+/// Where the clients of a listener are connected to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Leads {
-    /// Where they say in SOCKS5 or HTTP CONNECT.
+    /// To the target that they name in SOCKS5 or HTTP.
     WhereAsked,
     /// To this target.
     To(Target),
-    /// Where the server leads them; only with [`Via::Server`].
+    /// To the server's fixed target; only with [`Via::Server`].
     WhereTheServerLeads,
 }
 
@@ -53,7 +53,7 @@ pub enum Leads {
 pub struct ProxyTerms {
     /// Where connections go.
     pub via: Via,
-    /// What clients must show at entrances that ask.
+    /// What clients of [`Leads::WhereAsked`] must send.
     pub credentials: Option<Arc<Credentials>>,
 }
 
@@ -63,9 +63,9 @@ pub struct ProxyConfig {
     pub terms: ProxyTerms,
     /// Asked for each connection.
     pub choose: Choose,
-    /// What keeps clients from taking everything.
+    /// Limits on what clients use.
     pub limits: Limits,
-    /// Who is told of each connection.
+    /// Called for each connection that has ended.
     pub journal: Option<Journal>,
 }
 
@@ -85,7 +85,7 @@ struct Shared {
     terms: Changing<ProxyTerms>,
 }
 
-/// Entrances that are listened on.
+/// The proxy's listeners.
 pub struct Entrances {
     listeners: Vec<(TcpListener, Leads)>,
 }
@@ -93,7 +93,7 @@ pub struct Entrances {
 /// A proxy that listens.
 pub struct Proxy {
     entrances: Entrances,
-    /// Whoever serves a client holds its stack.
+    /// The task of each client holds its stack.
     stacks: Vec<Arc<Stack>>,
     shared: Arc<Shared>,
 }
@@ -106,7 +106,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 impl Entrances {
-    /// Listens; nobody is served before [`Proxy::run`]. To be called within a runtime.
+    /// Listens; no client is served before [`Proxy::run`]. To be called within a runtime.
     ///
     /// # Errors
     /// [`BindError`].
@@ -123,7 +123,7 @@ impl Entrances {
         self.listeners.iter().filter_map(|(listener, _)| listener.local_addr().ok()).collect()
     }
 
-    /// The next client of any listener; all get their turn.
+    /// The next client of any listener, in turn.
     fn poll_accept(
         &self,
         first: &mut usize,
@@ -141,7 +141,7 @@ impl Entrances {
 }
 
 impl Proxy {
-    /// A proxy behind these entrances whose connections go out over one of `stacks` each, of which there is at least one.
+    /// A proxy behind these listeners; each connection leaves over one of `stacks`, of which there is at least one.
     pub fn new(entrances: Entrances, stacks: &[Stack], config: ProxyConfig) -> Self {
         let stacks = stacks.iter().cloned().map(Arc::new).collect();
         let shared = Shared {
@@ -173,7 +173,7 @@ impl Proxy {
         self.stacks.iter().min_by_key(|stack| Arc::strong_count(stack))
     }
 
-    /// Serves until `stop` completes, and then for a moment those who are connected. Gives the totals.
+    /// Serves until `stop` completes, and then for a moment the clients that are connected. Returns the totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
         let mut tasks = Tasks::new(Arc::clone(&self.shared.outbound.service));
         let mut stop = Box::pin(stop);
@@ -214,7 +214,7 @@ fn at_home(socket: TcpStream, before: &runtime::Id) -> io::Result<TcpStream> {
 
 /// Serves one client from its first byte to its last.
 async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, peer: SocketAddr, leads: Leads) {
-    // Whoever writes less than a segment wants it to arrive.
+    // Short writes are to arrive at once: no Nagle.
     let _ = socket.set_nodelay(true);
     // What is needed only until it is connected is returned then.
     let opened = Box::pin(open(&shared, &stack, &mut socket, leads)).await;

@@ -15,15 +15,15 @@ pub enum Outcome {
     Tampered,
     /// Nothing moved for too long.
     Idle,
-    /// We were told to stop.
+    /// The proxy or server was stopped.
     Stopped,
     /// The client left before it was connected.
     LeftEarly,
-    /// The client did not speak our language.
+    /// The client's request was malformed.
     Malformed,
-    /// The client did not show the right name and password.
+    /// The client did not send the right name and password.
     Unauthorized,
-    /// The client wanted what there is not.
+    /// The client's request is not supported.
     Unsupported,
     /// The client named a target that is not allowed.
     NotAllowed,
@@ -31,7 +31,7 @@ pub enum Outcome {
     Failed,
     /// The peer did not prove the key.
     Unproven,
-    /// The client took too long to say what it wanted.
+    /// The client's request took too long.
     TooSlow,
 }
 
@@ -40,9 +40,9 @@ pub enum Outcome {
 pub struct ProxyCounters {
     /// Connections accepted.
     pub accepted: u64,
-    /// Connections turned away because there were too many.
+    /// Connections refused because there were too many.
     pub over_limit: u64,
-    /// Times that the operating system did not hand out a connection, e.g. for want of descriptors.
+    /// Failures to accept a connection, e.g. for lack of file descriptors.
     pub accept_errors: u64,
     /// Most connections at a time.
     pub most: u64,

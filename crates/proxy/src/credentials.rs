@@ -21,7 +21,7 @@ pub enum CredentialsError {
     #[error(transparent)]
     File(#[from] PrivateFileError),
     /// What neither SOCKS5 nor HTTP could carry.
-    #[error("it must hold a line NAME:PASSWORD, both of 1 to 255 bytes")]
+    #[error("it needs a line NAME:PASSWORD, each of 1 to 255 bytes")]
     Format,
 }
 

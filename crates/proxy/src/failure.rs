@@ -1,24 +1,24 @@
-//! Why a client is not connected, in the words that SOCKS5 (RFC 1928, section 6) and HTTP (RFC 9110, section 15) have for it.
+//! Why a client is not connected, with the codes of SOCKS5 (RFC 1928, section 6) and HTTP (RFC 9110, section 15).
 
 use anabranch_mptcp::CloseCause;
 use anabranch_mptcp::OperationError;
 use anabranch_stack::ConnectError;
 use std::io;
 
-/// Why a client is not connected. In order of how much it says: of several attempts the greatest is reported.
+/// Why a client is not connected, the least specific first: of several attempts the greatest is reported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Failure {
-    /// No other word fits.
+    /// Anything else.
     General,
-    /// There is no way to an address of that kind.
+    /// There is no route to an address of that family.
     NetworkUnreachable,
     /// There is no such name, or no answer from its network.
     HostUnreachable,
-    /// Nobody answered in time.
+    /// No answer in time.
     TimedOut,
-    /// The host is there and does not want.
+    /// The target refused.
     Refused,
-    /// We do not want.
+    /// Not allowed here.
     NotAllowed,
 }
 
@@ -31,7 +31,7 @@ impl Failure {
             Self::NetworkUnreachable => 3,
             Self::HostUnreachable => 4,
             Self::Refused => 5,
-            // "TTL expired": the one word for time in this list.
+            // "TTL expired": the only code here that means a timeout.
             Self::TimedOut => 6,
         }
     }
@@ -57,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// One sentence for people.
+    /// One sentence for messages.
     pub fn sentence(self) -> &'static str {
         match self {
             Self::General => "The connection could not be made.",

@@ -21,9 +21,9 @@ const READ: usize = 64 * 1024;
 /// hold a large buffer.
 const COPIED: usize = 16 * 1024;
 
-/// First byte of a request: connect me to where you lead everybody.
+/// First byte of a request: connect to the server's fixed target.
 pub(super) const SERVERS_OWN: u8 = 0;
-/// First byte of a request: connect me to the target that follows.
+/// First byte of a request: connect to the target that follows.
 pub(super) const NAMED: u8 = 1;
 /// The answer to a request that succeeded; otherwise it is REP of SOCKS5 ([`super::Failure::socks_reply`]).
 pub(super) const CONNECTED: u8 = 0;
@@ -44,7 +44,7 @@ pub(super) struct Sealed {
     input: BytesMut,
 }
 
-/// Bytes that lie about the stream's end or a record's content.
+/// Malformed records, or an end of the stream without its record.
 pub(super) fn tampered() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
@@ -83,7 +83,7 @@ pub(super) async fn respond(mut stream: Stream, key: &Key) -> io::Result<Far> {
             Ok(Far::Sealed(Sealed { stream, records, input: BytesMut::new() }))
         }
         Err(_unproven) => {
-            // Whatever was wrong looks the same from outside.
+            // All failures look the same to the client.
             stream.abort();
             Err(io::ErrorKind::PermissionDenied.into())
         }
@@ -117,8 +117,8 @@ impl Far {
         }
     }
 
-    /// Has `read` fill a slot, once; gives how many bytes it read, and what goes on the wire for them. They are encrypted where
-    /// they were read to.
+    /// Has `read` fill a slot, once; returns how many bytes it read, and what goes on the wire for them. They are encrypted in
+    /// place.
     pub(super) fn wrap_read(
         &mut self,
         slots: &Slots,
@@ -169,7 +169,7 @@ impl Far {
         }
     }
 
-    /// [`Self::poll_read_bytes`] for those who wait.
+    /// [`Self::poll_read_bytes`] as a future.
     pub(super) async fn read_bytes(&mut self) -> io::Result<Bytes> {
         poll_fn(|context| self.poll_read_bytes(context)).await
     }
@@ -198,7 +198,7 @@ impl Sealed {
                 Opened::More => {}
             }
             if self.input.is_empty() {
-                // Whoever is idle holds no buffer.
+                // An idle connection holds no buffer.
                 self.input = BytesMut::new();
             }
             let more = ready!(self.stream.poll_read_bytes(context, READ))?;

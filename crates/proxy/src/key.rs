@@ -1,4 +1,4 @@
-//! The key that a client and its server share: 32 random bytes in a file that nobody else may read.
+//! The key that a client and its server share: 32 random bytes in a file that only its owner may read.
 
 use super::private_file::{self, PrivateFileError};
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// Bytes of a key.
 const LENGTH: usize = 32;
 
-/// A key. It does not show itself.
+/// A key. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; LENGTH]);
 
@@ -23,10 +23,10 @@ pub enum KeyError {
     #[error(transparent)]
     File(#[from] PrivateFileError),
     /// Not 32 bytes.
-    #[error("it holds a key of {0} bytes, 32 are needed; make one with `anabranch key FILE`")]
+    #[error("its key has {0} bytes instead of 32; make one with `anabranch key FILE`")]
     Length(usize),
     /// Not a key at all.
-    #[error("it holds no key, that is a line of 44 characters of base64; make one with `anabranch key FILE`")]
+    #[error("it has no key, a line of 44 base64 characters; make one with `anabranch key FILE`")]
     Format,
 }
 

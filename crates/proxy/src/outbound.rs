@@ -101,7 +101,7 @@ impl Outbound {
     }
 }
 
-/// What is told when a server does not answer as it should.
+/// The failure that is reported when a server does not answer as it should.
 fn lost(error: io::Error) -> Refused {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => {

@@ -4,12 +4,12 @@ use super::allow::{Rule, RuleError};
 use super::target::Target;
 use core::str::FromStr;
 
-/// The priority of an application when nothing is said: the highest.
+/// The default priority of an application: the highest.
 const HIGHEST: u8 = 1;
 /// The lowest.
 const LOWEST: u8 = 6;
 
-/// A priority for the targets that a pattern fits.
+/// A priority for the targets that match a pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PriorityRule {
     pattern: Rule,
@@ -20,9 +20,9 @@ pub struct PriorityRule {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PriorityRuleError {
     /// No `=` with a number behind it, or not one of the priorities.
-    #[error("a priority from 1 (highest) to 6 must follow the pattern, as in *.example.org=3")]
+    #[error("the pattern needs a priority from 1 (highest) to 6, as in *.example.org=3")]
     Priority,
-    /// What stands before it fits nothing.
+    /// What precedes it is no pattern.
     #[error(
         "the pattern is HOST or HOST:PORT, where HOST is a name, *.NAME, an address, a network such as 10.0.0.0/8, or *, \
          and an IPv6 address before a port stands in brackets"
@@ -48,7 +48,7 @@ impl FromStr for PriorityRule {
     }
 }
 
-/// What priority each target has: that of the first rule whose pattern fits, else 1, the highest.
+/// What priority each target has: that of the first rule whose pattern matches, else 1, the highest.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Priorities {
     rules: Vec<PriorityRule>,
@@ -60,8 +60,8 @@ impl Priorities {
         Self { rules }
     }
 
-    /// The priority of connections to `target`, 1 (highest) to 6. The target is taken as it was named: a name fits no
-    /// pattern with addresses, wherever it leads.
+    /// The priority of connections to `target`, 1 (highest) to 6. The target is taken as it was named: a name matches no
+    /// pattern with addresses, whatever it resolves to.
     pub fn of(&self, target: &Target) -> u8 {
         self.rules.iter().find(|rule| rule.pattern.names(target)).map_or(HIGHEST, |rule| rule.priority)
     }

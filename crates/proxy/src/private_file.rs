@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// No file with a secret is longer; what is, is something else.
+/// Longer files are not secrets of ours.
 const LONGEST: u64 = 4_096;
 
 /// Why a file with a secret is not read.
@@ -19,7 +19,7 @@ pub enum PrivateFileError {
     #[error("others may read it (mode {0:03o}); run `chmod 600` on it")]
     Permissions(u32),
     /// Not a short text.
-    #[error("it is not a text of at most 4 kB")]
+    #[error("it is longer than 4 kB or not text")]
     Content,
 }
 

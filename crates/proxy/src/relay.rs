@@ -44,7 +44,7 @@ struct Down {
     waiting: usize,
     /// The stream has ended.
     ended: bool,
-    /// The socket knows it.
+    /// The end has been passed on to the socket.
     shut: bool,
     bytes: u64,
 }
@@ -74,7 +74,7 @@ pub(super) enum SocketIs {
 
 impl<N: Near> Relay<N> {
     /// Carries bytes between `socket` and `far`, after `early`, which the socket has sent already. Ends when nothing
-    /// has moved for `idle_limit`, or twice that at most.
+    /// has moved for `idle_limit`, or at most double that.
     pub(super) fn new(
         socket: N,
         socket_is: SocketIs,
@@ -162,7 +162,7 @@ impl<N: Near> Relay<N> {
             self.gather(context).map_err(|error| self.by_stream(&error))?;
             if self.down.pending.is_empty() {
                 if !self.down.ended {
-                    // Whoever is idle holds no buffer.
+                    // An idle connection holds no buffer.
                     self.down.pending = VecDeque::new();
                     return Poll::Pending;
                 }
@@ -226,7 +226,7 @@ impl<N: Near> Relay<N> {
         (outcome, self.up.bytes, self.down.bytes)
     }
 
-    /// Resets both sides, so that neither takes what it has for the whole.
+    /// Resets both sides, so that neither takes a truncated stream for a complete one.
     fn reset(&self) {
         self.far.stream().abort();
         self.socket.reset();

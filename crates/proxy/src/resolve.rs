@@ -16,7 +16,7 @@ const LOOKUPS: usize = 16;
 const LOOKUP_TIME: Duration = Duration::from_secs(10);
 /// Most addresses of a name that are tried.
 const ADDRESSES: usize = 8;
-/// How long an attempt has the field to itself (RFC 8305, section 8: Connection Attempt Delay).
+/// How long an attempt is alone before the next begins (RFC 8305, section 8: Connection Attempt Delay).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// Looks names up, a few at a time.
@@ -63,11 +63,11 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     }
 }
 
-/// Connects to the first of `addresses` that answers. The next attempt begins when one has failed, or has had its time;
-/// earlier ones go on meanwhile, and end when one has won (RFC 8305, section 5).
+/// Connects to the first of `addresses` that answers. The next attempt begins when one has failed, or after the delay;
+/// earlier ones continue meanwhile, and are dropped when one has succeeded (RFC 8305, section 5).
 ///
 /// # Errors
-/// When all have failed, the most telling reason.
+/// When all have failed, the most specific reason.
 pub(super) async fn connect_to_first<T, F>(
     addresses: Vec<SocketAddr>,
     mut connect: impl FnMut(SocketAddr) -> F,

@@ -26,12 +26,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Where clients are led.
+/// Where clients are connected to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Destination {
     /// To this target and no other.
     Fixed(Target),
-    /// Where they ask to, if it is allowed.
+    /// To the target that they ask for, if it is allowed.
     Named(AllowList),
 }
 
@@ -42,7 +42,7 @@ pub struct ServerTerms {
     /// CONNECT with [`Destination::Named`], nothing at all with [`Destination::Fixed`]. That is for a stack that only its own
     /// host can reach; anywhere else it would be an open relay.
     pub key: Option<Key>,
-    /// Where clients are led.
+    /// Where clients are connected to.
     pub destination: Destination,
     /// What priority the connection of a client has, by the target it is led to.
     pub priorities: Priorities,
@@ -58,7 +58,7 @@ pub struct ServerConfig {
     pub connection: ConnectionConfig,
     /// What keeps clients from taking everything.
     pub limits: Limits,
-    /// Who is told of each connection.
+    /// Called for each connection that has ended.
     pub journal: Option<Journal>,
 }
 
@@ -76,7 +76,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on stacks that are one host; nobody is served before [`Self::run`].
+    /// Listens on stacks that are one host; no client is served before [`Self::run`].
     ///
     /// # Errors
     /// [`ListenError`], e.g. if the port is taken.
@@ -189,7 +189,7 @@ async fn open_proven(service: &Service, terms: &ServerTerms, stream: Stream, key
             Ok((far, early, socket, target))
         }
         Err(Refused { failure, outcome }) => {
-            // Whoever has gone need not hear it.
+            // A client that has closed need not get it.
             let _ = far.finish(&[failure.socks_reply()]).await;
             Err(outcome)
         }

@@ -17,19 +17,19 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long a client that was refused may take to hear it out.
+/// How long a refused client may take to read the answer.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
-/// What keeps one client, or many, from taking everything.
+/// Limits on what one client, or all, may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Most connections at a time; further ones are closed at once.
     pub connections: usize,
-    /// How long a client may take to prove its key and to say what it wants.
+    /// How long a client may take to prove its key and send its request.
     pub negotiation: Duration,
     /// How long connecting to the target may take.
     pub connect: Duration,
-    /// A connection on which nothing moves for so long (and at most twice that) is reset.
+    /// A connection on which nothing moves for so long (and at most double that) is reset.
     pub idle: Duration,
     /// How long connections may go on after the end was asked for.
     pub drain: Duration,
@@ -47,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-/// Who is told of each connection that has ended: how, and the whole in one line.
+/// Called for each connection that has ended: how, and a line for the log.
 pub type Journal = Arc<dyn Fn(Outcome, &str) + Send + Sync>;
 
 /// What all tasks of a service share.
@@ -62,7 +62,7 @@ pub(super) struct Service {
     journal: Option<Journal>,
 }
 
-/// Why a client was not connected: what it is told, and what is counted.
+/// Why a client was not connected: the answer to it, and what is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Refused {
     pub(super) failure: Failure,
@@ -151,7 +151,7 @@ impl Tasks {
         room.then_some(seat)
     }
 
-    /// Gives back what clients that have gone had; never completes without one.
+    /// Reaps the tasks of clients that have gone; never completes without one.
     pub(super) async fn reap(&mut self) {
         if self.tasks.join_next().await.is_none() {
             std::future::pending::<()>().await;
@@ -166,7 +166,7 @@ impl Tasks {
         self.tasks.spawn_on(client, runtime);
     }
 
-    /// Lets clients finish for a moment, then ends them. Gives the totals.
+    /// Lets clients finish for a moment, then ends them. Returns the totals.
     pub(super) async fn drain(mut self) -> ProxyCounters {
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if timeout(self.service.limits().drain, all).await.is_err() {
@@ -181,7 +181,7 @@ impl Tasks {
 /// Listens to a client until it has named its target.
 ///
 /// # Errors
-/// Why it has not; it has been told.
+/// Why it has not; the client has been answered.
 pub(super) async fn negotiate<C>(client: &mut C, negotiation: &mut Negotiation) -> Result<Target, Outcome>
 where
     C: AsyncRead + AsyncWrite + Unpin,
@@ -206,8 +206,8 @@ where
     }
 }
 
-/// Tells a client why it is not connected, and lets it read that: closed with something unread, the connection would be
-/// reset and the word lost.
+/// Sends a client the reason why it is not connected, and lets it read that: closed with unread input, the connection would be
+/// reset and the answer lost.
 pub(super) async fn last_word<C: AsyncRead + AsyncWrite + Unpin>(client: &mut C, bytes: &Bytes) {
     let word = async {
         client.write_all(bytes).await?;
@@ -216,6 +216,6 @@ pub(super) async fn last_word<C: AsyncRead + AsyncWrite + Unpin>(client: &mut C,
         while client.read(&mut ignored).await? > 0 {}
         std::io::Result::Ok(())
     };
-    // Whoever does not listen need not.
+    // A client that does not read it in time does without.
     let _ = timeout(LAST_WORD, word).await;
 }

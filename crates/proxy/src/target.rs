@@ -11,7 +11,7 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// A host, by address or by a name that somebody has still to resolve.
+/// A host, by address or by a name that is still to be resolved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Host {
     /// Its address.
@@ -33,10 +33,10 @@ pub struct Target {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TargetError {
     /// No port, or none from 1 to 65535.
-    #[error("a port from 1 to 65535 must follow the host, as in example.org:443")]
+    #[error("the host needs a port from 1 to 65535, as in example.org:443")]
     Port,
     /// The host is neither an address nor a name.
-    #[error("the host is neither an address nor a name; an IPv6 address stands in brackets, as in [2001:db8::1]:443")]
+    #[error("the host is neither an address nor a name; an IPv6 address needs brackets, as in [2001:db8::1]:443")]
     Host,
     /// The type of address is unknown (SOCKS5).
     #[error("the type of address is unknown")]

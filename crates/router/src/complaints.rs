@@ -1,4 +1,4 @@
-//! What is told of packets that are not used, beside the counters: each reason once for each sender, and only so many.
+//! Reports of packets that are not used, beside the counters: each reason once per sender, and a limited number in all.
 //!
 //! Anybody on the radio can send anything, under any address. So a flood of bad packets, or of good ones that do not fit the
 //! configuration, fills neither the log nor the memory.
@@ -8,10 +8,10 @@ use anabranch_routing::counters::{Counters, DropReason};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
-/// So much is told in the life of a router.
+/// Most reports in the life of a router.
 pub(super) const MOST: usize = 64;
 
-/// Drops by the router that an honest neighbour does not cause, or only by a wrong configuration, and how they are told.
+/// Drops by the router that an honest neighbour does not cause, or only by a wrong configuration, and their text.
 const SUSPICIOUS: [(DropReason, &str); 15] = [
     (DropReason::Area, "belongs to another area"),
     (DropReason::RouterId, "has the router ID of this router, or none"),
@@ -49,7 +49,7 @@ const fn sentence(refusal: Refusal) -> &'static str {
     }
 }
 
-/// What has been told of.
+/// What has been reported.
 #[derive(Default)]
 pub(super) struct Complaints {
     told: BTreeSet<(&'static str, String, Ipv6Addr)>,

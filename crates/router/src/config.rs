@@ -61,7 +61,7 @@ pub struct MeshInterface {
     pub cost: Option<u16>,
 }
 
-/// What a router on this host is told.
+/// The configuration of a router on this host.
 #[derive(Clone)]
 pub struct RouteConfig {
     /// Where the protocol is spoken.
@@ -70,9 +70,9 @@ pub struct RouteConfig {
     pub lanes: Vec<String>,
     /// How they are copied.
     pub lane_settings: LaneSettings,
-    /// Interfaces whose networks others are told of, and on which nothing is said.
+    /// Interfaces whose networks are advertised, and on which no OSPF is spoken.
     pub passive: Vec<String>,
-    /// Further networks that others are told of.
+    /// Further networks that are advertised.
     pub networks: Vec<(IpAddr, u8)>,
     /// What is routed: an instance of the protocol for each.
     pub families: Vec<Family>,

@@ -132,7 +132,7 @@ impl Drop for Control {
     }
 }
 
-/// Takes in those who ask, so many at a time.
+/// Accepts queries, so many at a time.
 async fn listen(listener: UnixListener, questions: Sender<Asked>) {
     let room = Arc::new(Semaphore::new(MOST));
     loop {

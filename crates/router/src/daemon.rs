@@ -72,7 +72,7 @@ pub struct RouteDaemon {
     pub(super) instances: Vec<Instance>,
     pub(super) counters: RouteCounters,
     complaints: Complaints,
-    /// Who is told of packets that are not used.
+    /// Called with a sentence on packets that are not used.
     tell: Option<Tell>,
     /// Something on the host has changed since the last look.
     changed: bool,
@@ -152,7 +152,7 @@ impl RouteDaemon {
         Ok(daemon)
     }
 
-    /// Has somebody told of packets that are not used, in a sentence each: every reason once for each sender, and no more than
+    /// Reports packets that are not used, in a sentence each: every reason once for each sender, and no more than
     /// 65 in all.
     #[must_use]
     pub fn telling(mut self, tell: impl FnMut(&str) + 'static) -> Self {

@@ -7,7 +7,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
     /// Neither root nor the capabilities.
-    #[error("this needs a raw socket and the right to set routes (CAP_NET_RAW and CAP_NET_ADMIN): run it as root")]
+    #[error("this needs CAP_NET_RAW and CAP_NET_ADMIN for a raw socket and routes: run it as root")]
     NoPermission,
     /// Nothing to route on.
     #[error("name at least one interface with --interface: there are {}", known.join(", "))]
@@ -42,7 +42,7 @@ pub enum RouteError {
         name: String,
     },
     /// There is no IPv6 at all.
-    #[error("this kernel has no IPv6, in which OSPFv3 speaks even about IPv4: boot it without ipv6.disable=1")]
+    #[error("this kernel has no IPv6, which OSPFv3 needs for IPv4 too: boot it without ipv6.disable=1")]
     NoIpv6,
     /// No address to make a router id from.
     #[error("no router id can be made from the addresses of this host: name one with --router-id A.B.C.D")]
@@ -64,7 +64,7 @@ pub enum RouteError {
         table: u32,
     },
     /// The router's answer was not understood.
-    #[error("the router at work does not answer as this version does: {0}")]
+    #[error("the running router is of another version: {0}")]
     NotUnderstood(String),
     /// A setting of the protocol is out of its range.
     #[error("{0}")]

@@ -19,7 +19,7 @@ pub(super) struct Instance {
     /// Its number on the wire.
     pub number: u8,
     pub router: Router,
-    /// What the router was told of each port.
+    /// The router's configuration of each port.
     told: BTreeMap<InterfaceId, Told>,
 }
 

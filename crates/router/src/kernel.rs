@@ -224,7 +224,7 @@ fn hop(way: Way, ipv6: bool) -> RouteNextHop {
     hop
 }
 
-/// The tables of ours in this namespace, whoever made them.
+/// All our tables in this namespace, also those of an earlier instance.
 pub(super) fn tables(netlink: &mut Netlink) -> io::Result<BTreeSet<u32>> {
     let mut tables = BTreeSet::new();
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {

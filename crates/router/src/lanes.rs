@@ -1,7 +1,7 @@
 //! Lanes on a host: further interfaces on channels of their own, which speak nothing themselves; the routes over them are copied
 //! from those of the first interface of the mesh (`anabranch_routing::lanes`).
 //!
-//! Which of another router's addresses is that of its interface on a channel is told by the host's own network on that
+//! Which of another router's addresses is that of its interface on a channel follows from the host's own network on that
 //! channel: the address that lies in it.
 
 use super::config::Family;

@@ -11,11 +11,11 @@ use std::net::{IpAddr, Ipv6Addr};
 pub(super) enum Role {
     /// The protocol is spoken: with many, or with one.
     Mesh { point_to_point: bool, cost: Option<u16> },
-    /// Others are told of its networks.
+    /// Its networks are advertised.
     Passive,
     /// A channel of its own, on which routes are copied from the first interface of the mesh.
     Lane,
-    /// Others are told of its addresses.
+    /// Its addresses are advertised.
     Loopback,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn ports(config: &RouteConfig, ground: &Ground) -> Vec<Port> {
 }
 
 impl Port {
-    /// The addresses of its device that others are told of.
+    /// The addresses of its device that are advertised.
     pub(super) fn addresses(&self, device: &Device, family: Family) -> Vec<(IpAddr, u8)> {
         let known = |address: &IpAddr| family.has(*address) && !address.is_loopback() && !address.is_multicast();
         let networks = device.networks.iter().filter(|network| known(&network.address));
@@ -66,7 +66,7 @@ impl Port {
         matches!(self.role, Role::Mesh { .. })
     }
 
-    /// What the router is told of it.
+    /// Its configuration for the router.
     pub(super) fn config(&self, config: &RouteConfig, device: Option<&Device>, family: Family) -> InterfaceConfig {
         let addresses = device.map(|device| self.addresses(device, family)).unwrap_or_default();
         let template = match self.role {

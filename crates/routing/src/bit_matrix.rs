@@ -1,7 +1,7 @@
 //! Sets of small numbers as rows of bits, so that an election over hundreds of neighbours is fast enough to run before each Hello.
 //!
 //! A row is a slice of words; number n is bit n % 64 of word n / 64. A number beyond the row is in no set, and putting
-//! it into one does nothing: whoever sizes the rows decides what can be in them.
+//! it into one does nothing: the size of the rows limits what can be in them.
 
 /// Bits of a word.
 const WORD: usize = u64::BITS as usize;

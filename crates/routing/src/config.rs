@@ -134,12 +134,12 @@ pub struct Forecast {
     /// How often the choice is looked at again.
     pub period: Duration,
     /// What a link that is not trusted costs in addition, for all routers to know; 0 keeps forecasts out of LSAs. The choice
-    /// among next hops of equal cost helps only where there are several. A cost leads around a link by a longer way too,
+    /// among next hops of equal cost helps only where there are several. A cost makes routes avoid the link also by a longer way,
     /// from both its ends and from afar, and no cost makes a loop that lasts. It changes no more often than trust does,
     /// which [`crate::next_hops::SoftUse::hold`] bounds.
     pub suspect_cost: u16,
     /// Whether a link that is not trusted is left altogether where another next hop of equal cost or a loop-free alternate
-    /// (RFC 5286) is there. Only neighbours are told, in Hellos; nothing is flooded.
+    /// (RFC 5286) is there. Suspect links are announced in Hellos only; nothing is flooded.
     pub alternates: bool,
 }
 

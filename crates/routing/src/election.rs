@@ -47,7 +47,7 @@ pub enum BackupSelection {
     Omitted,
 }
 
-/// What phase 2 to 5 are told by the configuration.
+/// The configuration of phases 2 to 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ElectionSettings {
     /// Which adjacencies there are to be.

@@ -91,7 +91,7 @@ impl Forecasts {
     }
 
     /// Decides which links the next Hello of an interface announces as suspect. True if that is something else than the last
-    /// one said: whoever is told makes way, so routes may change with it.
+    /// one: neighbours change their routes on it, so ours may change too.
     pub fn update_suspects_announced(&self, interface: &mut Interface) -> bool {
         if !self.uses_alternates() {
             return false;
@@ -105,7 +105,7 @@ impl Forecasts {
         changed
     }
 
-    /// Gives links that are not trusted their additional cost, and takes it from those that are again. True if that changes
+    /// Adds the additional cost to links that are not trusted, and removes it from those that are again. True if that changes
     /// any.
     pub fn update_costs(&self, interfaces: &mut Interfaces) -> bool {
         let cost = self.settings.as_ref().map_or(0, |settings| settings.suspect_cost);

@@ -132,7 +132,7 @@ impl LanePlan {
         }
     }
 
-    /// Gives the first lane a candidate and the others what overlaps least; how many pairs of lanes meet, and where.
+    /// Assigns the first lane a candidate and the others what overlaps least; how many pairs of lanes meet, and where.
     fn attempt(&mut self, first: usize, to: u32) -> (usize, usize) {
         let mut attempt = core::mem::take(&mut self.attempt);
         attempt.clear();

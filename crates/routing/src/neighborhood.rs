@@ -102,7 +102,7 @@ impl Neighborhood {
             let words = self.connected.row_mut(j).iter_mut().zip(names).zip(named_by).zip(&self.full);
             for (((word, names), named_by), full) in words {
                 *word = if listed.neighbor.full_hello_received {
-                    // Steps 1.1 and 1.2: who has told all it hears must agree, who has not is not asked.
+                    // Steps 1.1 and 1.2: a router whose full neighbour list is known must list the other; one whose list is not known is skipped.
                     names & (named_by | !full)
                 } else {
                     // Steps 1.2 and 1.3.

@@ -107,6 +107,18 @@ fn forecasts_change_no_lsa() {
 }
 
 #[test]
+fn without_alternates_a_route_keeps_next_hops_over_links_that_are_not_trusted() {
+    let mut network = network(ForecastUse::default(), [0.1, 1.0, 1.0]);
+    network.run_until(at(25));
+    // Routes are calculated anew, since router 4 has lost router 5.
+    network.set_link(3, 4, false);
+    network.run_until(at(60));
+    let route = &network.router(0).routes().routers[&id(4)];
+    let hops: Vec<u32> = route.next_hops.iter().map(|hop| hop.router.0).collect();
+    assert_eq!(hops, [2, 3]);
+}
+
+#[test]
 fn a_suspect_link_that_costs_more_is_avoided_from_both_its_ends_and_from_afar() {
     // Router 4 reaches router 1 by router 2 or router 3, which hear each other.
     let links = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)];

@@ -1,6 +1,6 @@
 //! Time for radio channels: `cargo bench -p anabranch-sim --bench radio`.
 //!
-//! What is counted are data frames. Each has about twenty hearers, who are told of its beginning and its end.
+//! What is counted are data frames. Each has about twenty stations in reach, which handle its beginning and its end.
 
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::radio::{Medium, MediumConfig, Overlap, Position, StationId};
@@ -32,7 +32,7 @@ fn drain(medium: &mut Medium<u32>) {
 }
 
 /// Every station sends a packet of 100 bytes to all, four times a second: more than Hellos and floods come to.
-/// `moves` times a second each is a metre further. Gives the frames sent.
+/// `moves` times a second each is a metre further. Returns the frames sent.
 fn control_traffic((mut medium, mut random, side): (Medium<u32>, RandomStream, f64), seconds: u64, moves: u64) -> u64 {
     let stations = medium.station_count() as u32;
     let mut next: Vec<(u64, u32)> = (0..stations).map(|station| (random.below(250_000), station)).collect();

@@ -117,7 +117,7 @@ impl Pool {
         (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
         Some(packet)
     }
-    /// Takes a packet out, as it arrives; none for UDP. It stays where it is, and whoever gets it takes what is of use.
+    /// Takes a packet out, as it arrives; none for UDP. It stays in its slot, and the receiver takes what it needs.
     #[inline]
     pub(crate) fn remove(&mut self, id: PacketId) -> Option<&mut Packet> {
         self.free.push(id.0);

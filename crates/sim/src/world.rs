@@ -39,7 +39,7 @@ pub enum Change {
     LinkState(LinkId, bool),
     /// A link has a fixed rate from now on.
     LinkRate(LinkId, Rate),
-    /// A host is told that the address of an interface can be used, or is gone.
+    /// The address of a host's interface comes up or goes down.
     Address(InterfaceId, bool),
     /// One end of a flow aborts its connection.
     Abort(FlowId, Side),

@@ -27,7 +27,7 @@ impl Driver {
     }
 }
 
-/// Without an event loop nothing moves: if it panicked, or its runtime went, those who wait for it are told.
+/// Without an event loop nothing moves: if it panicked, or its runtime ended, all that wait for it get an error.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.shared.lock().driver_ended();

@@ -146,7 +146,7 @@ impl Stack {
     }
 
     /// As [`Self::address_up`], for an address that peers reach under another: behind a router that translates `public` to
-    /// `address` (destination NAT), peers are told of `public`.
+    /// `address` (destination NAT), peers are sent `public`.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -188,7 +188,7 @@ impl Stack {
         self.shared.lock().name_address(id, name);
     }
 
-    /// A local address is gone: subflows from it end without a word, the peer is told over the others.
+    /// A local address is gone: subflows from it end without a segment, the peer gets REMOVE_ADDR on the others.
     pub fn address_down(&self, id: AddressId) {
         self.shared.lock().address_down(id);
     }

@@ -27,7 +27,7 @@ impl Listener {
         poll_fn(|context| self.poll_accept(context)).await
     }
 
-    /// The next connection, for those who poll; see [`Self::accept`].
+    /// The next connection, by polling; see [`Self::accept`].
     pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<Option<Stream>> {
         let accepted = self.shared.lock().poll_accept(self.port, context);
         accepted.map(|next| next.map(|(id, remote)| Stream::new(Arc::clone(&self.shared), id, remote)))

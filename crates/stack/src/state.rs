@@ -60,7 +60,7 @@ impl Shared {
         state.wake_driver();
     }
 
-    /// The state. Whoever panicked with it in hand has taken the process down a notch, but the engine's state is consistent
+    /// The state. A panic while it was locked does not matter: the engine's state is consistent
     /// between its verbs.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -399,7 +399,7 @@ impl State {
         self.devices.get(device)?.as_ref().map(Device::counters)
     }
 
-    /// Takes the engine's output after an input: packets to the devices, events to those who wait.
+    /// Takes the engine's output after an input: packets to the devices, events to the waiting tasks.
     pub(super) fn drain(&mut self, now: Instant) {
         while let Some(packet) = self.endpoint.poll_transmit(now) {
             self.transmit(packet);

@@ -103,7 +103,7 @@ impl Stream {
         poll_fn(|context| self.poll_read_record(context)).await
     }
 
-    /// The same, for those who poll.
+    /// The same, by polling.
     pub fn poll_read_record(&self, context: &mut Context<'_>) -> Poll<io::Result<Option<Record>>> {
         let mut state = self.shared.lock();
         let now = state.now();
@@ -134,7 +134,7 @@ impl Stream {
         poll_fn(|context| self.poll_write_message(context, &payload, options)).await
     }
 
-    /// The same, for those who poll: the message is taken when it is ready, and not before.
+    /// The same, by polling: the message is taken when it is ready, and not before.
     pub fn poll_write_message(
         &self,
         context: &mut Context<'_>,
@@ -253,7 +253,7 @@ impl Stream {
         state.wake_driver();
     }
 
-    /// Ends the connection at once; what is under way is lost, and the peer is told.
+    /// Ends the connection at once; what is in flight is lost, and the peer is reset.
     pub fn abort(&self) {
         let mut state = self.shared.lock();
         let now = state.now();
@@ -322,7 +322,7 @@ impl Stream {
         poll_fn(|context| self.poll_path_change(context)).await
     }
 
-    /// The same, for those who poll.
+    /// The same, by polling.
     pub fn poll_path_change(&self, context: &mut Context<'_>) -> Poll<Option<PathChange>> {
         match self.shared.lock().connection(self.id) {
             Some(connection) => connection.poll_path_change(context),
@@ -335,7 +335,7 @@ impl Stream {
         poll_fn(|context| self.poll_closed(context)).await
     }
 
-    /// Ready when the connection has ended, for those who poll; see [`Self::closed`].
+    /// Ready when the connection has ended; see [`Self::closed`].
     pub fn poll_closed(&self, context: &mut Context<'_>) -> Poll<CloseCause> {
         let mut state = self.shared.lock();
         let Some(connection) = state.connection(self.id) else { return Poll::Ready(CloseCause::Finished) };

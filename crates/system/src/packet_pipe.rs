@@ -19,7 +19,7 @@ pub fn packet_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((one, other))
 }
 
-/// Gives a socket room for bursts of packets to be sent; what is no socket, or may not have it, stays as it is.
+/// Enlarges a socket's send buffer for bursts of packets; other descriptors, and sockets that may not have it, are unchanged.
 pub fn enlarge(socket: &OwnedFd) {
     if setsockopt(socket, sockopt::SndBufForce, &ROOM).is_err() {
         // Without the privilege the system's limit holds.

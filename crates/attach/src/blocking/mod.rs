@@ -1,7 +1,7 @@
 //! The stack for programs that block: the same streams and listeners with `std`'s traits and timeouts.
 //!
-//! The event loop runs on a thread of its own; whoever reads, writes, connects or accepts sleeps until it has something for
-//! them. No runtime is needed, nor known.
+//! The event loop runs on a thread of its own; a thread that reads, writes, connects or accepts sleeps until its operation is
+//! done. No asynchronous runtime is needed.
 
 mod background;
 mod park;
@@ -27,7 +27,7 @@ pub enum StartError {
     /// The host cannot be set up for it.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// No thread, no runtime, or what the caller's own preparation said.
+    /// No thread, no runtime, or the error of the caller's own preparation.
     #[error(transparent)]
     System(#[from] io::Error),
 }
@@ -58,7 +58,7 @@ impl Stack {
     /// A stack to which `prepare` adds devices and addresses. It runs on the stack's thread, where devices can be made.
     ///
     /// # Errors
-    /// [`StartError::System`], also with what `prepare` says.
+    /// [`StartError::System`], also with the error of `prepare`.
     pub fn new(
         config: StackConfig,
         prepare: impl FnOnce(&anabranch_stack::Stack) -> io::Result<()> + Send + 'static,
@@ -134,13 +134,13 @@ impl Stack {
     }
 }
 
-/// Keeps the event loop going until it is to end, and then a moment longer, so that the peers are told.
+/// Runs the event loop until it is to end, and then a moment longer, so that the peers are reset.
 async fn finish(stack: anabranch_stack::Stack, keeper: Keeper, ended: oneshot::Receiver<()>) {
-    // An error says that nobody is left to ask for the end.
+    // An error means that no handle is left to ask for the end.
     let _ = ended.await;
     stack.shutdown();
     match keeper {
-        // There is nobody to whom it could be said.
+        // There is no caller to report to.
         Some(attached) => drop(attached.detach().await),
         None => tokio::task::yield_now().await,
     }

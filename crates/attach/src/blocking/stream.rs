@@ -89,7 +89,7 @@ impl Write for &Stream {
         park::run(self.timeouts().1, writing).unwrap_or(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Nothing waits here that is not on its way.
+    /// Nothing is buffered here.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

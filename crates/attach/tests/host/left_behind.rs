@@ -243,19 +243,19 @@ fn no_room() {
          dd if=/dev/zero of={directory}/full 2>/dev/null; exec \"$0\""
     );
     let said = complaint(&scene, &["unshare", "--mount", "sh", "-c", &full], None);
-    assert!(said.starts_with("cannot note in ") && said.contains("No space left"), "{said}");
+    assert!(said.starts_with("cannot record in ") && said.contains("No space left"), "{said}");
     let read_only = format!("mount -t tmpfs -o ro none {directory} && exec \"$0\"");
     let said = complaint(&scene, &["unshare", "--mount", "sh", "-c", &read_only], None);
-    assert!(said.starts_with("cannot note in ") && said.contains("Read-only"), "{said}");
+    assert!(said.starts_with("cannot record in ") && said.contains("Read-only"), "{said}");
 }
 
 fn no_right() {
     let words = ["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"];
     let said = complaint(&Scene::new(), &words, None);
-    assert!(said.starts_with("this needs the right to set up the network (CAP_NET_ADMIN)"), "{said}");
+    assert!(said.starts_with("this needs CAP_NET_ADMIN to set up the network"), "{said}");
 }
 
 fn no_nft() {
     let said = complaint(&Scene::new(), &[], Some("/nonexistent"));
-    assert_eq!(said, "the program 'nft' is needed and not there: install nftables\n");
+    assert_eq!(said, "the program 'nft' is missing: install nftables\n");
 }

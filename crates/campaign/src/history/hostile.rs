@@ -38,6 +38,11 @@ impl History {
         self.ops.iter().any(|(_, op)| matches!(op, Op::Lie(lie, _) if !lie.is_blind()))
     }
 
+    /// Whether this lie is told.
+    pub fn tells(&self, lie: Lie) -> bool {
+        self.ops.iter().any(|(_, op)| matches!(op, Op::Lie(told, _) if *told == lie))
+    }
+
     /// What can be read of the stream.
     pub fn sent(&self) -> Sent {
         let lies = self.ops.iter().filter_map(|(_, op)| if let Op::Lie(lie, _) = op { Some(lie.sent()) } else { None });

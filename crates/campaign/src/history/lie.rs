@@ -1,10 +1,10 @@
 //! How a packet of a peer that lies is changed on its way, and what is forged beside it.
 //!
-//! Who forges sees nothing of the connection, or the token of a join: he must change nothing, so that a history with his
-//! segments is judged as one without.
+//! An attacker who forges blindly sees nothing of the connection, or only the token of a join. His segments must change nothing,
+//! so a history with them is judged as one without.
 
 use crate::luck::Luck;
-use anabranch_wire::mptcp::{DataAck, DataSequence, MptcpOption, dss_checksum};
+use anabranch_wire::mptcp::{DataAck, DataSequence, Dss, Mapping, MptcpOption, dss_checksum};
 use anabranch_wire::{Flags, Packet, Segment, SeqNumber, TcpOptions};
 use bytes::Bytes;
 
@@ -16,6 +16,8 @@ const FORGED: u8 = 0xff;
 const OUT_OF_WINDOW: u32 = 1 << 26;
 /// No window is larger (RFC 7323, section 2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
+/// Further than what the peer has sent on a subflow, and mostly within the window: no guess of these is exact.
+const IN_WINDOW: [u32; 4] = [1, 2, 100, 1_000];
 /// Joins that are begun beside one that the peer begins.
 const FLOOD: u64 = 20;
 
@@ -42,13 +44,25 @@ pub enum Lie {
     Syn,
     /// What it carries is mapped over what was sent before, and is other octets.
     Overlay,
+    /// What it carries is mapped over what is sent later, and is other octets.
+    OverlayAhead,
+    /// Its mapping is longer than its text and overlaps those of the next segments on the subflow; its text is other octets.
+    Overlap,
     /// Its mapping is an infinite one, though nothing fell back.
     Infinite,
-    /// Somebody who does not know the numbers forges one like it: other octets, and a sequence number out of the window.
+    /// An attacker guesses sequence number and acknowledgement: text without a mapping, within the window.
+    Guess,
+    /// An attacker who does not know the numbers forges one like it: other octets, and a sequence number out of the window.
     BlindNumber,
     /// The same, and only the acknowledgement and the timestamp are not guessed.
     BlindAck,
-    /// Somebody who saw the token of a join begins twenty more, and proves none.
+    /// The same with a reset flag, and a sequence number within the window that is not the next.
+    BlindReset,
+    /// The same with SYN alone, in the midst of a connection.
+    BlindSyn,
+    /// The same with options of MPTCP and no text, out of the window.
+    BlindOptions,
+    /// An attacker who saw the token of a join begins twenty more, and proves none.
     Joins,
 }
 
@@ -60,13 +74,13 @@ pub enum Sent {
     /// The peer mapped other octets over it; or, where such a segment was lost and then sent as it should be, octets of the stream
     /// where its mapping had put the others. There are no more than were written.
     Overlaid,
-    /// The peer said where it belongs, and lied.
+    /// The peer said where it belongs, and lied; or an attacker guessed where it is accepted, which only checksums would notice.
     Anything,
 }
 
 impl Lie {
     /// All of them, with their names in files.
-    pub const NAMES: [(&'static str, Self); 14] = [
+    pub const NAMES: [(&'static str, Self); 20] = [
         ("ack", Self::Ack),
         ("data-ack", Self::DataAck),
         ("withhold", Self::Withhold),
@@ -77,59 +91,59 @@ impl Lie {
         ("reset", Self::Reset),
         ("syn", Self::Syn),
         ("overlay", Self::Overlay),
+        ("overlay-ahead", Self::OverlayAhead),
+        ("overlap", Self::Overlap),
         ("infinite", Self::Infinite),
+        ("guess", Self::Guess),
         ("blind-number", Self::BlindNumber),
         ("blind-ack", Self::BlindAck),
+        ("blind-reset", Self::BlindReset),
+        ("blind-syn", Self::BlindSyn),
+        ("blind-options", Self::BlindOptions),
         ("joins", Self::Joins),
     ];
 
     /// Whether it is not the peer's, and must change nothing.
     pub fn is_blind(self) -> bool {
-        matches!(self, Self::BlindNumber | Self::BlindAck | Self::Joins)
+        matches!(
+            self,
+            Self::BlindNumber | Self::BlindAck | Self::BlindReset | Self::BlindSyn | Self::BlindOptions | Self::Joins
+        )
     }
 
     /// What it leaves of the stream.
     pub fn sent(self) -> Sent {
         match self {
             Self::Overlay => Sent::Overlaid,
-            Self::Infinite => Sent::Anything,
+            Self::Infinite | Self::OverlayAhead | Self::Overlap | Self::Guess => Sent::Anything,
             _ => Sent::AsWritten,
         }
     }
 
-    /// What somebody else sends before this packet.
-    pub fn forge(self, luck: &mut Luck, packet: &Packet) -> Vec<Packet> {
+    /// What an attacker sends before this packet. On its subflow the peer has sent all up to `end`.
+    pub fn forge(self, luck: &mut Luck, packet: &Packet, end: SeqNumber) -> Vec<Packet> {
         let segment = &packet.segment;
         let joins = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::JoinSyn { .. }));
+        // A guess at a join that the peer refuses would be taken for its third segment.
+        let opens = segment.flags.intersects(Flags(Flags::SYN.0 | Flags::RST.0));
+        let mut forged = packet.clone();
         match self {
-            Self::BlindNumber | Self::BlindAck if !segment.payload.is_empty() => {
-                let mut forged = packet.clone();
-                let segment = &mut forged.segment;
-                segment.payload = Bytes::from(vec![FORGED; segment.payload.len()]);
-                if self == Self::BlindNumber {
-                    let far = luck.pick(&[OUT_OF_WINDOW, 1 << 30, 1 << 31, OUT_OF_WINDOW.wrapping_neg()]);
-                    segment.seq = SeqNumber(segment.seq.0.wrapping_add(far));
-                } else {
-                    // As far back as the largest window that the peer ever told, an old one is taken (RFC 5961, section 5.2).
-                    let far = luck.pick(&[OUT_OF_WINDOW, 1 << 30, 1 << 31, LARGEST_WINDOW.wrapping_neg()]);
-                    segment.ack = SeqNumber(segment.ack.0.wrapping_add(far));
-                    if let Some(timestamps) = &mut segment.options.timestamps {
-                        timestamps.value = timestamps.value.wrapping_add(luck.pick(&[0, 1, 2_000_000]));
-                    }
-                }
-                vec![forged]
+            Self::BlindNumber if !segment.payload.is_empty() => {
+                forge_text(&mut forged.segment);
+                forged.segment.seq = out_of_window(luck, segment.seq);
             }
-            Self::Joins if joins => {
-                let join = |_| {
-                    let mut forged = packet.clone();
-                    forged.segment.source_port = luck.between(10_000, 60_000) as u16;
-                    forged.segment.seq = SeqNumber(luck.number() as u32);
-                    forged
-                };
-                (0..FLOOD).map(join).collect()
+            Self::BlindAck if !segment.payload.is_empty() => {
+                forge_text(&mut forged.segment);
+                forge_ack(luck, &mut forged.segment);
             }
-            _ => Vec::new(),
+            Self::BlindReset if !opens => forge_reset(luck, &mut forged.segment, end),
+            Self::BlindSyn if !opens => forge_syn(luck, &mut forged.segment, end),
+            Self::BlindOptions if !opens => forge_options(luck, &mut forged.segment),
+            Self::Guess if !opens => forge_guess(luck, &mut forged.segment, end),
+            Self::Joins if joins => return (0..FLOOD).map(|_| forge_join(luck, packet)).collect(),
+            _ => return Vec::new(),
         }
+        vec![forged]
     }
 
     /// Changes a packet; returns whether it still goes.
@@ -137,7 +151,6 @@ impl Lie {
         let segment = &mut packet.segment;
         let far = luck.pick(&[1, 100, 5_000, 70_000, 1 << 30]);
         let opens = segment.flags.contains(Flags::SYN);
-        let bare = segment.payload.is_empty() && !opens;
         match self {
             Self::Ack => segment.ack = SeqNumber(segment.ack.0.wrapping_add(far)),
             Self::DataAck => shift_data_ack(&mut segment.options, far),
@@ -145,25 +158,128 @@ impl Lie {
             Self::Window => segment.window = luck.below(65_536) as u16,
             Self::Proof => segment.options.mptcp.iter_mut().for_each(spoil),
             Self::DataFin => shift_data_fin(&mut segment.options, far),
-            Self::Number if bare => segment.seq = SeqNumber(segment.seq.0.wrapping_add(far)),
-            Self::Reset if bare => {
-                segment.flags |= Flags::RST;
-                segment.seq = SeqNumber(segment.seq.0.wrapping_add(far));
-            }
-            Self::Syn if bare && segment.options.mptcp.is_empty() => {
-                segment.flags |= Flags::SYN;
-                segment.options.dss = None;
-            }
-            Self::Overlay => overlay(luck, segment),
-            Self::Infinite => {
-                if let Some(mapping) = segment.options.dss.as_mut().and_then(|dss| dss.mapping.as_mut()) {
-                    mapping.length = 0;
-                }
-            }
-            Self::Number | Self::Reset | Self::Syn | Self::BlindNumber | Self::BlindAck | Self::Joins => {}
+            Self::Overlay => overlay(luck, segment, false),
+            Self::OverlayAhead => overlay(luck, segment, true),
+            Self::Overlap => overlap(luck, segment),
+            Self::Infinite => make_infinite(&mut segment.options),
+            _ if segment.payload.is_empty() && !opens => self.change_bare(segment, far),
+            _ => {}
         }
         true
     }
+
+    /// Changes a segment without text that does not open.
+    fn change_bare(self, segment: &mut Segment, far: u32) {
+        match self {
+            Self::Number => segment.seq = SeqNumber(segment.seq.0.wrapping_add(far)),
+            Self::Reset => {
+                segment.flags |= Flags::RST;
+                segment.seq = SeqNumber(segment.seq.0.wrapping_add(far));
+            }
+            Self::Syn if segment.options.mptcp.is_empty() => {
+                segment.flags |= Flags::SYN;
+                segment.options.dss = None;
+            }
+            // An attacker's, who changes nothing of the peer's.
+            _ => {}
+        }
+    }
+}
+
+fn make_infinite(options: &mut TcpOptions) {
+    if let Some(mapping) = options.dss.as_mut().and_then(|dss| dss.mapping.as_mut()) {
+        mapping.length = 0;
+    }
+}
+
+/// Other octets, as many.
+fn forge_text(segment: &mut Segment) {
+    segment.payload = Bytes::from(vec![FORGED; segment.payload.len()]);
+}
+
+fn out_of_window(luck: &mut Luck, seq: SeqNumber) -> SeqNumber {
+    let far = luck.pick(&[OUT_OF_WINDOW, 1 << 30, 1 << 31, OUT_OF_WINDOW.wrapping_neg()]);
+    SeqNumber(seq.0.wrapping_add(far))
+}
+
+fn in_window(luck: &mut Luck, end: SeqNumber) -> SeqNumber {
+    SeqNumber(end.0.wrapping_add(luck.pick(&IN_WINDOW)))
+}
+
+/// An acknowledgement that is not acceptable, and a timestamp that may be too new.
+fn forge_ack(luck: &mut Luck, segment: &mut Segment) {
+    // As far back as the largest window that the peer ever told, an old one is taken (RFC 5961, section 5.2).
+    let far = luck.pick(&[OUT_OF_WINDOW, 1 << 30, 1 << 31, LARGEST_WINDOW.wrapping_neg()]);
+    segment.ack = SeqNumber(segment.ack.0.wrapping_add(far));
+    if let Some(timestamps) = &mut segment.options.timestamps {
+        timestamps.value = timestamps.value.wrapping_add(luck.pick(&[0, 1, 2_000_000]));
+    }
+}
+
+/// No text, and no option of MPTCP.
+fn strip(luck: &mut Luck, segment: &mut Segment) {
+    segment.payload = Bytes::new();
+    segment.options.dss = None;
+    segment.options.mptcp.clear();
+    if luck.one_in(2) {
+        segment.options.timestamps = None;
+    }
+}
+
+/// Answered with a challenge ACK (RFC 5961, section 3.2).
+fn forge_reset(luck: &mut Luck, segment: &mut Segment, end: SeqNumber) {
+    strip(luck, segment);
+    segment.flags = luck.pick(&[Flags::RST, Flags(Flags::RST.0 | Flags::ACK.0)]);
+    segment.seq = in_window(luck, end);
+}
+
+/// Answered with a challenge ACK wherever its number is (RFC 5961, section 4.2).
+fn forge_syn(luck: &mut Luck, segment: &mut Segment, end: SeqNumber) {
+    strip(luck, segment);
+    (segment.flags, segment.ack) = (Flags::SYN, SeqNumber(0));
+    segment.seq = if luck.one_in(2) { in_window(luck, end) } else { out_of_window(luck, end) };
+}
+
+/// What would close, fall back, withdraw or acknowledge if its segment were acceptable.
+fn forge_options(luck: &mut Luck, segment: &mut Segment) {
+    strip(luck, segment);
+    segment.flags = Flags::ACK;
+    segment.seq = out_of_window(luck, segment.seq);
+    let number = luck.number();
+    let options = &mut segment.options;
+    match luck.below(7) {
+        0 => options.mptcp.push(MptcpOption::FastClose { key: number }),
+        1 => options.mptcp.push(MptcpOption::RemoveAddress { address_ids: vec![0, 1, 2, 3] }),
+        2 => options.mptcp.push(MptcpOption::Priority { backup: true }),
+        3 => options.mptcp.push(MptcpOption::Fail { data_seq: number }),
+        4 => {
+            let reset = MptcpOption::TcpReset { transient: false, flags: 0, reason: 1 };
+            options.mptcp.push(reset);
+            segment.flags |= Flags::RST;
+        }
+        5 => options.dss = Some(Dss { data_ack: Some(DataAck::Long(number)), ..Dss::default() }),
+        _ => {
+            let data_seq = DataSequence::Long(number);
+            let mapping = Mapping { data_seq, subflow_seq: 0, length: 1, checksum: None };
+            options.dss = Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: true });
+        }
+    }
+}
+
+/// Text that is acceptable to TCP, and may end the subflow.
+fn forge_guess(luck: &mut Luck, segment: &mut Segment, end: SeqNumber) {
+    let seq = if luck.one_in(3) { segment.seq } else { in_window(luck, end) };
+    strip(luck, segment);
+    segment.flags = luck.pick(&[Flags::ACK, Flags::ACK, Flags(Flags::ACK.0 | Flags::FIN.0)]);
+    segment.seq = seq;
+    segment.payload = Bytes::from(vec![FORGED; luck.between(1, 1_000) as usize]);
+}
+
+fn forge_join(luck: &mut Luck, packet: &Packet) -> Packet {
+    let mut forged = packet.clone();
+    forged.segment.source_port = luck.between(10_000, 60_000) as u16;
+    forged.segment.seq = SeqNumber(luck.number() as u32);
+    forged
 }
 
 /// Acknowledges at data level what was not sent.
@@ -176,7 +292,7 @@ fn shift_data_ack(options: &mut TcpOptions, far: u32) {
     }
 }
 
-/// Gives a DATA_FIN without text another number.
+/// Changes the number of a DATA_FIN without text.
 fn shift_data_fin(options: &mut TcpOptions, far: u32) {
     if let Some(dss) = options.dss.as_mut().filter(|dss| dss.data_fin)
         && let Some(mapping) = dss.mapping.as_mut().filter(|mapping| mapping.subflow_seq == 0)
@@ -186,12 +302,13 @@ fn shift_data_fin(options: &mut TcpOptions, far: u32) {
     }
 }
 
-/// Maps other octets to where the stream was a little before; with a checksum that is right, if its number is whole.
-fn overlay(luck: &mut Luck, segment: &mut Segment) {
+/// Maps other octets to where the stream was a little before, or will be; with a checksum that is right, if its number is whole.
+fn overlay(luck: &mut Luck, segment: &mut Segment, ahead: bool) {
     let length = segment.payload.len();
     let Some(dss) = segment.options.dss.as_mut() else { return };
     let Some(mapping) = dss.mapping.as_mut().filter(|mapping| usize::from(mapping.length) == length) else { return };
-    let back = luck.pick(&[0, 1, length as u64 / 2, length as u64, 5_000]);
+    let far: u64 = luck.pick(&[0, 1, length as u64 / 2, length as u64, 5_000]);
+    let back = if ahead { far.wrapping_neg() } else { far };
     segment.payload = Bytes::from(vec![OVERLAID; length]);
     match &mut mapping.data_seq {
         DataSequence::Long(number) => {
@@ -202,6 +319,21 @@ fn overlay(luck: &mut Luck, segment: &mut Segment) {
         }
         DataSequence::Short(number) => *number = number.wrapping_sub(back as u32),
     }
+}
+
+/// Makes a mapping longer than its text, so that it overlaps what the next segments map, and maps other octets.
+fn overlap(luck: &mut Luck, segment: &mut Segment) {
+    let Some(mapping) = segment.options.dss.as_mut().and_then(|dss| dss.mapping.as_mut()) else { return };
+    if segment.payload.is_empty() || mapping.length == 0 {
+        return;
+    }
+    mapping.length = mapping.length.saturating_add(luck.pick(&[1, 100, 1_460, 5_000]));
+    let back = luck.pick(&[0, 1, 100]);
+    mapping.data_seq = match mapping.data_seq {
+        DataSequence::Long(number) => DataSequence::Long(number.wrapping_sub(back)),
+        DataSequence::Short(number) => DataSequence::Short(number.wrapping_sub(back as u32)),
+    };
+    segment.payload = Bytes::from(vec![OVERLAID; segment.payload.len()]);
 }
 
 fn spoil(option: &mut MptcpOption) {

@@ -3,7 +3,7 @@
 use super::lie::Lie;
 use crate::literal::{MILLI, Nanos};
 use crate::luck::Luck;
-use anabranch_wire::Packet;
+use anabranch_wire::{Flags, Packet, SeqNumber};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -50,6 +50,10 @@ pub struct Network {
     away: BTreeSet<(usize, usize)>,
     fates: Vec<(usize, u32, Fate)>,
     sent: [u32; 2],
+    /// How many packets attackers have sent.
+    pub forged: u32,
+    /// What comes after the furthest octet that a side has sent, by its side, both ports and path.
+    ends: BTreeMap<(usize, u16, u16, usize), SeqNumber>,
     in_flight: BTreeMap<(Nanos, u64), (usize, Packet)>,
     count: u64,
 }
@@ -89,6 +93,8 @@ impl Network {
             away: BTreeSet::new(),
             fates,
             sent: [0, 0],
+            forged: 0,
+            ends: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             count: 0,
         }
@@ -99,13 +105,15 @@ impl Network {
         let path = path_of(packet.ip.destination).min(self.delays.len() - 1);
         let number = self.sent[from];
         self.sent[from] += 1;
+        let end = self.end_of(from, &packet);
         if let Some((_, lie, left)) = self.lie.as_mut().filter(|(side, _, left)| *side == from && *left > 0) {
             *left -= 1;
-            let forged = lie.forge(&mut self.luck, &packet);
+            let forged = lie.forge(&mut self.luck, &packet, end);
             if !lie.tell(&mut self.luck, &mut packet) {
                 return "withheld";
             }
             for forged in forged {
+                self.forged += 1;
                 self.put(now + self.delays[path], from, forged);
             }
         }
@@ -154,6 +162,19 @@ impl Network {
         let later = if late { self.luck.below(u64::from(weather.late_by) * MILLI) } else { 0 };
         self.put(due + later, from, packet);
         if late { "late" } else { word }
+    }
+
+    /// What comes after the furthest octet that the subflow of a packet has sent, that packet included.
+    fn end_of(&mut self, from: usize, packet: &Packet) -> SeqNumber {
+        let segment = &packet.segment;
+        let control = [Flags::SYN, Flags::FIN].iter().filter(|flag| segment.flags.contains(**flag)).count();
+        let end = segment.seq.0.wrapping_add((segment.payload.len() + control) as u32);
+        let subflow = (from, segment.source_port, segment.destination_port, path_of(packet.ip.source));
+        let furthest = self.ends.entry(subflow).or_insert(SeqNumber(end));
+        if segment.flags.contains(Flags::SYN) || end.wrapping_sub(furthest.0) < 1 << 31 {
+            *furthest = SeqNumber(end);
+        }
+        *furthest
     }
 
     /// Changes an octet of the payload, as a middlebox does that knows nothing of MPTCP: TCP's own checksum is right again.

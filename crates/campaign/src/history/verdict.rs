@@ -1,5 +1,6 @@
 //! How a history may end.
 
+use super::lie::Lie;
 use super::opposite::Ending;
 use super::world::World;
 use super::{History, Op};
@@ -82,6 +83,9 @@ fn excuse(history: &History) -> Option<&'static str> {
         Op::Strip(_) => Some("options were lost on the way"),
         // Subflows are reset for it, and a middlebox may be on all paths (RFC 8684, section 3.7).
         Op::Change(..) if history.checksums() => Some("checksums showed that octets were changed"),
+        Op::Lie(Lie::BlindSyn, _) => Some("a forged SYN may end TIME-WAIT"),
+        // The engine takes no other subflow while it has that one.
+        Op::Act(_, Action::Fin(_)) if history.is_set("max_subflows") => Some("the peer closed the only subflow"),
         // What was sent twice before an infinite mapping arrives ends in a reset (RFC 8684, section 3.7).
         Op::Act(_, Action::Infinite) if !calm => Some("an infinite mapping may have been lost"),
         _ => None,
@@ -97,9 +101,11 @@ fn judge(world: &mut World, history: &History) -> Result<Outcome, String> {
         world.run_to_end(BEREAVED)?;
     }
     let abandoned = abort_waiting(world, history, excuse)?;
-    world.run_out(AFTERMATH)?;
-    // What becomes of a liar is nobody's concern.
-    let concerns = |side: &usize| !(history.is_hostile() && history.kind.is_literal(*side));
+    // A subflow whose peer acknowledged what it does not have goes on until it has had all its timeouts.
+    world.run_out(if history.is_hostile() { BEREAVED } else { AFTERMATH })?;
+    // What becomes of a liar does not matter. A forged SYN may end TIME-WAIT (RFC 6191), and then nothing answers a FIN.
+    let is_free = history.is_hostile() || history.tells(Lie::BlindSyn);
+    let concerns = |side: &usize| !(is_free && history.kind.is_literal(*side));
     if let Some(side) = (0..2).filter(concerns).find(|side| !world.sides[*side].is_gone()) {
         return Err(format!("side {side} keeps something"));
     }

@@ -38,7 +38,7 @@ impl Peer {
         let open = (0..self.flows.len()).find(|index| self.flows[*index].is_open() && self.flows[*index].usable);
         if let Some(index) = open.filter(|_| self.protocol == Protocol::Multipath) {
             let option = MptcpOption::RemoveAddress { address_ids: vec![id_of(path)] };
-            self.flows[index].signals.push_back(Signal::Beside(option));
+            self.flows[index].due.signals.push_back(Signal::Beside(option));
         }
         self.drive();
     }

@@ -12,7 +12,7 @@ impl Peer {
             return self.syn_sent_arrives(index, segment);
         }
         let flow = &mut self.flows[index];
-        flow.silent = 0;
+        flow.due.silent = 0;
         let start = flow.relative(segment.seq);
         if !self.is_acceptable(index, segment, start) {
             return;
@@ -43,17 +43,17 @@ impl Peer {
         let next = i64::from(flow.rcv_nxt);
         let length = i64::from(segment.sequence_length());
         if syn && start == 0 && flow.state == State::SynReceived {
-            flow.resend_at = self.now; // SYN/ACK again
+            flow.due.resend_at = self.now; // SYN/ACK again
             return false;
         }
-        if let (true, false, Some(stamps)) = (flow.stamps, reset, segment.options.timestamps) {
-            let older = (stamps.value.wrapping_sub(flow.recent) as i32) < 0;
+        if let (true, false, Some(stamps)) = (flow.options.stamps, reset, segment.options.timestamps) {
+            let older = (stamps.value.wrapping_sub(flow.options.recent) as i32) < 0;
             if older {
-                flow.ack_now = true;
+                flow.due.ack_now = true;
                 return false;
             }
             if start <= next {
-                flow.recent = stamps.value;
+                flow.options.recent = stamps.value;
             }
         }
         let inside = |number: i64| (next..next + window).contains(&number);
@@ -75,7 +75,7 @@ impl Peer {
         if flow.kind == Kind::JoinedByUs && !flow.usable {
             self.send_third(index); // its SYN/ACK came again: the proof was lost
         } else if flow.state != State::SynReceived {
-            flow.ack_now = true;
+            flow.due.ack_now = true;
         }
     }
 
@@ -108,24 +108,24 @@ impl Peer {
         }
         let flow = &mut self.flows[index];
         if ack > i64::from(flow.nxt) {
-            flow.ack_now = true;
+            flow.due.ack_now = true;
             return false;
         }
         if flow.kind == Kind::JoinedByUs && !flow.usable {
             flow.usable = true; // the fourth segment
-            flow.resend_at = NEVER;
+            flow.due.resend_at = NEVER;
         }
         let advanced = ack > i64::from(flow.una);
         if advanced {
             flow.una = ack as u32;
-            flow.tries = 0;
+            flow.due.tries = 0;
             flow.force = false;
-            flow.resend_now |= flow.una < flow.recover;
-            flow.resend_at = NEVER;
+            flow.due.resend_now |= flow.una < flow.due.recover;
+            flow.due.resend_at = NEVER;
         }
         let (number, ack) = (start.max(0) as u32, ack.max(0) as u32);
         if flow.wl1 < number || (flow.wl1 == number && flow.wl2 <= ack) {
-            flow.window = u64::from(segment.window) << flow.send_shift;
+            flow.window = u64::from(segment.window) << flow.options.send_shift;
             (flow.wl1, flow.wl2) = (number, ack);
         }
         self.fin_acknowledged(index);
@@ -200,11 +200,11 @@ impl Peer {
         if fin {
             flow.fin_at = Some(end as u32);
         }
-        flow.unacknowledged += 1;
-        if delay == 0 || flow.unacknowledged >= 2 || start != i64::from(flow.rcv_nxt) || fin {
-            flow.ack_now = true;
+        flow.due.unacknowledged += 1;
+        if delay == 0 || flow.due.unacknowledged >= 2 || start != i64::from(flow.rcv_nxt) || fin {
+            flow.due.ack_now = true;
         } else {
-            flow.ack_at = flow.ack_at.min(self.now + delay);
+            flow.due.ack_at = flow.due.ack_at.min(self.now + delay);
         }
         let mut payload = segment.payload.clone();
         let mut from = start;

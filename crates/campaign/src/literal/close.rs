@@ -20,13 +20,13 @@ impl Peer {
             return;
         }
         flow.rcv_nxt += 1;
-        flow.ack_now = true;
+        flow.due.ack_now = true;
         let plain = self.protocol == Protocol::Plain;
         flow.state = match flow.state {
             State::Established => State::CloseWait,
             State::FinWait1 => State::Closing,
             State::FinWait2 => {
-                flow.linger_at = self.now + LINGER;
+                flow.due.linger_at = self.now + LINGER;
                 State::TimeWait
             }
             other => other,
@@ -45,14 +45,14 @@ impl Peer {
         flow.state = match flow.state {
             State::FinWait1 => State::FinWait2,
             State::Closing => {
-                flow.linger_at = self.now + LINGER;
+                flow.due.linger_at = self.now + LINGER;
                 State::TimeWait
             }
             State::LastAck => State::Closed,
             other => other,
         };
         if flow.state == State::Closed {
-            (flow.resend_at, flow.ack_at, flow.ack_now) = (NEVER, NEVER, false);
+            (flow.due.resend_at, flow.due.ack_at, flow.due.ack_now) = (NEVER, NEVER, false);
         }
         if self.protocol == Protocol::Plain && !self.data.fin_sent {
             self.data.sent_fin();
@@ -133,8 +133,8 @@ impl Peer {
     pub(super) fn lose(&mut self, index: usize, by_reset: bool) {
         let flow = &mut self.flows[index];
         let was = std::mem::replace(&mut flow.state, State::Closed);
-        (flow.resend_at, flow.ack_at, flow.linger_at, flow.ack_now) = (NEVER, NEVER, NEVER, false);
-        flow.signals.clear();
+        (flow.due.resend_at, flow.due.ack_at, flow.due.linger_at, flow.due.ack_now) = (NEVER, NEVER, NEVER, false);
+        flow.due.signals.clear();
         flow.early.clear();
         if self.end.is_some() || was == State::Closed {
             return;
@@ -190,8 +190,8 @@ impl Peer {
             let flow = &self.flows[index];
             if matches!(flow.state, State::Closed | State::TimeWait | State::SynSent) {
                 self.flows[index].state = State::Closed;
-                self.flows[index].linger_at = NEVER;
-                self.flows[index].resend_at = NEVER;
+                self.flows[index].due.linger_at = NEVER;
+                self.flows[index].due.resend_at = NEVER;
                 continue;
             }
             if self.choice(Choice::FastClose) == 1
@@ -217,8 +217,8 @@ impl Peer {
         // Nobody waits for the FIN of a peer that may be gone.
         let due = self.now + LINGER;
         if self.end.is_some() {
-            let waits = |flow: &&mut Flow| flow.state == State::FinWait2 && flow.linger_at == NEVER;
-            self.flows.iter_mut().filter(waits).for_each(|flow| flow.linger_at = due);
+            let waits = |flow: &&mut Flow| flow.state == State::FinWait2 && flow.due.linger_at == NEVER;
+            self.flows.iter_mut().filter(waits).for_each(|flow| flow.due.linger_at = due);
         }
     }
 
@@ -234,7 +234,7 @@ impl Peer {
             return;
         }
         self.protocol = Protocol::Plain;
-        self.confirmed = true;
+        self.secrets.confirmed = true;
         self.data.again.clear();
         self.data.tries = 0;
         self.rejoin_at = NEVER;
@@ -249,9 +249,9 @@ impl Peer {
         }
         self.infinite = Some((self.flows[0].una.max(1), self.flows[0].nxt + 1));
         let flow = &mut self.flows[0];
-        flow.signals.retain(|signal| matches!(signal, Signal::Alone(MptcpOption::Fail { .. })));
+        flow.due.signals.retain(|signal| matches!(signal, Signal::Alone(MptcpOption::Fail { .. })));
         // What is acknowledged of a mapping that waited for its rest counts without its checksum.
-        let held = std::mem::take(&mut flow.held);
+        let held = std::mem::take(&mut flow.mappings.held);
         let from = flow.rcv_nxt - held.len() as u32;
         let offset = flow.heard_at(from).map(|heard| heard.offset + u64::from(from - heard.start));
         if let Some(offset) = offset.filter(|_| !held.is_empty()) {

@@ -36,8 +36,8 @@ impl Peer {
         let local = SocketAddr::new(address, self.next_port);
         let iss = self.initial_number();
         let mut flow = Flow::new(local, remote, id_of(path), Kind::JoinedByUs, iss);
-        flow.nonce = self.luck.number() as u32;
-        flow.peer_nonce = token;
+        flow.options.nonce = self.luck.number() as u32;
+        flow.options.peer_nonce = token;
         flow.backup = self.luck.one_in(6);
         self.flows.push(flow);
         self.send_syn(self.flows.len() - 1);
@@ -65,20 +65,24 @@ impl Peer {
         let flow = &self.flows[index];
         let (kind, answer) = (flow.kind, flow.state == State::SynReceived);
         let mss = self.choice(Choice::Mss);
-        let stamps = if answer { flow.stamps } else { self.offers(Choice::Timestamps, kind) };
-        let sack = if answer { flow.sack } else { self.offers(Choice::Sack, kind) };
-        let scale = if answer { Some(flow.recv_shift).filter(|_| flow.send_shift != 255) } else { self.scale() };
+        let stamps = if answer { flow.options.stamps } else { self.offers(Choice::Timestamps, kind) };
+        let sack = if answer { flow.options.sack } else { self.offers(Choice::Sack, kind) };
+        let scale = if answer {
+            Some(flow.options.recv_shift).filter(|_| flow.options.send_shift != 255)
+        } else {
+            self.scale()
+        };
         let mut options = TcpOptions {
             maximum_segment_size: (mss > 0).then_some(mss as u16),
             window_scale: scale,
             sack_permitted: sack,
-            timestamps: stamps.then(|| Timestamps { value: self.stamp(), echo: flow.recent }),
+            timestamps: stamps.then(|| Timestamps { value: self.stamp(), echo: flow.options.recent }),
             ..TcpOptions::default()
         };
         options.mptcp.extend(self.syn_option(index, answer));
         let flags = if answer { Flags::SYN | Flags::ACK } else { Flags::SYN };
         self.flows[index].nxt = 1;
-        self.flows[index].resend_at = self.now + self.timeout(self.flows[index].tries);
+        self.flows[index].due.resend_at = self.now + self.timeout(self.flows[index].due.tries);
         self.send(index, 0, flags, options, Bytes::new());
     }
 
@@ -91,21 +95,21 @@ impl Peer {
                 Some(MptcpOption::Capable { version: 1, flags, keys: CapableKeys::Receiver(self.secrets.key) })
             }
             // RFC 8684, section 3.7: after a number of SYNs without an answer, one without MP_CAPABLE.
-            Kind::Initial if self.choice(Choice::Multipath) == 1 && flow.tries < 4 => {
+            Kind::Initial if self.choice(Choice::Multipath) == 1 && flow.due.tries < 4 => {
                 Some(MptcpOption::Capable { version: 1, flags, keys: CapableKeys::None })
             }
             Kind::Initial => None,
             Kind::JoinedByUs => Some(MptcpOption::JoinSyn {
                 backup: flow.backup,
                 address_id: flow.local_id,
-                token: flow.peer_nonce,
-                nonce: flow.nonce,
+                token: flow.options.peer_nonce,
+                nonce: flow.options.nonce,
             }),
             Kind::JoinedByPeer => Some(MptcpOption::JoinSynAck {
                 backup: flow.backup,
                 address_id: flow.local_id,
                 truncated_hmac: keys::left_64(&self.proof(index)),
-                nonce: flow.nonce,
+                nonce: flow.options.nonce,
             }),
         }
     }
@@ -118,12 +122,12 @@ impl Peer {
 
     fn proof(&self, index: usize) -> [u8; 32] {
         let flow = &self.flows[index];
-        keys::join(self.secrets.key, self.secrets.peer_key, flow.nonce, flow.peer_nonce)
+        keys::join(self.secrets.key, self.secrets.peer_key, flow.options.nonce, flow.options.peer_nonce)
     }
 
     fn peers_proof(&self, index: usize) -> [u8; 32] {
         let flow = &self.flows[index];
-        keys::join(self.secrets.peer_key, self.secrets.key, flow.peer_nonce, flow.nonce)
+        keys::join(self.secrets.peer_key, self.secrets.key, flow.options.peer_nonce, flow.options.nonce)
     }
 
     fn learn_key(&mut self, key: u64) {
@@ -192,12 +196,12 @@ impl Peer {
         let mut flow = Flow::new(local, remote, id_of(path), kind, iss);
         flow.state = State::SynReceived;
         flow.backup = backup;
-        flow.peer_nonce = nonce;
-        flow.nonce = self.luck.number() as u32;
+        flow.options.peer_nonce = nonce;
+        flow.options.nonce = self.luck.number() as u32;
         let scale = self.scale();
         flow.agree(segment, self.offers(Choice::Timestamps, kind), self.offers(Choice::Sack, kind), scale);
         if scale.is_none() || segment.options.window_scale.is_none() {
-            (flow.send_shift, flow.recv_shift) = (255, 0);
+            (flow.options.send_shift, flow.options.recv_shift) = (255, 0);
         }
         self.flows.push(flow);
         self.send_syn(self.flows.len() - 1);
@@ -227,9 +231,9 @@ impl Peer {
             (self.offers(Choice::Timestamps, kind), self.offers(Choice::Sack, kind), self.scale());
         let flow = &mut self.flows[index];
         flow.agree(segment, stamps, sack, scale);
-        (flow.una, flow.tries, flow.silent, flow.resend_at) = (1, 0, 0, super::NEVER);
+        (flow.una, flow.due.tries, flow.due.silent, flow.due.resend_at) = (1, 0, 0, super::NEVER);
         flow.state = State::Established;
-        flow.ack_now = true;
+        flow.due.ack_now = true;
         let offered = flow.window;
         if kind == Kind::JoinedByUs {
             return self.answer_to_join(index, segment);
@@ -253,7 +257,7 @@ impl Peer {
         if self.protocol == Protocol::Multipath {
             // The third segment carries both keys, whatever waits (RFC 8684, section 3.1).
             let keys = self.keys_option();
-            self.flows[index].signals.push_back(Signal::Alone(keys));
+            self.flows[index].due.signals.push_back(Signal::Alone(keys));
         }
     }
 
@@ -263,20 +267,20 @@ impl Peer {
             _ => None,
         });
         let Some((backup, proof, nonce)) = answer else { return self.reset(index, REASON_MPTCP) };
-        self.flows[index].peer_nonce = nonce;
+        self.flows[index].options.peer_nonce = nonce;
         self.flows[index].backup |= backup;
         if keys::left_64(&self.peers_proof(index)) != proof {
             return self.reset(index, REASON_MPTCP);
         }
-        self.flows[index].ack_now = false;
+        self.flows[index].due.ack_now = false;
         self.send_third(index);
     }
 
     /// The third segment of a join, which is sent again until a fourth comes.
     pub(super) fn send_third(&mut self, index: usize) {
         let hmac = keys::left_160(&self.proof(index));
-        self.flows[index].signals.push_back(Signal::Alone(MptcpOption::JoinAck { hmac }));
-        self.flows[index].resend_at = self.now + self.timeout(self.flows[index].tries);
+        self.flows[index].due.signals.push_back(Signal::Alone(MptcpOption::JoinAck { hmac }));
+        self.flows[index].due.resend_at = self.now + self.timeout(self.flows[index].due.tries);
     }
 
     /// The third segment of the initial subflow, or what stands for it.
@@ -302,7 +306,7 @@ impl Peer {
                     }
                     return false;
                 }
-                self.flows[index].ack_now = true;
+                self.flows[index].due.ack_now = true;
                 true
             }
             _ if self.protocol == Protocol::Plain => true,
@@ -312,10 +316,10 @@ impl Peer {
             let flow = &mut self.flows[index];
             flow.state = State::Established;
             flow.usable = true;
-            (flow.una, flow.tries, flow.silent, flow.resend_at) = (1, 0, 0, super::NEVER);
+            (flow.una, flow.due.tries, flow.due.silent, flow.due.resend_at) = (1, 0, 0, super::NEVER);
             flow.wl1 = 0;
-            if flow.send_shift == 255 {
-                flow.send_shift = 0;
+            if flow.options.send_shift == 255 {
+                flow.options.send_shift = 0;
             }
         }
         established
@@ -333,7 +337,7 @@ impl Peer {
             };
             if receiver == self.secrets.key {
                 self.protocol = Protocol::Multipath;
-                self.confirmed = true;
+                self.secrets.confirmed = true;
                 self.learn_key(sender);
                 if let Some((length, checksum)) = data {
                     self.hear_first(length, checksum);

@@ -64,6 +64,8 @@ pub struct Secrets {
     pub peer_key: u64,
     pub peer_first: u64,
     pub peer_token: u32,
+    /// The peer has the keys for sure.
+    pub confirmed: bool,
 }
 
 impl Secrets {
@@ -89,11 +91,9 @@ pub struct Peer {
     protocol: Protocol,
     checksum: bool,
     secrets: Secrets,
-    /// The peer has the keys for sure.
-    confirmed: bool,
     /// A DSS has come in.
     heard_dss: bool,
-    /// The last number of the peer's had 4 octets.
+    /// The peer accepts no joins to its first address.
     peer_denies: bool,
     flows: Vec<Flow>,
     data: DataLevel,
@@ -133,7 +133,6 @@ impl Peer {
             protocol: Protocol::Opening,
             checksum: false,
             secrets,
-            confirmed: false,
             heard_dss: false,
             peer_denies: false,
             flows: Vec::new(),
@@ -189,7 +188,7 @@ impl Peer {
 
     /// When something is due.
     pub fn poll_timeout(&self) -> Nanos {
-        let flows = self.flows.iter().map(|flow| flow.resend_at.min(flow.ack_at).min(flow.linger_at));
+        let flows = self.flows.iter().map(|flow| flow.due.resend_at.min(flow.due.ack_at).min(flow.due.linger_at));
         let announced = self.announced.iter().map(|announced| announced.again_at);
         let own = [self.data.resend_at, self.data.probe_at, self.rejoin_at];
         flows.chain(announced).chain(own).min().unwrap_or(NEVER)
@@ -294,7 +293,7 @@ impl Peer {
                 flow.window,
                 flow.rcv_nxt,
                 flow.early.len(),
-                flow.tries,
+                flow.due.tries,
                 flow.usable
             );
         }

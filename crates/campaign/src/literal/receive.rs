@@ -19,7 +19,7 @@ impl Peer {
     pub(super) fn dss_arrives(&mut self, index: usize, segment: &Segment, dss: &Dss) {
         if self.flows[index].kind == Kind::Initial || self.flows[index].usable {
             self.heard_dss = true;
-            self.confirmed = true;
+            self.secrets.confirmed = true;
         }
         if let Some(ack) = dss.data_ack {
             self.data_ack_arrives(index, segment, ack);
@@ -39,7 +39,7 @@ impl Peer {
         if offset < self.data.una || offset > self.data.nxt {
             return; // old, or of what was never sent
         }
-        let window = u64::from(segment.window) << self.flows[index].send_shift;
+        let window = u64::from(segment.window) << self.flows[index].options.send_shift;
         self.data.edge = self.data.edge.max(offset + window);
         if offset > self.data.una {
             self.data.una = offset;
@@ -108,7 +108,7 @@ impl Peer {
 
     fn record_fin(&mut self, index: usize, at: u64) {
         // Whatever it says, a DATA_FIN is answered.
-        self.flows[index].ack_now = true;
+        self.flows[index].due.ack_now = true;
         if self.data.fin_at.is_none() && at >= self.data.rcv_nxt {
             self.data.fin_at = Some(at);
         }
@@ -147,10 +147,10 @@ impl Peer {
                 None => return self.unmapped(index),
             },
         };
-        self.flows[index].unmapped = 0;
+        self.flows[index].mappings.unmapped = 0;
         let mut left = heard.map_or(bytes.len(), |heard| (heard.start + heard.length - at) as usize);
         // What was begun of a mapping with a checksum is taken whole: it cannot be acknowledged otherwise.
-        let begun = !self.flows[index].held.is_empty();
+        let begun = !self.flows[index].mappings.held.is_empty();
         let room = if begun { u64::MAX } else { self.data.offered.saturating_sub(offset) };
         let refused = room < bytes.len().min(left) as u64;
         if refused && (self.choice(Choice::Refused) == 0 || self.protocol == Protocol::Plain) {
@@ -185,11 +185,11 @@ impl Peer {
     /// With checksums a mapping is delivered as a whole, once its checksum was found right.
     fn take_with_checksum(&mut self, index: usize, heard: Heard, bytes: &Bytes) {
         let flow = &mut self.flows[index];
-        flow.held.extend_from_slice(bytes);
+        flow.mappings.held.extend_from_slice(bytes);
         if flow.rcv_nxt < heard.start + heard.length {
             return;
         }
-        let held = std::mem::take(&mut flow.held);
+        let held = std::mem::take(&mut flow.mappings.held);
         let number = self.secrets.peer_first.wrapping_add(heard.offset);
         let expected = dss_checksum(number, heard.start, heard.length_field, [held.as_slice()]);
         let told = heard.checksum.unwrap_or_default();
@@ -204,9 +204,9 @@ impl Peer {
     fn unmapped(&mut self, index: usize) -> bool {
         let flow = &mut self.flows[index];
         flow.early.clear();
-        flow.unmapped += 1;
-        flow.ack_now = true;
-        if flow.unmapped > 40 {
+        flow.mappings.unmapped += 1;
+        flow.due.ack_now = true;
+        if flow.mappings.unmapped > 40 {
             self.reset(index, REASON_MIDDLEBOX);
         }
         false
@@ -219,7 +219,7 @@ impl Peer {
             let fail = MptcpOption::Fail { data_seq: number };
             return self.reset_with(index, Some(fail), REASON_MIDDLEBOX);
         }
-        self.flows[index].signals.push_back(Signal::Alone(MptcpOption::Fail { data_seq: number }));
+        self.flows[index].due.signals.push_back(Signal::Alone(MptcpOption::Fail { data_seq: number }));
         self.fall_back(None);
         if self.protocol == Protocol::Plain {
             self.give(offset, held);
@@ -234,7 +234,7 @@ impl Peer {
         if shrink > 0 && self.luck.one_in(shrink) {
             free = self.luck.below(free + 1);
         }
-        let shift = if flags.contains(Flags::SYN) { 0 } else { self.flows[index].recv_shift };
+        let shift = if flags.contains(Flags::SYN) { 0 } else { self.flows[index].options.recv_shift };
         let field = (free >> shift).min(u64::from(u16::MAX));
         self.data.offered = if shrink > 0 {
             self.data.rcv_nxt + (field << shift)
@@ -247,7 +247,7 @@ impl Peer {
     /// After a read: the peer is told of a window that opened (RFC 9293, section 3.8.6.2.2).
     pub(super) fn tell_of_window(&mut self) {
         let buffer = u64::from(self.choice(Choice::Buffer));
-        let shift = self.flows.iter().map(|flow| flow.recv_shift).max().unwrap_or(0);
+        let shift = self.flows.iter().map(|flow| flow.options.recv_shift).max().unwrap_or(0);
         let free = buffer.saturating_sub(self.data.unread_length) >> shift;
         let window = free.min(65_535) << shift;
         let edge = self.data.rcv_nxt + window;
@@ -261,7 +261,7 @@ impl Peer {
         }
         let one = self.luck.pick(&open);
         for index in open.into_iter().filter(|index| all || *index == one) {
-            self.flows[index].ack_now = true;
+            self.flows[index].due.ack_now = true;
         }
     }
 }

@@ -22,7 +22,7 @@ impl Peer {
                     port: *port,
                     truncated_hmac: None,
                 };
-                self.flows[index].signals.push_back(Signal::Alone(echo));
+                self.flows[index].due.signals.push_back(Signal::Alone(echo));
                 let target = SocketAddr::new(*address, port.unwrap_or(self.flows[index].remote.port()));
                 if !self.known.contains(&target) && self.known.len() < 8 {
                     self.known.push(target);
@@ -42,7 +42,7 @@ impl Peer {
             MptcpOption::FastClose { key } if *key == self.secrets.key => self.fast_closed(),
             MptcpOption::Fail { .. } => {
                 let number = self.secrets.peer_first.wrapping_add(self.data.rcv_nxt);
-                self.flows[index].signals.push_back(Signal::Alone(MptcpOption::Fail { data_seq: number }));
+                self.flows[index].due.signals.push_back(Signal::Alone(MptcpOption::Fail { data_seq: number }));
                 self.fall_back(None);
             }
             _ => {}
@@ -74,7 +74,7 @@ impl Peer {
         let (id, address) = (announced.id, self.addresses[announced.path]);
         let proof = keys::address(self.secrets.key, self.secrets.peer_key, id, address, None);
         let option = MptcpOption::AddAddress { address_id: id, address, port: None, truncated_hmac: Some(proof) };
-        self.flows[index].signals.push_back(Signal::Alone(option));
+        self.flows[index].due.signals.push_back(Signal::Alone(option));
     }
 
     fn open_flow(&self, number: u8) -> Option<usize> {
@@ -86,7 +86,7 @@ impl Peer {
     /// Does what a history asks for, if the RFC allows it now.
     pub fn act(&mut self, now: Nanos, action: Action) {
         self.now = now;
-        if self.protocol != Protocol::Multipath || !self.heard_dss || !self.confirmed || self.end.is_some() {
+        if self.protocol != Protocol::Multipath || !self.heard_dss || !self.secrets.confirmed || self.end.is_some() {
             return;
         }
         self.do_act(action);
@@ -126,7 +126,7 @@ impl Peer {
         self.announced.retain(|known| known.id != id);
         if let Some(index) = self.open_flow(path).filter(|_| id > 1) {
             let option = MptcpOption::RemoveAddress { address_ids: vec![id] };
-            self.flows[index].signals.push_back(Signal::Beside(option));
+            self.flows[index].due.signals.push_back(Signal::Beside(option));
         }
     }
 
@@ -134,7 +134,7 @@ impl Peer {
         if let Some(index) = self.open_flow(number) {
             let backup = !self.flows[index].backup;
             self.flows[index].backup = backup;
-            self.flows[index].signals.push_back(Signal::Beside(MptcpOption::Priority { backup }));
+            self.flows[index].due.signals.push_back(Signal::Beside(MptcpOption::Priority { backup }));
         }
     }
 

@@ -142,7 +142,7 @@ impl Peer {
         let one = self.luck.pick(&open);
         let all = self.choice(Choice::DataFin) == 2 || self.data.tries > 0;
         for index in open.into_iter().filter(|index| all || *index == one) {
-            self.flows[index].signals.push_back(Signal::DataFin);
+            self.flows[index].due.signals.push_back(Signal::DataFin);
         }
         true
     }
@@ -211,7 +211,7 @@ impl Peer {
             self.give_to(index, from, 1, true);
             self.flows[index].force = true;
         } else {
-            self.flows[index].signals.push_back(Signal::Probe);
+            self.flows[index].due.signals.push_back(Signal::Probe);
         }
     }
 }

@@ -76,6 +76,60 @@ pub enum Signal {
     Probe,
 }
 
+/// What the handshake agreed on, and the state of these options.
+#[derive(Debug, Default)]
+pub struct Agreed {
+    pub send_shift: u8,
+    pub recv_shift: u8,
+    pub stamps: bool,
+    pub recent: u32,
+    pub sack: bool,
+    pub nonce: u32,
+    pub peer_nonce: u32,
+}
+
+/// The peer's mappings.
+#[derive(Debug, Default)]
+pub struct PeerMappings {
+    pub heard: Vec<Heard>,
+    /// Octets of a mapping that is not here whole, if there are checksums.
+    pub held: Vec<u8>,
+    /// Segments in a row that came unmapped.
+    pub unmapped: u32,
+}
+
+/// What is due, and when.
+#[derive(Debug)]
+pub struct Due {
+    pub ack_now: bool,
+    pub ack_at: Nanos,
+    pub unacknowledged: u32,
+    pub signals: VecDeque<Signal>,
+    pub resend_now: bool,
+    /// Up to here everything was sent when the timer ran out.
+    pub recover: u32,
+    pub resend_at: Nanos,
+    pub tries: u32,
+    /// Timeouts since the peer was heard last.
+    pub silent: u32,
+    pub linger_at: Nanos,
+}
+
+impl Due {
+    const NOTHING: Self = Self {
+        ack_now: false,
+        ack_at: NEVER,
+        unacknowledged: 0,
+        signals: VecDeque::new(),
+        resend_now: false,
+        recover: 0,
+        resend_at: NEVER,
+        tries: 0,
+        silent: 0,
+        linger_at: NEVER,
+    };
+}
+
 /// A subflow.
 #[derive(Debug)]
 pub struct Flow {
@@ -92,7 +146,6 @@ pub struct Flow {
     pub window: u64,
     pub wl1: u32,
     pub wl2: u32,
-    pub send_shift: u8,
     pub mss: usize,
     /// Octets assigned to this subflow so far, from number 1 on.
     pub bytes: Vec<u8>,
@@ -104,35 +157,13 @@ pub struct Flow {
     // Receive sequence space.
     pub irs: SeqNumber,
     pub rcv_nxt: u32,
-    pub recv_shift: u8,
     pub early: BTreeMap<u32, Bytes>,
     pub fin_at: Option<u32>,
-    pub heard: Vec<Heard>,
-    /// Octets of a mapping that is not here whole, if there are checksums.
-    pub held: Vec<u8>,
-    /// Segments in a row that came unmapped.
-    pub unmapped: u32,
-    // Options.
-    pub stamps: bool,
-    pub recent: u32,
-    pub sack: bool,
-    pub nonce: u32,
-    pub peer_nonce: u32,
+    pub mappings: PeerMappings,
+    pub options: Agreed,
     /// Data may be sent: the handshake of a join has four segments.
     pub usable: bool,
-    // What is due.
-    pub ack_now: bool,
-    pub ack_at: Nanos,
-    pub unacknowledged: u32,
-    pub signals: VecDeque<Signal>,
-    pub resend_now: bool,
-    /// Up to here everything was sent when the timer ran out.
-    pub recover: u32,
-    pub resend_at: Nanos,
-    pub tries: u32,
-    /// Timeouts since the peer was heard last.
-    pub silent: u32,
-    pub linger_at: Nanos,
+    pub due: Due,
 }
 
 impl Flow {
@@ -150,7 +181,6 @@ impl Flow {
             window: 0,
             wl1: 0,
             wl2: 0,
-            send_shift: 0,
             mss: 536,
             bytes: Vec::new(),
             maps: Vec::new(),
@@ -158,28 +188,12 @@ impl Flow {
             force: false,
             irs: SeqNumber(0),
             rcv_nxt: 0,
-            recv_shift: 0,
             early: BTreeMap::new(),
             fin_at: None,
-            heard: Vec::new(),
-            held: Vec::new(),
-            unmapped: 0,
-            stamps: false,
-            recent: 0,
-            sack: false,
-            nonce: 0,
-            peer_nonce: 0,
             usable: false,
-            ack_now: false,
-            ack_at: NEVER,
-            unacknowledged: 0,
-            signals: VecDeque::new(),
-            resend_now: false,
-            recover: 0,
-            resend_at: NEVER,
-            tries: 0,
-            silent: 0,
-            linger_at: NEVER,
+            options: Agreed::default(),
+            mappings: PeerMappings::default(),
+            due: Due::NOTHING,
         }
     }
 
@@ -214,22 +228,23 @@ impl Flow {
     }
 
     pub fn heard_at(&self, number: u32) -> Option<Heard> {
-        self.heard.iter().find(|heard| heard.start <= number && number < heard.start + heard.length).copied()
+        self.mappings.heard.iter().find(|heard| heard.start <= number && number < heard.start + heard.length).copied()
     }
 
     /// The first mapping of a number counts (RFC 8684, section 3.3.1: it must not change).
     pub fn hear(&mut self, heard: Heard) {
         if heard.length > 0
-            && !self.heard.iter().any(|known| known.start == heard.start && known.length >= heard.length)
+            && !self.mappings.heard.iter().any(|known| known.start == heard.start && known.length >= heard.length)
         {
             let behind = self.rcv_nxt;
-            self.heard.retain(|known| known.start + known.length > behind);
-            self.heard.push(heard);
+            self.mappings.heard.retain(|known| known.start + known.length > behind);
+            self.mappings.heard.push(heard);
             // The farthest goes where there are too many: that of the next octet must be known.
-            if self.heard.len() > 2_048
-                && let Some(farthest) = (0..self.heard.len()).max_by_key(|place| self.heard[*place].start)
+            if self.mappings.heard.len() > 2_048
+                && let Some(farthest) =
+                    (0..self.mappings.heard.len()).max_by_key(|place| self.mappings.heard[*place].start)
             {
-                self.heard.swap_remove(farthest);
+                self.mappings.heard.swap_remove(farthest);
             }
         }
     }
@@ -284,11 +299,11 @@ impl Flow {
         self.irs = segment.seq;
         self.rcv_nxt = 1;
         self.mss = usize::from(offered.maximum_segment_size.unwrap_or(536));
-        self.stamps = stamps && offered.timestamps.is_some();
-        self.recent = offered.timestamps.map_or(0, |stamps| stamps.value);
-        self.sack = sack && offered.sack_permitted;
+        self.options.stamps = stamps && offered.timestamps.is_some();
+        self.options.recent = offered.timestamps.map_or(0, |stamps| stamps.value);
+        self.options.sack = sack && offered.sack_permitted;
         if let (Some(ours), Some(theirs)) = (scale, offered.window_scale) {
-            (self.recv_shift, self.send_shift) = (ours, theirs);
+            (self.options.recv_shift, self.options.send_shift) = (ours, theirs);
         }
         self.window = u64::from(segment.window);
     }

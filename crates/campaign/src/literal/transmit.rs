@@ -31,7 +31,7 @@ impl Peer {
         let flow = &mut self.flows[index];
         let acknowledges = flags.contains(Flags::ACK);
         if acknowledges {
-            (flow.ack_now, flow.ack_at, flow.unacknowledged) = (false, NEVER, 0);
+            (flow.due.ack_now, flow.due.ack_at, flow.due.unacknowledged) = (false, NEVER, 0);
         }
         let segment = Segment {
             source_port: flow.local.port(),
@@ -87,7 +87,7 @@ impl Peer {
     /// Options of plain TCP.
     pub(super) fn tcp_options(&self, index: usize) -> TcpOptions {
         let flow = &self.flows[index];
-        let timestamps = flow.stamps.then(|| Timestamps { value: self.stamp(), echo: flow.recent });
+        let timestamps = flow.options.stamps.then(|| Timestamps { value: self.stamp(), echo: flow.options.recent });
         TcpOptions { timestamps, ..TcpOptions::default() }
     }
 
@@ -110,7 +110,7 @@ impl Peer {
         let mut options = self.tcp_options(index);
         let mut number = self.flows[index].nxt;
         let multipath = self.protocol == Protocol::Multipath;
-        let unconfirmed = self.client && !self.confirmed && self.flows[index].kind == Kind::Initial;
+        let unconfirmed = self.client && !self.secrets.confirmed && self.flows[index].kind == Kind::Initial;
         let mut dss =
             Some(Dss { data_ack: multipath.then(|| self.data_ack()), ..Dss::default() }).filter(|_| multipath);
         match signal {
@@ -131,7 +131,7 @@ impl Peer {
             Some(Signal::DataFin) | None => {}
         }
         options.dss = dss;
-        if self.flows[index].sack {
+        if self.flows[index].options.sack {
             let most = options.sack_room();
             options.sack = self.flows[index].blocks(most);
         }
@@ -167,7 +167,7 @@ impl Peer {
                 || self.data.una == 0
                 || from == map.start
                 || self.choice(Choice::Mapping) == 2
-                || (again && self.flows[index].tries > 1)
+                || (again && self.flows[index].due.tries > 1)
         });
         let Some(map) = place.filter(|_| tell).map(|place| self.flows[index].maps[place]) else {
             options.dss = Some(Dss { data_ack: Some(self.data_ack()), ..Dss::default() });
@@ -177,7 +177,7 @@ impl Peer {
         let payload = self.flows[index].slice(map.start, map.end());
         let length = map.length as u16 + u16::from(map.fin);
         let mapping = self.mapping(map.offset, map.start, length, &payload);
-        if map.with_keys && !self.confirmed && from == map.start {
+        if map.with_keys && !self.secrets.confirmed && from == map.start {
             let (sender, receiver) = (self.secrets.key, self.secrets.peer_key);
             let keys = CapableKeys::BothWithData { sender, receiver, length, checksum: mapping.checksum };
             let flags = CapableFlags { checksum_required: self.checksum, hmac_sha256: true, ..CapableFlags::default() };
@@ -220,10 +220,10 @@ impl Peer {
         if matches!(self.flows[index].state, State::SynSent | State::SynReceived | State::Closed) {
             return;
         }
-        while let Some(signal) = self.flows[index].signals.pop_front() {
+        while let Some(signal) = self.flows[index].due.signals.pop_front() {
             self.acknowledge(index, Some(signal));
         }
-        if std::mem::take(&mut self.flows[index].resend_now) {
+        if std::mem::take(&mut self.flows[index].due.resend_now) {
             self.retransmit(index);
         }
         loop {
@@ -244,7 +244,7 @@ impl Peer {
             self.flows[index].sent_fin();
             self.arm(index);
         }
-        if self.flows[index].ack_now {
+        if self.flows[index].due.ack_now {
             self.acknowledge(index, None);
         }
         self.arm(index);
@@ -263,12 +263,12 @@ impl Peer {
     }
 
     fn arm(&mut self, index: usize) {
-        let due = self.now + self.timeout(self.flows[index].tries);
+        let due = self.now + self.timeout(self.flows[index].due.tries);
         let flow = &mut self.flows[index];
         if flow.outstanding() {
-            flow.resend_at = flow.resend_at.min(due);
+            flow.due.resend_at = flow.due.resend_at.min(due);
         } else if flow.usable {
-            flow.resend_at = NEVER;
+            flow.due.resend_at = NEVER;
         }
     }
 
@@ -294,28 +294,29 @@ impl Peer {
     pub(super) fn flow_timers(&mut self, index: usize) {
         let now = self.now;
         let flow = &mut self.flows[index];
-        if flow.linger_at <= now {
-            (flow.state, flow.linger_at, flow.resend_at, flow.ack_at) = (State::Closed, NEVER, NEVER, NEVER);
+        if flow.due.linger_at <= now {
+            (flow.state, flow.due.linger_at, flow.due.resend_at, flow.due.ack_at) =
+                (State::Closed, NEVER, NEVER, NEVER);
             return;
         }
-        if flow.ack_at <= now {
-            (flow.ack_now, flow.ack_at) = (true, NEVER);
+        if flow.due.ack_at <= now {
+            (flow.due.ack_now, flow.due.ack_at) = (true, NEVER);
         }
-        if flow.resend_at > now {
+        if flow.due.resend_at > now {
             return;
         }
-        flow.resend_at = NEVER;
-        flow.tries += 1;
-        flow.silent += 1;
-        if flow.silent > MOST_TRIES {
+        flow.due.resend_at = NEVER;
+        flow.due.tries += 1;
+        flow.due.silent += 1;
+        if flow.due.silent > MOST_TRIES {
             return self.lose(index, false);
         }
         match flow.state {
             State::SynSent | State::SynReceived => self.send_syn(index),
             _ if !flow.usable => self.send_third(index),
             _ => {
-                flow.recover = flow.nxt;
-                flow.resend_now = true;
+                flow.due.recover = flow.nxt;
+                flow.due.resend_now = true;
             }
         }
     }

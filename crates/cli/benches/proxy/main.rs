@@ -19,7 +19,7 @@ use scene::{Mode, SHIPPED, Scene, Setting, WIREGUARD, WIREGUARD_PROGRAM};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Connections that are told of together.
+/// Connections that are reported together.
 const STRETCH: Duration = Duration::from_secs(5);
 
 /// What is asked for on the command line.

@@ -43,7 +43,7 @@ pub fn measure(scene: &Scene, stretches: usize, stretch_time: Duration, at_once:
         }
         over.store(true, Ordering::Relaxed);
         println!("  memory: proxy {} kB, serve {} kB", scene.proxy.memory(), scene.serve.memory());
-        // Those who wait to accept see that it is over.
+        // The accepting tasks see that it is over.
         for _ in 0..greeters {
             let _ = run_in(&scene.server, || TcpStream::connect((Ipv4Addr::LOCALHOST, TARGET)));
         }

@@ -30,7 +30,7 @@ pub fn start(client: &Namespace, server: &Namespace, program: &Path) -> (Program
 }
 
 fn one(host: &Namespace, program: &Path, end: &End, other: &End) -> Program {
-    // The name is also that of the socket by which it is told its settings, which both hosts see.
+    // The name is also that of the socket by which it gets its settings, which both hosts see.
     let name = format!("abbench{}", end.number);
     let started = Program::start_silent(host, program, &["--foreground", &name]);
     let mut socket = connect(&name);

@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Where `proxy` listens if nothing else is said.
+/// Where `proxy` listens by default.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
 
-/// When a name that was not known is asked for again.
+/// When an unknown name is resolved again.
 const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(5);
 
-/// What can be said to `proxy`.
+/// Options of `proxy`.
 #[derive(Clone, Debug, Args)]
 pub struct ProxyOptions {
     /// Listen here for SOCKS5 and HTTP CONNECT, one port for both (repeatable) [default: 127.0.0.1:1080, or nowhere with
@@ -293,7 +293,7 @@ fn describe(leads: &Leads) -> String {
     match leads {
         Leads::WhereAsked => "SOCKS5 and HTTP CONNECT".to_owned(),
         Leads::To(target) => format!("to {target}"),
-        Leads::WhereTheServerLeads => "to where the server leads".to_owned(),
+        Leads::WhereTheServerLeads => "to the server's target".to_owned(),
     }
 }
 

@@ -22,7 +22,7 @@ use clap::Args;
 use keep::{Keeper, Kept};
 use std::path::{Path, PathBuf};
 
-/// What `reproduce` can be asked beyond what all commands of the lab can.
+/// Options of `reproduce` beside those of all lab commands.
 #[derive(Clone, Debug, Args)]
 pub struct ReproduceOptions {
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub struct ReproduceOptions {
 /// How a run of `reproduce` ends whose arguments are right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// All is as it should be.
+    /// Everything agrees.
     Done,
     /// The documentation is not this program's.
     StaleDocs,
@@ -55,7 +55,7 @@ pub fn reproduce(name: Option<&str>, asked: &ReproduceOptions) -> Result<Ending,
     let documents: Vec<Document> = chosen.iter().map(|known| known.document(&options.set)).collect();
     let mut plan = plan(options);
     plan.sweep = true;
-    // All are read before the first runs, so that a wrong --set is told at once.
+    // All are read before the first runs, so that a wrong --set is reported at once.
     let kept = run_all(&documents, &plan, asked)?;
     results::write_pages(options, &kept.iter().map(Kept::page).collect::<Vec<_>>())?;
     let measured: Vec<&Measured> = kept.iter().map(|one| &one.measured).collect();

@@ -19,7 +19,7 @@ use clap::Args;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// What can be said to `serve`.
+/// Options of `serve`.
 #[derive(Clone, Debug, Args)]
 pub struct ServeOptions {
     /// The port to listen on

@@ -30,7 +30,7 @@ pub struct MeshRoutes {
     /// One of so many Hellos is full; none: 3.
     pub two_hop_refresh: Option<u16>,
     /// Whether suspect links are announced to all routers in LSAs, instead of to neighbours alone; moving nodes only.
-    pub flood_doubts: bool,
+    pub flood_suspects: bool,
     /// Which radios and which next hops the paths have.
     pub lanes: LaneSettings,
     /// Whether the contender's forecaster chooses among next hops.

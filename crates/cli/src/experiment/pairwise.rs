@@ -6,7 +6,7 @@ use crate::scenario::model::{WindowKind, WindowMetric};
 
 /// Adds them to the runs of every scheme but the one that is compared with.
 pub fn add(scenario: &Scenario, policies: &mut [PolicyRuns]) {
-    for metric in &scenario.metrics {
+    for metric in &scenario.results.metrics {
         let WindowKind::ShareAbove(other) = &metric.kind else { continue };
         let shares: Vec<Vec<Option<f64>>> = policies
             .iter()

@@ -44,7 +44,7 @@ pub fn record(
     metrics.extend(competition::metrics(window).into_iter().map(|(name, value)| (name.to_owned(), value)));
     let video = video::outcome(scenario, flow).map_err(fail)?;
     metrics.extend(video.iter().flat_map(video::metrics));
-    for own in &scenario.metrics {
+    for own in &scenario.results.metrics {
         let path = own.path.as_ref().and_then(|name| scenario.paths.iter().position(|path| path.name == *name));
         let curve = curves.iter().find(|curve| curve.series == own.series && curve.path == path);
         let value = curve.and_then(|curve| in_window(curve, own, scenario.sample));

@@ -83,5 +83,5 @@ pub fn run(
 
 /// Whether a figure needs the delays of single segments.
 fn shows_single_delays(scenario: &Scenario) -> bool {
-    scenario.figures.iter().any(|figure| matches!(figure.kind, FigureKind::SegmentDelays { .. }))
+    scenario.results.figures.iter().any(|figure| matches!(figure.kind, FigureKind::SegmentDelays { .. }))
 }

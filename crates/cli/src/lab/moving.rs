@@ -55,7 +55,7 @@ pub fn run(
     network.duration = scenario.duration - scenario.warm_up;
     network.wire = extras.wire;
     if contender.mesh.predicted {
-        let flood = contender.mesh.flood_doubts;
+        let flood = contender.mesh.flood_suspects;
         network.router = Some(forecast_by(&contender.policies.forecaster, flood).map_err(|error| fail(&error))?);
     }
     if let Some(speed) = moving.cut_speed {
@@ -114,11 +114,11 @@ fn medium(moving: &Moving) -> MediumConfig {
 }
 
 /// Returns every router forecasters of its links. Suspect links are avoided where there is another way, and only neighbours
-/// know, as `anabranch route` has it; or all are told that they cost more.
-fn forecast_by(choice: &Choice, flood_doubts: bool) -> Result<RouterChange, String> {
+/// know, as in `anabranch route`; or a higher cost is flooded.
+fn forecast_by(choice: &Choice, flood_suspects: bool) -> Result<RouterChange, String> {
     let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;
-    let suspect_cost = if flood_doubts { SUSPECT_COST } else { 0 };
-    let chosen = Forecast { suspect_cost, alternates: !flood_doubts, ..chosen };
+    let suspect_cost = if flood_suspects { SUSPECT_COST } else { 0 };
+    let chosen = Forecast { suspect_cost, alternates: !flood_suspects, ..chosen };
     Ok(Arc::new(move |_: NodeId, config: &mut Config| config.forecast = Some(chosen.clone())))
 }
 

@@ -16,6 +16,17 @@ pub enum Kernel {
     Tcp,
 }
 
+/// Which end sends, if not only the client.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Ways {
+    /// The server sends, the client receives
+    #[arg(long, short = 'R', conflicts_with = "bidirectional")]
+    pub reverse: bool,
+    /// Both send at once
+    #[arg(long)]
+    pub bidirectional: bool,
+}
+
 /// How to measure.
 #[derive(Clone, Debug, Args)]
 pub struct PerfOptions {
@@ -34,12 +45,8 @@ pub struct PerfOptions {
     /// Most simultaneous tests; further clients are refused
     #[arg(long, value_name = "N", default_value_t = 16, requires = "server", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub max_tests: u16,
-    /// The server sends, the client receives
-    #[arg(long, short = 'R', conflicts_with = "bidirectional")]
-    pub reverse: bool,
-    /// Both send at once
-    #[arg(long)]
-    pub bidirectional: bool,
+    #[command(flatten)]
+    pub ways: Ways,
     /// Parallel connections
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1)]
     pub parallel: u32,
@@ -84,7 +91,7 @@ fn size(text: &str) -> Result<u64, String> {
 impl PerfOptions {
     /// The test.
     pub fn plan(&self) -> Result<Plan, Diagnostic> {
-        let direction = match (self.reverse, self.bidirectional) {
+        let direction = match (self.ways.reverse, self.ways.bidirectional) {
             (_, true) => Direction::Both,
             (true, false) => Direction::Down,
             (false, false) => Direction::Up,

@@ -18,7 +18,7 @@ pub(super) type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ran
 pub(super) type Area<'b> = DrawingArea<SVGBackend<'b>, Shift>;
 
 /// Okabe and Ito's colours, which colour-blind readers can tell apart, in an order that keeps contrast on white and on
-/// dark grey; and four more for those who come late.
+/// dark grey; and four more for further series.
 pub const PALETTE: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),

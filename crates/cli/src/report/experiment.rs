@@ -19,7 +19,8 @@ use maud::{Markup, html};
 /// The section.
 pub fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
     let scenario = &outcome.scenario;
-    let figures = if scenario.figures.is_empty() { default_figures() } else { scenario.figures.clone() };
+    let figures =
+        if scenario.results.figures.is_empty() { default_figures() } else { scenario.results.figures.clone() };
     let figures = figures.iter().map(|figure| one_figure(outcome, figure)).collect::<Result<Vec<Markup>, _>>()?;
     let meshes = meshes(outcome)?;
     let measured = Measured::of(outcome);
@@ -60,7 +61,7 @@ fn buffer_text(outcome: &Outcome) -> String {
     }
 }
 
-/// More combinations than these are told on demand.
+/// More combinations than these are folded.
 const MOST_COMBINATIONS: usize = 6;
 
 fn combinations(outcome: &Outcome) -> Markup {
@@ -189,12 +190,12 @@ fn one_figure(outcome: &Outcome, figure: &Figure) -> Result<Markup, ChartError> 
 }
 
 fn swept_buffer(outcome: &Outcome) -> bool {
-    outcome.scenario.sweep.as_ref().is_some_and(|sweep| sweep.key == "connection.receive_buffer")
+    outcome.scenario.results.sweep.as_ref().is_some_and(|sweep| sweep.key == "connection.receive_buffer")
 }
 
 /// One sentence on all claims that belong to a figure.
 fn agreement(outcome: &Outcome, figure: &Figure) -> Option<String> {
-    let claims = outcome.scenario.claims.iter().filter(|claim| claim.figure == figure.name);
+    let claims = outcome.scenario.results.claims.iter().filter(|claim| claim.figure == figure.name);
     let verdicts: Vec<Verdict> = claims.map(|claim| verdict::judge(outcome, claim)).collect();
     let cells = || verdicts.iter().flat_map(|verdict| &verdict.cells);
     match cells().count() {
@@ -224,7 +225,7 @@ fn in_one_sentence(parts: &[String]) -> String {
 /// How the scenario's foremost policy differs from each other one.
 fn differences_table(outcome: &Outcome) -> Markup {
     let differences = verdict::differences(outcome);
-    let Some(wanted) = outcome.scenario.differences.as_ref().filter(|_| !differences.is_empty()) else {
+    let Some(wanted) = outcome.scenario.results.differences.as_ref().filter(|_| !differences.is_empty()) else {
         return Markup::default();
     };
     let label = |policy: &str| outcome.policy(policy).map_or_else(String::new, PolicyRuns::label);

@@ -57,7 +57,7 @@ pub fn marks<'a>(items: impl IntoIterator<Item = (&'a str, usize)>) -> Markup {
     }
 }
 
-/// Pictures, so many beside each other where there is room; `title` is for those who do not see them.
+/// Pictures, so many beside each other where there is room; `title` is for screen readers.
 pub fn pictures(title: &str, pictures: &[Picture], columns: usize) -> Markup {
     html! {
         div.pictures.grid[columns > 1] style={ "--columns:" (columns.clamp(1, 3)) } role="img" aria-label=(title) {

@@ -65,7 +65,7 @@ impl Direction {
     }
 }
 
-/// How the three are told apart, for captions.
+/// How the three are distinguished, for captions.
 pub const EXPLAINED: &str = "The vertical stroke is the published change. A blue disc is a change in its direction, an orange \
                              square one in the other, a grey ring one whose 95 % interval holds zero or is not known; where \
                              nothing is published, discs have the colour of the text.";

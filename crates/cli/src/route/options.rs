@@ -20,12 +20,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How often forecasts are looked at, and how many of these looks what they changed stays: 10 s, so that a link that fades is
-/// not taken back at each Hello that still gets through.
+/// How often forecasts are evaluated, and for how many evaluations a change is kept: 10 s, so that a fading link is
+/// not used again at each Hello that still arrives.
 const PERIOD: Duration = Duration::from_millis(250);
 const HOLD: u32 = 40;
 
-/// What a router at work can be asked.
+/// Queries to a running router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Show {
     /// The router as a whole: interfaces, counters
@@ -73,7 +73,7 @@ pub enum LaneOption {
     Disjoint,
 }
 
-/// How to get on with an implementation that places bits wrongly.
+/// How to interoperate with an implementation that misplaces bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Dialect {
     /// As RFC 5614 has it
@@ -191,7 +191,7 @@ pub struct ProtocolOptions {
     /// Additional cost of a link while its forecast is bad, flooded in LSAs; 0: announced to neighbours only, and avoided by
     /// other next hops of equal cost and by neighbours that are as near
     #[arg(long, value_name = "N", default_value_t = 0, requires = "forecaster")]
-    pub doubt_cost: u16,
+    pub suspect_cost: u16,
     /// The dialect of the other routers
     #[arg(long, value_name = "DIALECT", default_value = "rfc")]
     pub dialect: Dialect,
@@ -353,8 +353,8 @@ impl ProtocolOptions {
             horizon: self.horizon.unwrap_or(Duration::from_secs(2)),
             usage: ForecastUse::Soft(usage),
             period: PERIOD,
-            suspect_cost: self.doubt_cost,
-            alternates: self.doubt_cost == 0,
+            suspect_cost: self.suspect_cost,
+            alternates: self.suspect_cost == 0,
             ..Forecast::new(build)
         })
     }

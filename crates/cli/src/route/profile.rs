@@ -18,7 +18,7 @@ pub enum Profile {
     Rfc,
     /// The paper's: Hello 1 s, dead 3 s, 2HopRefresh 3, LSAFullness 3
     Paper,
-    /// Hello 1 s, dead 3 s, LSAFullness 4, without which the paper's disjoint paths do not come about, and 2HopRefresh 6
+    /// Hello 1 s, dead 3 s, LSAFullness 4, which the paper's disjoint paths need, and 2HopRefresh 6
     Multipath,
     /// The paper's, for TCP over all next hops; no lanes
     #[value(name = "TM")]
@@ -65,7 +65,7 @@ impl Profile {
         combine(config, self)
     }
 
-    /// What a combination of the paper has routers do: `anabranch_sim::mesh::paper::combination` has the whole of it.
+    /// The router's part of a combination of the paper: `anabranch_sim::mesh::paper::combination` has the whole of it.
     fn combination(self) -> Option<Combination> {
         let full = Combination { lanes: 4, paths: PathMode::Full, interfaces: LaneInterfaces::Real, predicted: false };
         let part = Combination { paths: PathMode::Part, ..full };
@@ -83,7 +83,7 @@ impl Profile {
     }
 }
 
-/// What routers do in a combination of the paper. What its hosts do is for the programs on them.
+/// What routers do in a combination of the paper. Its rules for hosts are set in the programs on them.
 #[derive(Clone, Copy)]
 struct Combination {
     /// Lanes in use, from the first interface.

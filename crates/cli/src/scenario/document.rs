@@ -41,11 +41,11 @@ impl Document {
         let top = read::top(&self.source, &root)?;
         let scenario = read::scenario(&top, &self.directory)?;
         references::check(&top, &scenario)?;
-        if let Some(sweep) = &scenario.sweep {
+        if let Some(sweep) = &scenario.results.sweep {
             let keys = std::slice::from_ref(&sweep.key);
             self.check_points(&top, "sweep", keys, sweep.values.iter().chain(&sweep.quick))?;
         }
-        for parameter in scenario.sensitivity.iter().flat_map(|sensitivity| &sensitivity.parameters) {
+        for parameter in scenario.results.sensitivity.iter().flat_map(|sensitivity| &sensitivity.parameters) {
             self.check_points(&top, "sensitivity", &parameter.keys, parameter.values.iter())?;
         }
         Ok(scenario)

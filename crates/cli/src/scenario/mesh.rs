@@ -48,7 +48,7 @@ pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
     let Some(item) = policy.get("mesh") else { return Ok(routes) };
     let table = item.table(
         "a policy's mesh",
-        &["interfaces", "next_hops", "lane_policy", "routes", "two_hop_refresh", "flood_doubts"],
+        &["interfaces", "next_hops", "lane_policy", "routes", "two_hop_refresh", "flood_suspects"],
     )?;
     if let Some(item) = table.get("interfaces") {
         routes.lanes.interfaces = item.word(&[("real", LaneInterfaces::Real), ("virtual", LaneInterfaces::Virtual)])?;
@@ -61,7 +61,7 @@ pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
         routes.lanes.policy = item.word(&words)?;
     }
     routes.fullness = table.get("routes").map(|item| item.word(&FULLNESS)).transpose()?;
-    routes.flood_doubts = table.flag("flood_doubts", false)?;
+    routes.flood_suspects = table.flag("flood_suspects", false)?;
     let refresh = table.get("two_hop_refresh").map(|item| item.count(1..=100)).transpose()?;
     routes.two_hop_refresh = refresh.map(|count| count as u16);
     Ok(routes)

@@ -24,6 +24,27 @@ use crate::contender::{Choices, Contender, Scheme};
 use crate::metric;
 use anabranch_policy::time::Duration;
 
+/// What is shown of a scenario's runs, and judged.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Results {
+    /// Swept parameter.
+    pub sweep: Option<Sweep>,
+    /// What is compared on each baseline.
+    pub matrix: Option<Matrix>,
+    /// How a comparison depends on what the paper does not say.
+    pub sensitivity: Option<Sensitivity>,
+    /// Further metrics.
+    pub metrics: Vec<WindowMetric>,
+    /// Metrics made of several runs.
+    pub derived: Vec<Derived>,
+    /// Figures of the report.
+    pub figures: Vec<Figure>,
+    /// Which policy is compared with all others.
+    pub differences: Option<Differences>,
+    /// What the paper says.
+    pub claims: Vec<Claim>,
+}
+
 /// A whole scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
@@ -75,22 +96,8 @@ pub struct Scenario {
     pub baselines: Vec<Baseline>,
     /// What is chosen of the families where a scheme does not say.
     pub defaults: Choices,
-    /// Swept parameter.
-    pub sweep: Option<Sweep>,
-    /// What is compared on each baseline.
-    pub matrix: Option<Matrix>,
-    /// How a comparison depends on what the paper does not say.
-    pub sensitivity: Option<Sensitivity>,
-    /// Further metrics.
-    pub metrics: Vec<WindowMetric>,
-    /// Metrics made of several runs.
-    pub derived: Vec<Derived>,
-    /// Figures of the report.
-    pub figures: Vec<Figure>,
-    /// Which policy is compared with all others.
-    pub differences: Option<Differences>,
-    /// What the paper says.
-    pub claims: Vec<Claim>,
+    /// What is shown and judged.
+    pub results: Results,
 }
 
 impl Scenario {
@@ -99,10 +106,10 @@ impl Scenario {
         if let Some(metric) = metric::find(name) {
             return Some((metric.label.to_owned(), metric.unit));
         }
-        if let Some(derived) = self.derived.iter().find(|metric| metric.name == name) {
+        if let Some(derived) = self.results.derived.iter().find(|metric| metric.name == name) {
             return Some((derived.label.clone(), derived.unit));
         }
-        let own = self.metrics.iter().find(|metric| metric.name == name)?;
+        let own = self.results.metrics.iter().find(|metric| metric.name == name)?;
         Some((own.label.clone(), own.unit()))
     }
 }

@@ -1,6 +1,6 @@
 //! Reads a scenario, part by part.
 
-use super::model::{Beside, Generator, Heading, Link, Mesh, Moving, Path, Scenario, Transfer, Video};
+use super::model::{Beside, Generator, Heading, Link, Mesh, Moving, Path, Results, Scenario, Transfer, Video};
 use super::reader::{Reader, is_name};
 use super::tree::{Node, Source};
 use super::{beside, connection, derived, generators, mesh, moving, network, policies, results, transfer, video};
@@ -81,14 +81,16 @@ pub fn scenario(top: &Reader<'_>, directory: &FilePath) -> Result<Scenario, Diag
         schemes,
         baselines,
         defaults,
-        derived: derived::derived(top, sweep.as_ref(), &metrics)?,
-        sweep,
-        matrix: results::matrix(top)?,
-        sensitivity: results::sensitivity(top)?,
-        metrics,
-        figures: results::figures(top)?,
-        differences: results::differences(top)?,
-        claims: results::claims(top)?,
+        results: Results {
+            derived: derived::derived(top, sweep.as_ref(), &metrics)?,
+            sweep,
+            matrix: results::matrix(top)?,
+            sensitivity: results::sensitivity(top)?,
+            metrics,
+            figures: results::figures(top)?,
+            differences: results::differences(top)?,
+            claims: results::claims(top)?,
+        },
     })
 }
 

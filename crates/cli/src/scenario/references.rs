@@ -19,18 +19,18 @@ pub fn check(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnostic> {
         let alone = scheme.under(None, &scenario.defaults);
         check_route(&alone, &names.paths).map_err(|message| within("policies", at, message))?;
     }
-    for (at, metric) in scenario.metrics.iter().enumerate() {
+    for (at, metric) in scenario.results.metrics.iter().enumerate() {
         names.check_metric(metric).map_err(|message| within("metrics", at, message))?;
     }
     names.check_differences().map_err(|message| of("differences", message))?;
     names.check_matrix().map_err(|message| of("matrix", message))?;
     names.check_sensitivity().map_err(|message| of("sensitivity", message))?;
-    let swept = scenario.sweep.iter().flat_map(|sweep| &sweep.policies);
+    let swept = scenario.results.sweep.iter().flat_map(|sweep| &sweep.policies);
     names.are_policies(swept).map_err(|message| of("sweep", message))?;
-    for (at, figure) in scenario.figures.iter().enumerate() {
+    for (at, figure) in scenario.results.figures.iter().enumerate() {
         names.check_figure(figure).map_err(|message| within("figures", at, message))?;
     }
-    for (at, claim) in scenario.claims.iter().enumerate() {
+    for (at, claim) in scenario.results.claims.iter().enumerate() {
         names.check_claim(claim).map_err(|message| within("claims", at, message))?;
     }
     Ok(())
@@ -51,7 +51,7 @@ impl<'a> Names<'a> {
             scenario,
             paths: scenario.paths.iter().map(|path| path.name.as_str()).collect(),
             policies: scenario.schemes.iter().map(|scheme| scheme.name.as_str()).collect(),
-            figures: scenario.figures.iter().map(|figure| figure.name.as_str()).collect(),
+            figures: scenario.results.figures.iter().map(|figure| figure.name.as_str()).collect(),
         }
     }
 
@@ -68,8 +68,8 @@ impl<'a> Names<'a> {
             return Ok(());
         }
         let built_in = crate::metric::METRICS.iter().map(|metric| metric.name);
-        let own = self.scenario.metrics.iter().map(|metric| metric.name.as_str());
-        let derived = self.scenario.derived.iter().map(|metric| metric.name.as_str());
+        let own = self.scenario.results.metrics.iter().map(|metric| metric.name.as_str());
+        let derived = self.scenario.results.derived.iter().map(|metric| metric.name.as_str());
         Err(missing("metric", name, &built_in.chain(own).chain(derived).collect::<Vec<_>>()))
     }
 
@@ -92,19 +92,19 @@ impl<'a> Names<'a> {
     }
 
     fn check_differences(&self) -> Result<(), String> {
-        let Some(differences) = &self.scenario.differences else { return Ok(()) };
+        let Some(differences) = &self.scenario.results.differences else { return Ok(()) };
         self.is_policy(&differences.policy)?;
         self.are_metrics(&differences.metrics)
     }
 
     fn check_matrix(&self) -> Result<(), String> {
-        let Some(matrix) = &self.scenario.matrix else { return Ok(()) };
+        let Some(matrix) = &self.scenario.results.matrix else { return Ok(()) };
         self.are_policies(matrix.schemes.iter().chain([&matrix.over]))?;
         self.are_metrics(matrix.metrics.iter().chain(&matrix.absolute))
     }
 
     fn check_sensitivity(&self) -> Result<(), String> {
-        let Some(sensitivity) = &self.scenario.sensitivity else { return Ok(()) };
+        let Some(sensitivity) = &self.scenario.results.sensitivity else { return Ok(()) };
         self.are_policies([&sensitivity.policy, &sensitivity.over])?;
         self.is_metric(&sensitivity.metric)
     }
@@ -116,7 +116,7 @@ impl<'a> Names<'a> {
             FigureKind::Profile { metrics } => self.are_metrics(metrics.iter().map(|(metric, _)| metric)),
             FigureKind::Sweep { metric } => {
                 self.are_metrics(metric)?;
-                let swept = self.scenario.sweep.as_ref().map(|_| ());
+                let swept = self.scenario.results.sweep.as_ref().map(|_| ());
                 swept.ok_or_else(|| "it shows a sweep, and there is no [sweep]".to_owned())
             }
             _ => Ok(()),

@@ -10,7 +10,7 @@ use anabranch_policy::time::Duration;
 use clap::{Args, ValueEnum};
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// What a stream is.
+/// The format of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Input {
     /// Detect it from the first bytes
@@ -24,7 +24,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// The format, if it is said.
+    /// The format, if it is given.
     pub const fn format(self) -> Option<Format> {
         match self {
             Self::Auto => None,
@@ -35,7 +35,7 @@ impl Input {
     }
 }
 
-/// What both ends can be asked.
+/// Options of both ends.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("policy", |policy| policy.default_value(policy::DEFAULT)))]
 pub struct EndOptions {

@@ -20,9 +20,9 @@ const LAST: Duration = Duration::from_secs(1);
 pub enum Written {
     /// All was written.
     All,
-    /// Whoever read it has closed it.
+    /// Its reader has closed it.
     Closed,
-    /// Whoever reads it does not read, and we were asked to end.
+    /// Its reader does not read, and we were asked to end.
     Unread,
     /// It cannot be written, to a full disk for instance.
     Failed(io::Error),

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const DEFAULT: &str = "anabranch";
 /// What reliability is if nothing is said of it.
 const RELIABILITY: &str = "reliability=both_ends";
-/// How its members are told the latency, milliseconds; a lifetime is the same on the sender's clock.
+/// The setting of its members that has the latency, milliseconds; a lifetime is the same on the sender's clock.
 const LATENCY: [&str; 2] = ["latency", "lifetime"];
 
 /// The policies of a stream with this latency.

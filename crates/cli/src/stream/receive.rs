@@ -87,7 +87,7 @@ async fn run(options: &ReceiveOptions, opened: &mut Opened) -> Result<bool, Diag
         }
         Ending::Ended | Ending::Asked | Ending::Closed => true,
         Ending::Broken(reason) => {
-            remark(&format!("error: the stream broke off: {reason}"));
+            remark(&format!("error: the stream was interrupted: {reason}"));
             false
         }
     })

@@ -100,7 +100,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
         }
         Ending::Wrong(message) => Err(Diagnostic::plain(format!("standard input: {message}"))),
         Ending::Broken(reason) => {
-            remark(&format!("error: the stream broke off: {reason}"));
+            remark(&format!("error: the stream was interrupted: {reason}"));
             Ok(false)
         }
     }

@@ -58,9 +58,9 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     }
     let plan = plan_of(options)?;
     let points = points_of(options)?;
-    prepare(&options.out)?;
-    let path = options.out.join("sweep.jsonl");
-    let journal = Journal::open(&path, options.any_program)?;
+    prepare(&options.results.out)?;
+    let path = options.results.out.join("sweep.jsonl");
+    let journal = Journal::open(&path, options.results.any_program)?;
     let stop = watch()?;
     let jobs = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let Some(policies) = measure(&plan, &points, options, |tasks, what| runs::all(tasks, &journal, jobs, &stop, what))?
@@ -163,11 +163,11 @@ fn finish(options: &SweepOptions, outcome: &Outcome, points: &[Point]) -> Result
     let json = serde_json::to_string_pretty(outcome)
         .map_err(|error| Diagnostic::plain(format!("cannot write the scores: {error}")))?
         + "\n";
-    let [scores, rows, page] = ["sweep.json", "sweep.parquet", "sweep.html"].map(|name| options.out.join(name));
+    let [scores, rows, page] = ["sweep.json", "sweep.parquet", "sweep.html"].map(|name| options.results.out.join(name));
     write(&scores, &json)?;
     rows::write(&rows, outcome, points)?;
     write(&page, &crate::report::sweep_page(outcome)?)?;
-    if options.json {
+    if options.results.json {
         print(&json);
         return Ok(());
     }

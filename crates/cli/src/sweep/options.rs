@@ -44,15 +44,22 @@ pub struct SweepOptions {
     /// Runs at the same time [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
+    #[command(flatten)]
+    pub results: ResultOptions,
+    /// Few points, and schedulers with LIA only: under a minute
+    #[arg(long)]
+    pub quick: bool,
+}
+
+/// Where the results go.
+#[derive(Clone, Debug, Args)]
+pub struct ResultOptions {
     /// Accept results that another build of the program left in the directory
     #[arg(long)]
     pub any_program: bool,
     /// Directory for results; runs whose results are there are not repeated
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
-    /// Few points, and schedulers with LIA only: under a minute
-    #[arg(long)]
-    pub quick: bool,
     /// Print the scores as JSON on standard output, and nothing else there
     #[arg(long)]
     pub json: bool,

@@ -23,7 +23,7 @@ pub fn difference(metric: &str, runs: &PolicyRuns, other: &PolicyRuns) -> Option
 
 /// What a scenario's `[differences]` come to: metric, other policy, and how much more the policy is.
 pub fn differences(outcome: &Outcome) -> Vec<(String, String, Estimate)> {
-    let Some(wanted) = &outcome.scenario.differences else { return Vec::new() };
+    let Some(wanted) = &outcome.scenario.results.differences else { return Vec::new() };
     let Some(policy) = outcome.policy(&wanted.policy) else { return Vec::new() };
     let others = || outcome.policies.iter().filter(|runs| runs.contender.name != wanted.policy);
     let pairs = wanted.metrics.iter().flat_map(|metric| others().map(move |other| (metric, other)));

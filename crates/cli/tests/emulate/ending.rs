@@ -43,7 +43,7 @@ fn what_is_wrong_is_said_in_a_sentence() -> Result<(), Failed> {
         (&[], &["/etc/passwd"], 126, "error: cannot run '/etc/passwd': permission denied, it is not a program\n"),
         (&["--set", "paths.A.links.0.rate=fast"], &["true"], 2, "error: "),
         (&["--kernel-congestion", "quick"], &["true"], 2, "error: the kernel has no congestion control 'quick'"),
-        (&["--sysctl", "kernel.hostname=x"], &["true"], 2, "error: the kernel does not take kernel.hostname = x"),
+        (&["--sysctl", "kernel.hostname=x"], &["true"], 2, "error: the kernel rejects kernel.hostname = x"),
         (&["--sysctl", "nonsense"], &["true"], 2, "error: --sysctl nonsense: write it like"),
         (&["--server", "exit 3", "--port", "80"], &["true"], 2, "error: the server's command ended before it listened"),
         (&["--pcap", "no/such/directory"], &["true"], 2, "error: cannot write the capture no/such/directory"),

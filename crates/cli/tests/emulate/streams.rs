@@ -29,7 +29,7 @@ fn lossy(name: &str) -> Stage {
     Stage::new(name, &(path("A", link) + &path("B", link)))
 }
 
-/// Runs `stream send` with these options behind an agent's task, and `stream receive` with those at the server. Gives what
+/// Runs `stream send` with these options behind an agent's task, and `stream receive` with those at the server. Returns what
 /// came out, and the receiver's report.
 fn carried(stage: &Stage, task: &str, send: &str, receive: &str) -> (Vec<u8>, Value) {
     let program = env!("CARGO_BIN_EXE_anabranch");

@@ -58,7 +58,7 @@ impl H264 {
         self.dropped
     }
 
-    /// One unit from start code to start code. Gives the picture before it, if it begins a new one.
+    /// One unit from start code to start code. Returns the picture before it, if it begins a new one.
     pub(super) fn handle_unit(&mut self, unit: Vec<u8>) -> Result<Option<Picture>, StreamError> {
         let Some(&first) = unit.get(3) else { return Ok(None) };
         let payload = without_emulation(unit.get(4..).unwrap_or_default());

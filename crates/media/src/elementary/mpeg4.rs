@@ -50,7 +50,7 @@ impl Mpeg4 {
         self.dropped
     }
 
-    /// One unit from start code to start code. Gives a picture if it is one.
+    /// One unit from start code to start code. Returns a picture if it is one.
     pub(super) fn handle_unit(&mut self, unit: Vec<u8>) -> Result<Option<Picture>, StreamError> {
         let Some(&kind) = unit.get(3) else { return Ok(None) };
         match kind {

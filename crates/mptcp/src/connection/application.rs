@@ -84,7 +84,7 @@ impl Connection {
         bytes
     }
 
-    /// Whether [`Self::read`] may give something; where something can be given up, only reading tells.
+    /// Whether [`Self::read`] may return something; where data may be abandoned, only reading shows it.
     pub fn is_readable(&self) -> bool {
         self.partial.is_some() || self.receiver.buffer.readable() > 0
     }

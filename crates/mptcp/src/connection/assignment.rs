@@ -31,7 +31,7 @@ impl Connection {
     #[inline(always)]
     pub(super) fn next_length(&self, mss: u32) -> Option<u64> {
         let full = u64::from(mss);
-        if full <= self.sender.unsent().min(self.sender.window_left()) {
+        if full <= self.sender.unsent().min(self.sender.window_left()) && !self.sender.override_due {
             Some(full)
         } else {
             self.next_partial_length(mss)
@@ -51,13 +51,27 @@ impl Connection {
                 return None;
             }
         }
-        let length = full.min(left);
+        let mut length = full.min(left);
+        if self.sender.override_due {
+            length = self.narrowest_subflow_window().map_or(length, |narrowest| length.min(narrowest));
+        }
         let partial = length < u64::from(mss);
         let outstanding = self.sender.data_nxt > self.sender.una();
         if partial && outstanding && self.sender.nagle && !self.life.write_closed() && length == unsent {
             return None; // Nagle (RFC 9293, section 3.7.4)
         }
         Some(length)
+    }
+
+    /// The narrowest window of a subflow's own that is not shut: it may be less than the connection's (RFC 8684, section 3.3.5), and
+    /// what fits it fits whichever the scheduler takes. Those of backups count if there is no other.
+    pub(super) fn narrowest_subflow_window(&self) -> Option<u64> {
+        let usable = self.subflows.iter().filter(|subflow| subflow.is_usable());
+        let windows = usable.filter_map(|subflow| {
+            let left = u64::try_from(subflow.window.edge.distance(subflow.send.nxt)).ok()?;
+            (left > 0).then_some((subflow.is_backup(), left))
+        });
+        windows.min().map(|(_, left)| left)
     }
 
     /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3). A stale subflow is probed with what

@@ -23,8 +23,8 @@ impl Connection {
         segment.seq == subflow.receiver.next && (again || !segment.payload.is_empty())
     }
 
-    /// A peer that speaks MPTCP although we have not got its key is told. Its first mapping names the stream's first byte, so that
-    /// what it sends again before it hears of it is known.
+    /// A peer that speaks MPTCP although we lack its key gets MP_FAIL. Its first mapping names the stream's first byte, so that
+    /// retransmissions from before it gets that are known.
     pub(super) fn tell_of_fallback(&mut self, segment: &Segment) {
         let Some(mapping) = segment.options.dss.as_ref().and_then(|dss| dss.mapping) else { return };
         let first = match mapping.data_seq {

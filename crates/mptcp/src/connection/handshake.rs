@@ -167,7 +167,7 @@ impl Connection {
         let subflow = &mut self.subflows[handle];
         subflow.handle_syn(now, segment, &config.tcp, scale);
         subflow.state = State::SynReceived;
-        subflow.handshake.due = true;
+        subflow.send_handshake_again();
         self.take_syn_window(handle, segment);
     }
 

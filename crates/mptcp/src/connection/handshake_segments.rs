@@ -30,8 +30,11 @@ impl Connection {
         let mut segment = subflow.syn(&config.tcp, stamp, scale, window);
         segment.options.mptcp.extend(option);
         subflow.handshake.due = false;
-        let timeout = subflow.rtt.rto(&config.tcp);
-        subflow.timers.set(SubflowTimer::Handshake, now + timeout);
+        // A SYN/ACK that challenges does not put the timeout off, or a peer that sends what is not acceptable could go on for ever.
+        if !subflow.timers.runs(SubflowTimer::Handshake) {
+            let timeout = subflow.rtt.rto(&config.tcp);
+            subflow.timers.set(SubflowTimer::Handshake, now + timeout);
+        }
         if attempts == 0 {
             subflow.record_handshake_sent(now);
         }

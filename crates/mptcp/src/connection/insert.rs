@@ -185,7 +185,7 @@ impl Connection {
         }
     }
 
-    /// Holds a part of a mapping whose checksum is right, if it lies behind a hole; else gives it to the data level.
+    /// Holds a part of a mapping whose checksum is right, if it lies behind a hole; else passes it to the data level.
     pub(super) fn insert_in_order(
         &mut self,
         now: Instant,

@@ -45,7 +45,7 @@ impl Connection {
     /// A peer's SYN with our token opens another subflow; the endpoint has checked the token and
     /// [`Self::may_accept_join`].
     pub fn accept_join(&mut self, now: Instant, joining: Joining, remote_nonce: u32, syn: &Packet) {
-        // Who has but seen a token can begin joins and not finish them: they must not keep out those who can.
+        // An attacker that has seen a token can begin joins and not finish them: they must not block the peer's.
         if self.subflows.len() >= self.config.max_subflows
             && let Some(oldest) = self.unproven_join()
         {

@@ -15,7 +15,7 @@ pub(super) enum Extent {
     /// What the peer is not known to have.
     Missing,
     /// Also what it acknowledged selectively: where that lies behind a hole which nobody fills on this subflow, the peer may
-    /// never give it to the data level. The kernel of Linux does not.
+    /// never pass it to the data level. The kernel of Linux does not.
     All,
 }
 

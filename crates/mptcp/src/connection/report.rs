@@ -1,4 +1,4 @@
-//! A connection for those who ask: counters, reports, views with forward delays.
+//! Reports of a connection: counters, and views with forward delays.
 
 use super::association::Protocol;
 use super::state::Connection;

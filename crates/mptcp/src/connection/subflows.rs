@@ -8,7 +8,7 @@ use core::ops::{Index, IndexMut};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Handle(usize);
 
-/// The subflows, in order of id. What was removed stays in its place, seen only by those who have its handle, until the input that
+/// The subflows, in order of id. A removed subflow stays in its place, reachable only by its handle, until the input that
 /// removed it has been handled.
 #[derive(Debug)]
 pub(super) struct Subflows {

@@ -168,7 +168,7 @@ impl Connection {
     pub(super) fn drop_subflow(&mut self, now: Instant, handle: Handle, why: CloseReason) {
         self.remove_subflow(handle, why);
         let carries = |s: &Subflow| s.state.is_synchronised() && s.handshake.confirmed;
-        // Attempts are no subflows: whoever goes on trying would else wait for ever.
+        // Attempts do not count as subflows: a host that keeps trying would wait for ever.
         if !self.subflows.iter().any(carries) && self.life.closed.is_none() && !self.has_candidates() {
             self.lost_last_subflow(now, why);
         }

@@ -156,7 +156,7 @@ impl Connection {
         all
     }
 
-    /// Ends the TIME-WAIT between these addresses if the segment begins the peer's next connection there; gives what was left of it.
+    /// Ends the TIME-WAIT between these addresses if the segment begins the peer's next connection there; returns its remaining state.
     pub fn end_time_wait(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment) -> Option<TimeWait> {
         if !opens(segment) {
             return None;

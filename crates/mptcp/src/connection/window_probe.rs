@@ -1,4 +1,4 @@
-//! Closed windows: when they are probed, and subflows that do not answer (RFC 9293, section 3.8.6.1).
+//! Closed windows: when they are probed, and subflows that do not answer the probes (RFC 9293, section 3.8.6.1).
 
 use super::association::Protocol;
 use super::packets::REASON_UNSPECIFIED;
@@ -38,9 +38,14 @@ impl Connection {
         self.timers.persist_attempts += 1;
         self.arm_persist(now);
         let window = self.sender.window_edge > self.sender.data_nxt && !self.sender.all_assigned();
-        if window && !self.waits_for_subflow() && !self.waits_for_scheduler() {
-            self.sender.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
-            return;
+        if window && !self.waits_for_subflow() {
+            let refused = self.waits_for_scheduler();
+            // A small window is better than none (RFC 9293, section 3.8.6.2.1). Where it is a subflow's own that is too small, the
+            // peer is asked first whether it has opened since, and goes on being asked: the scheduler may not want that subflow.
+            self.sender.override_due |= !refused || self.timers.persist_attempts > 1;
+            if !refused {
+                return;
+            }
         }
         let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.handshake.confirmed;
         for subflow in self.subflows.iter_mut().filter(asks) {
@@ -107,7 +112,7 @@ impl Connection {
     }
 
     /// Whether it is only the peer's window on this subflow that keeps it idle (RFC 8684, section 3.3.5), though the peer has
-    /// told of a wider one elsewhere: here it was lost, or never said. Nothing that is in flight will tell of it.
+    /// advertised a wider one on another: here the update was lost, or never sent. Nothing in flight will bring it.
     fn is_shut_alone(&self, subflow: &Subflow) -> bool {
         if !subflow.scoreboard.is_idle() || !subflow.is_usable() || self.association.protocol != Protocol::Multipath {
             return false;
@@ -133,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// Asks on each subflow that only its own window keeps idle. One that did not answer gives back what waits there.
+    /// Asks on each subflow that only its own window keeps idle. From one that did not answer the queued data is taken back.
     fn ask_shut_subflows(&mut self, now: Instant) {
         let mut next = self.subflows.first_handle();
         while let Some(handle) = next {

@@ -25,7 +25,7 @@ impl Endpoint {
         Ok(taken)
     }
 
-    /// Takes a message, whole, and gives its number; none if the send buffer has no room for it now:
+    /// Takes a whole message and returns its number; none if the send buffer has no room for it now:
     /// [`crate::Event::Writable`] follows. Its header goes into the stream before it ([`anabranch_wire::message`]).
     ///
     /// # Errors

@@ -139,7 +139,7 @@ impl Endpoint {
     }
 
     /// When too many handshakes are not over, a quarter of them goes, the oldest first and without a word: a flood of SYNs
-    /// that nobody will complete must not keep out those who answer (RFC 4987, section 3.3).
+    /// that will not be completed must not block others (RFC 4987, section 3.3).
     fn make_room_for_a_handshake(&mut self, now: Instant) {
         let most = self.config.max_half_open;
         if self.half_open.len() < most {

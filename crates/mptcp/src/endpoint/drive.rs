@@ -137,7 +137,7 @@ impl Endpoint {
         self.workspace.resends
     }
 
-    /// Segments that [`Self::poll_transmit`] gave, none of them sent before, left as one.
+    /// Segments from [`Self::poll_transmit`], none of them sent before, left as one packet.
     pub fn handle_joined(&mut self, joined: &JoinedSegments) {
         let id = self.connections.route(joined.local, joined.remote);
         if let Some(connection) = id.and_then(|id| self.connections.get_mut(id)) {

@@ -14,7 +14,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// From a seed; the same seed gives the same numbers.
+    /// From a seed; the same seed yields the same numbers.
     pub fn new(seed: [u8; 32]) -> Self {
         Self { generator: ChaCha12Rng::from_seed(seed), secret: seed }
     }

@@ -252,7 +252,7 @@ impl Subflow {
         lost
     }
 
-    /// Counts what acknowledgements show to be lost; what a timeout gives up is not known to be.
+    /// Counts what acknowledgements show to be lost; segments that a timeout marks are not known to be lost.
     fn count_lost_segments(&mut self, lost: u64) {
         if lost == 0 {
             return;
@@ -343,7 +343,7 @@ impl Subflow {
         lost: u64,
         repeated: bool,
     ) {
-        // Marks on what is out already ask for what is done now; the peer is told in each case (RFC 3168, section 6.1.2).
+        // Marks on segments already in flight ask for the same reduction; CWR is sent in each case (RFC 3168, section 6.1.2).
         self.recovery.mark_answered = self.send.nxt;
         self.recovery.send_cwr = self.negotiated.ecn.marks();
         let event = CongestionEvent { now: cx.now, cause, in_flight, lost, repeated };

@@ -143,7 +143,7 @@ impl DeliverySampler {
     }
 
     /// Congestion control would let a segment go, and there is none: what is in flight and what follows it within a
-    /// round trip gives application-limited samples.
+    /// round trip yields application-limited samples.
     pub fn limit(&mut self, in_flight: u64) {
         self.limited_until = (self.delivered + in_flight).max(1);
     }

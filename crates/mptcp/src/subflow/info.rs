@@ -1,4 +1,4 @@
-//! A subflow for those who ask: policies ([`SubflowView`]) and people ([`SubflowInfo`]).
+//! Reports of a subflow: for policies ([`SubflowView`]) and for applications ([`SubflowInfo`]).
 
 use super::recovery::Phase;
 use super::state::Subflow;

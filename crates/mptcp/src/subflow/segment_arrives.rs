@@ -72,7 +72,7 @@ impl Subflow {
                 // The peer tries without ECN, and neither end may use it (RFC 3168, section 6.1.1.1).
                 self.negotiated.ecn = Notification::Off;
             }
-            self.handshake.due = true;
+            self.send_handshake_again();
             return Verdict::Drop;
         }
         if self.is_crossing_syn_ack(segment) {
@@ -108,6 +108,12 @@ impl Subflow {
             self.take_timestamp(now, segment);
         }
         verdict
+    }
+
+    /// The SYN or SYN/ACK is to go out now, and its timer starts anew.
+    pub fn send_handshake_again(&mut self) {
+        self.handshake.due = true;
+        self.timers.stop(SubflowTimer::Handshake);
     }
 
     /// A SYN again while our SYN/ACK is out: it was lost.

@@ -115,6 +115,20 @@ fn a_half_open_connection_that_gets_no_answer_is_forgotten_without_a_word_to_the
     assert_eq!(t.events, []);
 }
 
+// A SYN that ends TIME-WAIT may be forged; then the peer goes on sending its FIN, which is not acceptable here.
+#[test]
+fn segments_that_are_not_acceptable_do_not_keep_a_half_open_connection_from_being_forgotten() {
+    let mut t = Transcript::new(plain());
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+    for _ in 0..16 {
+        t.peer("FA 900000:900000 ack 1");
+        t.wait(4_000);
+        t.take();
+    }
+    assert_eq!(t.host.connection_count(), 0);
+}
+
 // Section 3.10.7.3: an acknowledgement of something else in SYN-SENT is answered with a reset, and the SYN goes on.
 #[test]
 fn an_old_syn_ack_is_reset_and_does_not_disturb_the_open() {

@@ -78,8 +78,9 @@ const STATES: usize = 4;
 /// dB per unit of the squared distance's logarithm: 5 n / ln 10 for an exponent n of 3.
 const KAPPA: f64 = 6.514;
 /// What is thought of a link before its first packet: how far it is below what is required, in dB, its slope in dB per
-/// second for a speed of one range per second, and the doubts about both.
-const FIRST: First = First { below: 3.0, below_doubt: 5.0, nearing: 8.0, nearing_doubt: 4.0, required_doubt: 4.0 };
+/// second for a speed of one range per second, and the deviations about both.
+const FIRST: First =
+    First { below: 3.0, below_deviation: 5.0, nearing: 8.0, nearing_deviation: 4.0, required_deviation: 4.0 };
 /// How much weaker a signal carries a frame that is tried again and again, in dB.
 const TRIED_AGAIN: f64 = 4.0;
 /// The most missing Hellos of one report that count.
@@ -89,10 +90,10 @@ const LONGEST: f64 = 600.0;
 
 struct First {
     below: f64,
-    below_doubt: f64,
+    below_deviation: f64,
     nearing: f64,
-    nearing_doubt: f64,
-    required_doubt: f64,
+    nearing_deviation: f64,
+    required_deviation: f64,
 }
 
 const REQUIRED: Number = Number {
@@ -179,11 +180,15 @@ struct Filter {
 
 impl Filter {
     fn first(required: f64, shadowing: f64, pace: &Pace) -> Self {
-        let doubts =
-            [FIRST.below_doubt, FIRST.nearing_doubt * pace.speed, shadowing * pace.shadow_depth, FIRST.required_doubt]
-                .map(|doubt| doubt * doubt);
+        let deviations = [
+            FIRST.below_deviation,
+            FIRST.nearing_deviation * pace.speed,
+            shadowing * pace.shadow_depth,
+            FIRST.required_deviation,
+        ]
+        .map(|deviation| deviation * deviation);
         let mut variance = [[0.0; STATES]; STATES];
-        (0..STATES).for_each(|i| variance[i][i] = doubts[i]);
+        (0..STATES).for_each(|i| variance[i][i] = deviations[i]);
         Self { mean: [required - FIRST.below, FIRST.nearing * pace.speed, 0.0, required], variance }
     }
 

@@ -1,14 +1,14 @@
-//! Our own: plans on which paths the window is best spent, gives each segment to the one of them that answers first, and
-//! waits where a slower one would stall the window or deliver the end late.
+//! Our own: plans which paths use the window best, assigns each segment to the one of them whose acknowledgement is expected first,
+//! and waits where a slower one would stall the window or deliver the end late.
 //!
 //! Per subflow: B the bandwidth that its congestion control counts on, r its least round-trip time, s its smoothed one, f
 //! what is in flight and queued there; W is the whole window of the connection.
 //!
 //! **What a subflow will do.** A segment of len bytes is answered after max(r + len / B, (f + len) / B): it goes behind what
 //! is there (Little's law). In the window it stays for r + len / B, or for 2 s more if it is lost. Of a path that was
-//! never filled (start-up, and no more in flight than 1.2 r B) nobody knows B: it is trusted with eight times
-//! what was seen, and so tried. While the application is not ahead of the send buffer this holds, whatever is in flight, until
-//! a round trip shows a queue, and for len / B too: of a path that gets little, little was seen, and it would never get more. In a
+//! never filled (start-up, and no more in flight than 1.2 r B) B is unknown: eight times
+//! the measured value is assumed, so that the path is tried. While the application is not ahead of the send buffer this holds, whatever is in flight, until
+//! a round trip shows a queue, and for len / B too: a path with little data shows a low rate, and would never get more. In a
 //! transfer that is always ahead the same holds for the first ten segments, an initial window (RFC 6928), and for no less than those in
 //! a round trip: what a probe a second has shown is not what the path carries. The s of a repair is at most the answer's time, since a
 //! path with nothing of ours in its queue is not the one that it was when the queue stood.
@@ -38,20 +38,20 @@
 //! - *a mapping can be shared*: the window is what limits, a queue stands, and within 2 ms what is in flight will open it
 //!   for several segments ([`Needs::segments_per_mapping`]).
 //!
-//! **Data on its way** is sent a second time on another subflow that can send now when nothing new can be sent anyway
-//! (nothing is there, or the window is shut): if it is answered there before it is expected from the sender, or if that is
-//! overdue. At the end of what was written, the last 8 segments go twice at once where the sender loses
+//! **Outstanding data** is duplicated on another subflow that can send now if nothing new can be sent
+//! (there is none, or the window is closed): if it is answered there before it is expected from the sender, or if that is
+//! overdue. At the end of what was written, the last 8 segments are duplicated at once where the sender loses
 //! segments and the second path is not much slower: the loss of a tail costs a timeout.
 //!
-//! Data with a deadline goes twice on its own subflow where that loses segments, if a loss could not be made good in time:
+//! Data with a deadline is duplicated on its own subflow where that loses segments, if a retransmission would be too late:
 //! the time left is less than 1.25 s and half of what the quickest subflow alive takes longer than the quickest of all. Half
-//! of the window stays free. So a stream goes on where its quick path has died and the slow one loses.
+//! of the window stays free. So a stream continues where its fast path has failed and the slow one loses segments.
 //!
 //! It comes before new data
 //!
 //! - where the sender acknowledged nothing in sequence for longer than the quickest path's smoothed RTT (or its own, if that is less) and
 //!   50 ms, and than four times its RTT variation. By the quickest path's clock: a path with a queue of three seconds has acknowledged
-//!   something every few milliseconds, and that it does not any more is known long before three seconds are over. What is older than its
+//!   something every few milliseconds, and its failure shows long before three seconds are over. What is older than its
 //!   smoothed RTT by such a span is overdue;
 //! - where the sender found it lost, and another answers before the sender could: the sender has to send it again in any
 //!   case, so this costs a segment, and it is paid where delay counts more than throughput, that is unless the
@@ -61,40 +61,34 @@
 //! - where the peer says that it is missing there, before the sender could know it ([`Work::missing`]): for
 //!   the same price, and under the same condition.
 //!
-//! **A path that is silent** for three smoothed RTTs with data outstanding counts as stale: what it holds goes
-//! elsewhere, and it gets nothing new until it is heard of. If three smoothed RTTs of the quickest path are less, they count, but
+//! **An unresponsive path**, without an acknowledgement for three smoothed RTTs with data outstanding, is stale: its outstanding data is
+//! reinjected, and it gets nothing new until it acknowledges something. If three smoothed RTTs of the quickest path are less, they count, but
 //! no less than half a second and four times its own variation, and the oldest segment must be late too.
 //!
-//! No window is halved as a punishment: a path that is not asked for what it would deliver late does no harm.
+//! No window is halved as a punishment: a path that gets no data which it would deliver late does no harm.
+
+mod forecast;
+mod plan;
 
 use super::candidates::{excluded, preferred, preferred_with_room};
 use super::{Answer, Chunk, ChunkKind, Decision, Needs, Outstanding, Scheduler, Work, again, unsent};
-use crate::congestion::send_quantum;
 use crate::ids::SubflowId;
 use crate::table::{Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, Phase, SubflowView};
+use forecast::{Forecast, TOGETHER, is_ready, released_together};
+use plan::Plan;
 
-/// Segments that may wait for the pacing of a subflow in any case, at most, and seconds that they may wait.
-const BURST: u64 = 2;
-const TRAIN: u64 = 16;
-const QUEUED: f64 = 0.01;
 /// Smoothed round trips after which a loss is known: one, and a quarter for what may have been reordered (RFC 8985, section 6.2).
 const KNOWN: f64 = 1.25;
 /// How long an acknowledgement may be delayed (40 ms), and some.
 const DELAYED: Duration = Duration::from_millis(50);
-/// Segments at the end of what was written that may go twice.
+/// Segments at the end of what was written that may be duplicated.
 const TAIL: u64 = 8;
-/// Share of segments lost from which on the tail goes twice.
+/// Share of segments lost from which on the tail is duplicated.
 const LOSSY: f64 = 0.002;
 /// Seconds that data may wait for more to share a mapping with.
 const GATHER: f64 = 0.002;
-/// How much of a window is used where several paths fill it: they do not hold it up at the same moments.
-const MIXED: f64 = 0.85;
-/// Sets of paths that carry nearly the same are as good.
-const AS_GOOD: f64 = 1.003;
-/// Segments that tell nothing of a path's rate, as long as no queue shows: what one may begin with (RFC 6928).
-const UNTRIED: u64 = 10;
 /// How much longer an answer may take than the longest planned.
 const SLACK: f64 = 1.1;
 /// How much of the time that the window lasts an answer may take.
@@ -117,173 +111,6 @@ const DUPLICATE: Switch = Switch {
     default: true,
     summary: "When nothing new can be sent, send data again that is overdue, expected earlier elsewhere, or late if lost",
 };
-
-/// What a subflow is expected to do.
-#[derive(Clone, Copy, Debug)]
-struct Forecast {
-    id: SubflowId,
-    /// Bytes per second, [`SubflowView::trusted_rate`].
-    rate: f64,
-    /// Seconds until a segment given to it now is acknowledged: it goes behind what is in flight and queued.
-    answer: f64,
-    /// Seconds that data stays in the connection's window if no queue stands and nothing is lost.
-    stay: f64,
-    /// The same for what is lost once.
-    repaired: f64,
-    /// Segments that are lost per second.
-    losses: f64,
-    /// A segment given to it now leaves at once, or nearly.
-    ready: bool,
-    /// Of the subflow that new data went to last, [`released_together`]; of others 0.
-    together: f64,
-}
-
-impl Forecast {
-    /// `live`: the application is not ahead of the send buffer, so that being late costs more than a queue.
-    fn of(subflow: &SubflowView, length: u32, live: bool) -> Self {
-        let mss = u64::from(subflow.mss);
-        let (least, smoothed) = (subflow.min_rtt.as_secs_f64(), subflow.smoothed_rtt.as_secs_f64());
-        let known = subflow.bytes_per_second();
-        let behind = subflow.in_flight + subflow.queued + u64::from(length);
-        let untried = behind <= UNTRIED * mss;
-        let no_queue =
-            !subflow.is_filled_by(behind) || ((live || untried) && !subflow.has_queue_in(subflow.latest_rtt));
-        let never_filled = subflow.phase == Phase::SlowStart && no_queue;
-        let beginning = if never_filled { (UNTRIED * mss) as f64 / least.max(1e-3) } else { 0.0 };
-        let rate = subflow.trusted_rate(never_filled).max(beginning);
-        let alone = least + f64::from(length) / if live || (untried && never_filled) { rate } else { known };
-        let queue = if never_filled { 0.0 } else { behind as f64 / known };
-        let answer = alone.max(queue);
-        let losses = known / mss.max(1) as f64 * subflow.loss_rate;
-        let ready = is_ready(subflow, length);
-        // A path on which nothing of ours waits has no queue of ours either, whatever the round trips were when it had.
-        let repaired = alone + 2.0 * smoothed.min(answer);
-        Self { id: subflow.id, rate, answer, stay: alone, repaired, losses, ready, together: 0.0 }
-    }
-
-    /// How long the window stands still for its repairs that take longer than it lasts, per time that it lasts.
-    fn standstill(&self, lasts: f64) -> f64 {
-        (self.losses * lasts).min(1.0) * (self.repaired - lasts).max(0.0) / lasts
-    }
-}
-
-/// Seconds that what a subflow releases together takes; 0 if it releases segments one by one.
-fn released_together(subflow: &SubflowView) -> f64 {
-    let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
-    if quantum > BURST * u64::from(subflow.mss) { quantum as f64 / subflow.bytes_per_second() } else { 0.0 }
-}
-
-/// Whether a segment of this length given to a subflow now leaves at once, or nearly.
-fn is_ready(subflow: &SubflowView, length: u32) -> bool {
-    let mss = u64::from(subflow.mss);
-    let few = || {
-        // What is released together is queued together.
-        let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
-        let most = (subflow.bytes_per_second() * QUEUED).min((TRAIN * mss).max(quantum) as f64);
-        subflow.queued as f64 <= most
-    };
-    (subflow.queued <= BURST * mss || few()) && subflow.room() >= u64::from(length).min(mss)
-}
-
-/// The subflows to be used for a while.
-#[derive(Clone, Debug)]
-struct Plan {
-    /// When to think again.
-    until: Instant,
-    /// Among whom the choice was: a hash of their numbers.
-    among: u64,
-    /// Who was chosen.
-    members: Vec<SubflowId>,
-    /// Bytes per second that they carry together.
-    carried: f64,
-    /// The longest of their stays, seconds.
-    longest: f64,
-}
-
-/// A set of paths, and what it carries.
-#[derive(Clone, Copy, Debug)]
-struct Worth {
-    carried: f64,
-    longest: f64,
-    count: usize,
-}
-
-impl Worth {
-    const NOTHING: Self = Self { carried: 0.0, longest: 0.0, count: 0 };
-
-    /// Of a set of paths, with a window of so many bytes.
-    fn of(window: f64, set: &[Forecast]) -> Self {
-        let rate: f64 = set.iter().map(|path| path.rate).sum();
-        let longest = set.iter().map(|path| path.stay).fold(0.0, f64::max);
-        let usable = if set.len() > 1 { window * MIXED } else { window };
-        let carried = f64::min(rate, usable / f64::max(longest, 1e-9));
-        let lasts = window / carried.max(1.0);
-        let standstill: f64 = set.iter().map(|path| path.standstill(lasts)).sum();
-        Self { carried: carried / (1.0 + standstill), longest, count: set.len() }
-    }
-
-    /// Whether it carries more than another, or nearly as much with shorter stays, or the same with fewer paths.
-    fn is_better_than(&self, other: &Self) -> bool {
-        let as_good = self.carried * AS_GOOD > other.carried;
-        self.carried > other.carried * AS_GOOD
-            || (as_good && self.longest < other.longest)
-            || (as_good && self.longest <= other.longest && self.carried >= other.carried && self.count < other.count)
-    }
-}
-
-impl Plan {
-    const NONE: Self = Self { until: Instant::ZERO, among: 0, members: Vec::new(), carried: 0.0, longest: 0.0 };
-
-    /// The set of paths with which a window of so many bytes carries most: of sets that are as good, within
-    /// [`AS_GOOD`], the one with the shortest stay. But for the standstill, the best set has all paths whose stay is no longer than its
-    /// longest, so that one for each path is enough to look at, and the same without those that cost more by standstill than they
-    /// carry; then each path is left out, or taken in, if more is carried so. Puts the paths in order of their stays.
-    fn best(window: f64, paths: &mut [Forecast]) -> Self {
-        paths.sort_by(|a, b| a.stay.total_cmp(&b.stay).then(a.id.cmp(&b.id)));
-        let mut best = (Worth::NOTHING, Vec::new());
-        let consider = |best: &mut (Worth, Vec<Forecast>), set: &[Forecast]| {
-            let worth = Worth::of(window, set);
-            if worth.is_better_than(&best.0) {
-                *best = (worth, set.to_vec());
-            }
-        };
-        for last in 0..paths.len() {
-            consider(&mut best, &paths[last..=last]);
-            let all = &paths[..=last];
-            consider(&mut best, all);
-            if all.iter().any(|path| path.losses > 0.0) {
-                consider(&mut best, &Self::worthwhile(window, all));
-            }
-        }
-        let (mut worth, mut set) = best;
-        for path in paths.iter().rev().chain(paths.iter()) {
-            let mut other = set.clone();
-            match set.iter().position(|member| member.id == path.id) {
-                Some(at) => drop(other.remove(at)),
-                None => other.push(*path),
-            }
-            let changed = Worth::of(window, &other);
-            if changed.is_better_than(&worth) {
-                (worth, set) = (changed, other);
-            }
-        }
-        let members = set.iter().map(|path| path.id).collect();
-        Self { carried: worth.carried, longest: worth.longest, members, ..Self::NONE }
-    }
-
-    /// Of a set of paths those whose share of what all carry is larger than that of the time in which the window waits for their repairs.
-    fn worthwhile(window: f64, set: &[Forecast]) -> Vec<Forecast> {
-        let rate: f64 = set.iter().map(|path| path.rate).sum();
-        let lasts = window / Worth::of(window, set).carried.max(1.0);
-        set.iter().filter(|path| path.rate / rate >= path.standstill(lasts)).copied().collect()
-    }
-
-    /// A hash of the numbers of these (FNV-1a): different ones have the same once in 2^64.
-    fn hash(paths: &[Forecast]) -> u64 {
-        let step = |hash: u64, path: &Forecast| (hash ^ u64::from(path.id.0)).wrapping_mul(0x0100_0000_01b3);
-        paths.iter().fold(0xcbf2_9ce4_8422_2325, step)
-    }
-}
 
 /// What a copy of outstanding data goes out before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -488,7 +315,7 @@ impl Anabranch {
 fn gathers(connection: &ConnectionView, id: SubflowId, subflows: &[SubflowView]) -> bool {
     let Some(subflow) = subflows.iter().find(|subflow| subflow.id == id) else { return false };
     let mss = u64::from(subflow.mss);
-    let several = ((subflow.bytes_per_second() * GATHER) as u64).min(TRAIN * mss);
+    let several = ((subflow.bytes_per_second() * GATHER) as u64).min(TOGETHER * mss);
     let queue = subflow.has_queue_in(subflow.smoothed_rtt);
     let opens = queue && subflow.in_flight > 4 * several && subflow.queued == 0 && subflow.loss_rate < LOSSY / 2.0;
     several >= 2 * mss && opens && connection.window_left < several && connection.unsent > several
@@ -590,7 +417,7 @@ impl Scheduler for Anabranch {
         Needs {
             outstanding: self.duplicate,
             silence: Some(self.silence),
-            segments_per_mapping: TRAIN as u32,
+            segments_per_mapping: TOGETHER as u32,
             ..Needs::default()
         }
     }

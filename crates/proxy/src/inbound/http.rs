@@ -1,8 +1,8 @@
 //! HTTP: CONNECT (RFC 9110, section 9.3.6), and requests for `http://` that are passed on (RFC 9112, section 3.2.2), with Basic
 //! authentication (RFC 7617).
 //!
-//! A request that is passed on is the only one of its connection: the server is told to close behind its answer, so that nothing of
-//! the answer need be read here, and the next request may be for another server.
+//! A request that is passed on is the only one of its connection: the server is asked to close after its response, so that the
+//! response need not be parsed here, and the next request may be for another server.
 
 use super::step::{Refusal, Step};
 use crate::credentials::Credentials;
@@ -14,12 +14,12 @@ const LONGEST_HEAD: usize = 16 * 1024;
 /// Most header fields.
 const MOST_FIELDS: usize = 64;
 
-/// What is said to a client that is connected (RFC 9110, section 9.3.6: no length, no body).
+/// The response to a client that is connected (RFC 9110, section 9.3.6: no length, no body).
 pub(super) fn accepted() -> Bytes {
     Bytes::from_static(b"HTTP/1.1 200 Connection established\r\n\r\n")
 }
 
-/// What is said to a client that is not: status, further fields, and a sentence for people.
+/// The response to a client that is not: status, further fields, and a sentence for people.
 pub(super) fn answer(status: &str, fields: &str, sentence: &str) -> Bytes {
     let length = sentence.len() + 1;
     let head = format!("HTTP/1.1 {status}\r\n{fields}Content-Type: text/plain\r\nContent-Length: {length}\r\n");
@@ -51,7 +51,7 @@ pub(super) fn poll(buffer: &mut BytesMut, credentials: Option<&Credentials>) -> 
     (step, form)
 }
 
-/// What follows from the head of the request, its length if it is to be taken, and what the server is told in its place.
+/// What follows from the head of the request, its length if it is consumed, and the request for the server in its place.
 fn head(buffer: &[u8], credentials: Option<&Credentials>) -> (Step, usize, Option<Vec<u8>>) {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut fields);

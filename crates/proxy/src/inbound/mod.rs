@@ -1,4 +1,4 @@
-//! What a client says before its bytes are carried: SOCKS5 or HTTP, told apart by the first byte.
+//! The client's request, before its bytes are carried: SOCKS5 or HTTP, which the first byte decides.
 //!
 //! Without input and output: bytes go in, [`Step`]s come out, so that a client may send byte by byte, or more than was
 //! asked for. By hand because the same few states serve sockets of the kernel and streams of ours, stop at fixed limits,
@@ -33,7 +33,7 @@ pub struct Negotiation {
 }
 
 impl Negotiation {
-    /// A client has just come. With `credentials` it must show them.
+    /// A client has connected. With `credentials` it must authenticate.
     pub fn new(credentials: Option<Arc<Credentials>>) -> Self {
         Self { credentials, buffer: BytesMut::new(), state: State::First }
     }
@@ -66,7 +66,7 @@ impl Negotiation {
         }
     }
 
-    /// What to tell the client when it is connected.
+    /// The answer to the client when it is connected.
     pub fn accepted(&self) -> Bytes {
         match self.state {
             State::Http => http::accepted(),
@@ -76,7 +76,7 @@ impl Negotiation {
         }
     }
 
-    /// What to tell the client when it is not.
+    /// The answer to the client when it is not.
     pub fn refused(&self, failure: Failure) -> Bytes {
         match self.state {
             State::Http | State::Passed => http::answer(failure.http_status(), "", failure.sentence()),

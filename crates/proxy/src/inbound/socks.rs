@@ -30,8 +30,8 @@ pub(super) enum State {
     Request,
 }
 
-/// A reply with this REP. BND.ADDR and BND.PORT are zero: which address a connection of several paths comes from has no
-/// one answer.
+/// A reply with this REP. BND.ADDR and BND.PORT are zero: a connection over several paths has no single
+/// local address.
 pub(super) fn reply(code: u8) -> Bytes {
     Bytes::copy_from_slice(&[VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0])
 }

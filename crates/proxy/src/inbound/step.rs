@@ -12,16 +12,16 @@ pub enum Step {
     Write(Bytes),
     /// Connect it to the target; then send it [`super::Negotiation::accepted`] or [`super::Negotiation::refused`].
     Connect(Target),
-    /// Write this to it and close: it asked wrongly, or for what there is not.
+    /// Write this to it and close: its request is malformed or not supported.
     Refuse(Bytes, Refusal),
 }
 
-/// Why a client is turned away before it has named a target.
+/// Why a client is refused before it has named a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It does not speak SOCKS5 or HTTP, or wrongly, or at too great length.
+    /// It speaks neither SOCKS5 nor HTTP, or malformed, or its request is too long.
     Malformed,
-    /// It does not show the right name and password.
+    /// It does not send the right name and password.
     Unauthorized,
     /// It wants something other than a connection.
     Unsupported,

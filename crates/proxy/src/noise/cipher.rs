@@ -24,7 +24,7 @@ impl Cipher {
         Self { key: schedule(key), count: 0 }
     }
 
-    /// Encrypts a record where it is; gives its tag.
+    /// Encrypts a record in place; returns its tag.
     pub(super) fn seal(&mut self, record: &mut [u8]) -> [u8; TAG] {
         let tag = self.key.seal_in_place_separate_tag(nonce(self.count), Aad::empty(), record);
         let tag = tag.expect("a record is shorter than 64 GB");
@@ -34,7 +34,7 @@ impl Cipher {
         bytes
     }
 
-    /// Decrypts a record with its tag where it is; gives the length without, or nothing if it was changed.
+    /// Decrypts a record with its tag in place; returns the length without the tag, or nothing if it was changed.
     pub(super) fn open(&mut self, record: &mut [u8]) -> Option<usize> {
         let length = self.key.open_in_place(nonce(self.count), Aad::empty(), record).ok()?.len();
         self.advance();
@@ -42,7 +42,7 @@ impl Cipher {
     }
 
     fn advance(&mut self) {
-        // 2^64 - 1 is the nonce for the change of keys; nobody lives to see that many records.
+        // 2^64 - 1 is the nonce for the change of keys; no session has that many records.
         self.count += 1;
         if self.count.is_multiple_of(RECORDS_PER_KEY) {
             let mut next = [0; KEY];

@@ -1,4 +1,4 @@
-//! X25519 by `ring`, for `snow`: its own takes more than twice the time, which was a third of all that a connection cost.
+//! X25519 by `ring`, for `snow`: its own takes more than two times as long, a third of the cost of a connection.
 
 use ring::agreement::{EphemeralPrivateKey, PublicKey, UnparsedPublicKey, X25519, agree_ephemeral};
 use ring::rand::SystemRandom;
@@ -31,7 +31,7 @@ impl CryptoResolver for Resolver {
     }
 }
 
-/// An ephemeral key, good for one exchange, which is what each end of the pattern NN has.
+/// An ephemeral key for one exchange: each end of the pattern NN has one.
 #[derive(Default)]
 struct Exchange {
     private: Mutex<Option<EphemeralPrivateKey>>,
@@ -51,7 +51,7 @@ impl Dh for Exchange {
         KEY
     }
 
-    /// There are no keys but those that are made here: whoever sets one has none.
+    /// Keys are only generated here; setting one has no effect.
     fn set(&mut self, _private: &[u8]) {
         *self = Self::default();
     }

@@ -1,10 +1,9 @@
 //! Proof of the shared key, and encryption: the Noise protocol (revision 34) with pattern NNpsk0, by the crate `snow`.
 //!
-//! Two messages of 48 bytes, then records. The client's first message can only be made, and the server's only be read, by
-//! who has the key; both make fresh ephemeral keys, so that a recording stays closed when the key becomes known later. What
-//! the client wants is said in the first record and not in the first message: a replayed message gets an answer that
-//! only the sender of the ephemeral key can use, and nothing is done for it. The server looks at the key before it computes
-//! anything expensive. docs/proxy.md has the format and what an attacker can and cannot do.
+//! Two messages of 48 bytes, then records. Making the client's first message and reading the server's needs the key. Both ends
+//! make fresh ephemeral keys, so that a recording cannot be decrypted when the key becomes known later. The client's request is
+//! in the first record and not in the first message: the answer to a replayed message is useless without its ephemeral key, and
+//! the server does nothing else for it. The server checks the key before any expensive computation. docs/proxy.md has the format and what an attacker can and cannot do.
 
 mod cipher;
 mod exchange;
@@ -28,8 +27,8 @@ pub const MESSAGE: usize = 48;
 /// A message of the handshake.
 pub type Message = [u8; MESSAGE];
 
-/// The peer has another key, or speaks something else, or somebody changed or repeated what it said. Which of these must
-/// not be told.
+/// The peer has another key or protocol, or an attacker changed or replayed its messages. Which of these it is must
+/// not be revealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the peer does not prove the key")]
 pub struct Unproven;
@@ -134,7 +133,7 @@ pub(super) mod tests {
         let mut client = initiator.finish(&answer).expect("the same key");
         let mut recorded = bytes::BytesMut::new();
         client.seal(b"connect me", &mut recorded);
-        // Whoever recorded all of it sends it again.
+        // An attacker replays a whole recording.
         let (again, mut server) = respond(&key, &message).expect("the message is good");
         assert_ne!(again, answer);
         assert_eq!(server.open(&mut recorded).err(), Some(Tampered));

@@ -27,7 +27,7 @@ pub struct Tampered;
 pub enum Opened {
     /// Bytes of the stream, at least one.
     Bytes(Bytes),
-    /// The end of the stream: the peer has said so itself.
+    /// The end of the stream, in a record of the peer's.
     End,
     /// Nothing yet: the next record is not whole.
     More,
@@ -46,7 +46,7 @@ struct Ciphers {
 }
 
 impl Records {
-    /// With the keys that the handshake gave for each direction.
+    /// With the handshake's keys for each direction.
     pub(super) fn new(outgoing: &[u8; KEY], incoming: &[u8; KEY]) -> Self {
         let ciphers = Ciphers { outgoing: Cipher::new(outgoing), incoming: Cipher::new(incoming) };
         Self { ciphers: Box::new(ciphers), ended: false }
@@ -58,7 +58,7 @@ impl Records {
         plain.chunks(LARGEST).for_each(|chunk| self.seal_record(chunk, out));
     }
 
-    /// Appends the record that says that nothing follows.
+    /// Appends the record that ends the stream.
     pub fn seal_end(&mut self, out: &mut BytesMut) {
         self.seal_record(&[], out);
     }
@@ -78,7 +78,7 @@ impl Records {
         [(); PLACES].map(|()| IoSliceMut::new(places.next().unwrap_or_default()))
     }
 
-    /// Seals the first `length` bytes that are in the places of a buffer, where they are; gives how many bytes at its beginning
+    /// Seals the first `length` bytes that are in the places of a buffer, in place; returns how many bytes at its beginning
     /// are the records.
     pub(crate) fn seal_places(&mut self, buffer: &mut [u8], length: usize) -> usize {
         let (mut left, mut end) = (length, 0);
@@ -118,7 +118,7 @@ impl Records {
         self.ended = plain == 0;
         match plain {
             0 => Ok(Opened::End),
-            // Shorter ones are copied, so that what waits never holds more than four times its size of what was read with it.
+            // Shorter ones are copied, so that waiting bytes never keep a buffer of more than four times their size alive.
             LARGEST => {
                 record.truncate(plain);
                 Ok(Opened::Bytes(record.freeze()))
@@ -128,7 +128,7 @@ impl Records {
     }
 }
 
-/// What goes before a record of so many bytes of the stream.
+/// The length field of a record of so many bytes of the stream.
 fn length_of(plain: usize) -> [u8; LENGTH] {
     // 16 kB and a tag at most.
     ((plain + TAG) as u16).to_be_bytes()

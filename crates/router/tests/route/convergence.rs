@@ -147,7 +147,7 @@ fn forecasting(name: Option<&str>) -> RouteConfig {
     // Another number of looks may be asked for.
     let hold = std::env::var("ANABRANCH_HOLD").ok().and_then(|text| text.parse().ok()).unwrap_or(HOLD);
     // 0: alternates around a suspect link, not announced in LSAs.
-    let doubt_cost = std::env::var("ANABRANCH_DOUBT_COST").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let suspect_cost = std::env::var("ANABRANCH_SUSPECT_COST").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     config.router.forecast = name.map(|name| {
         let combination: Combination = format!("forecaster={name}").parse().expect("a forecaster of ours");
         Forecast {
@@ -155,8 +155,8 @@ fn forecasting(name: Option<&str>) -> RouteConfig {
             horizon: Span::from_secs(2),
             usage: ForecastUse::Soft(SoftUse { hold, ..SoftUse::default() }),
             period: PERIOD,
-            suspect_cost: doubt_cost,
-            alternates: doubt_cost == 0,
+            suspect_cost,
+            alternates: suspect_cost == 0,
         }
     });
     config
@@ -186,7 +186,7 @@ fn fading_cuts(cuts: usize) {
     }
 }
 
-/// Lets the first link of a flow's way fade, and gives what became of all flows' probes.
+/// Lets the first link of a flow's way fade, and returns the results of all flows' probes.
 fn fade(scene: &Scene, probes: &[Probe], number: usize) -> Vec<Seen> {
     let way = way(scene, number as u16 % FLOWS);
     let marks: Vec<_> = probes.iter().map(Probe::mark).collect();

@@ -263,7 +263,7 @@ fn no_privilege_is_told_in_a_sentence() {
     assert!(matches!(outcome, Err(RouteError::NoPermission)), "{outcome:?}");
 }
 
-/// Gives up what the calling thread may do beyond others.
+/// Drops the calling thread's capabilities.
 #[allow(unsafe_code)]
 fn drop_capabilities() {
     use nix::libc;

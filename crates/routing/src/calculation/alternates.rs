@@ -1,5 +1,5 @@
-//! Ways around links that are not trusted, which nobody else need be told of: loop-free alternates (RFC 5286), taken before
-//! the link fails rather than after.
+//! Ways around links that are not trusted: loop-free alternates (RFC 5286), used before the link fails rather than after. Nothing
+//! is flooded.
 //!
 //! Of next hops of equal cost, those over trusted links are left. Where there is none, a neighbour N over a trusted link may
 //! take the packets for D from this router S if
@@ -13,9 +13,9 @@
 //! between two equally far, which lead from the router that suspects its link to the one that does not: no packet comes back.
 //! So that the other knows, suspect links are announced in Hellos (a cost of [`MAX_LINK_METRIC`](crate::hello::MAX_LINK_METRIC)
 //! in the MDR-Metric TLV), which goes one hop far, and this router goes around a link only from the Hello on in which it said
-//! so. If that Hello is lost at a neighbour that begins to suspect in the same second, both may give each other packets until
-//! the next one; the TLV is repeated as all news in Hellos is. If N has just lost its own way, packets that are led there by a
-//! false alarm may come back until N's next Hello says so.
+//! so. If that Hello is lost at a neighbour that begins to suspect in the same second, both may send each other packets until
+//! the next one; the TLV is repeated like all changes in Hellos. If N has just lost its own route, packets sent there by a
+//! false alarm may come back until N's next Hello.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -34,7 +34,7 @@ use crate::routing_table::{NextHop, Route};
 /// Distances from a router by index of the graph.
 type Distances = Vec<Option<u32>>;
 
-/// A neighbour that may take what others are not trusted with.
+/// A neighbour that may take packets in place of a suspect next hop.
 struct Candidate {
     hop: NextHop,
     /// Cost of the link to it.
@@ -43,8 +43,8 @@ struct Candidate {
     distances: Distances,
 }
 
-/// Distances that a neighbour finds with what is advertised, over those of its own links that its Hellos still tell of: that
-/// one is gone they tell seconds before an LSA may.
+/// Distances that a neighbour finds from the advertised LSAs, over those of its own links that are still in its Hellos: they show
+/// seconds before an LSA that a link is gone.
 fn distances(graph: &Graph, from: RouterId, hears: impl Fn(RouterId) -> bool) -> Distances {
     let mut found = vec![None; graph.bound()];
     let mut queue = BinaryHeap::new();
@@ -68,7 +68,7 @@ fn is_usable(neighbor: &Neighbor) -> bool {
     neighbor.state == NeighborState::Full || neighbor.is_bidirectional() && neighbor.manet.chosen.routable
 }
 
-/// What ways around links that are not trusted are made of.
+/// What ways around links that are not trusted are calculated from.
 pub(super) struct Alternates<'a> {
     pub config: &'a Config,
     pub interfaces: &'a Interfaces,
@@ -77,7 +77,7 @@ pub(super) struct Alternates<'a> {
 }
 
 impl Alternates<'_> {
-    /// Leads routes around links that are not trusted.
+    /// Routes around links that are not trusted.
     pub fn go_around(&self, hops: &[Option<NextHop>], routers: &mut BTreeMap<RouterId, Route>) {
         if !self.forecasts.uses_alternates() || self.forecasts.trusts_all() {
             return;
@@ -93,7 +93,7 @@ impl Alternates<'_> {
                 route.next_hops = trusted;
                 continue;
             }
-            let Some(interface) = self.told_of(&route.next_hops) else { continue };
+            let Some(interface) = self.announced_on(&route.next_hops) else { continue };
             let candidates = candidates.get_or_insert_with(|| self.candidates(hops));
             let around = self.alternates(*destination, route, interface, candidates);
             if !around.is_empty() {
@@ -102,8 +102,8 @@ impl Alternates<'_> {
         }
     }
 
-    /// The one interface of these next hops, if all who listen there have heard that the links to them are suspect.
-    fn told_of(&self, next_hops: &[NextHop]) -> Option<InterfaceId> {
+    /// The one interface of these next hops, if our Hellos there have announced that the links to them are suspect.
+    fn announced_on(&self, next_hops: &[NextHop]) -> Option<InterfaceId> {
         let id = next_hops.first()?.interface;
         let interface = &self.interfaces[self.interfaces.find(id)?];
         let told = |hop: &NextHop| hop.interface == id && interface.suspects_announced.contains(&hop.router);

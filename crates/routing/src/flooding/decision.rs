@@ -34,7 +34,7 @@ pub(crate) struct NewLsa<'a> {
     own: RouterId,
     header: &'a LsaHeader,
     arrival: Option<Arrival>,
-    /// Who has heard it from its sender, in order.
+    /// The neighbours that have received it from its sender, in order.
     covered: &'a [RouterId],
 }
 

@@ -130,7 +130,7 @@ impl Costs {
         needed
     }
 
-    /// Takes out of `set` who has no link to `j`.
+    /// Removes from `set` the routers without a link to `j`.
     fn keep_linked(&self, set: &mut [u64], j: usize) {
         for u in 0..self.ids.len() {
             if !self.linked.contains(u, j) {

@@ -22,7 +22,7 @@ impl Router {
         }
     }
 
-    /// Takes an LSA out of the routing domain (RFC 2328, 14.1), whoever it is from: it is flooded with age MaxAge.
+    /// Takes an LSA out of the routing domain (RFC 2328, 14.1), also one of another router: it is flooded with age MaxAge.
     pub(super) fn flush(&mut self, now: Instant, place: Place) {
         self.interfaces.stop_retransmitting(place);
         self.backup_waits.stop(place);

@@ -72,7 +72,7 @@ impl Router {
         }
     }
 
-    /// Removes the LSAs of age MaxAge that nobody has to be told of any more (RFC 2328, 14). An own one may begin anew.
+    /// Removes the LSAs of age MaxAge that need no more flooding (RFC 2328, 14). An own one may be originated again.
     pub(super) fn remove_aged_out(&mut self, now: Instant) {
         if !self.database.has_aged_out() || self.interfaces.exchanging().next().is_some() {
             return;

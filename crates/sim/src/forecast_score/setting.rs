@@ -26,7 +26,7 @@ pub struct Setting {
     pub dead_interval: Duration,
     /// How far ahead is forecast.
     pub horizon: Duration,
-    /// Strength of received packets is told to the forecasters.
+    /// Forecasters get the signal strength of received packets.
     pub signal_known: bool,
 }
 

@@ -72,7 +72,7 @@ pub struct Impairments {
     pub held_back: Duration,
 }
 
-/// The longest packet that a link carries. Longer ones are dropped, and nobody is told: a black hole (RFC 2923, section 2.1).
+/// The longest packet that a link carries. Longer ones are dropped silently: a black hole (RFC 2923, section 2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkMtu {
     /// Bytes, IP header included.

@@ -8,7 +8,7 @@
 //!
 //! A cut costs the probes that do not arrive from when the relay begins to go until it turns around, its return those from
 //! then until half a minute after it is in its place again. What is lost in the half minute that follows, when all is quiet,
-//! is told apart.
+//! is distinguished.
 
 use super::cost::MeshCost;
 use super::moving_network::MovingNetwork;

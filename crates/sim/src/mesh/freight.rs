@@ -15,7 +15,7 @@ pub struct FreightId(u32);
 pub(crate) enum Freight {
     /// A packet of the pool that is still with the sender.
     Packet(PacketId),
-    /// A packet of a router, for whoever receives it.
+    /// A packet of a router, for all that receive it.
     Control(Control),
     /// It has been received, or dropped.
     Gone,

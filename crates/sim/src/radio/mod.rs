@@ -340,7 +340,7 @@ impl<C: Clone> Medium<C> {
     }
 }
 
-/// A signal as it is told to others.
+/// A signal as other stations receive it.
 fn signal(signal: f32) -> Option<f32> {
     (!signal.is_nan()).then_some(signal)
 }

@@ -46,7 +46,7 @@ pub struct Tun {
     inbox: Slot,
     /// What has not left yet, the oldest first.
     waiting: Vec<GsoPacket>,
-    /// What left as one, until the engine is told.
+    /// What left as one packet, until the engine is told.
     joined: Vec<JoinedSegments>,
     headers: Vec<u8>,
     /// What is not for the engine is passed on.

@@ -117,7 +117,7 @@ impl Tunnel {
         Self::over(socket, bind, End::Server(Peers::default()))
     }
 
-    /// One of `count` sockets of one address, to each of which the kernel gives the sessions whose number is, modulo `count`, its place
+    /// One of `count` sockets of one address, to each of which the kernel delivers the sessions whose number is, modulo `count`, its place
     /// in the order of their binding.
     pub(super) fn shared_server(bind: SocketAddr, count: u32) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;

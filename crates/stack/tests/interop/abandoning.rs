@@ -266,7 +266,7 @@ fn three_paths(v6: bool, level: &str) -> ConnectionStats {
     })
 }
 
-/// Reads so many bytes; what comes must be what was written at its place. Gives how many gaps there were, and their bytes.
+/// Reads so many bytes; what comes must be what was written at its place. Returns how many gaps there were, and their bytes.
 async fn read_exactly(stream: &Stream) -> (u64, u64) {
     let sent = pattern(MUCH);
     let (mut gaps, mut missing, mut offset) = (0, 0, 0);

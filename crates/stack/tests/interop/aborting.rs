@@ -74,7 +74,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Gives the connection its second subflow, if there is a second path.
+/// Opens the connection's second subflow, if there is a second path.
 pub async fn warm_up(stream: &mut Stream, socket: &mut Socket, paths: usize) {
     let mut byte = [0];
     stream.write_all(b"x").await.expect("open");

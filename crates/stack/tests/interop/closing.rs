@@ -84,7 +84,7 @@ impl Lost {
         (Self::Answer(Way::ToUs), "the_kernels_answer"),
     ];
 
-    /// Whether this packet is one of those; `ended` says who has sent a DATA_FIN before.
+    /// Whether this packet is one of those; `ended` says which end has sent a DATA_FIN before.
     fn hits(self, ended: Option<Way>, way: Way, packet: &Packet) -> bool {
         let data_fin = packet.segment.options.dss.as_ref().is_some_and(|dss| dss.data_fin);
         match self {
@@ -148,7 +148,7 @@ fn orderly(role: Role, order: Order, scene: Scene) {
 struct Knowledge {
     /// Packets still to be lost.
     left: u32,
-    /// Who has sent a DATA_FIN first.
+    /// Which end has sent a DATA_FIN first.
     ended: Option<Way>,
 }
 

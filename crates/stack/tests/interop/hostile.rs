@@ -148,7 +148,7 @@ fn serve(stack: &Stack, port: u16) {
 
 async fn echo(stream: Stream) {
     let (mut reader, mut writer) = tokio::io::split(stream);
-    // Whoever is attacked may see its connection end.
+    // The connection under attack may end.
     let _ = tokio::io::copy(&mut reader, &mut writer).await;
     let _ = writer.shutdown().await;
 }
@@ -235,7 +235,7 @@ async fn witness(stack: &Stack, end: Instant) -> u64 {
     received
 }
 
-/// Connections of the kernel's, one after the other. Gives how many, and how many of them came through.
+/// Connections of the kernel's, one after the other. Returns how many, and how many of them succeeded.
 fn be_attacked(over: &AtomicBool) -> (u64, u64) {
     let address = SocketAddr::new(ours(0, false), PORT);
     let (mut all, mut unharmed) = (0, 0);
@@ -259,7 +259,7 @@ fn one_victim(address: SocketAddr) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Overhears what is sent to our stack on the first path, and sends it again, changed. Gives how many packets.
+/// Overhears what is sent to our stack on the first path, and sends it again, changed. Returns how many packets.
 fn replay(over: &AtomicBool) -> u64 {
     const ALL: u16 = 3; // ETH_P_ALL
     let ears = Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(i32::from(ALL.to_be()))));

@@ -1,4 +1,4 @@
-//! What befalls a path in mid-transfer.
+//! Failures of a path during a transfer.
 
 use crate::fallback::strip;
 use crate::kernel::ip;

@@ -1,4 +1,4 @@
-//! Our receiver names a slow path by its forward delay: the kernel leaves it, and uses it again when it is told so.
+//! Our receiver names a slow path by its forward delay: the kernel leaves it, and uses it again when MP_PRIO says so.
 
 use crate::field::{Field, field_of, in_both_families, links};
 use crate::middlebox::{Seen, Way};

@@ -94,7 +94,7 @@ pub fn attach(stack: &Stack, path: u8, v6: bool) -> DeviceId {
     device
 }
 
-/// Gives the kernel its address on the device of a path.
+/// Sets the kernel's address on the device of a path.
 pub fn configure(path: u8, v6: bool) {
     let name = name(path);
     if v6 {

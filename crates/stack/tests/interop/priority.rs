@@ -116,7 +116,7 @@ fn we_obey_the_kernels(v6: bool, we: bool) {
     });
 }
 
-/// Backups are told by subflow, and the first one is no exception.
+/// MP_PRIO is sent per subflow, and the first one is no exception.
 fn the_initial_subflow(v6: bool) {
     field(2, v6, None, |field| async move {
         let (mut stream, kernel, _) = two_paths(&field, true).await;

@@ -265,7 +265,7 @@ impl Hosts {
     }
 }
 
-/// Our end of a connection, for those who read and write at the same time.
+/// Our end of a connection, to read and write at the same time.
 pub struct Shared(RefCell<Stream>);
 
 impl Shared {

@@ -22,11 +22,11 @@ fn foremost(outcome: &Outcome) -> Vec<&str> {
     if measured(&"throughput") && outcome.scenario.video.is_none() {
         return vec!["throughput"];
     }
-    let shown = outcome.scenario.figures.iter().filter_map(|figure| match &figure.kind {
+    let shown = outcome.scenario.results.figures.iter().filter_map(|figure| match &figure.kind {
         FigureKind::Bars { metric } => Some(metric.as_str()),
         _ => None,
     });
-    let swept = outcome.scenario.sweep.as_ref().map(|sweep| sweep.metric.as_str());
+    let swept = outcome.scenario.results.sweep.as_ref().map(|sweep| sweep.metric.as_str());
     let all: Vec<&str> = shown.chain(swept).filter(measured).collect();
     let first = |at: &usize| !all[..*at].contains(&all[*at]);
     (0..all.len()).filter(first).map(|at| all[at]).collect()
@@ -60,7 +60,7 @@ fn matrix(measured: &Measured) -> String {
 }
 
 fn differences(outcome: &Outcome) -> String {
-    let Some(differences) = &outcome.scenario.differences else { return String::new() };
+    let Some(differences) = &outcome.scenario.results.differences else { return String::new() };
     let row = |(metric, other, estimate): (String, String, Estimate)| {
         let (label, unit) = outcome.scenario.metric(&metric)?;
         Some(vec![label, outcome.policy(&other)?.label(), signed(&estimate, unit)])

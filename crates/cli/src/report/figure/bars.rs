@@ -18,7 +18,7 @@ use crate::verdict;
 /// What the paper says of a combination's metric; ratios and differences are taken from what was measured of the other side.
 fn published(outcome: &Outcome, runs: &PolicyRuns, metric: &str) -> Vec<Mark> {
     let mine = |claim: &&Claim| claim.metric == metric && names(&claim.policy, runs);
-    let claims = || outcome.scenario.claims.iter().filter(mine);
+    let claims = || outcome.scenario.results.claims.iter().filter(mine);
     let value = claims().find_map(|claim| match claim.statement {
         Statement::Value(value) => Some(Mark::Value(value)),
         _ => None,
@@ -123,7 +123,7 @@ fn panels_drawn(
 
 /// A bar per claim that compares two combinations in a metric: the measured change, with the published one marked.
 pub fn ratio_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -> Result<Drawn, ChartError> {
-    let claims: Vec<&Claim> = outcome.scenario.claims.iter().filter(|claim| claim.metric == metric).collect();
+    let claims: Vec<&Claim> = outcome.scenario.results.claims.iter().filter(|claim| claim.metric == metric).collect();
     let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
     // Differences have the metric's unit, changes none: a figure has one axis.
     let absolute = claims.iter().any(|claim| matches!(claim.statement, Statement::Difference { .. }));

@@ -23,7 +23,7 @@ fn place(value: &str) -> String {
 
 /// A curve per combination.
 pub fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>) -> Result<Drawn, ChartError> {
-    let Some(sweep) = &outcome.scenario.sweep else { return Ok(Drawn::nothing("")) };
+    let Some(sweep) = &outcome.scenario.results.sweep else { return Ok(Drawn::nothing("")) };
     if outcome.sweep.is_empty() {
         return Ok(Drawn::nothing("The sweep was not run."));
     }

@@ -1,4 +1,4 @@
-//! `anabranch stream compare`: a made stream over emulated paths in real time, carried by whoever is there: the kernel's TCP
+//! `anabranch stream compare`: a synthetic stream over emulated paths in real time, carried by what is installed: the kernel's TCP
 //! and MPTCP, SRT, RIST, and our own ends.
 
 mod datagrams;

@@ -1,4 +1,4 @@
-//! A part of a frame as a datagram, numbered so that whoever receives it knows when a frame is complete.
+//! A part of a frame as a datagram, numbered so that the receiver knows when a frame is complete.
 
 /// Bytes of a datagram at most: what fits into one packet of SRT and of RIST.
 pub const LARGEST: usize = 1316;

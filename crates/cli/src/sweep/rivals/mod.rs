@@ -37,9 +37,9 @@ pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
     .map_err(|message| Diagnostic::option("--policy", message))?;
     let count = options.points.unwrap_or(if options.quick { QUICK } else { FULL });
     let points = draw::points(options.seed, options.from, count);
-    prepare(&options.out)?;
-    let path = options.out.join("rivals.jsonl");
-    let journal = Journal::open(&path, options.any_program)?;
+    prepare(&options.results.out)?;
+    let path = options.results.out.join("rivals.jsonl");
+    let journal = Journal::open(&path, options.results.any_program)?;
     let stop = watch()?;
     let bbr = trial::has_bbr();
     let trials: Vec<Trial<'_>> = points.iter().flat_map(|point| trial::of_point(point, &ours, bbr)).collect();
@@ -75,10 +75,10 @@ fn finish(options: &SweepOptions, outcome: &Rivals) -> Result<(), Diagnostic> {
     let json = serde_json::to_string_pretty(outcome)
         .map_err(|error| Diagnostic::plain(format!("cannot write the results: {error}")))?
         + "\n";
-    let [results, page] = ["rivals.json", "rivals.html"].map(|name| options.out.join(name));
+    let [results, page] = ["rivals.json", "rivals.html"].map(|name| options.results.out.join(name));
     write(&results, &json)?;
     write(&page, &crate::report::rivals_page(outcome)?)?;
-    if options.json {
+    if options.results.json {
         print(&json);
     } else {
         print(&format!("{}written: {}, {}\n", outcome.table(), page.display(), results.display()));

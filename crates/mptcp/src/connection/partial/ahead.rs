@@ -95,7 +95,7 @@ impl Ahead {
         earliest
     }
 
-    /// The stream is in order up to `next`: gives what was known before that.
+    /// The stream is in order up to `next`: returns what was known before that.
     pub fn pop_before(&mut self, next: u64) -> Option<Seen> {
         while self.moments.front().is_some_and(|(highest, _)| *highest <= next) {
             self.moments.pop_front();

@@ -17,7 +17,7 @@ const MAX_READY: usize = 1_024;
 /// Pieces of messages are put together in blocks of at least this many bytes.
 const BLOCK: usize = 16 * 1024;
 
-/// An empty queue of more records than this gives its memory back.
+/// An empty queue with room for more records than this releases its memory.
 const IDLE_PLACES: usize = 16;
 
 /// The stream at the place where it is being taken apart.

@@ -1,4 +1,4 @@
-//! What is missing on a subflow is told on a quicker one, and the sender sends it again elsewhere at once.
+//! Reports of data missing on a subflow: they go on a faster one, and the sender reinjects the data at once.
 //!
 //! The sender of a subflow knows of a loss there after that subflow's round trip. The receiver knows half of it earlier, and
 //! its word over a quicker path ([`Notice::Missing`]) saves half the difference of the two round trips: on paths of 50 and 200
@@ -18,7 +18,7 @@ use crate::subflow::scoreboard::Fate;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::notice::Notice;
 
-/// Most gaps told of when a segment has come, which rarely shows more than one; the next segment tells of the others.
+/// Most gaps reported when a segment has arrived, which rarely shows more than one; the next segment reports the others.
 const MAX_GAPS: usize = 4;
 /// Most reports of missing data that wait for the scheduler.
 const MAX_REPORTS: usize = 64;

@@ -12,19 +12,19 @@ pub(in crate::connection) struct NoticeExchange {
     pub(super) peer_knows: bool,
     /// It knows that we do.
     pub(super) peer_heard: bool,
-    /// It sends elsewhere what it is told is missing.
+    /// It reinjects data that we report as missing.
     pub(super) peer_repairs: bool,
-    /// Up to where it was told of what is missing, by subflow.
+    /// Up to where missing data was reported to it, by subflow.
     pub(super) told_until: SubflowMap<SeqNumber>,
     /// Hellos sent.
     pub(super) hellos: u32,
     /// When the next one is due.
     pub(super) hello_at: Instant,
-    /// Bytes that we gave up, as the peer is told; wraps.
+    /// Bytes that we abandoned, as notices say; wraps.
     pub(super) told_total: u32,
-    /// Bytes that the peer gave up, as it told us last; wraps.
+    /// Bytes that the peer abandoned, by its last notice; wraps.
     pub(super) peer_total: u32,
-    /// Bytes that it gave up in all.
+    /// Bytes that it abandoned in all.
     pub(super) peer_abandoned: u64,
     /// The path that it called the worst.
     pub(super) peer_worst: Option<WorstPath>,

@@ -1,4 +1,4 @@
-//! What the receiver gives up: the first hole is put before the policy, and the DATA_ACK goes over what it gives up.
+//! What the receiver abandons: the policy is asked about the first hole, and the DATA_ACK passes what it abandons.
 //!
 //! Only what lies before something that is here can be given up (rule: nothing is acknowledged that was not seen), so the
 //! end of the stream never is: a DATA_FIN is nothing that was seen behind the hole.

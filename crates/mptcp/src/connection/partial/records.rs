@@ -28,7 +28,7 @@ impl Connection {
         self.partial.as_deref().is_some_and(stops)
     }
 
-    /// How much a plain read may give, so that it stops at a gap.
+    /// How much a plain read may return, so that it stops at a gap.
     pub(in crate::connection) fn readable_until_gap(&self, max: usize) -> usize {
         let Some(partial) = &self.partial else { return max };
         match (partial.framing, partial.gaps.front()) {
@@ -49,7 +49,7 @@ impl Connection {
         }
     }
 
-    /// What has come in order is taken apart, and the application told of it.
+    /// Parses what has arrived in order, and notifies the application.
     pub(in crate::connection) fn take_in_records(&mut self, now: Instant) {
         let Some(partial) = self.partial.as_mut() else { return };
         if partial.framing == Framing::Messages {
@@ -92,7 +92,7 @@ impl Connection {
         self.partial.as_deref().is_some_and(|partial| partial.missing.overlap(0, u64::MAX) > 0)
     }
 
-    /// Whether the receiver may give up now: MPTCP is spoken, and mappings need not be whole to be believed.
+    /// Whether the receiver may abandon data now: the protocol is MPTCP, and mappings have no checksum, for which they must be complete.
     pub(in crate::connection) fn may_give_up(&self) -> bool {
         let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.notices.peer_knows);
         let wants = self.partial.as_deref().is_some_and(honours);

@@ -53,7 +53,7 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// We gave something up: the sender hears of it, if it knows what that means.
+    /// We abandoned data: the sender gets a notice, if it understands them.
     pub(in crate::connection) fn tell_of_abandoned(&mut self, start: u64, length: u64, reason: Reason) {
         let worst = self.worst_path();
         let data_seq = self.identity.remote.data_seq(start) as u32;

@@ -84,7 +84,7 @@ impl Scoreboard {
     pub fn is_idle(&self) -> bool {
         self.sent == 0
     }
-    /// Whether nothing is outstanding, and nothing is left to be told of what was.
+    /// Whether nothing is outstanding, and nothing that was is still to be reported.
     pub fn is_at_rest(&self) -> bool {
         self.records.is_empty() && self.highest_sacked.is_none() && self.losses.is_empty()
     }

@@ -1,6 +1,7 @@
 //! The default's decisions, worked by hand: segments of 1000 bytes, and windows of ten of them per round trip, so that a
 //! path of 20 ms carries 500 000 bytes per second and one of 100 ms 100 000.
 
+use super::plan::Worth;
 use super::*;
 use crate::rate::Rate;
 use crate::scheduler::ChunkKind;
@@ -358,7 +359,7 @@ fn fresh(view: &ConnectionView) -> Anabranch {
 }
 
 #[test]
-fn a_path_with_a_long_queue_is_doubted_by_the_clock_of_the_quickest() {
+fn a_path_with_a_long_queue_is_suspect_by_the_clock_of_the_fastest() {
     let mut paths = [subflow(0, 3_000), subflow(1, 60)];
     paths[0].rtt_variation = Duration::from_millis(20);
     (paths[0].in_flight, paths[0].last_progress) = (300_000, at(9_891));

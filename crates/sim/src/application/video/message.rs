@@ -15,7 +15,7 @@ pub struct FrameToSend {
     pub play_out: Duration,
     /// 0: never abandoned for lack of room; the larger, the sooner.
     pub importance: u8,
-    /// Until when after `at` it is of use: what the sender is told; none: it is not told.
+    /// Its lifetime after `at`, as the sender's policy gets it; none: the policy gets none.
     pub lifetime: Option<Duration>,
     /// Payload, without the header of a message.
     pub bytes: u32,

@@ -1,0 +1,81 @@
+//! What a subflow is expected to do with a segment.
+
+use crate::congestion::send_quantum;
+use crate::ids::SubflowId;
+use crate::view::{Phase, SubflowView};
+
+/// Segments that may wait for the pacing of a subflow in any case.
+const BURST: u64 = 2;
+/// Most segments that wait together, or share a mapping.
+pub const TOGETHER: u64 = 16;
+/// Seconds that they may wait.
+const QUEUED: f64 = 0.01;
+/// In-flight segments up to which a path's rate is unknown while no queue shows: an initial window (RFC 6928).
+const UNTRIED: u64 = 10;
+
+/// What a subflow is expected to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Forecast {
+    pub id: SubflowId,
+    /// Bytes per second, [`SubflowView::trusted_rate`].
+    pub rate: f64,
+    /// Seconds until a segment assigned to it now is acknowledged: it goes behind what is in flight and queued.
+    pub answer: f64,
+    /// Seconds that data stays in the connection's window if no queue stands and nothing is lost.
+    pub stay: f64,
+    /// The same for what is lost once.
+    pub repaired: f64,
+    /// Segments that are lost per second.
+    pub losses: f64,
+    /// A segment assigned to it now leaves at once, or nearly.
+    pub ready: bool,
+    /// Of the subflow that new data went to last, [`released_together`]; of others 0.
+    pub together: f64,
+}
+
+impl Forecast {
+    /// `live`: the application is not ahead of the send buffer, so that a late segment costs more than a queue.
+    pub fn of(subflow: &SubflowView, length: u32, live: bool) -> Self {
+        let mss = u64::from(subflow.mss);
+        let (least, smoothed) = (subflow.min_rtt.as_secs_f64(), subflow.smoothed_rtt.as_secs_f64());
+        let known = subflow.bytes_per_second();
+        let behind = subflow.in_flight + subflow.queued + u64::from(length);
+        let untried = behind <= UNTRIED * mss;
+        let no_queue =
+            !subflow.is_filled_by(behind) || ((live || untried) && !subflow.has_queue_in(subflow.latest_rtt));
+        let never_filled = subflow.phase == Phase::SlowStart && no_queue;
+        let beginning = if never_filled { (UNTRIED * mss) as f64 / least.max(1e-3) } else { 0.0 };
+        let rate = subflow.trusted_rate(never_filled).max(beginning);
+        let alone = least + f64::from(length) / if live || (untried && never_filled) { rate } else { known };
+        let queue = if never_filled { 0.0 } else { behind as f64 / known };
+        let answer = alone.max(queue);
+        let losses = known / mss.max(1) as f64 * subflow.loss_rate;
+        let ready = is_ready(subflow, length);
+        // A path on which nothing of ours waits has no queue of ours either, whatever the round trips were when it had.
+        let repaired = alone + 2.0 * smoothed.min(answer);
+        Self { id: subflow.id, rate, answer, stay: alone, repaired, losses, ready, together: 0.0 }
+    }
+
+    /// How long the window stands still for its repairs that take longer than it lasts, per time that it lasts.
+    pub fn standstill(&self, lasts: f64) -> f64 {
+        (self.losses * lasts).min(1.0) * (self.repaired - lasts).max(0.0) / lasts
+    }
+}
+
+/// Seconds that what a subflow releases together takes; 0 if it releases segments one by one.
+pub fn released_together(subflow: &SubflowView) -> f64 {
+    let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
+    if quantum > BURST * u64::from(subflow.mss) { quantum as f64 / subflow.bytes_per_second() } else { 0.0 }
+}
+
+/// Whether a segment of this length that is assigned to a subflow now leaves at once, or nearly.
+pub fn is_ready(subflow: &SubflowView, length: u32) -> bool {
+    let mss = u64::from(subflow.mss);
+    let few = || {
+        // What is released together is queued together.
+        let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
+        let most = (subflow.bytes_per_second() * QUEUED).min((TOGETHER * mss).max(quantum) as f64);
+        subflow.queued as f64 <= most
+    };
+    (subflow.queued <= BURST * mss || few()) && subflow.room() >= u64::from(length).min(mss)
+}
