@@ -115,6 +115,7 @@ mod tests {
             loopback: false,
             running,
             addresses: vec!["192.0.2.1".parse().expect("an address")],
+            held: Vec::new(),
             routes: vec![Route { table: 254, destination: any, length: 0, target, metric: 0 }],
         }
     }
