@@ -12,8 +12,9 @@
 //! to them, so only CUBIC's counts ([`Phase::Compete`]). Every sixteen rounds the sender probes with three quarters of its window
 //! ([`Phase::Probe`]). If the delivery rate stays the same or the queue drains, twice in a row, no other flow is left.
 //!
-//! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt. No loss ends it where the receive
-//! window is smaller than the buffers on the way.
+//! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt, or when three rounds had a quarter
+//! more in flight than the path holds and the delivery rate did not grow. No loss ends it where the receive window is smaller than the
+//! buffers on the way, and no rise of the delay where the scheduler uses the path now and then.
 //!
 //! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3 ms are then no
 //! queue, a phase lasts 3 ms where it would last min_rtt, and without congestion CUBIC's window is raised to what passes in 3 ms.
@@ -46,6 +47,10 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, Setting
 const WINDOW: f64 = 1.2;
 /// The path is full if each packet of a round took so many times min_rtt, and longer than hosts add.
 const FULL: u64 = 3;
+/// The path is full as well if so many rounds had this times its bandwidth-delay product in flight, and the delivery rate did not grow
+/// by this factor.
+const FULL_ROUNDS: u8 = 3;
+const GROWS: f64 = 1.25;
 /// What the sender slows down to: share of the bandwidth (down) or of the window (probe).
 const SLOWED: f64 = 0.75;
 /// Observations in a row after which the phase changes.
@@ -120,6 +125,8 @@ struct BoundedCubic {
     draws: Draws,
     /// Observations in a row that speak for a change of phase.
     confirmations: u8,
+    /// The delivery rate that start-up has found, as of when it last grew, bits per second.
+    start_up_rate: u64,
     /// What [`Phase::Probe`] compares.
     probe: Option<Box<Before>>,
     /// Most in flight in the phase.
@@ -236,6 +243,7 @@ impl BoundedCubic {
     }
 
     fn leave_start_up(&mut self, now: Instant) {
+        self.confirmations = 0;
         self.queue.tried();
         self.enter(Phase::Drain, now, 3);
     }
@@ -249,7 +257,18 @@ impl BoundedCubic {
     /// buffer that is larger than the receive window.
     fn judge_start_up(&mut self) {
         let least_of_round = core::mem::replace(&mut self.least_rtt, Duration::MAX);
-        if least_of_round != Duration::MAX && least_of_round > self.least() * FULL + HOLD {
+        let most_in_flight = core::mem::take(&mut self.most_in_flight);
+        if least_of_round == Duration::MAX {
+            return;
+        }
+        let rate = self.bandwidth.max();
+        if rate as f64 >= self.start_up_rate as f64 * GROWS {
+            (self.start_up_rate, self.confirmations) = (rate, 0);
+        } else if most_in_flight as f64 > self.bdp() as f64 * GROWS + 2.0 * f64::from(self.mss) {
+            self.confirmations += 1;
+        }
+        let waits = self.cubic.in_first_slow_start() && least_of_round > self.least() * FULL + HOLD;
+        if waits || self.confirmations >= FULL_ROUNDS {
             self.cubic.leave_slow_start();
         }
     }
@@ -337,7 +356,7 @@ impl BoundedCubic {
         self.most_in_flight = self.most_in_flight.max(ack.prior_in_flight);
         if self.rounds.on_ack(ack.prior_delivered, ack.total_delivered) {
             self.bandwidth.advance();
-            if self.phase == Phase::StartUp && self.cubic.in_first_slow_start() {
+            if self.phase == Phase::StartUp && self.cubic.in_slow_start() {
                 self.judge_start_up();
             }
         }
@@ -411,6 +430,7 @@ impl SinglePath for BoundedCubic {
             length: 0,
             draws: Draws::new(start.now.as_nanos() ^ start.smoothed_rtt.as_nanos()),
             confirmations: 0,
+            start_up_rate: 0,
             probe: None,
             most_in_flight: 0,
             least_rtt: Duration::MAX,
@@ -441,6 +461,7 @@ impl SinglePath for BoundedCubic {
                 if !self.queue.is_empty(self.mss) {
                     self.congested_at = Some(event.now);
                 }
+                (self.start_up_rate, self.confirmations) = (0, 0);
                 self.enter(Phase::StartUp, event.now, 0);
             }
             Congestion::Mark => {

@@ -7,6 +7,7 @@
 //! losses count as congestion.
 
 use super::path_model::RoundCounter;
+use super::quantum::send_quantum;
 use super::{Ack, Lost};
 use crate::rate::Rate;
 use crate::time::{Duration, Instant};
@@ -21,9 +22,12 @@ const STANDING: Duration = Duration::from_millis(4);
 const ROOM: u64 = 16;
 /// How long that is remembered, seconds: between this and twice this.
 const ROOM_MEMORY: u64 = 60;
-/// At most this fraction of the least round-trip time is taken for the serialization of a pair of the sender's own segments.
-const PAIR_SHARE: u64 = 8;
-/// An acknowledgement of a single segment may have been delayed (RFC 9293, 3.8.6.3) if its round-trip time is longer by this.
+/// At most this fraction of the least round-trip time is taken for the serialization of what the sender releases together.
+const BURST_SHARE: u64 = 4;
+/// A queueing delay below this fraction of the least round-trip time is none: paths are not that steady.
+const UNSTEADY: u64 = 128;
+/// An acknowledgement of a single segment may have been delayed (RFC 9293, 3.8.6.3) if its round-trip time is longer by this, and by
+/// more than what two segments take on the path.
 const DELAYED: Duration = Duration::from_millis(15);
 /// Segments needed to call a round empty.
 const LEAST_SEGMENTS: u64 = 8;
@@ -35,15 +39,18 @@ const EMPTY: f64 = 0.15;
 const EMPTY_SMOOTHED: f64 = 0.25;
 /// Weight of a round in that.
 const ROUND_WEIGHT: f64 = 0.25;
-/// Time constant of the random loss rate, segments.
+/// Time constant of the random loss rate, segments: at first, and later as many as there were, ...
 const RANDOM_SEGMENTS: f64 = 500.0;
+/// ... up to so many. A rate of a thousandth is forgotten after three times that without a loss.
+const MOST_RANDOM_SEGMENTS: f64 = 3000.0;
 /// Share by which it decays in each round with a queue.
 const FORGOTTEN: f64 = 0.02;
 /// Below this rate no loss is taken for random.
 const LEAST_RANDOM: f64 = 1e-4;
-/// Losses during start-up that show congestion: segments, plus a share of what was sent.
+/// Losses during start-up that show congestion: segments, plus a share of what was sent. A start-up doubles what it sends in a round,
+/// so that one that exceeds the path loses far more.
 const OVERSHOT_SEGMENTS: f64 = 2.0;
-const OVERSHOT: f64 = 0.02;
+const OVERSHOT: f64 = 0.06;
 /// The largest random loss rate.
 const MOST_RANDOM: f64 = 0.1;
 
@@ -135,6 +142,8 @@ pub(super) struct QueueEvidence {
     min_rtt: Duration,
     /// Serialization of two segments at the flow's rate.
     pair: Duration,
+    /// Serialization of what the flow releases together, at its rate.
+    burst: Duration,
     /// The flow has not sent fast enough yet to make a queue.
     untried: bool,
     round: Round,
@@ -142,10 +151,14 @@ pub(super) struct QueueEvidence {
     /// Smoothed share of bytes that were queued.
     busy: f64,
     random_loss: f64,
+    /// Segments sent in empty rounds.
+    empty_segments: u32,
     /// Bytes lost up to the last reduction of the window. A segment that was sent before it does not cause another.
     lost_at_reduction: u64,
     /// Bytes sent and lost since.
     lost_since: u32,
+    /// Bytes delivered or lost since, or since the last empty round.
+    sent_since: u32,
     /// Of these, bytes that the present acknowledgement reports.
     lost_now: u32,
     /// Losses before this round do not cause a reduction.
@@ -160,13 +173,16 @@ impl QueueEvidence {
             last_rtt: Duration::ZERO,
             min_rtt: Duration::ZERO,
             pair: Duration::ZERO,
+            burst: Duration::ZERO,
             untried: true,
             round: Round::default(),
             last: Round::default(),
             busy: 0.0,
             random_loss: 0.0,
+            empty_segments: 0,
             lost_at_reduction: 0,
             lost_since: 0,
+            sent_since: 0,
             lost_now: 0,
             reduced_until: 0,
         }
@@ -175,18 +191,21 @@ impl QueueEvidence {
     /// Queueing delay above which a packet counts as queued.
     fn threshold(&self) -> Duration {
         let largest = self.largest.get();
-        largest.mul_f64(HIGH).min(STANDING).max(NOISE + self.pair.min(self.min_rtt / PAIR_SHARE).min(largest / 2))
+        let own = NOISE + self.burst.min(self.min_rtt / BURST_SHARE).min(self.room.get() / 2);
+        largest.mul_f64(HIGH).min(STANDING).max(own).max(self.min_rtt / UNSTEADY)
     }
 
     /// Processes an acknowledgement.
     pub(super) fn on_ack(&mut self, ack: &Ack, min_rtt: Duration, mss: u32, bandwidth: Rate, rounds: &RoundCounter) {
         self.min_rtt = min_rtt;
-        self.pair = if bandwidth == Rate::ZERO { Duration::ZERO } else { bandwidth.time_for(2 * u64::from(mss)) };
+        let takes = |bytes| if bandwidth == Rate::ZERO { Duration::ZERO } else { bandwidth.time_for(bytes) };
+        (self.pair, self.burst) = (takes(2 * u64::from(mss)), takes(send_quantum(bandwidth, mss)));
         self.largest.advance(ack.now);
         if rounds.is_start() {
             self.end_round(mss);
         }
         self.lost_now = 0;
+        Round::add(&mut self.sent_since, ack.delivered + ack.lost);
         Round::add(&mut self.round.delivered, ack.delivered);
         Round::add(&mut self.round.lost, ack.lost);
         if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
@@ -204,7 +223,7 @@ impl QueueEvidence {
 
     /// Whether an acknowledgement may have been delayed at the receiver.
     pub(super) fn is_delayed(&self, rtt: Duration, delivered: u64, mss: u32) -> bool {
-        delivered <= u64::from(mss) && rtt > self.last_rtt + DELAYED
+        delivered <= u64::from(mss) && rtt > self.last_rtt + DELAYED.max(self.pair)
     }
 
     fn end_round(&mut self, mss: u32) {
@@ -216,10 +235,13 @@ impl QueueEvidence {
         self.last = round;
         if self.is_empty(mss) {
             let rate = f64::from(round.lost) / alone.sent.max(1) as f64;
-            let weight = (alone.segments(mss) / RANDOM_SEGMENTS).min(1.0);
-            self.random_loss += (rate.min(MOST_RANDOM) - self.random_loss) * weight;
+            let segments = alone.segments(mss);
+            self.empty_segments = self.empty_segments.saturating_add(segments as u32);
+            let weight = segments / f64::from(self.empty_segments).clamp(RANDOM_SEGMENTS, MOST_RANDOM_SEGMENTS);
+            self.random_loss += (rate.min(MOST_RANDOM) - self.random_loss) * weight.min(1.0);
             // The present acknowledgement belongs to the round that begins.
             self.lost_since = self.lost_since.min(self.lost_now);
+            self.sent_since = 0;
         } else {
             self.random_loss *= 1.0 - FORGOTTEN;
         }
@@ -248,7 +270,9 @@ impl QueueEvidence {
             return false;
         }
         let sent = self.round.with(&self.last).segments(mss);
-        let expected = self.random_loss * sent;
+        // What is lost is reported a round after it was sent.
+        let meanwhile = sent.max(f64::from(self.sent_since) / f64::from(mss));
+        let expected = self.random_loss * meanwhile;
         let lost = f64::from(self.lost_since) / f64::from(mss);
         if self.is_empty(mss) {
             return lost > MOST_RANDOM * sent + 2.0 * (MOST_RANDOM * sent).sqrt() + 3.0;
@@ -266,7 +290,8 @@ impl QueueEvidence {
 
     /// Whether a queue on this path can be told from an empty one.
     pub(super) fn has_room(&self) -> bool {
-        self.room.get() > self.min_rtt / ROOM + self.pair
+        // Of a flow that losses made slow the pair takes longer than it would.
+        self.room.get() > self.min_rtt / ROOM + self.pair.min(self.min_rtt / BURST_SHARE)
     }
 
     /// The flow has left start-up: from now on it makes a queue now and then, if there is room for one.
@@ -277,13 +302,13 @@ impl QueueEvidence {
     /// The window was reduced, with `total_lost` bytes lost so far.
     pub(super) fn on_reduction(&mut self, total_lost: u64) {
         self.lost_at_reduction = total_lost;
-        self.lost_since = 0;
+        (self.lost_since, self.sent_since) = (0, 0);
     }
 
     /// The window was reduced in this round for another subflow's congestion. Losses of what is in flight do not reduce it again.
     pub(super) fn on_reduction_of_another(&mut self, round: u64) {
         self.reduced_until = u32::try_from(round + 2).unwrap_or(u32::MAX);
-        self.lost_since = 0;
+        (self.lost_since, self.sent_since) = (0, 0);
     }
 }
 
@@ -426,5 +451,84 @@ mod tests {
         assert!(!path.evidence.is_delayed(LEAST * 2, 2 * u64::from(MSS), MSS));
         path.round(8, 0, 0);
         assert!(path.evidence.is_empty(MSS));
+    }
+
+    #[test]
+    fn on_a_slow_path_a_segment_more_in_the_queue_is_no_delayed_acknowledgement() {
+        let mut path = Path::with_room(12);
+        // Two segments of 1000 bytes take 160 ms at 100 kbit/s.
+        let ack = Ack { rtt: Some(LEAST), now: path.now, ..harness::ack(0, 40) };
+        path.evidence.on_ack(&ack, LEAST, MSS, Rate::from_bits_per_second(100_000), &path.rounds);
+        assert!(!path.evidence.is_delayed(LEAST + Duration::from_millis(80), u64::from(MSS), MSS));
+        assert!(path.evidence.is_delayed(LEAST + Duration::from_millis(161), u64::from(MSS), MSS));
+    }
+
+    #[test]
+    fn a_delay_that_the_flows_own_bursts_and_the_path_make_is_no_queue() {
+        let mut path = Path::with_room(12);
+        // What leaves together takes 1 ms at 53 Mbit/s, of 8 ms; the largest delay of late is 1.5 ms.
+        path.evidence.largest = LargestDelay::new(path.now);
+        path.evidence.largest.update(Duration::from_micros(1_500));
+        let mut threshold = |least| {
+            let ack = Ack { now: path.now, rtt: None, ..harness::ack(0, 40) };
+            path.evidence.on_ack(&ack, least, MSS, Rate::from_bits_per_second(53_000_000), &path.rounds);
+            path.evidence.threshold()
+        };
+        let short = threshold(Duration::from_millis(8));
+        assert!((1_250..1_350).contains(&short.as_micros()), "{short:?}");
+        // 256 ms: by a 128th of it paths vary.
+        assert_eq!(threshold(Duration::from_millis(256)), Duration::from_millis(2));
+    }
+
+    #[test]
+    fn a_rate_of_one_in_a_thousand_is_remembered_for_thousands_of_segments() {
+        let mut path = Path::with_room(12);
+        for round in 0..100 {
+            path.round(100, u64::from(round % 10 == 0) * 2, 0);
+        }
+        // Without a loss for 2,000 segments; then one while a queue stands.
+        for _ in 0..20 {
+            path.round(100, 0, 0);
+        }
+        assert!(path.evidence.random_loss > LEAST_RANDOM, "{}", path.evidence.random_loss);
+        path.round(100, 0, 10);
+        path.round(100, 1, 10);
+        assert!(!path.evidence.is_congested(MSS));
+    }
+
+    #[test]
+    fn losses_while_a_queue_stands_are_compared_with_what_was_sent_meanwhile() {
+        let mut path = Path::with_room(12);
+        for _ in 0..40 {
+            path.round(100, 2, 0);
+        }
+        // As frequent as before, over twelve rounds.
+        for round in 0..12 {
+            path.round(100, 2, 10);
+            assert!(!path.evidence.is_congested(MSS), "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_flow_that_losses_made_slow_still_knows_that_there_is_room() {
+        let mut path = Path::with_room(20);
+        let ack = Ack { now: path.now, ..harness::ack(0, 40) };
+        // Two segments of 1000 bytes take 160 ms at 100 kbit/s.
+        path.evidence.on_ack(&ack, LEAST, MSS, Rate::from_bits_per_second(100_000), &path.rounds);
+        assert!(path.evidence.has_room());
+        assert!(!Path::with_room(3).evidence.has_room());
+    }
+
+    #[test]
+    fn a_start_up_that_loses_one_in_twenty_has_not_overshot() {
+        let mut path = Path::with_room(12);
+        path.evidence = QueueEvidence::new(path.now);
+        for segments in [20, 40, 80, 160] {
+            path.round(segments, segments / 20, 10);
+            assert!(!path.evidence.is_congested(MSS), "{segments}");
+        }
+        // One that exceeds the path loses a good part of a flight.
+        path.round(100, 40, 10);
+        assert!(path.evidence.is_congested(MSS));
     }
 }

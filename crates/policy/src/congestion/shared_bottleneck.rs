@@ -6,6 +6,10 @@
 //! differences is smoothed over some [`MEMORY`] bins. Correlated by more than [`TOGETHER`] they share, by less than [`APART`] they do not;
 //! between, and before [`LEAST`] bins, it stays as it was: shared, until shown otherwise, since what a wrong decision costs others
 //! weighs more.
+//!
+//! A slow path has no packet in most bins, and round trips of seconds are over when the other subflow's bins are forgotten. So queues
+//! are compared over spans of [`SPAN`] bins too: where one stands and the other is empty, [`SPANS_APART`] times in a row, there are two.
+//! Both are measured from the least round-trip time since both subflows were there, so that a queue that others keep counts in neither.
 
 use crate::ids::{SubflowId, SubflowMap};
 use crate::time::{Duration, Instant};
@@ -25,6 +29,84 @@ const APART: f64 = 0.25;
 /// Variance of a pair's differences (seconds squared) below which there is no queue to compare: of half a millisecond.
 const STILL: f64 = 2.5e-7;
 
+/// Bins of a span.
+const SPAN: u32 = 20;
+/// Spans kept of each subflow.
+const SPANS: usize = 4;
+/// Samples that a span needs.
+const SAMPLES: u32 = 4;
+/// A queue stands if the least queueing delay of a span exceeds this, seconds, ...
+const STANDS: f64 = 0.01;
+/// ... and the other is empty beside it if its mean delay is below this share of that.
+const EMPTY: f64 = 0.25;
+/// Spans in a row in which one queue stood and the other was empty, after which they are two.
+const SPANS_APART: u8 = 3;
+/// Bins for which the least round-trip time is remembered: between this and twice this.
+const LEAST_MEMORY: u32 = 300;
+
+/// The round-trip times of a span, seconds.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    number: u32,
+    samples: u32,
+    sum: f64,
+    least: f32,
+}
+
+impl Span {
+    const NONE: Self = Self { number: u32::MAX, samples: 0, sum: 0.0, least: f32::MAX };
+
+    fn take(&mut self, rtt: f64) {
+        self.samples += 1;
+        self.sum += rtt;
+        self.least = self.least.min(rtt as f32);
+    }
+}
+
+/// The spans of one subflow.
+#[derive(Clone, Debug)]
+struct Spans {
+    open: Span,
+    /// Closed ones at number % [`SPANS`], once there was one with [`SAMPLES`].
+    closed: Option<Box<[Span; SPANS]>>,
+    /// When the present memory of the least round-trip time began, a bin, and that of the present and of the one before it.
+    began: u32,
+    least: (f32, f32),
+}
+
+impl Spans {
+    const NONE: Self = Self { open: Span::NONE, closed: None, began: 0, least: (f32::MAX, f32::MAX) };
+
+    /// Takes in a sample. Returns the number of the span that it closes, if that has enough of them.
+    fn take(&mut self, bin: u32, rtt: f64) -> Option<u32> {
+        if bin.saturating_sub(self.began) > LEAST_MEMORY {
+            self.began = bin;
+            self.least = (f32::MAX, self.least.0);
+        }
+        self.least.0 = self.least.0.min(rtt as f32);
+        let number = bin / SPAN;
+        if self.open.samples > 0 && number <= self.open.number {
+            self.open.take(rtt);
+            return None;
+        }
+        let done = core::mem::replace(&mut self.open, Span { number, ..Span::NONE });
+        self.open.take(rtt);
+        if done.samples < SAMPLES {
+            return None;
+        }
+        let closed = self.closed.get_or_insert_with(|| Box::new([Span::NONE; SPANS]));
+        closed.get_mut(done.number as usize % SPANS).into_iter().for_each(|slot| *slot = done);
+        Some(done.number)
+    }
+
+    /// The least and the mean queueing delay of a closed span, seconds.
+    fn delays(&self, number: u32) -> Option<(f64, f64)> {
+        let span = self.closed.as_ref()?.get(number as usize % SPANS).filter(|span| span.number == number)?;
+        let least = f64::from(self.least.0.min(self.least.1));
+        Some((f64::from(span.least) - least, span.sum / f64::from(span.samples) - least))
+    }
+}
+
 /// A closed bin: number and mean.
 type Closed = (u32, f32);
 
@@ -39,6 +121,7 @@ struct Series {
     last: Closed,
     /// Closed bins at number % [`KEPT`], once there were two in succession: what is sent now and then has none to be compared.
     kept: Option<Box<[Closed; KEPT]>>,
+    spans: Spans,
 }
 
 impl Series {
@@ -72,6 +155,8 @@ struct Pair {
     covariance: f64,
     variances: (f64, f64),
     bins: u32,
+    /// Spans in a row in which one queue stood and the other was empty.
+    spans_apart: u8,
     shared: bool,
 }
 
@@ -88,6 +173,17 @@ impl Pair {
         let correlation = self.covariance / libm::sqrt(self.variances.0 * self.variances.1);
         self.shared = correlation > TOGETHER || (self.shared && correlation > APART);
     }
+
+    /// Takes in the least and the mean queueing delays of the same span.
+    fn take_span(&mut self, one: (f64, f64), other: (f64, f64)) {
+        let stands_beside = |one: (f64, f64), other: (f64, f64)| one.0 > STANDS && other.1 < one.0 * EMPTY;
+        if stands_beside(one, other) || stands_beside(other, one) {
+            self.spans_apart = self.spans_apart.saturating_add(1);
+            self.shared &= self.spans_apart < SPANS_APART;
+        } else if one.0.max(other.0) > STANDS {
+            self.spans_apart = 0;
+        }
+    }
 }
 
 /// Finds out which subflows of a connection share a bottleneck.
@@ -103,10 +199,18 @@ impl SharedBottleneck {
         self.remove(id);
         self.pairs.reserve_exact(self.series.len());
         for other in self.series.keys() {
-            let pair = Pair { ids: (other, id), covariance: 0.0, variances: (0.0, 0.0), bins: 0, shared: true };
+            let pair = Pair {
+                ids: (other, id),
+                covariance: 0.0,
+                variances: (0.0, 0.0),
+                bins: 0,
+                spans_apart: 0,
+                shared: true,
+            };
             self.pairs.push(pair);
         }
-        self.series.insert(id, Series { open: (0, 0, 0.0), last: NO_BIN, kept: None });
+        self.series.iter_mut().for_each(|(_, other)| other.spans.least = Spans::NONE.least);
+        self.series.insert(id, Series { open: (0, 0, 0.0), last: NO_BIN, kept: None, spans: Spans::NONE });
     }
 
     /// A subflow ends.
@@ -121,6 +225,11 @@ impl SharedBottleneck {
         // Bins are numbered in 32 bits: the numbers repeat after 13 years.
         let bin = (bin % u64::from(u32::MAX)) as u32;
         let Some(series) = self.series.get_mut(id) else { return };
+        let span = series.spans.take(bin, rtt.as_secs_f64());
+        if let Some(span) = span {
+            self.compare_spans(id, span);
+        }
+        let Some(series) = self.series.get_mut(id) else { return };
         let (open, count, sum) = &mut series.open;
         if bin <= *open {
             *sum += rtt.as_secs_f64();
@@ -132,6 +241,16 @@ impl SharedBottleneck {
             series.close((done, (sum / f64::from(count)) as f32));
         }
         self.compare(id, done);
+    }
+
+    /// Compares a closed span of a subflow with the same of the others, as [`Self::compare`] does.
+    fn compare_spans(&mut self, id: SubflowId, span: u32) {
+        for pair in self.pairs.iter_mut().filter(|pair| pair.ids.0 == id || pair.ids.1 == id) {
+            let delays = |id| self.series.get(id)?.spans.delays(span);
+            if let (Some(one), Some(other)) = (delays(pair.ids.0), delays(pair.ids.1)) {
+                pair.take_span(one, other);
+            }
+        }
     }
 
     /// Compares what the bin of a subflow shows with the same bin of the others, as far as they have it. What comes later
@@ -215,6 +334,38 @@ mod tests {
     fn a_bottleneck_that_comes_to_be_shared_is_found_and_one_that_no_longer_is_too() {
         assert!(after(20, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, if bin < 100 { 2 } else { 1 }, 20.0),]));
         assert!(!after(20, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, if bin < 100 { 1 } else { 2 }, 20.0),]));
+    }
+
+    /// What the detector says after 20 s of a slow path, on which from the third second on a queue of its own delays by so many seconds,
+    /// and another path. `queue`, milliseconds, a function of the time in seconds, delays both.
+    fn beside_a_slow_path(own: f64, queue: fn(f64) -> f64) -> bool {
+        let mut detector = SharedBottleneck::default();
+        detector.add(ONE);
+        detector.add(OTHER);
+        for sample in 0..100_u64 {
+            // Each fifth of a second: hardly ever two bins in a row.
+            let at = sample as f64 * 0.2;
+            let standing = if at < 3.0 { 0.0 } else { own };
+            for (id, rtt) in [(ONE, 0.1 + standing + queue(at) / 1e3), (OTHER, 0.05 + queue(at) / 1e3)] {
+                let rtt = Duration::from_secs_f64(rtt);
+                detector.on_rtt(id, Instant::ZERO + Duration::from_secs_f64(at) + rtt, rtt);
+            }
+        }
+        detector.beside(ONE).eq([OTHER])
+    }
+
+    #[test]
+    fn a_queue_that_stands_beside_an_empty_one_is_another() {
+        assert!(!beside_a_slow_path(3.0, |_| 1.0));
+        // The other's queue is no tenth of it.
+        assert!(!beside_a_slow_path(3.0, |at| drawn((at * 10.0) as u64, 1, 250.0)));
+    }
+
+    #[test]
+    fn a_queue_that_stands_on_both_may_be_one() {
+        assert!(beside_a_slow_path(0.0, |at| if at < 3.0 { 0.0 } else { 300.0 }));
+        // Nor is there anything to be seen where no queue stands.
+        assert!(beside_a_slow_path(0.0, |_| 1.0));
     }
 
     #[test]

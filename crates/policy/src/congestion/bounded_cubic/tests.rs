@@ -57,16 +57,29 @@ const NONE: Duration = Duration::ZERO;
 #[test]
 fn start_up_ends_where_each_packet_of_a_round_waits_for_two_round_trips() {
     let mut flow = Flow::new(1_000, RTT);
-    for in_flight in (100_000..=300_000).step_by(5_000) {
-        flow.round(in_flight, NONE, false);
-        assert_eq!(flow.control.phase, Phase::StartUp, "{in_flight}");
-    }
-    // 310 ms are more than three times 100 ms, and three more; a round is judged when the next begins.
+    flow.round(100_000, NONE, false);
+    flow.round(100_000, NONE, false);
     flow.round(310_000, NONE, false);
+    assert_eq!(flow.control.phase, Phase::StartUp);
+    // 310 ms are more than three times 100 ms, and three more; a round is judged when the next begins.
     flow.round(310_000, NONE, false);
     assert_eq!(flow.control.phase, Phase::Drain);
     // A fifth more than the bandwidth-delay product, and two segments.
-    assert_eq!(flow.control.window(), 122_000);
+    assert_eq!(flow.control.model_window(), 122_000);
+}
+
+/// The scheduler, or the receive window, keeps it from sending all that its window allows.
+#[test]
+fn start_up_ends_after_three_rounds_with_a_quarter_more_in_flight_at_the_same_rate() {
+    let mut flow = Flow::new(1_000, RTT);
+    for in_flight in [50_000, 100_000, 120_000, 125_000, 127_000, 127_000, 128_000, 100_000, 128_000] {
+        // 127,000 bytes are a quarter more than the path holds, and two segments.
+        flow.round(in_flight, NONE, true);
+        assert_eq!(flow.control.phase, Phase::StartUp, "{in_flight}");
+    }
+    flow.round(128_000, NONE, true);
+    assert_eq!(flow.control.phase, Phase::Drain);
+    assert!(!flow.control.cubic.in_slow_start());
 }
 
 #[test]
