@@ -53,7 +53,7 @@ impl Peer {
             self.announce_path(path as u8);
         }
         // Who had none left has waited for this.
-        self.rejoin_at = self.rejoin_at.min(self.now + 100 * MILLI);
+        self.rejoin.at = self.rejoin.at.min(self.now + 100 * MILLI);
         self.drive();
     }
 

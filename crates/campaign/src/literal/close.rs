@@ -87,7 +87,7 @@ impl Peer {
         let over = self.data.is_over();
         // A subflow that was opened for what is left stays until that has arrived.
         let early = match self.choice(Choice::Fin) {
-            _ if self.rejoins > 0 => false,
+            _ if self.rejoin.count > 0 => false,
             0 => false,
             // Appendix D: CLOSE all subflows when our DATA_FIN is acknowledged, whatever the peer still sends.
             1 => matches!(self.data.state, DataState::FinWait2),
@@ -147,8 +147,8 @@ impl Peer {
             return;
         }
         self.take_back(index);
-        if self.rejoin_at == NEVER {
-            self.rejoin_at = self.now + 500 * super::MILLI;
+        if self.rejoin.at == NEVER {
+            self.rejoin.at = self.now + 500 * super::MILLI;
         }
     }
 
@@ -205,7 +205,7 @@ impl Peer {
 
     fn finish(&mut self, end: End) {
         self.end = self.end.or(Some(end));
-        self.rejoin_at = NEVER;
+        self.rejoin.at = NEVER;
         self.announced.clear();
     }
 
@@ -237,7 +237,7 @@ impl Peer {
         self.secrets.confirmed = true;
         self.data.again.clear();
         self.data.tries = 0;
-        self.rejoin_at = NEVER;
+        self.rejoin.at = NEVER;
         self.announced.clear();
         // The DATA_FIN that was sent counts no more: FIN says it.
         self.data.fin_sent = false;
@@ -271,7 +271,7 @@ impl Peer {
     pub(super) fn wants_a_subflow(&mut self) {
         if self.protocol != Protocol::Multipath
             || self.end.is_some()
-            || self.rejoin_at != NEVER
+            || self.rejoin.at != NEVER
             || self.flows.is_empty()
         {
             return;
@@ -281,16 +281,16 @@ impl Peer {
         let waits = self.data.nxt < self.data.length() || !self.data.again.is_empty();
         let open = self.flows.iter().any(|flow| flow.is_open() && (flow.may_send() || !waits));
         if !open && !self.flows.iter().any(alive) {
-            self.rejoin_at = self.now + 500 * super::MILLI;
+            self.rejoin.at = self.now + 500 * super::MILLI;
         }
     }
 
     /// Without a subflow to send on, another is opened: break before make.
     pub(super) fn rejoin(&mut self) {
-        if self.rejoin_at > self.now {
+        if self.rejoin.at > self.now {
             return;
         }
-        self.rejoin_at = NEVER;
+        self.rejoin.at = NEVER;
         let able = self.protocol == Protocol::Multipath && self.end.is_none();
         let opening = |flow: &Flow| matches!(flow.state, State::SynSent | State::SynReceived);
         // A half that the other side still sends on is enough for who has nothing more to say.
@@ -300,11 +300,11 @@ impl Peer {
             return;
         }
         let Some(path) = self.any_path() else { return };
-        self.rejoins += 1;
-        if self.rejoins > 8 {
+        self.rejoin.count += 1;
+        if self.rejoin.count > 8 {
             return self.abort_with("no subflow is left");
         }
-        self.rejoin_at = self.now + 3_000 * super::MILLI;
+        self.rejoin.at = self.now + 3_000 * super::MILLI;
         if let Some(remote) = self.join_target() {
             self.join(path, remote, self.secrets.peer_token);
         }

@@ -75,6 +75,13 @@ impl Secrets {
     }
 }
 
+/// When a subflow is opened again where there is none, and how often that was.
+#[derive(Debug)]
+struct Rejoin {
+    at: Nanos,
+    count: u32,
+}
+
 /// The literal peer.
 pub struct Peer {
     style: Settings,
@@ -105,8 +112,7 @@ pub struct Peer {
     shift: i64,
     known: Vec<SocketAddr>,
     announced: Vec<Announced>,
-    rejoin_at: Nanos,
-    rejoins: u32,
+    rejoin: Rejoin,
     /// How often data was mapped again that need not be.
     agains: u32,
     next_port: u16,
@@ -142,8 +148,7 @@ impl Peer {
             shift: -1,
             known: Vec::new(),
             announced: Vec::new(),
-            rejoin_at: NEVER,
-            rejoins: 0,
+            rejoin: Rejoin { at: NEVER, count: 0 },
             agains: 0,
             next_port: 20_000,
             end: None,
@@ -190,7 +195,7 @@ impl Peer {
     pub fn poll_timeout(&self) -> Nanos {
         let flows = self.flows.iter().map(|flow| flow.due.resend_at.min(flow.due.ack_at).min(flow.due.linger_at));
         let announced = self.announced.iter().map(|announced| announced.again_at);
-        let own = [self.data.resend_at, self.data.probe_at, self.rejoin_at];
+        let own = [self.data.resend_at, self.data.probe_at, self.rejoin.at];
         flows.chain(announced).chain(own).min().unwrap_or(NEVER)
     }
 

@@ -86,7 +86,7 @@ impl Peer {
         }
         if fin {
             self.data.sent_fin();
-            if self.choice(Choice::Fin) == 2 && self.rejoins == 0 {
+            if self.choice(Choice::Fin) == 2 && self.rejoin.count == 0 {
                 self.close_flow(index);
             }
         }
