@@ -32,10 +32,11 @@ pub trait Out {
 /// One path at one end.
 #[derive(Debug, Default)]
 pub struct Path {
-    pub sending: Sending,
-    pub receiving: Receiving,
+    pub(crate) sending: Sending,
+    pub(crate) receiving: Receiving,
     /// Whether something that is sent over it arrives, as far as is known.
     pub usable: bool,
+    /// The smoothed round trip, once there is one.
     pub round_trip: Option<Duration>,
 }
 

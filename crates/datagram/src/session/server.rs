@@ -32,7 +32,9 @@ const TICK: Duration = Duration::from_millis(1);
 /// Where a path of a client comes from, and which of our addresses it comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Whereabouts {
+    /// The client's, as it arrives here.
     pub client: SocketAddr,
+    /// Ours, if the kernel has said it.
     pub ours: Option<IpAddr>,
 }
 
