@@ -27,13 +27,16 @@ struct Link {
 /// Longer queues are not: what comes then is lost.
 const LONGEST_QUEUE: Duration = Duration::from_millis(100);
 
+/// To the server or not, path, bytes, from or to where.
+type OnTheWay = (bool, u8, Vec<u8>, SocketAddr);
+
 struct Net {
     now: Instant,
     client: ClientSession,
     server: ServerSessions,
     links: Vec<Link>,
-    /// What is on its way: when, in which order; to the server or not, path, bytes, from or to where.
-    way: BTreeMap<(Instant, u64), (bool, u8, Vec<u8>, SocketAddr)>,
+    /// What is on its way, by when and in which order.
+    way: BTreeMap<(Instant, u64), OnTheWay>,
     count: u64,
     /// All that went, for an attacker.
     seen: Vec<(Instant, bool, Vec<u8>)>,
