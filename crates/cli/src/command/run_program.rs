@@ -36,7 +36,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 const HELD: usize = 4_096;
 
 /// Which uplink carries a datagram.
-const DATAGRAM_POLICY: &str = "duplicate";
+const DATAGRAM_POLICY: &str = "lowest_delay";
 
 /// Added to the number of a signal that ended a program, as shells do.
 const BY_SIGNAL: u8 = 128;
