@@ -137,10 +137,14 @@ asyncio.run(asyncio.wait_for(all(), 60))";
     assert_eq!(scene.python(script), "1000");
 }
 
-fn dead_uplink(scene: &Scene) {
-    // Everything goes to a router that is not there, and nobody says so.
+/// Everything goes to a router that is not there, and nobody says so.
+pub fn kill_first_uplink(scene: &Scene) {
     let nobody = "neighbour replace 10.1.0.1 lladdr 02:00:00:00:00:99 dev up0 nud permanent";
     scene.on_host(|| command("ip", nobody));
+}
+
+fn dead_uplink(scene: &Scene) {
+    kill_first_uplink(scene);
     let script = "
 import socket
 for n in range(20):
