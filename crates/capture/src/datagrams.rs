@@ -76,8 +76,10 @@ impl Datagrams {
             (Some(Content::Datagrams(kind, inside, outside, payload)), Some(client)) => {
                 self.send(client, packet, (kind, inside, outside), &payload);
             }
-            (Some(Content::Datagrams(..)), None) => self.refuse(packet, Reason::NoRoute),
-            (Some(Content::Unknown), _) => self.refuse(packet, Reason::Prohibited),
+            // Of a route that is missing sockets of UDP are not told.
+            (Some(Content::Datagrams(..)), None) | (Some(Content::Unknown), _) => {
+                self.refuse(packet, Reason::Prohibited)
+            }
             (Some(Content::Nothing), _) => self.shared.count(|counters| counters.ignored += 1),
             (None, _) => self.shared.count(|counters| counters.malformed += 1),
         }

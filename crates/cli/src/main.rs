@@ -18,6 +18,7 @@ mod calibrate;
 mod command;
 mod console;
 mod contender;
+mod datagrams;
 #[cfg(feature = "lab")]
 mod derived;
 mod description;

@@ -3,7 +3,7 @@
 
 use anabranch_policy::combination::{Combination, Family};
 use anabranch_policy::table::Member;
-use anabranch_policy::{congestion, forecast, path_manager, reliability, scheduler};
+use anabranch_policy::{congestion, datagram, forecast, path_manager, reliability, scheduler};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -222,6 +222,12 @@ fn policies_page() -> String {
             Family::Forecaster => family_table(&mut page, forecast::TABLE, default),
         }
     }
+    // No family of connections: sessions of datagrams have it.
+    let _ = writeln!(
+        page,
+        "\n## Datagrams: `datagram`\n\nDecides which paths carry a datagram ([datagrams](datagrams.md))."
+    );
+    family_table(&mut page, datagram::TABLE, datagram::TABLE[0].name);
     page
 }
 

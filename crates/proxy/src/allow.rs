@@ -152,6 +152,12 @@ impl AllowList {
         Self { rules }
     }
 
+    /// Whether clients may reach an address that nobody has named. Rules with names do not speak of it.
+    pub fn allows(&self, address: SocketAddr) -> bool {
+        let target = Target { host: Host::Address(address.ip().to_canonical()), port: address.port() };
+        !self.admit(&target, vec![address]).is_empty()
+    }
+
     /// Those of the target's `addresses` that clients may be connected to. A rule with a name allows whatever the name
     /// stands for; rules with addresses are compared with the addresses themselves, whatever name leads there.
     pub(super) fn admit(&self, target: &Target, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
@@ -232,6 +238,18 @@ mod tests {
         assert!(!admits(&list, "localhost:8081", "127.0.0.1"));
         assert!(admits(&list, "localhost:8080", "::ffff:127.0.0.1"));
         assert!(admits(&self::list(&["0.0.0.0/0:80"]), "127.0.0.1:80", "127.0.0.1"));
+    }
+
+    #[test]
+    fn an_address_without_a_name_is_held_against_rules_with_addresses() {
+        let allows = |list: &AllowList, address: &str| list.allows(address.parse().expect("an address"));
+        for own in ["127.0.0.1:53", "[::ffff:127.0.0.1]:53", "169.254.169.254:80", "[fe80::1]:1", "255.255.255.255:9"] {
+            assert!(!allows(&AllowList::default(), own), "{own}");
+        }
+        assert!(allows(&AllowList::default(), "192.0.2.1:443"));
+        let list = list(&["example.org:443", "192.0.2.0/24:53"]);
+        assert!(allows(&list, "192.0.2.9:53") && allows(&list, "[::ffff:192.0.2.9]:53"));
+        assert!(!allows(&list, "192.0.2.9:443") && !allows(&list, "198.51.100.1:443"));
     }
 
     #[test]

@@ -184,9 +184,11 @@ async fn prove_and_ask(stream: Stream, key: &Key) -> Result<(Far, Option<Target>
     let mut request = match far.read_bytes().await {
         Ok(request) if request.is_empty() => return Err(Outcome::LeftEarly),
         Ok(request) => request,
-        Err(_cut_off_or_changed) => {
+        Err(error) => {
             far.stream().abort();
-            return Err(Outcome::Unproven);
+            // One that has gone has proved nothing, but need not have lied.
+            let lied = error.kind() == io::ErrorKind::InvalidData;
+            return Err(if lied { Outcome::Unproven } else { Outcome::LeftEarly });
         }
     };
     let asked = match request.split_to(1).first() {

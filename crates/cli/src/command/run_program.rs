@@ -10,11 +10,15 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::block_on;
 use crate::serving::{read_key, resolves};
 use anabranch_capture::{Capture, CaptureConfig};
-use anabranch_proxy::{Journal, Limits, Target, Via};
+use anabranch_datagram::{Client, ClientConfig};
+use anabranch_policy::datagram::TABLE;
+use anabranch_policy::table::{Settings, build};
+use anabranch_proxy::{Journal, Key, Limits, Target, Via};
 use anabranch_system::{Channel, Signals, Told, end_by, send_signal};
 use clap::Args;
 use std::ffi::OsString;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
@@ -31,6 +35,9 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// Most SYNs that wait for their targets at a time.
 const HELD: usize = 4_096;
 
+/// Which uplink carries a datagram.
+const DATAGRAM_POLICY: &str = "lowest_delay";
+
 /// Added to the number of a signal that ended a program, as shells do.
 const BY_SIGNAL: u8 = 128;
 
@@ -43,6 +50,9 @@ pub struct RunProgramOptions {
     /// The key shared with the server (see `anabranch key`)
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// The server's UDP port for datagrams: UDP, ICMP echo and questions for names [default: the one after --server's]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    datagram_port: Option<u16>,
     /// Use this network interface (repeatable) [default: all with a default route]
     #[arg(long = "uplink", value_name = "INTERFACE")]
     uplinks: Vec<String>,
@@ -80,6 +90,18 @@ impl RunProgramOptions {
         }
     }
 
+    /// Who carries what is not TCP; works in the background from now on. To be called within a runtime.
+    fn datagrams(&self, server: SocketAddr, key: &Key) -> Result<Client, Diagnostic> {
+        let cannot = |error: &dyn std::fmt::Display| Diagnostic::plain(format!("cannot carry datagrams: {error}"));
+        let port = self.datagram_port.unwrap_or(server.port().wrapping_add(1).max(1));
+        let policy = build(TABLE, DATAGRAM_POLICY, &Settings::new()).map_err(|error| cannot(&error))?;
+        let server = SocketAddr::new(server.ip(), port);
+        let config = ClientConfig { server, key: *key.bytes(), interfaces: self.uplinks.clone(), policy };
+        let (client, work) = Client::start(config).map_err(|error| cannot(&error))?;
+        tokio::spawn(work);
+        Ok(client)
+    }
+
     fn journal(&self) -> Option<Journal> {
         self.verbose.then(|| -> Journal { Arc::new(|_, line: &str| event(line)) })
     }
@@ -115,10 +137,12 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
             key,
             config: open.connection.clone(),
         };
+        let datagrams = options.datagrams(address, &question.key)?;
         let config = CaptureConfig {
             datagrams: None,
             via,
             connection: open.connection,
+            datagrams: Some(datagrams.clone()),
             limits: Limits { drain: DRAIN, ..Limits::default() },
             held: HELD,
             journal: options.journal(),
@@ -133,6 +157,7 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
             status = carry(capture, &mut inside.child, &signals) => status,
             never = watch(&open.attached, &question, tell) => match never {},
         };
+        datagrams.close();
         // Nothing was set up on the host: there is nothing to be told of.
         open.attached.detach().await.map_err(|error| diagnostic(&error))?;
         status.map_err(|error| cannot("wait for the program", &error))

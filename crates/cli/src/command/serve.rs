@@ -3,6 +3,7 @@
 use super::proxy::{priority, target};
 use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::console::print;
+use crate::datagrams::DatagramOptions;
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::serving::{LimitOptions, read_key, resolves};
@@ -33,6 +34,8 @@ pub struct ServeOptions {
     /// The key that clients must prove (see `anabranch key`); optional only with --local
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    datagrams: DatagramOptions,
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
@@ -73,6 +76,11 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         print(&options.stack.plan(Reach::On(&ports))?);
         return Ok(());
     }
+    // Where clients choose targets they may send datagrams too, if they prove the key.
+    let datagrams = match (&destination, &key, options.stack.local) {
+        (Destination::Named(allow), Some(key), None) => options.datagrams.config(options.port, key, allow)?,
+        _ => None,
+    };
     block_on(async {
         // Its threads end last.
         let workers = options.limits.start_workers()?;
@@ -98,8 +106,22 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             let address = std::net::SocketAddr::new(*address, options.port);
             print(&format!("listening on {address}: to {to}\n"));
         }
+        let datagrams = datagrams.map(|config| options.datagrams.bind(config)).transpose()?.flatten();
         let live = options.limits.live(open.attached.stacks(), "anabranch serve")?;
-        let counters = server.run(asked_to_end(live)).await;
+        let counters = match datagrams {
+            None => server.run(asked_to_end(live)).await,
+            Some(datagrams) => {
+                let (end, ended) = tokio::sync::oneshot::channel::<()>();
+                let streams = async {
+                    let counters = server.run(asked_to_end(live)).await;
+                    drop(end);
+                    counters
+                };
+                let (counters, done) = tokio::join!(streams, datagrams.run(async { _ = ended.await }));
+                print(&format!("{done}\n"));
+                counters
+            }
+        };
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })

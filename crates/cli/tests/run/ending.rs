@@ -43,7 +43,7 @@ fn signals(scene: &Scene) {
 }
 
 fn rights(scene: &Scene) {
-    let before = scene.on_host(|| command("ip", "-oneline address") + &command("ip", "route"));
+    let before = scene.on_host(|| command("ip", "-oneline -4 address") + &command("ip", "route"));
     let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let show =
         "grep Cap /proc/self/status | grep -v Bnd; ip address add 10.77.0.1/32 dev lo 2>&1; cat /etc/resolv.conf";
@@ -53,7 +53,7 @@ fn rights(scene: &Scene) {
     assert!(said.contains("Operation not permitted"), "{said}");
     assert!(said.ends_with("nameserver 198.18.0.2\n"), "{said}");
     assert_eq!(std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default(), resolver);
-    assert_eq!(scene.on_host(|| command("ip", "-oneline address") + &command("ip", "route")), before);
+    assert_eq!(scene.on_host(|| command("ip", "-oneline -4 address") + &command("ip", "route")), before);
 }
 
 fn unprivileged(scene: &Scene) {

@@ -2,6 +2,7 @@
 //! (for the namespaces that stand for the host and the world), TUN and network namespaces: without, those tests are counted as
 //! ignored and say why.
 
+mod datagrams;
 mod ending;
 mod refused;
 mod scene;
@@ -33,7 +34,7 @@ fn main() {
         eprintln!("skipped those that run: {reason}");
     }
     let mut trials = refused::trials();
-    let running = tcp::trials().into_iter().chain(ending::trials());
+    let running = tcp::trials().into_iter().chain(datagrams::trials()).chain(ending::trials());
     trials.extend(running.map(|trial: Trial| trial.with_ignored_flag(missing.is_some())));
     let mut arguments = Arguments::from_args();
     // They mostly wait.

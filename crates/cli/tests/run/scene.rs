@@ -136,8 +136,14 @@ impl Scene {
                 ip("address add 2001:db8::1/128 dev lo nodad");
                 let mut standing = Running::new(Command::new("python3").args(["-c", WORLD]));
                 assert_eq!(standing.line(), "ready");
-                let words = ["serve", "--udp", "--socks", "--port", "4433", "--key", &key, "--allow", "*:*"];
-                let mut serve = Running::new(&mut anabranch(&words));
+                // The server asks the resolver that stands in the world, too.
+                let resolver = format!("{key}.resolver");
+                std::fs::write(&resolver, "nameserver 127.0.0.1\n").expect("it can be written");
+                let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
+                let mut command = Command::new("unshare");
+                command.args(["--mount", "sh", "-c", script, &resolver, env!("CARGO_BIN_EXE_anabranch")]);
+                let mut serve =
+                    Running::new(command.args(["serve", "--udp", "--socks", "--port", "4433", "--key", &key]));
                 assert!(serve.line().starts_with("listening on "));
                 (serve, standing)
             })

@@ -5,6 +5,7 @@ TCP 8001  reads to the end, then answers with how many bytes came and their SHA-
 TCP 8002  reads a byte and resets
 TCP 8003  sends back what comes
 UDP 8003  sends back what comes
+UDP 53    on 127.0.0.1, says that every name has 203.0.113.1 and no other address
 """
 import asyncio, hashlib, http.server, socket, struct, threading
 
@@ -49,6 +50,14 @@ class Echo(asyncio.DatagramProtocol):
     def datagram_received(self, data, address):
         self.transport.sendto(data, address)
 
+class Names(Echo):
+    def datagram_received(self, data, address):
+        question = data[12:data.index(0, 12) + 5]
+        wanted = question[-4:] == bytes([0, 1, 0, 1])
+        answer = bytes([192, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 203, 0, 113, 1]) if wanted else b''
+        head = data[:2] + bytes([0x81, 0x80, 0, 1, 0, int(wanted), 0, 0, 0, 0])
+        self.transport.sendto(head + question + answer, address)
+
 async def main():
     web = Server(('::', 8000), Pattern)
     threading.Thread(target=web.serve_forever, daemon=True).start()
@@ -57,6 +66,7 @@ async def main():
     loop = asyncio.get_running_loop()
     for address in ['203.0.113.1', '2001:db8::1']:
         await loop.create_datagram_endpoint(Echo, (address, 8003))
+    await loop.create_datagram_endpoint(Names, ('127.0.0.1', 53))
     print('ready', flush=True)
     await asyncio.Event().wait()
 

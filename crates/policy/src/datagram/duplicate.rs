@@ -1,6 +1,6 @@
 //! A copy on each path: the first that arrives counts, and the receiver removes the others.
 //!
-//! Deviation from none: there is no paper. The price is the whole rate on each path, so that the slowest path bounds what can be
+//! The idea is that of frame replication and elimination (IEEE 802.1CB). The price is the whole rate on each path, so that the slowest path bounds what can be
 //! sent without queues.
 
 use super::{DatagramPolicy, Decision, Outgoing, PathSet, PathView};
@@ -27,5 +27,18 @@ impl DatagramPolicy for Duplicate {
     fn choose(&mut self, _now: Instant, _datagram: &Outgoing, paths: &[PathView]) -> Decision {
         let usable = paths.iter().filter(|path| path.usable);
         Decision { paths: usable.fold(PathSet::NONE, |set, path| set.with(path.path)), hold: Duration::ZERO }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{at, build, path};
+    use super::*;
+
+    #[test]
+    fn all_usable_paths_have_a_copy() {
+        let paths = [path(0, 0), PathView { usable: false, ..path(1, 0) }, path(5, 90)];
+        let decision = build("duplicate").choose(at(0), &Outgoing { length: 100, flow: 1 }, &paths);
+        assert_eq!(decision, Decision { paths: PathSet::of(0).with(5), hold: Duration::ZERO });
     }
 }

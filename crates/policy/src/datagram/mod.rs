@@ -5,8 +5,14 @@
 //! loss, and the rate at which datagrams come through.
 
 mod api;
+mod by_flow;
 mod duplicate;
+mod flows;
+mod lowest_delay;
 mod table;
+#[cfg(test)]
+mod testing;
+mod weighted;
 
 pub use api::{DatagramPolicy, Decision, MAX_PATHS, Outgoing, PathSet, PathView};
 pub use table::TABLE;

@@ -1,0 +1,151 @@
+//! The programs' namespace, whose only way out is the device, and the world's, where capture, server and targets are.
+
+use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, open_device};
+use anabranch_datagram::{Client, ClientConfig, ClientState, Limits, Server, ServerConfig};
+use anabranch_host::{INSIDE_DEVICE, lead_out};
+use anabranch_mptcp::{ConnectionConfig, Policies};
+use anabranch_policy::combination::Combination;
+use anabranch_policy::datagram;
+use anabranch_policy::table::{Settings, build};
+use anabranch_proxy::Via;
+use anabranch_stack::{Stack, StackConfig};
+use anabranch_system::Namespace;
+use libtest_mimic::Trial;
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// The target's addresses.
+pub const TARGET: &str = "203.0.113.1";
+pub const TARGET_V6: &str = "2001:db8::1";
+
+/// The key of all.
+const KEY: [u8; 32] = [7; 32];
+
+/// How long anything may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+pub fn ip(words: &str) {
+    let output = Command::new("ip").args(words.split_whitespace()).output().expect("ip runs");
+    assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What runs in the world.
+pub struct Scene {
+    pub programs: Namespace,
+    /// Who is asked for names behind the server.
+    pub resolver: SocketAddr,
+    device: Option<OwnedFd>,
+}
+
+/// A test within a runtime in the world.
+pub fn trial<F: Future<Output = ()>>(name: &'static str, test: fn(Scene) -> F) -> Trial
+where
+    F: 'static,
+{
+    Trial::test(name, move || {
+        let namespace = || Namespace::new().expect("namespaces were there a moment ago");
+        let (programs, world) = (namespace(), namespace());
+        let device = programs.run(|| {
+            let device = open_device(INSIDE_DEVICE).expect("a device");
+            lead_out(0).expect("it leads out");
+            device
+        });
+        let device = Some(device.expect("it can be entered"));
+        let inside = || {
+            ip("link set lo up");
+            ip(&format!("address add {TARGET}/32 dev lo"));
+            ip(&format!("address add {TARGET_V6}/128 dev lo nodad"));
+            std::fs::write("/proc/sys/net/ipv4/ping_group_range", "0 0").expect("it can be set");
+            let resolver = SocketAddr::from(([127, 0, 0, 1], 5_300));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let scene = Scene { programs, resolver, device };
+            runtime.block_on(async { tokio::time::timeout(DEADLINE, test(scene)).await.expect("it ends in time") });
+            runtime.shutdown_background();
+        };
+        world.run(inside).expect("it can be entered");
+        Ok(())
+    })
+}
+
+/// A capture that runs.
+pub struct Running {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<CaptureCounters>,
+}
+
+impl Running {
+    /// Asks it to end, and returns its totals.
+    pub async fn stop(self) -> CaptureCounters {
+        let _ = self.stop.send(());
+        self.task.await.expect("it does not panic")
+    }
+}
+
+impl Scene {
+    /// Runs a program's part in its namespace, beside the runtime.
+    pub async fn program<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let programs = self.programs.clone();
+        let entered = tokio::task::spawn_blocking(move || programs.run(work).expect("it can be entered"));
+        entered.await.expect("the program does what it should")
+    }
+
+    /// A capture whose datagrams go to this client, and whose connections go nowhere.
+    pub fn capture(&mut self, datagrams: Option<Client>) -> Running {
+        let combination = Combination::default();
+        let connection = ConnectionConfig::new(Policies::of(&combination).expect("the default exists"));
+        let path_manager = combination.build_path_manager().expect("the default exists");
+        let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
+        tokio::spawn(driver);
+        let config = CaptureConfig {
+            via: Via::Direct,
+            connection,
+            datagrams,
+            limits: anabranch_proxy::Limits { drain: Duration::from_millis(100), ..Default::default() },
+            held: 64,
+            journal: None,
+        };
+        let device = self.device.take().expect("there is one capture");
+        let capture = Capture::new(device, std::slice::from_ref(&stack), config).expect("a capture");
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(capture.run(async {
+            let _ = stopped.await;
+            drop(stack);
+        }));
+        Running { stop, task }
+    }
+
+    /// A client with a server on this host that has answered.
+    pub async fn client(&self) -> Client {
+        let policy = || build(datagram::TABLE, "duplicate", &Settings::new()).expect("there is one");
+        let bind = SocketAddr::from(([127, 0, 0, 1], 4_434));
+        let config = ServerConfig {
+            bind,
+            keys: vec![KEY],
+            allow: Arc::new(|_| true),
+            policy: Arc::new(policy),
+            nameservers: vec![self.resolver],
+            limits: Limits::default(),
+            journal: None,
+        };
+        let server = Server::bind(config).expect("the port is free");
+        tokio::spawn(server.run(std::future::pending()));
+        let config = ClientConfig { server: bind, key: KEY, interfaces: Vec::new(), policy: policy() };
+        let (client, work) = Client::start(config).expect("a client");
+        tokio::spawn(work);
+        while client.state() != ClientState::Connected {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        client
+    }
+}
+
+/// An address of the target's.
+pub fn target(address: &str, port: u16) -> SocketAddr {
+    SocketAddr::new(address.parse::<IpAddr>().expect("an address"), port)
+}

@@ -1,0 +1,130 @@
+//! What `serve` does for datagrams of programs: where it listens, which policy it has, what clients may reach.
+
+use crate::console::{event, print, remark};
+use crate::diagnostic::Diagnostic;
+use anabranch_datagram::{Limits, Server, ServerConfig, nameservers};
+use anabranch_policy::datagram::{DatagramPolicy, TABLE};
+use anabranch_policy::table::{SettingError, Settings, build};
+use anabranch_proxy::{AllowList, Key};
+use anabranch_system::descriptor;
+use clap::Args;
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+/// Where the names of resolvers are.
+const RESOLVERS: &str = "/etc/resolv.conf";
+/// The default policy.
+const POLICY: &str = "lowest_delay";
+
+/// What can be said of datagrams.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Datagrams")]
+pub struct DatagramOptions {
+    /// With --socks, the UDP port for clients that send datagrams; 0: none [default: the one after --port]
+    #[arg(long, value_name = "PORT")]
+    datagram_port: Option<u16>,
+    /// Which paths carry what is sent to clients: NAME or NAME,SETTING=VALUE,... (see `docs/policies.md`)
+    #[arg(long, value_name = "POLICY", default_value = POLICY, value_parser = chosen)]
+    datagram_policy: Chosen,
+}
+
+/// A policy by name, with its settings.
+#[derive(Clone, Debug)]
+struct Chosen {
+    name: String,
+    settings: Settings,
+}
+
+impl Chosen {
+    fn build(&self) -> Result<Box<dyn DatagramPolicy>, SettingError> {
+        build(TABLE, &self.name, &self.settings)
+    }
+}
+
+fn chosen(text: &str) -> Result<Chosen, String> {
+    let mut words = text.split(',');
+    let name = words.next().unwrap_or_default().to_owned();
+    let mut chosen = Chosen { name, settings: Settings::new() };
+    for word in words {
+        let (setting, value) = word.split_once('=').ok_or_else(|| format!("'{word}' is not SETTING=VALUE"))?;
+        chosen.settings.set(setting, value);
+    }
+    chosen.build().map(|_| chosen.clone()).map_err(|error| error.to_string())
+}
+
+impl DatagramOptions {
+    /// What the server needs to know; nothing if it is not wanted.
+    ///
+    /// # Errors
+    /// If there is no port after that of streams.
+    pub fn config(&self, port: u16, key: &Key, allow: &AllowList) -> Result<Option<ServerConfig>, Diagnostic> {
+        let port = match self.datagram_port {
+            Some(0) => return Ok(None),
+            Some(port) => port,
+            None => port.checked_add(1).ok_or_else(|| {
+                Diagnostic::option("--port", "no port follows it for datagrams; say which with --datagram-port")
+            })?,
+        };
+        let (allow, policy) = (allow.clone(), self.datagram_policy.clone());
+        let mut limits = Limits::default();
+        // Each mapping is a descriptor, beside those of connections, for which there is room already.
+        let used = descriptor::allow(0).unwrap_or(0);
+        let granted = descriptor::allow(used + limits.mappings as u64).unwrap_or(0);
+        if granted < used + limits.mappings as u64 {
+            limits.mappings = limits.mappings.min((granted / 4) as usize);
+        }
+        Ok(Some(ServerConfig {
+            bind: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
+            keys: vec![*key.bytes()],
+            allow: Arc::new(move |target| allow.allows(target)),
+            policy: Arc::new(move || policy.build().expect("it could be made when the options were read")),
+            nameservers: nameservers(&std::fs::read_to_string(RESOLVERS).unwrap_or_default()),
+            limits,
+            journal: Some(Arc::new(event)),
+        }))
+    }
+
+    /// Listens; without if somebody else has a port that was not asked for.
+    ///
+    /// # Errors
+    /// If it cannot listen where it is asked to.
+    pub fn bind(&self, config: ServerConfig) -> Result<Option<Server>, Diagnostic> {
+        let port = config.bind.port();
+        match Server::bind(config) {
+            Ok(server) => {
+                print(&format!("listening on UDP port {port} for datagrams\n"));
+                Ok(Some(server))
+            }
+            Err(error) if self.datagram_port.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
+                remark(&format!(
+                    "note: another program has UDP port {port}, so that no datagrams are carried; see --datagram-port"
+                ));
+                Ok(None)
+            }
+            Err(error) => {
+                Err(Diagnostic::option("--datagram-port", format!("cannot listen on UDP port {port}: {error}")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_read_with_its_settings_and_refused_with_the_reason() {
+        assert!(chosen("lowest_delay,patience=2,loss_time=0").is_ok());
+        assert!(chosen("duplicate").is_ok());
+        for (text, reason) in [
+            ("best", "unknown policy 'best'"),
+            ("duplicate,patience=2", "unknown setting 'patience'"),
+            ("weighted,hold=300", "setting 'hold' is '300'"),
+            ("weighted,hold", "'hold' is not SETTING=VALUE"),
+        ] {
+            let refused = chosen(text).expect_err("it is wrong");
+            assert!(refused.starts_with(reason), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Each datagram on the path on which it arrives first, as long as it does not overtake what its flow has sent before.
+//!
+//! There is no paper; the estimate is that of a queue with one server of known rate. For a datagram of l bytes at the time t, on
+//! path i with the least delay d_i, capacity C_i, and outstanding bytes o_i behind the last datagram that the peer has told of, which
+//! left the queues at e_i:
+//!
+//! ```text
+//! departure_i = max(t, e_i + o_i / C_i) + l / C_i        if the capacity is known
+//!             = t + queue of the last datagram told of    else
+//! arrival_i   = departure_i + d_i                         d_i differ by what one-way delays do
+//! cost_i      = arrival_i + loss_i * loss_time
+//! ```
+//!
+//! The flow goes to the path of the least cost if its arrival there is not before that of the last datagram of the flow; else it
+//! stays, until the gain is more than `patience`: then a few datagrams are overtaken, once, and the old path drains. So one flow
+//! that no path can carry alone is spread over several in order, as soon as their capacities are known, and a flow that one path can carry
+//! stays there.
+//!
+//! Decisions:
+//! - `patience` 5 ms: a queue that grows over that is left although it costs the order, since a flow that is more than its path can
+//!   carry would fill it to its end.
+//! - `loss_time` 200 ms: a loss of 5 % weighs as much as 10 ms of delay.
+//! - Flows are told apart by their hash in a table of 1,024; those that share a place are kept in order with each other.
+
+use super::flows::Flows;
+use super::{DatagramPolicy, Decision, Outgoing, PathView};
+use crate::table::{Member, Milliseconds, Number, Reader, SettingError};
+use crate::time::{Duration, Instant};
+
+const PATIENCE: Milliseconds = Milliseconds(Number {
+    name: "patience",
+    unit: "ms",
+    default: 5.0,
+    range: 0.0..=1_000.0,
+    summary: "A flow changes its path although that costs its order if it gains more than this",
+});
+
+const LOSS_TIME: Milliseconds = Milliseconds(Number {
+    name: "loss_time",
+    unit: "ms",
+    default: 200.0,
+    range: 0.0..=10_000.0,
+    summary: "What a datagram that is lost counts as, in delay",
+});
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn DatagramPolicy> = Member {
+    name: "lowest_delay",
+    summary: "The path on which the datagram arrives first, if it does not overtake what its flow has sent before.",
+    source: "own",
+    build,
+};
+
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn DatagramPolicy>, SettingError> {
+    let (patience, loss_time) = (reader.read(&PATIENCE)?, reader.read(&LOSS_TIME)?);
+    Ok(Box::new(LowestDelay { patience, loss_time, flows: Flows::new() }))
+}
+
+/// The last datagram of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    path: u8,
+    arrival: Instant,
+}
+
+#[derive(Clone, Debug)]
+struct LowestDelay {
+    patience: Duration,
+    loss_time: Duration,
+    flows: Flows<Last>,
+}
+
+/// When a datagram arrives, but for an amount that is the same for all paths.
+pub(super) fn arrival(now: Instant, length: usize, path: &PathView) -> Instant {
+    let departure = match path.capacity {
+        Some(rate) => now.max(path.left + rate.time_for(path.outstanding)) + rate.time_for(length as u64),
+        None => now + path.queued,
+    };
+    departure + path.delay
+}
+
+impl DatagramPolicy for LowestDelay {
+    fn choose(&mut self, now: Instant, datagram: &Outgoing, paths: &[PathView]) -> Decision {
+        let estimate = |path: &PathView| {
+            let arrival = arrival(now, datagram.length, path);
+            (arrival + self.loss_time.mul_f64(path.loss), arrival, path.path)
+        };
+        let usable = || paths.iter().filter(|path| path.usable).map(estimate);
+        let Some(best) = usable().min() else { return Decision::default() };
+        let place = self.flows.of(datagram.flow);
+        let last = *place;
+        let stay = last.and_then(|last| usable().find(|(.., path)| *path == last.path));
+        let (_, arrival, path) = match (stay, last) {
+            (Some(stay), Some(last)) if best.1 < last.arrival && stay.0.since(best.0) <= self.patience => stay,
+            _ => best,
+        };
+        // What is overtaken has no say in what comes after it.
+        *place = Some(Last { path, arrival });
+        Decision::one(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{at, build, micros, path};
+    use super::*;
+    use crate::rate::Rate;
+
+    const FLOW: Outgoing = Outgoing { length: 1_250, flow: 7 };
+
+    fn chosen(policy: &mut dyn DatagramPolicy, now: Instant, paths: &[PathView]) -> u8 {
+        policy.choose(now, &FLOW, paths).paths.iter().next().expect("one is usable")
+    }
+
+    #[test]
+    fn the_path_with_the_least_delay_has_all_while_no_queue_stands() {
+        let mut policy = build("lowest_delay");
+        let paths = [path(0, 20), path(1, 0)];
+        assert!((0..100).all(|millis| chosen(&mut *policy, at(millis), &paths) == 1));
+    }
+
+    #[test]
+    fn a_flow_larger_than_its_path_is_spread_in_order_once_the_capacities_are_known() {
+        // Two paths of 100 Mbit/s: 1,250 bytes take 100 us. One is sent each 50 us: all of both.
+        let mut policy = build("lowest_delay");
+        let mut free = [Instant::ZERO; 2];
+        let mut arrivals = Vec::new();
+        for number in 0..100_u64 {
+            let now = Instant::ZERO + micros(50 * number);
+            let paths: Vec<PathView> = (0..2)
+                .map(|index| PathView {
+                    capacity: Some(Rate::from_bits_per_second(100_000_000)),
+                    // What was sent and is not out yet; 12.5 bytes go in a microsecond.
+                    left: now,
+                    outstanding: free[index].since(now).as_nanos() / 80,
+                    ..path(index as u8, 0)
+                })
+                .collect();
+            let index = usize::from(chosen(&mut *policy, now, &paths));
+            free[index] = free[index].max(now) + micros(100);
+            arrivals.push((free[index], index));
+        }
+        assert!(arrivals.is_sorted(), "in order");
+        assert_eq!(arrivals.iter().filter(|(_, index)| *index == 0).count(), 50);
+        assert_eq!(arrivals.last().map(|last| last.0), Some(Instant::ZERO + micros(99 * 50 + 100)), "no queue");
+    }
+
+    #[test]
+    fn a_flow_stays_behind_its_queue_up_to_the_patience() {
+        // A datagram arrives over path 0 after `queue` ms at 10 Mbit/s, and over path 1 after `delay`.
+        let paths = |now: u64, queue: u64, delay: u64| {
+            let rate = Rate::from_bits_per_second(10_000_000);
+            let first =
+                PathView { capacity: Some(rate), left: at(now), outstanding: queue * 1_250 - 1_250, ..path(0, 0) };
+            [first, path(1, delay)]
+        };
+        let mut policy = build("lowest_delay");
+        assert_eq!(chosen(&mut *policy, at(0), &paths(0, 10, 10)), 0, "the lower number on a tie");
+        // At 8 ms it would overtake that of 10 ms, and gain 3 ms on 11.
+        assert_eq!(chosen(&mut *policy, at(0), &paths(0, 11, 8)), 0);
+        // At 4 + 8 ms it overtakes nothing, and gains.
+        assert_eq!(chosen(&mut *policy, at(4), &paths(4, 9, 8)), 1);
+        // 14 ms against 8: more than 5.
+        let mut policy = build("lowest_delay");
+        assert_eq!(chosen(&mut *policy, at(0), &paths(0, 10, 10)), 0);
+        assert_eq!(chosen(&mut *policy, at(0), &paths(0, 13, 8)), 0);
+        assert_eq!(chosen(&mut *policy, at(0), &paths(0, 14, 8)), 1);
+    }
+
+    #[test]
+    fn a_path_that_fails_is_left_at_once_and_a_lossy_one_for_its_losses() {
+        let mut policy = build("lowest_delay");
+        let paths = [path(0, 0), path(1, 15)];
+        assert_eq!(chosen(&mut *policy, at(0), &paths), 0);
+        let failed = [PathView { usable: false, ..path(0, 0) }, path(1, 15)];
+        assert_eq!(chosen(&mut *policy, at(0), &failed), 1);
+        assert_eq!(chosen(&mut *policy, at(50), &paths), 0);
+        // A tenth is 20 ms.
+        let lossy = [PathView { loss: 0.1, ..path(0, 0) }, path(1, 15)];
+        assert_eq!(chosen(&mut *policy, at(51), &lossy), 1);
+        assert_eq!(policy.choose(at(52), &FLOW, &failed[..1]), Decision::default());
+    }
+}
