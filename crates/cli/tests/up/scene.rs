@@ -25,8 +25,8 @@ const WORLD: &str = include_str!("world.py");
 const ROUTER: &str = "
 table inet router {
   counter past {}
-  chain count { type filter hook forward priority filter; iifname \"down\" ip daddr != 203.0.113.1 counter name past }
-  chain translate { type nat hook postrouting priority srcnat; oifname \"out\" masquerade }
+  chain count { type filter hook forward priority filter; iifname \"near\" ip daddr != 203.0.113.1 counter name past }
+  chain translate { type nat hook postrouting priority srcnat; oifname \"far\" masquerade }
 }";
 
 pub fn text(bytes: &[u8]) -> String {
@@ -166,9 +166,9 @@ impl Scene {
         });
         for (n, router) in routers.iter().enumerate() {
             let net = n + 1;
-            link((host, &format!("up{n}"), &format!("10.{net}.0.2/24")), (router, "down", &format!("10.{net}.0.1/24")));
+            link((host, &format!("up{n}"), &format!("10.{net}.0.2/24")), (router, "near", &format!("10.{net}.0.1/24")));
             link(
-                (router, "out", &format!("100.64.{net}.2/24")),
+                (router, "far", &format!("100.64.{net}.2/24")),
                 (server, &format!("s{n}"), &format!("100.64.{net}.1/24")),
             );
             inside(router, || {

@@ -140,7 +140,7 @@ print(count)";
     });
     std::thread::sleep(std::time::Duration::from_millis(500));
     // The first uplink is silent from now on.
-    scene.routers[0].run(|| crate::scene::ip("link set out down")).expect("it can be entered");
+    scene.routers[0].run(|| crate::scene::ip("link set far down")).expect("it can be entered");
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
     // The second gets another address.
