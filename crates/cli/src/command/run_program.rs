@@ -139,7 +139,6 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
         };
         let datagrams = options.datagrams(address, &question.key)?;
         let config = CaptureConfig {
-            datagrams: None,
             via,
             connection: open.connection,
             datagrams: Some(datagrams.clone()),

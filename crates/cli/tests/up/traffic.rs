@@ -106,7 +106,7 @@ pub fn kill_switch() {
 
 pub fn connection_before() {
     let scene = Scene::new("before", true);
-    let mut before = scene.on_host(|| {
+    let before = scene.on_host(|| {
         use std::io::{Read as _, Write as _};
         let stream = std::net::TcpStream::connect("198.51.100.2:7").expect("it listens");
         stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).expect("it can");
