@@ -44,10 +44,7 @@ pub struct Scene {
 }
 
 /// A test within a runtime in the world.
-pub fn trial<F: Future<Output = ()>>(name: &'static str, test: fn(Scene) -> F) -> Trial
-where
-    F: 'static,
-{
+pub fn trial<F: Future<Output = ()> + 'static>(name: &'static str, test: fn(Scene) -> F) -> Trial {
     Trial::test(name, move || {
         let namespace = || Namespace::new().expect("namespaces were there a moment ago");
         let (programs, world) = (namespace(), namespace());

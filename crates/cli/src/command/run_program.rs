@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::block_on;
 use crate::serving::{read_key, resolves};
 use anabranch_capture::{Capture, CaptureConfig};
-use anabranch_datagram::{Client, ClientConfig};
+use anabranch_datagram::{Client, ClientConfig, ClientState};
 use anabranch_policy::datagram::TABLE;
 use anabranch_policy::table::{Settings, build};
 use anabranch_proxy::{Journal, Key, Limits, Target, Via};
@@ -28,12 +28,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 
 /// How long connections that the program has left behind may take to deliver what it wrote.
 const DRAIN: Duration = Duration::from_secs(30);
 
 /// Most SYNs that wait for their targets at a time.
 const HELD: usize = 4_096;
+
+/// How long the program waits for datagrams to be carried.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether they are.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// When it is told that they are not.
+const LATE: Duration = Duration::from_secs(5);
 
 /// Which uplink carries a datagram.
 const DATAGRAM_POLICY: &str = "lowest_delay";
@@ -150,6 +160,11 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
         let capture =
             device.map_err(io::Error::from).and_then(|device| Capture::new(device, open.attached.stacks(), config));
         let capture = capture.map_err(|error| cannot("take the program's packets", &error))?;
+        // What a program asks first is a name, as a rule, and it would ask again only after seconds.
+        let known = timeout(PATIENCE, connected(&datagrams)).await.is_ok();
+        if !known {
+            tokio::spawn(tell_of_no_datagrams(datagrams.clone(), server.to_string()));
+        }
         inside.begin()?;
         let tell = if options.verbose { Tell::All } else { Tell::Trouble };
         let status = tokio::select! {
@@ -162,6 +177,22 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
         status.map_err(|error| cannot("wait for the program", &error))
     })?;
     Ok(end_as(status))
+}
+
+/// Completes when the server carries datagrams.
+async fn connected(datagrams: &Client) {
+    while datagrams.state() != ClientState::Connected {
+        sleep(LOOK).await;
+    }
+}
+
+/// Says so if the server does not carry datagrams.
+async fn tell_of_no_datagrams(datagrams: Client, server: String) {
+    if timeout(LATE, connected(&datagrams)).await.is_err() {
+        event(&format!(
+            "the server {server} does not answer where it carries datagrams: the program has no UDP and no names; see --datagram-port"
+        ));
+    }
 }
 
 /// Carries until the program has ended and what it wrote is on its way.
