@@ -174,7 +174,9 @@ impl ClientSession {
             return;
         };
         if self.known_as.replace(known_as).is_some_and(|before| before != known_as) {
+            // What is still on its way is of no use: it would be counted, and its copies removed, with what comes anew.
             self.peer.restart();
+            self.current = None;
         }
         self.previous = self.current.replace(epoch);
         self.hello = None;
