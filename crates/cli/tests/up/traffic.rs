@@ -190,7 +190,7 @@ pub fn dry_run() {
     // A device that nobody holds is not running.
     let comparable = |state: Vec<String>| -> Vec<String> {
         let ours = state.into_iter().filter(|line| {
-            ["lookup", "proto 198", "chain", "iifname", "oifname"].iter().any(|word| line.contains(word))
+            ["lookup", "goto", "nop", "proto 198", "chain", "iifname", "oifname"].iter().any(|word| line.contains(word))
         });
         ours.map(|line| line.replace(" linkdown", "").trim_end().to_owned()).collect()
     };
