@@ -1,6 +1,6 @@
 //! The host's default route, led into a device of ours: which packets go there, and which keep the host's own routes.
 //!
-//! The main table is not changed. A table of ours has a default route by the device, and rules lead there what has nowhere better
+//! The main table is not changed, and what is an exception takes the way that the host's own rules say. A table of ours has a default route by the device, and rules lead there what has nowhere better
 //! to go. When the device goes, its routes go with it, the table is empty, and everything is as it was.
 
 use super::error::HostError;
@@ -8,7 +8,7 @@ use super::filter;
 use super::layout::Layout;
 use super::path_plan::PathPlan;
 use super::plan::{IPV6_METRIC, Plan, device_steps, forwarding, uplink_path};
-use super::rule::{MAIN, Rule, Selector, Transport};
+use super::rule::{Instead, MAIN, Rule, Selector, Transport};
 use super::setup::Prospect;
 use super::snapshot::{Interface, Snapshot};
 use super::step::{Route, Step, Target, anywhere, read_setting};
@@ -31,6 +31,8 @@ mod priority {
     pub const SPECIFIC: u32 = 204;
     /// Everything else.
     pub const REST: u32 = 205;
+    /// Where the host's own rules begin.
+    pub const HOST: u32 = 206;
 }
 
 /// The port of DNS (RFC 1035, section 4.2).
@@ -84,6 +86,11 @@ fn host(layout: Layout, ipv6: bool) -> IpAddr {
     if ipv6 { layout.host_ipv6(0).into() } else { layout.host_ipv4(0).into() }
 }
 
+/// What keeps the host's own routes, and its own rules about them.
+fn keeps(ipv6: bool, selector: Selector, priority: u32) -> Rule {
+    Rule { priority, instead: Some(Instead::Goto(priority::HOST)), ..Rule::new(ipv6, selector, None) }
+}
+
 fn is_ours(interface: &Interface) -> bool {
     interface.loopback || Layout::of_device(&interface.name).is_some()
 }
@@ -125,7 +132,12 @@ impl DefaultRoute {
         }
         steps.extend(self.gateway_steps(&device, &gateways, others));
         steps.extend(self.routes(*layout, &device).into_iter().map(Step::Route));
-        steps.extend(self.exceptions(snapshot).into_iter().chain(self.rules(*layout)).map(Step::Rule));
+        let end = |ipv6| {
+            let rule = Rule::new(ipv6, Selector::All, None);
+            Rule { priority: priority::HOST, instead: Some(Instead::Nothing), ..rule }
+        };
+        let rules = families().into_iter().map(end).chain(self.exceptions(snapshot)).chain(self.rules(*layout));
+        steps.extend(rules.map(Step::Rule));
         Ok(Plan { layout: *layout, paths: vec![path], steps })
     }
 
@@ -174,20 +186,19 @@ impl DefaultRoute {
 
     /// The rules that follow the host's interfaces and the server's addresses: what keeps the host's own routes.
     pub fn exceptions(&self, snapshot: &Snapshot) -> Vec<Rule> {
-        let own = |ipv6, selector, priority| Rule { priority, ..Rule::new(ipv6, selector, Some(MAIN)) };
         let servers: BTreeSet<IpAddr> = self.servers.iter().copied().collect();
         let servers = servers.into_iter().filter(|server| !server.is_loopback());
         let mut rules: Vec<Rule> =
-            servers.map(|server| own(server.is_ipv6(), Selector::To(server), priority::SERVER)).collect();
+            servers.map(|server| keeps(server.is_ipv6(), Selector::To(server), priority::SERVER)).collect();
         let bound = |name: &String| {
             let name = name.clone();
-            families().into_iter().map(move |ipv6| own(ipv6, Selector::Output(name.clone()), priority::BOUND))
+            families().into_iter().map(move |ipv6| keeps(ipv6, Selector::Output(name.clone()), priority::BOUND))
         };
         rules.extend(self.names_of_uplinks(snapshot).iter().flat_map(bound));
         let interfaces = snapshot.interfaces.iter().filter(|interface| !is_ours(interface));
         let addresses: BTreeSet<IpAddr> = interfaces.flat_map(|interface| interface.held.iter().copied()).collect();
         for address in addresses {
-            let mut from = |selector| rules.push(own(address.is_ipv6(), selector, priority::FROM));
+            let mut from = |selector| rules.push(keeps(address.is_ipv6(), selector, priority::FROM));
             if address.is_ipv6() && self.kill_switch {
                 // Where there is no route, IPv6 tries once more with an address that it chooses (`ip6_dst_lookup_tail`), as if it
                 // had been bound to it: that must not be a way out. Who is answered from a port of a service has begun himself.
@@ -216,7 +227,7 @@ impl DefaultRoute {
         let to = |ipv6, selector, table, priority| Rule { priority, ..Rule::new(ipv6, selector, Some(table)) };
         // IPv6 has its multicast routes among the kernel's own addresses.
         let mut rules: Vec<Rule> = [(Ipv4Addr::new(224, 0, 0, 0), 4), (Ipv4Addr::BROADCAST, 32)]
-            .map(|(all, length)| to(false, Selector::Network(all.into(), length), MAIN, priority::LINK))
+            .map(|(all, length)| keeps(false, Selector::Network(all.into(), length), priority::LINK))
             .to_vec();
         let inputs: Vec<String> = std::iter::once("lo".to_owned()).chain(self.gateways.iter().cloned()).collect();
         for ipv6 in families() {

@@ -27,6 +27,18 @@ pub struct Rule {
     /// The table's default routes do not count.
     #[serde(default)]
     pub but_default: bool,
+    /// What is done, if it is neither of both that `table` says.
+    #[serde(default)]
+    pub instead: Option<Instead>,
+}
+
+/// What else a rule can do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Instead {
+    /// Go on at the rule of this priority, which must be there.
+    Goto(u32),
+    /// Nothing: others go here.
+    Nothing,
 }
 
 /// What journals of older versions do not name.
@@ -104,10 +116,12 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let family = if self.ipv6 { "-6 " } else { "" };
         write!(f, "ip {family}rule add priority {} {} ", self.priority, self.selector)?;
-        match self.table {
-            Some(MAIN) => write!(f, "lookup main")?,
-            Some(table) => write!(f, "lookup {table}")?,
-            None => write!(f, "prohibit")?,
+        match (self.instead, self.table) {
+            (Some(Instead::Goto(priority)), _) => write!(f, "goto {priority}")?,
+            (Some(Instead::Nothing), _) => write!(f, "nop")?,
+            (None, Some(MAIN)) => write!(f, "lookup main")?,
+            (None, Some(table)) => write!(f, "lookup {table}")?,
+            (None, None) => write!(f, "prohibit")?,
         }
         let suppress = if self.but_default { " suppress_prefixlength 0" } else { "" };
         write!(f, "{suppress} protocol {PROTOCOL}")
@@ -117,7 +131,7 @@ impl fmt::Display for Rule {
 impl Rule {
     /// A rule that comes before everything but the kernel's own addresses.
     pub(crate) fn new(ipv6: bool, selector: Selector, table: Option<u32>) -> Self {
-        Self { ipv6, selector, table, priority: PRIORITY, but_default: false }
+        Self { ipv6, selector, table, priority: PRIORITY, but_default: false, instead: None }
     }
 
     pub(crate) fn message(&self) -> RuleMessage {
@@ -160,12 +174,17 @@ impl Rule {
             }
             Selector::All => {}
         }
-        match self.table {
-            Some(table) => {
+        match (self.instead, self.table) {
+            (Some(Instead::Goto(priority)), _) => {
+                message.header.action = RuleAction::Goto;
+                attributes.push(RuleAttribute::Goto(priority));
+            }
+            (Some(Instead::Nothing), _) => message.header.action = RuleAction::Nop,
+            (None, Some(table)) => {
                 message.header.action = RuleAction::ToTable;
                 attributes.push(RuleAttribute::Table(table));
             }
-            None => message.header.action = RuleAction::Prohibit,
+            (None, None) => message.header.action = RuleAction::Prohibit,
         }
         if self.but_default {
             attributes.push(RuleAttribute::SuppressPrefixLen(0));

@@ -231,6 +231,12 @@ fn all_ways(route: &DefaultRoute) {
             let by = if route.kill_switch && from == "fd01::2" { "ours" } else { by };
             assert_eq!(way(bound, to, port), [by], "from {from} to {to} port {port}");
         }
+        // The host's own rules still say by which uplink an address leaves.
+        ip("route add default via 10.2.0.1 dev up1 table 77");
+        ip("rule add from 10.2.0.2 lookup 77");
+        assert_eq!(way(Bound::Address("10.2.0.2"), "203.0.113.9", 443), ["up1"]);
+        ip("rule delete from 10.2.0.2 lookup 77");
+        ip("route flush table 77");
         // DNS over TCP as well; the kernel's second SYN comes later.
         let before = sent();
         for _ in 0..MANY {

@@ -30,7 +30,7 @@ const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(30);
 const CONVINCED: u32 = 2;
 
 /// Which uplink carries a datagram.
-const DATAGRAM_POLICY: &str = "duplicate";
+const DATAGRAM_POLICY: &str = "lowest_delay";
 
 /// Most SYNs that wait for their targets at a time.
 const HELD: usize = 4_096;

@@ -1,12 +1,12 @@
 //! A host with two uplinks behind NATs and a neighbour, a server beyond the routers, and a target beyond the server.
 //!
 //! ```text
-//!   host  up0 10.1.0.2 ----- 10.1.0.1 router 0 100.64.1.2 ----- 100.64.1.1 s0  server 203.0.113.1 (t 198.51.100.1)
+//!   host  up0 10.1.0.2 ----- 10.1.0.1 router 0 100.64.1.2 ----- 100.64.1.1 s0  server 203.0.113.1 (beyond 198.51.100.1)
 //!         up1 10.2.0.2 ----- 10.2.0.1 router 1 100.64.2.2 ----- 100.64.2.1 s1          |
 //!         lan0 192.168.7.1 -- 192.168.7.2 neighbour              target 198.51.100.2, 2001:db8:2::2
 //! ```
 //!
-//! Routers translate addresses, and count what is not for the server. The server forwards, so that the host reaches the target without
+//! Routers translate addresses, and count what is for none of the addresses of the server. The server forwards, so that the host reaches the target without
 //! `up` too.
 
 use anabranch_system::Namespace;
@@ -25,9 +25,16 @@ const WORLD: &str = include_str!("world.py");
 const ROUTER: &str = "
 table inet router {
   counter past {}
-  chain count { type filter hook forward priority filter; iifname \"down\" ip daddr != 203.0.113.1 counter name past }
-  chain translate { type nat hook postrouting priority srcnat; oifname \"out\" masquerade }
-}";
+  chain count {
+    type filter hook forward priority filter;
+    iifname \"near\" ip daddr != { 203.0.113.1, 100.64.1.1, 100.64.2.1 } counter name past
+  }
+  chain translate {
+    type nat hook postrouting priority srcnat;
+    oifname \"far\" masquerade
+  }
+}
+";
 
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -166,9 +173,9 @@ impl Scene {
         });
         for (n, router) in routers.iter().enumerate() {
             let net = n + 1;
-            link((host, &format!("up{n}"), &format!("10.{net}.0.2/24")), (router, "down", &format!("10.{net}.0.1/24")));
+            link((host, &format!("up{n}"), &format!("10.{net}.0.2/24")), (router, "near", &format!("10.{net}.0.1/24")));
             link(
-                (router, "out", &format!("100.64.{net}.2/24")),
+                (router, "far", &format!("100.64.{net}.2/24")),
                 (server, &format!("s{n}"), &format!("100.64.{net}.1/24")),
             );
             inside(router, || {
@@ -182,8 +189,8 @@ impl Scene {
         }
         link((host, "lan0", "192.168.7.1/24"), (neighbour, "eth0", "192.168.7.2/24"));
         inside(neighbour, || ip("route add default via 192.168.7.1"));
-        link((server, "t", "198.51.100.1/24"), (target, "eth0", "198.51.100.2/24"));
-        inside(server, || ip("address add 2001:db8:2::1/64 dev t nodad"));
+        link((server, "beyond", "198.51.100.1/24"), (target, "eth0", "198.51.100.2/24"));
+        inside(server, || ip("address add 2001:db8:2::1/64 dev beyond nodad"));
         inside(target, || {
             ip("address add 2001:db8:2::2/64 dev eth0 nodad");
             ip("route add default via 198.51.100.1");
