@@ -118,11 +118,11 @@ impl ProxyOptions {
 
     /// Whether the targets that are connected to from here are known.
     fn resolve_targets(&self) -> Result<(), Diagnostic> {
-        let targets = self.forward.iter().filter_map(|entrance| match &entrance.leads {
+        let mut targets = self.forward.iter().filter_map(|entrance| match &entrance.leads {
             Leads::To(target) if self.server.is_none() => Some(target),
             _ => None,
         });
-        targets.map(|target| resolves("--forward", target).map(drop)).collect()
+        targets.try_for_each(|target| resolves("--forward", target).map(drop))
     }
 
     /// What can be found out without any right, and without asking anybody.

@@ -1,6 +1,9 @@
+use super::complete::complete_by;
 use super::*;
 use crate::arguments::Arguments;
-use std::path::Path;
+use clap::{Arg, Command};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 fn file(text: &str) -> File {
     File::from_text("a.toml", text.to_owned(), PathBuf::from("/etc/anabranch")).expect("it is TOML")
@@ -30,7 +33,8 @@ fn keys_are_the_long_options_and_files_lie_beside_the_file() {
         ["--port=4410", "--socks", "--allow=*:443", "--allow=10.0.0.0/8:*", "--key=/etc/anabranch/k", "--local"];
     let mut found = words("serve", text).expect("all is right");
     let mut expected = expected.map(str::to_owned).to_vec();
-    (found.sort(), expected.sort());
+    found.sort();
+    expected.sort();
     assert_eq!(found, expected);
     assert_eq!(words("serve", "key = \"/run/k\"").expect("right"), ["--key=/run/k"]);
     assert_eq!(words("proxy", "listen = \"127.0.0.1:1\"\nlocal = 3").expect("right").len(), 2);
