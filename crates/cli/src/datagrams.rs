@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use anabranch_datagram::{Limits, Server, ServerConfig, nameservers};
 use anabranch_policy::datagram::{DatagramPolicy, TABLE};
 use anabranch_policy::table::{SettingError, Settings, build};
-use anabranch_proxy::{AllowList, Key};
+use anabranch_proxy::{AllowList, Keys};
 use anabranch_system::descriptor;
 use clap::Args;
 use std::io;
@@ -58,7 +58,7 @@ impl DatagramOptions {
     ///
     /// # Errors
     /// If there is no port after that of streams.
-    pub fn config(&self, port: u16, key: &Key, allow: &AllowList) -> Result<Option<ServerConfig>, Diagnostic> {
+    pub fn config(&self, port: u16, keys: &Keys, allow: &AllowList) -> Result<Option<ServerConfig>, Diagnostic> {
         let port = match self.datagram_port {
             Some(0) => return Ok(None),
             Some(port) => port,
@@ -76,7 +76,7 @@ impl DatagramOptions {
         }
         Ok(Some(ServerConfig {
             bind: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
-            keys: vec![*key.bytes()],
+            keys: keys.iter().map(|(_, key)| *key.bytes()).collect(),
             allow: Arc::new(move |target| allow.allows(target)),
             policy: Arc::new(move || policy.build().expect("it could be made when the options were read")),
             nameservers: nameservers(&std::fs::read_to_string(RESOLVERS).unwrap_or_default()),

@@ -76,59 +76,65 @@ mod verdict;
 mod workers;
 
 use arguments::{Arguments, Command};
+use diagnostic::Diagnostic;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::read() {
-        Ok(arguments) => arguments,
-        Err(diagnostic) => {
-            console::remark(&diagnostic.to_string());
-            return ExitCode::from(2);
-        }
-    };
-    let outcome = match arguments.command {
-        #[cfg(feature = "lab")]
-        Command::Run { scenario, send, options } => command::run(&scenario, send.as_deref(), &options),
-        #[cfg(feature = "lab")]
-        Command::Compare { scenario, options } => command::compare(&scenario, &options).map(|()| true),
-        #[cfg(feature = "lab")]
-        Command::Reproduce { experiment, options } => {
-            command::reproduce(experiment.as_deref(), &options).map(|ending| ending == command::Ending::Done)
-        }
-        #[cfg(feature = "lab")]
-        Command::Calibrate { options } => calibrate::calibrate(&options),
-        #[cfg(feature = "lab")]
-        Command::Sweep { options } => sweep::sweep(&options),
-        #[cfg(feature = "lab")]
-        Command::Emulate(options) => match command::emulate(&options) {
-            Ok(code) => return ExitCode::from(code),
-            Err(diagnostic) => Err(diagnostic),
-        },
-        Command::Exec { options } => match command::run_program(&options) {
-            Ok(code) => return ExitCode::from(code),
-            Err(diagnostic) => Err(diagnostic),
-        },
-        Command::Inside { channel, program } => return ExitCode::from(command::run_inside(channel, &program)),
-        Command::Proxy { options } => command::proxy(&options).map(|()| true),
-        Command::Serve { options } => command::serve(&options).map(|()| true),
-        Command::Up { options } => command::up(&options).map(|()| true),
-        Command::CheckConfig { file } => command::check_config(&file, &Arguments::program()).map(|()| true),
-        Command::Status { query, json } => command::status(&query, json).map(|()| true),
-        Command::Top { query } => command::top(&query).map(|()| true),
-        #[cfg(feature = "manual")]
-        Command::Manual { directory } => command::manual(&directory, &Arguments::program()).map(|()| true),
-        Command::Key { file } => command::key(&file).map(|()| true),
-        Command::Route { options } => route::route(&options).map(|()| true),
-        Command::Perf { options } => perf::perf(&options),
-        Command::Stream { command } => stream::stream(&command),
-        Command::List { json } => command::list(json).map(|()| true),
-    };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
+    match Arguments::read().and_then(|arguments| run(arguments.command)) {
+        Ok(code) => code,
         Err(diagnostic) => {
             console::remark(&diagnostic.to_string());
             ExitCode::from(2)
         }
     }
+}
+
+/// What a command's answer whether all is well is to others.
+fn code(well: bool) -> ExitCode {
+    if well { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn run(command: Command) -> Result<ExitCode, Diagnostic> {
+    match command {
+        #[cfg(feature = "lab")]
+        Command::Run { scenario, send, options } => command::run(&scenario, send.as_deref(), &options).map(code),
+        #[cfg(feature = "lab")]
+        Command::Compare { scenario, options } => command::compare(&scenario, &options).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "lab")]
+        Command::Reproduce { experiment, options } => {
+            command::reproduce(experiment.as_deref(), &options).map(|ending| code(ending == command::Ending::Done))
+        }
+        #[cfg(feature = "lab")]
+        Command::Calibrate { options } => calibrate::calibrate(&options).map(code),
+        #[cfg(feature = "lab")]
+        Command::Sweep { options } => sweep::sweep(&options).map(code),
+        #[cfg(feature = "lab")]
+        Command::Emulate(options) => command::emulate(&options).map(ExitCode::from),
+        other => run_on_host(other),
+    }
+}
+
+/// The commands that there are without the lab too.
+fn run_on_host(command: Command) -> Result<ExitCode, Diagnostic> {
+    let done = match command {
+        Command::Proxy { options } => command::proxy(&options),
+        Command::Serve { options } => command::serve(&options),
+        Command::Up { options } => command::up(&options),
+        Command::Exec { options } => return command::run_program(&options).map(ExitCode::from),
+        Command::Inside { channel, program } => return Ok(ExitCode::from(command::run_inside(channel, &program))),
+        Command::Status { query, json } => command::status(&query, json),
+        Command::Top { query } => command::top(&query),
+        Command::CheckConfig { file } => command::check_config(&file, &Arguments::program()),
+        #[cfg(feature = "manual")]
+        Command::Manual { directory } => command::manual(&directory, &Arguments::program()),
+        Command::Key { file } => command::key(&file),
+        Command::Route { options } => route::route(&options),
+        Command::Perf { options } => return perf::perf(&options).map(code),
+        Command::Stream { command } => return stream::stream(&command).map(code),
+        Command::List { json } => command::list(json),
+        // Those of the lab have been carried out.
+        #[cfg(feature = "lab")]
+        _ => Ok(()),
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

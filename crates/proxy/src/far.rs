@@ -1,6 +1,6 @@
 //! The multipath side of a client's connection: a stream of ours as it is, or with a server's records on it.
 
-use super::key::Key;
+use super::keys::{Keys, Name};
 use super::noise::{self, Initiator, MESSAGE, Message, Opened, Records, SEALED};
 use anabranch_stack::{Slots, Stream};
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -70,19 +70,22 @@ pub(super) async fn initiate(
     Ok(Far::Sealed(Sealed { stream, records, input: BytesMut::new() }))
 }
 
-/// Lets a client prove the key.
+/// Lets a client prove one of the keys; says whose it is.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] if it does not.
-pub(super) async fn respond(mut stream: Stream, key: &Key) -> io::Result<Far> {
+pub(super) async fn respond(mut stream: Stream, keys: &Keys) -> io::Result<(Far, Name)> {
     let mut message = [0; MESSAGE];
     stream.read_exact(&mut message).await?;
-    match noise::respond(key, &message) {
-        Ok((answer, records)) => {
+    // A key that does not fit costs a few hashes.
+    let mut fitting = keys.iter().filter_map(|(name, key)| Some((name, noise::respond(key, &message).ok()?)));
+    let found = fitting.next();
+    match found {
+        Some((name, (answer, records))) => {
             stream.write_all(&answer).await?;
-            Ok(Far::Sealed(Sealed { stream, records, input: BytesMut::new() }))
+            Ok((Far::Sealed(Sealed { stream, records, input: BytesMut::new() }), name.clone()))
         }
-        Err(_unproven) => {
+        None => {
             // All failures look the same to the client.
             stream.abort();
             Err(io::ErrorKind::PermissionDenied.into())

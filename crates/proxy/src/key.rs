@@ -55,7 +55,7 @@ impl Key {
         Self::from_text(&private_file::read(path)?)
     }
 
-    fn from_text(text: &str) -> Result<Self, KeyError> {
+    pub(super) fn from_text(text: &str) -> Result<Self, KeyError> {
         let mut lines = private_file::lines(text);
         let (Some(line), None) = (lines.next(), lines.next()) else { return Err(KeyError::Format) };
         let bytes = STANDARD.decode(line).map_err(|_| KeyError::Format)?;

@@ -19,7 +19,7 @@ pub enum PrivateFileError {
     #[error("others may read it (mode {0:03o}); run `chmod 600` on it")]
     Permissions(u32),
     /// Not a short text.
-    #[error("it is longer than 4 kB or not text")]
+    #[error("it is too long or not text")]
     Content,
 }
 
@@ -31,6 +31,11 @@ fn is_credential(path: &Path, directory: Option<&OsStr>) -> bool {
 
 /// The text of a file that only its owner may read.
 pub(super) fn read(path: &Path) -> Result<String, PrivateFileError> {
+    read_up_to(path, LONGEST)
+}
+
+/// As [`read`], of a file that may have so many bytes.
+pub(super) fn read_up_to(path: &Path, longest: u64) -> Result<String, PrivateFileError> {
     let file = File::open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o777;
     let directory = std::env::var_os("CREDENTIALS_DIRECTORY");
@@ -39,8 +44,8 @@ pub(super) fn read(path: &Path) -> Result<String, PrivateFileError> {
         return Err(PrivateFileError::Permissions(mode));
     }
     let mut text = String::new();
-    match file.take(LONGEST + 1).read_to_string(&mut text) {
-        Ok(length) if length as u64 <= LONGEST => Ok(text),
+    match file.take(longest + 1).read_to_string(&mut text) {
+        Ok(length) if length as u64 <= longest => Ok(text),
         Ok(_) => Err(PrivateFileError::Content),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(PrivateFileError::Content),
         Err(error) => Err(error.into()),

@@ -7,7 +7,7 @@ use super::counters::{Outcome, ProxyCounters};
 use super::failure::Failure;
 use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, respond};
 use super::inbound::Negotiation;
-use super::key::Key;
+use super::keys::{Keys, Name};
 use super::priorities::Priorities;
 use super::relay::{Relay, SocketIs};
 use super::resolve::connect_to_first;
@@ -41,7 +41,7 @@ pub struct ServerTerms {
     /// What clients must prove. Without a key whoever reaches the stack is served, and speaks plainly: SOCKS5 or HTTP
     /// CONNECT with [`Destination::Named`], nothing at all with [`Destination::Fixed`]. That is for a stack that only its own
     /// host can reach; anywhere else it would be an open relay.
-    pub key: Option<Key>,
+    pub keys: Option<Keys>,
     /// Where clients are connected to.
     pub destination: Destination,
     /// What priority the connection of a client has, by the target it is led to.
@@ -153,7 +153,7 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
     let opened = Box::pin(open(&shared.service, &terms, stream)).await;
     let service = &shared.service;
     match opened {
-        Ok((far, early, socket, target)) => {
+        Ok((far, early, socket, target, name)) => {
             // It may have ended already; that will be seen.
             let _ = far.stream().set_priority(terms.priorities.of(&target));
             drop(terms);
@@ -162,31 +162,34 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
             relay.push_down(early);
             // The socket is the target's: what comes from it goes to the client.
             let (outcome, down, up) = relay.await;
-            service.ended(outcome, up, down, || format!("{peer} -> {target}"));
+            service.ended(outcome, up, down, || match name {
+                Some(name) => format!("{peer} ({name}) -> {target}"),
+                None => format!("{peer} -> {target}"),
+            });
         }
         Err(outcome) => service.ended(outcome, 0, 0, || format!("{peer}")),
     }
 }
 
-/// A client's connection, what it has sent already, and the target.
-type Opened = (Far, Bytes, TcpStream, Target);
+/// A client's connection, what it has sent already, the target, and who the client is.
+type Opened = (Far, Bytes, TcpStream, Target, Name);
 
 /// Finds out who a client is and what it wants, and connects it.
 async fn open(service: &Service, terms: &ServerTerms, stream: Stream) -> Result<Opened, Outcome> {
-    match &terms.key {
-        Some(key) => open_proven(service, terms, stream, key).await,
+    match &terms.keys {
+        Some(keys) => open_proven(service, terms, stream, keys).await,
         None => open_plain(service, terms, stream).await,
     }
 }
 
 /// As [`open`], with a key.
-async fn open_proven(service: &Service, terms: &ServerTerms, stream: Stream, key: &Key) -> Result<Opened, Outcome> {
-    let asked = timeout(service.limits().negotiation, prove_and_ask(stream, key)).await;
-    let (mut far, asked, early) = asked.map_err(|_elapsed| Outcome::TooSlow)??;
+async fn open_proven(service: &Service, terms: &ServerTerms, stream: Stream, keys: &Keys) -> Result<Opened, Outcome> {
+    let asked = timeout(service.limits().negotiation, prove_and_ask(stream, keys)).await;
+    let (mut far, name, asked, early) = asked.map_err(|_elapsed| Outcome::TooSlow)??;
     match connect(service, terms, asked.as_ref()).await {
         Ok((socket, target)) => {
             far.write(&[CONNECTED]).await.map_err(|_gone| Outcome::LeftEarly)?;
-            Ok((far, early, socket, target))
+            Ok((far, early, socket, target, name))
         }
         Err(Refused { failure, outcome }) => {
             // A client that has closed need not get it.
@@ -196,9 +199,9 @@ async fn open_proven(service: &Service, terms: &ServerTerms, stream: Stream, key
     }
 }
 
-/// The handshake, and what the client asks for: nothing in particular, or a target. What it has sent already follows.
-async fn prove_and_ask(stream: Stream, key: &Key) -> Result<(Far, Option<Target>, Bytes), Outcome> {
-    let mut far = respond(stream, key).await.map_err(|error| match error.kind() {
+/// The handshake, who the client is, and what it asks for: nothing in particular, or a target. What it has sent already follows.
+async fn prove_and_ask(stream: Stream, keys: &Keys) -> Result<(Far, Name, Option<Target>, Bytes), Outcome> {
+    let (mut far, name) = respond(stream, keys).await.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Outcome::Unproven,
         _ => Outcome::LeftEarly,
     })?;
@@ -225,14 +228,14 @@ async fn prove_and_ask(stream: Stream, key: &Key) -> Result<(Far, Option<Target>
         },
         _ => return Err(Outcome::Malformed),
     };
-    Ok((far, asked, request))
+    Ok((far, name, asked, request))
 }
 
 /// As [`open`], without a key.
 async fn open_plain(service: &Service, terms: &ServerTerms, mut stream: Stream) -> Result<Opened, Outcome> {
     if let Destination::Fixed(_) = terms.destination {
         return match connect(service, terms, None).await {
-            Ok((socket, target)) => Ok((Far::Plain(stream), Bytes::new(), socket, target)),
+            Ok((socket, target)) => Ok((Far::Plain(stream), Bytes::new(), socket, target, None)),
             Err(Refused { outcome, .. }) => {
                 // As the target itself would have done.
                 stream.abort();
@@ -246,7 +249,7 @@ async fn open_plain(service: &Service, terms: &ServerTerms, mut stream: Stream) 
     match connect(service, terms, Some(&asked)).await {
         Ok((socket, target)) => {
             stream.write_all(&negotiation.accepted()).await.map_err(|_gone| Outcome::LeftEarly)?;
-            Ok((Far::Plain(stream), negotiation.into_early(), socket, target))
+            Ok((Far::Plain(stream), negotiation.into_early(), socket, target, None))
         }
         Err(Refused { failure, outcome }) => {
             last_word(&mut stream, &negotiation.refused(failure)).await;

@@ -1,8 +1,11 @@
 //! A stack whose packets leave by the host's uplinks.
 
-use crate::kernel::{mptcp_socket, sysctl};
+use crate::kernel::{ip, mptcp_socket, sysctl};
 use crate::scene::{BOTH, PORT, Scene, attached, config, exchange_until, exchange_until_on};
+use anabranch_attach::{Attachment, attach};
 use anabranch_mptcp::Protocol;
+use anabranch_policy::combination::Combination;
+use anabranch_stack::{StackConfig, Stream};
 use libtest_mimic::Trial;
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,7 +25,38 @@ pub fn trials() -> Vec<Trial> {
         both(false, |scene| scene.in_ours(|| sysctl("ipv4.conf.all.rp_filter", "1")));
         Ok(())
     }));
+    trials.push(Trial::test("uplinks::a_backup_carries_nothing_until_the_other_is_down", || {
+        backup();
+        Ok(())
+    }));
     trials
+}
+
+/// The one that is first by routes and by number is the backup; the peer is the kernel.
+fn backup() {
+    let scene = Scene::new();
+    let address = scene.echo(false);
+    scene.run(|| async {
+        let path_manager = Combination::default().build_path_manager().expect("the default exists");
+        let config = StackConfig { backups: vec!["up0".to_owned()], ..StackConfig::new(path_manager) };
+        let attached = attach(&Attachment::Uplinks(scene.uplinks(&[])), config).await.expect("we may");
+        let mut stream = attached.stack().connect(None, address, crate::scene::config()).await.expect("it accepts");
+        exchange_until_on(&mut stream, BOTH).await;
+        let mut rounds = 0;
+        exchange_until(&mut stream, |_| {
+            rounds += 1;
+            rounds == 50
+        })
+        .await;
+        let carried = |stream: &Stream, name: &str| {
+            let paths = stream.paths().into_iter().filter(|path| path.name == name);
+            paths.map(|path| (path.subflow.view.counters.bytes_sent, path.subflow.bytes_received)).collect::<Vec<_>>()
+        };
+        assert_eq!(carried(&stream, "up0"), [(0, 0)], "neither end sends there");
+        scene.in_ours(|| ip("link set up1 down"));
+        exchange_until(&mut stream, |stream| carried(stream, "up0").iter().any(|(_, received)| *received > 0)).await;
+        attached.detach().await.expect("all is undone");
+    });
 }
 
 fn both(v6: bool, prepare: impl FnOnce(&Scene)) {

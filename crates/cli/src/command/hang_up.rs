@@ -7,8 +7,8 @@ use clap::{Args, FromArgMatches};
 use std::convert::Infallible;
 
 /// Keys of which a change is taken; the others wait for a restart.
-const TAKEN: [&str; 10] =
-    ["allow", "credentials", "drain", "idle", "key", "max-connections", "priority", "socks", "to", "verbose"];
+const TAKEN: [&str; 11] =
+    ["allow", "credentials", "drain", "idle", "key", "keys", "max-connections", "priority", "socks", "to", "verbose"];
 
 /// Has `take` called with the new options after each SIGHUP. What is wrong is told, and nothing is changed then. Without a file
 /// SIGHUP ends the program, and this does nothing.

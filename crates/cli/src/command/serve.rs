@@ -10,10 +10,11 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::live::Live;
 use crate::service_manager;
-use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves};
+use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves, secret};
 use crate::status::{Serving, Source, StatusOptions};
 use anabranch_proxy::{
-    AllowList, Destination, Priorities, PriorityRule, ProxyCounters, Rule, Server, ServerConfig, ServerTerms, Target,
+    AllowList, Destination, Keys, Priorities, PriorityRule, ProxyCounters, Rule, Server, ServerConfig, ServerTerms,
+    Target,
 };
 use clap::Args;
 use std::path::PathBuf;
@@ -42,6 +43,9 @@ pub struct ServeOptions {
     /// The key that clients must prove (see `anabranch key`); optional only with --local
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// In place of --key: a file with a line NAME KEY for each client, where KEY is what its key file holds
+    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    keys: Option<PathBuf>,
     #[command(flatten)]
     datagrams: DatagramOptions,
     #[command(flatten)]
@@ -67,15 +71,15 @@ impl ServeOptions {
         self.refuse_everybody()?;
         self.status.check()?;
         self.stack.check(true)?;
-        if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
-            read_key(path)?;
+        if self.key.iter().chain(&self.keys).all(|path| is_readable(path)) {
+            self.read_keys()?;
         }
         Ok(())
     }
 
     /// A server without a key is for its own host only.
     fn refuse_everybody(&self) -> Result<(), Diagnostic> {
-        if self.key.is_none() && self.stack.local.is_none() {
+        if self.key.is_none() && self.keys.is_none() && self.stack.local.is_none() {
             let message = "without --key this would forward for whoever reaches it; make a key with `anabranch key FILE` and give \
                            it to both ends with --key FILE, or stay on this host with --local";
             return Err(Diagnostic::plain(message));
@@ -86,8 +90,19 @@ impl ServeOptions {
     /// What can change while it runs.
     fn terms(&self) -> Result<ServerTerms, Diagnostic> {
         self.refuse_everybody()?;
-        let key = self.key.as_deref().map(read_key).transpose()?;
-        Ok(ServerTerms { key, destination: self.destination()?, priorities: Priorities::new(self.priority.clone()) })
+        let keys = self.read_keys()?;
+        Ok(ServerTerms { keys, destination: self.destination()?, priorities: Priorities::new(self.priority.clone()) })
+    }
+
+    fn read_keys(&self) -> Result<Option<Keys>, Diagnostic> {
+        match (&self.key, &self.keys) {
+            (Some(path), _) => Ok(Some(Keys::one(read_key(path)?))),
+            (None, Some(path)) => {
+                let keys = Keys::read(path).map_err(|error| secret(&format!("--keys {}", path.display()), &error))?;
+                Ok(Some(keys))
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     fn destination(&self) -> Result<Destination, Diagnostic> {
@@ -114,8 +129,8 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         return Ok(());
     }
     // Where clients choose targets they may send datagrams too, if they prove the key.
-    let datagrams = match (&terms.destination, &terms.key, options.stack.local) {
-        (Destination::Named(allow), Some(key), None) => options.datagrams.config(options.port, key, allow)?,
+    let datagrams = match (&terms.destination, &terms.keys, options.stack.local) {
+        (Destination::Named(allow), Some(keys), None) => options.datagrams.config(options.port, keys, allow)?,
         _ => None,
     };
     block_on(async {

@@ -1,8 +1,9 @@
 //! The configuration file read again while the program runs.
 
+use super::complete::complete;
 use super::file::File;
+use super::option::ConfigurationOption;
 use super::section::Section;
-use super::{ConfigurationOption, complete};
 use crate::diagnostic::Diagnostic;
 use clap::{Args, Command, FromArgMatches};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! A command's table in the file, as words of its command line.
 
 use super::file::File;
-use super::{OPTION, exclude};
+use super::option::{OPTION, exclude};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::tree::{Entry, Node, Origin, Value};
 use clap::error::{ContextKind, ContextValue, ErrorKind};

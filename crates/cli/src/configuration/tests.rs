@@ -1,6 +1,9 @@
+use super::complete::complete_by;
 use super::*;
 use crate::arguments::Arguments;
-use std::path::Path;
+use clap::{Arg, Command};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 fn file(text: &str) -> File {
     File::from_text("a.toml", text.to_owned(), PathBuf::from("/etc/anabranch")).expect("it is TOML")

@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
         trial("proxy_says_in_a_line_what_its_server_answers_and_waits_for_one_that_is_down", server_is_asked),
         trial("a_program_that_runs_tells_how_it_does_over_http_and_to_status", told),
         trial("a_hang_up_has_the_configuration_read_again_and_breaks_nothing", hang_up),
+        trial("each_client_has_its_own_key_and_is_shut_out_when_that_is_taken_from_the_file", clients),
         trial("a_download_ends_soon_after_its_server_was_killed_and_started_again", server_restarts),
     ]
 }
@@ -269,6 +270,45 @@ fn hang_up() {
         program.end();
     }
     assert_eq!(state(), "STOPPING=1");
+}
+
+fn clients() {
+    run("ip", &["link", "set", "lo", "up"]);
+    let _web = web();
+    let place = directory("clients");
+    let (ann, bob, keys) = (new_key(&place, "ann.key"), new_key(&place, "bob.key"), place.join("keys"));
+    let line = |name: &str, key: &str| format!("{name} {}", std::fs::read_to_string(key).expect("it is ours"));
+    std::fs::write(&keys, line("ann", &ann) + &line("bob", &bob)).expect("it can be written");
+    std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
+    let file = place.join("anabranch.toml");
+    let table = "[serve]\nport = 4443\nudp = true\nto = \"127.0.0.1:8000\"\nkeys = \"keys\"\nverbose = true\n";
+    std::fs::write(&file, table).expect("it can be written");
+    let (mut serve, mut hears) = speaking(&["serve", "--config", &file.display().to_string()]);
+    serve.line();
+    let words = |key: &str| {
+        let words = ["proxy", "--udp", "--server", "127.0.0.1:4443", "--forward", "0", "--key", key];
+        words.map(str::to_owned)
+    };
+    let start = |key: &str| {
+        let mut proxy = Running::new(&words(key).each_ref().map(String::as_str));
+        let url = format!("http://{}/", address(&proxy.line()));
+        (proxy, url)
+    };
+    let (anns, bobs) = (start(&ann), start(&bob));
+    let get = |url: &str| Command::new("curl").args(["--silent", "--max-time", "10", url]).output().expect("curl runs");
+    assert_eq!(text(&get(&anns.1).stdout), "over the river");
+    assert_eq!(text(&get(&bobs.1).stdout), "over the river");
+    std::fs::write(&keys, line("bob", &bob)).expect("it can be written");
+    run("kill", &["-HUP", &serve.child.id().to_string()]);
+    event(&mut hears);
+    assert!(!get(&anns.1).status.success(), "her key was taken from the file");
+    assert_eq!(text(&get(&bobs.1).stdout), "over the river");
+    anns.0.end();
+    bobs.0.end();
+    let rest = serve.end();
+    assert!(rest.contains(" (ann) -> 127.0.0.1:8000: finished"), "{rest}");
+    assert_eq!(rest.matches(" (bob) -> 127.0.0.1:8000: finished").count(), 2, "{rest}");
+    assert!(rest.contains("does not prove the key"), "{rest}");
 }
 
 fn new_key(place: &Path, name: &str) -> String {

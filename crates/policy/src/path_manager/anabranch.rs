@@ -8,6 +8,7 @@
 //!   carry its share within two seconds;
 //! - an *idle* subflow, on which nothing was sent for a second, is probed: its round-trip time may have been taken while its queue was
 //!   full, or it may have paused. Nothing is under way there, so that a probe costs 11 kbit/s, whatever its round-trip time was.
+//!   A backup is left alone: it may cost for each byte, and nothing is to be decided while another works.
 //!
 //! A probe is one segment of data that is outstanding elsewhere ([`PathAction::Probe`]). Subflows are opened, and opened
 //! again, as by [`super::full_mesh`].
@@ -57,7 +58,7 @@ fn is_due(now: Instant, view: &SubflowView) -> bool {
         let silence = now.since(view.last_progress);
         return pause >= if silence > LONG { LONG_STALE } else { STALE };
     }
-    view.in_flight + view.queued == 0 && pause >= IDLE
+    view.in_flight + view.queued == 0 && !view.backup && pause >= IDLE
 }
 
 impl PathManager for Anabranch {
@@ -91,6 +92,9 @@ mod tests {
         assert!(is_due(at(2000), &view));
         view.smoothed_rtt = Duration::from_secs(3); // of a queue that is gone
         assert!(!is_due(at(1999), &view) && is_due(at(2000), &view));
+        view.backup = true;
+        assert!(!is_due(at(9000), &view));
+        view.backup = false;
         view.in_flight = 1000;
         assert!(!is_due(at(9000), &view)); // it will answer by itself
         view.stale = true;

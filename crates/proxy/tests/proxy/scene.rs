@@ -6,8 +6,8 @@ use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::AddressId;
 use anabranch_proxy::{
-    Destination, Entrance, Entrances, Key, Leads, Limits, Priorities, Proxy, ProxyConfig, ProxyCounters, ProxyTerms,
-    Server, ServerConfig, ServerTerms, Via,
+    Destination, Entrance, Entrances, Key, Keys, Leads, Limits, Priorities, Proxy, ProxyConfig, ProxyCounters,
+    ProxyTerms, Server, ServerConfig, ServerTerms, Via,
 };
 use anabranch_stack::device::TunConfig;
 use anabranch_stack::{Device, Stack, StackConfig};
@@ -133,7 +133,7 @@ pub fn prioritising(
 ) -> Running {
     let config = ServerConfig {
         port: PORT,
-        terms: ServerTerms { key: key.cloned(), destination, priorities },
+        terms: ServerTerms { keys: key.cloned().map(Keys::one), destination, priorities },
         connection: connection(),
         limits,
         journal: None,

@@ -1,0 +1,26 @@
+//! The option that names the file, and what is known of options.
+
+use clap::{Arg, Command};
+use std::path::PathBuf;
+
+/// The option that names the file; a command that has it can be configured by one.
+pub(super) const OPTION: &str = "config";
+
+/// The file that options are read from.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ConfigurationOption {
+    /// Read options from the command's table of this file; those on the command line count more (see docs/configuration.md)
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Whether a command's options can stand in a file.
+pub fn is_configurable(command: &Command) -> bool {
+    command.get_arguments().any(|argument| argument.get_id() == OPTION)
+}
+
+/// Whether two options cannot be used together: one of them says so.
+pub(super) fn exclude(command: &Command, a: &Arg, b: &Arg) -> bool {
+    let says = |a: &Arg, b: &Arg| command.get_arg_conflicts_with(a).iter().any(|other| other.get_id() == b.get_id());
+    says(a, b) || says(b, a)
+}
