@@ -307,6 +307,13 @@ fn an_idle_client_notices_it_too_and_says_little() {
 }
 
 #[test]
+fn a_long_round_trip_is_not_taken_for_silence() {
+    let mut net = Net::new(&[400], "duplicate");
+    net.run(Duration::from_secs(60));
+    assert_eq!((net.client.state(), net.client.handshakes), (ClientState::Connected, 1));
+}
+
+#[test]
 fn keys_are_renewed_every_two_minutes_and_nothing_is_lost() {
     let mut net = Net::new(&[10, 30], "duplicate");
     net.run(millis(100));
