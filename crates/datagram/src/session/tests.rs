@@ -301,9 +301,22 @@ fn an_idle_client_notices_it_too_and_says_little() {
     // A probe and its answer each 5 s.
     assert_eq!(net.seen.len(), 24);
     net.server = server(&[KEY], 5_000);
-    net.run(Duration::from_secs(9));
+    // Five until the next probe, two of silence, and a quarter at most until that is seen.
+    net.run(millis(7_300));
     assert_eq!(net.client.state(), ClientState::Connected);
     assert_eq!(net.server.clients(), 1);
+}
+
+#[test]
+fn a_long_round_trip_is_not_taken_for_silence() {
+    let mut net = Net::new(&[400], "duplicate");
+    for _ in 0..10 {
+        net.run(Duration::from_secs(14));
+        net.client.send(net.now, &datagram(0));
+    }
+    net.run(Duration::from_secs(1));
+    // The second is that after two minutes.
+    assert_eq!((net.client.state(), net.client.handshakes), (ClientState::Connected, 2));
 }
 
 #[test]
