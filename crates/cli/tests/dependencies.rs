@@ -36,6 +36,7 @@ const LAYERS: &[&[&str]] = &[
 const PRODUCTS: &[(&str, &[&str], usize)] = &[
     ("anabranch-stack", &["anabranch-sim", "anabranch-routing", "anabranch-host", "serde"], 44),
     ("anabranch-attach", &["anabranch-sim", "anabranch-routing"], 60),
+    ("anabranch-datagram", &["anabranch-sim", "anabranch-routing", "anabranch-mptcp", "anabranch-stack"], 75),
     ("anabranch-proxy", &["anabranch-sim", "anabranch-routing", "anabranch-host"], 75),
     ("anabranch-perf", &["anabranch-sim", "anabranch-routing", "anabranch-host"], 55),
     ("anabranch-router", &["anabranch-sim", "anabranch-mptcp", "anabranch-stack"], 55),

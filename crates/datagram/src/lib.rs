@@ -7,11 +7,11 @@
 mod client;
 mod config;
 mod datagram;
-mod format;
+pub mod format;
 mod mappings;
 mod outside;
 mod server;
-mod session;
+pub mod session;
 mod socket;
 mod uplinks;
 

@@ -124,7 +124,7 @@ impl Mappings {
 
     /// Sends a client's datagram on, if it may go. To be called within a runtime.
     pub fn forward(&mut self, now: Instant, client: u64, datagram: &Datagram) -> Option<Remark> {
-        let Some((key, target)) = self.resolve(client, datagram) else { return None };
+        let (key, target) = self.resolve(client, datagram)?;
         let allow = Arc::clone(&self.allow);
         match self.mapping(now, key) {
             Ok(Some(mapping)) => {

@@ -21,8 +21,11 @@ const UNUSED: u8 = 0b1110_0000;
 /// A datagram of a program. Its payload is what follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Data {
+    /// What it is.
     pub kind: Kind,
+    /// The program's address.
     pub inside: SocketAddr,
+    /// The peer's.
     pub outside: SocketAddr,
     /// Its number among all of this end, modulo 2^32.
     pub sequence: u32,
@@ -35,11 +38,13 @@ pub struct Data {
 /// What an end has received on a path since the session began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PathCount {
+    /// The path.
     pub path: u8,
     /// The highest counter.
     pub highest: u64,
-    /// How many datagrams, and their bytes.
+    /// How many datagrams.
     pub datagrams: u64,
+    /// Their bytes.
     pub bytes: u64,
     /// The receiver's clock when that with the highest counter came, less the sender's when it went, in microseconds modulo 2^32.
     pub delay: u32,
@@ -61,11 +66,13 @@ pub struct Told {
 /// What is inside a sealed datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
+    /// A program's datagram and its payload.
     Data(Data, &'a [u8]),
     /// To be answered on the same path at once.
     Probe(Told),
     /// With the time of the probe.
     Answer(u32, Told),
+    /// What came.
     Report(Told),
     /// The other end is gone.
     Close,

@@ -17,7 +17,8 @@ pub struct Arrivals {
     copies: Option<Window>,
     /// The number that is next in order; nothing before the first.
     next: Option<u64>,
-    held: BTreeMap<u64, (Instant, Datagram)>,
+    /// What waits and until when; of what came early and did not wait only the number.
+    held: BTreeMap<u64, (Instant, Option<Datagram>)>,
     /// Copies removed.
     pub duplicates: u64,
 }
@@ -62,7 +63,13 @@ impl Arrivals {
             self.release(out);
             return;
         }
-        self.held.insert(number, (now + hold, datagram));
+        let entry = if hold.is_zero() {
+            out.push_back(datagram);
+            (Instant::NEVER, None)
+        } else {
+            (now + hold, Some(datagram))
+        };
+        self.held.insert(number, entry);
         if self.held.len() > MOST_HELD
             && let Some(&first) = self.held.keys().next()
         {
@@ -76,7 +83,7 @@ impl Arrivals {
         let mut next = self.next.unwrap_or_default();
         while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= next) {
             next = next.max(entry.key() + 1);
-            out.push_back(entry.remove().1);
+            out.extend(entry.remove().1);
         }
         self.go_to(next);
     }
@@ -91,7 +98,7 @@ impl Arrivals {
         let due = self.held.iter().filter(|(_, (until, _))| *until <= now).map(|(number, _)| *number).max();
         let Some(last) = due else { return };
         while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= last) {
-            out.push_back(entry.remove().1);
+            out.extend(entry.remove().1);
         }
         self.go_to(last + 1);
         self.release(out);
@@ -147,6 +154,15 @@ mod tests {
             let numbers = [first, first.wrapping_sub(1), first.wrapping_add(1)];
             assert_eq!(passed(&mut Arrivals::default(), &numbers, true, Duration::ZERO), numbers);
         }
+    }
+
+    #[test]
+    fn what_does_not_wait_is_not_kept_by_what_does_and_is_not_waited_for() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!(passed(&mut arrivals, &[0, 2], false, HOLD), [0]);
+        assert_eq!(passed(&mut arrivals, &[3], false, Duration::ZERO), [3]);
+        assert_eq!(passed(&mut arrivals, &[4, 1], false, HOLD), [1, 2, 4]);
+        assert!(arrivals.held.is_empty());
     }
 
     #[test]

@@ -174,7 +174,9 @@ impl ClientSession {
             return;
         };
         if self.known_as.replace(known_as).is_some_and(|before| before != known_as) {
+            // What is still on its way is of no use: it would be counted, and its copies removed, with what comes anew.
             self.peer.restart();
+            self.current = None;
         }
         self.previous = self.current.replace(epoch);
         self.hello = None;
@@ -230,7 +232,8 @@ impl ClientSession {
     }
 
     fn needs_hello(&self, now: Instant) -> bool {
-        let silent = || self.heard + SILENCE <= now && self.lanes.0.iter().any(|lane| lane.unanswered.is_some());
+        let long_asked = |lane: &Lane| lane.unanswered.is_some_and(|since| since + SILENCE <= now);
+        let silent = || self.heard + SILENCE <= now && self.lanes.0.iter().any(long_asked);
         self.hello.is_none() && self.current.as_ref().is_none_or(|epoch| epoch.is_old(now) || silent())
     }
 

@@ -15,7 +15,8 @@ mod server;
 mod window;
 
 pub use client::{ClientSession, ClientState};
-pub use outbox::Batch;
+pub use outbox::{Batch, Outbox};
+pub use peer::Path;
 pub use server::{ServerCounters, ServerSessions, Whereabouts};
 
 #[cfg(test)]

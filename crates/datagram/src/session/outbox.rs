@@ -16,9 +16,13 @@ impl<To> Default for Outbox<To> {
 /// Datagrams that go together: all of `size` bytes but the last, which may be smaller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Batch<'a, To> {
+    /// Where they go.
     pub to: To,
+    /// Bytes of each but the last.
     pub size: usize,
+    /// How many they are.
     pub count: usize,
+    /// All of them.
     pub bytes: &'a [u8],
 }
 

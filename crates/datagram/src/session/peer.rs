@@ -32,10 +32,11 @@ pub trait Out {
 /// One path at one end.
 #[derive(Debug, Default)]
 pub struct Path {
-    pub sending: Sending,
-    pub receiving: Receiving,
+    pub(crate) sending: Sending,
+    pub(crate) receiving: Receiving,
     /// Whether something that is sent over it arrives, as far as is known.
     pub usable: bool,
+    /// The smoothed round trip, once there is one.
     pub round_trip: Option<Duration>,
 }
 
@@ -139,7 +140,7 @@ impl Peer {
 
     /// Sends a program's datagram as the policy has it; whether any path takes it.
     pub fn send(&mut self, now: Instant, epoch: &mut Epoch, datagram: &Datagram, out: &mut impl Out) -> bool {
-        self.look(now);
+        self.look();
         let length = datagram.payload.len() + AROUND;
         let flow = FixedState::default().hash_one((datagram.inside, datagram.outside));
         let decision = self.policy.choose(now, &Outgoing { length, flow }, &self.views);
@@ -160,7 +161,7 @@ impl Peer {
     }
 
     /// Makes the views of the usable paths anew, or of all, if none is known to be usable: better there than nowhere.
-    fn look(&mut self, now: Instant) {
+    fn look(&mut self) {
         let any = self.paths.iter().flatten().any(|path| path.usable);
         let used = |path: &&Path| path.usable || !any;
         let bases = self.paths.iter().flatten().filter(used).filter_map(|path| path.sending.base());
@@ -171,7 +172,7 @@ impl Peer {
         self.views.clear();
         self.views.extend(paths.filter(|(_, path)| used(path)).map(|(number, path)| PathView {
             round_trip: path.round_trip,
-            ..path.sending.view(number, path.sending.base().map_or(unknown, micros), now)
+            ..path.sending.view(number, path.sending.base().map_or(unknown, micros))
         }));
     }
 

@@ -17,8 +17,6 @@ const STANDING: i64 = 2_000;
 const ENOUGH: u64 = 8;
 /// Reports that are closer together say nothing of a rate either, in microseconds.
 const SHORTEST: u32 = 10_000;
-/// After this time without a queue the capacity counts as larger each second, by a fiftieth: the path may have become faster.
-const CAPACITY_HOLDS: Duration = Duration::from_secs(2);
 /// Bytes of the headers of UDP and IPv4 around each datagram.
 const OUTER: u64 = 28;
 
@@ -56,7 +54,7 @@ pub struct Sending {
     left: Instant,
     loss: f64,
     rate: Rate,
-    capacity: Option<(Rate, Instant)>,
+    capacity: Option<Rate>,
 }
 
 impl Sending {
@@ -118,7 +116,7 @@ impl Sending {
         let came = count.datagrams.saturating_sub(from.datagrams);
         let bytes = count.bytes.saturating_sub(from.bytes) + came * OUTER;
         self.rate = Rate::from_bytes_over(bytes, Duration::from_micros(span.into()));
-        self.update_capacity(came >= ENOUGH && least - base >= STANDING, now);
+        self.update_capacity(came >= ENOUGH && least - base >= STANDING);
         self.anchor = Some((*count, stamp, i64::MAX));
     }
 
@@ -140,22 +138,16 @@ impl Sending {
         base.now.min(base.before)
     }
 
-    fn update_capacity(&mut self, stood: bool, now: Instant) {
-        self.capacity = match (self.capacity(now), stood) {
-            (None, true) => Some((self.rate, now)),
-            (Some(known), true) => {
+    /// What came through while a queue stood is a sample of the capacity; so is whatever is more than what was taken for it.
+    fn update_capacity(&mut self, stood: bool) {
+        self.capacity = match self.capacity {
+            None if stood => Some(self.rate),
+            Some(known) if stood || self.rate > known => {
                 let mean = (known.bits_per_second() / 4).saturating_mul(3) + self.rate.bits_per_second() / 4;
-                Some((Rate::from_bits_per_second(mean), now))
+                Some(Rate::from_bits_per_second(mean))
             }
-            (Some(known), false) if self.rate > known => Some((self.rate, now)),
-            _ => self.capacity,
+            known => known,
         };
-    }
-
-    fn capacity(&self, now: Instant) -> Option<Rate> {
-        let (rate, since) = self.capacity?;
-        let without = now.since(since + CAPACITY_HOLDS).as_secs_f64();
-        Some(rate.mul_f64(1.0 + without / 50.0))
     }
 
     /// The peer has forgotten what it counted, and begins anew.
@@ -179,7 +171,7 @@ impl Sending {
     }
 
     /// What a policy sees of it.
-    pub fn view(&self, path: u8, delay: Duration, now: Instant) -> PathView {
+    pub fn view(&self, path: u8, delay: Duration) -> PathView {
         PathView {
             path,
             usable: true,
@@ -190,7 +182,7 @@ impl Sending {
             variation: self.variation(),
             loss: self.loss,
             rate: self.rate,
-            capacity: self.capacity(now),
+            capacity: self.capacity,
             outstanding: self.bytes.saturating_sub(self.known),
         }
     }
@@ -222,16 +214,13 @@ mod tests {
         send(&mut sending, 400, 0);
         // The first 100 came with no queue, the next 100 behind one of 5 to 9 ms, in 10 ms: 100 Mbit/s.
         sending.told(&count(99, 100, 10_000, 10_000), 0, 10_000, at(20));
-        assert_eq!(sending.view(0, Duration::ZERO, at(20)).capacity, None);
+        assert_eq!(sending.view(0, Duration::ZERO).capacity, None);
         sending.told(&count(199, 200, 19_000, 15_000), 10_000, 10_000, at(30));
-        let view = sending.view(0, Duration::ZERO, at(30));
+        let view = sending.view(0, Duration::ZERO);
         assert_eq!(view.rate, Rate::from_bits_per_second(100_000_000));
         assert_eq!(view.capacity, Some(view.rate));
         assert_eq!((view.queued, view.left), (Duration::from_millis(9), at(9)));
         assert_eq!((view.outstanding, view.loss), (200 * 1_250, 0.0));
-        // Two seconds after that it counts as larger by a fiftieth each second.
-        let later = sending.view(0, Duration::ZERO, at(3_030)).capacity;
-        assert_eq!(later, Some(Rate::from_bits_per_second(102_000_000)));
     }
 
     #[test]
@@ -240,11 +229,14 @@ mod tests {
         send(&mut sending, 1_000, 0);
         sending.told(&count(0, 1, 10_000, 10_000), 0, 0, at(0));
         sending.told(&count(100, 101, 10_500, 10_100), 20_000, 0, at(20));
-        assert_eq!(sending.view(0, Duration::ZERO, at(20)).capacity, None);
-        assert_eq!(sending.view(0, Duration::ZERO, at(20)).rate, Rate::from_bits_per_second(50_000_000));
+        assert_eq!(sending.view(0, Duration::ZERO).capacity, None);
+        assert_eq!(sending.view(0, Duration::ZERO).rate, Rate::from_bits_per_second(50_000_000));
         sending.told(&count(200, 201, 14_000, 13_000), 40_000, 0, at(40));
+        assert_eq!(sending.view(0, Duration::ZERO).capacity, Some(Rate::from_bits_per_second(50_000_000)));
         sending.told(&count(300, 301, 10_000, 10_000), 50_000, 0, at(50));
-        assert_eq!(sending.view(0, Duration::ZERO, at(50)).capacity, Some(Rate::from_bits_per_second(100_000_000)));
+        assert_eq!(sending.view(0, Duration::ZERO).rate, Rate::from_bits_per_second(100_000_000));
+        // A quarter of the difference.
+        assert_eq!(sending.view(0, Duration::ZERO).capacity, Some(Rate::from_bits_per_second(62_500_000)));
     }
 
     #[test]
@@ -262,10 +254,10 @@ mod tests {
         let mut sending = Sending::default();
         send(&mut sending, 10, 0);
         sending.told(&count(10, 11, 0, 0), 0, 0, at(0));
-        assert_eq!(sending.view(0, Duration::ZERO, at(0)).outstanding, 10 * 1_250);
+        assert_eq!(sending.view(0, Duration::ZERO).outstanding, 10 * 1_250);
         sending.told(&count(5, 6, 0, 0), 0, 0, at(0));
         sending.told(&count(3, 4, 0, 0), 50_000, 0, at(0));
-        assert_eq!(sending.view(0, Duration::ZERO, at(0)).outstanding, 4 * 1_250);
+        assert_eq!(sending.view(0, Duration::ZERO).outstanding, 4 * 1_250);
     }
 
     #[test]

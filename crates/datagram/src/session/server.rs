@@ -27,12 +27,14 @@ const BEHIND: Duration = Duration::from_secs(1);
 /// Whether clients are gone is looked for this often.
 const LOOK: Duration = Duration::from_secs(1);
 /// What is due is looked for this often at most.
-const TICK: Duration = Duration::from_millis(5);
+const TICK: Duration = Duration::from_millis(1);
 
 /// Where a path of a client comes from, and which of our addresses it comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Whereabouts {
+    /// The client's, as it arrives here.
     pub client: SocketAddr,
+    /// Ours, if the kernel has said it.
     pub ours: Option<IpAddr>,
 }
 

@@ -19,6 +19,8 @@
 //! Decisions:
 //! - `patience` 5 ms: a queue that grows over that is left although it costs the order, since a flow that is more than its path can
 //!   carry would fill it to its end.
+//! - `hold` 3 ms: the estimate is wrong by parts of a millisecond, as is shown by simulation. While a flow has had more than one path within
+//!   the last second, the receiver holds a datagram back so long for those that were sent before it.
 //! - `loss_time` 200 ms: a loss of 5 % weighs as much as 10 ms of delay.
 //! - Flows are told apart by their hash in a table of 1,024; those that share a place are kept in order with each other.
 
@@ -43,6 +45,17 @@ const LOSS_TIME: Milliseconds = Milliseconds(Number {
     summary: "What a datagram that is lost counts as, in delay",
 });
 
+const HOLD: Milliseconds = Milliseconds(Number {
+    name: "hold",
+    unit: "ms",
+    default: 3.0,
+    range: 0.0..=255.0,
+    summary: "How long the receiver may hold a datagram back for one sent before it, while the flow has several paths",
+});
+
+/// So long after its last change of paths a flow counts as one that has several.
+const SEVERAL: Duration = Duration::from_secs(1);
+
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn DatagramPolicy> = Member {
     name: "lowest_delay",
@@ -52,8 +65,8 @@ pub const MEMBER: Member<dyn DatagramPolicy> = Member {
 };
 
 fn build(reader: &mut Reader<'_>) -> Result<Box<dyn DatagramPolicy>, SettingError> {
-    let (patience, loss_time) = (reader.read(&PATIENCE)?, reader.read(&LOSS_TIME)?);
-    Ok(Box::new(LowestDelay { patience, loss_time, flows: Flows::new() }))
+    let (patience, hold, loss_time) = (reader.read(&PATIENCE)?, reader.read(&HOLD)?, reader.read(&LOSS_TIME)?);
+    Ok(Box::new(LowestDelay { patience, hold, loss_time, flows: Flows::new() }))
 }
 
 /// The last datagram of a flow.
@@ -61,11 +74,14 @@ fn build(reader: &mut Reader<'_>) -> Result<Box<dyn DatagramPolicy>, SettingErro
 struct Last {
     path: u8,
     arrival: Instant,
+    /// When it changed its path, if it ever did.
+    changed: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
 struct LowestDelay {
     patience: Duration,
+    hold: Duration,
     loss_time: Duration,
     flows: Flows<Last>,
 }
@@ -95,8 +111,14 @@ impl DatagramPolicy for LowestDelay {
             _ => best,
         };
         // What is overtaken has no say in what comes after it.
-        *place = Some(Last { path, arrival });
-        Decision::one(path)
+        let changed = match last {
+            Some(last) if last.path != path => Some(now),
+            last => last.and_then(|last| last.changed),
+        };
+        *place = Some(Last { path, arrival, changed });
+        let several = changed.is_some_and(|changed| now.since(changed) < SEVERAL);
+        let hold = if several { self.hold } else { Duration::ZERO };
+        Decision { hold, ..Decision::one(path) }
     }
 }
 
@@ -165,6 +187,21 @@ mod tests {
         assert_eq!(chosen(&mut *policy, at(0), &paths(0, 10, 10)), 0);
         assert_eq!(chosen(&mut *policy, at(0), &paths(0, 13, 8)), 0);
         assert_eq!(chosen(&mut *policy, at(0), &paths(0, 14, 8)), 1);
+    }
+
+    #[test]
+    fn the_receiver_waits_for_a_flow_that_has_several_paths_and_for_a_second_after_that() {
+        let mut policy = build("lowest_delay");
+        let holds = [(0, 0, 0), (10, 1, 3), (1_009, 1, 3), (1_010, 1, 0), (1_020, 0, 3)].map(|(now, best, hold)| {
+            let paths = [path(0, if best == 0 { 0 } else { 9 }), path(1, if best == 0 { 9 } else { 0 })];
+            (
+                policy.choose(at(now), &FLOW, &paths),
+                Decision { hold: Duration::from_millis(hold), ..Decision::one(best) },
+            )
+        });
+        for (decision, expected) in holds {
+            assert_eq!(decision, expected);
+        }
     }
 
     #[test]

@@ -99,7 +99,8 @@ fn structs_are_small() {
 }
 
 /// Libraries that commands and other programs are built on: whatever they export must be used.
-const PRODUCTS: [&str; 9] = ["mptcp", "stack", "host", "attach", "proxy", "perf", "router", "emulate", "system"];
+const PRODUCTS: [&str; 10] =
+    ["mptcp", "stack", "host", "attach", "datagram", "proxy", "perf", "router", "emulate", "system"];
 /// For programs with futures of their own, which nobody here writes.
 const OFFERED: [&str; 3] = ["poll_read_record", "poll_write_message", "poll_path_change"];
 

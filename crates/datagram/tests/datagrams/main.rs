@@ -1,0 +1,22 @@
+//! Clients and servers with real sockets: on loopback, and between namespaces with two uplinks, which needs root: without, those
+//! tests are counted as ignored and say why.
+
+mod loopback;
+mod scene;
+mod uplinks;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let missing = scene::missing();
+    if let Some(reason) = &missing {
+        eprintln!("skipped between namespaces: {reason}");
+    }
+    let ignored = missing.is_some();
+    let between = uplinks::trials().into_iter().map(|trial: Trial| trial.with_ignored_flag(ignored));
+    let trials = loopback::trials().into_iter().chain(between).collect();
+    let mut arguments = Arguments::from_args();
+    // They mostly wait.
+    arguments.test_threads.get_or_insert(6);
+    libtest_mimic::run(&arguments, trials).exit();
+}
