@@ -139,7 +139,7 @@ impl Directory {
     }
 
     /// What all instances have recorded.
-    pub fn notes(&self) -> Vec<Step> {
+    pub(crate) fn notes(&self) -> Vec<Step> {
         files(&self.path).into_iter().flat_map(|(_, path)| read(&path)).collect()
     }
 
