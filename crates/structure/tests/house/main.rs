@@ -47,91 +47,87 @@ fn circles_of(name: &str, graph: &graph::Graph) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn files_import_each_other_in_one_direction() {
-    fail_if_any(
-        crates().iter().flat_map(|(name, folder)| circles_of(name, &imports::imports(&Source::read(folder)))).collect(),
-    );
-}
-
-#[test]
-fn methods_call_each_other_in_one_direction_between_files() {
-    let protocols = crates().into_iter().filter(|(name, _)| ["mptcp", "routing"].contains(&name.as_str()));
-    fail_if_any(
-        protocols.flat_map(|(name, folder)| circles_of(&name, &calls::calls(&Source::read(&folder)))).collect(),
-    );
-}
-
-#[test]
-fn files_and_functions_are_short() {
-    let mut complaints = Vec::new();
-    for (name, folder) in crates() {
-        let source = Source::read(&folder);
-        for (file, lines) in source.lines.iter().filter(|(_, lines)| **lines > MOST_LINES_OF_A_FILE) {
-            complaints.push(format!("{name} {file}: {lines} lines"));
-        }
-        for function in sizes::functions(&source) {
-            if function.lines > MOST_LINES_OF_A_FUNCTION {
-                complaints.push(format!("{name} {}: {} lines", function.name, function.lines));
-            }
-            if function.complexity > MOST_BRANCHES {
-                complaints.push(format!("{name} {}: cyclomatic complexity {}", function.name, function.complexity));
-            }
-        }
-    }
-    fail_if_any(complaints);
-}
-
-#[test]
-fn structs_are_small() {
-    let mut complaints = Vec::new();
-    for (name, folder) in &crates() {
-        for fields in sizes::structs(&Source::read(folder)) {
-            if fields.all > MOST_FIELDS || fields.bools > MOST_BOOLS {
-                complaints
-                    .push(format!("{name} {}: {} fields, {} of them bool", fields.name, fields.all, fields.bools));
-            }
-        }
-    }
-    fail_if_any(complaints);
-}
-
+/// Crates whose methods call each other in one direction between files.
+const PROTOCOLS: [&str; 2] = ["mptcp", "routing"];
 /// Libraries that commands and other programs are built on: whatever they export must be used.
 const PRODUCTS: [&str; 10] =
     ["mptcp", "stack", "host", "attach", "datagram", "proxy", "perf", "router", "emulate", "system"];
-/// For programs with futures of their own, which nobody here writes.
+/// For programs with futures of their own, which no crate here has.
 const OFFERED: [&str; 3] = ["poll_read_record", "poll_write_message", "poll_path_change"];
 
+/// One test, since most of its time is for parsing the sources.
 #[test]
-fn what_a_product_exports_is_used_outside() {
+fn files_functions_and_structs_are_short_calls_and_imports_go_in_one_direction_and_exports_are_used() {
     let all = crates();
-    let parts = ["src", "tests", "benches", "examples"];
-    let mut words: Vec<(&str, &str, BTreeSet<String>)> = all
-        .iter()
-        .flat_map(|(name, folder)| {
-            parts.iter().map(move |part| (name.as_str(), *part, public::words(&folder.join(part))))
-        })
-        .collect();
-    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
-    words.push(("fuzz", "fuzz_targets", public::words(&fuzz.join("fuzz_targets"))));
+    let words = words(&all);
     let mut complaints = Vec::new();
-    for (name, folder) in all.iter().filter(|(name, _)| PRODUCTS.contains(&name.as_str())) {
+    for (name, folder) in &all {
         let source = Source::read(folder);
-        let exported = public::exported(&source);
-        let signatures = public::named_in_signatures(&source);
-        let is_used = |word: &str| {
-            let outside = words.iter().filter(|(of, part, _)| of != name || *part != "src");
-            outside.into_iter().any(|(_, _, words)| words.contains(word))
-        };
-        eprintln!("{name}: {} public items and methods", exported.len());
-        let unused = exported.iter().filter(|it| {
-            let named = it.of.is_none() && signatures.contains(&it.name);
-            !named && !OFFERED.contains(&it.name.as_str()) && !is_used(&it.name)
-        });
-        complaints.extend(unused.map(|it| {
-            let of = it.of.as_ref().map(|of| format!("{of}::")).unwrap_or_default();
-            format!("{name} {}::{of}{}: make it private", it.module, it.name)
-        }));
+        complaints.extend(circles_of(name, &imports::imports(&source)));
+        if PROTOCOLS.contains(&name.as_str()) {
+            complaints.extend(circles_of(name, &calls::calls(&source)));
+        }
+        complaints.extend(too_long(name, &source));
+        complaints.extend(too_wide(name, &source));
+        if PRODUCTS.contains(&name.as_str()) {
+            complaints.extend(unused_exports(name, &source, &words));
+        }
     }
     fail_if_any(complaints);
+}
+
+fn too_long(name: &str, source: &Source) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (file, lines) in source.lines.iter().filter(|(_, lines)| **lines > MOST_LINES_OF_A_FILE) {
+        complaints.push(format!("{name} {file}: {lines} lines"));
+    }
+    for function in sizes::functions(source) {
+        if function.lines > MOST_LINES_OF_A_FUNCTION {
+            complaints.push(format!("{name} {}: {} lines", function.name, function.lines));
+        }
+        if function.complexity > MOST_BRANCHES {
+            complaints.push(format!("{name} {}: cyclomatic complexity {}", function.name, function.complexity));
+        }
+    }
+    complaints
+}
+
+fn too_wide(name: &str, source: &Source) -> Vec<String> {
+    let structs = sizes::structs(source).into_iter();
+    let wide = structs.filter(|fields| fields.all > MOST_FIELDS || fields.bools > MOST_BOOLS);
+    wide.map(|it| format!("{name} {}: {} fields, {} of them bool", it.name, it.all, it.bools)).collect()
+}
+
+/// The words of each part of each crate, by crate and part.
+type Words = Vec<(String, &'static str, BTreeSet<String>)>;
+
+fn words(crates: &[(String, PathBuf)]) -> Words {
+    let mut words = Vec::new();
+    for (name, folder) in crates {
+        let parts = ["src", "tests", "benches", "examples"];
+        words.extend(parts.map(|part| (name.clone(), part, public::words(&folder.join(part)))));
+    }
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    words.push(("fuzz".to_owned(), "fuzz_targets", public::words(&fuzz.join("fuzz_targets"))));
+    words
+}
+
+fn unused_exports(name: &str, source: &Source, words: &Words) -> Vec<String> {
+    let exported = public::exported(source);
+    let signatures = public::named_in_signatures(source);
+    let is_used = |word: &str| {
+        let outside = words.iter().filter(|(of, part, _)| of != name || *part != "src");
+        outside.into_iter().any(|(_, _, words)| words.contains(word))
+    };
+    eprintln!("{name}: {} public items and methods", exported.len());
+    let unused = exported.iter().filter(|it| {
+        let named = it.of.is_none() && signatures.contains(&it.name);
+        !named && !OFFERED.contains(&it.name.as_str()) && !is_used(&it.name)
+    });
+    unused
+        .map(|it| {
+            let of = it.of.as_ref().map(|of| format!("{of}::")).unwrap_or_default();
+            format!("{name} {}::{of}{}: make it private", it.module, it.name)
+        })
+        .collect()
 }
