@@ -12,9 +12,8 @@
 //! to them, so only CUBIC's counts ([`Phase::Compete`]). Every sixteen rounds the sender probes with three quarters of its window
 //! ([`Phase::Probe`]). If the delivery rate stays the same or the queue drains, twice in a row, no other flow is left.
 //!
-//! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt, or when three rounds had a quarter
-//! more in flight than the path holds and the delivery rate did not grow. No loss ends it where the receive window is smaller than the
-//! buffers on the way, and no rise of the delay where the scheduler uses the path now and then.
+//! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt, or three rounds with a quarter
+//! more in flight than the path holds brought no higher rate: where the receive window or the scheduler limits, nothing else ends it.
 //!
 //! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3 ms are then no
 //! queue, a phase lasts 3 ms where it would last min_rtt, and without congestion CUBIC's window is raised to what passes in 3 ms.
@@ -47,8 +46,7 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, Setting
 const WINDOW: f64 = 1.2;
 /// The path is full if each packet of a round took so many times min_rtt, and longer than hosts add.
 const FULL: u64 = 3;
-/// The path is full as well if so many rounds had this times its bandwidth-delay product in flight, and the delivery rate did not grow
-/// by this factor.
+/// It is, too, after so many rounds with this times its bdp in flight in which the delivery rate did not grow by that factor.
 const FULL_ROUNDS: u8 = 3;
 const GROWS: f64 = 1.25;
 /// What the sender slows down to: share of the bandwidth (down) or of the window (probe).
@@ -456,7 +454,9 @@ impl SinglePath for BoundedCubic {
         match event.cause {
             Congestion::Loss => {}
             Congestion::Timeout => {
-                self.cubic.on_congestion(event);
+                // Of a path that is silent the scheduler takes its data: without a queue it held what the model says.
+                let held = if self.queue.is_empty(self.mss) { self.bdp() } else { 0 };
+                self.cubic.on_congestion(&CongestionEvent { in_flight: event.in_flight.max(held), ..*event });
                 self.timed_out = true;
                 if !self.queue.is_empty(self.mss) {
                     self.congested_at = Some(event.now);

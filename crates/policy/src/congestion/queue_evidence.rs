@@ -157,10 +157,10 @@ pub(super) struct QueueEvidence {
     lost_at_reduction: u64,
     /// Bytes sent and lost since.
     lost_since: u32,
-    /// Bytes delivered or lost since, or since the last empty round.
-    sent_since: u32,
     /// Of these, bytes that the present acknowledgement reports.
     lost_now: u32,
+    /// Bytes delivered or lost since the reduction, or since the last empty round.
+    sent_since: u32,
     /// Losses before this round do not cause a reduction.
     reduced_until: u32,
 }

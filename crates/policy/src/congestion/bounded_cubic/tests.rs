@@ -133,6 +133,21 @@ fn where_the_model_limits_the_window_the_flow_is_not_in_slow_start() {
 }
 
 #[test]
+fn after_a_timeout_on_an_empty_path_slow_start_goes_to_a_share_of_what_the_path_holds() {
+    let threshold = |in_flight| {
+        let mut flow = steady();
+        flow.fill(20, in_flight, NONE);
+        let event =
+            CongestionEvent { now: flow.now, cause: Congestion::Timeout, in_flight: 1_000, lost: 0, repeated: false };
+        flow.control.on_congestion(&event);
+        assert_eq!(flow.control.window(), 1_000);
+        flow.control.ssthresh()
+    };
+    // Seven tenths of the 100,000 bytes that the path holds. Where a queue stands, the flight is what counts: two segments are the least.
+    assert_eq!((threshold(90_000), threshold(u64::MAX)), (70_000, 2_000));
+}
+
+#[test]
 fn the_slow_phase_ends_when_the_queue_has_drained_and_lasts_three_rounds_where_it_does_not() {
     let mut flow = steady();
     flow.control.enter(Phase::Down, flow.now, SLOW_ROUNDS);
