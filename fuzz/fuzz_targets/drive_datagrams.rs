@@ -113,6 +113,9 @@ impl World {
         if self.server.poll_timeout() <= self.now {
             self.server.handle_timeout(self.now);
         }
+        while let Some(client) = self.server.poll_gone() {
+            assert_eq!(client, CLIENT);
+        }
         self.collect();
     }
 }

@@ -9,7 +9,6 @@ use anabranch_wire::Packet;
 use core::net::SocketAddr;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 /// The device's other side: whoever has it decides which connections begin, and gets what is not TCP.
 pub struct Gateway {
@@ -38,12 +37,7 @@ impl Gateway {
 
     /// The next IP packet that is not the engine's; none when the device is gone or the stack has been shut down.
     pub async fn foreign(&self) -> Option<Foreign> {
-        poll_fn(|context| self.poll_foreign(context)).await
-    }
-
-    /// The same, for those who poll.
-    pub fn poll_foreign(&self, context: &mut Context<'_>) -> Poll<Option<Foreign>> {
-        self.shared.lock().gate.poll_foreign(context)
+        poll_fn(|context| self.shared.lock().gate.poll_foreign(context)).await
     }
 
     /// Sends an IP packet by the device; returns whether it was taken.

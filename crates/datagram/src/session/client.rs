@@ -232,7 +232,8 @@ impl ClientSession {
     }
 
     fn needs_hello(&self, now: Instant) -> bool {
-        let silent = || self.heard + SILENCE <= now && self.lanes.0.iter().any(|lane| lane.unanswered.is_some());
+        let long_asked = |lane: &Lane| lane.unanswered.is_some_and(|since| since + SILENCE <= now);
+        let silent = || self.heard + SILENCE <= now && self.lanes.0.iter().any(long_asked);
         self.hello.is_none() && self.current.as_ref().is_none_or(|epoch| epoch.is_old(now) || silent())
     }
 

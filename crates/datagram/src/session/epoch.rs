@@ -14,8 +14,8 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 const WINDOW: u64 = 4_096;
 /// After this time the client makes new keys.
 pub const RENEW_AFTER: Duration = Duration::from_secs(120);
-/// Or after so many datagrams of a path.
-const RENEW_AFTER_SENT: u64 = 1 << 40;
+/// Or after so many datagrams in one direction: half of what AES-GCM is good for with one key (RFC 9001, section 6.6).
+const RENEW_AFTER_COUNT: u64 = 1 << 22;
 /// Older keys are not used at all.
 pub const LIFETIME: Duration = Duration::from_secs(300);
 
@@ -26,12 +26,13 @@ pub struct Epoch {
     incoming: LessSafeKey,
     begun: Instant,
     sealed: u64,
+    opened: u64,
     windows: Vec<Option<Window>>,
 }
 
 impl Epoch {
     pub fn new(id: u64, outgoing: &[u8; 32], incoming: &[u8; 32], begun: Instant) -> Self {
-        Self { id, outgoing: key(outgoing), incoming: key(incoming), begun, sealed: 0, windows: Vec::new() }
+        Self { id, outgoing: key(outgoing), incoming: key(incoming), begun, sealed: 0, opened: 0, windows: Vec::new() }
     }
 
     /// Its number on the wire.
@@ -41,7 +42,7 @@ impl Epoch {
 
     /// Whether the client should make new keys.
     pub fn is_old(&self, now: Instant) -> bool {
-        now.since(self.begun) >= RENEW_AFTER || self.sealed >= RENEW_AFTER_SENT
+        now.since(self.begun) >= RENEW_AFTER || self.sealed.max(self.opened) >= RENEW_AFTER_COUNT
     }
 
     /// Whether it is too old to be used.
@@ -77,6 +78,7 @@ impl Epoch {
         let (before, sealed) = datagram.split_at_mut_checked(HEADER)?;
         let nonce = nonce(header.path, header.counter);
         let plain = self.incoming.open_in_place(nonce, Aad::from(&*before), sealed).ok()?;
+        self.opened += 1;
         // Memory is taken only for who has the keys.
         if self.windows.len() <= index {
             self.windows.resize_with(index + 1, || None);
@@ -133,6 +135,18 @@ mod tests {
         assert_eq!(datagram.len(), 5 + HEADER + TAG);
         assert_eq!(open(&mut theirs, datagram.clone()), Some((b"words".to_vec(), true)));
         assert_eq!(open(&mut theirs, datagram), None);
+    }
+
+    #[test]
+    fn keys_are_old_after_two_minutes_or_four_million_datagrams_in_either_direction() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let (mut ours, mut theirs) = pair();
+        assert!(!ours.is_old(at(119_999)) && ours.is_old(at(120_000)));
+        (ours.sealed, theirs.opened) = ((1 << 22) - 1, (1 << 22) - 1);
+        assert!(!ours.is_old(at(0)) && !theirs.is_old(at(0)));
+        let datagram = sealed(&mut ours, 0, 0);
+        assert!(open(&mut theirs, datagram).is_some());
+        assert!(ours.is_old(at(0)) && theirs.is_old(at(0)));
     }
 
     #[test]

@@ -27,13 +27,16 @@ struct Link {
 /// Longer queues are not: what comes then is lost.
 const LONGEST_QUEUE: Duration = Duration::from_millis(100);
 
+/// To the server or not, path, bytes, from or to where.
+type OnTheWay = (bool, u8, Vec<u8>, SocketAddr);
+
 struct Net {
     now: Instant,
     client: ClientSession,
     server: ServerSessions,
     links: Vec<Link>,
-    /// What is on its way: when, in which order; to the server or not, path, bytes, from or to where.
-    way: BTreeMap<(Instant, u64), (bool, u8, Vec<u8>, SocketAddr)>,
+    /// What is on its way, by when and in which order.
+    way: BTreeMap<(Instant, u64), OnTheWay>,
     count: u64,
     /// All that went, for an attacker.
     seen: Vec<(Instant, bool, Vec<u8>)>,
@@ -301,6 +304,13 @@ fn an_idle_client_notices_it_too_and_says_little() {
     net.run(Duration::from_secs(9));
     assert_eq!(net.client.state(), ClientState::Connected);
     assert_eq!(net.server.clients(), 1);
+}
+
+#[test]
+fn a_long_round_trip_is_not_taken_for_silence() {
+    let mut net = Net::new(&[400], "duplicate");
+    net.run(Duration::from_secs(60));
+    assert_eq!((net.client.state(), net.client.handshakes), (ClientState::Connected, 1));
 }
 
 #[test]

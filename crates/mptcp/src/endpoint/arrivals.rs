@@ -1,8 +1,11 @@
 //! Segments that belong to no connection: SYNs for a listener, joins by token, and strangers.
 
+use super::error::OperationError;
+use super::held::{Held, Holding};
 use super::state::{Endpoint, LocalAddress, is_one_host};
 use crate::config::ConnectionConfig;
 use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, TimeWait, TimeWaitVerdict, packet};
+use crate::event::Event;
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
@@ -87,7 +90,7 @@ impl Endpoint {
         }
         let segment = &packet.segment;
         let ours = self.addresses.iter().find(|known| known.address == local.ip()).copied();
-        if ours.is_none() && self.held.any() && opens(segment) && join_request(segment).is_none() {
+        if ours.is_none() && self.held.is_used() && opens(segment) && join_request(segment).is_none() {
             return self.hold(local, remote, packet, last);
         }
         let Some(ours) = ours.filter(|_| opens(segment)) else {
@@ -97,6 +100,48 @@ impl Endpoint {
             Some(join) => self.accept_join(now, ours, (local, remote), &join, packet, last),
             None => self.accept(now, ours, (local, remote), packet, last),
         }
+    }
+
+    /// A SYN for an address that is nobody's: the application is asked, once.
+    fn hold(&mut self, local: SocketAddr, remote: SocketAddr, syn: &Packet, last: Option<TimeWait>) {
+        let room = self.events.len() < self.config.max_events;
+        match self.held.hold((local, remote), syn, last, room) {
+            Holding::New => self.push_event(Event::Asked { local, remote }),
+            Holding::Again => self.counters.repeated_syns += 1,
+            // Without a word: it comes again, and there may be room then.
+            Holding::Full => self.counters.refused_by_limit += 1,
+        }
+    }
+
+    /// Lets the connection of a SYN that waits begin, as if somebody listened at its destination with `config`.
+    /// [`Event::Accepted`] follows when the handshake is over.
+    ///
+    /// # Errors
+    /// [`OperationError::NoPeer`] if no such SYN waits, [`OperationError::LimitReached`] with too many connections; then it does not
+    /// wait any more.
+    pub fn accept_held(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+    ) -> Result<ConnectionId, OperationError> {
+        let Held { syn, last } = self.held.release((local, remote)).ok_or(OperationError::NoPeer)?;
+        // No address of ours: nothing else begins or ends there.
+        let admitted = self.admit(now, Arc::new(config), AddressId(0), (local, remote), &syn, last);
+        admitted.ok_or(OperationError::LimitReached)
+    }
+
+    /// Answers a SYN that waits with a reset, as where nobody listens.
+    pub fn refuse_held(&mut self, local: SocketAddr, remote: SocketAddr) {
+        if let Some(held) = self.held.release((local, remote)) {
+            self.refuse(local, remote, &held.syn.segment, None);
+        }
+    }
+
+    /// Forgets a SYN that waits without an answer, and gives it back.
+    pub fn drop_held(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<Packet> {
+        self.held.release((local, remote)).map(|held| held.syn)
     }
 
     /// A new connection, if somebody listens on the port.
@@ -116,7 +161,7 @@ impl Endpoint {
     }
 
     /// A new connection, if there are not too many.
-    pub(super) fn admit(
+    fn admit(
         &mut self,
         now: Instant,
         config: Arc<ConnectionConfig>,
@@ -192,7 +237,7 @@ impl Endpoint {
     }
 
     /// Answers a segment that belongs nowhere with a reset (RFC 9293, section 3.10.7.1).
-    pub(super) fn refuse(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment, reason: Option<u8>) {
+    fn refuse(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment, reason: Option<u8>) {
         self.counters.unknown += 1;
         if segment.flags.contains(Flags::RST) || self.answers.len() >= MAX_ANSWERS {
             return;

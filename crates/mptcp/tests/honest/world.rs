@@ -75,6 +75,7 @@ pub struct World<'a> {
 
 fn connection_of(event: Event) -> ConnectionId {
     match event {
+        Event::Asked { .. } => unreachable!("these hosts hold no SYNs"),
         Event::Accepted { connection, .. } => connection,
         Event::Connected(id)
         | Event::Readable(id)
@@ -377,6 +378,7 @@ impl<'a> World<'a> {
             Event::Closed(..) if host == 1 => {} // likewise
             Event::Closed(..) => return Err("an unknown connection ended".into()),
             Event::FellBack(id, _) => app.fell_back |= app.id.is_none_or(|known| known == id),
+            Event::Asked { .. } => return Err("a SYN waits".into()),
             Event::Connected(_) | Event::Readable(_) => {}
             Event::SubflowEstablished(..) | Event::SubflowClosed(..) => {}
         }
