@@ -246,8 +246,9 @@ impl ClientSession {
     fn judge_paths(&mut self, now: Instant) {
         for (number, path) in self.peer.paths_mut() {
             let lane = self.lanes.0.get(usize::from(number));
-            if lane.is_some_and(|lane| now >= gives_up(lane, path)) {
+            if path.usable && lane.is_some_and(|lane| now >= gives_up(lane, path)) {
                 path.usable = false;
+                self.probe_due = self.probe_due.min(now);
             }
         }
     }

@@ -301,7 +301,8 @@ fn an_idle_client_notices_it_too_and_says_little() {
     // A probe and its answer each 5 s.
     assert_eq!(net.seen.len(), 24);
     net.server = server(&[KEY], 5_000);
-    net.run(Duration::from_secs(9));
+    // Five until the next probe, two of silence, and a quarter at most until that is seen.
+    net.run(millis(7_300));
     assert_eq!(net.client.state(), ClientState::Connected);
     assert_eq!(net.server.clients(), 1);
 }
@@ -309,8 +310,13 @@ fn an_idle_client_notices_it_too_and_says_little() {
 #[test]
 fn a_long_round_trip_is_not_taken_for_silence() {
     let mut net = Net::new(&[400], "duplicate");
-    net.run(Duration::from_secs(60));
-    assert_eq!((net.client.state(), net.client.handshakes), (ClientState::Connected, 1));
+    for _ in 0..10 {
+        net.run(Duration::from_secs(14));
+        net.client.send(net.now, &datagram(0));
+    }
+    net.run(Duration::from_secs(1));
+    // The second is that after two minutes.
+    assert_eq!((net.client.state(), net.client.handshakes), (ClientState::Connected, 2));
 }
 
 #[test]
@@ -483,13 +489,13 @@ fn quality(delays: &[u64], megabits: &[u64], name: &str, pause: Duration) -> (f6
 fn a_stream_of_105_mbit_over_twice_100_comes_whole_and_even() {
     // 1,250 bytes each 95.2 us.
     let (came, late, jitter) = quality(&[25, 25], &[100, 100], "lowest_delay", Duration::from_nanos(95_238));
-    assert!(came == 1.0 && late < 0.001 && jitter < 2.0, "{came} came, {late} late, jitter {jitter} ms");
+    assert!(came == 1.0 && late == 0.0 && jitter < 0.5, "{came} came, {late} late, jitter {jitter} ms");
 }
 
 #[test]
 fn a_stream_of_180_mbit_over_twice_100_comes_whole_and_even() {
     let (came, late, jitter) = quality(&[25, 25], &[100, 100], "lowest_delay", Duration::from_nanos(55_556));
-    assert!(came > 0.999 && late < 0.01 && jitter < 2.0, "{came} came, {late} late, jitter {jitter} ms");
+    assert!(came == 1.0 && late == 0.0 && jitter < 0.5, "{came} came, {late} late, jitter {jitter} ms");
 }
 
 #[test]
