@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use anabranch_datagram::format::{Message, Outer, read_message, read_outer, write_data, write_message};
 use anabranch_datagram::Datagram;
+use anabranch_datagram::format::{Message, Outer, read_message, read_outer, write_data, write_message};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
