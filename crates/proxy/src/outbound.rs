@@ -79,7 +79,7 @@ impl Outbound {
             further -= 1;
             match asked.await {
                 Ok((far, first)) => return answered(far, first),
-                Err(error) if further > 0 && error.kind() != io::ErrorKind::InvalidData => {}
+                Err(error) if further > 0 && is_of_the_path(&error) => {}
                 Err(error) => return Err(lost(error)),
             }
         }
@@ -109,6 +109,11 @@ fn lost(error: io::Error) -> Refused {
         }
         _ => Failure::from(error).into(),
     }
+}
+
+/// Whether a path was lost, and not that the server does not answer as it should.
+fn is_of_the_path(error: &io::Error) -> bool {
+    !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied)
 }
 
 /// Asks a server that has proved the key for the target; returns its answer.

@@ -2,6 +2,7 @@
 
 use super::proxy::ProxyOptions;
 use super::serve::ServeOptions;
+use super::up::UpOptions;
 use crate::configuration::{File, Section, is_configurable};
 use crate::console::print;
 use crate::diagnostic::{Diagnostic, did_you_mean};
@@ -49,6 +50,7 @@ fn check_meaning(name: &str, matches: &ArgMatches) -> Result<(), Diagnostic> {
     match name {
         "proxy" => ProxyOptions::from_arg_matches(matches).map_err(wrong)?.check(),
         "serve" => ServeOptions::from_arg_matches(matches).map_err(wrong)?.check(),
+        "up" => UpOptions::from_arg_matches(matches).map_err(wrong)?.check(),
         _ => Ok(()),
     }
 }

@@ -3,10 +3,11 @@
 use super::proxy::target;
 use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
+use crate::configuration::ConfigurationOption;
 use crate::console::{event, print};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
-use crate::serving::{LimitOptions, Verbosity, read_key, resolves};
+use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves};
 use crate::uplink_names::addresses;
 use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, end_kill_switch, plan_default_route};
@@ -37,6 +38,7 @@ const HELD: usize = 4_096;
 
 /// What can be said to `up`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("local", |local| local.hide(true)))]
 pub struct UpOptions {
     /// The server that all traffic goes through: `anabranch serve --socks` at this address
     #[arg(long, value_name = "HOST:PORT", value_parser = target, required_unless_present = "down", requires = "key")]
@@ -60,6 +62,8 @@ pub struct UpOptions {
     #[arg(long, conflicts_with_all = ["server", "key", "gateways", "kill_switch", "no_ipv6"])]
     down: bool,
     #[command(flatten)]
+    configuration: ConfigurationOption,
+    #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
     stack: StackOptions,
@@ -73,6 +77,27 @@ struct Server {
 }
 
 impl UpOptions {
+    /// What can be found out without any right, and without asking anybody.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        self.stack.check(true)?;
+        if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
+            read_key(path)?;
+        }
+        self.refuse_local()
+    }
+
+    /// A stack of this host's own programs has no uplinks.
+    fn refuse_local(&self) -> Result<(), Diagnostic> {
+        if self.stack.local.is_some() {
+            let message = "all traffic of a host leaves by its uplinks: name them with --uplink";
+            return Err(Diagnostic::option("--local", message));
+        }
+        Ok(())
+    }
+
     fn route(&self, server: SocketAddr) -> DefaultRoute {
         DefaultRoute {
             uplinks: self.stack.uplinks.clone(),
@@ -124,12 +149,7 @@ pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
     if options.down {
         return down(options);
     }
-    if options.stack.local.is_some() {
-        return Err(Diagnostic::option(
-            "--local",
-            "all traffic of a host leaves by its uplinks: name them with --uplink",
-        ));
-    }
+    options.refuse_local()?;
     let (Some(named), Some(key)) = (&options.server, &options.key) else {
         return Err(Diagnostic::plain("all traffic goes through a server of yours: say which with --server and --key"));
     };

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Options that make sense for one run only.
-const ONLY_ON_THE_COMMAND_LINE: [&str; 4] = [OPTION, "dry-run", "help", "live"];
+const ONLY_ON_THE_COMMAND_LINE: [&str; 5] = [OPTION, "down", "dry-run", "help", "live"];
 
 /// Whether an option can be a key of a table.
 pub(super) fn may_stand_in_a_file(option: &str) -> bool {

@@ -182,6 +182,11 @@ fn a_restart() {
         done.abort();
         let _ = done.await;
         drop(end);
+        // Another test's socket may have the port for a moment.
+        while let Err(error) = std::net::UdpSocket::bind(place) {
+            assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         let (_, _end, _done) = serve(server(place, Vec::new()));
         let answer = ask(&client, &udp(target, b"again")).await.expect("an answer");
         assert_eq!(answer.payload, Bytes::from_static(b"again"));
