@@ -490,7 +490,10 @@ fn there_is_a_page_of_the_manual_for_each_command_with_each_of_its_options() {
     // A name follows two spaces; what continues a description is further in.
     let help = text(&place.run(&["--help"]).stdout);
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let commands: Vec<&str> = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).filter(|name| !name.is_empty()).collect();
+    let commands: Vec<&str> = commands
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty())
+        .collect();
     assert!(commands.contains(&"serve") && commands.contains(&"status") && !commands.contains(&"manual"), "{help}");
     for command in commands.into_iter().filter(|command| !["help", "stream"].contains(command)) {
         // A page has each hyphen escaped.

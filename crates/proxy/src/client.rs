@@ -9,7 +9,7 @@ use super::far::Far;
 use super::inbound::Negotiation;
 use super::outbound::{Choose, Outbound, Via};
 use super::relay::{Relay, SocketIs};
-use super::service::{Journal, Limits, Refused, Service, Tasks, last_word, negotiate};
+use super::service::{Journal, Limits, Refused, Service, Tasks, negotiate, send_refusal};
 use super::target::Target;
 use anabranch_stack::Stack;
 use bytes::Bytes;
@@ -26,26 +26,26 @@ use tokio::time::{sleep, timeout};
 /// Connections that wait to be accepted; the kernel takes no more than this by default.
 const BACKLOG: u32 = 4_096;
 /// How long to wait before accepting again when the process has no file descriptor left.
-const BREATH: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// A place to connect to, and what happens there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entrance {
+pub struct ListenerConfig {
     /// The address to listen on.
     pub listen: SocketAddr,
     /// Where its clients are connected to.
-    pub leads: Leads,
+    pub forward: Forward,
 }
 
 /// Where the clients of a listener are connected to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Leads {
+pub enum Forward {
     /// To the target that they name in SOCKS5 or HTTP.
-    WhereAsked,
+    Requested,
     /// To this target.
     To(Target),
     /// To the server's fixed target; only with [`Via::Server`].
-    WhereTheServerLeads,
+    ServerDefault,
 }
 
 /// What can change while a proxy runs. It counts for clients that come from then on.
@@ -53,7 +53,7 @@ pub enum Leads {
 pub struct ProxyTerms {
     /// Where connections go.
     pub via: Via,
-    /// What clients of [`Leads::WhereAsked`] must send.
+    /// What clients of [`Forward::Requested`] must send.
     pub credentials: Option<Arc<Credentials>>,
 }
 
@@ -86,13 +86,13 @@ struct Shared {
 }
 
 /// The proxy's listeners.
-pub struct Entrances {
-    listeners: Vec<(TcpListener, Leads)>,
+pub struct ProxyListeners {
+    listeners: Vec<(TcpListener, Forward)>,
 }
 
 /// A proxy that listens.
 pub struct Proxy {
-    entrances: Entrances,
+    listeners: ProxyListeners,
     /// The task of each client holds its stack.
     stacks: Vec<Arc<Stack>>,
     shared: Arc<Shared>,
@@ -105,15 +105,15 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-impl Entrances {
+impl ProxyListeners {
     /// Listens; no client is served before [`Proxy::run`]. To be called within a runtime.
     ///
     /// # Errors
     /// [`BindError`].
-    pub fn bind(entrances: Vec<Entrance>) -> Result<Self, BindError> {
-        let listeners = entrances.into_iter().map(|Entrance { listen: address, leads }| {
+    pub fn bind(listeners: Vec<ListenerConfig>) -> Result<Self, BindError> {
+        let listeners = listeners.into_iter().map(|ListenerConfig { listen: address, forward }| {
             let listener = listen(address).map_err(|error| BindError { address, error })?;
-            Ok((listener, leads))
+            Ok((listener, forward))
         });
         Ok(Self { listeners: listeners.collect::<Result<_, _>>()? })
     }
@@ -128,12 +128,12 @@ impl Entrances {
         &self,
         first: &mut usize,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<(TcpStream, SocketAddr, Leads)>> {
+    ) -> Poll<io::Result<(TcpStream, SocketAddr, Forward)>> {
         *first += 1;
         let count = self.listeners.len();
-        for (listener, leads) in self.listeners.iter().cycle().skip(*first % count.max(1)).take(count) {
+        for (listener, forward) in self.listeners.iter().cycle().skip(*first % count.max(1)).take(count) {
             if let Poll::Ready(accepted) = listener.poll_accept(context) {
-                return Poll::Ready(accepted.map(|(socket, peer)| (socket, peer, leads.clone())));
+                return Poll::Ready(accepted.map(|(socket, peer)| (socket, peer, forward.clone())));
             }
         }
         Poll::Pending
@@ -142,7 +142,7 @@ impl Entrances {
 
 impl Proxy {
     /// A proxy behind these listeners; each connection leaves over one of `stacks`, of which there is at least one.
-    pub fn new(entrances: Entrances, stacks: &[Stack], config: ProxyConfig) -> Self {
+    pub fn new(listeners: ProxyListeners, stacks: &[Stack], config: ProxyConfig) -> Self {
         let stacks = stacks.iter().cloned().map(Arc::new).collect();
         let shared = Shared {
             outbound: Outbound {
@@ -151,7 +151,7 @@ impl Proxy {
             },
             terms: Changing::new(config.terms),
         };
-        Self { entrances, stacks, shared: Arc::new(shared) }
+        Self { listeners, stacks, shared: Arc::new(shared) }
     }
 
     /// To see how it does while it runs.
@@ -182,27 +182,27 @@ impl Proxy {
             let accepted = tokio::select! {
                 biased;
                 () = &mut stop => break,
-                accepted = poll_fn(|context| self.entrances.poll_accept(&mut first, context)) => accepted,
+                accepted = poll_fn(|context| self.listeners.poll_accept(&mut first, context)) => accepted,
                 () = tasks.reap() => continue,
             };
             match accepted {
-                Ok((socket, peer, leads)) => {
+                Ok((socket, peer, forward)) => {
                     if let (Some(seat), Some(stack)) = (tasks.admit(), self.idlest()) {
                         let (shared, at) = (Arc::clone(&self.shared), Arc::clone(stack));
                         tasks.spawn(seat, stack.runtime(), async move {
                             if let Ok(socket) = at_home(socket, &home) {
-                                serve(shared, at, socket, peer, leads).await;
+                                serve(shared, at, socket, peer, forward).await;
                             }
                         });
                     }
                 }
                 Err(_no_descriptors) => {
                     self.shared.outbound.service.with_counters(|counters| counters.accept_errors += 1);
-                    sleep(BREATH).await;
+                    sleep(ACCEPT_RETRY).await;
                 }
             }
         }
-        drop(self.entrances);
+        drop(self.listeners);
         tasks.drain().await
     }
 }
@@ -213,11 +213,11 @@ fn at_home(socket: TcpStream, before: &runtime::Id) -> io::Result<TcpStream> {
 }
 
 /// Serves one client from its first byte to its last.
-async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, peer: SocketAddr, leads: Leads) {
+async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, peer: SocketAddr, forward: Forward) {
     // Short writes are to arrive at once: no Nagle.
     let _ = socket.set_nodelay(true);
     // What is needed only until it is connected is returned then.
-    let opened = Box::pin(open(&shared, &stack, &mut socket, leads)).await;
+    let opened = Box::pin(open(&shared, &stack, &mut socket, forward)).await;
     let service = &shared.outbound.service;
     match opened {
         Ok((far, early, first, target)) => {
@@ -245,12 +245,12 @@ async fn open(
     shared: &Shared,
     stack: &Stack,
     socket: &mut TcpStream,
-    leads: Leads,
+    forward: Forward,
 ) -> Result<Opened, (Outcome, Option<Target>)> {
     let Shared { outbound, terms } = shared;
     let terms = terms.now();
-    let target = match leads {
-        Leads::WhereAsked => {
+    let target = match forward {
+        Forward::Requested => {
             let mut negotiation = Negotiation::new(terms.credentials.clone());
             let asked = timeout(outbound.service.limits().negotiation, negotiate(socket, &mut negotiation)).await;
             let target = asked.map_err(|_| (Outcome::TooSlow, None))?.map_err(|outcome| (outcome, None))?;
@@ -260,13 +260,13 @@ async fn open(
                     Ok((far, negotiation.into_early(), Bytes::from(first), Some(target)))
                 }
                 Err(Refused { failure, outcome }) => {
-                    last_word(socket, &negotiation.refused(failure)).await;
+                    send_refusal(socket, &negotiation.refused(failure)).await;
                     Err((outcome, Some(target)))
                 }
             };
         }
-        Leads::To(target) => Some(target),
-        Leads::WhereTheServerLeads => None,
+        Forward::To(target) => Some(target),
+        Forward::ServerDefault => None,
     };
     match outbound.connect(&terms.via, stack, target.as_ref()).await {
         Ok((far, first)) => Ok((far, Bytes::new(), first, target)),

@@ -27,7 +27,7 @@ mod target;
 pub use allow::{AllowList, Rule, RuleError};
 pub use ask::{Answer, ask};
 pub use carrier::{Carrier, CarrierConfig};
-pub use client::{BindError, Entrance, Entrances, Leads, Proxy, ProxyConfig, ProxyTerms};
+pub use client::{BindError, Forward, ListenerConfig, Proxy, ProxyConfig, ProxyListeners, ProxyTerms};
 pub use control::Control;
 pub use counters::{Outcome, ProxyCounters};
 pub use credentials::{Credentials, CredentialsError};

@@ -11,7 +11,7 @@ use super::keys::{Keys, Name};
 use super::priorities::Priorities;
 use super::relay::{Relay, SocketIs};
 use super::resolve::connect_to_first;
-use super::service::{Journal, Limits, Refused, Service, Tasks, last_word, negotiate};
+use super::service::{Journal, Limits, Refused, Service, Tasks, negotiate, send_refusal};
 use super::target::Target;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_stack::{ListenError, Listener, Stack, Stream};
@@ -252,7 +252,7 @@ async fn open_plain(service: &Service, terms: &ServerTerms, mut stream: Stream) 
             Ok((Far::Plain(stream), negotiation.into_early(), socket, target, None))
         }
         Err(Refused { failure, outcome }) => {
-            last_word(&mut stream, &negotiation.refused(failure)).await;
+            send_refusal(&mut stream, &negotiation.refused(failure)).await;
             Err(outcome)
         }
     }

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long a refused client may take to read the answer.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
 /// Limits on what one client, or all, may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,7 +195,7 @@ where
             Step::Write(bytes) => client.write_all(&bytes).await.map_err(|_gone| Outcome::LeftEarly)?,
             Step::Connect(target) => return Ok(target),
             Step::Refuse(bytes, refusal) => {
-                last_word(client, &bytes).await;
+                send_refusal(client, &bytes).await;
                 return Err(match refusal {
                     Refusal::Malformed => Outcome::Malformed,
                     Refusal::Unauthorized => Outcome::Unauthorized,
@@ -208,7 +208,7 @@ where
 
 /// Sends a client the reason why it is not connected, and lets it read that: closed with unread input, the connection would be
 /// reset and the answer lost.
-pub(super) async fn last_word<C: AsyncRead + AsyncWrite + Unpin>(client: &mut C, bytes: &Bytes) {
+pub(super) async fn send_refusal<C: AsyncRead + AsyncWrite + Unpin>(client: &mut C, bytes: &Bytes) {
     let word = async {
         client.write_all(bytes).await?;
         client.shutdown().await?;
@@ -217,5 +217,5 @@ pub(super) async fn last_word<C: AsyncRead + AsyncWrite + Unpin>(client: &mut C,
         std::io::Result::Ok(())
     };
     // A client that does not read it in time does without.
-    let _ = timeout(LAST_WORD, word).await;
+    let _ = timeout(REFUSAL_TIME, word).await;
 }

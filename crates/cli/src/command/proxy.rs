@@ -13,8 +13,8 @@ use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves, s
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{
-    Choose, Credentials, Entrance, Entrances, Leads, Priorities, PriorityRule, Proxy, ProxyConfig, ProxyCounters,
-    ProxyTerms, Target, Via,
+    Choose, Credentials, Forward, ListenerConfig, Priorities, PriorityRule, Proxy, ProxyConfig, ProxyCounters,
+    ProxyListeners, ProxyTerms, Target, Via,
 };
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -38,7 +38,7 @@ pub struct ProxyOptions {
     /// Listen on LOCAL, a port or ADDRESS:PORT, and connect its clients to HOST:PORT; without HOST:PORT, the server chooses the
     /// target (repeatable)
     #[arg(long, value_name = "LOCAL[=HOST:PORT]", value_parser = forward)]
-    forward: Vec<Entrance>,
+    forward: Vec<ListenerConfig>,
     /// Connect through `anabranch serve` at this address; without it, directly to each target
     #[arg(long, value_name = "HOST:PORT", value_parser = target, requires = "key")]
     server: Option<Target>,
@@ -76,7 +76,7 @@ pub fn priority(text: &str) -> Result<PriorityRule, String> {
 }
 
 /// Reads `[ADDRESS:]PORT[=HOST:PORT]`.
-fn forward(text: &str) -> Result<Entrance, String> {
+fn forward(text: &str) -> Result<ListenerConfig, String> {
     let (local, to) = match text.split_once('=') {
         Some((local, to)) => (local, Some(target(to)?)),
         None => (text, None),
@@ -85,18 +85,18 @@ fn forward(text: &str) -> Result<Entrance, String> {
         Ok(port) => SocketAddr::new(LISTEN.ip(), port),
         Err(_) => local.parse().map_err(|_| format!("'{local}' is neither a port nor ADDRESS:PORT"))?,
     };
-    Ok(Entrance { listen, leads: to.map_or(Leads::WhereTheServerLeads, Leads::To) })
+    Ok(ListenerConfig { listen, forward: to.map_or(Forward::ServerDefault, Forward::To) })
 }
 
 impl ProxyOptions {
-    fn entrances(&self) -> Result<Vec<Entrance>, Diagnostic> {
+    fn programs(&self) -> Result<Vec<ListenerConfig>, Diagnostic> {
         let mut listen = self.listen.clone();
         if listen.is_empty() && self.forward.is_empty() {
             listen.push(LISTEN);
         }
-        let asking = listen.into_iter().map(|listen| Entrance { listen, leads: Leads::WhereAsked });
-        let entrances: Vec<Entrance> = asking.chain(self.forward.iter().cloned()).collect();
-        for Entrance { listen, leads } in &entrances {
+        let asking = listen.into_iter().map(|listen| ListenerConfig { listen, forward: Forward::Requested });
+        let programs: Vec<ListenerConfig> = asking.chain(self.forward.iter().cloned()).collect();
+        for ListenerConfig { listen, forward } in &programs {
             if !listen.ip().is_loopback() && !self.allow_remote {
                 let message = format!(
                     "other hosts can reach {listen} and would use this proxy; say --allow-remote if they may, and \
@@ -104,8 +104,8 @@ impl ProxyOptions {
                 );
                 return Err(Diagnostic::plain(message));
             }
-            match leads {
-                Leads::WhereTheServerLeads if self.server.is_none() => {
+            match forward {
+                Forward::ServerDefault if self.server.is_none() => {
                     let message =
                         format!("--forward {listen} does not say where to: add =HOST:PORT, or give a --server");
                     return Err(Diagnostic::plain(message));
@@ -113,13 +113,13 @@ impl ProxyOptions {
                 _ => {}
             }
         }
-        Ok(entrances)
+        Ok(programs)
     }
 
     /// Whether the targets that are connected to from here are known.
     fn resolve_targets(&self) -> Result<(), Diagnostic> {
-        let mut targets = self.forward.iter().filter_map(|entrance| match &entrance.leads {
-            Leads::To(target) if self.server.is_none() => Some(target),
+        let mut targets = self.forward.iter().filter_map(|configured| match &configured.forward {
+            Forward::To(target) if self.server.is_none() => Some(target),
             _ => None,
         });
         targets.try_for_each(|target| resolves("--forward", target).map(drop))
@@ -130,7 +130,7 @@ impl ProxyOptions {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), Diagnostic> {
-        self.entrances()?;
+        self.programs()?;
         self.status.check()?;
         self.stack.check(self.server.is_some())?;
         if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
@@ -185,7 +185,7 @@ impl ProxyOptions {
 /// # Errors
 /// What is wrong with the options or the host.
 pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
-    let entrances = options.entrances()?;
+    let programs = options.programs()?;
     options.resolve_targets()?;
     let reach = options.reach()?;
     let terms = options.terms_with(&options.via(reach)?)?;
@@ -194,20 +194,20 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         return Ok(());
     }
     block_on(async {
-        let kinds: Vec<String> = entrances.iter().map(|entrance| describe(&entrance.leads)).collect();
-        let entrances = Entrances::bind(entrances).map_err(|error| cannot_listen(&error))?;
+        let kinds: Vec<String> = programs.iter().map(|configured| describe(&configured.forward)).collect();
+        let programs = ProxyListeners::bind(programs).map_err(|error| cannot_listen(&error))?;
         let listeners = options.status.listen(options.stack.journal.as_deref(), "proxy").await?;
         // Its threads end last.
         let workers = options.limits.start_workers()?;
         let open = options.stack.open_on(reach, workers.runtimes()).await?;
-        for (address, kind) in entrances.addresses().iter().zip(kinds) {
+        for (address, kind) in programs.addresses().iter().zip(kinds) {
             print(&format!("listening on {address}: {kind}\n"));
         }
         if let Some(address) = listeners.http() {
             print(&format!("status at http://{address}/status\n"));
         }
         let live = options.limits.live(open.attached.stacks(), "anabranch proxy")?;
-        let counters = carry(options, &open, entrances, listeners, terms, live).await?;
+        let counters = carry(options, &open, programs, listeners, terms, live).await?;
         service_manager::stopping();
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
@@ -218,7 +218,7 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
 async fn carry(
     options: &ProxyOptions,
     open: &Open,
-    entrances: Entrances,
+    programs: ProxyListeners,
     listeners: Listeners,
     terms: ProxyTerms,
     live: Option<Live>,
@@ -239,7 +239,7 @@ async fn carry(
         limits: options.limits.limits(),
         journal: options.limits.journal(&verbosity),
     };
-    let proxy = Proxy::new(entrances, open.attached.stacks(), config);
+    let proxy = Proxy::new(programs, open.attached.stacks(), config);
     let source = Source::new("proxy", open.attached.stacks(), open.attached.observer(), proxy.control());
     let _serving = Serving::start(listeners, source);
     service_manager::ready();
@@ -289,11 +289,11 @@ fn known_in_time(server: &Target) -> SocketAddr {
     }
 }
 
-fn describe(leads: &Leads) -> String {
-    match leads {
-        Leads::WhereAsked => "SOCKS5 and HTTP CONNECT".to_owned(),
-        Leads::To(target) => format!("to {target}"),
-        Leads::WhereTheServerLeads => "to the server's target".to_owned(),
+fn describe(forward: &Forward) -> String {
+    match forward {
+        Forward::Requested => "SOCKS5 and HTTP CONNECT".to_owned(),
+        Forward::To(target) => format!("to {target}"),
+        Forward::ServerDefault => "to the server's target".to_owned(),
     }
 }
 
@@ -315,12 +315,12 @@ mod tests {
 
     #[test]
     fn a_forward_names_where_it_listens_and_where_it_leads() {
-        let entrance = forward("8080=example.org:80").expect("well formed");
-        assert_eq!(entrance.listen, SocketAddr::from(([127, 0, 0, 1], 8080)));
-        assert_eq!(entrance.leads, Leads::To("example.org:80".parse().expect("a target")));
-        let entrance = forward("[::1]:2222=[2001:db8::1]:22").expect("well formed");
-        assert_eq!(entrance.listen, "[::1]:2222".parse().expect("an address"));
-        assert_eq!(forward("8080").expect("well formed").leads, Leads::WhereTheServerLeads);
+        let configured = forward("8080=example.org:80").expect("well formed");
+        assert_eq!(configured.listen, SocketAddr::from(([127, 0, 0, 1], 8080)));
+        assert_eq!(configured.forward, Forward::To("example.org:80".parse().expect("a target")));
+        let configured = forward("[::1]:2222=[2001:db8::1]:22").expect("well formed");
+        assert_eq!(configured.listen, "[::1]:2222".parse().expect("an address"));
+        assert_eq!(forward("8080").expect("well formed").forward, Forward::ServerDefault);
         for wrong in ["", "x=example.org:80", "8080=example.org", "70000=example.org:80", "8080="] {
             assert!(forward(wrong).is_err(), "{wrong}");
         }

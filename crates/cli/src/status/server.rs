@@ -26,7 +26,7 @@ const AT_A_TIME: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// When to try again if the system has no descriptor for one who asks.
-const BREATH: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// Where to say how it does.
 #[derive(Clone, Debug, clap::Args)]
@@ -131,7 +131,7 @@ where
     while let Ok(seat) = Arc::clone(&seats).acquire_owned().await {
         match poll_fn(&accept).await {
             Ok(stream) => drop(tokio::spawn(give(stream, any_host, Arc::clone(&source), seat))),
-            Err(_no_descriptors) => sleep(BREATH).await,
+            Err(_no_descriptors) => sleep(ACCEPT_RETRY).await,
         }
     }
 }

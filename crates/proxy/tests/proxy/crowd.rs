@@ -2,7 +2,7 @@
 //! day. Clients, target and server are processes of their own: each has its own descriptors, and its own memory to measure.
 
 use crate::scene::{kernel_address, limits, proxy_at, scene, server, stack, via};
-use anabranch_proxy::{AllowList, Destination, Key, Leads, ProxyCounters, Via};
+use anabranch_proxy::{AllowList, Destination, Forward, Key, ProxyCounters, Via};
 use anabranch_system::descriptor;
 use libtest_mimic::Trial;
 use std::io::{BufRead, BufReader, Write};
@@ -167,7 +167,7 @@ async fn crowd(count: usize, served: bool) {
 async fn carry(key: Option<&Path>) {
     descriptors(count());
     let via = key.map_or(Via::Direct, |key| via(1, &Key::read(key).expect("a key")));
-    let running = proxy_at(PROXY, &stack(0..1), via, Leads::WhereAsked, limits());
+    let running = proxy_at(PROXY, &stack(0..1), via, Forward::Requested, limits());
     said().await;
     all_is_well(running.stop().await);
 }

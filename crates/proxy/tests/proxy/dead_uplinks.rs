@@ -2,9 +2,9 @@
 
 use crate::kernel::ip;
 use crate::program::{Directory, run, there_is, web};
-use crate::scene::{PORT, connection, entrance, limits, proxy, scene, server, stack, stack_address, via};
+use crate::scene::{PORT, connection, limits, one_listener, proxy, scene, server, stack, stack_address, via};
 use anabranch_policy::ids::AddressId;
-use anabranch_proxy::{AllowList, Destination, Key, Leads, Limits, Via};
+use anabranch_proxy::{AllowList, Destination, Forward, Key, Limits, Via};
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -84,7 +84,7 @@ fn goes() {
         let (near, far) = (stack(0..2), stack(2..4));
         let key = Key::generate().expect("random numbers");
         let listener = far.listen(PORT, connection()).expect("the port is free");
-        let (address, _running) = entrance(&near, via(2, &key), Leads::WhereTheServerLeads, limits());
+        let (address, _running) = one_listener(&near, via(2, &key), Forward::ServerDefault, limits());
         let _program = TcpStream::connect(address).await.expect("the proxy listens");
         let first = listener.accept().await.expect("it comes").peer_address().ip();
         near.address_down(AddressId(if first == stack_address(0) { 1 } else { 2 }));

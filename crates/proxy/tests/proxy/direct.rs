@@ -2,8 +2,8 @@
 
 use crate::kernel::counter;
 use crate::program::{Directory, curl, noise, output, run, sha256, start, there_is, web};
-use crate::scene::{entrance, kernel_address, limits, proxy, scene, stack};
-use anabranch_proxy::{Leads, Via};
+use crate::scene::{kernel_address, limits, one_listener, proxy, scene, stack};
+use anabranch_proxy::{Forward, Via};
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
 
@@ -81,7 +81,7 @@ fn ssh() {
     scene(60, || async {
         let stack = stack(0..2);
         let target = SocketAddr::new(kernel_address(0), 22);
-        let (address, running) = entrance(&stack, Via::Direct, Leads::To(target.into()), limits());
+        let (address, running) = one_listener(&stack, Via::Direct, Forward::To(target.into()), limits());
         let directory = Directory::new();
         let (host, user) = (directory.file("host"), directory.file("user"));
         for key in [&host, &user] {

@@ -1,8 +1,8 @@
 //! How ends, resets, slow readers and limits look from both sides of the proxy.
 
 use crate::program::{noise, sha256};
-use crate::scene::{Running, entrance, kernel_address, limits, proxy, scene, server, stack, via};
-use anabranch_proxy::{AllowList, Destination, Key, Leads, Limits, Via};
+use crate::scene::{Running, kernel_address, limits, one_listener, proxy, scene, server, stack, via};
+use anabranch_proxy::{AllowList, Destination, Forward, Key, Limits, Via};
 use libtest_mimic::Trial;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -218,8 +218,8 @@ fn idle() {
         let near = stack(0..1);
         let (listener, address) = target().await;
         let limits = Limits { idle: Duration::from_millis(400), ..limits() };
-        let (entrance, running) = entrance(&near, Via::Direct, Leads::To(address.into()), limits);
-        let mut client = TcpStream::connect(entrance).await.expect("it listens");
+        let (place, running) = one_listener(&near, Via::Direct, Forward::To(address.into()), limits);
+        let mut client = TcpStream::connect(place).await.expect("it listens");
         let (mut far, _) = listener.accept().await.expect("somebody connects");
         for _ in 0..10 {
             client.write_all(b"x").await.expect("it is open");

@@ -6,8 +6,8 @@ use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::AddressId;
 use anabranch_proxy::{
-    Destination, Entrance, Entrances, Key, Keys, Leads, Limits, Priorities, Proxy, ProxyConfig, ProxyCounters,
-    ProxyTerms, Server, ServerConfig, ServerTerms, Via,
+    Destination, Forward, Key, Keys, Limits, ListenerConfig, Priorities, Proxy, ProxyConfig, ProxyCounters,
+    ProxyListeners, ProxyTerms, Server, ServerConfig, ServerTerms, Via,
 };
 use anabranch_stack::device::TunConfig;
 use anabranch_stack::{Device, Stack, StackConfig};
@@ -92,22 +92,22 @@ pub fn limits() -> Limits {
 
 /// A proxy over `stack` that asks its clients; returns its address.
 pub fn proxy(stack: &Stack, via: Via, limits: Limits) -> (SocketAddr, Running) {
-    entrance(stack, via, Leads::WhereAsked, limits)
+    one_listener(stack, via, Forward::Requested, limits)
 }
 
-/// A proxy over `stack` whose one entrance leads somewhere.
-pub fn entrance(stack: &Stack, via: Via, leads: Leads, limits: Limits) -> (SocketAddr, Running) {
-    let running = proxy_at(SocketAddr::from(([127, 0, 0, 1], 0)), stack, via, leads, limits);
+/// A proxy over `stack` whose one listener forward somewhere.
+pub fn one_listener(stack: &Stack, via: Via, forward: Forward, limits: Limits) -> (SocketAddr, Running) {
+    let running = proxy_at(SocketAddr::from(([127, 0, 0, 1], 0)), stack, via, forward, limits);
     (running.address.expect("it listens"), running)
 }
 
-/// A proxy over `stack` whose one entrance is there and leads somewhere.
-pub fn proxy_at(listen: SocketAddr, stack: &Stack, via: Via, leads: Leads, limits: Limits) -> Running {
-    let entrances = Entrances::bind(vec![Entrance { listen, leads }]).expect("a free port");
-    let address = entrances.addresses().first().copied();
+/// A proxy over `stack` whose one listener is there and forward somewhere.
+pub fn proxy_at(listen: SocketAddr, stack: &Stack, via: Via, forward: Forward, limits: Limits) -> Running {
+    let listeners = ProxyListeners::bind(vec![ListenerConfig { listen, forward }]).expect("a free port");
+    let address = listeners.addresses().first().copied();
     let choose = Box::new(|_: &_| connection());
     let config = ProxyConfig { terms: ProxyTerms { via, credentials: None }, choose, limits, journal: None };
-    let proxy = Proxy::new(entrances, std::slice::from_ref(stack), config);
+    let proxy = Proxy::new(listeners, std::slice::from_ref(stack), config);
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(proxy.run(async {
         let _ = stopped.await;

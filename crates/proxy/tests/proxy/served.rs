@@ -3,9 +3,9 @@
 use crate::kernel::ip;
 use crate::program::{Directory, curl, output, run, sha256, start, there_is, web};
 use crate::scene::{
-    PORT, entrance, kernel_address, limits, prioritising, proxy, scene, server, stack, stack_address, via,
+    PORT, kernel_address, limits, one_listener, prioritising, proxy, scene, server, stack, stack_address, via,
 };
-use anabranch_proxy::{AllowList, Destination, Key, Leads, Limits, Priorities, Target};
+use anabranch_proxy::{AllowList, Destination, Forward, Key, Limits, Priorities, Target};
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -142,7 +142,7 @@ fn fixed() {
     scene(60, || async {
         let (near, far, key) = (stack(0..1), stack(1..2), key());
         let serve = server(&far, Some(&key), Destination::Fixed(local(8000)), limits());
-        let (address, running) = entrance(&near, via(1, &key), Leads::WhereTheServerLeads, limits());
+        let (address, running) = one_listener(&near, via(1, &key), Forward::ServerDefault, limits());
         let (asking, other) = proxy(&near, via(1, &key), limits());
         let directory = Directory::new();
         let digest = directory.fill("file", 1_000_000);
