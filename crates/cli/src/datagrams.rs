@@ -5,12 +5,12 @@ use crate::diagnostic::Diagnostic;
 use anabranch_datagram::{Limits, Server, ServerConfig, nameservers};
 use anabranch_policy::datagram::{DatagramPolicy, TABLE};
 use anabranch_policy::table::{SettingError, Settings, build};
-use anabranch_proxy::{AllowList, Keys};
+use anabranch_proxy::{AllowList, Destination, Keys, ServerTerms};
 use anabranch_system::descriptor;
 use clap::Args;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Where the names of resolvers are.
 const RESOLVERS: &str = "/etc/resolv.conf";
@@ -53,12 +53,41 @@ fn chosen(text: &str) -> Result<Chosen, String> {
     chosen.build().map(|_| chosen.clone()).map_err(|error| error.to_string())
 }
 
+/// A server that is to be, and the rules that it looks at.
+pub struct Planned {
+    config: ServerConfig,
+    allow: Arc<RwLock<AllowList>>,
+}
+
+/// Changes a server's keys and rules while it runs.
+pub struct Change {
+    allow: Arc<RwLock<AllowList>>,
+    keys: Box<dyn Fn(Vec<[u8; 32]>) + Send + Sync>,
+}
+
+impl Change {
+    /// As these terms say; without a choice of targets nobody begins a session.
+    pub fn set(&self, terms: &ServerTerms) {
+        match (&terms.destination, &terms.keys) {
+            (Destination::Named(allow), Some(keys)) => {
+                *self.allow.write().unwrap_or_else(PoisonError::into_inner) = allow.clone();
+                (self.keys)(bytes(keys));
+            }
+            _ => (self.keys)(Vec::new()),
+        }
+    }
+}
+
+fn bytes(keys: &Keys) -> Vec<[u8; 32]> {
+    keys.iter().map(|(_, key)| *key.bytes()).collect()
+}
+
 impl DatagramOptions {
     /// What the server needs to know; nothing if it is not wanted.
     ///
     /// # Errors
     /// If there is no port after that of streams.
-    pub fn config(&self, port: u16, keys: &Keys, allow: &AllowList) -> Result<Option<ServerConfig>, Diagnostic> {
+    pub fn config(&self, port: u16, keys: &Keys, allow: &AllowList) -> Result<Option<Planned>, Diagnostic> {
         let port = match self.datagram_port {
             Some(0) => return Ok(None),
             Some(port) => port,
@@ -66,7 +95,8 @@ impl DatagramOptions {
                 Diagnostic::option("--port", "no port follows it for datagrams; say which with --datagram-port")
             })?,
         };
-        let (allow, policy) = (allow.clone(), self.datagram_policy.clone());
+        let (allow, policy) = (Arc::new(RwLock::new(allow.clone())), self.datagram_policy.clone());
+        let allowed = Arc::clone(&allow);
         let mut limits = Limits::default();
         // Each mapping is a descriptor, beside those of connections, for which there is room already.
         let used = descriptor::allow(0).unwrap_or(0);
@@ -74,27 +104,30 @@ impl DatagramOptions {
         if granted < used + limits.mappings as u64 {
             limits.mappings = limits.mappings.min((granted / 4) as usize);
         }
-        Ok(Some(ServerConfig {
+        let config = ServerConfig {
             bind: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
-            keys: keys.iter().map(|(_, key)| *key.bytes()).collect(),
-            allow: Arc::new(move |target| allow.allows(target)),
+            keys: bytes(keys),
+            allow: Arc::new(move |target| allowed.read().unwrap_or_else(PoisonError::into_inner).allows(target)),
             policy: Arc::new(move || policy.build().expect("it could be made when the options were read")),
             nameservers: nameservers(&std::fs::read_to_string(RESOLVERS).unwrap_or_default()),
             limits,
             journal: Some(Arc::new(event)),
-        }))
+        };
+        Ok(Some(Planned { config, allow }))
     }
 
     /// Listens; without if somebody else has a port that was not asked for.
     ///
     /// # Errors
     /// If it cannot listen where it is asked to.
-    pub fn bind(&self, config: ServerConfig) -> Result<Option<Server>, Diagnostic> {
+    pub fn bind(&self, planned: Planned) -> Result<Option<(Server, Change)>, Diagnostic> {
+        let Planned { config, allow } = planned;
         let port = config.bind.port();
         match Server::bind(config) {
             Ok(server) => {
                 print(&format!("listening on UDP port {port} for datagrams\n"));
-                Ok(Some(server))
+                let change = Change { allow, keys: Box::new(server.key_changer()) };
+                Ok(Some((server, change)))
             }
             Err(error) if self.datagram_port.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
                 remark(&format!(

@@ -90,6 +90,13 @@ impl Server {
         self.socket.local_address()
     }
 
+    /// To change the keys of which clients must prove one while it runs. A session under a key that is left out ends when its
+    /// own keys are too old, within five minutes.
+    pub fn key_changer(&self) -> impl Fn(Vec<[u8; 32]>) + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |keys| shared.sessions().set_keys(keys)
+    }
+
     /// Serves until `stop` completes; clients are told of the end.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Done {
         let mut stop = pin!(stop);

@@ -161,14 +161,17 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         if let Some(address) = listeners.http() {
             print(&format!("status at http://{address}/status\n"));
         }
-        let datagrams = datagrams.map(|config| options.datagrams.bind(config)).transpose()?.flatten();
+        let datagrams = datagrams.map(|planned| options.datagrams.bind(planned)).transpose()?.flatten();
+        let (datagrams, change_datagrams) = datagrams.unzip();
         let live = options.limits.live(open.attached.stacks(), "anabranch serve")?;
         let source = Source::new("serve", open.attached.stacks(), open.attached.observer(), server.control());
         let serving = Serving::start(listeners, source);
         service_manager::ready();
         let change = server.changer();
         let take = |new: &ServeOptions| {
-            change(new.terms()?, new.limits.limits());
+            let terms = new.terms()?;
+            change_datagrams.iter().for_each(|change| change.set(&terms));
+            change(terms, new.limits.limits());
             verbosity.set(&new.limits);
             Ok(())
         };

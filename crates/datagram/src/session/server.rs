@@ -163,6 +163,11 @@ impl ServerSessions {
         }
     }
 
+    /// Other keys from now on. Sessions under keys that are left out end when their own keys are too old.
+    pub fn set_keys(&mut self, keys: Vec<[u8; 32]>) {
+        self.keys = keys;
+    }
+
     /// A datagram came.
     pub fn handle_datagram(&mut self, now: Instant, from: Whereabouts, datagram: &mut [u8]) {
         match read_outer(datagram) {

@@ -340,6 +340,17 @@ fn keys_are_renewed_every_two_minutes_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_key_that_is_taken_back_opens_nothing_after_the_lifetime_of_its_sessions_keys() {
+    let mut net = Net::new(&[10], "duplicate");
+    net.run(millis(100));
+    net.server.set_keys(vec![[9; 32]]);
+    net.stream(Duration::from_secs(320), millis(100));
+    net.to_server.clear();
+    net.stream(Duration::from_secs(20), millis(100));
+    assert_eq!((net.to_server.len(), net.client.handshakes), (0, 1));
+}
+
+#[test]
 fn what_was_recorded_and_is_sent_again_moves_nobody_and_is_passed_on_to_nobody() {
     let mut net = Net::new(&[10, 30], "duplicate");
     net.stream(Duration::from_secs(2), millis(20));
