@@ -8,6 +8,8 @@ pub const PROTOCOL: u8 = 198;
 
 /// The priority of our rules: after the table of local addresses, before everything else.
 pub(crate) const PRIORITY: u32 = 198;
+/// The priority of rules that lead from one stack of this host to another: before those that keep stacks from other hosts.
+pub(crate) const PRIORITY_BETWEEN: u32 = 197;
 
 /// Most instances in one network namespace.
 pub(crate) const MAX_INSTANCES: u8 = 100;
@@ -70,6 +72,14 @@ impl Layout {
     /// The stack's IPv6 address on a path.
     pub fn stack_ipv6(self, path: u8) -> Ipv6Addr {
         self.ipv6(path, STACK)
+    }
+
+    /// The network that all our addresses of a family are from, and its length in bits.
+    pub(crate) fn network(address: IpAddr) -> (IpAddr, u8) {
+        match address {
+            IpAddr::V4(_) => (Ipv4Addr::new(198, 18, 0, 0).into(), 15),
+            IpAddr::V6(_) => (Ipv6Addr::new(0xfd61, 0x6e61, 0x6272, 0, 0, 0, 0, 0).into(), 48),
+        }
     }
 
     /// Whose device this is, if the name is one of ours.

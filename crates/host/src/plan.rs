@@ -2,7 +2,7 @@
 
 use super::HostError;
 use super::filter;
-use super::layout::{Layout, MAX_PATHS};
+use super::layout::{Layout, MAX_PATHS, PRIORITY_BETWEEN};
 use super::path_plan::PathPlan;
 use super::rule::{Rule, Selector};
 use super::snapshot::Interface;
@@ -81,14 +81,18 @@ impl Plan {
             let device = layout.device(number);
             let path = PathPlan { number, name: device.clone(), device, mtu, ipv6: has_ipv6(), closed: [false; 2] };
             plan.steps.extend(device_steps(layout, &path));
+            plan.steps.extend(own_forwarding(&path));
             for (stack, host) in address_pairs(layout, &path) {
+                let (network, length) = Layout::network(stack);
                 let ipv6 = stack.is_ipv6();
                 let table = layout.table(number);
                 plan.steps.push(Step::Route(to_stack(table, stack, &path.device, Some(host))));
                 let into = Rule::new(ipv6, Selector::LocalTo(stack), Some(table));
                 // What the host itself is not meant to get goes nowhere, even if the host is a router.
                 let out = Rule::new(ipv6, Selector::Input(path.device.clone()), None);
-                plan.steps.extend([Step::Rule(into), Step::Rule(out)]);
+                let between =
+                    Rule::new(ipv6, Selector::Between(network, length, stack), Some(table)).at(PRIORITY_BETWEEN);
+                plan.steps.extend([Step::Rule(into), Step::Rule(between), Step::Rule(out)]);
             }
             plan.paths.push(path);
         }
@@ -144,15 +148,21 @@ pub fn filter_step(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> Step {
     Step::Filter { table: layout.nft_table(), text: filter::text(layout, paths, ports) }
 }
 
+/// What the stack sends is forwarded. IPv6 of a host that does not forward it cannot be, with kernels before 6.17.
+fn own_forwarding(path: &PathPlan) -> Vec<Step> {
+    let mut keys = vec![format!("net/ipv4/conf/{}/forwarding", path.device)];
+    if path.ipv6 && can_forward_ipv6() && read_setting("net/ipv6/conf/all/forwarding").as_deref() != Some("1") {
+        keys.push(format!("net/ipv6/conf/{}/force_forwarding", path.device));
+    }
+    let set = |key| Step::Setting { key, value: "1".to_owned(), before: None, unless: None };
+    keys.into_iter().map(set).collect()
+}
+
 /// Everything for a path by an uplink but the filter.
 pub fn uplink_steps(layout: Layout, path: &PathPlan, interface: &Interface, others: &[Step]) -> Vec<Step> {
     let mut steps = device_steps(layout, path);
     let table = layout.table(path.number);
-    let mut own = vec![format!("net/ipv4/conf/{}/forwarding", path.device)];
-    if path.ipv6 && read_setting("net/ipv6/conf/all/forwarding").as_deref() != Some("1") {
-        own.push(format!("net/ipv6/conf/{}/force_forwarding", path.device));
-    }
-    steps.extend(own.into_iter().map(|key| Step::Setting { key, value: "1".to_owned(), before: None, unless: None }));
+    steps.extend(own_forwarding(path));
     steps.extend(forwarding(path, others));
     steps.extend(
         address_pairs(layout, path)

@@ -61,6 +61,8 @@ pub enum Selector {
     Output(String),
     /// From a port up to this one of an address.
     Served(IpAddr, Transport, u16),
+    /// From the addresses that begin as the first does, to the second.
+    Between(IpAddr, u8, IpAddr),
     /// To the addresses that begin as this one does.
     Network(IpAddr, u8),
     /// To a port, from what came in by a device.
@@ -104,6 +106,7 @@ impl fmt::Display for Selector {
             Self::LocalTo(address) => write!(f, "iif lo to {address}"),
             Self::Input(device) => write!(f, "iif {device}"),
             Self::Output(device) => write!(f, "oif {device}"),
+            Self::Between(network, length, address) => write!(f, "from {network}/{length} to {address}"),
             Self::Network(address, length) => write!(f, "to {address}/{length}"),
             Self::Served(address, transport, last) => write!(f, "from {address} ipproto {transport} sport 1-{last}"),
             Self::Port(device, transport, port) => write!(f, "iif {device} ipproto {transport} dport {port}"),
@@ -134,6 +137,11 @@ impl Rule {
         Self { ipv6, selector, table, priority: PRIORITY, but_default: false, instead: None }
     }
 
+    /// The same at another place.
+    pub(crate) fn at(self, priority: u32) -> Self {
+        Self { priority, ..self }
+    }
+
     pub(crate) fn message(&self) -> RuleMessage {
         let mut message = RuleMessage::default();
         message.header.family = family(self.ipv6);
@@ -159,6 +167,11 @@ impl Rule {
             Selector::Output(device) => attributes.push(RuleAttribute::Oifname(device.clone())),
             Selector::Network(address, length) => {
                 message.header.dst_len = *length;
+                attributes.push(RuleAttribute::Destination(*address));
+            }
+            Selector::Between(network, length, address) => {
+                (message.header.src_len, message.header.dst_len) = (*length, whole);
+                attributes.push(RuleAttribute::Source(*network));
                 attributes.push(RuleAttribute::Destination(*address));
             }
             Selector::Served(address, transport, last) => {

@@ -19,6 +19,11 @@ pub fn trials() -> Vec<Trial> {
             namespace.run(|| reach(v6)).expect("it can be entered");
             Ok(())
         }));
+        trials.push(Trial::test(format!("local::two_stacks_of_a_host_reach_each_other_{family}"), move || {
+            let namespace = Namespace::new().expect("namespaces were there a moment ago");
+            namespace.run(|| each_other(v6)).expect("it can be entered");
+            Ok(())
+        }));
     }
     trials
 }
@@ -68,4 +73,46 @@ fn client(to: IpAddr) -> Vec<u8> {
     let mut text = Vec::new();
     socket.read_to_end(&mut text).expect("we close");
     text
+}
+
+/// A client's stack and a server's, as of two programs.
+fn each_other(v6: bool) {
+    ip("link set lo up");
+    let before = state();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let combination = Combination::default();
+        let config = || ConnectionConfig::new(Policies::of(&combination).expect("a combination of ours"));
+        let attached = async || {
+            let stack = StackConfig::new(combination.build_path_manager().expect("the default exists"));
+            let local = Attachment::Local(Local { paths: 2, options: HostOptions::default() });
+            attach(&local, stack).await.expect("we may")
+        };
+        let (server, client) = (attached().await, attached().await);
+        let listener = server.stack().listen(7, config()).expect("the port is free");
+        let paths = server.paths();
+        let to = paths[0].addresses.iter().find(|(_, address)| address.is_ipv6() == v6).expect("both families").1;
+        let mut stream = client.stack().connect(None, SocketAddr::new(to, 7), config()).await.expect("it is reached");
+        let mut accepted = listener.accept().await.expect("it comes");
+        let octets: Vec<u8> = (0..3_000_000_u32).map(|at| at as u8).collect();
+        let sent = octets.clone();
+        let echo = async {
+            let mut read = vec![0; sent.len()];
+            accepted.read_exact(&mut read).await.expect("it is open");
+            accepted.write_all(&read).await.expect("it is open");
+        };
+        let ask = async {
+            let (mut reading, mut writing) = tokio::io::split(&mut stream);
+            let mut read = vec![0; octets.len()];
+            let write = async { writing.write_all(&octets).await.expect("it is open") };
+            let (_, got) = tokio::join!(write, reading.read_exact(&mut read));
+            got.expect("it is open");
+            assert!(read == octets);
+        };
+        tokio::join!(echo, ask);
+        assert!(stream.subflows().len() > 1, "over several paths");
+        client.detach().await.expect("all is undone");
+        server.detach().await.expect("all is undone");
+    });
+    assert_eq!(state(), before);
 }
