@@ -474,7 +474,13 @@ fn no_ipv6() {
         // It was never the host's own way; that is back as soon as the device is gone.
         assert!(!answered("2001:db8::9"));
         drop(device);
-        assert!(answered("2001:db8::9"));
+        // On a busy machine the kernel takes its time to remove it.
+        let back = (0..50).any(|_| {
+            let answered = answered("2001:db8::9");
+            std::thread::sleep(Duration::from_millis(if answered { 0 } else { 100 }));
+            answered
+        });
+        assert!(back);
         led.end().expect("all is undone");
     });
     place.scene.assert_as_before(&before);
