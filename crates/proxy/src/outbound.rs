@@ -70,16 +70,18 @@ impl Outbound {
         key: &Key,
         target: Option<&Target>,
     ) -> Result<(Far, Bytes), Refused> {
-        let mut further = ATTEMPTS;
+        let (mut further, mut closed) = (ATTEMPTS, false);
         loop {
             let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
             let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
             let (stream, sent) = self.dial(stack, server, config, first).await?;
             let asked = async { ask(initiate(stream, initiator, &message, sent).await?, target).await };
-            further -= 1;
+            further = further.saturating_sub(1);
             match asked.await {
                 Ok((far, first)) => return answered(far, first),
                 Err(error) if further > 0 && is_of_the_path(&error) => {}
+                // A portal on the way resets as a server does that has another key: once is not believed.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !closed => closed = true,
                 Err(error) => return Err(lost(error)),
             }
         }

@@ -164,7 +164,7 @@ impl ServerSessions {
     }
 
     /// Other keys from now on. Sessions under keys that are left out end when their own keys are too old.
-    pub fn set_keys(&mut self, keys: Vec<[u8; 32]>) {
+    pub(crate) fn set_keys(&mut self, keys: Vec<[u8; 32]>) {
         self.keys = keys;
     }
 

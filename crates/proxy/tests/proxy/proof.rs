@@ -75,7 +75,8 @@ fn another_key() {
         web.await.expect("it ends well");
         assert_eq!(running.stop().await.finished, 1);
         let serve = serve.stop().await;
-        assert_eq!((serve.accepted, serve.unproven, serve.finished), (2, 1, 1), "{serve}");
+        // Who is refused tries once more, since it may have been somebody else who refused.
+        assert_eq!((serve.accepted, serve.unproven, serve.finished), (3, 2, 1), "{serve}");
     });
 }
 
