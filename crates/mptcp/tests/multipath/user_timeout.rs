@@ -11,6 +11,16 @@ use std::rc::Rc;
 
 /// A client with a user timeout of 3 s on two paths, each of which is dead when its cell is set.
 fn two_paths() -> (Pair, ConnectionId, [Rc<Cell<bool>>; 2]) {
+    two_paths_with(hasty())
+}
+
+/// A user timeout of 3 s.
+fn hasty() -> ConnectionConfig {
+    ConnectionConfig { user_timeout: Some(Duration::from_secs(3)), ..config() }
+}
+
+/// A client with these settings on two paths, each of which is dead when its cell is set.
+fn two_paths_with(client: ConnectionConfig) -> (Pair, ConnectionId, [Rc<Cell<bool>>; 2]) {
     let mut pair = Pair::new(2);
     let dead = [Rc::new(Cell::new(false)), Rc::new(Cell::new(false))];
     let cells = dead.clone();
@@ -18,7 +28,6 @@ fn two_paths() -> (Pair, ConnectionId, [Rc<Cell<bool>>; 2]) {
         let on = |path| [address(0, path), address(1, path)].contains(&packet.ip.source);
         if (0..2).any(|path| on(path) && cells[path].get()) { Fate::Drop } else { Fate::Deliver }
     });
-    let client = ConnectionConfig { user_timeout: Some(Duration::from_secs(3)), ..config() };
     let id = pair.connect(client, config());
     pair.run(Duration::from_millis(500));
     assert_eq!(pair.write_all(0, id, &pattern(100_000), Duration::from_secs(5)), 0);
@@ -47,11 +56,11 @@ fn a_subflow_that_fails_does_not_end_a_connection_that_goes_on_on_another() {
 #[test]
 fn when_no_path_brings_data_across_the_connection_is_aborted_on_all_of_them() {
     let (mut pair, id, dead) = two_paths();
-    dead.iter().for_each(|path| path.set(true));
+    set(&dead, true);
     assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
     pair.run(Duration::from_millis(2_999));
     assert_eq!(closed(&pair, 0), None);
-    dead.iter().for_each(|path| path.set(false));
+    set(&dead, false);
     pair.sent[0].clear();
     pair.run(Duration::from_millis(1));
     assert_eq!(closed(&pair, 0), Some(CloseCause::UserTimeout));
@@ -68,15 +77,7 @@ fn when_no_path_brings_data_across_the_connection_is_aborted_on_all_of_them() {
 /// A peer whose application does not read answers each probe, and the application that waits for it still hears of it.
 #[test]
 fn a_peer_that_does_not_read_is_not_waited_for_longer_than_the_user_timeout() {
-    let mut pair = Pair::new(1);
-    pair.reading[1] = false;
-    pair.hosts[1].listen(PORT, config()).unwrap();
-    let client = ConnectionConfig { user_timeout: Some(Duration::from_secs(3)), ..config() };
-    let remote = SocketAddr::new(address(1, 0), PORT);
-    let id = pair.hosts[0].connect(pair.now, None, remote, client).unwrap();
-    pair.settle();
-    pair.run(Duration::from_millis(500));
-    assert_eq!(pair.write_all(0, id, &pattern(1_000_000), Duration::ZERO), 0);
+    let (mut pair, _) = a_peer_that_does_not_read(hasty());
     pair.run(Duration::from_millis(2_900));
     assert_eq!(closed(&pair, 0), None);
     pair.run(Duration::from_millis(1_000));
@@ -88,23 +89,29 @@ fn patient() -> ConnectionConfig {
     ConnectionConfig { peer_timeout: Some(Duration::from_secs(10)), ..config() }
 }
 
-/// A client on two paths which are dead while the cell is set.
-fn two_paths_and_a_peer_timeout() -> (Pair, ConnectionId, Rc<Cell<bool>>) {
-    let mut pair = Pair::new(2);
+fn set(dead: &[Rc<Cell<bool>>; 2], whether: bool) {
+    dead.iter().for_each(|path| path.set(whether));
+}
+
+/// A client with these settings, and a peer that does not read, on a path that is dead while the cell is set; data waits.
+fn a_peer_that_does_not_read(client: ConnectionConfig) -> (Pair, Rc<Cell<bool>>) {
+    let mut pair = Pair::new(1);
     let dead = Rc::new(Cell::new(false));
     let cell = Rc::clone(&dead);
     pair.judge = Box::new(move |_, _, _| if cell.get() { Fate::Drop } else { Fate::Deliver });
-    let id = pair.connect(patient(), config());
+    pair.reading[1] = false;
+    pair.hosts[1].listen(PORT, config()).unwrap();
+    let id = pair.hosts[0].connect(pair.now, None, SocketAddr::new(address(1, 0), PORT), client).unwrap();
+    pair.settle();
     pair.run(Duration::from_millis(500));
-    assert_eq!(pair.write_all(0, id, &pattern(100_000), Duration::from_secs(5)), 0);
-    pair.run(Duration::from_secs(1));
-    (pair, id, dead)
+    assert_eq!(pair.write_all(0, id, &pattern(1_000_000), Duration::ZERO), 0);
+    (pair, dead)
 }
 
 #[test]
 fn data_that_nobody_answers_on_any_path_ends_the_connection_after_the_peer_timeout() {
-    let (mut pair, id, dead) = two_paths_and_a_peer_timeout();
-    dead.set(true);
+    let (mut pair, id, dead) = two_paths_with(patient());
+    set(&dead, true);
     assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
     // It runs from the first retransmission timeout, which is after 200 ms at least.
     pair.run(Duration::from_millis(10_199));
@@ -115,12 +122,12 @@ fn data_that_nobody_answers_on_any_path_ends_the_connection_after_the_peer_timeo
 
 #[test]
 fn a_peer_that_is_heard_of_again_within_the_peer_timeout_has_all_of_it_anew() {
-    let (mut pair, id, dead) = two_paths_and_a_peer_timeout();
+    let (mut pair, id, dead) = two_paths_with(patient());
     for _ in 0..4 {
-        dead.set(true);
+        set(&dead, true);
         assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
         pair.run(Duration::from_secs(5));
-        dead.set(false);
+        set(&dead, false);
         // The second silence lasts while the timer of the first fires.
         pair.run(Duration::from_secs(3));
     }
@@ -129,29 +136,14 @@ fn a_peer_that_is_heard_of_again_within_the_peer_timeout_has_all_of_it_anew() {
 
 #[test]
 fn a_peer_that_does_not_read_but_answers_outlives_the_peer_timeout() {
-    let mut pair = Pair::new(1);
-    pair.reading[1] = false;
-    pair.hosts[1].listen(PORT, config()).unwrap();
-    let id = pair.hosts[0].connect(pair.now, None, SocketAddr::new(address(1, 0), PORT), patient()).unwrap();
-    pair.settle();
-    pair.run(Duration::from_millis(500));
-    assert_eq!(pair.write_all(0, id, &pattern(1_000_000), Duration::ZERO), 0);
+    let (mut pair, _) = a_peer_that_does_not_read(patient());
     pair.run(Duration::from_secs(300));
     assert_eq!(closed(&pair, 0), None);
 }
 
 #[test]
 fn a_peer_that_neither_reads_nor_answers_is_given_up_after_the_peer_timeout() {
-    let mut pair = Pair::new(1);
-    let dead = Rc::new(Cell::new(false));
-    let cell = Rc::clone(&dead);
-    pair.judge = Box::new(move |_, _, _| if cell.get() { Fate::Drop } else { Fate::Deliver });
-    pair.reading[1] = false;
-    pair.hosts[1].listen(PORT, config()).unwrap();
-    let id = pair.hosts[0].connect(pair.now, None, SocketAddr::new(address(1, 0), PORT), patient()).unwrap();
-    pair.settle();
-    pair.run(Duration::from_millis(500));
-    assert_eq!(pair.write_all(0, id, &pattern(1_000_000), Duration::ZERO), 0);
+    let (mut pair, dead) = a_peer_that_does_not_read(patient());
     pair.run(Duration::from_secs(100));
     dead.set(true);
     // Probes of the closed window are a minute apart by now.
@@ -162,12 +154,12 @@ fn a_peer_that_neither_reads_nor_answers_is_given_up_after_the_peer_timeout() {
 /// After a suspension all timers are due at once, and what has come meanwhile is read behind them.
 #[test]
 fn a_host_that_was_suspended_asks_once_more() {
-    let (mut pair, id, dead) = two_paths_and_a_peer_timeout();
-    dead.set(true);
+    let (mut pair, id, dead) = two_paths_with(patient());
+    set(&dead, true);
     assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
     pair.run(Duration::from_secs(2));
     pair.now += Duration::from_secs(3_600);
-    dead.set(false);
+    set(&dead, false);
     pair.run(Duration::from_secs(120));
     assert_eq!((closed(&pair, 0), pair.received[1].len()), (None, 120_000));
 }
