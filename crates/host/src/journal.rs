@@ -18,8 +18,8 @@ fn namespace() -> io::Result<String> {
     Ok(format!("{}-{}", boot.trim(), namespace_cookie()?))
 }
 
-/// Where the directories are, the best place first.
-fn roots(wanted: Option<&Path>) -> Vec<PathBuf> {
+/// Where what programs have while they run is kept, journals first of all: the best place first.
+pub fn runtime_directories(wanted: Option<&Path>) -> Vec<PathBuf> {
     match wanted {
         Some(wanted) => vec![wanted.to_owned()],
         None => {
@@ -77,7 +77,7 @@ fn read(path: &Path) -> Vec<Step> {
 /// The instances of this namespace that run, and those that are no more, without changing anything.
 pub fn instances(wanted: Option<&Path>) -> (Vec<u8>, Vec<u8>) {
     let Ok(namespace) = namespace() else { return (Vec::new(), Vec::new()) };
-    let all = roots(wanted).into_iter().flat_map(|root| files(&root.join(&namespace)));
+    let all = runtime_directories(wanted).into_iter().flat_map(|root| files(&root.join(&namespace)));
     let (mut running, mut gone) = (Vec::new(), Vec::new());
     for ((number, kind), path) in all {
         let is_gone = kind == Afterwards::Undone && File::open(&path).ok().and_then(try_lock).is_some();
@@ -100,7 +100,7 @@ impl Directory {
     pub fn open(wanted: Option<&Path>) -> Result<Self, HostError> {
         let namespace = namespace().map_err(HostError::system("tell which network namespace this is"))?;
         let mut outcome = Err(HostError::NoPermission);
-        for root in roots(wanted) {
+        for root in runtime_directories(wanted) {
             let path = root.join(&namespace);
             match lock_directory(&path) {
                 Ok(lock) => return Ok(Self { path, ours: wanted.is_none(), lock, root }),

@@ -19,7 +19,7 @@ mod watch;
 pub use default_route::{DefaultRoute, Ipv6, leads_the_default_route};
 pub use error::HostError;
 pub use inside::{INSIDE_DEVICE, lead_out};
-pub use journal::{Afterwards, Directory};
+pub use journal::{Afterwards, Directory, runtime_directories};
 pub use layout::{Layout, MAX_PATHS, PROTOCOL};
 pub use netlink::Netlink;
 pub use path_plan::PathPlan;

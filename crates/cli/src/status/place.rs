@@ -1,6 +1,7 @@
 //! Where programs that run can be asked: a socket each, in the directory where their journals are.
 
 use super::model::Status;
+use anabranch_host::runtime_directories;
 use std::fs::DirBuilder;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -13,17 +14,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The longest answer that is read.
 const LONGEST: u64 = 16 << 20;
-
-/// Where the directories are, the best place first; as for journals.
-fn roots(wanted: Option<&Path>) -> Vec<PathBuf> {
-    match wanted {
-        Some(wanted) => vec![wanted.to_owned()],
-        None => {
-            let user = std::env::var_os("XDG_RUNTIME_DIR").map(|directory| Path::new(&directory).join("anabranch"));
-            std::iter::once(PathBuf::from("/run/anabranch")).chain(user).collect()
-        }
-    }
-}
 
 /// A name for this process's socket; it is removed when this goes.
 pub struct Place {
@@ -38,7 +28,7 @@ impl Place {
     /// If there is none.
     pub fn take(wanted: Option<&Path>, command: &str) -> io::Result<Self> {
         let mut outcome = Err(io::ErrorKind::NotFound.into());
-        for root in roots(wanted) {
+        for root in runtime_directories(wanted) {
             let directory = root.join("status");
             match DirBuilder::new().recursive(true).mode(0o700).create(&directory) {
                 Ok(()) => {
@@ -69,7 +59,8 @@ impl Drop for Place {
 
 /// The sockets of programs that run; those of programs that are no more are removed.
 pub fn instances(wanted: Option<&Path>) -> Vec<PathBuf> {
-    let entries = roots(wanted).into_iter().filter_map(|root| std::fs::read_dir(root.join("status")).ok());
+    let entries =
+        runtime_directories(wanted).into_iter().filter_map(|root| std::fs::read_dir(root.join("status")).ok());
     let mut sockets: Vec<PathBuf> = entries.flatten().flatten().map(|entry| entry.path()).collect();
     sockets.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
     sockets.retain(|path| match UnixStream::connect(path) {
