@@ -1,5 +1,6 @@
 //! Addresses of a name, asked for over the uplinks alone: the host's own way to its resolver may lead into what the answer is needed for.
 
+use anabranch_datagram::named_resolvers;
 use anabranch_proxy::Target;
 use socket2::{Domain, Socket, Type};
 use std::hash::{BuildHasher as _, RandomState};
@@ -55,8 +56,7 @@ fn resolvers() -> Vec<IpAddr> {
 
 /// The resolvers of a file (resolv.conf(5)) that are not this host.
 fn elsewhere(text: &str) -> Vec<IpAddr> {
-    let named = text.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
-    named.filter_map(|rest| rest.trim().parse().ok()).filter(|address: &IpAddr| !address.is_loopback()).collect()
+    named_resolvers(text).filter(|address| !address.is_loopback()).collect()
 }
 
 async fn ask(resolver: IpAddr, interface: &str, name: &str, kind: u16) -> io::Result<Vec<IpAddr>> {

@@ -18,6 +18,6 @@ mod uplinks;
 pub use client::{Client, ClientCounters};
 pub use config::{Allow, ClientConfig, Journal, Limits, PathReport, PolicyFactory, ServerConfig};
 pub use datagram::{Datagram, INSIDE_MTU, Kind, LARGEST_PAYLOAD};
-pub use mappings::{MappingCounters, nameservers};
+pub use mappings::{MappingCounters, named_resolvers, nameservers};
 pub use server::{Done, Server};
 pub use session::{ClientState, ServerCounters};

@@ -289,15 +289,19 @@ fn answer(key: &Key, payload: &mut [u8], from: SocketAddr) -> Option<Datagram> {
     Some(Datagram { kind: key.kind, inside: key.inside, outside, payload })
 }
 
-/// The nameservers of a file such as `/etc/resolv.conf`, at most three, as the C library has it.
-pub fn nameservers(text: &str) -> Vec<SocketAddr> {
-    let address = |line: &str| {
+/// The addresses that the lines `nameserver` of a file such as `/etc/resolv.conf` name, in order. One with a zone, which leads to a link
+/// and needs its number, is left out.
+pub fn named_resolvers(text: &str) -> impl Iterator<Item = IpAddr> {
+    text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let address = (words.next() == Some("nameserver")).then(|| words.next())??;
-        // An address with a zone leads to a link, and needs its number.
-        address.parse::<IpAddr>().ok()
-    };
-    let mut found: Vec<IpAddr> = text.lines().filter_map(address).take(3).collect();
+        address.parse().ok()
+    })
+}
+
+/// The nameservers of a file such as `/etc/resolv.conf`, at most three, as the C library has it.
+pub fn nameservers(text: &str) -> Vec<SocketAddr> {
+    let mut found: Vec<IpAddr> = named_resolvers(text).take(3).collect();
     if found.is_empty() {
         // As resolv.conf(5) has it.
         found.push(Ipv4Addr::LOCALHOST.into());
