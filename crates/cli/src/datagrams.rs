@@ -1,11 +1,11 @@
-//! What `serve` does for datagrams of programs: where it listens, which policy it has, what clients may reach.
+//! Datagrams of programs: where `serve` listens for them, which policies there are, what clients may reach; and the client of `up` and `run`.
 
 use crate::console::{event, print, remark};
 use crate::diagnostic::Diagnostic;
-use anabranch_datagram::{Limits, Server, ServerConfig, nameservers};
+use anabranch_datagram::{Client, ClientConfig, Limits, Server, ServerConfig, nameservers};
 use anabranch_policy::datagram::{DatagramPolicy, TABLE};
 use anabranch_policy::table::{SettingError, Settings, build};
-use anabranch_proxy::{AllowList, Destination, Keys, ServerTerms};
+use anabranch_proxy::{AllowList, Destination, Key, Keys, ServerTerms};
 use anabranch_system::descriptor;
 use clap::Args;
 use std::io;
@@ -140,6 +140,27 @@ impl DatagramOptions {
             }
         }
     }
+}
+
+/// Begins to carry what is not TCP to a server whose streams are at `server`; works in the background from now on. Without a `port`
+/// datagrams go to the one after that of streams. To be called within a runtime.
+///
+/// # Errors
+/// If the sockets cannot be opened.
+pub fn start_client(
+    server: SocketAddr,
+    port: Option<u16>,
+    key: &Key,
+    interfaces: &[String],
+) -> Result<Client, Diagnostic> {
+    let cannot = |error: &dyn std::fmt::Display| Diagnostic::plain(format!("cannot carry datagrams: {error}"));
+    let port = port.unwrap_or(server.port().wrapping_add(1).max(1));
+    let policy = build(TABLE, POLICY, &Settings::new()).map_err(|error| cannot(&error))?;
+    let server = SocketAddr::new(server.ip(), port);
+    let config = ClientConfig { server, key: *key.bytes(), interfaces: interfaces.to_vec(), policy };
+    let (client, work) = Client::start(config).map_err(|error| cannot(&error))?;
+    tokio::spawn(work);
+    Ok(client)
 }
 
 #[cfg(test)]

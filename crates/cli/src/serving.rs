@@ -20,6 +20,9 @@ const OTHER_DESCRIPTORS: u64 = 64;
 /// Least time between reports of peers that do not prove the key.
 const UNPROVEN: Duration = Duration::from_secs(10);
 
+/// Most SYNs of programs that wait for their targets at a time.
+pub const HELD: usize = 4_096;
+
 /// Limits on what clients use.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]

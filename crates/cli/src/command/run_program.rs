@@ -6,19 +6,17 @@ use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Reach, RoleOptions, StackOptions, diagnostic};
 use crate::console::event;
 use crate::contender::ON_NETWORKS;
+use crate::datagrams::start_client;
 use crate::diagnostic::Diagnostic;
 use crate::ending::block_on;
-use crate::serving::{read_key, resolves};
+use crate::serving::{HELD, read_key, resolves};
 use anabranch_capture::{Capture, CaptureConfig};
-use anabranch_datagram::{Client, ClientConfig, ClientState};
-use anabranch_policy::datagram::TABLE;
-use anabranch_policy::table::{Settings, build};
-use anabranch_proxy::{Journal, Key, Limits, Target, Via};
+use anabranch_datagram::{Client, ClientState};
+use anabranch_proxy::{Journal, Limits, Target, Via};
 use anabranch_system::{Channel, Signals, Told, end_by, send_signal};
 use clap::Args;
 use std::ffi::OsString;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
@@ -33,9 +31,6 @@ use tokio::time::{sleep, timeout};
 /// How long connections that the program has left behind may take to deliver what it wrote.
 const DRAIN: Duration = Duration::from_secs(30);
 
-/// Most SYNs that wait for their targets at a time.
-const HELD: usize = 4_096;
-
 /// How long the program waits for datagrams to be carried.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -44,9 +39,6 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// When it is told that they are not.
 const LATE: Duration = Duration::from_secs(5);
-
-/// Which uplink carries a datagram.
-const DATAGRAM_POLICY: &str = "lowest_delay";
 
 /// Added to the number of a signal that ended a program, as shells do.
 const BY_SIGNAL: u8 = 128;
@@ -101,18 +93,6 @@ impl RunProgramOptions {
         }
     }
 
-    /// Who carries what is not TCP; works in the background from now on. To be called within a runtime.
-    fn datagrams(&self, server: SocketAddr, key: &Key) -> Result<Client, Diagnostic> {
-        let cannot = |error: &dyn std::fmt::Display| Diagnostic::plain(format!("cannot carry datagrams: {error}"));
-        let port = self.datagram_port.unwrap_or(server.port().wrapping_add(1).max(1));
-        let policy = build(TABLE, DATAGRAM_POLICY, &Settings::new()).map_err(|error| cannot(&error))?;
-        let server = SocketAddr::new(server.ip(), port);
-        let config = ClientConfig { server, key: *key.bytes(), interfaces: self.uplinks.clone(), policy };
-        let (client, work) = Client::start(config).map_err(|error| cannot(&error))?;
-        tokio::spawn(work);
-        Ok(client)
-    }
-
     fn journal(&self) -> Option<Journal> {
         self.verbose.then(|| -> Journal { Arc::new(|_, line: &str| event(line)) })
     }
@@ -143,7 +123,7 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
         let open = stack.open_on(Reach::Server(address), &[Handle::current()]).await?;
         let via = Via::Server { server: stack.inside(address).into(), key: key.clone() };
         let question = Question::new(server, &stack.inside(address).into(), &key, open.connection.clone());
-        let datagrams = options.datagrams(address, &key)?;
+        let datagrams = start_client(address, options.datagram_port, &key, &options.uplinks)?;
         let config = CaptureConfig {
             via,
             connection: open.connection,

@@ -5,16 +5,14 @@ use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::ConfigurationOption;
 use crate::console::{event, print};
+use crate::datagrams::start_client;
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
-use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves};
+use crate::serving::{HELD, LimitOptions, Verbosity, is_readable, read_key, resolves};
 use crate::uplink_names::addresses;
 use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, end_kill_switch, plan_default_route};
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
-use anabranch_datagram::{Client, ClientConfig};
-use anabranch_policy::datagram::TABLE;
-use anabranch_policy::table::{Settings, build};
 use anabranch_proxy::{Key, Target, Via};
 use clap::Args;
 use std::net::SocketAddr;
@@ -29,12 +27,6 @@ const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(30);
 
 /// Answers in a row that must say that the server is elsewhere before it is believed: a name may have several addresses.
 const CONVINCED: u32 = 2;
-
-/// Which uplink carries a datagram.
-const DATAGRAM_POLICY: &str = "lowest_delay";
-
-/// Most SYNs that wait for their targets at a time.
-const HELD: usize = 4_096;
 
 /// What can be said to `up`.
 #[derive(Clone, Debug, Args)]
@@ -111,22 +103,6 @@ impl UpOptions {
 
     fn reach(&self, server: SocketAddr) -> Reach<'static> {
         if self.stack.udp { Reach::Server(server) } else { Reach::Anybody }
-    }
-
-    /// Who carries what is not TCP; works in the background from now on. To be called within a runtime.
-    fn datagrams(&self, server: &Server) -> Result<Client, Diagnostic> {
-        let cannot = |error: &dyn std::fmt::Display| Diagnostic::plain(format!("cannot carry datagrams: {error}"));
-        let port = self.datagram_port.unwrap_or(server.address.port().wrapping_add(1).max(1));
-        let policy = build(TABLE, DATAGRAM_POLICY, &Settings::new()).map_err(|error| cannot(&error))?;
-        let config = ClientConfig {
-            server: SocketAddr::new(server.address.ip(), port),
-            key: *server.key.bytes(),
-            interfaces: self.stack.uplinks.clone(),
-            policy,
-        };
-        let (client, work) = Client::start(config).map_err(|error| cannot(&error))?;
-        tokio::spawn(work);
-        Ok(client)
     }
 
     /// The commands that do what is done, one a line.
@@ -280,7 +256,7 @@ async fn carry(
 ) -> Result<End, Diagnostic> {
     let inside: Target = options.stack.inside(server.address).into();
     let question = Question::new(&server.named, &inside, &server.key, open.connection.clone());
-    let datagrams = options.datagrams(server)?;
+    let datagrams = start_client(server.address, options.datagram_port, &server.key, &options.stack.uplinks)?;
     let config = CaptureConfig {
         datagrams: Some(datagrams.clone()),
         via: Via::Server { server: inside, key: server.key.clone() },
