@@ -56,7 +56,8 @@ fn every_lie_is_told_in_the_histories_with_a_peer_that_lies() {
 
 #[test]
 fn two_clients_with_one_key_have_connections_of_their_own() {
-    for seed in 0..200 {
+    // In the last, a client acknowledges selectively from where it acknowledges cumulatively.
+    for seed in (0..200).chain([1_608_747_342_204_213]) {
         if let Err(why) = twins::play(seed) {
             panic!("seed {seed}: {why}");
         }

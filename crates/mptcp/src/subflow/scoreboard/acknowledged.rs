@@ -42,18 +42,22 @@ pub struct Newest {
 }
 
 impl Scoreboard {
-    /// Takes an acknowledgement in: everything before `ack`, and the blocks above it (RFC 2018, RFC 6675).
+    /// Takes an acknowledgement in: everything before `ack`, and the blocks above it (RFC 2018, RFC 6675). A block that begins at
+    /// `ack` contradicts it. Its octets go again: marked by each such acknowledgement and forgotten as reneged, they would put off
+    /// the timeout, and lengthen it by their age, without end.
     pub fn acknowledge(&mut self, now: Instant, ack: SeqNumber, sack: &SackBlocks) -> Acknowledged {
         let mut result = Acknowledged::default();
         let highest_before = self.highest_sacked;
         self.acknowledge_cumulatively(now, ack, &mut result);
         if !sack.is_empty() {
+            let mut taken = SackBlocks::new();
             for block in sack.as_slice() {
-                if block.start.at_or_after(ack) && block.end.after(block.start) {
+                if block.start.after(ack) && block.end.after(block.start) {
                     self.acknowledge_block(now, *block, highest_before, &mut result);
+                    taken.push(*block);
                 }
             }
-            self.previous.set(*sack);
+            self.previous.set(taken);
         }
         if self.highest_sacked.is_some_and(|highest| highest.at_or_before(ack)) {
             self.highest_sacked = None;
@@ -190,7 +194,7 @@ impl Scoreboard {
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, Instant, SackBlocks, Scoreboard, SeqNumber};
+    use super::{Duration, Instant, SackBlock, SackBlocks, Scoreboard, SeqNumber};
     use crate::event::SendKind;
     use bytes::Bytes;
 
@@ -206,5 +210,25 @@ mod tests {
         // The second may have arrived long ago.
         board.retransmit_last(at(1_000));
         assert_eq!(board.acknowledge(at(1_050), SeqNumber(22), &SackBlocks::new()).rtt, None);
+    }
+
+    #[test]
+    fn a_block_that_begins_at_the_acknowledgement_neither_delivers_nor_measures() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut board = Scoreboard::default();
+        for seq in [10, 14, 18] {
+            board.push(SeqNumber(seq), u64::from(seq), Bytes::from_static(b"data"), false, SendKind::New);
+            board.send_next(at(0));
+        }
+        let mut blocks = SackBlocks::new();
+        blocks.push(SackBlock { start: SeqNumber(10), end: SeqNumber(14) });
+        for millis in [50, 10_000] {
+            let acknowledged = board.acknowledge(at(millis), SeqNumber(10), &blocks);
+            assert_eq!((acknowledged.delivered, acknowledged.rtt, board.sacked()), (0, None, 0));
+        }
+        // Nor does it hide one that follows it.
+        let mut blocks = SackBlocks::new();
+        blocks.push(SackBlock { start: SeqNumber(14), end: SeqNumber(18) });
+        assert_eq!(board.acknowledge(at(10_050), SeqNumber(10), &blocks).delivered, 4);
     }
 }
