@@ -14,7 +14,7 @@ use crate::subflow::Subflow;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Segment, SeqNumber};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 /// Segments in a row without a mapping after which the path is taken to strip options.
 const MAX_UNMAPPED: u8 = 32;
@@ -156,6 +156,9 @@ impl Connection {
             }
             let covers = |m: &Resolved| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
             let Some(mapping) = own.filter(covers).or_else(|| self.receiver.pending_mappings.find(id, seq)) else {
+                if self.skip_old(handle, &mut seq, &mut payload) {
+                    continue;
+                }
                 return self.record_unmapped(now, handle, seq, payload);
             };
             let left = (mapping.length - (seq - mapping.seq)) as usize;
@@ -209,6 +212,9 @@ impl Connection {
         while !payload.is_empty() {
             let Some(subflow) = self.subflows.live(handle) else { return };
             let Some(mapping) = subflow.mappings.find(seq).copied() else {
+                if self.skip_old(handle, &mut seq, &mut payload) {
+                    continue;
+                }
                 return self.record_unmapped(now, handle, seq, payload);
             };
             let skipped = seq - mapping.seq;
@@ -217,6 +223,21 @@ impl Connection {
             seq = range.1;
             self.place(now, handle, range, mapping.data_seq.wrapping_add(u64::from(skipped)), part);
         }
+    }
+
+    /// Drops the part of a payload that was received before, if something follows it: its mapping is forgotten. Without an
+    /// acknowledgement the peer would send the same segment again and again.
+    fn skip_old(&mut self, handle: Handle, seq: &mut SeqNumber, payload: &mut Bytes) -> bool {
+        let receiver = &mut self.subflows[handle].receiver;
+        let next = receiver.next;
+        if seq.at_or_after(next) || (*seq + payload.len() as u32).at_or_before(next) {
+            return false;
+        }
+        payload.advance((next - *seq) as usize);
+        receiver.record_duplicate(*seq, next);
+        receiver.acknowledge_now();
+        *seq = next;
+        true
     }
 
     /// Bytes that nothing maps are not taken; the peer sends them again. Options that never come mean a middlebox

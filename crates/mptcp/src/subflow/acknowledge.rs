@@ -121,7 +121,9 @@ impl Subflow {
                 prr.allow(in_flight + u64::from(self.mss));
             }
         }
-        if advanced || acked.delivered > 0 {
+        // What duplicates stand for is no new data (RFC 6298, section 5.3): one per retransmission of the peer would put the
+        // timeout off for good.
+        if advanced || (self.negotiated.sack && acked.delivered > 0) {
             self.arm_retransmit(cx.now, cx.config, true);
         }
         Progress { data_end: acked.data_end, fin: acked.fin }
