@@ -117,6 +117,8 @@ pub struct SubflowView {
     /// Forward one-way delay; its values mean nothing, their differences do. Only for path managers, and of them only those
     /// that ask ([`crate::path_manager::PathManager::forward_delays`]); none either where the subflow has no timestamps.
     pub forward_delay: Option<ForwardDelay>,
+    /// Which view it is, if not 0: as long as a scheduler sees the same number here, nothing of this subflow has changed.
+    pub revision: u64,
 }
 
 /// How many times what was seen a path is trusted with that was never filled: nobody knows what it can carry.

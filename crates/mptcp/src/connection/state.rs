@@ -266,11 +266,17 @@ impl Connection {
     pub(super) fn refresh_views(&mut self, workspace: &mut Workspace) {
         let known = workspace.views_of.replace(self.id) == Some(self.id);
         let (congestion, config) = (&*self.congestion, &self.config.tcp);
-        self.subflows.refresh(known, &mut workspace.views, |subflow| subflow.view(congestion, config));
+        workspace.revision += 1;
+        let revision = workspace.revision;
+        let view = |subflow: &Subflow| SubflowView { revision, ..subflow.view(congestion, config) };
+        self.subflows.refresh(known, &mut workspace.views, view);
         #[cfg(debug_assertions)]
         {
-            let anew: Vec<SubflowView> = self.subflows.iter().map(|subflow| subflow.view(congestion, config)).collect();
+            let same =
+                |(subflow, now): (&Subflow, &SubflowView)| SubflowView { revision: now.revision, ..view(subflow) };
+            let anew: Vec<SubflowView> = self.subflows.iter().zip(&workspace.views).map(same).collect();
             assert_eq!(workspace.views, anew, "a change was not marked");
+            assert_eq!(workspace.views.len(), self.subflows.len(), "a subflow more or less was not marked");
         }
     }
 

@@ -118,6 +118,7 @@ impl Subflow {
             last_progress: self.liveness.last_progress,
             last_sent: self.liveness.last_sent,
             forward_delay: None,
+            revision: 0,
         }
     }
 

@@ -68,15 +68,17 @@
 //! No window is halved as a punishment: a path that gets no data which it would deliver late does no harm.
 
 mod forecast;
+mod outlook;
 mod plan;
 
-use super::candidates::{excluded, preferred, preferred_with_room};
+use super::candidates::{excluded, preferred};
 use super::{Answer, Chunk, ChunkKind, Decision, Needs, Outstanding, Scheduler, Work, again, unsent};
 use crate::ids::SubflowId;
 use crate::table::{Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, Phase, SubflowView};
-use forecast::{Forecast, TOGETHER, is_ready, released_together};
+use forecast::{Forecast, TOGETHER, is_ready};
+use outlook::{Load, Outlook};
 use plan::Plan;
 
 /// Smoothed round trips after which a loss is known: one, and a quarter for what may have been reordered (RFC 8985, section 6.2).
@@ -127,8 +129,8 @@ pub struct Anabranch {
     duplicate: bool,
     silence: f32,
     plan: Plan,
-    /// The subflows at a decision: kept for its memory as long as there is something to decide.
-    paths: Vec<Forecast>,
+    /// The subflows at the last decision: kept as long as there is something to decide.
+    outlook: Outlook,
     /// Where new data went last.
     last: Option<SubflowId>,
     /// The first byte that is not acknowledged, and since when it is.
@@ -153,54 +155,72 @@ impl Anabranch {
             duplicate: reader.read(&DUPLICATE)?,
             silence: reader.read(&SILENCE)? as f32,
             plan: Plan::NONE,
-            paths: Vec::new(),
+            outlook: Outlook::default(),
             last: None,
             head: (0, Instant::ZERO),
         })
     }
 
-    /// Takes in how the candidates are, and leaves out those that are better not used now.
-    fn look<'a>(
-        &mut self,
-        connection: &ConnectionView,
-        length: u32,
-        candidates: impl Iterator<Item = &'a SubflowView>,
-    ) {
-        self.paths.clear();
-        self.paths.extend(candidates.map(|subflow| {
-            let together = if Some(subflow.id) == self.last { released_together(subflow) } else { 0.0 };
-            Forecast { together, ..Forecast::of(subflow, length, !connection.backlogged) }
-        }));
-        if !self.wait || self.paths.len() < 2 {
+    /// Plans anew if it is time, or if there are others to choose from than before.
+    fn plan(&mut self, connection: &ConnectionView) {
+        let among = self.outlook.among();
+        if connection.now < self.plan.until && among == self.plan.among {
             return;
         }
-        let among = Plan::hash(&self.paths);
-        if connection.now >= self.plan.until || among != self.plan.among {
-            let shortest = self.paths.iter().map(|path| path.stay).fold(f64::INFINITY, f64::min);
-            let until = connection.now + Duration::from_secs_f64((shortest / 8.0).clamp(0.001, 0.1));
-            let plan = Plan::best(connection.window as f64, &mut self.paths);
-            self.plan = Plan { until, among, ..plan };
-            self.paths.sort_by_key(|path| path.id);
-        }
-        let members = &self.plan.members;
-        if members.len() < self.paths.len() {
-            self.paths.retain(|path| members.contains(&path.id));
-        }
+        let mut paths: Vec<Forecast> = self.outlook.eligible().copied().collect();
+        let shortest = paths.iter().map(|path| path.stay).fold(f64::INFINITY, f64::min);
+        let until = connection.now + Duration::from_secs_f64((shortest / 8.0).clamp(0.001, 0.1));
+        self.plan = Plan { until, among, ..Plan::best(connection.window as f64, &mut paths) };
+        self.outlook.follow(&self.plan);
     }
 
-    /// The subflow that answers first of those that can send now; none if it is better to wait for one that cannot.
-    fn choose(&self, connection: &ConnectionView, time_left: Option<Duration>) -> Option<SubflowId> {
-        let able = self.paths.iter().filter(|path| path.ready);
-        let first = able.clone().min_by(|a, b| a.answer.total_cmp(&b.answer))?;
+    /// Where the data goes, of several subflows, whatever else it would share a mapping with.
+    fn place(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Option<SubflowId> {
+        let load = Load { length: chunk.length, live: !connection.backlogged };
+        // Most questions come when all windows are full.
+        if !self.outlook.look(subflows, load, excluded(chunk), &self.plan) {
+            return None;
+        }
+        // Where there is one there is nothing to compare.
+        if let Some(only) = self.outlook.only() {
+            return only.ready.then_some(only.id);
+        }
+        if self.wait {
+            self.plan(connection);
+        }
+        self.choose(connection, chunk.time_left, self.outlook.planned(self.wait))
+    }
+
+    /// The one of these that answers first of those that can send now; none if it is better to wait for one that cannot.
+    fn choose<'a>(
+        &self,
+        connection: &ConnectionView,
+        time_left: Option<Duration>,
+        paths: impl Iterator<Item = &'a Forecast> + Clone,
+    ) -> Option<SubflowId> {
+        let (mut first, mut last, mut fastest): (Option<&Forecast>, Option<&Forecast>, Option<&Forecast>) =
+            (None, None, None);
+        let earlier = |path: &Forecast, than: Option<&Forecast>| than.is_none_or(|than| path.answer < than.answer);
+        for path in paths.clone() {
+            if path.ready && earlier(path, first) {
+                first = Some(path);
+            }
+            if path.ready && Some(path.id) == self.last {
+                last = Some(path);
+            }
+            if earlier(path, fastest) {
+                fastest = Some(path);
+            }
+        }
+        let first = first?;
         // Consecutive data that leaves together is one packet to whoever handles it: the next goes where the last went, as long as
         // that answers as early as if they had not been told apart.
-        let last =
-            able.filter(|path| Some(path.id) == self.last).find(|path| path.answer <= first.answer + path.together);
-        let chosen = last.unwrap_or(first);
+        let chosen = last.filter(|path| path.answer <= first.answer + path.together).unwrap_or(first);
         // Who answers before the first that is able is not: only such a one can be waited for.
-        let faster = self.paths.iter().filter(|other| self.wait && other.answer < first.answer);
-        let Some(fastest) = faster.clone().min_by(|a, b| a.answer.total_cmp(&b.answer)) else { return Some(chosen.id) };
-        let rate: f64 = faster.map(|other| other.rate).sum();
+        let Some(fastest) = fastest.filter(|other| self.wait && other.answer < first.answer) else {
+            return Some(chosen.id);
+        };
+        let rate: f64 = paths.filter(|other| other.answer < first.answer).map(|other| other.rate).sum();
         let lasts = connection.window as f64 / self.plan.carried.max(1.0);
         let stalls = chosen.answer > (self.plan.longest * SLACK).max(SAFETY * lasts);
         // The way back does not count where a loss is known in time.
@@ -359,19 +379,12 @@ fn goes_twice(
 
 impl Scheduler for Anabranch {
     fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
-        // Most questions come when all windows are full: the answer to those costs no forecast.
-        let Some(candidates) = preferred_with_room(subflows, excluded(chunk), chunk.length) else {
-            return Decision::Wait(None);
-        };
-        let mut others = candidates.clone();
-        let only = others.next().filter(|_| others.next().is_none());
-        // Where there is one there is nothing to compare.
-        let chosen = match only {
-            Some(only) => is_ready(only, chunk.length).then_some(only.id),
-            None => {
-                self.look(connection, chunk.length, candidates);
-                self.choose(connection, chunk.time_left)
+        let chosen = match subflows {
+            [only] => {
+                let able = only.usable() && Some(only.id) != excluded(chunk) && is_ready(only, chunk.length);
+                able.then_some(only.id)
             }
+            _ => self.place(connection, chunk, subflows),
         };
         match chosen.filter(|id| chunk.kind != ChunkKind::New || !gathers(connection, *id, subflows)) {
             Some(id) => {
@@ -403,7 +416,7 @@ impl Scheduler for Anabranch {
         }
         if !work.has_unsent() {
             // Memory that is not needed.
-            (self.paths, self.plan) = (Vec::new(), Plan::NONE);
+            (self.outlook, self.plan) = (Outlook::default(), Plan::NONE);
         }
         if !self.duplicate || !work.is_shut() {
             return Answer::Wait;

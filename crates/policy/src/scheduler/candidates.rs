@@ -23,26 +23,8 @@ pub(super) fn preferred(
     subflows.iter().filter(eligible).filter(move |subflow| Some(class(subflow)) == best)
 }
 
-/// The same, unless `length` bytes fit into none of them: as a rule all are full, which should cost little to find out.
-pub(super) fn preferred_with_room(
-    subflows: &[SubflowView],
-    excluded: Option<SubflowId>,
-    length: u32,
-) -> Option<impl Iterator<Item = &SubflowView> + Clone> {
-    let eligible = move |subflow: &&SubflowView| subflow.usable() && Some(subflow.id) != excluded;
-    let (mut best, mut fit) = (u8::MAX, false);
-    for subflow in subflows.iter().filter(eligible) {
-        let class = class(subflow);
-        if class <= best {
-            fit = (fit && class == best) || fits(subflow, length);
-            best = class;
-        }
-    }
-    fit.then(|| subflows.iter().filter(eligible).filter(move |subflow| class(subflow) == best))
-}
-
 /// The lower the better.
-fn class(subflow: &SubflowView) -> u8 {
+pub(super) fn class(subflow: &SubflowView) -> u8 {
     u8::from(subflow.stale) << 1 | u8::from(subflow.backup)
 }
 

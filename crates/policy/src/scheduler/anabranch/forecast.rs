@@ -29,7 +29,7 @@ pub struct Forecast {
     pub losses: f64,
     /// A segment assigned to it now leaves at once, or nearly.
     pub ready: bool,
-    /// Of the subflow that new data went to last, [`released_together`]; of others 0.
+    /// [`released_together`].
     pub together: f64,
 }
 
@@ -53,7 +53,16 @@ impl Forecast {
         let ready = is_ready(subflow, length);
         // A path on which nothing of ours waits has no queue of ours either, whatever the round trips were when it had.
         let repaired = alone + 2.0 * smoothed.min(answer);
-        Self { id: subflow.id, rate, answer, stay: alone, repaired, losses, ready, together: 0.0 }
+        Self {
+            id: subflow.id,
+            rate,
+            answer,
+            stay: alone,
+            repaired,
+            losses,
+            ready,
+            together: released_together(subflow),
+        }
     }
 
     /// How long the window stands still for its repairs that take longer than it lasts, per time that it lasts.
@@ -63,7 +72,7 @@ impl Forecast {
 }
 
 /// Seconds that what a subflow releases together takes; 0 if it releases segments one by one.
-pub fn released_together(subflow: &SubflowView) -> f64 {
+fn released_together(subflow: &SubflowView) -> f64 {
     let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
     if quantum > BURST * u64::from(subflow.mss) { quantum as f64 / subflow.bytes_per_second() } else { 0.0 }
 }

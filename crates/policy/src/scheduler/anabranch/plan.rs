@@ -101,10 +101,4 @@ impl Plan {
         let lasts = window / Worth::of(window, set).carried.max(1.0);
         set.iter().filter(|path| path.rate / rate >= path.standstill(lasts)).copied().collect()
     }
-
-    /// A hash of the numbers of these (FNV-1a): different ones have the same once in 2^64.
-    pub fn hash(paths: &[Forecast]) -> u64 {
-        let step = |hash: u64, path: &Forecast| (hash ^ u64::from(path.id.0)).wrapping_mul(0x0100_0000_01b3);
-        paths.iter().fold(0xcbf2_9ce4_8422_2325, step)
-    }
 }

@@ -32,7 +32,7 @@ fn an_answer_takes_as_long_as_what_is_ahead_and_a_round_trip_at_least() {
     near(idle.answer, 0.055);
     near(idle.stay, 0.055);
     near(idle.rate, 200_000.0);
-    near(released_together(&path), 0.0);
+    near(Forecast::of(&path, 1_000, false).together, 0.0);
     assert!(idle.ready);
     (path.in_flight, path.cwnd) = (20_000, 30_000);
     near(Forecast::of(&path, 1_000, false).answer, 0.105); // 21 000 / 200 000
@@ -265,22 +265,20 @@ fn nobody_waits_for_a_path_that_can_send() {
         ready: true,
         together,
     };
-    let mut scheduler = Anabranch {
-        plan: Plan { carried: 8e6, longest: 0.0022, ..Plan::NONE },
-        paths: vec![path(0, 0.0022, 0.001), path(1, 0.002, 0.0)],
-        ..Anabranch::default()
-    };
+    let mut scheduler =
+        Anabranch { plan: Plan { carried: 8e6, longest: 0.0022, ..Plan::NONE }, ..Anabranch::default() };
+    let mut paths = [path(0, 0.0022, 0.001), path(1, 0.002, 0.0)];
     let end = ConnectionView { unsent: 400, window: 262_144, backlogged: false, ..connection(0) };
     // 400 bytes are gone in 0.05 ms, so that on path 1 they are answered earlier.
     for (last, chosen) in [(None, 1), (Some(SubflowId(0)), 0), (Some(SubflowId(1)), 1)] {
         scheduler.last = last;
-        assert_eq!(scheduler.choose(&end, None), Some(SubflowId(chosen)), "{last:?}");
+        assert_eq!(scheduler.choose(&end, None, paths.iter()), Some(SubflowId(chosen)), "{last:?}");
     }
     // Where path 1 cannot, that is worth the wait; not if path 0 is as early.
-    scheduler.paths[1].ready = false;
-    assert_eq!(scheduler.choose(&end, None), None);
-    scheduler.paths[0].answer = 0.00204;
-    assert_eq!(scheduler.choose(&end, None), Some(SubflowId(0)));
+    paths[1].ready = false;
+    assert_eq!(scheduler.choose(&end, None, paths.iter()), None);
+    paths[0].answer = 0.00204;
+    assert_eq!(scheduler.choose(&end, None, paths.iter()), Some(SubflowId(0)));
 }
 
 #[test]

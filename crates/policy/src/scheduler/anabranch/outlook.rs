@@ -1,0 +1,139 @@
+//! What was worked out for each of several subflows, kept from one decision to the next as long as its view is the same.
+
+use super::forecast::Forecast;
+use super::plan::Plan;
+use crate::ids::SubflowId;
+use crate::scheduler::candidates::{class, fits};
+use crate::view::SubflowView;
+
+/// The class of what no data may go to.
+const UNUSABLE: u8 = u8::MAX;
+
+/// What data is to be placed, as far as forecasts depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Load {
+    /// Bytes.
+    pub length: u32,
+    /// The application is not ahead of the send buffer.
+    pub live: bool,
+}
+
+/// A subflow at the last decision.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    /// [`SubflowView::revision`], or the largest number where there is none.
+    revision: u64,
+    forecast: Forecast,
+    /// How many classes of subflows are preferred to it; [`UNUSABLE`].
+    class: u8,
+    /// The data has room in its window.
+    fits: bool,
+    /// It is one of those to choose from.
+    eligible: bool,
+    /// The plan has it.
+    planned: bool,
+}
+
+impl Path {
+    fn of(view: &SubflowView, load: Load) -> Self {
+        Self {
+            revision: if view.revision == 0 { u64::MAX } else { view.revision },
+            forecast: Forecast::of(view, load.length, load.live),
+            class: if view.usable() { class(view) } else { UNUSABLE },
+            fits: fits(view, load.length),
+            eligible: false,
+            planned: false,
+        }
+    }
+}
+
+/// All subflows of the connection, in order of id, and what there is to choose from: of the usable ones, without one that is excluded,
+/// those of the best class.
+#[derive(Debug, Default)]
+pub struct Outlook {
+    paths: Vec<Path>,
+    load: Load,
+    excluded: Option<SubflowId>,
+    /// How many there are to choose from.
+    eligible: usize,
+    /// Into the windows of how many of these the data fits.
+    fitting: usize,
+    /// A hash of their numbers (FNV-1a): different ones have the same once in 2^64.
+    among: u64,
+}
+
+impl Outlook {
+    /// Takes in how the subflows are: looks at what has changed. Returns whether the data fits into the window of one of those to
+    /// choose from.
+    pub fn look(&mut self, subflows: &[SubflowView], load: Load, excluded: Option<SubflowId>, plan: &Plan) -> bool {
+        let mut anew = self.excluded != excluded;
+        if self.load != load || self.paths.len() != subflows.len() {
+            (self.load, anew) = (load, true);
+            self.paths.clear();
+            self.paths.extend(subflows.iter().map(|view| Path::of(view, load)));
+        } else {
+            for (path, view) in
+                self.paths.iter_mut().zip(subflows).filter(|(path, view)| path.revision != view.revision)
+            {
+                let now = Path::of(view, load);
+                anew |= now.class != path.class || now.forecast.id != path.forecast.id;
+                if path.eligible {
+                    self.fitting = self.fitting - usize::from(path.fits) + usize::from(now.fits);
+                }
+                *path = Path { eligible: path.eligible, planned: path.planned, ..now };
+            }
+        }
+        if anew {
+            self.excluded = excluded;
+            self.sum_up();
+            self.follow(plan);
+        }
+        self.fitting > 0
+    }
+
+    #[inline(never)]
+    fn sum_up(&mut self) {
+        let excluded = self.excluded;
+        let others = self.paths.iter().filter(|path| Some(path.forecast.id) != excluded);
+        let best = others.map(|path| path.class).filter(|class| *class != UNUSABLE).min();
+        (self.eligible, self.fitting, self.among) = (0, 0, 0xcbf2_9ce4_8422_2325);
+        for path in &mut self.paths {
+            path.eligible = Some(path.class) == best && Some(path.forecast.id) != excluded;
+            if path.eligible {
+                self.eligible += 1;
+                self.fitting += usize::from(path.fits);
+                self.among = (self.among ^ u64::from(path.forecast.id.0)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+    }
+
+    /// Has a plan observed.
+    #[inline(never)]
+    pub fn follow(&mut self, plan: &Plan) {
+        self.paths.iter_mut().for_each(|path| path.planned = plan.members.contains(&path.forecast.id));
+    }
+
+    /// The only one to choose from.
+    pub fn only(&self) -> Option<&Forecast> {
+        if self.eligible == 1 { self.eligible().next() } else { None }
+    }
+
+    /// A hash of the numbers of those to choose from.
+    pub fn among(&self) -> u64 {
+        self.among
+    }
+
+    /// Those to choose from, in order of id.
+    pub fn eligible(&self) -> impl Iterator<Item = &Forecast> + Clone {
+        self.paths.iter().filter(|path| path.eligible).map(|path| &path.forecast)
+    }
+
+    /// The same; if there is a plan, those that it has.
+    pub fn planned(&self, planned: bool) -> impl Iterator<Item = &Forecast> + Clone {
+        let those = self.paths.iter().filter(move |path| path.eligible && (path.planned || !planned));
+        those.map(|path| &path.forecast)
+    }
+}
+
+#[cfg(test)]
+mod tests;
