@@ -136,7 +136,7 @@ impl<const SECONDS: u64> LargestRtt<SECONDS> {
 pub(super) struct QueueEvidence {
     /// Largest round-trip time of the last seconds.
     largest: LargestRtt<MEMORY>,
-    /// The same of the last minutes.
+    /// The same of the last minutes, of two acknowledgements in succession the smaller.
     room: LargestRtt<ROOM_MEMORY>,
     last_rtt: Duration,
     min_rtt: Duration,
@@ -208,11 +208,12 @@ impl QueueEvidence {
         Round::add(&mut self.round.delivered, ack.delivered);
         Round::add(&mut self.round.lost, ack.lost);
         if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
-            self.last_rtt = rtt;
+            // What a single acknowledgement waits for the next segment is no queue.
+            let of_two = rtt.min(core::mem::replace(&mut self.last_rtt, rtt));
             Round::add(&mut self.round.judged, ack.delivered);
             let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
             self.largest.update(ack.now, rtt);
-            self.room.update(ack.now, rtt);
+            self.room.update(ack.now, of_two);
             if delay > self.threshold() {
                 Round::add(&mut self.round.queued, ack.delivered);
             }
@@ -476,6 +477,19 @@ mod tests {
         assert!((1_250..1_350).contains(&short.as_micros()), "{short:?}");
         // 256 ms: by a 128th of it paths vary.
         assert_eq!(threshold(Duration::from_millis(256)), Duration::from_millis(2));
+    }
+
+    #[test]
+    fn one_acknowledgement_that_waits_for_the_next_segment_shows_no_room_for_a_queue() {
+        let mut path = Path::with_room(1);
+        let mut after = |rtt| {
+            let ack = Ack { now: path.now, rtt: Some(LEAST + Duration::from_millis(rtt)), ..harness::ack(2_000, 40) };
+            let rate = Rate::from_bits_per_second(20_000_000);
+            path.evidence.on_ack(&ack, LEAST, MSS, rate, &path.rounds);
+            path.evidence.has_room()
+        };
+        assert!(!after(8) && !after(0) && !after(8), "each by itself");
+        assert!(after(8), "two in succession");
     }
 
     #[test]
