@@ -20,6 +20,8 @@ const NOISE: Duration = Duration::from_micros(300);
 const STANDING: Duration = Duration::from_millis(4);
 /// The path has room for a queue if its queueing delay has reached this fraction of the least round-trip time.
 const ROOM: u64 = 16;
+/// Of fewer segments in flight each may be acknowledged late: it is not counted what they show.
+const ROOM_SEGMENTS: u64 = 4;
 /// How long that is remembered, seconds: between this and twice this.
 const ROOM_MEMORY: u64 = 60;
 /// At most this fraction of the least round-trip time is taken for the serialization of what the sender releases together.
@@ -213,7 +215,9 @@ impl QueueEvidence {
             Round::add(&mut self.round.judged, ack.delivered);
             let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
             self.largest.update(ack.now, rtt);
-            self.room.update(ack.now, of_two);
+            if ack.prior_in_flight >= ROOM_SEGMENTS * u64::from(mss) {
+                self.room.update(ack.now, of_two);
+            }
             if delay > self.threshold() {
                 Round::add(&mut self.round.queued, ack.delivered);
             }
@@ -479,17 +483,28 @@ mod tests {
         assert_eq!(threshold(Duration::from_millis(256)), Duration::from_millis(2));
     }
 
+    /// Whether the path has room after acknowledgements with so many milliseconds of delay and so many segments in flight.
+    fn has_room_after(delays: &[u64], in_flight: u64) -> bool {
+        let mut path = Path::with_room(1);
+        for delay in delays {
+            let rtt = Some(LEAST + Duration::from_millis(*delay));
+            let prior_in_flight = in_flight * u64::from(MSS);
+            let ack = Ack { now: path.now, rtt, prior_in_flight, ..harness::ack(2_000, 40) };
+            path.evidence.on_ack(&ack, LEAST, MSS, Rate::from_bits_per_second(20_000_000), &path.rounds);
+        }
+        path.evidence.has_room()
+    }
+
     #[test]
     fn one_acknowledgement_that_waits_for_the_next_segment_shows_no_room_for_a_queue() {
-        let mut path = Path::with_room(1);
-        let mut after = |rtt| {
-            let ack = Ack { now: path.now, rtt: Some(LEAST + Duration::from_millis(rtt)), ..harness::ack(2_000, 40) };
-            let rate = Rate::from_bits_per_second(20_000_000);
-            path.evidence.on_ack(&ack, LEAST, MSS, rate, &path.rounds);
-            path.evidence.has_room()
-        };
-        assert!(!after(8) && !after(0) && !after(8), "each by itself");
-        assert!(after(8), "two in succession");
+        assert!(!has_room_after(&[8, 0, 8], 10));
+        assert!(has_room_after(&[8, 0, 8, 8], 10));
+    }
+
+    #[test]
+    fn acknowledgements_of_three_segments_in_flight_show_no_room_for_a_queue() {
+        assert!(!has_room_after(&[40, 40, 40], 3));
+        assert!(has_room_after(&[40, 40, 40], 4));
     }
 
     #[test]
