@@ -20,6 +20,8 @@ const NOISE: Duration = Duration::from_micros(300);
 const STANDING: Duration = Duration::from_millis(4);
 /// The path has room for a queue if its queueing delay has reached this fraction of the least round-trip time.
 const ROOM: u64 = 16;
+/// Of fewer segments in flight each may be acknowledged late: it is not counted what they show.
+const ROOM_SEGMENTS: u64 = 4;
 /// How long that is remembered, seconds: between this and twice this.
 const ROOM_MEMORY: u64 = 60;
 /// At most this fraction of the least round-trip time is taken for the serialization of what the sender releases together.
@@ -100,44 +102,44 @@ impl Both {
     }
 }
 
-/// The largest delay of the present interval of so many seconds and of the one before it, 4 s at most.
+/// The largest round-trip time of the present interval of so many seconds and of the one before it. (The least one may rise meanwhile: the
+/// largest queueing delay would then be one that no longer can be.)
 #[derive(Clone, Debug)]
-struct LargestDelay<const SECONDS: u64> {
+struct LargestRtt<const SECONDS: u64> {
     began: Instant,
-    /// Nanoseconds.
+    /// In units of 1024 ns: 4,398 s at most.
     present: u32,
     before: u32,
 }
 
-impl<const SECONDS: u64> LargestDelay<SECONDS> {
+impl<const SECONDS: u64> LargestRtt<SECONDS> {
     fn new(now: Instant) -> Self {
         Self { began: now, present: 0, before: 0 }
     }
 
-    /// Begins an interval if the present one is over.
-    fn advance(&mut self, now: Instant) {
+    fn update(&mut self, now: Instant, rtt: Duration) {
+        // An interval that is over ends.
         if now.since(self.began) > Duration::from_secs(SECONDS) {
             self.before = core::mem::take(&mut self.present);
             self.began = now;
         }
+        self.present = self.present.max(u32::try_from(rtt.as_nanos() >> 10).unwrap_or(u32::MAX));
     }
 
-    fn update(&mut self, delay: Duration) {
-        self.present = self.present.max(u32::try_from(delay.as_nanos()).unwrap_or(u32::MAX));
-    }
-
-    fn get(&self) -> Duration {
-        Duration::from_nanos(self.present.max(self.before).into())
+    /// The largest queueing delay where the least round-trip time is `least`.
+    fn delay(&self, least: Duration) -> Duration {
+        let largest = Duration::from_nanos(u64::from(self.present.max(self.before)) << 10);
+        if largest > least { largest - least } else { Duration::ZERO }
     }
 }
 
 /// What is known of one path's queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueueEvidence {
-    /// Largest queueing delay of the last seconds.
-    largest: LargestDelay<MEMORY>,
-    /// The same of the last minutes.
-    room: LargestDelay<ROOM_MEMORY>,
+    /// Largest round-trip time of the last seconds.
+    largest: LargestRtt<MEMORY>,
+    /// The same of the last minutes, of two acknowledgements in succession the smaller.
+    room: LargestRtt<ROOM_MEMORY>,
     last_rtt: Duration,
     min_rtt: Duration,
     /// Serialization of two segments at the flow's rate.
@@ -168,8 +170,8 @@ pub(super) struct QueueEvidence {
 impl QueueEvidence {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            largest: LargestDelay::new(now),
-            room: LargestDelay::new(now),
+            largest: LargestRtt::new(now),
+            room: LargestRtt::new(now),
             last_rtt: Duration::ZERO,
             min_rtt: Duration::ZERO,
             pair: Duration::ZERO,
@@ -190,8 +192,8 @@ impl QueueEvidence {
 
     /// Queueing delay above which a packet counts as queued.
     fn threshold(&self) -> Duration {
-        let largest = self.largest.get();
-        let own = NOISE + self.burst.min(self.min_rtt / BURST_SHARE).min(self.room.get() / 2);
+        let largest = self.largest.delay(self.min_rtt);
+        let own = NOISE + self.burst.min(self.min_rtt / BURST_SHARE).min(self.room.delay(self.min_rtt) / 2);
         largest.mul_f64(HIGH).min(STANDING).max(own).max(self.min_rtt / UNSTEADY)
     }
 
@@ -200,7 +202,6 @@ impl QueueEvidence {
         self.min_rtt = min_rtt;
         let takes = |bytes| if bandwidth == Rate::ZERO { Duration::ZERO } else { bandwidth.time_for(bytes) };
         (self.pair, self.burst) = (takes(2 * u64::from(mss)), takes(send_quantum(bandwidth, mss)));
-        self.largest.advance(ack.now);
         if rounds.is_start() {
             self.end_round(mss);
         }
@@ -209,12 +210,14 @@ impl QueueEvidence {
         Round::add(&mut self.round.delivered, ack.delivered);
         Round::add(&mut self.round.lost, ack.lost);
         if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
-            self.last_rtt = rtt;
+            // What a single acknowledgement waits for the next segment is no queue.
+            let of_two = rtt.min(core::mem::replace(&mut self.last_rtt, rtt));
             Round::add(&mut self.round.judged, ack.delivered);
             let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
-            self.largest.update(delay);
-            self.room.advance(ack.now);
-            self.room.update(delay);
+            self.largest.update(ack.now, rtt);
+            if ack.prior_in_flight >= ROOM_SEGMENTS * u64::from(mss) {
+                self.room.update(ack.now, of_two);
+            }
             if delay > self.threshold() {
                 Round::add(&mut self.round.queued, ack.delivered);
             }
@@ -291,7 +294,7 @@ impl QueueEvidence {
 
     /// Whether a queue on this path can be told from an empty one.
     pub(super) fn has_room(&self) -> bool {
-        self.room.get() > self.min_rtt / ROOM + self.pair
+        self.room.delay(self.min_rtt) > self.min_rtt / ROOM + self.pair
     }
 
     /// The flow has left start-up: from now on it makes a queue now and then, if there is room for one.
@@ -465,9 +468,11 @@ mod tests {
     fn a_delay_that_the_flows_own_bursts_and_the_path_make_is_no_queue() {
         let mut path = Path::with_room(12);
         // What leaves together takes 1 ms at 53 Mbit/s, of 8 ms; the largest delay of late is 1.5 ms.
-        path.evidence.largest = LargestDelay::new(path.now);
-        path.evidence.largest.update(Duration::from_micros(1_500));
-        let mut threshold = |least| {
+        let mut threshold = |least: Duration| {
+            path.evidence.largest = LargestRtt::new(path.now);
+            path.evidence.largest.update(path.now, least + Duration::from_micros(1_500));
+            path.evidence.room = LargestRtt::new(path.now);
+            path.evidence.room.update(path.now, least + Duration::from_millis(12));
             let ack = Ack { now: path.now, rtt: None, ..harness::ack(0, 40) };
             path.evidence.on_ack(&ack, least, MSS, Rate::from_bits_per_second(53_000_000), &path.rounds);
             path.evidence.threshold()
@@ -476,6 +481,41 @@ mod tests {
         assert!((1_250..1_350).contains(&short.as_micros()), "{short:?}");
         // 256 ms: by a 128th of it paths vary.
         assert_eq!(threshold(Duration::from_millis(256)), Duration::from_millis(2));
+    }
+
+    /// Whether the path has room after acknowledgements with so many milliseconds of delay and so many segments in flight.
+    fn has_room_after(delays: &[u64], in_flight: u64) -> bool {
+        let mut path = Path::with_room(1);
+        for delay in delays {
+            let rtt = Some(LEAST + Duration::from_millis(*delay));
+            let prior_in_flight = in_flight * u64::from(MSS);
+            let ack = Ack { now: path.now, rtt, prior_in_flight, ..harness::ack(2_000, 40) };
+            path.evidence.on_ack(&ack, LEAST, MSS, Rate::from_bits_per_second(20_000_000), &path.rounds);
+        }
+        path.evidence.has_room()
+    }
+
+    #[test]
+    fn one_acknowledgement_that_waits_for_the_next_segment_shows_no_room_for_a_queue() {
+        assert!(!has_room_after(&[8, 0, 8], 10));
+        assert!(has_room_after(&[8, 0, 8, 8], 10));
+    }
+
+    #[test]
+    fn acknowledgements_of_three_segments_in_flight_show_no_room_for_a_queue() {
+        assert!(!has_room_after(&[40, 40, 40], 3));
+        assert!(has_room_after(&[40, 40, 40], 4));
+    }
+
+    #[test]
+    fn a_queue_that_comes_to_stand_leaves_less_room_above_it() {
+        let mut path = Path::with_room(12);
+        assert!(path.evidence.has_room());
+        // In a crowd the queue is never empty: after a while the least round-trip time has ten of its twelve milliseconds in it.
+        let ack = Ack { now: path.now, rtt: None, ..harness::ack(0, 40) };
+        let risen = LEAST + Duration::from_millis(10);
+        path.evidence.on_ack(&ack, risen, MSS, Rate::from_bits_per_second(20_000_000), &path.rounds);
+        assert!(!path.evidence.has_room());
     }
 
     #[test]
