@@ -1,5 +1,6 @@
 //! From runs to scores: finds for each policy and point the runs that belong together.
 
+use super::carried;
 use super::cast::Entrant;
 use super::journal::Line;
 use super::plan::Plan;
@@ -32,7 +33,7 @@ impl<'a> Runs<'a> {
 
     fn goodput(&self, point: &Point, entrant: &Entrant, paths: &[usize]) -> Option<f64> {
         let line = self.bulk.get(&(point.number, entrant.identity(), paths.to_vec()))?;
-        line.measured.get("throughput").copied()
+        counted(point, line, paths)
     }
 
     /// Of TCP on each path.
@@ -68,7 +69,7 @@ impl<'a> Runs<'a> {
             .take_while(|((number, who, _), _)| *number == point.number && *who == entrant.identity());
         let subsets: Vec<f64> = subsets
             .filter(|((_, _, paths), _)| paths.len() < all.len())
-            .filter_map(|(_, line)| line.measured.get("throughput").copied())
+            .filter_map(|((_, _, paths), line)| counted(point, line, paths))
             .collect();
         let mut score = PointScore::new(point.number, point.class, goodput, self.singles(point, reference), &subsets);
         score.measured = self
@@ -83,6 +84,12 @@ impl<'a> Runs<'a> {
         score.delay = self.p99(point, entrant, &all).zip(tcp).map(|(p99, tcp)| Delay { p99, tcp });
         score
     }
+}
+
+/// What a run read per second, but no more than its paths can carry.
+fn counted(point: &Point, line: &Line, paths: &[usize]) -> Option<f64> {
+    let read = line.measured.get("throughput").copied()?;
+    Some(read.min(carried::most(point, paths)))
 }
 
 fn by_place<'a>(tasks: &[Task<'_>], lines: &'a [Line]) -> BTreeMap<Place, &'a Line> {

@@ -1,6 +1,7 @@
 //! `sweep`: every policy on the same space-filling set of networks, compared with TCP on each single path.
 
 mod assess;
+mod carried;
 mod cast;
 mod change;
 mod competition;

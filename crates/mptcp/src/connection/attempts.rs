@@ -124,7 +124,7 @@ impl Connection {
         self.identity.initial_remote = identity.remote;
     }
 
-    /// Has the endpoint remember that an address is of use.
+    /// Has the endpoint remember that an address is of use, and how far the peer is from there.
     pub(super) fn tell_of_answer(&mut self, handle: Handle) {
         if self.role == Role::Client && self.config.initial_path == InitialPath::Race {
             let subflow = &self.subflows[handle];

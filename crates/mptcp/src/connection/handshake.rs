@@ -117,9 +117,8 @@ impl Connection {
         subflow.handle_syn_acknowledged(now, segment.ack, config.tcp.rto);
         subflow.state = State::Established;
         subflow.receiver.acknowledge_now();
-        if initial {
-            self.tell_of_answer(handle);
-        } else {
+        self.tell_of_answer(handle);
+        if !initial {
             self.subflows[handle].handshake.due = true;
         }
         self.take_syn_window(handle, segment);

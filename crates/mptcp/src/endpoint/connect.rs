@@ -64,7 +64,7 @@ impl Endpoint {
     }
 
     /// From where to where a connection can be opened, in the order of attempts: what was silent lately comes last, backups before
-    /// that; else the first of the local addresses with the first of the peer's begins, and neither is repeated while there are others.
+    /// that, and, if `local` is none, before these the addresses from which the peer was much further than from another; else the first of the local addresses with the first of the peer's begins, and neither is repeated while there are others.
     fn candidates(
         &self,
         now: Instant,
@@ -84,7 +84,8 @@ impl Endpoint {
                 let candidate = Candidate { local_address: known.id, local: known.address, remote: *remote };
                 let silent = races && self.uplinks.is_silent(now, known.id);
                 let backup = self.uplinks.is_backup(known.id) && Some(known.address) != local;
-                ranked.push(((silent, backup, row + column, row), candidate));
+                let far = races && local.is_none() && self.uplinks.is_far(known.id, remote.ip());
+                ranked.push(((silent, backup, far, row + column, row), candidate));
             }
         }
         ranked.sort_by_key(|(rank, _)| *rank);

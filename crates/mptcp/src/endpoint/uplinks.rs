@@ -17,6 +17,9 @@ const PAUSE: Duration = Duration::from_secs(15);
 /// The longest such time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(240);
 
+/// An address from which a peer is further than from another by this is asked behind it, if it is twice as far too (RFC 8305, section 4).
+const FURTHER: Duration = Duration::from_millis(50);
+
 /// Most round trips that are remembered; then the oldest are forgotten.
 const ROUND_TRIPS: usize = 256;
 
@@ -72,8 +75,20 @@ impl Uplinks {
 
     /// How long an attempt from there may take before the next begins: two round trips, as far as they are known.
     pub fn patience(&self, local: AddressId, remote: IpAddr) -> Duration {
+        let known = self.round_trip(local, remote);
+        known.map_or(PATIENCE, |time| (time * 2).clamp(LEAST_PATIENCE, PATIENCE))
+    }
+
+    fn round_trip(&self, local: AddressId, remote: IpAddr) -> Option<Duration> {
         let known = self.round_trips.iter().find(|known| (known.local, known.remote) == (local, remote));
-        known.map_or(PATIENCE, |known| (known.time * 2).clamp(LEAST_PATIENCE, PATIENCE))
+        known.map(|known| known.time)
+    }
+
+    /// Whether a peer is known to be much further from there than from another of the local addresses.
+    pub fn is_far(&self, local: AddressId, remote: IpAddr) -> bool {
+        let Some(time) = self.round_trip(local, remote) else { return false };
+        let others = self.round_trips.iter().filter(|known| known.remote == remote);
+        others.map(|known| known.time).min().is_some_and(|least| time > (least * 2).max(least + FURTHER))
     }
 
     /// Whether an address is used only while no other works.
@@ -129,6 +144,25 @@ mod tests {
         assert!(!uplinks.is_silent(at(15), ONE));
         (1..20).for_each(|n| uplinks.unanswered(at(1_000 * n), ONE));
         assert!(uplinks.is_silent(at(19_239), ONE) && !uplinks.is_silent(at(19_240), ONE));
+    }
+
+    #[test]
+    fn an_address_is_far_if_a_peer_is_twice_and_50_ms_further_from_there_than_from_another() {
+        let mut uplinks = Uplinks::default();
+        let millis = Duration::from_millis;
+        uplinks.answered(ONE, peer(1), Some(millis(200)));
+        assert!(!uplinks.is_far(ONE, peer(1)));
+        for (other, far) in [(20, true), (99, true), (100, false), (200, false)] {
+            uplinks.answered(AddressId(2), peer(1), Some(millis(other)));
+            assert_eq!(uplinks.is_far(ONE, peer(1)), far, "{other} ms");
+            assert!(!uplinks.is_far(AddressId(2), peer(1)) && !uplinks.is_far(ONE, peer(2)));
+        }
+        // Below 50 ms nobody notices.
+        uplinks.answered(ONE, peer(1), Some(millis(60)));
+        for (other, far) in [(9, true), (10, false)] {
+            uplinks.answered(AddressId(2), peer(1), Some(millis(other)));
+            assert_eq!(uplinks.is_far(ONE, peer(1)), far, "{other} ms");
+        }
     }
 
     #[test]

@@ -99,6 +99,26 @@ fn a_first_path_that_answers_in_time_has_the_connection_to_itself() {
 }
 
 #[test]
+fn the_next_connection_begins_on_the_path_that_a_join_has_shown_to_be_much_shorter_unless_an_address_is_named() {
+    let mut pair = Pair::new(2);
+    pair.judge = Box::new(|from, _, packet| {
+        let slow = client_of(from, packet) == address(0, 0);
+        if slow { Fate::Late(Duration::from_millis(90)) } else { Fate::Deliver }
+    });
+    let id = pair.connect(config(), config());
+    pair.write_all(0, id, &pattern(1_000), Duration::ZERO);
+    pair.run(Duration::from_secs(1));
+    assert_eq!(asked(&pair), [(ms(0), address(0, 0))]);
+    for (named, begins) in [(None, 1), (Some(address(0, 0)), 0)] {
+        let (before, now) = (asked(&pair).len(), pair.now);
+        let id = pair.hosts[0].connect(now, named, server(), config()).unwrap();
+        pair.settle();
+        assert!(until_event(&mut pair, Event::Connected(id), Duration::from_secs(1)).is_some());
+        assert_eq!(asked(&pair)[before..], [(now, address(0, begins))]);
+    }
+}
+
+#[test]
 fn a_late_syn_ack_of_a_loser_is_answered_with_a_reset_and_the_peer_accepts_one_connection() {
     let (mut pair, _) = obedient_pair(2);
     pair.judge = Box::new(|from, _, packet| {
