@@ -10,6 +10,7 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_system::Clock;
 use core::fmt;
 use core::net::SocketAddr;
+use core::pin::pin;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -34,6 +35,8 @@ struct Shared {
     wake: Notify,
     /// A datagram came.
     arrived: Notify,
+    /// Something came over a path: the state may have changed.
+    heard: Notify,
 }
 
 struct Inner {
@@ -92,8 +95,8 @@ impl Client {
         let clock = Clock::new();
         let session = ClientSession::new(key, u64::from_ne_bytes(number), policy, clock.now());
         let inner = Inner { session, lanes: Vec::new(), too_large: 0 };
-        let (wake, arrived) = (Notify::new(), Notify::new());
-        let shared = Arc::new(Shared { server, clock, inner: Mutex::new(inner), wake, arrived });
+        let (wake, arrived, heard) = (Notify::new(), Notify::new(), Notify::new());
+        let shared = Arc::new(Shared { server, clock, inner: Mutex::new(inner), wake, arrived, heard });
         let mut driver = Driver { shared: Arc::clone(&shared), readers: JoinSet::new(), uplinks: None };
         if server.ip().is_loopback() && interfaces.is_empty() {
             driver.open(0, None)?;
@@ -130,6 +133,19 @@ impl Client {
     /// Whether the server is there.
     pub fn state(&self) -> ClientState {
         self.shared.lock().session.state()
+    }
+
+    /// Completes when the server is there.
+    pub async fn connected(&self) {
+        loop {
+            let mut heard = pin!(self.shared.heard.notified());
+            // What comes between the look and the wait is not to be missed.
+            heard.as_mut().enable();
+            if self.state() == ClientState::Connected {
+                return;
+            }
+            heard.await;
+        }
     }
 
     /// The paths now, in order of their numbers; one whose interface is gone is there and not usable.
@@ -298,5 +314,6 @@ async fn read(shared: Arc<Shared>, socket: Arc<Socket>, number: u8) {
     while socket.receive(&mut inbox, hear).await.is_ok() {
         shared.arrived.notify_one();
         shared.wake.notify_one();
+        shared.heard.notify_waiters();
     }
 }

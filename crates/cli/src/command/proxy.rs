@@ -240,8 +240,8 @@ async fn carry(
         journal: options.limits.journal(&verbosity),
     };
     let proxy = Proxy::new(programs, open.attached.stacks(), config);
-    let source = Source::new("proxy", open.attached.stacks(), open.attached.observer(), proxy.control());
-    let _serving = Serving::start(listeners, source);
+    let source = Source::new("proxy", open.attached.stacks(), proxy.control()).with_paths(open.attached.observer());
+    let _serving = Serving::start(listeners, Some(source));
     service_manager::ready();
     let change = proxy.changer();
     let take = |new: &ProxyOptions| {

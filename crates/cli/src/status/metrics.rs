@@ -1,6 +1,6 @@
 //! A status as Prometheus reads it: the text format, version 0.0.4.
 
-use super::model::{Status, Uplink};
+use super::model::{DatagramPath, Status, Uplink};
 use std::fmt::Write as _;
 
 /// A family of metrics, written into a text.
@@ -35,6 +35,7 @@ pub fn render(status: &Status) -> String {
     family(&mut text, "anabranch_start_time_seconds", "gauge", "When it began, seconds since 1970.")
         .value(&[], status.began as f64);
     uplinks(&mut text, &status.uplinks);
+    datagrams(&mut text, status);
     clients(&mut text, status);
     family(&mut text, "anabranch_connections", "gauge", "Connections of the stack, those in TIME-WAIT included.")
         .value(&[], status.connections.count as f64);
@@ -88,6 +89,48 @@ fn uplinks(text: &mut String, uplinks: &[Uplink]) {
     }
 }
 
+/// As [`OfUplink`].
+type OfDatagrams = (&'static str, &'static str, &'static str, fn(&DatagramPath) -> Option<f64>);
+
+fn datagrams(text: &mut String, status: &Status) {
+    let Some(flows) = &status.flows else { return };
+    let metrics: [OfDatagrams; 8] = [
+        ("anabranch_datagram_path_usable", "gauge", "Whether datagrams on the uplink are answered, 0 or 1.", |path| {
+            Some(f64::from(u8::from(path.usable)))
+        }),
+        ("anabranch_datagram_path_rtt_seconds", "gauge", "Smoothed round-trip time.", |path| {
+            path.rtt_ms.map(|ms| ms / 1e3)
+        }),
+        ("anabranch_datagram_path_loss_ratio", "gauge", "Share of datagrams lost lately.", |path| {
+            Some(path.loss_ratio)
+        }),
+        ("anabranch_datagram_path_jitter_seconds", "gauge", "Smoothed variation of the delay.", |path| {
+            Some(path.jitter_ms / 1e3)
+        }),
+        ("anabranch_datagram_path_sent_total", "counter", "Datagrams sent.", |path| Some(path.sent as f64)),
+        ("anabranch_datagram_path_sent_bytes_total", "counter", "Their bytes, without the outer headers.", |path| {
+            Some(path.sent_bytes as f64)
+        }),
+        ("anabranch_datagram_path_received_total", "counter", "Datagrams received.", |path| Some(path.received as f64)),
+        (
+            "anabranch_datagram_path_received_bytes_total",
+            "counter",
+            "Their bytes, without the outer headers.",
+            |path| Some(path.received_bytes as f64),
+        ),
+    ];
+    for (name, kind, help, of) in metrics {
+        let mut family = family(text, name, kind, help);
+        for (uplink, path) in status.uplinks.iter().filter_map(|uplink| Some((uplink, uplink.datagrams.as_ref()?))) {
+            if let Some(value) = of(path) {
+                family.value(&[("uplink", &uplink.name)], value);
+            }
+        }
+    }
+    family(text, "anabranch_datagram_flows", "gauge", "Flows of datagrams that were used in the last two minutes.")
+        .value(&[], flows.count as f64);
+}
+
 fn clients(text: &mut String, status: &Status) {
     let clients = &status.clients;
     family(text, "anabranch_clients", "gauge", "Clients that are served now.").value(&[], clients.now as f64);
@@ -106,7 +149,7 @@ fn clients(text: &mut String, status: &Status) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::Clients;
+    use super::super::model::{Clients, Flows};
     use super::*;
     use std::collections::BTreeSet;
 
@@ -116,6 +159,7 @@ mod tests {
             up: true,
             rtt_ms: Some(12.5),
             sent_bytes: 1_500,
+            datagrams: Some(DatagramPath { usable: true, jitter_ms: 2.0, sent: 9, ..DatagramPath::default() }),
             ..Uplink::default()
         };
         Status {
@@ -128,6 +172,7 @@ mod tests {
             clients: Clients { now: 3, ended: [("finished".to_owned(), 7)].into(), ..Clients::default() },
             engine: [("joins_refused".to_owned(), 2)].into(),
             connections: crate::live::Sample::default(),
+            flows: Some(Flows { count: 4, shown: Vec::new() }),
         }
     }
 
@@ -140,6 +185,10 @@ mod tests {
             "anabranch_uplink_up{uplink=\"wwan0\"} 0",
             "anabranch_uplink_rtt_seconds{uplink=\"wl\\\"an\\\\0\"} 0.0125",
             "anabranch_uplink_sent_bytes_total{uplink=\"wl\\\"an\\\\0\"} 1500",
+            "anabranch_datagram_path_usable{uplink=\"wl\\\"an\\\\0\"} 1",
+            "anabranch_datagram_path_jitter_seconds{uplink=\"wl\\\"an\\\\0\"} 0.002",
+            "anabranch_datagram_path_sent_total{uplink=\"wl\\\"an\\\\0\"} 9",
+            "anabranch_datagram_flows 4",
             "anabranch_clients 3",
             "anabranch_clients_ended_total{outcome=\"finished\"} 7",
             "anabranch_engine_events_total{kind=\"joins_refused\"} 2",

@@ -251,6 +251,29 @@ impl Scene {
         up
     }
 
+    /// `up` without a server, once it carries; what it says of its uplinks is still to be heard.
+    pub fn straight(&self, options: &[&str]) -> Running {
+        let journal = self.place.join("journal");
+        let resolver = self.place.join("resolv.conf");
+        let uplinks = ["--uplink", "up0", "--uplink", "up1", "--drain", "0"];
+        let mut up = self.on_host(|| {
+            let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
+            let mut command = Command::new("unshare");
+            command.args(["--mount", "sh", "-c", script]).arg(resolver).args([env!("CARGO_BIN_EXE_anabranch"), "up"]);
+            Running::new(command.args(uplinks).args(options).arg("--journal").arg(journal), true)
+        });
+        up.hear("all traffic of this host goes over all uplinks straight to its targets now");
+        up
+    }
+
+    /// What `status` says, as JSON.
+    pub fn status(&self) -> serde_json::Value {
+        let journal = self.place.join("journal").display().to_string();
+        let output = self.anabranch(&["status", "--json", "--journal", &journal]).output().expect("the program runs");
+        let all: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        all.get(0).cloned().unwrap_or_else(|| panic!("nothing runs: {}", text(&output.stderr)))
+    }
+
     /// What `up --down` prints.
     pub fn down(&self) -> String {
         let mut command = self.anabranch(&["up", "--down"]);
