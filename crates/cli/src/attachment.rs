@@ -151,6 +151,12 @@ impl StackOptions {
         if has_peer { Ok(()) } else { self.attachment(Reach::Anybody).map(drop) }
     }
 
+    /// The same with these backups.
+    #[must_use]
+    pub fn with_backups(&self, backups: Vec<String>) -> Self {
+        Self { roles: RoleOptions { backups }, ..self.clone() }
+    }
+
     /// For `--dry-run`: the commands that do what [`Self::open`] would do, one a line.
     ///
     /// # Errors

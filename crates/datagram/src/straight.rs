@@ -230,9 +230,11 @@ impl Inner {
 
     /// Which are used only while no other works, and which not at all.
     pub fn set_uses(&mut self, reserve: &[String], barred: &[String]) {
+        let all = self.lanes.iter().filter(|lane| lane.index.is_some()).all(|lane| barred.contains(&lane.name));
         for lane in &mut self.lanes {
             lane.reserve = reserve.contains(&lane.name);
-            lane.barred = barred.contains(&lane.name);
+            // Better there than nowhere.
+            lane.barred = barred.contains(&lane.name) && !all;
         }
         (self.reserve, self.barred) = (reserve.to_vec(), barred.to_vec());
     }

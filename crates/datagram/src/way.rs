@@ -45,6 +45,14 @@ impl Way {
         }
     }
 
+    /// Uplinks that are used only while no other works, and uplinks that are not used.
+    pub fn set_uses(&self, reserve: &[String], barred: &[String]) {
+        match self {
+            Self::Server(client) => client.set_uses(reserve, barred),
+            Self::Direct(direct) => direct.set_uses(reserve, barred),
+        }
+    }
+
     /// The uplinks now.
     pub fn report(&self) -> Vec<PathReport> {
         match self {

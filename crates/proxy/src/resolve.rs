@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn no_address_at_all_is_a_failure() {
-        let outcome: Result<u8, Failure> = run(connect_to_first(Vec::new(), |_| async { Ok(1) }));
+        let outcome: Result<u8, Failure> = run(connect_to_first(Vec::<SocketAddr>::new(), |_| async { Ok(1) }));
         assert_eq!(outcome, Err(Failure::General));
     }
 }

@@ -11,6 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::block_on;
 use crate::serving::{HELD, read_key, resolve_all};
 use crate::status::{Listeners, Serving, Source, StatusOptions};
+use crate::uplink_care::{Roles, UplinkOptions, govern};
 use anabranch_capture::{Capture, CaptureConfig};
 use anabranch_datagram::{Client, Way};
 use anabranch_mptcp::ConnectionConfig;
@@ -60,6 +61,11 @@ pub struct RunProgramOptions {
     /// Use this network interface (repeatable) [default: all with a default route]
     #[arg(long = "uplink", value_name = "INTERFACE")]
     uplinks: Vec<String>,
+    /// Use this uplink only while no other works (repeatable)
+    #[arg(long = "backup", value_name = "INTERFACE")]
+    backups: Vec<String>,
+    #[command(flatten)]
+    care: UplinkOptions,
     /// The policies, as for `anabranch proxy`
     #[arg(long, value_name = "POLICY", default_value = ON_NETWORKS)]
     policy: String,
@@ -87,7 +93,7 @@ impl RunProgramOptions {
     fn stack(&self) -> StackOptions {
         StackOptions {
             uplinks: self.uplinks.clone(),
-            roles: RoleOptions::default(),
+            roles: RoleOptions { backups: self.backups.clone() },
             local: None,
             udp: true,
             policy: self.policy.clone(),
@@ -120,6 +126,8 @@ impl RunProgramOptions {
 /// # Errors
 /// What is wrong with the options or the host.
 pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
+    options.stack().check(true)?;
+    options.care.check(&options.uplinks, &options.backups)?;
     let server = match (&options.server, &options.key) {
         (Some(server), Some(key)) => Some((server, read_key(key)?, resolve_all("--server", server)?)),
         (Some(_), None) => {
@@ -161,7 +169,8 @@ async fn through(
     signals: &Signals,
     listeners: Listeners,
 ) -> Result<ExitStatus, Diagnostic> {
-    let (stack, Server { named, key, address }) = (options.stack(), server);
+    let roles = Roles::new(&options.care, &options.backups);
+    let (stack, Server { named, key, address }) = (options.stack().with_backups(roles.reserve()), server);
     let open = stack.open_on(Reach::Server(*address), &[Handle::current()]).await?;
     let target: Target = stack.inside(*address).into();
     let question = Question::new(named, &target, key, open.connection.clone());
@@ -172,7 +181,7 @@ async fn through(
     let capture = inside.capture(open.attached.stacks(), config)?;
     let source = Source::new("run", open.attached.stacks(), capture.observer().connections().clone());
     let source = source.with_paths(open.attached.observer()).with_datagrams(capture.observer(), way.clone());
-    let _serving = Serving::start(listeners, Some(source));
+    let _serving = Serving::start(listeners, Some(source.with_roles(roles.clone())));
     // What a program asks first is a name, as a rule, and it would ask again only after seconds.
     let known = timeout(PATIENCE, datagrams.connected()).await.is_ok();
     if !known {
@@ -180,8 +189,14 @@ async fn through(
     }
     inside.begin()?;
     let tell = if options.verbose { Tell::All } else { Tell::Trouble };
+    let there = || open.attached.paths().into_iter().map(|path| path.name).collect();
+    let governing = govern(&roles, there, |reserve, barred| {
+        open.attached.set_uses(reserve, barred);
+        way.set_uses(reserve, barred);
+    });
     let status = tokio::select! {
         status = carry(capture, &mut inside.child, signals) => status,
+        never = governing => match never {},
         never = watch(&open.attached, &question, tell) => match never {},
     };
     way.close();
@@ -207,10 +222,15 @@ async fn straight(
     let config = options.config(exit, options.stack().connection()?, way.clone());
     let capture = inside.capture(&[], config)?;
     let source = Source::new("run", &[], capture.observer().connections().clone());
-    let _serving = Serving::start(listeners, Some(source.with_datagrams(capture.observer(), way)));
+    let roles = Roles::new(&options.care, &options.backups);
+    let source = source.with_datagrams(capture.observer(), way).with_roles(roles.clone());
+    let _serving = Serving::start(listeners, Some(source));
     inside.begin()?;
+    let there = || direct.states().into_iter().map(|(name, _)| name).collect();
+    let governing = govern(&roles, there, |reserve, barred| direct.set_uses(reserve, barred));
     let status = tokio::select! {
         status = carry(capture, &mut inside.child, signals) => status,
+        never = governing => match never {},
         never = watch_uplinks(&direct, options.verbose) => match never {},
     };
     status.map_err(|error| cannot("wait for the program", &error))

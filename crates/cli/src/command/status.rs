@@ -79,6 +79,7 @@ fn describe(status: &Status) -> String {
         vec![
             uplink.name.clone(),
             state(uplink).to_owned(),
+            role(uplink),
             uplink.subflows.to_string(),
             number(uplink.rtt_ms),
             number(uplink.loss_ratio.map(|loss| loss * 100.0)),
@@ -86,7 +87,7 @@ fn describe(status: &Status) -> String {
             bytes(uplink.received_bytes),
         ]
     };
-    let head = ["uplink", "state", "subflows", "RTT ms", "loss %", "sent", "received"];
+    let head = ["uplink", "state", "role", "subflows", "RTT ms", "loss %", "sent", "received"];
     text.push_str(&table::render(&head, &status.uplinks.iter().map(uplink).collect::<Vec<_>>()));
     text.push_str(&datagrams(status));
     if connections.connections.is_empty() {
@@ -143,7 +144,20 @@ fn datagrams(status: &Status) -> String {
 
 /// How an uplink is, in a word.
 fn state(uplink: &Uplink) -> &'static str {
-    if uplink.up { "up" } else { "down" }
+    match (uplink.portal, uplink.up) {
+        (true, _) => "portal",
+        (_, true) => "up",
+        _ => "down",
+    }
+}
+
+/// What an uplink is used for, and what is left of that.
+fn role(uplink: &Uplink) -> String {
+    let role = if uplink.role.is_empty() { "-" } else { &uplink.role };
+    match (uplink.quota_used_bytes, uplink.quota_bytes) {
+        (Some(used), Some(quota)) => format!("{role}, {} of {}", bytes(used), bytes(quota)),
+        _ => role.to_owned(),
+    }
 }
 
 fn number(value: Option<f64>) -> String {

@@ -1,15 +1,17 @@
 //! `anabranch up`: all traffic of this host goes over several uplinks, to a server of ours and on from there, or straight to its targets.
 
+use super::hang_up::read_again;
 use super::proxy::target;
 use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
-use crate::configuration::ConfigurationOption;
+use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
 use crate::datagrams::{answering, start_client, start_direct, watch_uplinks};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::serving::{HELD, LimitOptions, Verbosity, is_readable, read_key, resolve_all};
 use crate::status::{Serving, Source, StatusOptions};
+use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::uplink_names::addresses;
 use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, end_kill_switch, plan_default_route};
@@ -62,6 +64,8 @@ pub struct UpOptions {
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
+    care: UplinkOptions,
+    #[command(flatten)]
     stack: StackOptions,
 }
 
@@ -79,6 +83,7 @@ impl UpOptions {
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), Diagnostic> {
         self.status.check()?;
+        self.care.check(&self.stack.uplinks, &self.stack.roles.backups)?;
         self.stack.check(self.server.is_some())?;
         if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
             read_key(path)?;
@@ -131,6 +136,7 @@ pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
         return down(options);
     }
     options.refuse_local()?;
+    options.care.check(&options.stack.uplinks, &options.stack.roles.backups)?;
     // Without a server nothing can go inside UDP.
     options.stack.check(options.server.is_some())?;
     let key = options.key.as_deref().map(read_key).transpose()?;
@@ -186,7 +192,8 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
     let listeners = options.status.listen(options.stack.journal.as_deref(), "up").await?;
     // Its threads end last.
     let workers = options.limits.start_workers()?;
-    let mut open = open(options, server.as_ref(), &workers).await?;
+    let roles = Roles::new(&options.care, &options.stack.roles.backups);
+    let mut open = open(options, server.as_ref(), &roles, &workers).await?;
     let address = server.as_ref().map(|server| server.address);
     let led = LedRoute::begin(options.route(address), options.stack.journal.as_deref(), open_device);
     let (led, device) = match led {
@@ -200,10 +207,17 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
     if let Some(address) = listeners.http() {
         print(&format!("status at http://{address}/status\n"));
     }
-    let serving = Serving::start(listeners, None);
+    let carrying = Carrying {
+        serving: Serving::start(listeners, None),
+        roles: roles.clone(),
+        verbosity: Verbosity::new(&options.limits),
+        options,
+        led: &led,
+        device: &device,
+    };
     let mut totals = CaptureCounters::default();
     let ended = loop {
-        let end = match carry(options, server.as_ref(), &open, &device, &led, &serving).await {
+        let end = match carrying.carry(server.as_ref(), &open).await {
             Ok(end) => end,
             Err(error) => break Err(error),
         };
@@ -214,7 +228,7 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
         let again = async {
             led.set_servers(vec![moved.ip()]).map_err(|error| diagnostic(&error))?;
             open.attached.detach().await.map_err(|error| diagnostic(&error))?;
-            self::open(options, Some(server), &workers).await
+            self::open(options, Some(server), &roles, &workers).await
         };
         open = match again.await {
             Ok(open) => open,
@@ -225,7 +239,7 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
             }
         };
     };
-    drop(serving);
+    drop(carrying);
     let undone = led.end().map_err(|error| diagnostic(&error));
     drop(device);
     let detached = open.attached.detach().await.map_err(|error| diagnostic(&error));
@@ -246,9 +260,14 @@ fn sum(totals: &CaptureCounters) -> String {
     )
 }
 
-async fn open(options: &UpOptions, server: Option<&Server>, workers: &Workers) -> Result<Open, Diagnostic> {
+async fn open(
+    options: &UpOptions,
+    server: Option<&Server>,
+    roles: &Roles,
+    workers: &Workers,
+) -> Result<Open, Diagnostic> {
     let address = server.map(|server| server.address);
-    options.stack.open_on(options.reach(address), workers.runtimes()).await
+    options.stack.with_backups(roles.reserve()).open_on(options.reach(address), workers.runtimes()).await
 }
 
 fn tell_beginning(options: &UpOptions, server: Option<&Server>, led: &LedRoute) {
@@ -270,65 +289,100 @@ struct End {
     moved: Option<SocketAddr>,
 }
 
-/// Carries until somebody asks for the end, or the server is elsewhere.
-async fn carry(
-    options: &UpOptions,
-    server: Option<&Server>,
-    open: &Open,
-    device: &OwnedFd,
-    led: &LedRoute,
-    serving: &Serving,
-) -> Result<End, Diagnostic> {
-    let way = way(options, server)?;
-    let (exit, question) = match server {
-        Some(server) => {
-            let inside: Target = options.stack.inside(server.address).into();
-            let question = Question::new(&server.named, &inside, &server.key, open.connection.clone());
-            (Via::Server { server: inside, key: server.key.clone() }, Some(question))
-        }
-        None => (Via::Direct, None),
-    };
-    let config = CaptureConfig {
-        datagrams: Some(way.clone()),
-        exit: Exit::Stacks(exit),
-        connection: open.connection.clone(),
-        limits: options.limits.limits(),
-        held: HELD,
-        journal: options.limits.journal(&Verbosity::new(&options.limits)),
-    };
-    let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot take this host's packets: {error}"));
-    let capture = Capture::new(device.try_clone().map_err(cannot)?, open.attached.stacks(), config).map_err(cannot)?;
-    let source = Source::new("up", open.attached.stacks(), capture.observer().connections().clone());
-    let source = source.with_paths(open.attached.observer()).with_datagrams(capture.observer(), way.clone());
-    serving.set(source);
-    let live = options.limits.live(open.attached.stacks(), "anabranch up")?;
-    let tells = live.is_none();
-    let (over, is_over) = oneshot::channel();
-    let asked = async {
-        let moved = tokio::select! {
-            () = asked_to_end(live) => None,
-            moved = moves(server, open) => Some(moved),
+/// What stays the same wherever the server is.
+struct Carrying<'a> {
+    options: &'a UpOptions,
+    serving: Serving,
+    roles: Roles,
+    verbosity: Verbosity,
+    led: &'a LedRoute,
+    device: &'a OwnedFd,
+}
+
+impl Carrying<'_> {
+    /// Carries until somebody asks for the end, or the server is elsewhere.
+    async fn carry(&self, server: Option<&Server>, open: &Open) -> Result<End, Diagnostic> {
+        let options = self.options;
+        let (way, question) = (way(options, server)?, server.map(|server| server.question(options, open)));
+        let capture = self.capture(server, open, &way)?;
+        let source = Source::new("up", open.attached.stacks(), capture.observer().connections().clone());
+        let source = source.with_paths(open.attached.observer()).with_roles(self.roles.clone());
+        self.serving.set(source.with_datagrams(capture.observer(), way.clone()));
+        let live = options.limits.live(open.attached.stacks(), "anabranch up")?;
+        let tells = live.is_none();
+        let (over, is_over) = oneshot::channel();
+        let asked = async {
+            let moved = tokio::select! {
+                () = asked_to_end(live) => None,
+                moved = moves(server, open) => Some(moved),
+            };
+            if moved.is_none()
+                && let Err(error) = self.led.retire()
+            {
+                event(&error.to_string());
+            }
+            let _ = over.send(moved);
         };
-        if moved.is_none()
-            && let Err(error) = led.retire()
-        {
-            event(&error.to_string());
-        }
-        let _ = over.send(moved);
-    };
-    let told = async {
-        match (&question, &way) {
-            (Some(question), _) if tells => watch(&open.attached, question, Tell::All).await,
-            (_, Way::Direct(direct)) => watch_uplinks(direct, tells).await,
-            _ => std::future::pending().await,
-        }
-    };
-    let counters = tokio::select! {
-        counters = capture.run(asked) => counters,
-        never = told => match never {},
-    };
-    way.close();
-    Ok(End { counters, moved: is_over.await.unwrap_or_default() })
+        let told = async {
+            match (&question, &way) {
+                (Some(question), _) if tells => watch(&open.attached, question, Tell::All).await,
+                (_, Way::Direct(direct)) => watch_uplinks(direct, tells).await,
+                _ => std::future::pending().await,
+            }
+        };
+        let there = || open.attached.paths().into_iter().map(|path| path.name).collect();
+        let governing = govern(&self.roles, there, |reserve, barred| {
+            open.attached.set_uses(reserve, barred);
+            way.set_uses(reserve, barred);
+        });
+        let again = read_again(ReadAgain::new::<UpOptions>("up", &options.configuration)?, |new| self.take(new));
+        let counters = tokio::select! {
+            counters = capture.run(asked) => counters,
+            never = told => match never {},
+            never = governing => match never {},
+            never = again => match never {},
+        };
+        way.close();
+        Ok(End { counters, moved: is_over.await.unwrap_or_default() })
+    }
+
+    fn capture(&self, server: Option<&Server>, open: &Open, way: &Way) -> Result<Capture, Diagnostic> {
+        let options = self.options;
+        let via = match server {
+            Some(server) => Via::Server { server: server.inside(options), key: server.key.clone() },
+            None => Via::Direct,
+        };
+        let config = CaptureConfig {
+            datagrams: Some(way.clone()),
+            exit: Exit::Stacks(via),
+            connection: open.connection.clone(),
+            limits: options.limits.limits(),
+            held: HELD,
+            journal: options.limits.journal(&self.verbosity),
+        };
+        let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot take this host's packets: {error}"));
+        let device = self.device.try_clone().map_err(cannot)?;
+        Capture::new(device, open.attached.stacks(), config).map_err(cannot)
+    }
+
+    /// Takes what can change while it runs.
+    fn take(&self, new: &UpOptions) -> Result<(), Diagnostic> {
+        new.care.check(&new.stack.uplinks, &new.stack.roles.backups)?;
+        self.roles.set(&new.care, &new.stack.roles.backups);
+        self.verbosity.set(&new.limits);
+        Ok(())
+    }
+}
+
+impl Server {
+    /// Where the stack reaches it.
+    fn inside(&self, options: &UpOptions) -> Target {
+        options.stack.inside(self.address).into()
+    }
+
+    fn question(&self, options: &UpOptions, open: &Open) -> Question {
+        Question::new(&self.named, &self.inside(options), &self.key, open.connection.clone())
+    }
 }
 
 /// Where what is not TCP goes.

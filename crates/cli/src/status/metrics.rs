@@ -51,7 +51,7 @@ pub fn render(status: &Status) -> String {
 type OfUplink = (&'static str, &'static str, &'static str, fn(&Uplink) -> Option<f64>);
 
 fn uplinks(text: &mut String, uplinks: &[Uplink]) {
-    let metrics: [OfUplink; 9] = [
+    let metrics: [OfUplink; 12] = [
         ("anabranch_uplink_up", "gauge", "Whether the uplink can be used, 0 or 1.", |u| {
             Some(f64::from(u8::from(u.up)))
         }),
@@ -75,10 +75,23 @@ fn uplinks(text: &mut String, uplinks: &[Uplink]) {
         ("anabranch_uplink_received_packets_total", "counter", "Packets received.", |u| {
             Some(u.received_packets as f64)
         }),
+        ("anabranch_uplink_portal", "gauge", "Whether a portal keeps it from being used, 0 or 1.", |u| {
+            (!u.role.is_empty()).then(|| f64::from(u8::from(u.portal)))
+        }),
+        ("anabranch_uplink_quota_bytes", "gauge", "What may pass it in a day or a month.", |u| {
+            u.quota_bytes.map(|bytes| bytes as f64)
+        }),
+        ("anabranch_uplink_quota_used_bytes", "gauge", "What has passed it in this day or month.", |u| {
+            u.quota_used_bytes.map(|bytes| bytes as f64)
+        }),
         ("anabranch_uplink_not_taken_packets_total", "counter", "Packets that the system did not take.", |u| {
             Some(u.not_taken_packets as f64)
         }),
     ];
+    let mut roles = family(text, "anabranch_uplink_role", "gauge", "1 for the role that it has.");
+    for uplink in uplinks.iter().filter(|uplink| !uplink.role.is_empty()) {
+        roles.value(&[("uplink", &uplink.name), ("role", &uplink.role)], 1.0);
+    }
     for (name, kind, help, of) in metrics {
         let mut family = family(text, name, kind, help);
         for uplink in uplinks {
@@ -162,13 +175,21 @@ mod tests {
             datagrams: Some(DatagramPath { usable: true, jitter_ms: 2.0, sent: 9, ..DatagramPath::default() }),
             ..Uplink::default()
         };
+        let metered = Uplink {
+            name: "wwan0".to_owned(),
+            role: "metered".to_owned(),
+            portal: true,
+            quota_used_bytes: Some(300),
+            quota_bytes: Some(1_000),
+            ..Uplink::default()
+        };
         Status {
             version: "1".to_owned(),
             command: "proxy".to_owned(),
             process: 1,
             began: 1_000,
             now: 2_000,
-            uplinks: vec![uplink, Uplink { name: "wwan0".to_owned(), ..Uplink::default() }],
+            uplinks: vec![uplink, metered],
             clients: Clients { now: 3, ended: [("finished".to_owned(), 7)].into(), ..Clients::default() },
             engine: [("joins_refused".to_owned(), 2)].into(),
             connections: crate::live::Sample::default(),
@@ -189,6 +210,10 @@ mod tests {
             "anabranch_datagram_path_jitter_seconds{uplink=\"wl\\\"an\\\\0\"} 0.002",
             "anabranch_datagram_path_sent_total{uplink=\"wl\\\"an\\\\0\"} 9",
             "anabranch_datagram_flows 4",
+            "anabranch_uplink_role{uplink=\"wwan0\",role=\"metered\"} 1",
+            "anabranch_uplink_portal{uplink=\"wwan0\"} 1",
+            "anabranch_uplink_quota_used_bytes{uplink=\"wwan0\"} 300",
+            "anabranch_uplink_quota_bytes{uplink=\"wwan0\"} 1000",
             "anabranch_clients 3",
             "anabranch_clients_ended_total{outcome=\"finished\"} 7",
             "anabranch_engine_events_total{kind=\"joins_refused\"} 2",

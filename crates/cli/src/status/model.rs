@@ -1,6 +1,7 @@
 //! What there is to tell: uplinks, clients, connections and counters at one moment.
 
 use crate::live::{MAX_CONNECTIONS, Sample};
+use crate::uplink_care::Roles;
 use anabranch_attach::PathObserver;
 use anabranch_capture::{CaptureObserver, FlowReport};
 use anabranch_datagram::{Kind, Way};
@@ -37,6 +38,18 @@ pub struct Uplink {
     pub received_packets: u64,
     /// Packets that the operating system did not take.
     pub not_taken_packets: u64,
+    /// `primary`, `backup` or `metered`; empty where all are alike.
+    #[serde(default)]
+    pub role: String,
+    /// Whether a portal is in the way, so that it is not used.
+    #[serde(default)]
+    pub portal: bool,
+    /// Octets that have passed its interface in this day or month, if it has a quota.
+    #[serde(default)]
+    pub quota_used_bytes: Option<u64>,
+    /// How many may.
+    #[serde(default)]
+    pub quota_bytes: Option<u64>,
     /// What is carried beside TCP, if anything is.
     #[serde(default)]
     pub datagrams: Option<DatagramPath>,
@@ -143,6 +156,7 @@ pub struct Source {
     paths: Option<PathObserver>,
     control: Control,
     datagrams: Option<(CaptureObserver, Way)>,
+    roles: Option<Roles>,
 }
 
 /// Seconds since 1970.
@@ -153,7 +167,7 @@ fn now() -> u64 {
 impl Source {
     /// Of a command that has begun just now.
     pub fn new(command: &'static str, stacks: &[Stack], control: Control) -> Self {
-        Self { command, began: now(), stacks: stacks.to_vec(), paths: None, control, datagrams: None }
+        Self { command, began: now(), stacks: stacks.to_vec(), paths: None, control, datagrams: None, roles: None }
     }
 
     /// With the stack's paths.
@@ -164,6 +178,11 @@ impl Source {
     /// With what is carried beside TCP.
     pub fn with_datagrams(self, capture: CaptureObserver, way: Way) -> Self {
         Self { datagrams: Some((capture, way)), ..self }
+    }
+
+    /// With what is known of uplinks that are not like the others.
+    pub fn with_roles(self, roles: Roles) -> Self {
+        Self { roles: Some(roles), ..self }
     }
 
     /// All of it, now.
@@ -208,6 +227,9 @@ impl Source {
                 // Without a stack this is all that is known.
                 None => uplinks.push(Uplink { name: report.name, up: report.usable, datagrams, ..Uplink::default() }),
             }
+        }
+        if let Some(roles) = &self.roles {
+            uplinks.iter_mut().for_each(|uplink| uplink.play(roles));
         }
         uplinks
     }
@@ -267,6 +289,14 @@ fn flows(capture: &CaptureObserver) -> Flows {
 }
 
 impl Uplink {
+    /// What it is used for.
+    fn play(&mut self, roles: &Roles) {
+        let governed = roles.of(&self.name);
+        governed.role.clone_into(&mut self.role);
+        self.portal = governed.portal;
+        (self.quota_used_bytes, self.quota_bytes) = governed.quota.unzip();
+    }
+
     /// What the subflows on it know.
     fn measure(&mut self, reports: &[ConnectionReport]) {
         let is_here = |path: &&PathReport| self.addresses.contains(&path.subflow.local.ip());

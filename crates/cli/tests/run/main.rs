@@ -5,6 +5,7 @@
 mod datagrams;
 mod ending;
 mod refused;
+mod roles;
 mod scene;
 mod status;
 mod straight;
@@ -41,6 +42,7 @@ fn main() {
         .chain(datagrams::trials())
         .chain(ending::trials())
         .chain(straight::trials())
+        .chain(roles::trials())
         .chain(status::trials());
     trials.extend(running.map(|trial: Trial| trial.with_ignored_flag(missing.is_some())));
     let mut arguments = Arguments::from_args();

@@ -1,6 +1,6 @@
 //! `up` without a server: what the host's programs see while uplinks work, and while they do not.
 
-use crate::scene::{Scene, ip, wait_until};
+use crate::scene::{Running, Scene, command, ip, wait_until};
 use crate::traffic::{DATAGRAM, NAME, NEIGHBOUR, PAGE, PAGE_V6, is};
 
 /// The routers' addresses, as the target sees them.
@@ -66,5 +66,90 @@ pub fn carrier_and_address() {
     wait_until("the new address has its rule", || scene.state().iter().any(|line| line.contains("from 10.2.0.77 ")));
     wait_until("a page comes by the new address", || scene.python(PAGE) == is(BY_SECOND));
     assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    up.end("TERM");
+}
+
+/// Answers every request as a portal does.
+const PORTAL: &str = "
+import http.server
+class Login(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header('Content-Length', '5')
+        self.end_headers()
+        self.wfile.write(b'login')
+    def log_message(self, *words):
+        pass
+server = http.server.ThreadingHTTPServer(('', 8080), Login)
+print('ready', flush=True)
+server.serve_forever()
+";
+
+const CAPTIVE: &str = "
+table ip portal {
+  chain catch {
+    type nat hook prerouting priority dstnat;
+    iifname \"near\" tcp dport 80 redirect to :8080
+  }
+}
+";
+
+pub fn portal() {
+    let scene = Scene::new("straight-portal", true);
+    let rules = scene.file("portal", CAPTIVE);
+    let portal = scene.routers[0].run(|| {
+        let portal = Running::python(PORTAL);
+        command("nft", &format!("-f {rules}"));
+        portal
+    });
+    let _portal = portal.expect("it can be entered");
+    // The page says who asks: a router.
+    let probe = ["--probe", "http://198.51.100.2/", "--probe-answer", "100.64."];
+    let mut up = scene.straight(&probe);
+    up.hear("uplink up0 leads to a portal: it is not used until that is gone");
+    assert_eq!(scene.python(PAGES), is(&format!("{BY_SECOND} True")));
+    assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    assert_eq!(scene.python(NAME), is("198.51.100.2"));
+    assert_eq!(scene.status()["uplinks"][0]["portal"], true, "{}", scene.status());
+    scene.routers[0].run(|| command("nft", "delete table ip portal")).expect("it can be entered");
+    up.hear("the portal of uplink up0 is gone: it is used again");
+    scene.routers[1].run(|| ip("link set far down")).expect("it can be entered");
+    assert_eq!(scene.python(PAGES), is(&format!("{BY_FIRST} True")));
+    assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    up.end("TERM");
+}
+
+pub fn roles_change() {
+    let scene = Scene::new("straight-roles", true);
+    let configuration = |first: &str, second: &str| {
+        let roles = [("up0", first), ("up1", second)];
+        let tables = roles.map(|(name, role)| format!("[[uplink]]\ninterface = \"{name}\"\nrole = \"{role}\"\n"));
+        scene.file("anabranch.toml", &format!("{}[up]\ndrain = 0\n", tables.concat()))
+    };
+    let file = configuration("primary", "backup");
+    let mut up = scene.configured(&file);
+    assert_eq!(scene.python(PAGES), is(&format!("{BY_FIRST} True")));
+    let mut download = scene.on_host(|| {
+        let script = "
+import urllib.request, time
+page, count = urllib.request.urlopen('http://198.51.100.2/20000000', timeout=60), 0
+while part := page.read(100000):
+    count += len(part)
+    time.sleep(0.02)
+print(count)";
+        let mut python = std::process::Command::new("python3");
+        python.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().expect("python runs")
+    });
+    configuration("backup", "primary");
+    up.signal("HUP");
+    up.hear("the configuration was read again");
+    wait_until("the other uplink is the first choice", || scene.python(PAGE) == is(BY_SECOND));
+    assert_eq!(scene.status()["uplinks"][0]["role"], "backup");
+    configuration("primary", "unknown");
+    up.signal("HUP");
+    up.hear("the configuration stays as it was");
+    let mut count = String::new();
+    std::io::Read::read_to_string(&mut download.stdout.take().expect("it was asked for"), &mut count).expect("text");
+    assert!(download.wait().expect("it ends").success() && count.trim() == "20000000", "{count}");
     up.end("TERM");
 }
