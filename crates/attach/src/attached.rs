@@ -1,6 +1,7 @@
 //! An attached stack, and its detachment.
 
 use crate::attachment::AttachedPath;
+use crate::barred::Barred;
 use crate::lock::lock;
 use crate::tunnels;
 use crate::works::Works;
@@ -18,6 +19,7 @@ pub struct Attached {
     pub(crate) drivers: Vec<JoinHandle<io::Result<()>>>,
     pub(crate) followers: Vec<JoinHandle<()>>,
     pub(crate) ground: Ground,
+    pub(crate) barred: Barred,
 }
 
 /// Sees the paths of an attached stack; there are none once it is detached.
@@ -78,6 +80,17 @@ impl Attached {
     /// The largest packet that all paths carry, bytes of IP.
     pub fn mtu(&self) -> u16 {
         self.paths().iter().map(|path| path.mtu).min().unwrap_or(1_280)
+    }
+
+    /// Has these uplinks be used only while no other works, and `barred` ones not at all, and no others so. Connections stay; if all
+    /// that there are would be barred, those in use stay in use.
+    pub fn set_uses(&self, backups: &[String], barred: &[String]) {
+        let mut names: Vec<String> = self.paths().into_iter().map(|path| path.name).collect();
+        names.extend(backups.iter().cloned());
+        for name in names {
+            self.stacks.iter().for_each(|stack| stack.set_backup(&name, backups.contains(&name)));
+        }
+        self.barred.set(barred);
     }
 
     /// Ends the stack, resets the peers, and removes from the host what was set up.

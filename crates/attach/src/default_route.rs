@@ -1,5 +1,6 @@
 //! The host's default route, led into a TUN device, and what follows the host's interfaces of it.
 
+use crate::barred::Barred;
 use crate::follow;
 use crate::lock::lock;
 use crate::works::no_device;
@@ -97,7 +98,9 @@ impl LedRoute {
         // The watch began before the last look, so that nothing is missed.
         lock(&works).adjust()?;
         let followed = Arc::clone(&works);
-        let follower = tokio::spawn(follow::follow(watch, move || lock(&followed).adjust()));
+        let follower = tokio::spawn(async move {
+            follow::follow(watch, &Barred::default(), move || lock(&followed).adjust()).await;
+        });
         Ok((Self { works, device, follower }, descriptor))
     }
 

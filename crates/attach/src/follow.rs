@@ -1,5 +1,6 @@
 //! Adjusts stack and host to changes of the network.
 
+use crate::barred::Barred;
 use anabranch_host::{HostError, Watch};
 use std::time::Duration;
 
@@ -9,11 +10,17 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// When to retry what failed, without a change of the network.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Has `adjust` called after each change, until it is aborted.
-pub(super) async fn follow(watch: Watch, mut adjust: impl FnMut() -> Result<(), HostError>) {
-    let mut failed = false;
+/// Has `adjust` called after each change of the network, or of what is barred, until it is aborted.
+pub(super) async fn follow(watch: Watch, barred: &Barred, mut adjust: impl FnMut() -> Result<(), HostError>) {
+    let (mut failed, mut barred) = (false, barred.listen());
     loop {
-        let heard = watch.changed();
+        let heard = async {
+            tokio::select! {
+                heard = watch.changed() => heard,
+                // Whoever changes it may be gone: then nothing changes any more.
+                Ok(()) = barred.changed() => Ok(()),
+            }
+        };
         let heard = if failed { tokio::time::timeout(RETRY, heard).await.unwrap_or(Ok(())) } else { heard.await };
         if heard.is_err() {
             return;

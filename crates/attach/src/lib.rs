@@ -2,6 +2,7 @@
 
 mod attached;
 mod attachment;
+mod barred;
 pub mod blocking;
 mod default_route;
 mod ending;
@@ -30,6 +31,7 @@ use anabranch_host::{Prospect, ReservedPorts, Setup, Watch, prospect};
 use anabranch_mptcp::Share;
 use anabranch_stack::{Driver, Stack, StackConfig};
 use attached::Ground;
+use barred::Barred;
 use group::Group;
 use lane::Ids;
 use lock::lock;
@@ -116,9 +118,10 @@ fn attach_to_host(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attac
     });
     drop(directory);
     let plan = outcome?;
+    let barred = Barred::default();
     let following = match attachment {
         Attachment::Uplinks(uplinks) => {
-            let following = Following { uplinks: uplinks.clone(), layout: plan.layout };
+            let following = Following { uplinks: uplinks.clone(), layout: plan.layout, barred: barred.clone() };
             // The watch begins before the last look, so that nothing is missed.
             let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
             following.adjust(&mut works)?;
@@ -132,14 +135,17 @@ fn attach_to_host(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attac
     };
     let works = Arc::new(Mutex::new(works));
     let follower = following.map(|(following, watch)| {
-        let works = Arc::clone(&works);
-        tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&works))))
+        let (works, barred) = (Arc::clone(&works), barred.clone());
+        tokio::spawn(async move {
+            follow::follow(watch, &barred, move || following.adjust(&mut lock(&works))).await;
+        })
     });
     let ground = Ground::Host { works, layout: plan.layout, _ports: ports };
-    Ok(Attached { drivers: spawn(&stacks, drivers), stacks, followers: follower.into_iter().collect(), ground })
+    let followers = follower.into_iter().collect();
+    Ok(Attached { drivers: spawn(&stacks, drivers), stacks, followers, ground, barred })
 }
 
 fn over_tunnels(opened: tunnels::Opened) -> Attached {
-    let tunnels::Opened { stacks, drivers, followers, lanes } = opened;
-    Attached { drivers: spawn(&stacks, drivers), stacks, followers, ground: Ground::Tunnels(lanes) }
+    let tunnels::Opened { stacks, drivers, followers, lanes, barred } = opened;
+    Attached { drivers: spawn(&stacks, drivers), stacks, followers, ground: Ground::Tunnels(lanes), barred }
 }

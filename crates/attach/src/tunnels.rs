@@ -1,6 +1,7 @@
 //! A stack whose segments travel inside UDP: a socket per uplink, and nothing else on the host.
 
 use crate::attachment::{AttachedPath, Tunnels, Worker};
+use crate::barred::Barred;
 use crate::follow;
 use crate::lock::lock;
 use crate::uplink_choice::choose;
@@ -32,11 +33,13 @@ struct Lane {
 }
 
 /// Stacks over tunnels; their drivers are still to be spawned.
+#[derive(Default)]
 pub(super) struct Opened {
     pub stacks: Vec<Stack>,
     pub drivers: Vec<Driver>,
     pub followers: Vec<JoinHandle<()>>,
     pub lanes: Vec<Arc<Mutex<Lanes>>>,
+    pub barred: Barred,
 }
 
 /// A client's stacks. Each is a client of its own, with its own session and sockets, so that nothing arrives for
@@ -45,7 +48,7 @@ pub(super) fn attach(tunnels: &Tunnels, workers: Vec<Worker>) -> Result<Opened, 
     let mut session = [0; 8];
     getrandom::fill(&mut session).map_err(|error| HostError::system("draw a session")(io::Error::other(error)))?;
     let first = u64::from_ne_bytes(session);
-    let mut opened = Opened { stacks: Vec::new(), drivers: Vec::new(), followers: Vec::new(), lanes: Vec::new() };
+    let mut opened = Opened::default();
     // Numbers in a row are spread evenly over the workers of a server ([`Device::shared_tunnel_server`]).
     for (number, Worker { runtime, config }) in (0..).zip(workers) {
         let _inside = runtime.enter();
@@ -53,13 +56,16 @@ pub(super) fn attach(tunnels: &Tunnels, workers: Vec<Worker>) -> Result<Opened, 
         let mut following = Following {
             tunnels: tunnels.clone(),
             session: first.wrapping_add(number),
+            barred: opened.barred.clone(),
             netlink: Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?,
         };
         let lanes = Arc::new(Mutex::new(Lanes { stack: stack.clone(), lanes: Vec::new() }));
         let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
         following.begin(&mut lock(&lanes))?;
-        let followed = Arc::clone(&lanes);
-        let follower = tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&followed))));
+        let (followed, barred) = (Arc::clone(&lanes), opened.barred.clone());
+        let follower = tokio::spawn(async move {
+            follow::follow(watch, &barred, move || following.adjust(&mut lock(&followed))).await;
+        });
         opened.stacks.push(stack);
         opened.drivers.push(driver);
         opened.followers.push(follower);
@@ -71,7 +77,7 @@ pub(super) fn attach(tunnels: &Tunnels, workers: Vec<Worker>) -> Result<Opened, 
 /// A server's stacks, each with a socket of its own and the clients that the kernel assigns to it.
 pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Opened, HostError> {
     let count = workers.len() as u32;
-    let mut opened = Opened { stacks: Vec::new(), drivers: Vec::new(), followers: Vec::new(), lanes: Vec::new() };
+    let mut opened = Opened::default();
     let open = |bind: SocketAddr| match count {
         1 => Device::tunnel_server(bind),
         _ => Device::shared_tunnel_server(bind, count),
@@ -117,6 +123,7 @@ fn free_place(bind: SocketAddr) -> io::Result<SocketAddr> {
 struct Following {
     tunnels: Tunnels,
     session: u64,
+    barred: Barred,
     netlink: Netlink,
 }
 
@@ -144,7 +151,11 @@ impl Following {
 
     fn compare(&mut self, lanes: &mut Lanes, snapshot: &Snapshot) -> Result<(), HostError> {
         let ipv6 = self.tunnels.server.is_ipv6();
-        let usable = |name: &str| snapshot.interface(name).filter(|interface| interface.public(ipv6).is_some());
+        let barred = &self.barred;
+        let usable = |name: &str| {
+            let interface = snapshot.interface(name).filter(|_| !barred.has(name));
+            interface.filter(|interface| interface.public(ipv6).is_some())
+        };
         let named = &self.tunnels.interfaces;
         let wanted = snapshot.interfaces.iter().filter(|interface| {
             usable(&interface.name).is_some()

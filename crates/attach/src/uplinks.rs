@@ -1,6 +1,7 @@
 //! Changes of stack and host after changes of uplinks.
 
 use crate::attachment::Uplinks;
+use crate::barred::Barred;
 use crate::lane::Lane;
 use crate::uplink_choice::is_obvious;
 use crate::works::Works;
@@ -14,6 +15,7 @@ use std::net::IpAddr;
 pub(super) struct Following {
     pub uplinks: Uplinks,
     pub layout: Layout,
+    pub barred: Barred,
 }
 
 impl Following {
@@ -25,12 +27,13 @@ impl Following {
         }
         let Works { stack, setup, paths, ids } = works;
         // If all uplinks are down they are kept: connections wait until one is back, or are joined from another.
-        let cut_off = paths.iter().all(|lane| public(lane, &snapshot) == [None; 2]);
+        let now = |lane: &Lane| if self.barred.has(&lane.plan.name) { [None; 2] } else { public(lane, &snapshot) };
+        let cut_off = paths.iter().all(|lane| now(lane) == [None; 2]);
         for lane in paths {
             let interface = snapshot.interface(&lane.plan.name);
             let index = interface.map(|interface| interface.index);
             let made_anew = index.is_some() && lane.index.is_some() && index != lane.index;
-            let public = if cut_off { lane.public() } else { public(lane, &snapshot) };
+            let public = if cut_off { lane.public() } else { now(lane) };
             // Uplinks that went down are removed first, new ones are added last; between them there is no route.
             for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
                 if public != known || made_anew {

@@ -1,8 +1,11 @@
 //! What a capture counts.
 
+use crate::flows::{FlowReport, Flows};
+use anabranch_datagram::{Datagram, Kind};
 use anabranch_mptcp::stats::EndpointCounters;
 use anabranch_proxy::ProxyCounters;
-use std::sync::{Mutex, PoisonError};
+use core::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Totals since the capture began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,11 +38,43 @@ pub struct CaptureCounters {
 
 /// What all tasks of a capture count together.
 #[derive(Default)]
-pub(crate) struct Shared(Mutex<CaptureCounters>);
+pub(crate) struct Shared(Mutex<Counted>);
+
+#[derive(Default)]
+struct Counted {
+    counters: CaptureCounters,
+    flows: Flows,
+}
 
 impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn count(&self, act: impl FnOnce(&mut CaptureCounters)) {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        act(&mut self.lock().counters);
+    }
+
+    /// A datagram of a program's was passed on, or could not be.
+    pub(crate) fn went(&self, ends: (Kind, SocketAddr, SocketAddr), bytes: usize, sent: bool) {
+        let mut counted = self.lock();
+        counted.counters.datagrams_out += u64::from(sent);
+        counted.counters.datagrams_dropped += u64::from(!sent);
+        if sent {
+            counted.flows.went(ends, bytes);
+        }
+    }
+
+    /// A datagram came for a program.
+    pub(crate) fn came(&self, datagram: &Datagram) {
+        let mut counted = self.lock();
+        counted.counters.datagrams_in += 1;
+        counted.flows.came((datagram.kind, datagram.inside, datagram.outside), datagram.payload.len());
+    }
+
+    /// The flows with most bytes, and how many there are.
+    pub(crate) fn flows(&self, limit: usize) -> (Vec<FlowReport>, usize) {
+        self.lock().flows.report(limit)
     }
 
     /// All of it, with what the connections and the engine have counted.
@@ -49,13 +84,12 @@ impl Shared {
         engine: &EndpointCounters,
         overflowed: u64,
     ) -> CaptureCounters {
-        let counted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         CaptureCounters {
             connections,
             repeated_syns: engine.repeated_syns,
             dropped_syns: engine.refused_by_limit,
             overflowed,
-            ..counted
+            ..self.lock().counters
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::counters::Shared;
 use crate::dns::Questions;
 use crate::refusal::{Reason, unreachable};
-use anabranch_datagram::{Client, Datagram, Kind};
+use anabranch_datagram::{Datagram, Kind, Way};
 use anabranch_stack::Gateway;
 use anabranch_stack::device::Foreign;
 use anabranch_wire::ip::{self, PROTOCOL_UDP};
@@ -26,7 +26,7 @@ const HOP_LIMIT: u8 = 64;
 pub(crate) struct Datagrams {
     pub(crate) gateway: Arc<Gateway>,
     /// None: there is no way for them.
-    pub(crate) client: Option<Client>,
+    pub(crate) way: Option<Way>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) shared: Arc<Shared>,
 }
@@ -57,11 +57,11 @@ impl Datagrams {
     }
 
     async fn inwards(&self) {
-        let Some(client) = &self.client else { return std::future::pending().await };
+        let Some(way) = &self.way else { return std::future::pending().await };
         let mut packet = Vec::new();
         loop {
-            let datagram = client.receive().await;
-            self.shared.count(|counters| counters.datagrams_in += 1);
+            let datagram = way.receive().await;
+            self.shared.came(&datagram);
             let Some(datagram) = self.questions.answered(datagram) else { continue };
             packet.clear();
             if answer(datagram, &mut packet).is_ok() {
@@ -72,9 +72,14 @@ impl Datagrams {
 
     /// Passes a packet of a program's on, or tells it that it is not.
     fn take(&self, packet: &Foreign) {
-        match (content(packet), &self.client) {
-            (Some(Content::Datagrams(kind, inside, outside, payload)), Some(client)) => {
-                self.send(client, packet, (kind, inside, outside), &payload);
+        match (content(packet), &self.way) {
+            (Some(Content::Datagrams(kind, _, outside, _)), Some(way))
+                if kind != Kind::Dns && !way.reaches(outside) =>
+            {
+                self.refuse(packet, Reason::NoRoute);
+            }
+            (Some(Content::Datagrams(kind, inside, outside, payload)), Some(way)) => {
+                self.send(way, packet, (kind, inside, outside), &payload);
             }
             // Of a route that is missing sockets of UDP are not told.
             (Some(Content::Datagrams(..)), None) | (Some(Content::Unknown), _) => {
@@ -86,20 +91,18 @@ impl Datagrams {
     }
 
     /// Sends a datagram, or all that one is to be cut into.
-    fn send(&self, client: &Client, packet: &Foreign, ends: (Kind, SocketAddr, SocketAddr), payload: &Bytes) {
+    fn send(&self, way: &Way, packet: &Foreign, ends: (Kind, SocketAddr, SocketAddr), payload: &Bytes) {
         let (kind, inside, outside) = ends;
         let length = packet.cut.map_or(payload.len(), usize::from).max(1);
         let mut rest = payload.clone();
         loop {
             let payload = rest.split_to(length.min(rest.len()));
-            if payload.len() > client.largest_payload() {
+            if payload.len() > way.largest_payload() {
                 return self.refuse(packet, Reason::TooBig);
             }
-            let sent = client.send(Datagram { kind, inside, outside, payload });
-            self.shared.count(|counters| {
-                counters.datagrams_out += u64::from(sent);
-                counters.datagrams_dropped += u64::from(!sent);
-            });
+            let bytes = payload.len();
+            let sent = way.send(Datagram { kind, inside, outside, payload });
+            self.shared.went(ends, bytes, sent);
             if rest.is_empty() {
                 return;
             }

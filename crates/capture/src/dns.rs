@@ -1,7 +1,7 @@
 //! Questions for names that programs ask over TCP (RFC 7766): they go to the server's resolver like those over UDP.
 
 use crate::counters::Shared;
-use anabranch_datagram::{Client, Datagram, Kind};
+use anabranch_datagram::{Datagram, Kind, Way};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_stack::{Asked, Stream};
 use bytes::Bytes;
@@ -60,30 +60,24 @@ impl Questions {
 }
 
 /// Serves a connection with questions, to whomever it is.
-pub(crate) fn serve(
-    asked: Asked,
-    near: &ConnectionConfig,
-    client: &Client,
-    questions: &Arc<Questions>,
-    shared: &Shared,
-) {
+pub(crate) fn serve(asked: Asked, near: &ConnectionConfig, way: &Way, questions: &Arc<Questions>, shared: &Shared) {
     let ends = (asked.from(), asked.to());
     let Some(answers) = questions.begin(ends) else {
         shared.count(|counters| counters.refused += 1);
         return asked.refuse();
     };
-    let (client, questions) = (client.clone(), Arc::clone(questions));
+    let (way, questions) = (way.clone(), Arc::clone(questions));
     let accepted = asked.accept(near.clone());
     tokio::spawn(async move {
         if let Ok(stream) = accepted {
             // However it ends, the program sees that it has.
-            let _ = carry(stream, ends, &client, answers).await;
+            let _ = carry(stream, ends, &way, answers).await;
         }
         questions.lock().remove(&ends);
     });
 }
 
-async fn carry(stream: Stream, ends: Ends, client: &Client, mut answers: Receiver<Bytes>) -> io::Result<()> {
+async fn carry(stream: Stream, ends: Ends, way: &Way, mut answers: Receiver<Bytes>) -> io::Result<()> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let ask = async {
         loop {
@@ -92,7 +86,7 @@ async fn carry(stream: Stream, ends: Ends, client: &Client, mut answers: Receive
             reader.read_exact(&mut question).await?;
             let (inside, outside) = ends;
             // What cannot be sent is asked again.
-            client.send(Datagram { kind: Kind::Dns, inside, outside, payload: question.into() });
+            way.send(Datagram { kind: Kind::Dns, inside, outside, payload: question.into() });
         }
     };
     let tell = async {

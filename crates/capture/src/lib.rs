@@ -10,9 +10,11 @@ mod counters;
 mod datagrams;
 mod device;
 mod dns;
+mod flows;
 mod refusal;
 mod tcp;
 
-pub use capture::{Capture, CaptureConfig};
+pub use capture::{Capture, CaptureConfig, CaptureObserver};
 pub use counters::CaptureCounters;
 pub use device::{MTU, open_device};
+pub use flows::FlowReport;

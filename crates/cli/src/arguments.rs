@@ -114,9 +114,9 @@ pub enum Command {
     /// Run a program over a scenario's paths in real time: two network namespaces with the lab's links between them
     #[command(after_help = EMULATE_EXAMPLES)]
     Emulate(EmulateOptions),
-    /// Run a program whose traffic goes over all uplinks, without privileges; `run --server ... -- PROGRAM` is the same
+    /// Run a program whose traffic goes over all uplinks, without privileges; `run -- PROGRAM` is the same
     #[command(
-        override_usage = "anabranch run --server <HOST:PORT> --key <FILE> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...",
+        override_usage = "anabranch run [--server <HOST:PORT> --key <FILE>] [OPTIONS] -- <PROGRAM> [ARGUMENTS]...",
         after_help = RUN_PROGRAM_NOTES
     )]
     Exec {
@@ -142,7 +142,7 @@ pub enum Command {
         #[command(flatten)]
         options: Box<ServeOptions>,
     },
-    /// Lead all traffic of this host over several uplinks to a server of yours, and on from there
+    /// Lead all traffic of this host over several uplinks, to a server of yours or straight to its targets
     #[command(after_help = UP_NOTES)]
     Up {
         #[command(flatten)]
@@ -153,7 +153,7 @@ pub enum Command {
         /// The new file
         file: PathBuf,
     },
-    /// Print how the `proxy` and `serve` that run on this host do: uplinks, clients, connections and their paths
+    /// Print how the `proxy`, `serve`, `up` and `run` of this host do: uplinks, clients, connections and their paths, datagrams
     Status {
         #[command(flatten)]
         query: StatusQuery,
@@ -161,7 +161,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show the connections of the `proxy` and `serve` that run on this host, with rates, until q is pressed
+    /// Show the connections of the `proxy`, `serve`, `up` and `run` of this host, with rates, until q is pressed
     Top {
         #[command(flatten)]
         query: StatusQuery,
@@ -194,7 +194,7 @@ pub enum Command {
         #[command(subcommand)]
         command: StreamCommand,
     },
-    /// List the policies of the five families with their parameters and sources, the metrics, and the scenarios
+    /// List the policies of the five families and of datagrams with their parameters and sources, the metrics, and the scenarios
     List {
         /// Print as JSON
         #[arg(long)]
@@ -207,6 +207,7 @@ const UP_NOTES: &str = "\
 Needs root. It runs until SIGTERM, SIGINT or SIGHUP, and then removes what it set up. See docs/up.md.
 
 Examples:
+  anabranch up
   anabranch up --server vps.example:4433 --key tunnel.key
   anabranch up --server vps.example:4433 --key tunnel.key --udp --uplink wlan0 --uplink wwan0 --gateway lan0 --kill-switch
   anabranch up --down";

@@ -151,6 +151,12 @@ impl StackOptions {
         if has_peer { Ok(()) } else { self.attachment(Reach::Anybody).map(drop) }
     }
 
+    /// The same with these backups.
+    #[must_use]
+    pub fn with_backups(&self, backups: Vec<String>) -> Self {
+        Self { roles: RoleOptions { backups }, ..self.clone() }
+    }
+
     /// For `--dry-run`: the commands that do what [`Self::open`] would do, one a line.
     ///
     /// # Errors
@@ -188,16 +194,32 @@ impl StackOptions {
             .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
         let attached = anabranch_attach::attach_workers(&self.attachment(reach)?, workers).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
+        let mut connection = self.connection_of(&contender, policies);
+        connection.tcp.mtu = attached.mtu();
+        Ok(Open { attached, connection })
+    }
+
+    /// What connections of the chosen policies begin with.
+    ///
+    /// # Errors
+    /// If there are no such policies.
+    pub fn connection(&self) -> Result<ConnectionConfig, Diagnostic> {
+        let contender = self.contender()?;
+        let policies = Policies::of(&contender.policies);
+        let policies = policies.map_err(|error| Diagnostic::option("--policy", error.to_string()))?;
+        Ok(self.connection_of(&contender, policies))
+    }
+
+    fn connection_of(&self, contender: &Contender, policies: Policies) -> ConnectionConfig {
         let mut connection = ConnectionConfig::new(policies);
         connection.multipath = contender.multipath;
         contender.connection_in(&ConnectionSettings::default()).apply(&mut connection);
-        connection.tcp.mtu = attached.mtu();
         notice_silence(&mut connection);
         if let Some(max) = self.receive_buffer {
             connection.receive_buffer = BufferSize::Auto { initial: max.min(FIRST_BUFFER), max };
         }
         connection.send_buffer = self.send_buffer.unwrap_or(connection.send_buffer);
-        Ok(Open { attached, connection })
+        connection
     }
 }
 

@@ -19,7 +19,7 @@ pub fn event(text: &str) {
 }
 
 /// Seconds since 1970 as RFC 3339 writes them.
-fn stamp(seconds: u64) -> String {
+pub fn stamp(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Years begin in March here, so that the odd day is the last of one, and 400 of them repeat.
     let days = days + 719_468;

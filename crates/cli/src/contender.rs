@@ -9,7 +9,7 @@ mod scheme;
 
 pub use check::check;
 pub use choices::Choices;
-pub use family::{MemberInfo, decides, members};
+pub use family::{MemberInfo, datagram_members, decides, members};
 pub use model::{Contender, MeshRoutes, ON_NETWORKS, RECOMMENDED, Route};
 pub use option::{Surroundings, all_from_option, from_option};
 pub use scheme::{Scheme, contenders};

@@ -2,18 +2,27 @@
 
 use crate::console::{event, print, remark};
 use crate::diagnostic::Diagnostic;
-use anabranch_datagram::{Client, ClientConfig, Limits, Server, ServerConfig, nameservers};
+use crate::uplink_names::resolvers;
+use anabranch_datagram::{
+    Client, ClientConfig, Direct, DirectConfig, LaneState, Limits, Server, ServerConfig, nameservers,
+};
 use anabranch_policy::datagram::{DatagramPolicy, TABLE};
 use anabranch_policy::table::{SettingError, Settings, build};
 use anabranch_proxy::{AllowList, Destination, Key, Keys, ServerTerms};
 use anabranch_system::descriptor;
 use clap::Args;
+use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// Where the names of resolvers are.
 const RESOLVERS: &str = "/etc/resolv.conf";
+/// How often it is looked whether uplinks have changed.
+const LOOK: Duration = Duration::from_secs(1);
 /// The default policy.
 const POLICY: &str = "lowest_delay";
 
@@ -153,14 +162,115 @@ pub fn start_client(
     key: &Key,
     interfaces: &[String],
 ) -> Result<Client, Diagnostic> {
-    let cannot = |error: &dyn std::fmt::Display| Diagnostic::plain(format!("cannot carry datagrams: {error}"));
-    let port = port.unwrap_or(server.port().wrapping_add(1).max(1));
-    let policy = build(TABLE, POLICY, &Settings::new()).map_err(|error| cannot(&error))?;
-    let server = SocketAddr::new(server.ip(), port);
-    let config = ClientConfig { server, key: *key.bytes(), interfaces: interfaces.to_vec(), policy };
-    let (client, work) = Client::start(config).map_err(|error| cannot(&error))?;
+    let cannot = |error: io::Error| Diagnostic::plain(format!("cannot carry datagrams: {error}"));
+    let (client, work) = client(server, port, key, interfaces).map_err(cannot)?;
     tokio::spawn(work);
     Ok(client)
+}
+
+/// A client, and the task that works for it.
+fn client(
+    server: SocketAddr,
+    port: Option<u16>,
+    key: &Key,
+    interfaces: &[String],
+) -> io::Result<(Client, impl Future<Output = io::Result<()>> + Send + 'static)> {
+    let port = port.unwrap_or(server.port().wrapping_add(1).max(1));
+    let policy = build(TABLE, POLICY, &Settings::new()).map_err(io::Error::other)?;
+    let server = SocketAddr::new(server.ip(), port);
+    Client::start(ClientConfig { server, key: *key.bytes(), interfaces: interfaces.to_vec(), policy })
+}
+
+/// How long the addresses of a server's name may take to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Most addresses of a name that are tried.
+const ADDRESSES: usize = 8;
+
+/// Which of a server's addresses answers first, over any uplink; the first if none does in time. To be called within a runtime.
+pub async fn answering(
+    addresses: &[SocketAddr],
+    port: Option<u16>,
+    key: &Key,
+    interfaces: &[String],
+) -> Option<SocketAddr> {
+    let first = addresses.first().copied()?;
+    if addresses.len() == 1 {
+        return Some(first);
+    }
+    let mut questions = JoinSet::new();
+    for address in addresses.iter().copied().take(ADDRESSES) {
+        // One that this host cannot send to does not answer.
+        let Ok((client, work)) = client(address, port, key, interfaces) else { continue };
+        questions.spawn(async move {
+            tokio::select! {
+                () = client.connected() => {
+                    client.close();
+                    Some(address)
+                }
+                _ = work => None,
+            }
+        });
+    }
+    let answer = async {
+        while let Some(answered) = questions.join_next().await {
+            if let Ok(Some(address)) = answered {
+                return address;
+            }
+        }
+        std::future::pending().await
+    };
+    Some(timeout(PATIENCE, answer).await.unwrap_or(first))
+}
+
+/// Begins to carry what is not TCP straight to its targets, over `interfaces`, or all with a default route. With `local`, a resolver on
+/// this host is asked if there is no other. Works in the background from now on. To be called within a runtime.
+///
+/// # Errors
+/// If the interfaces are not there, or the kernel cannot be asked.
+pub fn start_direct(interfaces: &[String], local: bool) -> Result<Direct, Diagnostic> {
+    let cannot = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => Diagnostic::option("--uplink", error.to_string()),
+        _ => Diagnostic::plain(format!("cannot carry datagrams: {error}")),
+    };
+    let named = |address| SocketAddr::new(address, 53);
+    let local = local.then(|| nameservers(&std::fs::read_to_string(RESOLVERS).unwrap_or_default()));
+    let config = DirectConfig {
+        interfaces: interfaces.to_vec(),
+        nameservers: resolvers().into_iter().map(named).collect(),
+        local_resolver: local.and_then(|resolvers| resolvers.into_iter().find(|resolver| resolver.ip().is_loopback())),
+        limits: Limits::default(),
+    };
+    let (direct, work) = Direct::start(config).map_err(cannot)?;
+    tokio::spawn(work);
+    Ok(direct)
+}
+
+/// Tells of uplinks that come, go, or do not answer, and keeps the resolvers those of the host.
+pub async fn watch_uplinks(direct: &Direct, tell: bool) -> Infallible {
+    let mut known: Vec<(String, LaneState)> = Vec::new();
+    loop {
+        let now = direct.states();
+        for (name, state) in &now {
+            let before = known.iter().find(|(other, _)| other == name).map(|(_, state)| *state);
+            if tell && before != Some(*state) {
+                event(&format!("uplink {name} {}", words(*state)));
+            }
+        }
+        known = now;
+        direct.set_nameservers(resolvers().into_iter().map(|address| SocketAddr::new(address, 53)).collect());
+        sleep(LOOK).await;
+    }
+}
+
+/// How an uplink is.
+fn words(state: LaneState) -> &'static str {
+    match state {
+        LaneState::Usable => "can be used",
+        LaneState::Silent => "does not answer: others are used first",
+        LaneState::Barred => "is not used: a portal answers",
+        LaneState::Gone => "cannot be used any more",
+    }
 }
 
 #[cfg(test)]

@@ -70,6 +70,7 @@ mod sweep;
 mod table;
 #[cfg(feature = "lab")]
 mod timeseries;
+mod uplink_care;
 mod uplink_names;
 #[cfg(feature = "lab")]
 mod verdict;

@@ -144,12 +144,23 @@ pub fn secret(option: &str, error: &dyn std::fmt::Display) -> Diagnostic {
 
 /// A name that cannot be resolved is reported before anything is set up.
 pub fn resolves(option: &str, target: &Target) -> Result<SocketAddr, Diagnostic> {
-    let unknown = |reason: &str| {
-        let message = format!("the host of {target} is not known here ({reason}); check its name, or give its address");
-        Diagnostic::option(option, message)
-    };
-    match target.to_string().to_socket_addrs() {
-        Ok(mut addresses) => addresses.next().ok_or_else(|| unknown("it has no address")),
-        Err(error) => Err(unknown(&error.to_string())),
+    let all = resolve_all(option, target)?;
+    all.first().copied().ok_or_else(|| unknown(option, target, "it has no address"))
+}
+
+/// As [`resolves`]; gives all addresses, of which there is at least one.
+pub fn resolve_all(option: &str, target: &Target) -> Result<Vec<SocketAddr>, Diagnostic> {
+    let found = target.to_string().to_socket_addrs().map_err(|error| unknown(option, target, &error.to_string()))?;
+    let mut all: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !all.contains(&address) {
+            all.push(address);
+        }
     }
+    if all.is_empty() { Err(unknown(option, target, "it has no address")) } else { Ok(all) }
+}
+
+fn unknown(option: &str, target: &Target, reason: &str) -> Diagnostic {
+    let message = format!("the host of {target} is not known here ({reason}); check its name, or give its address");
+    Diagnostic::option(option, message)
 }

@@ -10,6 +10,7 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_system::Clock;
 use core::fmt;
 use core::net::SocketAddr;
+use core::pin::pin;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -34,11 +35,16 @@ struct Shared {
     wake: Notify,
     /// A datagram came.
     arrived: Notify,
+    /// Something came over a path: the state may have changed.
+    heard: Notify,
 }
 
 struct Inner {
     session: ClientSession,
     lanes: Vec<Lane>,
+    /// Interfaces that are used only while no other works, and those that are not used.
+    reserve: Vec<String>,
+    barred: Vec<String>,
     too_large: u64,
 }
 
@@ -91,9 +97,10 @@ impl Client {
         let ClientConfig { server, key, interfaces, policy } = config;
         let clock = Clock::new();
         let session = ClientSession::new(key, u64::from_ne_bytes(number), policy, clock.now());
-        let inner = Inner { session, lanes: Vec::new(), too_large: 0 };
-        let (wake, arrived) = (Notify::new(), Notify::new());
-        let shared = Arc::new(Shared { server, clock, inner: Mutex::new(inner), wake, arrived });
+        let (lanes, reserve, barred) = (Vec::new(), Vec::new(), Vec::new());
+        let inner = Inner { session, lanes, reserve, barred, too_large: 0 };
+        let (wake, arrived, heard) = (Notify::new(), Notify::new(), Notify::new());
+        let shared = Arc::new(Shared { server, clock, inner: Mutex::new(inner), wake, arrived, heard });
         let mut driver = Driver { shared: Arc::clone(&shared), readers: JoinSet::new(), uplinks: None };
         if server.ip().is_loopback() && interfaces.is_empty() {
             driver.open(0, None)?;
@@ -127,9 +134,31 @@ impl Client {
         }
     }
 
+    /// Uplinks that are used only while no other works, and uplinks that are not used unless there is no other.
+    pub fn set_uses(&self, reserve: &[String], barred: &[String]) {
+        let mut inner = self.shared.lock();
+        (inner.reserve, inner.barred) = (reserve.to_vec(), barred.to_vec());
+        inner.reserve_paths(self.shared.clock.now());
+        drop(inner);
+        self.shared.wake.notify_one();
+    }
+
     /// Whether the server is there.
     pub fn state(&self) -> ClientState {
         self.shared.lock().session.state()
+    }
+
+    /// Completes when the server is there.
+    pub async fn connected(&self) {
+        loop {
+            let mut heard = pin!(self.shared.heard.notified());
+            // What comes between the look and the wait is not to be missed.
+            heard.as_mut().enable();
+            if self.state() == ClientState::Connected {
+                return;
+            }
+            heard.await;
+        }
     }
 
     /// The paths now, in order of their numbers; one whose interface is gone is there and not usable.
@@ -182,6 +211,12 @@ impl Shared {
 }
 
 impl Inner {
+    fn reserve_paths(&mut self, now: Instant) {
+        for (number, lane) in (0..).zip(&self.lanes) {
+            self.session.set_reserve(number, self.reserve.contains(&lane.name), now);
+        }
+    }
+
     /// Hands to the kernel what waits.
     fn flush(&mut self, server: SocketAddr) {
         for (number, lane) in (0..).zip(&self.lanes) {
@@ -203,7 +238,7 @@ struct Driver {
 
 impl Driver {
     async fn run(mut self) -> io::Result<()> {
-        let mut look = Instant::NEVER;
+        let (mut look, mut barred) = (Instant::NEVER, Vec::new());
         loop {
             let (now, next) = {
                 let mut inner = self.shared.lock();
@@ -213,6 +248,10 @@ impl Driver {
                     self.shared.arrived.notify_one();
                 }
                 inner.flush(self.shared.server);
+                if inner.barred != barred {
+                    barred.clone_from(&inner.barred);
+                    look = now;
+                }
                 (now, inner.session.poll_timeout())
             };
             if look <= now {
@@ -237,6 +276,7 @@ impl Driver {
     /// Brings the paths in line with what the network looks like now.
     fn adjust(&mut self) -> io::Result<()> {
         let Some((uplinks, _)) = &mut self.uplinks else { return Ok(()) };
+        uplinks.bar(self.shared.lock().barred.clone());
         let mut outcome = Ok(());
         for change in uplinks.look()? {
             match change {
@@ -266,7 +306,9 @@ impl Driver {
         if let Some(lane) = inner.lanes.get_mut(index) {
             *lane = Lane { name, socket: Some(socket), reader: Some(reader) };
         }
-        inner.session.open_path(number, self.shared.clock.now());
+        let now = self.shared.clock.now();
+        inner.session.open_path(number, now);
+        inner.reserve_paths(now);
         Ok(())
     }
 
@@ -298,5 +340,6 @@ async fn read(shared: Arc<Shared>, socket: Arc<Socket>, number: u8) {
     while socket.receive(&mut inbox, hear).await.is_ok() {
         shared.arrived.notify_one();
         shared.wake.notify_one();
+        shared.heard.notify_waiters();
     }
 }

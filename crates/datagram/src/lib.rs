@@ -7,17 +7,23 @@
 mod client;
 mod config;
 mod datagram;
+mod direct;
 pub mod format;
 mod mappings;
 mod outside;
 mod server;
 pub mod session;
 mod socket;
+mod straight;
 mod uplinks;
+mod way;
 
 pub use client::{Client, ClientCounters};
 pub use config::{Allow, ClientConfig, Journal, Limits, PathReport, PolicyFactory, ServerConfig};
 pub use datagram::{Datagram, INSIDE_MTU, Kind, LARGEST_PAYLOAD};
+pub use direct::{Direct, DirectConfig};
 pub use mappings::{MappingCounters, named_resolvers, nameservers};
 pub use server::{Done, Server};
 pub use session::{ClientState, ServerCounters};
+pub use straight::LaneState;
+pub use way::Way;

@@ -101,6 +101,8 @@ pub struct Mappings {
     mappings: HashMap<Key, Mapping>,
     count_by_client: HashMap<u64, usize>,
     readers: JoinSet<()>,
+    /// Where all sockets leave, if that is not left to the routes.
+    interface: Option<String>,
     pub counters: MappingCounters,
     told: bool,
 }
@@ -117,14 +119,45 @@ impl Mappings {
             mappings: HashMap::new(),
             count_by_client: HashMap::new(),
             readers: JoinSet::new(),
+            interface: None,
             counters: MappingCounters::default(),
             told: false,
         }
     }
 
+    /// All sockets leave through this interface.
+    pub fn through(self, interface: String) -> Self {
+        Self { interface: Some(interface), ..self }
+    }
+
     /// Sends a client's datagram on, if it may go. To be called within a runtime.
     pub fn forward(&mut self, now: Instant, client: u64, datagram: &Datagram) -> Option<Remark> {
         let (key, target) = self.resolve(client, datagram)?;
+        self.send(now, key, target, datagram)
+    }
+
+    /// Sends a client's datagram on, a question to `resolver`; whether the kernel has taken it. To be called within a runtime.
+    pub fn pass(&mut self, now: Instant, client: u64, datagram: &Datagram, resolver: Option<SocketAddr>) -> bool {
+        let outside = SocketAddr::new(datagram.outside.ip().to_canonical(), datagram.outside.port());
+        let target = resolver.unwrap_or(outside);
+        let key = Key {
+            client,
+            kind: datagram.kind,
+            inside: datagram.inside,
+            ipv6: target.is_ipv6(),
+            resolver: resolver.map(|_| datagram.outside),
+            identifier: datagram.payload.first_chunk().copied().filter(|_| datagram.kind != Kind::Udp),
+        };
+        let lost = |counters: &MappingCounters| {
+            let MappingCounters { made: _, not_allowed, no_room, no_echo, no_resolver, not_taken } = *counters;
+            not_allowed + no_room + no_echo + no_resolver + not_taken
+        };
+        let before = lost(&self.counters);
+        self.send(now, key, target, datagram);
+        lost(&self.counters) == before
+    }
+
+    fn send(&mut self, now: Instant, key: Key, target: SocketAddr, datagram: &Datagram) -> Option<Remark> {
         let allow = Arc::clone(&self.allow);
         match self.mapping(now, key) {
             Ok(Some(mapping)) => {
@@ -187,7 +220,7 @@ impl Mappings {
             if self.mappings.len() >= self.limits.mappings || of_client >= self.limits.mappings_per_client {
                 return Ok(None);
             }
-            let outside = Arc::new(Outside::open(key.kind, key.ipv6)?);
+            let outside = Arc::new(Outside::open(key.kind, key.ipv6, self.interface.as_deref())?);
             let targets = Arc::<Mutex<Targets>>::default();
             let reader = read(key, Arc::clone(&outside), Arc::clone(&targets), Arc::clone(&self.deliver));
             let reader = self.readers.spawn(reader);

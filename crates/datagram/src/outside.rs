@@ -25,8 +25,8 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Opens one, with a port that the kernel chooses.
-    pub fn open(kind: Kind, ipv6: bool) -> io::Result<Self> {
+    /// Opens one, with a port that the kernel chooses, that leaves through `interface`, if one is given.
+    pub fn open(kind: Kind, ipv6: bool, interface: Option<&str>) -> io::Result<Self> {
         let (domain, any): (_, IpAddr) = match ipv6 {
             false => (Domain::IPV4, Ipv4Addr::UNSPECIFIED.into()),
             true => (Domain::IPV6, Ipv6Addr::UNSPECIFIED.into()),
@@ -38,6 +38,9 @@ impl Outside {
         };
         let socket = socket2::Socket::new(domain, Type::DGRAM, Some(protocol))?;
         socket.set_nonblocking(true)?;
+        if let Some(interface) = interface {
+            socket.bind_device(Some(interface.as_bytes()))?;
+        }
         socket.bind(&SocketAddr::new(any, 0).into())?;
         Ok(Self { socket: UdpSocket::from_std(socket.into())?, kind, ipv6 })
     }

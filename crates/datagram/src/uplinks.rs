@@ -10,6 +10,8 @@ pub struct Uplinks {
     server: SocketAddr,
     /// Those that are to be used; empty: all with a default route.
     names: Vec<String>,
+    /// Those that are not to be used for now, unless there is no other.
+    barred: Vec<String>,
     netlink: Netlink,
     paths: Vec<Uplink>,
 }
@@ -46,7 +48,12 @@ impl Uplinks {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
             }
         }
-        Ok((Self { server, names, netlink, paths: Vec::new() }, watch))
+        Ok((Self { server, names, barred: Vec::new(), netlink, paths: Vec::new() }, watch))
+    }
+
+    /// Those that are not to be used for now.
+    pub fn bar(&mut self, names: Vec<String>) {
+        self.barred = names;
     }
 
     /// What differs from the last look.
@@ -65,8 +72,12 @@ impl Uplinks {
             };
             named && !interface.loopback && Layout::of_device(&interface.name).is_none()
         };
-        let wanted: Vec<&Interface> =
+        let mut wanted: Vec<&Interface> =
             interfaces.iter().filter(wanted).filter(|interface| interface.public(ipv6).is_some()).collect();
+        let is_barred = |interface: &&Interface| self.barred.contains(&interface.name);
+        if !wanted.iter().all(is_barred) {
+            wanted.retain(|interface| !is_barred(interface));
+        }
         let mut changes = Vec::new();
         for (path, uplink) in (0..).zip(&mut self.paths) {
             let there = wanted.iter().any(|interface| Some(interface.index) == uplink.index);
@@ -123,7 +134,13 @@ mod tests {
     fn uplinks(names: &[&str]) -> Uplinks {
         let server = "198.51.100.1:4411".parse().expect("an address");
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Uplinks { server, names, netlink: Netlink::open().expect("rtnetlink is there"), paths: Vec::new() }
+        Uplinks {
+            server,
+            names,
+            barred: Vec::new(),
+            netlink: Netlink::open().expect("rtnetlink is there"),
+            paths: Vec::new(),
+        }
     }
 
     fn open(path: u8, interface: &str) -> Change {
@@ -149,6 +166,18 @@ mod tests {
         assert_eq!(uplinks.compare(&both), [open(0, "wlan0")]);
         uplinks.failed(0);
         assert_eq!(uplinks.compare(&both), [open(0, "wlan0")]);
+    }
+
+    #[test]
+    fn one_that_is_barred_is_left_for_the_others_as_long_as_there_is_one() {
+        let mut uplinks = uplinks(&[]);
+        let both = [interface("eth0", 2, true), interface("wlan0", 3, true)];
+        uplinks.compare(&both);
+        uplinks.bar(vec!["eth0".to_owned()]);
+        assert_eq!(uplinks.compare(&both), [Change::Close { path: 0 }]);
+        assert_eq!(uplinks.compare(&both[..1]), [Change::Close { path: 1 }, open(0, "eth0")]);
+        uplinks.bar(Vec::new());
+        assert_eq!(uplinks.compare(&both), [open(1, "wlan0")]);
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Layout {
     }
 
     /// Whose address this is, if it is from our range.
-    pub(crate) fn of_address(address: IpAddr) -> Option<Self> {
+    pub fn of_address(address: IpAddr) -> Option<Self> {
         let instance = match address {
             IpAddr::V4(address) => match address.octets() {
                 [198, 18, instance, _] => instance,

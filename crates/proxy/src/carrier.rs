@@ -1,21 +1,26 @@
 //! Carries connections out whose clients are not a socket's: whoever has them says where each is to go, and lets it begin when that
 //! is reached.
 
+use super::bound::BoundSockets;
+use super::control::Control;
 use super::counters::{Outcome, ProxyCounters};
 use super::failure::Failure;
+use super::far::Far;
 use super::outbound::{Choose, Outbound, Via};
 use super::relay::{Relay, SocketIs};
+use super::resolve::connect_to_first;
 use super::service::{Journal, Limits, Refused, Service, Tasks};
 use super::target::Target;
 use anabranch_stack::{Stack, Stream};
 use bytes::Bytes;
 use core::fmt;
 use std::sync::Arc;
+use tokio::time::timeout;
 
 /// What can be chosen about a carrier.
 pub struct CarrierConfig {
     /// Where connections go.
-    pub via: Via,
+    pub exit: Exit,
     /// Asked for each connection.
     pub choose: Choose,
     /// What keeps clients from taking everything.
@@ -24,12 +29,21 @@ pub struct CarrierConfig {
     pub journal: Option<Journal>,
 }
 
+/// How connections leave this host.
+#[derive(Clone)]
+pub enum Exit {
+    /// Over one of the stacks.
+    Stacks(Via),
+    /// Over sockets of the kernel's, straight to the target.
+    Sockets(BoundSockets),
+}
+
 /// Carries connections over one of several stacks each.
 pub struct Carrier {
     /// Whoever serves a client holds its stack.
     stacks: Vec<Arc<Stack>>,
     outbound: Arc<Outbound>,
-    via: Arc<Via>,
+    exit: Arc<Exit>,
     tasks: Tasks,
 }
 
@@ -39,8 +53,8 @@ impl Carrier {
         let service = Arc::new(Service::new(config.limits, config.journal));
         let tasks = Tasks::new(Arc::clone(&service));
         let outbound = Outbound { service, choose: config.choose };
-        let via = Arc::new(config.via);
-        Self { via, stacks: stacks.iter().cloned().map(Arc::new).collect(), outbound: Arc::new(outbound), tasks }
+        let exit = Arc::new(config.exit);
+        Self { exit, stacks: stacks.iter().cloned().map(Arc::new).collect(), outbound: Arc::new(outbound), tasks }
     }
 
     /// Connects to `target` for a client, tells `begin` what came of it, and carries the stream that it gives then. Returns false if there
@@ -51,12 +65,20 @@ impl Carrier {
     {
         let idlest = self.stacks.iter().min_by_key(|stack| Arc::strong_count(stack));
         let (Some(seat), Some(stack)) = (self.tasks.admit(), idlest.map(Arc::clone)) else { return false };
-        let (outbound, via, runtime) = (Arc::clone(&self.outbound), Arc::clone(&self.via), stack.runtime().clone());
+        let (outbound, exit, runtime) = (Arc::clone(&self.outbound), Arc::clone(&self.exit), stack.runtime().clone());
         self.tasks.spawn(seat, &runtime, async move {
-            let (outcome, up, down) = serve(&outbound, &via, &stack, &target, begin).await;
+            let (outcome, up, down) = match &*exit {
+                Exit::Stacks(via) => serve(&outbound, via, &stack, &target, begin).await,
+                Exit::Sockets(sockets) => serve_over(&outbound, sockets, &target, begin).await,
+            };
             outbound.service.ended(outcome, up, down, || format!("{client} -> {target}"));
         });
         true
+    }
+
+    /// To see it while it runs.
+    pub fn control(&self) -> Control {
+        Control::new(&self.outbound.service)
     }
 
     /// Gives back what clients that have gone had; never completes without one.
@@ -93,6 +115,34 @@ async fn serve(
         Err(Refused { failure, outcome }) => {
             begin(Err(failure));
             (outcome, 0, 0)
+        }
+    }
+}
+
+/// As [`serve`], with a socket of the kernel's to the target.
+async fn serve_over(
+    outbound: &Outbound,
+    sockets: &BoundSockets,
+    target: &Target,
+    begin: impl FnOnce(Result<(), Failure>) -> Option<Stream>,
+) -> (Outcome, u64, u64) {
+    let service = &*outbound.service;
+    let connect = async {
+        let addresses = service.resolver.resolve(target).await?;
+        connect_to_first(addresses, |address| sockets.connect(address)).await
+    };
+    match timeout(service.limits().connect, Box::pin(connect)).await.unwrap_or(Err(Failure::TimedOut)) {
+        Ok(socket) => {
+            let Some(stream) = begin(Ok(())) else { return (Outcome::LeftEarly, 0, 0) };
+            let _ = stream.set_nodelay(true);
+            let (slots, idle) = (service.slots.clone(), service.limits().idle);
+            let relay = Relay::new(socket, SocketIs::Target, Far::Plain(stream), Bytes::new(), slots, idle);
+            let (outcome, from_target, to_target) = relay.await;
+            (outcome, to_target, from_target)
+        }
+        Err(failure) => {
+            begin(Err(failure));
+            (Refused::from(failure).outcome, 0, 0)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod allow;
 mod ask;
+mod bound;
 mod carrier;
 mod changing;
 mod client;
@@ -26,7 +27,8 @@ mod target;
 
 pub use allow::{AllowList, Rule, RuleError};
 pub use ask::{Answer, ask};
-pub use carrier::{Carrier, CarrierConfig};
+pub use bound::{BoundSockets, Interfaces};
+pub use carrier::{Carrier, CarrierConfig, Exit};
 pub use client::{BindError, Forward, ListenerConfig, Proxy, ProxyConfig, ProxyListeners, ProxyTerms};
 pub use control::Control;
 pub use counters::{Outcome, ProxyCounters};

@@ -74,7 +74,7 @@ impl Outbound {
         loop {
             let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
             let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
-            let (stream, sent) = self.dial(stack, server, config, first).await?;
+            let (stream, sent) = self.dial(stack, server, config, first).await.map_err(on_the_way)?;
             let asked = async { ask(initiate(stream, initiator, &message, sent).await?, target).await };
             further = further.saturating_sub(1);
             match asked.await {
@@ -109,7 +109,15 @@ fn lost(error: io::Error) -> Refused {
         io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => {
             Refused { failure: Failure::NotAllowed, outcome: Outcome::Unproven }
         }
-        _ => Failure::from(error).into(),
+        _ => on_the_way(Failure::from(error)).into(),
+    }
+}
+
+/// What a server that cannot be reached means for the target: it did not refuse, nothing is known of it.
+fn on_the_way(failure: Failure) -> Failure {
+    match failure {
+        Failure::Refused | Failure::General => Failure::HostUnreachable,
+        other => other,
     }
 }
 

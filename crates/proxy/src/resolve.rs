@@ -63,15 +63,12 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     }
 }
 
-/// Connects to the first of `addresses` that answers. The next attempt begins when one has failed, or after the delay;
+/// Connects to the first of `addresses`, or whatever else there is to choose from, that answers. The next attempt begins when one has failed, or after the delay;
 /// earlier ones continue meanwhile, and are dropped when one has succeeded (RFC 8305, section 5).
 ///
 /// # Errors
 /// When all have failed, the most specific reason.
-pub(super) async fn connect_to_first<T, F>(
-    addresses: Vec<SocketAddr>,
-    mut connect: impl FnMut(SocketAddr) -> F,
-) -> Result<T, Failure>
+pub(super) async fn connect_to_first<A, T, F>(addresses: Vec<A>, mut connect: impl FnMut(A) -> F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
 {
@@ -178,7 +175,7 @@ mod tests {
 
     #[test]
     fn no_address_at_all_is_a_failure() {
-        let outcome: Result<u8, Failure> = run(connect_to_first(Vec::new(), |_| async { Ok(1) }));
+        let outcome: Result<u8, Failure> = run(connect_to_first(Vec::<SocketAddr>::new(), |_| async { Ok(1) }));
         assert_eq!(outcome, Err(Failure::General));
     }
 }

@@ -1,13 +1,13 @@
 //! The programs' namespace, whose only way out is the device, and the world's, where capture, server and targets are.
 
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, open_device};
-use anabranch_datagram::{Client, ClientConfig, ClientState, Limits, Server, ServerConfig};
+use anabranch_datagram::{Client, ClientConfig, ClientState, Limits, Server, ServerConfig, Way};
 use anabranch_host::{INSIDE_DEVICE, lead_out};
 use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::datagram;
 use anabranch_policy::table::{Settings, build};
-use anabranch_proxy::Via;
+use anabranch_proxy::{Exit, Via};
 use anabranch_stack::{Stack, StackConfig};
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
@@ -100,9 +100,9 @@ impl Scene {
         let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
         tokio::spawn(driver);
         let config = CaptureConfig {
-            via: Via::Direct,
+            exit: Exit::Stacks(Via::Direct),
             connection,
-            datagrams,
+            datagrams: datagrams.map(Way::Server),
             limits: anabranch_proxy::Limits { drain: Duration::from_millis(100), ..Default::default() },
             held: 64,
             journal: None,

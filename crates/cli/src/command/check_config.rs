@@ -3,7 +3,7 @@
 use super::proxy::ProxyOptions;
 use super::serve::ServeOptions;
 use super::up::UpOptions;
-use crate::configuration::{File, Section, is_configurable};
+use crate::configuration::{File, Section, UPLINK_TABLES, is_configurable, read_uplinks};
 use crate::console::print;
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -26,7 +26,8 @@ pub fn check_config(path: &Path, program: &Command) -> Result<(), Diagnostic> {
 /// The names of the tables, if all is right.
 fn check_file(file: &File, program: &Command) -> Result<Vec<String>, Diagnostic> {
     let mut checked = Vec::new();
-    for table in &file.tables {
+    read_uplinks(file)?;
+    for table in file.tables.iter().filter(|table| table.key != UPLINK_TABLES) {
         let known = || program.get_subcommands().filter(|subcommand| is_configurable(subcommand));
         let Some(subcommand) = known().find(|subcommand| subcommand.get_name() == table.key) else {
             let names: Vec<&str> = known().map(Command::get_name).collect();

@@ -1,4 +1,4 @@
-//! What `proxy` and `serve` do at SIGHUP: they read their configuration file again, and take what can change while they run.
+//! What `proxy`, `serve` and `up` do at SIGHUP: they read their configuration file again, and take what can change while they run.
 
 use crate::configuration::ReadAgain;
 use crate::console::event;
@@ -7,8 +7,24 @@ use clap::{Args, FromArgMatches};
 use std::convert::Infallible;
 
 /// Keys of which a change is taken; the others wait for a restart.
-const TAKEN: [&str; 11] =
-    ["allow", "credentials", "drain", "idle", "key", "keys", "max-connections", "priority", "socks", "to", "verbose"];
+const TAKEN: [&str; 16] = [
+    "allow",
+    "backup",
+    "credentials",
+    "drain",
+    "idle",
+    "key",
+    "keys",
+    "max-connections",
+    "metered",
+    "priority",
+    "probe",
+    "probe-answer",
+    "quota",
+    "socks",
+    "to",
+    "verbose",
+];
 
 /// Has `take` called with the new options after each SIGHUP. What is wrong is told, and nothing is changed then. Without a file
 /// SIGHUP ends the program, and this does nothing.

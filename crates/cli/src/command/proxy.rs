@@ -11,6 +11,7 @@ use crate::live::Live;
 use crate::service_manager;
 use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves, secret};
 use crate::status::{Listeners, Serving, Source, StatusOptions};
+use crate::uplink_care::{Roles, UplinkOptions, govern};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{
     Choose, Credentials, Forward, ListenerConfig, Priorities, PriorityRule, Proxy, ProxyConfig, ProxyCounters,
@@ -61,6 +62,8 @@ pub struct ProxyOptions {
     status: StatusOptions,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    care: UplinkOptions,
     #[command(flatten)]
     stack: StackOptions,
 }
@@ -133,6 +136,7 @@ impl ProxyOptions {
         self.programs()?;
         self.status.check()?;
         self.stack.check(self.server.is_some())?;
+        self.care.check(&self.stack.uplinks, &self.stack.roles.backups)?;
         if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
             read_key(path)?;
         }
@@ -186,6 +190,7 @@ impl ProxyOptions {
 /// What is wrong with the options or the host.
 pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
     let programs = options.programs()?;
+    options.care.check(&options.stack.uplinks, &options.stack.roles.backups)?;
     options.resolve_targets()?;
     let reach = options.reach()?;
     let terms = options.terms_with(&options.via(reach)?)?;
@@ -199,7 +204,8 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         let listeners = options.status.listen(options.stack.journal.as_deref(), "proxy").await?;
         // Its threads end last.
         let workers = options.limits.start_workers()?;
-        let open = options.stack.open_on(reach, workers.runtimes()).await?;
+        let roles = Roles::new(&options.care, &options.stack.roles.backups);
+        let open = options.stack.with_backups(roles.reserve()).open_on(reach, workers.runtimes()).await?;
         for (address, kind) in programs.addresses().iter().zip(kinds) {
             print(&format!("listening on {address}: {kind}\n"));
         }
@@ -207,7 +213,7 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
             print(&format!("status at http://{address}/status\n"));
         }
         let live = options.limits.live(open.attached.stacks(), "anabranch proxy")?;
-        let counters = carry(options, &open, programs, listeners, terms, live).await?;
+        let counters = carry(options, &open, programs, listeners, terms, (roles, live)).await?;
         service_manager::stopping();
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
@@ -221,7 +227,7 @@ async fn carry(
     programs: ProxyListeners,
     listeners: Listeners,
     terms: ProxyTerms,
-    live: Option<Live>,
+    (roles, live): (Roles, Option<Live>),
 ) -> Result<ProxyCounters, Diagnostic> {
     let again = ReadAgain::new::<ProxyOptions>("proxy", &options.configuration)?;
     let question = match (&terms.via, &options.server) {
@@ -240,20 +246,25 @@ async fn carry(
         journal: options.limits.journal(&verbosity),
     };
     let proxy = Proxy::new(programs, open.attached.stacks(), config);
-    let source = Source::new("proxy", open.attached.stacks(), open.attached.observer(), proxy.control());
-    let _serving = Serving::start(listeners, source);
+    let source = Source::new("proxy", open.attached.stacks(), proxy.control());
+    let source = source.with_paths(open.attached.observer()).with_roles(roles.clone());
+    let _serving = Serving::start(listeners, Some(source));
     service_manager::ready();
     let change = proxy.changer();
     let take = |new: &ProxyOptions| {
         let terms = new.terms_with(&via)?;
+        new.care.check(&new.stack.uplinks, &new.stack.roles.backups)?;
         if let (Via::Server { key, .. }, Some(question)) = (&terms.via, &question) {
             question.set_key(key);
         }
         change(terms, new.limits.limits());
         *priorities.write().unwrap_or_else(PoisonError::into_inner) = Priorities::new(new.priority.clone());
+        roles.set(&new.care, &new.stack.roles.backups);
         verbosity.set(&new.limits);
         Ok(())
     };
+    let there = || open.attached.paths().into_iter().map(|path| path.name).collect();
+    let governing = govern(&roles, there, |reserve, barred| open.attached.set_uses(reserve, barred));
     let asking = async {
         match &question {
             Some(question) => watch(&open.attached, question, Tell::All).await,
@@ -263,6 +274,7 @@ async fn carry(
     Ok(tokio::select! {
         counters = proxy.run(asked_to_end(live)) => counters,
         never = asking => match never {},
+        never = governing => match never {},
         never = read_again(again, take) => match never {},
     })
 }

@@ -6,17 +6,22 @@ use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Reach, RoleOptions, StackOptions, diagnostic};
 use crate::console::event;
 use crate::contender::ON_NETWORKS;
-use crate::datagrams::start_client;
+use crate::datagrams::{answering, start_client, start_direct, watch_uplinks};
 use crate::diagnostic::Diagnostic;
 use crate::ending::block_on;
-use crate::serving::{HELD, read_key, resolves};
+use crate::serving::{HELD, read_key, resolve_all};
+use crate::status::{Listeners, Serving, Source, StatusOptions};
+use crate::uplink_care::{Roles, UplinkOptions, govern};
 use anabranch_capture::{Capture, CaptureConfig};
-use anabranch_datagram::{Client, ClientState};
-use anabranch_proxy::{Journal, Limits, Target, Via};
+use anabranch_datagram::{Client, Way};
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_proxy::{BoundSockets, Exit, Journal, Key, Limits, Target, Via};
+use anabranch_stack::Stack;
 use anabranch_system::{Channel, Signals, Told, end_by, send_signal};
 use clap::Args;
 use std::ffi::OsString;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
@@ -26,16 +31,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// How long connections that the program has left behind may take to deliver what it wrote.
 const DRAIN: Duration = Duration::from_secs(30);
 
 /// How long the program waits for datagrams to be carried.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// How often it is looked whether they are.
-const LOOK: Duration = Duration::from_millis(2);
 
 /// When it is told that they are not.
 const LATE: Duration = Duration::from_secs(5);
@@ -46,21 +48,29 @@ const BY_SIGNAL: u8 = 128;
 /// What can be said to `run -- PROGRAM`.
 #[derive(Clone, Debug, Args)]
 pub struct RunProgramOptions {
-    /// The server that the program's traffic goes through: `anabranch serve --socks --udp` at this address
+    /// The server that the program's traffic goes through: `anabranch serve --socks --udp` at this address; without it, straight to
+    /// each target, each connection over the uplink that answers first
     #[arg(long, value_name = "HOST:PORT", value_parser = target)]
     server: Option<Target>,
     /// The key shared with the server (see `anabranch key`)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "server")]
     key: Option<PathBuf>,
     /// The server's UDP port for datagrams: UDP, ICMP echo and questions for names [default: the one after --server's]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
     datagram_port: Option<u16>,
     /// Use this network interface (repeatable) [default: all with a default route]
     #[arg(long = "uplink", value_name = "INTERFACE")]
     uplinks: Vec<String>,
+    /// Use this uplink only while no other works (repeatable)
+    #[arg(long = "backup", value_name = "INTERFACE")]
+    backups: Vec<String>,
+    #[command(flatten)]
+    care: UplinkOptions,
     /// The policies, as for `anabranch proxy`
     #[arg(long, value_name = "POLICY", default_value = ON_NETWORKS)]
     policy: String,
+    #[command(flatten)]
+    status: StatusOptions,
     /// Tell on standard error of the server, of uplinks, and of each connection that has ended
     #[arg(long, short)]
     verbose: bool,
@@ -72,16 +82,18 @@ pub struct RunProgramOptions {
 /// The end of the help of `exec`.
 pub const RUN_PROGRAM_NOTES: &str = "\
 Needs no right: it begins a user namespace and a network namespace, and a TUN device inside. TCP of the program, whatever its
-destination, goes over all uplinks to the server and on from there. Its exit code is the program's. See docs/run.md.
+destination, goes over all uplinks to the server and on from there; without --server each connection and each flow takes one uplink,
+and another if that is dead. Its exit code is the program's. See docs/run.md.
 
-Example:
+Examples:
+  anabranch run -- curl https://example.org/
   anabranch run --server vps.example:4433 --key tunnel.key -- curl https://example.org/";
 
 impl RunProgramOptions {
     fn stack(&self) -> StackOptions {
         StackOptions {
             uplinks: self.uplinks.clone(),
-            roles: RoleOptions::default(),
+            roles: RoleOptions { backups: self.backups.clone() },
             local: None,
             udp: true,
             policy: self.policy.clone(),
@@ -90,6 +102,17 @@ impl RunProgramOptions {
             send_buffer: None,
             dry_run: false,
             journal: None,
+        }
+    }
+
+    fn config(&self, exit: Exit, connection: ConnectionConfig, way: Way) -> CaptureConfig {
+        CaptureConfig {
+            exit,
+            connection,
+            datagrams: Some(way),
+            limits: Limits { drain: DRAIN, ..Limits::default() },
+            held: HELD,
+            journal: self.journal(),
         }
     }
 
@@ -103,68 +126,119 @@ impl RunProgramOptions {
 /// # Errors
 /// What is wrong with the options or the host.
 pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
-    let Some(server) = &options.server else {
-        let message = "a program's traffic goes through a server of yours: say which with --server HOST:PORT and --key FILE \
-                       (there, `anabranch serve --socks --udp --port PORT --key FILE` runs)";
-        return Err(Diagnostic::option("--server", message));
+    options.stack().check(true)?;
+    options.care.check(&options.uplinks, &options.backups)?;
+    let server = match (&options.server, &options.key) {
+        (Some(server), Some(key)) => Some((server, read_key(key)?, resolve_all("--server", server)?)),
+        (Some(_), None) => {
+            let message = "the server is to know who comes: say where the key that you share is";
+            return Err(Diagnostic::option("--key", message));
+        }
+        (None, _) => None,
     };
-    let Some(key) = &options.key else {
-        return Err(Diagnostic::option(
-            "--key",
-            "the server is to know who comes: say where the key that you share is",
-        ));
-    };
-    let (key, stack) = (read_key(key)?, options.stack());
-    let address = resolves("--server", server)?;
     // Before there is a second thread, and before signals are taken from those that it starts.
     let mut inside = Inside::start(&options.program)?;
     let status = block_on(async {
         let signals = Signals::take().map_err(|error| cannot("listen to signals", &error))?;
-        let open = stack.open_on(Reach::Server(address), &[Handle::current()]).await?;
-        let via = Via::Server { server: stack.inside(address).into(), key: key.clone() };
-        let question = Question::new(server, &stack.inside(address).into(), &key, open.connection.clone());
-        let datagrams = start_client(address, options.datagram_port, &key, &options.uplinks)?;
-        let config = CaptureConfig {
-            via,
-            connection: open.connection,
-            datagrams: Some(datagrams.clone()),
-            limits: Limits { drain: DRAIN, ..Limits::default() },
-            held: HELD,
-            journal: options.journal(),
-        };
-        let device = inside.device.take().ok_or(io::ErrorKind::NotFound);
-        let capture =
-            device.map_err(io::Error::from).and_then(|device| Capture::new(device, open.attached.stacks(), config));
-        let capture = capture.map_err(|error| cannot("take the program's packets", &error))?;
-        // What a program asks first is a name, as a rule, and it would ask again only after seconds.
-        let known = timeout(PATIENCE, connected(&datagrams)).await.is_ok();
-        if !known {
-            tokio::spawn(tell_of_no_datagrams(datagrams.clone(), server.to_string()));
+        let listeners = options.status.listen_if_possible("run", options.verbose).await?;
+        match server {
+            Some((named, key, addresses)) => {
+                let address = answering(&addresses, options.datagram_port, &key, &options.uplinks).await;
+                let address = address.ok_or_else(|| Diagnostic::option("--server", "it has no address"))?;
+                let server = Server { named, key, address };
+                through(options, &server, &mut inside, &signals, listeners).await
+            }
+            None => straight(options, &mut inside, &signals, listeners).await,
         }
-        inside.begin()?;
-        let tell = if options.verbose { Tell::All } else { Tell::Trouble };
-        let status = tokio::select! {
-            status = carry(capture, &mut inside.child, &signals) => status,
-            never = watch(&open.attached, &question, tell) => match never {},
-        };
-        datagrams.close();
-        // Nothing was set up on the host: there is nothing to be told of.
-        open.attached.detach().await.map_err(|error| diagnostic(&error))?;
-        status.map_err(|error| cannot("wait for the program", &error))
     })?;
     Ok(end_as(status))
 }
 
-/// Completes when the server carries datagrams.
-async fn connected(datagrams: &Client) {
-    while datagrams.state() != ClientState::Connected {
-        sleep(LOOK).await;
+/// The server, and where it is.
+struct Server<'a> {
+    named: &'a Target,
+    key: Key,
+    address: SocketAddr,
+}
+
+/// Has everything go through the server.
+async fn through(
+    options: &RunProgramOptions,
+    server: &Server<'_>,
+    inside: &mut Inside,
+    signals: &Signals,
+    listeners: Listeners,
+) -> Result<ExitStatus, Diagnostic> {
+    let roles = Roles::new(&options.care, &options.backups);
+    let (stack, Server { named, key, address }) = (options.stack().with_backups(roles.reserve()), server);
+    let open = stack.open_on(Reach::Server(*address), &[Handle::current()]).await?;
+    let target: Target = stack.inside(*address).into();
+    let question = Question::new(named, &target, key, open.connection.clone());
+    let datagrams = start_client(*address, options.datagram_port, key, &options.uplinks)?;
+    let way = Way::Server(datagrams.clone());
+    let exit = Exit::Stacks(Via::Server { server: target, key: key.clone() });
+    let config = options.config(exit, open.connection.clone(), way.clone());
+    let capture = inside.capture(open.attached.stacks(), config)?;
+    let source = Source::new("run", open.attached.stacks(), capture.observer().connections().clone());
+    let source = source.with_paths(open.attached.observer()).with_datagrams(capture.observer(), way.clone());
+    let _serving = Serving::start(listeners, Some(source.with_roles(roles.clone())));
+    // What a program asks first is a name, as a rule, and it would ask again only after seconds.
+    let known = timeout(PATIENCE, datagrams.connected()).await.is_ok();
+    if !known {
+        tokio::spawn(tell_of_no_datagrams(datagrams, named.to_string()));
     }
+    inside.begin()?;
+    let tell = if options.verbose { Tell::All } else { Tell::Trouble };
+    let there = || open.attached.paths().into_iter().map(|path| path.name).collect();
+    let governing = govern(&roles, there, |reserve, barred| {
+        open.attached.set_uses(reserve, barred);
+        way.set_uses(reserve, barred);
+    });
+    let status = tokio::select! {
+        status = carry(capture, &mut inside.child, signals) => status,
+        never = governing => match never {},
+        never = watch(&open.attached, &question, tell) => match never {},
+    };
+    way.close();
+    // Nothing was set up on the host: there is nothing to be told of.
+    open.attached.detach().await.map_err(|error| diagnostic(&error))?;
+    status.map_err(|error| cannot("wait for the program", &error))
+}
+
+/// Has everything go straight to its targets.
+async fn straight(
+    options: &RunProgramOptions,
+    inside: &mut Inside,
+    signals: &Signals,
+    listeners: Listeners,
+) -> Result<ExitStatus, Diagnostic> {
+    let direct = start_direct(&options.uplinks, true)?;
+    if direct.preferred().is_empty() {
+        return Err(diagnostic(&anabranch_attach::HostError::NoUplink));
+    }
+    let interfaces = direct.clone();
+    let exit = Exit::Sockets(BoundSockets::new(Arc::new(move || interfaces.preferred())));
+    let way = Way::Direct(direct.clone());
+    let config = options.config(exit, options.stack().connection()?, way.clone());
+    let capture = inside.capture(&[], config)?;
+    let source = Source::new("run", &[], capture.observer().connections().clone());
+    let roles = Roles::new(&options.care, &options.backups);
+    let source = source.with_datagrams(capture.observer(), way).with_roles(roles.clone());
+    let _serving = Serving::start(listeners, Some(source));
+    inside.begin()?;
+    let there = || direct.states().into_iter().map(|(name, _)| name).collect();
+    let governing = govern(&roles, there, |reserve, barred| direct.set_uses(reserve, barred));
+    let status = tokio::select! {
+        status = carry(capture, &mut inside.child, signals) => status,
+        never = governing => match never {},
+        never = watch_uplinks(&direct, options.verbose) => match never {},
+    };
+    status.map_err(|error| cannot("wait for the program", &error))
 }
 
 /// Says so if the server does not carry datagrams.
 async fn tell_of_no_datagrams(datagrams: Client, server: String) {
-    if timeout(LATE, connected(&datagrams)).await.is_err() {
+    if timeout(LATE, datagrams.connected()).await.is_err() {
         event(&format!(
             "the server {server} does not answer where it carries datagrams: the program has no UDP and no names; see --datagram-port"
         ));
@@ -267,6 +341,13 @@ impl Inside {
             }
             sentence => Err(Diagnostic::plain(String::from_utf8_lossy(&sentence).into_owned())),
         }
+    }
+
+    /// Takes the packets of the program.
+    fn capture(&mut self, stacks: &[Stack], config: CaptureConfig) -> Result<Capture, Diagnostic> {
+        let device = self.device.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+        let capture = device.and_then(|device| Capture::new(device, stacks, config));
+        capture.map_err(|error| cannot("take the program's packets", &error))
     }
 
     /// Lets the program begin.

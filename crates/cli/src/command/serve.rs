@@ -164,8 +164,9 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         let datagrams = datagrams.map(|planned| options.datagrams.bind(planned)).transpose()?.flatten();
         let (datagrams, change_datagrams) = datagrams.unzip();
         let live = options.limits.live(open.attached.stacks(), "anabranch serve")?;
-        let source = Source::new("serve", open.attached.stacks(), open.attached.observer(), server.control());
-        let serving = Serving::start(listeners, source);
+        let source =
+            Source::new("serve", open.attached.stacks(), server.control()).with_paths(open.attached.observer());
+        let serving = Serving::start(listeners, Some(source));
         service_manager::ready();
         let change = server.changer();
         let take = |new: &ServeOptions| {

@@ -1,13 +1,16 @@
-//! `anabranch status` and `anabranch top`: how the `proxy` and `serve` that run on this host do.
+//! `anabranch status` and `anabranch top`: how the commands that run on this host do.
 
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::live::{Live, Sample};
-use crate::status::{Status, instances, read};
+use crate::status::{Flow, Status, Uplink, instances, read};
 use crate::table;
 use clap::Args;
 use std::path::PathBuf;
+
+/// Flows of datagrams that are printed.
+const FLOWS: usize = 20;
 
 /// Which programs are asked.
 #[derive(Clone, Debug, Args)]
@@ -39,7 +42,8 @@ pub fn status(query: &StatusQuery, json: bool) -> Result<(), Diagnostic> {
         return Ok(());
     }
     if all.is_empty() {
-        let message = "no `anabranch proxy` or `serve` runs here that this user may ask; those of root only root may";
+        let message =
+            "no `anabranch` proxy, serve, up or run is here that this user may ask; those of root only root may";
         return Err(Diagnostic::plain(message));
     }
     print(&all.iter().map(describe).collect::<Vec<_>>().join("\n"));
@@ -71,11 +75,11 @@ fn describe(status: &Status) -> String {
         clients.now,
         connections.count
     );
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
-    let uplink = |uplink: &crate::status::Uplink| {
+    let uplink = |uplink: &Uplink| {
         vec![
             uplink.name.clone(),
-            if uplink.up { "up" } else { "down" }.to_owned(),
+            state(uplink).to_owned(),
+            role(uplink),
             uplink.subflows.to_string(),
             number(uplink.rtt_ms),
             number(uplink.loss_ratio.map(|loss| loss * 100.0)),
@@ -83,8 +87,9 @@ fn describe(status: &Status) -> String {
             bytes(uplink.received_bytes),
         ]
     };
-    let head = ["uplink", "state", "subflows", "RTT ms", "loss %", "sent", "received"];
+    let head = ["uplink", "state", "role", "subflows", "RTT ms", "loss %", "sent", "received"];
     text.push_str(&table::render(&head, &status.uplinks.iter().map(uplink).collect::<Vec<_>>()));
+    text.push_str(&datagrams(status));
     if connections.connections.is_empty() {
         return text;
     }
@@ -100,6 +105,63 @@ fn describe(status: &Status) -> String {
     }
     text.push_str(&table::render(&["connection", "state", "RTT ms", "sent", "received"], &rows));
     text
+}
+
+/// What is carried beside TCP: a line for each uplink, and one for each flow.
+fn datagrams(status: &Status) -> String {
+    let Some(flows) = &status.flows else { return String::new() };
+    let mut text = String::new();
+    let path = |uplink: &Uplink| {
+        let path = uplink.datagrams.as_ref()?;
+        Some(vec![
+            uplink.name.clone(),
+            if path.usable { "answered" } else { "silent" }.to_owned(),
+            number(path.rtt_ms),
+            format!("{:.1}", path.loss_ratio * 100.0),
+            format!("{:.1}", path.jitter_ms),
+            bytes(path.sent_bytes),
+            bytes(path.received_bytes),
+        ])
+    };
+    let paths: Vec<_> = status.uplinks.iter().filter_map(path).collect();
+    let head = ["datagrams", "state", "RTT ms", "loss %", "jitter ms", "sent", "received"];
+    if !paths.is_empty() {
+        text.push_str(&format!("\n{}", table::render(&head, &paths)));
+    }
+    let flow = |flow: &Flow| {
+        let ends = format!("{} {} -> {}", flow.kind, flow.inside, flow.outside);
+        vec![ends, bytes(flow.sent_bytes), bytes(flow.received_bytes)]
+    };
+    let rows: Vec<_> = flows.shown.iter().take(FLOWS).map(flow).collect();
+    if !rows.is_empty() {
+        text.push_str(&format!("\n{}", table::render(&["flow", "sent", "received"], &rows)));
+    }
+    if flows.count > rows.len() {
+        text.push_str(&format!("and {} more; --json has {}\n", flows.count - rows.len(), flows.shown.len()));
+    }
+    text
+}
+
+/// How an uplink is, in a word.
+fn state(uplink: &Uplink) -> &'static str {
+    match (uplink.portal, uplink.up) {
+        (true, _) => "portal",
+        (_, true) => "up",
+        _ => "down",
+    }
+}
+
+/// What an uplink is used for, and what is left of that.
+fn role(uplink: &Uplink) -> String {
+    let role = if uplink.role.is_empty() { "-" } else { &uplink.role };
+    match (uplink.quota_used_bytes, uplink.quota_bytes) {
+        (Some(used), Some(quota)) => format!("{role}, {} of {}", bytes(used), bytes(quota)),
+        _ => role.to_owned(),
+    }
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
 }
 
 /// A number of bytes in four digits or so.

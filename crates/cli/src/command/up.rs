@@ -1,19 +1,23 @@
-//! `anabranch up`: all traffic of this host goes over several uplinks to a server of ours, and on from there.
+//! `anabranch up`: all traffic of this host goes over several uplinks, to a server of ours and on from there, or straight to its targets.
 
+use super::hang_up::read_again;
 use super::proxy::target;
 use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
-use crate::configuration::ConfigurationOption;
+use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
-use crate::datagrams::start_client;
+use crate::datagrams::{answering, start_client, start_direct, watch_uplinks};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
-use crate::serving::{HELD, LimitOptions, Verbosity, is_readable, read_key, resolves};
+use crate::serving::{HELD, LimitOptions, Verbosity, is_readable, read_key, resolve_all};
+use crate::status::{Serving, Source, StatusOptions};
+use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::uplink_names::addresses;
 use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, end_kill_switch, plan_default_route};
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
-use anabranch_proxy::{Key, Target, Via};
+use anabranch_datagram::Way;
+use anabranch_proxy::{Exit, Key, Target, Via};
 use clap::Args;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -32,14 +36,14 @@ const CONVINCED: u32 = 2;
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("local", |local| local.hide(true)))]
 pub struct UpOptions {
-    /// The server that all traffic goes through: `anabranch serve --socks` at this address
-    #[arg(long, value_name = "HOST:PORT", value_parser = target, required_unless_present = "down", requires = "key")]
+    /// The server that all traffic goes through: `anabranch serve --socks` at this address; without it, straight to each target
+    #[arg(long, value_name = "HOST:PORT", value_parser = target, requires = "key")]
     server: Option<Target>,
     /// The key shared with the server (see `anabranch key`)
-    #[arg(long, value_name = "FILE", required_unless_present = "down")]
+    #[arg(long, value_name = "FILE", requires = "server")]
     key: Option<PathBuf>,
     /// The server's UDP port for datagrams: UDP, ICMP echo and questions for names [default: the one after --server's]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
     datagram_port: Option<u16>,
     /// Forwarded traffic from this interface, of a local network or a hotspot, goes the same way (repeatable)
     #[arg(long = "gateway", value_name = "INTERFACE")]
@@ -47,7 +51,7 @@ pub struct UpOptions {
     /// While this does not run, nothing leaves by a default route; ends with --down, or the next start without it
     #[arg(long)]
     kill_switch: bool,
-    /// Refuse IPv6 at once: the server has none
+    /// Refuse IPv6 at once: the server, or every uplink, has none
     #[arg(long)]
     no_ipv6: bool,
     /// Remove what a kill switch left, and exit
@@ -56,7 +60,11 @@ pub struct UpOptions {
     #[command(flatten)]
     configuration: ConfigurationOption,
     #[command(flatten)]
+    status: StatusOptions,
+    #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    care: UplinkOptions,
     #[command(flatten)]
     stack: StackOptions,
 }
@@ -74,7 +82,9 @@ impl UpOptions {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), Diagnostic> {
-        self.stack.check(true)?;
+        self.status.check()?;
+        self.care.check(&self.stack.uplinks, &self.stack.roles.backups)?;
+        self.stack.check(self.server.is_some())?;
         if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
             read_key(path)?;
         }
@@ -90,10 +100,10 @@ impl UpOptions {
         Ok(())
     }
 
-    fn route(&self, server: SocketAddr) -> DefaultRoute {
+    fn route(&self, server: Option<SocketAddr>) -> DefaultRoute {
         DefaultRoute {
             uplinks: self.stack.uplinks.clone(),
-            servers: vec![server.ip()],
+            servers: server.iter().map(SocketAddr::ip).collect(),
             gateways: self.gateways.clone(),
             kill_switch: self.kill_switch,
             mtu: MTU,
@@ -101,12 +111,12 @@ impl UpOptions {
         }
     }
 
-    fn reach(&self, server: SocketAddr) -> Reach<'static> {
-        if self.stack.udp { Reach::Server(server) } else { Reach::Anybody }
+    fn reach(&self, server: Option<SocketAddr>) -> Reach<'static> {
+        server.filter(|_| self.stack.udp).map_or(Reach::Anybody, Reach::Server)
     }
 
     /// The commands that do what is done, one a line.
-    fn plan(&self, server: SocketAddr) -> Result<String, Diagnostic> {
+    fn plan(&self, server: Option<SocketAddr>) -> Result<String, Diagnostic> {
         let mut text = self.stack.plan(self.reach(server))?;
         // Inside UDP nothing is set up for the uplinks.
         let after = !text.is_empty();
@@ -126,25 +136,38 @@ pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
         return down(options);
     }
     options.refuse_local()?;
-    let (Some(named), Some(key)) = (&options.server, &options.key) else {
-        return Err(Diagnostic::plain("all traffic goes through a server of yours: say which with --server and --key"));
-    };
-    let key = read_key(key)?;
-    let here = |address: &SocketAddr| address.ip().is_loopback();
+    options.care.check(&options.stack.uplinks, &options.stack.roles.backups)?;
+    // Without a server nothing can go inside UDP.
+    options.stack.check(options.server.is_some())?;
+    let key = options.key.as_deref().map(read_key).transpose()?;
     block_on(async {
-        let address = match first_address(options, named).await? {
-            address if here(&address) => {
-                let message = "the server is this host: what leads there leads nowhere else";
-                return Err(Diagnostic::option("--server", message));
-            }
-            address => address,
+        let server = match (&options.server, key) {
+            (Some(named), Some(key)) => Some(find(options, named, key).await?),
+            _ => None,
         };
         if options.stack.dry_run {
-            print(&options.plan(address)?);
+            print(&options.plan(server.map(|server| server.address))?);
             return Ok(());
         }
-        run(options, Server { named: named.clone(), address, key }).await
+        run(options, server).await
     })
+}
+
+/// Where the server is.
+async fn find(options: &UpOptions, named: &Target, key: Key) -> Result<Server, Diagnostic> {
+    let addresses = all_addresses(options, named).await?;
+    if addresses.iter().all(|address| address.ip().is_loopback()) {
+        let message = "the server is this host: what leads there leads nowhere else";
+        return Err(Diagnostic::option("--server", message));
+    }
+    let address = if options.stack.dry_run {
+        None
+    } else {
+        answering(&addresses, options.datagram_port, &key, &options.stack.uplinks).await
+    };
+    let address = address.or(addresses.first().copied());
+    let address = address.ok_or_else(|| Diagnostic::option("--server", format!("{named} has no address")))?;
+    Ok(Server { named: named.clone(), address, key })
 }
 
 fn down(options: &UpOptions) -> Result<(), Diagnostic> {
@@ -153,23 +176,26 @@ fn down(options: &UpOptions) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The server's address, before anything is set up. A kill switch may be in the way of the system's resolver.
-async fn first_address(options: &UpOptions, named: &Target) -> Result<SocketAddr, Diagnostic> {
-    match resolves("--server", named) {
-        Ok(address) => Ok(address),
+/// The server's addresses, before anything is set up. A kill switch may be in the way of the system's resolver.
+async fn all_addresses(options: &UpOptions, named: &Target) -> Result<Vec<SocketAddr>, Diagnostic> {
+    match resolve_all("--server", named) {
+        Ok(addresses) => Ok(addresses),
         Err(unknown) => {
             let over_uplinks = addresses(named, &options.stack.uplinks).await;
-            over_uplinks.first().copied().ok_or(unknown)
+            if over_uplinks.is_empty() { Err(unknown) } else { Ok(over_uplinks) }
         }
     }
 }
 
 /// Sets the host up, carries, and undoes everything.
-async fn run(options: &UpOptions, mut server: Server) -> Result<(), Diagnostic> {
+async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diagnostic> {
+    let listeners = options.status.listen(options.stack.journal.as_deref(), "up").await?;
     // Its threads end last.
     let workers = options.limits.start_workers()?;
-    let mut open = open(options, &server, &workers).await?;
-    let led = LedRoute::begin(options.route(server.address), options.stack.journal.as_deref(), open_device);
+    let roles = Roles::new(&options.care, &options.stack.roles.backups);
+    let mut open = open(options, server.as_ref(), &roles, &workers).await?;
+    let address = server.as_ref().map(|server| server.address);
+    let led = LedRoute::begin(options.route(address), options.stack.journal.as_deref(), open_device);
     let (led, device) = match led {
         Ok(led) => led,
         Err(error) => {
@@ -177,21 +203,32 @@ async fn run(options: &UpOptions, mut server: Server) -> Result<(), Diagnostic> 
             return Err(diagnostic(&error));
         }
     };
-    tell_beginning(options, &server, &led);
+    tell_beginning(options, server.as_ref(), &led);
+    if let Some(address) = listeners.http() {
+        print(&format!("status at http://{address}/status\n"));
+    }
+    let carrying = Carrying {
+        serving: Serving::start(listeners, None),
+        roles: roles.clone(),
+        verbosity: Verbosity::new(&options.limits),
+        options,
+        led: &led,
+        device: &device,
+    };
     let mut totals = CaptureCounters::default();
     let ended = loop {
-        let end = match carry(options, &server, &open, &device, &led).await {
+        let end = match carrying.carry(server.as_ref(), &open).await {
             Ok(end) => end,
             Err(error) => break Err(error),
         };
         totals = end.counters;
-        let Some(moved) = end.moved else { break Ok(()) };
+        let (Some(moved), Some(server)) = (end.moved, &mut server) else { break Ok(()) };
         event(&format!("the server {} is at {} now", server.named, moved.ip()));
         server.address = moved;
         let again = async {
             led.set_servers(vec![moved.ip()]).map_err(|error| diagnostic(&error))?;
             open.attached.detach().await.map_err(|error| diagnostic(&error))?;
-            self::open(options, &server, &workers).await
+            self::open(options, Some(server), &roles, &workers).await
         };
         open = match again.await {
             Ok(open) => open,
@@ -202,6 +239,7 @@ async fn run(options: &UpOptions, mut server: Server) -> Result<(), Diagnostic> 
             }
         };
     };
+    drop(carrying);
     let undone = led.end().map_err(|error| diagnostic(&error));
     drop(device);
     let detached = open.attached.detach().await.map_err(|error| diagnostic(&error));
@@ -222,20 +260,25 @@ fn sum(totals: &CaptureCounters) -> String {
     )
 }
 
-async fn open(options: &UpOptions, server: &Server, workers: &Workers) -> Result<Open, Diagnostic> {
-    options.stack.open_on(options.reach(server.address), workers.runtimes()).await
+async fn open(
+    options: &UpOptions,
+    server: Option<&Server>,
+    roles: &Roles,
+    workers: &Workers,
+) -> Result<Open, Diagnostic> {
+    let address = server.map(|server| server.address);
+    options.stack.with_backups(roles.reserve()).open_on(options.reach(address), workers.runtimes()).await
 }
 
-fn tell_beginning(options: &UpOptions, server: &Server, led: &LedRoute) {
+fn tell_beginning(options: &UpOptions, server: Option<&Server>, led: &LedRoute) {
     let gateways: Vec<String> = options.gateways.iter().map(|name| format!(", and of who is behind {name},")).collect();
-    let device = led.device();
-    event(&format!(
-        "all traffic of this host{} goes through {} now (device {device})",
-        gateways.concat(),
-        server.named
-    ));
+    let way = match server {
+        Some(server) => format!("through {}", server.named),
+        None => "over all uplinks straight to its targets".to_owned(),
+    };
+    event(&format!("all traffic of this host{} goes {way} now (device {})", gateways.concat(), led.device()));
     if options.no_ipv6 {
-        event("IPv6 is refused: the server has none");
+        event("IPv6 is refused");
     }
 }
 
@@ -246,57 +289,114 @@ struct End {
     moved: Option<SocketAddr>,
 }
 
-/// Carries until somebody asks for the end, or the server is elsewhere.
-async fn carry(
-    options: &UpOptions,
-    server: &Server,
-    open: &Open,
-    device: &OwnedFd,
-    led: &LedRoute,
-) -> Result<End, Diagnostic> {
-    let inside: Target = options.stack.inside(server.address).into();
-    let question = Question::new(&server.named, &inside, &server.key, open.connection.clone());
-    let datagrams = start_client(server.address, options.datagram_port, &server.key, &options.stack.uplinks)?;
-    let config = CaptureConfig {
-        datagrams: Some(datagrams.clone()),
-        via: Via::Server { server: inside, key: server.key.clone() },
-        connection: open.connection.clone(),
-        limits: options.limits.limits(),
-        held: HELD,
-        journal: options.limits.journal(&Verbosity::new(&options.limits)),
-    };
-    let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot take this host's packets: {error}"));
-    let capture = Capture::new(device.try_clone().map_err(cannot)?, open.attached.stacks(), config).map_err(cannot)?;
-    let live = options.limits.live(open.attached.stacks(), "anabranch up")?;
-    let tells = live.is_none();
-    let (over, is_over) = oneshot::channel();
-    let asked = async {
-        let moved = tokio::select! {
-            () = asked_to_end(live) => None,
-            moved = moves(server, open) => Some(moved),
+/// What stays the same wherever the server is.
+struct Carrying<'a> {
+    options: &'a UpOptions,
+    serving: Serving,
+    roles: Roles,
+    verbosity: Verbosity,
+    led: &'a LedRoute,
+    device: &'a OwnedFd,
+}
+
+impl Carrying<'_> {
+    /// Carries until somebody asks for the end, or the server is elsewhere.
+    async fn carry(&self, server: Option<&Server>, open: &Open) -> Result<End, Diagnostic> {
+        let options = self.options;
+        let (way, question) = (way(options, server)?, server.map(|server| server.question(options, open)));
+        let capture = self.capture(server, open, &way)?;
+        let source = Source::new("up", open.attached.stacks(), capture.observer().connections().clone());
+        let source = source.with_paths(open.attached.observer()).with_roles(self.roles.clone());
+        self.serving.set(source.with_datagrams(capture.observer(), way.clone()));
+        let live = options.limits.live(open.attached.stacks(), "anabranch up")?;
+        let tells = live.is_none();
+        let (over, is_over) = oneshot::channel();
+        let asked = async {
+            let moved = tokio::select! {
+                () = asked_to_end(live) => None,
+                moved = moves(server, open) => Some(moved),
+            };
+            if moved.is_none()
+                && let Err(error) = self.led.retire()
+            {
+                event(&error.to_string());
+            }
+            let _ = over.send(moved);
         };
-        if moved.is_none()
-            && let Err(error) = led.retire()
-        {
-            event(&error.to_string());
-        }
-        let _ = over.send(moved);
-    };
-    let carried = capture.run(asked);
-    let counters = if tells {
-        tokio::select! {
-            counters = carried => counters,
-            never = watch(&open.attached, &question, Tell::All) => match never {},
-        }
-    } else {
-        carried.await
-    };
-    datagrams.close();
-    Ok(End { counters, moved: is_over.await.unwrap_or_default() })
+        let told = async {
+            match (&question, &way) {
+                (Some(question), _) if tells => watch(&open.attached, question, Tell::All).await,
+                (_, Way::Direct(direct)) => watch_uplinks(direct, tells).await,
+                _ => std::future::pending().await,
+            }
+        };
+        let there = || open.attached.paths().into_iter().map(|path| path.name).collect();
+        let governing = govern(&self.roles, there, |reserve, barred| {
+            open.attached.set_uses(reserve, barred);
+            way.set_uses(reserve, barred);
+        });
+        let again = read_again(ReadAgain::new::<UpOptions>("up", &options.configuration)?, |new| self.take(new));
+        let counters = tokio::select! {
+            counters = capture.run(asked) => counters,
+            never = told => match never {},
+            never = governing => match never {},
+            never = again => match never {},
+        };
+        way.close();
+        Ok(End { counters, moved: is_over.await.unwrap_or_default() })
+    }
+
+    fn capture(&self, server: Option<&Server>, open: &Open, way: &Way) -> Result<Capture, Diagnostic> {
+        let options = self.options;
+        let via = match server {
+            Some(server) => Via::Server { server: server.inside(options), key: server.key.clone() },
+            None => Via::Direct,
+        };
+        let config = CaptureConfig {
+            datagrams: Some(way.clone()),
+            exit: Exit::Stacks(via),
+            connection: open.connection.clone(),
+            limits: options.limits.limits(),
+            held: HELD,
+            journal: options.limits.journal(&self.verbosity),
+        };
+        let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot take this host's packets: {error}"));
+        let device = self.device.try_clone().map_err(cannot)?;
+        Capture::new(device, open.attached.stacks(), config).map_err(cannot)
+    }
+
+    /// Takes what can change while it runs.
+    fn take(&self, new: &UpOptions) -> Result<(), Diagnostic> {
+        new.care.check(&new.stack.uplinks, &new.stack.roles.backups)?;
+        self.roles.set(&new.care, &new.stack.roles.backups);
+        self.verbosity.set(&new.limits);
+        Ok(())
+    }
+}
+
+impl Server {
+    /// Where the stack reaches it.
+    fn inside(&self, options: &UpOptions) -> Target {
+        options.stack.inside(self.address).into()
+    }
+
+    fn question(&self, options: &UpOptions, open: &Open) -> Question {
+        Question::new(&self.named, &self.inside(options), &self.key, open.connection.clone())
+    }
+}
+
+/// Where what is not TCP goes.
+fn way(options: &UpOptions, server: Option<&Server>) -> Result<Way, Diagnostic> {
+    let uplinks = &options.stack.uplinks;
+    Ok(match server {
+        Some(server) => Way::Server(start_client(server.address, options.datagram_port, &server.key, uplinks)?),
+        None => Way::Direct(start_direct(uplinks, false)?),
+    })
 }
 
 /// Completes when the server's name leads elsewhere.
-async fn moves(server: &Server, open: &Open) -> SocketAddr {
+async fn moves(server: Option<&Server>, open: &Open) -> SocketAddr {
+    let Some(server) = server else { return std::future::pending().await };
     let mut elsewhere = 0;
     loop {
         sleep(ASK_FOR_NAME_AGAIN).await;

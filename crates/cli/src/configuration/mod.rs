@@ -10,9 +10,11 @@ mod reading_again;
 mod section;
 #[cfg(test)]
 mod tests;
+mod uplinks;
 
 pub use complete::complete;
 pub use file::File;
 pub use option::{ConfigurationOption, is_configurable};
 pub use reading_again::ReadAgain;
 pub use section::Section;
+pub use uplinks::{TABLES as UPLINK_TABLES, read as read_uplinks};

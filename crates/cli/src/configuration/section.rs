@@ -2,6 +2,7 @@
 
 use super::file::File;
 use super::option::{OPTION, exclude};
+use super::uplinks::{self, Said};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::tree::{Entry, Node, Origin, Value};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -43,7 +44,9 @@ impl Section {
         let Value::Table(entries) = &table.node.value else {
             return Err(file.error(&table.origin, format!("[{}] must be a table", table.key)));
         };
-        let settings = entries.iter().map(|entry| setting(file, command, entry)).collect::<Result<_, _>>()?;
+        let mut settings: Vec<Setting> =
+            entries.iter().map(|entry| setting(file, command, entry)).collect::<Result<_, _>>()?;
+        add_uplinks(file, command, &mut settings)?;
         Ok(Some(Self { origin: table.origin.clone(), settings }))
     }
 
@@ -111,6 +114,28 @@ fn bare(option: &str) -> String {
     let options = option.trim_matches(['<', '>']).split('|');
     let names = options.map(|option| option.trim_start_matches('-').split(' ').next().unwrap_or_default());
     names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
+}
+
+/// Adds what the tables `[[uplink]]` say of the command's options.
+fn add_uplinks(file: &File, command: &Command, settings: &mut Vec<Setting>) -> Result<(), Diagnostic> {
+    for Said { option, words } in uplinks::read(file)? {
+        // `serve` counts no octets.
+        let argument = command.get_arguments().find(|argument| argument.get_long() == Some(option));
+        let Some((argument, (_, origin))) = argument.zip(words.first()) else { continue };
+        if let Some(other) = settings.iter().find(|setting| key(&setting.argument) == option) {
+            let message = format!("'{option}' in [{}] cannot be used with tables [[uplink]]", command.get_name());
+            return Err(file.error(&other.origin, message));
+        }
+        for (word, origin) in &words {
+            let read = command.clone().no_binary_name(true).try_get_matches_from([word]);
+            if let Some(message) = read.err().and_then(|error| fault(&error, argument)) {
+                return Err(file.error(origin, message));
+            }
+        }
+        let (argument, origin) = (argument.clone(), origin.clone());
+        settings.push(Setting { argument, origin, words: words.into_iter().map(|(word, _)| word).collect() });
+    }
+    Ok(())
 }
 
 fn setting(file: &File, command: &Command, entry: &Entry) -> Result<Setting, Diagnostic> {

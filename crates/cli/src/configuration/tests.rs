@@ -160,3 +160,51 @@ fn what_a_table_lacks_is_told() {
     let message = missing("proxy", "server = \"a.example:1\"");
     assert!(message.contains("[proxy] also needs 'key'"), "{message}");
 }
+
+/// The words that tables `[[uplink]]` add to those of `up`.
+fn uplink_words(text: &str) -> Result<Vec<String>, String> {
+    let (file, command) = (file(&format!("{text}\n[up]\nkill-switch = true\n")), subcommand("up"));
+    let section = Section::of(&file, &command).map_err(|error| error.to_string())?.expect("it is there");
+    Ok(section.words_where(|_| true).map(|word| word.into_string().expect("text")).collect())
+}
+
+#[test]
+fn tables_of_uplinks_hold_for_each_command_and_say_what_the_options_say() {
+    let text = "[[uplink]]\ninterface = \"wlan0\"\n[[uplink]]\ninterface = \"usb0\"\nrole = \"backup\"\n\
+                [[uplink]]\ninterface = \"wwan0\"\nrole = \"metered\"\nquota = \"5GB/month\"\n";
+    let found = uplink_words(text).expect("all is right");
+    let expected = [
+        "--kill-switch",
+        "--uplink=wlan0",
+        "--uplink=usb0",
+        "--uplink=wwan0",
+        "--backup=usb0",
+        "--metered=wwan0",
+        "--quota=wwan0=5GB/month",
+    ];
+    assert_eq!(found, expected);
+    let (file, serve) = (file(&format!("{text}[serve]\nport = 1\n")), subcommand("serve"));
+    let section = Section::of(&file, &serve).expect("all is right").expect("it is there");
+    let words: Vec<OsString> = section.words_where(|_| true).collect();
+    assert!(words.contains(&"--backup=usb0".into()) && !words.contains(&"--metered=wwan0".into()), "{words:?}");
+}
+
+#[test]
+fn what_is_wrong_with_an_uplink_is_told_with_its_line() {
+    let cases = [
+        ("role = \"backup\"", "[[uplink]] needs 'interface'"),
+        ("interface = 3", "a.toml:2:13: a string is expected here, not an integer"),
+        ("interface = \"a\"\nrole = \"back\"", "a.toml:3:8: 'back' is no role; there are primary, backup, metered"),
+        ("interface = \"a\"\nqota = \"1GB/day\"", "did you mean 'quota'?"),
+        ("interface = \"a\"\nquota = \"1GB/day\"", "only an uplink with role = \"metered\" has a quota"),
+        ("interface = \"a\"\nrole = \"metered\"\nquota = \"1GB\"", "'a=1GB' is no quota"),
+        ("interface = \"a\"\n[[uplink]]\ninterface = \"a\"", "there are two tables for a"),
+    ];
+    for (text, expected) in cases {
+        let message = uplink_words(&format!("[[uplink]]\n{text}")).expect_err("it is refused");
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+    let both = file("[[uplink]]\ninterface = \"a\"\n[up]\nuplink = \"b\"\n");
+    let message = Section::of(&both, &subcommand("up")).err().expect("it is refused").to_string();
+    assert!(message.contains("'uplink' in [up] cannot be used with tables [[uplink]]"), "{message}");
+}

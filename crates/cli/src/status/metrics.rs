@@ -1,6 +1,6 @@
 //! A status as Prometheus reads it: the text format, version 0.0.4.
 
-use super::model::{Status, Uplink};
+use super::model::{DatagramPath, Status, Uplink};
 use std::fmt::Write as _;
 
 /// A family of metrics, written into a text.
@@ -35,6 +35,7 @@ pub fn render(status: &Status) -> String {
     family(&mut text, "anabranch_start_time_seconds", "gauge", "When it began, seconds since 1970.")
         .value(&[], status.began as f64);
     uplinks(&mut text, &status.uplinks);
+    datagrams(&mut text, status);
     clients(&mut text, status);
     family(&mut text, "anabranch_connections", "gauge", "Connections of the stack, those in TIME-WAIT included.")
         .value(&[], status.connections.count as f64);
@@ -50,7 +51,7 @@ pub fn render(status: &Status) -> String {
 type OfUplink = (&'static str, &'static str, &'static str, fn(&Uplink) -> Option<f64>);
 
 fn uplinks(text: &mut String, uplinks: &[Uplink]) {
-    let metrics: [OfUplink; 9] = [
+    let metrics: [OfUplink; 12] = [
         ("anabranch_uplink_up", "gauge", "Whether the uplink can be used, 0 or 1.", |u| {
             Some(f64::from(u8::from(u.up)))
         }),
@@ -74,10 +75,23 @@ fn uplinks(text: &mut String, uplinks: &[Uplink]) {
         ("anabranch_uplink_received_packets_total", "counter", "Packets received.", |u| {
             Some(u.received_packets as f64)
         }),
+        ("anabranch_uplink_portal", "gauge", "Whether a portal keeps it from being used, 0 or 1.", |u| {
+            (!u.role.is_empty()).then(|| f64::from(u8::from(u.portal)))
+        }),
+        ("anabranch_uplink_quota_bytes", "gauge", "What may pass it in a day or a month.", |u| {
+            u.quota_bytes.map(|bytes| bytes as f64)
+        }),
+        ("anabranch_uplink_quota_used_bytes", "gauge", "What has passed it in this day or month.", |u| {
+            u.quota_used_bytes.map(|bytes| bytes as f64)
+        }),
         ("anabranch_uplink_not_taken_packets_total", "counter", "Packets that the system did not take.", |u| {
             Some(u.not_taken_packets as f64)
         }),
     ];
+    let mut roles = family(text, "anabranch_uplink_role", "gauge", "1 for the role that it has.");
+    for uplink in uplinks.iter().filter(|uplink| !uplink.role.is_empty()) {
+        roles.value(&[("uplink", &uplink.name), ("role", &uplink.role)], 1.0);
+    }
     for (name, kind, help, of) in metrics {
         let mut family = family(text, name, kind, help);
         for uplink in uplinks {
@@ -86,6 +100,48 @@ fn uplinks(text: &mut String, uplinks: &[Uplink]) {
             }
         }
     }
+}
+
+/// As [`OfUplink`].
+type OfDatagrams = (&'static str, &'static str, &'static str, fn(&DatagramPath) -> Option<f64>);
+
+fn datagrams(text: &mut String, status: &Status) {
+    let Some(flows) = &status.flows else { return };
+    let metrics: [OfDatagrams; 8] = [
+        ("anabranch_datagram_path_usable", "gauge", "Whether datagrams on the uplink are answered, 0 or 1.", |path| {
+            Some(f64::from(u8::from(path.usable)))
+        }),
+        ("anabranch_datagram_path_rtt_seconds", "gauge", "Smoothed round-trip time.", |path| {
+            path.rtt_ms.map(|ms| ms / 1e3)
+        }),
+        ("anabranch_datagram_path_loss_ratio", "gauge", "Share of datagrams lost lately.", |path| {
+            Some(path.loss_ratio)
+        }),
+        ("anabranch_datagram_path_jitter_seconds", "gauge", "Smoothed variation of the delay.", |path| {
+            Some(path.jitter_ms / 1e3)
+        }),
+        ("anabranch_datagram_path_sent_total", "counter", "Datagrams sent.", |path| Some(path.sent as f64)),
+        ("anabranch_datagram_path_sent_bytes_total", "counter", "Their bytes, without the outer headers.", |path| {
+            Some(path.sent_bytes as f64)
+        }),
+        ("anabranch_datagram_path_received_total", "counter", "Datagrams received.", |path| Some(path.received as f64)),
+        (
+            "anabranch_datagram_path_received_bytes_total",
+            "counter",
+            "Their bytes, without the outer headers.",
+            |path| Some(path.received_bytes as f64),
+        ),
+    ];
+    for (name, kind, help, of) in metrics {
+        let mut family = family(text, name, kind, help);
+        for (uplink, path) in status.uplinks.iter().filter_map(|uplink| Some((uplink, uplink.datagrams.as_ref()?))) {
+            if let Some(value) = of(path) {
+                family.value(&[("uplink", &uplink.name)], value);
+            }
+        }
+    }
+    family(text, "anabranch_datagram_flows", "gauge", "Flows of datagrams that were used in the last two minutes.")
+        .value(&[], flows.count as f64);
 }
 
 fn clients(text: &mut String, status: &Status) {
@@ -106,7 +162,7 @@ fn clients(text: &mut String, status: &Status) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::Clients;
+    use super::super::model::{Clients, Flows};
     use super::*;
     use std::collections::BTreeSet;
 
@@ -116,6 +172,15 @@ mod tests {
             up: true,
             rtt_ms: Some(12.5),
             sent_bytes: 1_500,
+            datagrams: Some(DatagramPath { usable: true, jitter_ms: 2.0, sent: 9, ..DatagramPath::default() }),
+            ..Uplink::default()
+        };
+        let metered = Uplink {
+            name: "wwan0".to_owned(),
+            role: "metered".to_owned(),
+            portal: true,
+            quota_used_bytes: Some(300),
+            quota_bytes: Some(1_000),
             ..Uplink::default()
         };
         Status {
@@ -124,10 +189,11 @@ mod tests {
             process: 1,
             began: 1_000,
             now: 2_000,
-            uplinks: vec![uplink, Uplink { name: "wwan0".to_owned(), ..Uplink::default() }],
+            uplinks: vec![uplink, metered],
             clients: Clients { now: 3, ended: [("finished".to_owned(), 7)].into(), ..Clients::default() },
             engine: [("joins_refused".to_owned(), 2)].into(),
             connections: crate::live::Sample::default(),
+            flows: Some(Flows { count: 4, shown: Vec::new() }),
         }
     }
 
@@ -140,6 +206,14 @@ mod tests {
             "anabranch_uplink_up{uplink=\"wwan0\"} 0",
             "anabranch_uplink_rtt_seconds{uplink=\"wl\\\"an\\\\0\"} 0.0125",
             "anabranch_uplink_sent_bytes_total{uplink=\"wl\\\"an\\\\0\"} 1500",
+            "anabranch_datagram_path_usable{uplink=\"wl\\\"an\\\\0\"} 1",
+            "anabranch_datagram_path_jitter_seconds{uplink=\"wl\\\"an\\\\0\"} 0.002",
+            "anabranch_datagram_path_sent_total{uplink=\"wl\\\"an\\\\0\"} 9",
+            "anabranch_datagram_flows 4",
+            "anabranch_uplink_role{uplink=\"wwan0\",role=\"metered\"} 1",
+            "anabranch_uplink_portal{uplink=\"wwan0\"} 1",
+            "anabranch_uplink_quota_used_bytes{uplink=\"wwan0\"} 300",
+            "anabranch_uplink_quota_bytes{uplink=\"wwan0\"} 1000",
             "anabranch_clients 3",
             "anabranch_clients_ended_total{outcome=\"finished\"} 7",
             "anabranch_engine_events_total{kind=\"joins_refused\"} 2",

@@ -1,4 +1,4 @@
-//! What a `proxy` or `serve` that runs tells of itself: on a socket that `anabranch status` and `top` find, and over HTTP where it is
+//! What a command that runs tells of itself: on a socket that `anabranch status` and `top` find, and over HTTP where it is
 //! asked for.
 
 mod http;
@@ -7,6 +7,6 @@ mod model;
 mod place;
 mod server;
 
-pub use model::{Source, Status, Uplink};
+pub use model::{Flow, Source, Status, Uplink};
 pub use place::{instances, read};
 pub use server::{Listeners, Serving, StatusOptions};

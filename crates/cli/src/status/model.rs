@@ -1,13 +1,16 @@
 //! What there is to tell: uplinks, clients, connections and counters at one moment.
 
 use crate::live::{MAX_CONNECTIONS, Sample};
+use crate::uplink_care::Roles;
 use anabranch_attach::PathObserver;
+use anabranch_capture::{CaptureObserver, FlowReport};
+use anabranch_datagram::{Kind, Way};
 use anabranch_policy::view::SubflowState;
 use anabranch_proxy::{Control, ProxyCounters};
 use anabranch_stack::{ConnectionReport, PathReport, Stack};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// An uplink. Totals are since its device was opened.
@@ -35,6 +38,70 @@ pub struct Uplink {
     pub received_packets: u64,
     /// Packets that the operating system did not take.
     pub not_taken_packets: u64,
+    /// `primary`, `backup` or `metered`; empty where all are alike.
+    #[serde(default)]
+    pub role: String,
+    /// Whether a portal is in the way, so that it is not used.
+    #[serde(default)]
+    pub portal: bool,
+    /// Octets that have passed its interface in this day or month, if it has a quota.
+    #[serde(default)]
+    pub quota_used_bytes: Option<u64>,
+    /// How many may.
+    #[serde(default)]
+    pub quota_bytes: Option<u64>,
+    /// What is carried beside TCP, if anything is.
+    #[serde(default)]
+    pub datagrams: Option<DatagramPath>,
+}
+
+/// Datagrams of an uplink.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct DatagramPath {
+    /// Whether they are answered, as far as is known.
+    pub usable: bool,
+    /// The smoothed round-trip time, milliseconds.
+    pub rtt_ms: Option<f64>,
+    /// The share lost lately, 0 to 1; 0 without a server, where nobody counts.
+    pub loss_ratio: f64,
+    /// The smoothed variation of the delay, milliseconds.
+    pub jitter_ms: f64,
+    /// Sent, with what this program adds.
+    pub sent: u64,
+    /// Their bytes, without the outer headers.
+    pub sent_bytes: u64,
+    /// Received, likewise.
+    pub received: u64,
+    /// Their bytes, likewise.
+    pub received_bytes: u64,
+}
+
+/// A flow of datagrams.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Flow {
+    /// `udp`, `echo` or `dns`.
+    pub kind: String,
+    /// The program.
+    pub inside: SocketAddr,
+    /// Whom it talks to.
+    pub outside: SocketAddr,
+    /// Datagrams from it.
+    pub sent: u64,
+    /// Bytes of payload from it.
+    pub sent_bytes: u64,
+    /// Datagrams to it.
+    pub received: u64,
+    /// Bytes of payload to it.
+    pub received_bytes: u64,
+}
+
+/// Flows of datagrams that were used in the last two minutes.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Flows {
+    /// How many.
+    pub count: usize,
+    /// Those with most bytes.
+    pub shown: Vec<Flow>,
 }
 
 /// Who is served. Totals are of those who have gone, except those accepted.
@@ -75,6 +142,9 @@ pub struct Status {
     pub engine: BTreeMap<String, u64>,
     /// Connections of the stack.
     pub connections: Sample,
+    /// Flows of datagrams, where they are carried.
+    #[serde(default)]
+    pub flows: Option<Flows>,
 }
 
 /// Where all that is found out.
@@ -83,8 +153,10 @@ pub struct Source {
     command: &'static str,
     began: u64,
     stacks: Vec<Stack>,
-    paths: PathObserver,
+    paths: Option<PathObserver>,
     control: Control,
+    datagrams: Option<(CaptureObserver, Way)>,
+    roles: Option<Roles>,
 }
 
 /// Seconds since 1970.
@@ -94,8 +166,23 @@ fn now() -> u64 {
 
 impl Source {
     /// Of a command that has begun just now.
-    pub fn new(command: &'static str, stacks: &[Stack], paths: PathObserver, control: Control) -> Self {
-        Self { command, began: now(), stacks: stacks.to_vec(), paths, control }
+    pub fn new(command: &'static str, stacks: &[Stack], control: Control) -> Self {
+        Self { command, began: now(), stacks: stacks.to_vec(), paths: None, control, datagrams: None, roles: None }
+    }
+
+    /// With the stack's paths.
+    pub fn with_paths(self, paths: PathObserver) -> Self {
+        Self { paths: Some(paths), ..self }
+    }
+
+    /// With what is carried beside TCP.
+    pub fn with_datagrams(self, capture: CaptureObserver, way: Way) -> Self {
+        Self { datagrams: Some((capture, way)), ..self }
+    }
+
+    /// With what is known of uplinks that are not like the others.
+    pub fn with_roles(self, roles: Roles) -> Self {
+        Self { roles: Some(roles), ..self }
     }
 
     /// All of it, now.
@@ -112,12 +199,13 @@ impl Source {
             clients: clients(self.control.clients(), &self.control.counters()),
             engine: self.engine(),
             connections: Sample::of_stacks(&self.stacks, MAX_CONNECTIONS),
+            flows: self.datagrams.as_ref().map(|(capture, _)| flows(capture)),
         }
     }
 
     fn uplinks(&self, reports: &[ConnectionReport]) -> Vec<Uplink> {
-        let paths = self.paths.paths().into_iter();
-        let uplinks = paths.map(|path| {
+        let paths = self.paths.as_ref().map(PathObserver::paths).unwrap_or_default();
+        let uplinks = paths.into_iter().map(|path| {
             let addresses: Vec<IpAddr> = path.addresses.iter().map(|(_, address)| *address).collect();
             let mut uplink =
                 Uplink { name: path.name.clone(), up: !addresses.is_empty(), addresses, ..Uplink::default() };
@@ -131,7 +219,19 @@ impl Source {
             uplink.measure(reports);
             uplink
         });
-        uplinks.collect()
+        let mut uplinks: Vec<Uplink> = uplinks.collect();
+        for report in self.datagrams.iter().flat_map(|(_, way)| way.report()) {
+            let datagrams = Some(DatagramPath::of(&report));
+            match uplinks.iter_mut().find(|uplink| uplink.name == report.name) {
+                Some(uplink) => uplink.datagrams = datagrams,
+                // Without a stack this is all that is known.
+                None => uplinks.push(Uplink { name: report.name, up: report.usable, datagrams, ..Uplink::default() }),
+            }
+        }
+        if let Some(roles) = &self.roles {
+            uplinks.iter_mut().for_each(|uplink| uplink.play(roles));
+        }
+        uplinks
     }
 
     fn engine(&self) -> BTreeMap<String, u64> {
@@ -154,7 +254,49 @@ impl Source {
     }
 }
 
+impl DatagramPath {
+    fn of(report: &anabranch_datagram::PathReport) -> Self {
+        Self {
+            usable: report.usable,
+            rtt_ms: report.round_trip.map(|time| time.as_secs_f64() * 1e3),
+            loss_ratio: report.loss,
+            jitter_ms: report.jitter.as_secs_f64() * 1e3,
+            sent: report.datagrams_sent,
+            sent_bytes: report.bytes_sent,
+            received: report.datagrams_received,
+            received_bytes: report.bytes_received,
+        }
+    }
+}
+
+fn flows(capture: &CaptureObserver) -> Flows {
+    let (shown, count) = capture.flows(MAX_CONNECTIONS);
+    let flow = |flow: FlowReport| Flow {
+        kind: match flow.kind {
+            Kind::Udp => "udp",
+            Kind::Echo => "echo",
+            Kind::Dns => "dns",
+        }
+        .to_owned(),
+        inside: flow.inside,
+        outside: flow.outside,
+        sent: flow.datagrams_out,
+        sent_bytes: flow.bytes_out,
+        received: flow.datagrams_in,
+        received_bytes: flow.bytes_in,
+    };
+    Flows { count, shown: shown.into_iter().map(flow).collect() }
+}
+
 impl Uplink {
+    /// What it is used for.
+    fn play(&mut self, roles: &Roles) {
+        let governed = roles.of(&self.name);
+        governed.role.clone_into(&mut self.role);
+        self.portal = governed.portal;
+        (self.quota_used_bytes, self.quota_bytes) = governed.quota.unzip();
+    }
+
     /// What the subflows on it know.
     fn measure(&mut self, reports: &[ConnectionReport]) {
         let is_here = |path: &&PathReport| self.addresses.contains(&path.subflow.local.ip());

@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -69,6 +69,10 @@ impl StatusOptions {
     /// # Errors
     /// If the address for HTTP cannot be used.
     pub async fn listen(&self, journal: Option<&Path>, command: &str) -> Result<Listeners, Diagnostic> {
+        self.listen_and(journal, command, true).await
+    }
+
+    async fn listen_and(&self, journal: Option<&Path>, command: &str, tell: bool) -> Result<Listeners, Diagnostic> {
         self.check()?;
         let http = match self.status {
             Some(address) => Some(TcpListener::bind(address).await.map_err(|error| {
@@ -78,9 +82,23 @@ impl StatusOptions {
         };
         let place = Place::take(journal, command);
         let local = place.and_then(|place| Ok((UnixListener::bind(&place.socket)?, place)));
-        let told =
-            |error| remark(&format!("note: `anabranch status` cannot ask this process: no socket for it ({error})"));
+        let told = |error| {
+            if tell {
+                remark(&format!("note: `anabranch status` cannot ask this process: no socket for it ({error})"));
+            }
+        };
         Ok(Listeners { http, any_host: self.allow_remote_status, local: local.map_err(told).ok() })
+    }
+}
+
+impl StatusOptions {
+    /// As [`Self::listen`], where `anabranch status` is not told of in vain: without a directory for its socket there is none, which is
+    /// said only if `tell`.
+    ///
+    /// # Errors
+    /// As of [`Self::listen`].
+    pub async fn listen_if_possible(&self, command: &str, tell: bool) -> Result<Listeners, Diagnostic> {
+        self.listen_and(None, command, tell).await
     }
 }
 
@@ -91,16 +109,20 @@ impl Listeners {
     }
 }
 
+/// Where what is answered comes from; nothing yet.
+type Shared = Arc<RwLock<Option<Source>>>;
+
 /// Answers until it is dropped.
 pub struct Serving {
     tasks: Vec<JoinHandle<()>>,
+    source: Shared,
     _place: Option<Place>,
 }
 
 impl Serving {
     /// Begins to answer. To be called within a runtime.
-    pub fn start(listeners: Listeners, source: Source) -> Self {
-        let (source, any_host) = (Arc::new(source), listeners.any_host);
+    pub fn start(listeners: Listeners, source: Option<Source>) -> Self {
+        let (source, any_host) = (Arc::new(RwLock::new(source)), listeners.any_host);
         let mut tasks = Vec::new();
         let place = listeners.local.map(|(listener, place)| {
             let accept = move |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
@@ -109,9 +131,14 @@ impl Serving {
         });
         if let Some(listener) = listeners.http {
             let accept = move |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
-            tasks.push(tokio::spawn(attend(accept, any_host, source)));
+            tasks.push(tokio::spawn(attend(accept, any_host, Arc::clone(&source))));
         }
-        Self { tasks, _place: place }
+        Self { tasks, source, _place: place }
+    }
+
+    /// Another source from now on.
+    pub fn set(&self, source: Source) {
+        *self.source.write().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
 }
 
@@ -122,7 +149,7 @@ impl Drop for Serving {
 }
 
 /// Answers all who come to one listener, a few at a time.
-async fn attend<S>(accept: impl Fn(&mut Context<'_>) -> Poll<io::Result<S>>, any_host: bool, source: Arc<Source>)
+async fn attend<S>(accept: impl Fn(&mut Context<'_>) -> Poll<io::Result<S>>, any_host: bool, source: Shared)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -137,13 +164,18 @@ where
 }
 
 /// Answers one.
-async fn give<S>(stream: S, any_host: bool, source: Arc<Source>, _seat: OwnedSemaphorePermit)
+async fn give<S>(stream: S, any_host: bool, source: Shared, _seat: OwnedSemaphorePermit)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let page = |page| match page {
-        Page::Status => serde_json::to_string(&source.status()).unwrap_or_default() + "\n",
-        Page::Metrics => metrics::render(&source.status()),
+    let page = |page| {
+        let status = source.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(Source::status);
+        match (status, page) {
+            (Some(status), Page::Status) => serde_json::to_string(&status).unwrap_or_default() + "\n",
+            (Some(status), Page::Metrics) => metrics::render(&status),
+            // It has hardly begun.
+            (None, _) => String::new(),
+        }
     };
     // Who does not listen need not.
     let _ = timeout(PATIENCE, answer(stream, any_host, page)).await;

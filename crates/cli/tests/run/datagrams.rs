@@ -15,7 +15,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Sends again what is not answered in half a second, as programs with datagrams do: at first there is no session yet.
-const TALK: &str = "
+pub const TALK: &str = "
 import socket
 def talk(address, data):
     s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)

@@ -5,7 +5,10 @@
 mod datagrams;
 mod ending;
 mod refused;
+mod roles;
 mod scene;
+mod status;
+mod straight;
 mod tcp;
 
 use anabranch_system::Namespace;
@@ -34,7 +37,13 @@ fn main() {
         eprintln!("skipped those that run: {reason}");
     }
     let mut trials = refused::trials();
-    let running = tcp::trials().into_iter().chain(datagrams::trials()).chain(ending::trials());
+    let running = tcp::trials()
+        .into_iter()
+        .chain(datagrams::trials())
+        .chain(ending::trials())
+        .chain(straight::trials())
+        .chain(roles::trials())
+        .chain(status::trials());
     trials.extend(running.map(|trial: Trial| trial.with_ignored_flag(missing.is_some())));
     let mut arguments = Arguments::from_args();
     // They mostly wait.

@@ -12,7 +12,6 @@ pub fn trials() -> Vec<Trial> {
         })
     };
     vec![
-        trial("a_program_without_a_server_is_told_what_is_needed", without_server),
         trial("a_program_without_a_key_is_told_what_is_needed", without_key),
         trial("run_of_a_scenario_is_what_it_was", scenario),
         trial("the_inner_command_is_nobodys_to_call", inner),
@@ -27,11 +26,6 @@ fn complaint(output: &Output) -> String {
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
     assert_eq!(errors.lines().count(), 1, "{errors}");
     errors
-}
-
-fn without_server() {
-    let output = anabranch(&["run", "--", "true"]).output().expect("the program runs");
-    assert!(complaint(&output).contains("--server HOST:PORT and --key FILE"));
 }
 
 fn without_key() {

@@ -171,6 +171,22 @@ impl Scene {
         text(&output.stdout).trim().to_owned()
     }
 
+    /// The file that names the resolver of the world, as the host reaches it.
+    pub fn resolver(&self) -> String {
+        let resolver = format!("{}.straight", self.key);
+        std::fs::write(&resolver, "nameserver 203.0.113.1\n").expect("it can be written");
+        resolver
+    }
+
+    /// Runs a script of Python's without a server; it must succeed. Returns what it prints.
+    pub fn straight(&self, script: &str) -> String {
+        let mut command = anabranch(&["run", "--", "python3", "-c", script]);
+        let mut command = crate::straight::with_resolver(&self.resolver(), &mut command);
+        let output = self.on_host(|| command.output().expect("the program runs"));
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout).trim().to_owned()
+    }
+
     pub fn on_host<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.host.run(work).expect("the namespace can be entered")
     }

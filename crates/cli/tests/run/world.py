@@ -5,7 +5,7 @@ TCP 8001  reads to the end, then answers with how many bytes came and their SHA-
 TCP 8002  reads a byte and resets
 TCP 8003  sends back what comes
 UDP 8003  sends back what comes
-UDP 53    on 127.0.0.1, says that every name has 203.0.113.1 and no other address
+UDP 53    on 127.0.0.1 and 203.0.113.1, says that every name has 203.0.113.1 and no other address
 """
 import asyncio, hashlib, http.server, socket, struct, threading
 
@@ -66,7 +66,8 @@ async def main():
     loop = asyncio.get_running_loop()
     for address in ['203.0.113.1', '2001:db8::1']:
         await loop.create_datagram_endpoint(Echo, (address, 8003))
-    await loop.create_datagram_endpoint(Names, ('127.0.0.1', 53))
+    for address in ['127.0.0.1', '203.0.113.1']:
+        await loop.create_datagram_endpoint(Names, (address, 53))
     print('ready', flush=True)
     await asyncio.Event().wait()
 

@@ -72,6 +72,18 @@ impl Running {
         Self { child, output, errors }
     }
 
+    /// A script of Python's that says when it is ready.
+    pub fn python(script: &str) -> Self {
+        let mut running = Self::new(Command::new("python3").args(["-c", script]), false);
+        assert_eq!(running.line(), "ready");
+        running
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: &str) {
+        command("kill", &format!("-{signal} {}", self.child.id()));
+    }
+
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it can be read");
@@ -249,6 +261,44 @@ impl Scene {
         up.hear("all traffic of this host");
         up.hear("answers over up0, up1");
         up
+    }
+
+    /// `up` without a server, once it carries; what it says of its uplinks is still to be heard.
+    pub fn straight(&self, options: &[&str]) -> Running {
+        let uplinks = ["--uplink", "up0", "--uplink", "up1", "--drain", "0"];
+        self.begin(&[&uplinks, options].concat())
+    }
+
+    /// As [`Self::straight`], by a configuration file.
+    pub fn configured(&self, file: &str) -> Running {
+        self.begin(&["--config", file])
+    }
+
+    fn begin(&self, options: &[&str]) -> Running {
+        let (journal, resolver) = (self.place.join("journal"), self.place.join("resolv.conf"));
+        let mut up = self.on_host(|| {
+            let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
+            let mut command = Command::new("unshare");
+            command.args(["--mount", "sh", "-c", script]).arg(resolver).args([env!("CARGO_BIN_EXE_anabranch"), "up"]);
+            Running::new(command.args(options).arg("--journal").arg(journal), true)
+        });
+        up.hear("all traffic of this host goes over all uplinks straight to its targets now");
+        up
+    }
+
+    /// A file of the test's with this text; gives its name.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.place.join(name);
+        std::fs::write(&path, text).expect("there is room");
+        path.display().to_string()
+    }
+
+    /// What `status` says, as JSON.
+    pub fn status(&self) -> serde_json::Value {
+        let journal = self.place.join("journal").display().to_string();
+        let output = self.anabranch(&["status", "--json", "--journal", &journal]).output().expect("the program runs");
+        let all: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        all.get(0).cloned().unwrap_or_else(|| panic!("nothing runs: {}", text(&output.stderr)))
     }
 
     /// What `up --down` prints.

@@ -4,13 +4,13 @@ use crate::scene::{Scene, python, text, wait_until};
 use std::process::Command;
 
 /// Who asks the target's page, as that sees it.
-const PAGE: &str = "print(urllib.request.urlopen('http://198.51.100.2/', timeout=10).read().decode())";
+pub const PAGE: &str = "print(urllib.request.urlopen('http://198.51.100.2/', timeout=10).read().decode())";
 
 /// The same over IPv6, which no uplink has.
-const PAGE_V6: &str = "print(urllib.request.urlopen('http://[2001:db8:2::2]/', timeout=10).read().decode())";
+pub const PAGE_V6: &str = "print(urllib.request.urlopen('http://[2001:db8:2::2]/', timeout=10).read().decode())";
 
 /// An answer to a datagram.
-const DATAGRAM: &str = "
+pub const DATAGRAM: &str = "
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(1)
 s.connect(('198.51.100.2', 7))
@@ -24,7 +24,7 @@ for attempt in range(10):
 ";
 
 /// What a name's address is, asked of the first router, which has no resolver.
-const NAME: &str = "
+pub const NAME: &str = "
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(1)
 s.connect(('10.1.0.1', 53))
@@ -38,13 +38,13 @@ for attempt in range(10):
 ";
 
 /// What the neighbour echoes.
-const NEIGHBOUR: &str = "
+pub const NEIGHBOUR: &str = "
 s = socket.create_connection(('192.168.7.2', 7), timeout=5)
 s.sendall(b'next door')
 print(s.recv(100).decode())
 ";
 
-fn is(expected: &str) -> Result<String, String> {
+pub fn is(expected: &str) -> Result<String, String> {
     Ok(expected.to_owned())
 }
 

@@ -121,6 +121,17 @@ impl ClientSession {
         }
     }
 
+    /// A path is used only while no other is usable, or no longer so.
+    pub(crate) fn set_reserve(&mut self, number: u8, reserve: bool, now: Instant) {
+        if let Some((_, path)) = self.peer.paths_mut().find(|(other, _)| *other == number)
+            && path.reserve != reserve
+        {
+            path.reserve = reserve;
+            // The server is told with the next probe.
+            self.probe_due = now;
+        }
+    }
+
     /// An uplink is gone.
     pub fn close_path(&mut self, number: u8) {
         if let Some(lane) = self.lanes.0.get_mut(usize::from(number)) {

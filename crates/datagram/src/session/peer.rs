@@ -36,6 +36,8 @@ pub struct Path {
     pub(crate) receiving: Receiving,
     /// Whether something that is sent over it arrives, as far as is known.
     pub usable: bool,
+    /// Whether it is used only while no other is usable.
+    pub reserve: bool,
     /// The smoothed round trip, once there is one.
     pub round_trip: Option<Duration>,
 }
@@ -160,10 +162,16 @@ impl Peer {
         taken
     }
 
+    /// Whether the paths in reserve are used: no other is usable.
+    fn uses_reserve(&self) -> bool {
+        !self.paths.iter().flatten().any(|path| path.usable && !path.reserve)
+    }
+
     /// Makes the views of the usable paths anew, or of all, if none is known to be usable: better there than nowhere.
     fn look(&mut self) {
         let any = self.paths.iter().flatten().any(|path| path.usable);
-        let used = |path: &&Path| path.usable || !any;
+        let reserve = self.uses_reserve();
+        let used = |path: &&Path| (path.usable && (reserve || !path.reserve)) || !any;
         let bases = self.paths.iter().flatten().filter(used).filter_map(|path| path.sending.base());
         let (least, most) = bases.fold((i64::MAX, i64::MIN), |(least, most), base| (least.min(base), most.max(base)));
         let micros = |from: i64| Duration::from_micros(from.saturating_sub(least).unsigned_abs());
@@ -203,7 +211,10 @@ impl Peer {
         out: &mut impl Out,
         message: impl FnOnce(Told) -> Message<'static>,
     ) {
-        let usable = self.paths().filter(|(_, path)| path.usable).fold(0, |bits, (number, _)| bits | 1_u32 << number);
+        // The other end leaves alone what is not told of.
+        let reserve = self.uses_reserve();
+        let used = self.paths().filter(|(_, path)| path.usable && (reserve || !path.reserve));
+        let usable = used.fold(0, |bits, (number, _)| bits | 1_u32 << number);
         let counts = self.paths_mut().filter_map(|(number, path)| path.receiving.tell(number)).collect();
         let message = message(Told { usable, counts });
         self.report_due = Instant::NEVER;

@@ -244,6 +244,27 @@ fn a_path_that_fails_is_left_within_a_second_and_a_quarter_and_used_again_when_i
 }
 
 #[test]
+fn a_path_in_reserve_carries_nothing_either_way_until_no_other_is_usable() {
+    let mut net = Net::new(&[30, 10], "duplicate");
+    net.client.set_reserve(1, true, net.now);
+    net.stream(Duration::from_secs(2), millis(20));
+    assert_eq!(net.uses(), [true, false]);
+    let sent = net.seen.len();
+    net.server.send(net.now, 99, &datagram(7));
+    net.collect();
+    assert_eq!(net.seen.len(), sent + 1, "the server leaves it too");
+    net.links[0].up = false;
+    net.stream(millis(1_400), millis(20));
+    assert_eq!(net.uses(), [false, true]);
+    net.links[0].up = true;
+    net.stream(millis(600), millis(20));
+    assert_eq!(net.uses(), [true, false]);
+    net.client.set_reserve(1, false, net.now);
+    net.stream(millis(600), millis(20));
+    assert_eq!(net.uses(), [true, true]);
+}
+
+#[test]
 fn a_path_that_fails_in_one_direction_is_left_by_both_ends() {
     // The server's datagrams to path 0 go nowhere.
     let mut net = Net::new(&[10, 30], "duplicate");

@@ -1,0 +1,184 @@
+//! What may pass an uplink in a day or a month, and what has: kept in a file, so that it is known after a restart.
+
+use super::counter::octets;
+use crate::console::stamp;
+use crate::scenario::quantity::{self, Size};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Tells one start of the system from the others.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// How long a quota lasts, by the calendar of UTC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Period {
+    /// From midnight to midnight.
+    Day,
+    /// From the first to the last.
+    Month,
+}
+
+/// What may pass an uplink.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Quota {
+    /// The uplink.
+    pub interface: String,
+    /// Both ways, octets of the interface.
+    pub octets: u64,
+    /// In this time.
+    pub period: Period,
+}
+
+impl FromStr for Quota {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is no quota: write it like wwan0=5GB/month or wwan0=200MB/day");
+        let (interface, amount) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+        let (size, period) = amount.rsplit_once('/').ok_or_else(wrong)?;
+        let period = match period.trim() {
+            "day" => Period::Day,
+            "month" => Period::Month,
+            _ => return Err(wrong()),
+        };
+        let Size(octets) = quantity::parse(size)?;
+        Ok(Self { interface: interface.to_owned(), octets, period })
+    }
+}
+
+impl Period {
+    /// The name of the day or month at this time, seconds since 1970.
+    fn name(self, seconds: u64) -> String {
+        let length = match self {
+            Self::Day => "2026-11-24".len(),
+            Self::Month => "2026-11".len(),
+        };
+        stamp(seconds).chars().take(length).collect()
+    }
+}
+
+/// What was used of a quota.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Ledger {
+    period: String,
+    used: u64,
+    boot: String,
+    /// The interface's counter when this was written.
+    counter: u64,
+}
+
+impl Ledger {
+    fn read(text: &str) -> Option<Self> {
+        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Some(Self {
+            period: value("period")?.to_owned(),
+            used: value("used")?.parse().ok()?,
+            boot: value("boot")?.to_owned(),
+            counter: value("counter")?.parse().ok()?,
+        })
+    }
+
+    fn text(&self) -> String {
+        let Self { period, used, boot, counter } = self;
+        format!("period {period}\nused {used}\nboot {boot}\ncounter {counter}\n")
+    }
+
+    /// With what has passed since: counters begin anew with the system and with the interface.
+    fn advance(self, period: String, boot: &str, counter: u64) -> Self {
+        let passed = if self.boot == boot && counter >= self.counter { counter - self.counter } else { counter };
+        let before = if self.period == period { self.used } else { 0 };
+        Self { period, used: before.saturating_add(passed), boot: boot.to_owned(), counter }
+    }
+}
+
+/// Counts what passes an uplink, and writes it down. Several programs may do so for the same uplink: what passed is counted once.
+pub fn used(directory: &Path, quota: &Quota) -> io::Result<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let boot = std::fs::read_to_string(BOOT).unwrap_or_default();
+    count(directory, quota, now, boot.trim(), octets(&quota.interface))
+}
+
+fn count(directory: &Path, quota: &Quota, now: u64, boot: &str, counter: Option<u64>) -> io::Result<u64> {
+    let period = quota.period.name(now);
+    std::fs::create_dir_all(directory)?;
+    let path = directory.join(format!("quota-{}", quota.interface));
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    file.lock()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let known = Ledger::read(&text);
+    let Some(counter) = counter else {
+        // The interface is not there: nothing passes.
+        return Ok(known.filter(|ledger| ledger.period == period).map_or(0, |ledger| ledger.used));
+    };
+    let ledger = match known {
+        Some(ledger) => ledger.advance(period, boot, counter),
+        // What has passed before anybody asked is not known to be of this period.
+        None => Ledger { period, used: 0, boot: boot.to_owned(), counter },
+    };
+    write(&mut file, &ledger.text())?;
+    Ok(ledger.used)
+}
+
+/// Puts a text in the place of the file's; it is never shorter than before by more than a digit, so that a crash between leaves a line
+/// that cannot be read at worst, and then the count begins anew.
+fn write(file: &mut File, text: &str) -> io::Result<()> {
+    file.rewind()?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
+}
+
+/// Where it is kept: where the service manager says, else where the system's or the user's programs keep such.
+pub fn directory(wanted: Option<&Path>) -> PathBuf {
+    if let Some(wanted) = wanted {
+        return wanted.to_owned();
+    }
+    if let Some(directory) = std::env::var_os("STATE_DIRECTORY") {
+        return PathBuf::from(directory);
+    }
+    if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0) {
+        return PathBuf::from("/var/lib/anabranch");
+    }
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+    state.unwrap_or_else(std::env::temp_dir).join("anabranch")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quota(text: &str) -> Quota {
+        text.parse().expect("a quota")
+    }
+
+    #[test]
+    fn a_quota_is_an_uplink_a_size_and_a_time() {
+        let found = quota("wwan0=5GB/month");
+        assert_eq!((found.interface.as_str(), found.octets, found.period), ("wwan0", 5_000_000_000, Period::Month));
+        assert_eq!(quota("usb0=200 MB/day").octets, 200_000_000);
+        for wrong in ["", "wwan0", "wwan0=5GB", "wwan0=5GB/week", "=5GB/day", "wwan0=five/day"] {
+            assert!(wrong.parse::<Quota>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_has_passed_is_known_after_a_restart_and_begins_anew_with_the_month() {
+        let directory = std::env::temp_dir().join(format!("anabranch-quota-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        let quota = quota("wwan0=1kB/month");
+        // 2024-02-29, as in the calendar's test.
+        let (february, march) = (1_709_251_199, 1_709_251_200);
+        let count = |now, boot, counter| super::count(&directory, &quota, now, boot, counter).expect("it is kept");
+        assert_eq!(count(february, "one", Some(5_000)), 0, "what was before is not known");
+        assert_eq!(count(february, "one", Some(5_300)), 300);
+        assert_eq!(count(february, "one", None), 300, "the interface is away");
+        assert_eq!(count(february, "one", Some(100)), 400, "it was made anew");
+        assert_eq!(count(february, "two", Some(50)), 450, "the system was started anew");
+        assert_eq!(count(march, "two", Some(60)), 10);
+    }
+}

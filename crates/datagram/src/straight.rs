@@ -1,0 +1,484 @@
+//! Which uplink a flow leaves by, and what is known of each.
+
+use crate::config::PathReport;
+use crate::datagram::{Datagram, Kind};
+use crate::mappings::Mappings;
+use anabranch_host::Layout;
+use anabranch_policy::time::{Duration, Instant};
+use bytes::Bytes;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::{HashMap, VecDeque};
+
+/// A question is asked over the other uplinks too when it was not answered for this time.
+const ASK_OTHERS: Duration = Duration::from_millis(250);
+/// A question is forgotten after this time.
+const QUESTION: Duration = Duration::from_secs(10);
+/// An uplink is silent when nothing came over it for this time, although so many datagrams wanted an answer.
+const SILENCE: Duration = Duration::from_secs(2);
+const UNANSWERED: u32 = 3;
+/// A silent uplink is asked this often whether it lives.
+const PROBE: Duration = Duration::from_secs(5);
+/// Of a flow that never had an answer, so many datagrams count as questions.
+const FIRST: u32 = 3;
+/// A flow is forgotten when it was not used for this time, as its mapping is.
+const IDLE: Duration = Duration::from_secs(120);
+/// Most flows, and most questions; what comes beyond goes by the best uplink, and is asked once.
+const MOST: usize = 8_192;
+/// Most datagrams that wait for whoever takes them.
+const MOST_ARRIVED: usize = 4_096;
+/// Bytes of the headers of UDP and IPv4.
+const OUTER: u64 = 28;
+
+/// The number of whoever asks a resolver on this host.
+const LOCAL: u64 = u64::MAX;
+
+/// A question of our own: the name servers of the root, which every resolver knows.
+const PROBE_QUESTION: &[u8] = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01";
+/// Who asks it: nobody.
+pub const PROBE_INSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// An uplink, or what is left of one.
+pub struct Lane {
+    name: String,
+    /// The kernel's number while it is there.
+    index: Option<u32>,
+    /// Whether it has an address of IPv4 and of IPv6.
+    families: [bool; 2],
+    mappings: Mappings,
+    /// Used only while no other works.
+    reserve: bool,
+    /// Not used at all.
+    barred: bool,
+    health: Health,
+    traffic: Traffic,
+}
+
+/// Whether what leaves by an uplink is answered.
+#[derive(Default)]
+struct Health {
+    /// Since when answers are missing, and how many.
+    missing: Option<(Instant, u32)>,
+    /// Others had an answer where this had none.
+    outdone: bool,
+    round_trip: Option<Duration>,
+    probe: Option<Instant>,
+    probed: Option<Instant>,
+}
+
+/// What has passed.
+#[derive(Clone, Copy, Default)]
+struct Traffic {
+    datagrams_sent: u64,
+    bytes_sent: u64,
+    datagrams_received: u64,
+    bytes_received: u64,
+}
+
+impl Lane {
+    /// An uplink that is there now.
+    pub fn new(name: String, index: u32, families: [bool; 2], mappings: Mappings) -> Self {
+        let health = Health { probe: Some(Instant::ZERO), ..Health::default() };
+        let traffic = Traffic::default();
+        Self { name, index: Some(index), families, mappings, reserve: false, barred: false, health, traffic }
+    }
+
+    fn is_usable(&self, ipv6: bool) -> bool {
+        self.index.is_some() && !self.barred && self.families.get(usize::from(ipv6)) == Some(&true)
+    }
+
+    fn is_silent(&self, now: Instant) -> bool {
+        let missing = self.health.missing;
+        self.health.outdone || missing.is_some_and(|(since, count)| count >= UNANSWERED && now.since(since) >= SILENCE)
+    }
+
+    /// The least is the best.
+    fn rank(&self, now: Instant) -> (bool, bool, Duration) {
+        (self.is_silent(now), self.reserve, self.health.round_trip.unwrap_or(Duration::from_secs(1)))
+    }
+
+    fn state(&self, now: Instant) -> LaneState {
+        match (self.index, self.barred, self.is_silent(now)) {
+            (None, ..) => LaneState::Gone,
+            (_, true, _) => LaneState::Barred,
+            (.., true) => LaneState::Silent,
+            _ => LaneState::Usable,
+        }
+    }
+
+    fn sent(&mut self, now: Instant, length: usize, wants_answer: bool) {
+        self.traffic.datagrams_sent += 1;
+        self.traffic.bytes_sent += length as u64 + OUTER;
+        if wants_answer {
+            let (since, count) = self.health.missing.unwrap_or((now, 0));
+            self.health.missing = Some((since, count.saturating_add(1)));
+        }
+    }
+
+    fn heard(&mut self, length: usize) {
+        self.traffic.datagrams_received += 1;
+        self.traffic.bytes_received += length as u64 + OUTER;
+        self.health.missing = None;
+        self.health.outdone = false;
+    }
+
+    fn measured(&mut self, sample: Duration) {
+        let before = self.health.round_trip.unwrap_or(sample);
+        self.health.round_trip = Some(Duration::from_nanos(before.as_nanos() / 8 * 7 + sample.as_nanos() / 8));
+    }
+}
+
+/// How an uplink is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LaneState {
+    /// Nothing speaks against it.
+    Usable,
+    /// What leaves by it is not answered: others are used first.
+    Silent,
+    /// It is not to be used.
+    Barred,
+    /// Its interface is gone, down, or without an address.
+    Gone,
+}
+
+/// What is kept together: both ends, and of echo requests the program's identifier.
+type Flow = (Kind, SocketAddr, SocketAddr);
+
+/// Where a flow goes.
+struct Pinned {
+    lane: usize,
+    used: Instant,
+    /// How many datagrams were sent.
+    sent: u32,
+    answered: bool,
+}
+
+/// A question that was not answered yet.
+struct Question {
+    datagram: Datagram,
+    asked: Instant,
+    lane: usize,
+    /// Whether all others were asked.
+    everywhere: bool,
+}
+
+/// Uplinks, flows, and what came.
+pub struct Inner {
+    nameservers: Vec<SocketAddr>,
+    lanes: Vec<Lane>,
+    flows: HashMap<Flow, Pinned>,
+    questions: HashMap<(SocketAddr, SocketAddr, [u8; 2]), Question>,
+    arrived: VecDeque<Datagram>,
+    reserve: Vec<String>,
+    barred: Vec<String>,
+    /// A resolver on this host, and the sockets to it.
+    local: Option<(Mappings, SocketAddr)>,
+}
+
+impl Inner {
+    /// No uplink yet.
+    pub fn new(nameservers: Vec<SocketAddr>) -> Self {
+        Self {
+            nameservers,
+            lanes: Vec::new(),
+            flows: HashMap::new(),
+            questions: HashMap::new(),
+            arrived: VecDeque::new(),
+            reserve: Vec::new(),
+            barred: Vec::new(),
+            local: None,
+        }
+    }
+
+    /// A resolver on this host is asked when there is nobody else.
+    pub fn set_local(&mut self, mappings: Mappings, resolver: SocketAddr) {
+        self.local = Some((mappings, resolver));
+    }
+
+    /// The host's resolvers are these now.
+    pub fn set_nameservers(&mut self, nameservers: Vec<SocketAddr>) {
+        self.nameservers = nameservers;
+    }
+
+    /// Whether this interface is one of the uplinks already, with these families.
+    pub fn keeps(&self, index: u32, families: [bool; 2]) -> bool {
+        self.lanes.iter().any(|lane| lane.index == Some(index) && lane.families == families)
+    }
+
+    /// The uplinks that are none of these are gone.
+    pub fn close_others(&mut self, there: &[u32]) {
+        for (number, lane) in (0..).zip(&mut self.lanes) {
+            if lane.index.is_some_and(|index| !there.contains(&index)) {
+                lane.index = None;
+                lane.mappings.forget(number);
+            }
+        }
+    }
+
+    /// An uplink is there, in the place of the one that had its name.
+    pub fn open(&mut self, mut lane: Lane, now: Instant) {
+        lane.health.probe = Some(now);
+        match self.lanes.iter_mut().find(|known| known.name == lane.name) {
+            Some(known) => {
+                lane.traffic = known.traffic;
+                *known = lane;
+            }
+            None => self.lanes.push(lane),
+        }
+        let (reserve, barred) = (self.reserve.clone(), self.barred.clone());
+        self.set_uses(&reserve, &barred);
+    }
+
+    /// Which are used only while no other works, and which not at all.
+    pub fn set_uses(&mut self, reserve: &[String], barred: &[String]) {
+        let all = self.lanes.iter().filter(|lane| lane.index.is_some()).all(|lane| barred.contains(&lane.name));
+        for lane in &mut self.lanes {
+            lane.reserve = reserve.contains(&lane.name);
+            // Better there than nowhere.
+            lane.barred = barred.contains(&lane.name) && !all;
+        }
+        (self.reserve, self.barred) = (reserve.to_vec(), barred.to_vec());
+    }
+
+    /// Whether any uplink has an address of a family.
+    pub fn reaches(&self, ipv6: bool) -> bool {
+        self.lanes.iter().any(|lane| lane.is_usable(ipv6))
+    }
+
+    /// The usable uplinks, the best first.
+    fn ranked(&self, now: Instant, ipv6: bool) -> Vec<usize> {
+        let usable = self.lanes.iter().enumerate().filter(|(_, lane)| lane.is_usable(ipv6));
+        let mut ranked: Vec<_> = usable.map(|(number, lane)| (lane.rank(now), number)).collect();
+        ranked.sort();
+        ranked.into_iter().map(|(_, number)| number).collect()
+    }
+
+    /// Sends a datagram on; whether an uplink has taken it.
+    pub fn send(&mut self, now: Instant, datagram: &Datagram) -> bool {
+        if datagram.kind == Kind::Dns {
+            return self.ask(now, datagram);
+        }
+        let ipv6 = datagram.outside.ip().to_canonical().is_ipv6();
+        let flow = (datagram.kind, datagram.inside, datagram.outside);
+        let ranked = self.ranked(now, ipv6);
+        let pinned = self.flows.get(&flow);
+        // A flow stays where it is, unless nothing comes back there and another uplink is better off.
+        let stays = pinned.map(|pinned| pinned.lane).filter(|lane| {
+            let silent = self.lanes.get(*lane).is_some_and(|lane| lane.is_silent(now));
+            ranked.contains(lane) && (!silent || ranked.first() == Some(lane))
+        });
+        let wants_answer = pinned.is_none_or(|pinned| pinned.answered || pinned.sent < FIRST);
+        let wants_answer = wants_answer || datagram.kind == Kind::Echo;
+        let order = stays.into_iter().chain(ranked.into_iter().filter(|lane| Some(*lane) != stays));
+        for number in order {
+            let Some(lane) = self.lanes.get_mut(number) else { continue };
+            if !lane.mappings.pass(now, number as u64, datagram, None) {
+                continue;
+            }
+            lane.sent(now, datagram.payload.len(), wants_answer);
+            let room = self.flows.len() < MOST;
+            match self.flows.get_mut(&flow) {
+                Some(pinned) => (pinned.lane, pinned.used, pinned.sent) = (number, now, pinned.sent.saturating_add(1)),
+                None if room => {
+                    self.flows.insert(flow, Pinned { lane: number, used: now, sent: 1, answered: false });
+                }
+                None => {}
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Asks a question of whom the program has named, over the best uplink; asked again, of everybody over all.
+    fn ask(&mut self, now: Instant, datagram: &Datagram) -> bool {
+        let Some(identifier) = datagram.payload.first_chunk().copied() else { return false };
+        let id = (datagram.inside, datagram.outside, identifier);
+        let again = self.questions.contains_key(&id);
+        if again {
+            return self.ask_everywhere(now, datagram);
+        }
+        let targets = self.targets(datagram);
+        let Some(target) = targets.first() else {
+            let Some((mappings, resolver)) = &mut self.local else { return false };
+            return mappings.pass(now, LOCAL, datagram, Some(*resolver));
+        };
+        for number in self.ranked(now, target.is_ipv6()) {
+            let Some(lane) = self.lanes.get_mut(number) else { continue };
+            if lane.mappings.pass(now, number as u64, datagram, Some(*target)) {
+                lane.sent(now, datagram.payload.len(), true);
+                if self.questions.len() < MOST {
+                    let question = Question { datagram: datagram.clone(), asked: now, lane: number, everywhere: false };
+                    self.questions.insert(id, question);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whom a question may be asked of: whom the program has named, if that is no address of ours, then those that the host knows.
+    fn targets(&self, datagram: &Datagram) -> Vec<SocketAddr> {
+        let named = SocketAddr::new(datagram.outside.ip().to_canonical(), datagram.outside.port());
+        let mut targets: Vec<SocketAddr> = Vec::new();
+        let known = self.nameservers.iter().copied();
+        for target in Some(named).filter(|named| Layout::of_address(named.ip()).is_none()).into_iter().chain(known) {
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+        targets
+    }
+
+    fn ask_everywhere(&mut self, now: Instant, datagram: &Datagram) -> bool {
+        let mut taken = false;
+        for target in self.targets(datagram) {
+            let ranked = self.ranked(now, target.is_ipv6());
+            // Who is in reserve does not ask while others do not seem to be dead.
+            let reserve = ranked.iter().all(|number| self.lanes.get(*number).is_none_or(|lane| lane.reserve));
+            let lively = ranked
+                .iter()
+                .any(|number| self.lanes.get(*number).is_some_and(|lane| !lane.rank(now).0 && !lane.reserve));
+            for number in ranked {
+                let Some(lane) = self.lanes.get_mut(number).filter(|lane| reserve || !lively || !lane.reserve) else {
+                    continue;
+                };
+                if lane.mappings.pass(now, number as u64, datagram, Some(target)) {
+                    lane.sent(now, datagram.payload.len(), false);
+                    taken = true;
+                }
+            }
+        }
+        taken
+    }
+
+    /// Something came over an uplink.
+    pub fn hear(&mut self, now: Instant, number: u64, datagram: Datagram) {
+        if number == LOCAL {
+            return self.arrive(datagram);
+        }
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        let Some(lane) = self.lanes.get_mut(number) else { return };
+        lane.heard(datagram.payload.len());
+        if datagram.inside == PROBE_INSIDE {
+            if let Some(sample) = lane.health.probed.take().map(|probed| now.since(probed)) {
+                lane.measured(sample);
+            }
+            return;
+        }
+        if datagram.kind == Kind::Dns {
+            let Some(identifier) = datagram.payload.first_chunk().copied() else { return };
+            let Some(question) = self.questions.remove(&(datagram.inside, datagram.outside, identifier)) else {
+                return;
+            };
+            if question.lane == number {
+                lane.measured(now.since(question.asked));
+            } else if let Some(first) = self.lanes.get_mut(question.lane) {
+                first.health.outdone = first.health.missing.is_some();
+                first.health.probe = Some(now + PROBE);
+            }
+        } else if let Some(pinned) = self.flows.get_mut(&(datagram.kind, datagram.inside, datagram.outside)) {
+            pinned.answered = true;
+        }
+        self.arrive(datagram);
+    }
+
+    fn arrive(&mut self, datagram: Datagram) {
+        if self.arrived.len() < MOST_ARRIVED {
+            self.arrived.push_back(datagram);
+        }
+    }
+
+    /// A datagram for a program.
+    pub fn poll_datagram(&mut self) -> Option<Datagram> {
+        self.arrived.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Instant {
+        let questions = self.questions.values().filter(|question| !question.everywhere);
+        let questions = questions.map(|question| question.asked + ASK_OTHERS);
+        let probes = self.lanes.iter().filter_map(|lane| lane.health.probe);
+        questions.chain(probes).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Something may be due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let mut late = Vec::new();
+        for question in self.questions.values_mut() {
+            if !question.everywhere && question.asked + ASK_OTHERS <= now {
+                question.everywhere = true;
+                late.push(question.datagram.clone());
+            }
+        }
+        for datagram in late {
+            self.ask_everywhere(now, &datagram);
+        }
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.health.probe.is_none_or(|due| due > now) {
+                continue;
+            }
+            lane.health.probe = None;
+            if lane.index.is_some() && !lane.barred {
+                lane.health.probed = Some(now);
+                probe(lane, number, &self.nameservers, now);
+            }
+        }
+    }
+
+    /// Forgets what is old; silent uplinks are asked whether they live.
+    pub fn sweep(&mut self, now: Instant) {
+        self.questions.retain(|_, question| now.since(question.asked) < QUESTION);
+        self.flows.retain(|_, pinned| now.since(pinned.used) < IDLE);
+        self.local.iter_mut().for_each(|(mappings, _)| mappings.sweep(now));
+        for lane in &mut self.lanes {
+            lane.mappings.sweep(now);
+            if lane.is_silent(now) && lane.health.probe.is_none() {
+                lane.health.probe = Some(now + PROBE);
+            }
+        }
+    }
+
+    /// How each uplink is.
+    pub fn states(&self, now: Instant) -> Vec<(String, LaneState)> {
+        self.lanes.iter().map(|lane| (lane.name.clone(), lane.state(now))).collect()
+    }
+
+    /// The names of those that can be used, of either family, the best first.
+    pub fn preferred(&self, now: Instant) -> Vec<String> {
+        let mut numbers = self.ranked(now, false);
+        numbers.extend(self.ranked(now, true));
+        let mut names: Vec<String> = Vec::new();
+        for lane in numbers.into_iter().filter_map(|number| self.lanes.get(number)) {
+            if !names.contains(&lane.name) {
+                names.push(lane.name.clone());
+            }
+        }
+        names
+    }
+
+    /// What is known of each uplink.
+    pub fn report(&self, now: Instant) -> Vec<PathReport> {
+        let report = |lane: &Lane| PathReport {
+            name: lane.name.clone(),
+            usable: lane.state(now) == LaneState::Usable,
+            round_trip: lane.health.round_trip,
+            loss: 0.0,
+            jitter: Duration::ZERO,
+            datagrams_sent: lane.traffic.datagrams_sent,
+            bytes_sent: lane.traffic.bytes_sent,
+            datagrams_received: lane.traffic.datagrams_received,
+            bytes_received: lane.traffic.bytes_received,
+        };
+        self.lanes.iter().map(report).collect()
+    }
+}
+
+/// Asks the resolvers over an uplink, for its sake alone.
+fn probe(lane: &mut Lane, number: usize, nameservers: &[SocketAddr], now: Instant) {
+    for target in nameservers.iter().filter(|target| lane.families.get(usize::from(target.is_ipv6())) == Some(&true)) {
+        let payload = Bytes::from_static(PROBE_QUESTION);
+        let question = Datagram { kind: Kind::Dns, inside: PROBE_INSIDE, outside: *target, payload };
+        lane.mappings.pass(now, number as u64, &question, Some(*target));
+        lane.traffic.datagrams_sent += 1;
+        lane.traffic.bytes_sent += PROBE_QUESTION.len() as u64 + OUTER;
+    }
+}
