@@ -286,8 +286,12 @@ impl Peer {
         self.report_due.min(self.arrivals.poll_timeout())
     }
 
-    /// Passes on what was held back for long enough.
+    /// Passes on what was held back for long enough. A report for which there was no usable path is not sent any more: the next probe
+    /// tells the same.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.report_due <= now {
+            self.report_due = Instant::NEVER;
+        }
         self.arrivals.handle_timeout(now, &mut self.arrived);
     }
 

@@ -262,6 +262,29 @@ fn a_path_that_fails_in_one_direction_is_left_by_both_ends() {
 }
 
 #[test]
+fn a_client_that_has_something_to_tell_and_no_usable_path_sleeps_until_it_probes_again() {
+    // What the server sends arrives, and nothing that the client sends.
+    let mut net = Net::new(&[10], "duplicate");
+    net.run(millis(100));
+    let begun = net.now;
+    let hear = |net: &mut Net| {
+        net.now += millis(1);
+        net.server.send(net.now, 99, &datagram(0));
+        net.server.outbox().drain(1, |batch| net.client.handle_datagram(net.now, 0, &mut batch.bytes.to_vec()));
+    };
+    while net.uses() == [true] {
+        assert!(net.now < begun + Duration::from_secs(2));
+        hear(&mut net);
+        net.client.handle_timeout(net.now);
+    }
+    hear(&mut net);
+    // A report is due after 25 ms, a probe after 250.
+    net.now += millis(30);
+    net.client.handle_timeout(net.now);
+    assert!(net.client.poll_timeout() > net.now);
+}
+
+#[test]
 fn a_client_whose_address_changes_is_followed() {
     let mut net = Net::new(&[10], "duplicate");
     net.run(millis(100));
