@@ -17,17 +17,18 @@ pub struct MemberInfo {
     pub parameters: Vec<Parameter>,
 }
 
+pub(super) fn infos<P: ?Sized>(table: &'static [Member<P>]) -> Vec<MemberInfo> {
+    let info = |member: &Member<P>| MemberInfo {
+        name: member.name,
+        summary: member.summary,
+        source: member.source,
+        parameters: member.parameters(),
+    };
+    table.iter().map(info).collect()
+}
+
 /// The members of a family, from its table.
 pub fn members(family: Family) -> Vec<MemberInfo> {
-    fn infos<P: ?Sized>(table: &'static [Member<P>]) -> Vec<MemberInfo> {
-        let info = |member: &Member<P>| MemberInfo {
-            name: member.name,
-            summary: member.summary,
-            source: member.source,
-            parameters: member.parameters(),
-        };
-        table.iter().map(info).collect()
-    }
     match family {
         Family::Congestion => infos(congestion::TABLE),
         Family::Scheduler => infos(scheduler::TABLE),
