@@ -144,6 +144,7 @@ mod tests {
         name = "wifi"
         links = [{ rate = "5 Mbit/s" }]
         [[datagrams]]
+        name = "call"
         kind = "call"
         rate = "1 Mbit/s"
         size = "1000 B"

@@ -244,6 +244,20 @@ fn a_path_that_fails_is_left_within_a_second_and_a_quarter_and_used_again_when_i
 }
 
 #[test]
+fn a_stream_leaves_a_path_that_fails_when_reports_are_overdue_and_does_not_wait_for_probes() {
+    let mut net = Net::new(&[10, 30], "lowest_delay");
+    net.run(millis(100));
+    net.stream(Duration::from_secs(2), millis(10));
+    net.run(millis(100));
+    (net.links[0].up, net.to_server) = (false, Vec::new());
+    let taken = net.stream(Duration::from_secs(1), millis(10)) as usize;
+    net.run(millis(100));
+    // The peer usually tells within the round trip of 20 ms and one report's 25; three more of these are waited for.
+    let lost = taken - net.to_server.len();
+    assert!((8..=14).contains(&lost), "{lost} of {taken}");
+}
+
+#[test]
 fn a_path_that_fails_in_one_direction_is_left_by_both_ends() {
     // The server's datagrams to path 0 go nowhere.
     let mut net = Net::new(&[10, 30], "duplicate");
