@@ -35,6 +35,8 @@ struct Sent {
     at: Instant,
     /// The peer tells of it soon, since it is a program's.
     owed: bool,
+    /// How long what was sent before it since the last report takes at the capacity, if that is known: it waits at least so long.
+    behind: Duration,
 }
 
 /// The least of what was seen lately, in microseconds.
@@ -68,6 +70,8 @@ pub struct Sending {
     /// How long the peer takes to tell of a datagram, smoothed, and the mean deviation of that.
     telling: Option<(Duration, Duration)>,
     inflow: f64,
+    /// When what was sent since the last report is through, at the capacity.
+    free: Instant,
 }
 
 impl Sending {
@@ -83,7 +87,12 @@ impl Sending {
         if self.log.len() == MOST_OUTSTANDING {
             self.forget_first();
         }
-        self.log.push_back(Sent { counter: self.next.saturating_sub(1), bytes: self.bytes, at: now, owed: false });
+        let behind = self.free.since(now);
+        if let Some(capacity) = self.capacity {
+            self.free = self.free.max(now) + capacity.time_for(length as u64 + OUTER);
+        }
+        let counter = self.next.saturating_sub(1);
+        self.log.push_back(Sent { counter, bytes: self.bytes, at: now, owed: false, behind });
     }
 
     /// What was sent last is a program's datagram.
@@ -131,7 +140,8 @@ impl Sending {
         }
         if let Some(sent) = last {
             self.update_telling(now.since(sent.at));
-            self.update_inflow(&sent, before, queued);
+            self.compare(&sent, before, queued);
+            self.free = now;
             self.known = sent.bytes;
             (self.queued, self.left) = (queued, sent.at + queued);
         }
@@ -167,15 +177,20 @@ impl Sending {
         });
     }
 
-    /// A datagram waited for so long, and before it so many bytes had been sent: what our own do not explain are those of others.
-    fn update_inflow(&mut self, sent: &Sent, before: u64, queued: Duration) {
+    /// A datagram waited for so long, and before it so many bytes had been sent: what our own do not explain are those of others. A queue that
+    /// would have to stand and does not says that the capacity is more than was taken for it.
+    fn compare(&mut self, sent: &Sent, before: u64, queued: Duration) {
         let (Some(capacity), then) = (self.capacity, self.left - self.queued) else { return };
         let span = sent.at.since(then);
         if span == Duration::ZERO {
             return;
         }
         let sending = capacity.time_for(before.saturating_sub(self.known));
-        let own = (self.left + sending).since(sent.at);
+        if sent.behind > queued + Duration::from_micros(STANDING.unsigned_abs()) {
+            (self.capacity, self.inflow) = (None, 0.0);
+            return;
+        }
+        let own = (self.left + sending).since(sent.at).max(sent.behind);
         let drained = self.queued + sending - own;
         // What is small beside our own is a wrong capacity.
         let sample = match (sending * 2 < span, drained * 4 > span) {
@@ -309,6 +324,20 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_would_have_to_stand_and_does_not_refutes_a_capacity() {
+        // 10 datagrams at once, of which the last waits for 9 ms at 10 Mbit/s.
+        let after = |waited: u32| {
+            let mut sending = Sending { capacity: Some(Rate::from_bits_per_second(10_000_000)), ..Sending::default() };
+            send(&mut sending, 1, 0);
+            sending.told(&count(0, 1, 10_000, 10_000), 0, 10_000, at(20));
+            send(&mut sending, 10, 100);
+            sending.told(&count(10, 11, 10_000 + waited, 10_000), 100_000, 10_000, at(120));
+            sending.view(0, Duration::ZERO).capacity.is_some()
+        };
+        assert_eq!([9_000, 7_000, 6_900, 0].map(after), [true, true, false, false]);
+    }
+
+    #[test]
     fn gaps_are_losses() {
         let mut sending = Sending::default();
         send(&mut sending, 300, 0);
@@ -342,19 +371,18 @@ mod tests {
         send(&mut sending, 1, 200);
         sending.told(&count(102, 103, 50_000, 50_000), 200_000, 10_000, at(250));
         assert!((sending.view(0, Duration::ZERO).inflow - 0.4).abs() < 1e-9);
-        // The 40 ms would have drained.
+        // The 40 ms would have drained, and 10 ms later there are 25: of the 40 ms 30 are left.
         send(&mut sending, 1, 300);
+        send(&mut sending, 1, 310);
         sending.told(&count(103, 104, 50_000, 50_000), 300_000, 10_000, at(350));
         assert!((sending.view(0, Duration::ZERO).inflow - 1.0).abs() < 1e-9);
-        // 10 ms later 25 ms: of the 40 ms 30 are left; a tenth of nothing counts.
-        send(&mut sending, 1, 310);
         sending.told(&count(104, 105, 35_000, 35_000), 310_000, 10_000, at(360));
         assert!((sending.view(0, Duration::ZERO).inflow - 0.9).abs() < 1e-9);
-        // Where we fill the path ourselves, it is not asked: 80 datagrams are 8 of 10 ms.
-        send(&mut sending, 80, 310);
-        send(&mut sending, 1, 320);
-        sending.told(&count(185, 186, 60_000, 35_000), 320_000, 10_000, at(380));
-        assert!((sending.view(0, Duration::ZERO).inflow - 0.81).abs() < 1e-9);
+        // Where we fill the path ourselves, it is not asked: 400 datagrams are 40 of 70 ms, and those weigh seven tenths.
+        send(&mut sending, 400, 370);
+        send(&mut sending, 1, 380);
+        sending.told(&count(505, 506, 60_000, 35_000), 380_000, 10_000, at(440));
+        assert!((sending.view(0, Duration::ZERO).inflow - 0.27).abs() < 1e-9);
     }
 
     #[test]
