@@ -2,6 +2,7 @@
 
 mod check;
 mod choices;
+mod datagram;
 mod family;
 mod model;
 mod option;
@@ -9,7 +10,8 @@ mod scheme;
 
 pub use check::check;
 pub use choices::Choices;
-pub use family::{MemberInfo, datagram_members, decides, members};
+pub use datagram::{DATAGRAM, DATAGRAM_DECIDES, build_datagram, datagram_default, datagram_members};
+pub use family::{MemberInfo, decides, members};
 pub use model::{Contender, MeshRoutes, ON_NETWORKS, RECOMMENDED, Route};
 pub use option::{Surroundings, all_from_option, from_option};
 pub use scheme::{Scheme, contenders};

@@ -4,6 +4,8 @@ use crate::contender::{Contender, Route};
 #[cfg(feature = "lab")]
 use crate::scenario::Scenario;
 use crate::scenario::connection::ConnectionSettings;
+#[cfg(feature = "lab")]
+use crate::scenario::model::Transfer;
 use anabranch_policy::combination::Family;
 #[cfg(feature = "lab")]
 use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, PathMode};
@@ -15,9 +17,13 @@ impl Contender {
     /// What it is made of in a scenario, for reports: an ad-hoc network has routes of its own.
     pub fn describe_in(&self, scenario: &Scenario) -> String {
         if scenario.moving.is_some() {
-            self.describe_routers()
-        } else {
-            self.describe_over(&scenario.connection) + &self.describe_lanes(scenario)
+            return self.describe_routers();
+        }
+        let datagrams = format!("datagrams: {}", self.datagram);
+        match (scenario.datagrams.is_empty(), scenario.transfer) {
+            (true, _) => self.describe_over(&scenario.connection) + &self.describe_lanes(scenario),
+            (false, Transfer::None) => datagrams + &self.describe_route(),
+            (false, _) => format!("{}; {datagrams}", self.describe_over(&scenario.connection)),
         }
     }
 
@@ -75,12 +81,7 @@ impl Contender {
 
     /// The same where the scenario says this of the connection.
     fn describe_over(&self, of_scenario: &ConnectionSettings) -> String {
-        let oracle = if self.oracle { ", on links that lose nothing" } else { "" };
-        let route = match &self.route {
-            Route::All => oracle.to_owned(),
-            Route::Only(names) => format!(", on {}", names.join(" + ")),
-            Route::Best => ", on the best path".to_owned(),
-        };
+        let route = self.describe_route();
         let choice = |family| self.policies.choice(family).to_string();
         let reliability = match choice(Family::Reliability) {
             full if full == "full" => String::new(),
@@ -93,6 +94,16 @@ impl Contender {
             format!("MPTCP: {manager}, {scheduler}, {congestion}{route}{connection}")
         } else {
             format!("TCP: {congestion}{route}{connection}")
+        }
+    }
+
+    /// Which paths.
+    fn describe_route(&self) -> String {
+        let oracle = if self.oracle { ", on links that lose nothing" } else { "" };
+        match &self.route {
+            Route::All => oracle.to_owned(),
+            Route::Only(names) => format!(", on {}", names.join(" + ")),
+            Route::Best => ", on the best path".to_owned(),
         }
     }
 

@@ -3,7 +3,7 @@
 mod pairwise;
 
 use crate::baseline;
-use crate::contender::{Contender, Route, Surroundings, all_from_option, contenders};
+use crate::contender::{Contender, Route, Surroundings, all_from_option, contenders, datagram_default};
 use crate::diagnostic::Diagnostic;
 use crate::lab::capacity::{self, Reference};
 use crate::lab::{self, Extras};
@@ -97,7 +97,7 @@ impl<'a> Experiment<'a> {
         let mut scenario = document.scenario()?;
         choose_policies(&mut scenario, plan)?;
         shorten(&mut scenario, plan, false);
-        let count = plan.seeds.unwrap_or(if plan.quick { scenario.quick_seeds } else { scenario.seeds });
+        let count = plan.seeds.unwrap_or(if plan.quick { scenario.seeds.quick } else { scenario.seeds.all });
         let mut points = Vec::new();
         if plan.sweep {
             points = sweep_points(document, &scenario, plan, count)?;
@@ -217,6 +217,9 @@ fn choose_policies(scenario: &mut Scenario, plan: &Plan) -> Result<(), Diagnosti
         let wrong = |message: String| Diagnostic::option(&format!("--policy {text}"), message);
         for contender in all_from_option(text, &around).map_err(wrong)? {
             check_route(&contender, &names).map_err(wrong)?;
+            if scenario.datagrams.is_empty() && contender.datagram != datagram_default() {
+                return Err(wrong("a datagram policy decides nothing in a scenario without [[datagrams]]".to_owned()));
+            }
             if chosen.iter().any(|known| known.name == contender.name) {
                 return Err(wrong(format!("'{}' is named twice", contender.name)));
             }
@@ -354,8 +357,13 @@ fn collect(
             candidates.push((set.first().copied().unwrap_or(0), runs));
         }
         // All of a video passes on any path that carries it at all.
-        let metric = if scenario.video.is_some() { "decodable" } else { "throughput" };
-        let worth = |runs: &PolicyRuns| runs.estimate(metric).map_or(0.0, |estimate| estimate.mean);
+        let mean = |runs: &PolicyRuns, metric: &str| runs.estimate(metric).map_or(0.0, |estimate| estimate.mean);
+        let worth = |runs: &PolicyRuns| match (&scenario.video, scenario.transfer) {
+            (Some(_), _) => mean(runs, "decodable"),
+            // Where the same come in time, those that come sooner are better.
+            (None, Transfer::None) => mean(runs, "datagrams_in_time") - 1e-6 * mean(runs, "datagram_delay"),
+            (None, _) => mean(runs, "throughput"),
+        };
         let best =
             candidates.into_iter().reduce(|best, next| if worth(&next.1) > worth(&best.1) { next } else { best });
         let (place, mut runs) = best.expect("each contender has at least one set of paths");

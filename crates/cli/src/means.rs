@@ -112,7 +112,11 @@ pub fn metric_names(outcome: &Outcome) -> Vec<(String, &'static str)> {
     let built_in = crate::metric::METRICS.iter().map(|metric| (metric.name.to_owned(), metric.unit));
     let own = outcome.scenario.results.metrics.iter().map(|metric| (metric.name.clone(), metric.unit()));
     let derived = outcome.scenario.results.derived.iter().map(|metric| (metric.name.clone(), metric.unit));
-    built_in.chain(own).chain(derived).collect()
+    let programs = outcome.scenario.datagrams.iter().flat_map(|flow| {
+        let metrics = crate::metric::METRICS.iter().filter(|metric| crate::metric::is_of_datagrams(metric));
+        metrics.map(|metric| (crate::metric::of_program(metric.name, &flow.name), metric.unit))
+    });
+    built_in.chain(programs).chain(own).chain(derived).collect()
 }
 
 fn sweep_rows(outcome: &Outcome, runs: &PolicyRuns) -> Vec<Row> {

@@ -31,11 +31,19 @@ pub enum Series {
     InFlight,
     /// Fill of the receive buffer.
     ReceiveBuffer,
+    /// Payload of datagrams that programs got, as a rate, both directions together.
+    DatagramThroughput,
+    /// From sent to got by the other end's program, mean over the datagrams that came in the interval.
+    DatagramDelay,
+    /// Of the datagrams that programs sent in the interval, those that never came.
+    DatagramLoss,
+    /// What the session of datagrams sent over a path, both directions together, headers and probes included, as a rate.
+    DatagramPathThroughput,
 }
 
 impl Series {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 18] = [
         Self::Throughput,
         Self::CumulativeThroughput,
         Self::PathThroughput,
@@ -50,6 +58,10 @@ impl Series {
         Self::Rtt,
         Self::InFlight,
         Self::ReceiveBuffer,
+        Self::DatagramThroughput,
+        Self::DatagramDelay,
+        Self::DatagramLoss,
+        Self::DatagramPathThroughput,
     ];
 
     /// As in a scenario file and in the Parquet column `metric`.
@@ -69,6 +81,10 @@ impl Series {
             Self::Rtt => "rtt",
             Self::InFlight => "in_flight",
             Self::ReceiveBuffer => "receive_buffer",
+            Self::DatagramThroughput => "datagram_throughput",
+            Self::DatagramDelay => "datagram_delay",
+            Self::DatagramLoss => "datagram_loss",
+            Self::DatagramPathThroughput => "datagram_path_throughput",
         }
     }
 
@@ -89,17 +105,25 @@ impl Series {
             Self::Rtt => "Smoothed RTT",
             Self::InFlight => "In flight",
             Self::ReceiveBuffer => "Receive buffer used",
+            Self::DatagramThroughput => "Datagrams delivered",
+            Self::DatagramDelay => "Delay of datagrams",
+            Self::DatagramLoss => "Datagrams lost",
+            Self::DatagramPathThroughput => "Sent on the path for datagrams",
         }
     }
 
     /// Unit of its values.
     pub const fn unit(self) -> &'static str {
         match self {
-            Self::Throughput | Self::CumulativeThroughput | Self::PathThroughput => "Mbit/s",
-            Self::PathShare => "%",
+            Self::Throughput
+            | Self::CumulativeThroughput
+            | Self::PathThroughput
+            | Self::DatagramThroughput
+            | Self::DatagramPathThroughput => "Mbit/s",
+            Self::PathShare | Self::DatagramLoss => "%",
             Self::SentDsn | Self::ReceivedDsn | Self::DeliveredDsn => "MB",
             Self::OutOfOrderDsn | Self::InFlight | Self::ReceiveBuffer => "kB",
-            Self::Delay | Self::Jitter | Self::Rtt => "ms",
+            Self::Delay | Self::Jitter | Self::Rtt | Self::DatagramDelay => "ms",
             Self::Cwnd => "segments",
         }
     }
@@ -107,14 +131,22 @@ impl Series {
     /// The largest value there can be, if it is to be seen as such.
     pub const fn most(self) -> Option<f64> {
         match self {
-            Self::PathShare => Some(100.0),
+            Self::PathShare | Self::DatagramLoss => Some(100.0),
             _ => None,
         }
     }
 
     /// Whether there is one per path rather than one per connection.
     pub const fn per_path(self) -> bool {
-        matches!(self, Self::PathThroughput | Self::PathShare | Self::Cwnd | Self::Rtt | Self::InFlight)
+        matches!(
+            self,
+            Self::PathThroughput
+                | Self::PathShare
+                | Self::Cwnd
+                | Self::Rtt
+                | Self::InFlight
+                | Self::DatagramPathThroughput
+        )
     }
 }
 
@@ -265,10 +297,34 @@ pub const METRICS: &[Metric] = &[
     Metric { name: "neighbors", label: "nodes in range", unit: "1" },
     Metric { name: "neighbor_changes", label: "nodes that come or go, per node", unit: "1/s" },
     Metric { name: "route_changes", label: "changes of routes, per node", unit: "1/s" },
+    Metric { name: "datagrams", label: "datagrams that programs sent", unit: "1" },
+    Metric { name: "datagrams_in_time", label: "datagrams that came in time", unit: "%" },
+    Metric { name: "datagrams_lost", label: "datagrams lost", unit: "%" },
+    Metric { name: "datagrams_late", label: "datagrams that came after their deadline", unit: "%" },
+    Metric { name: "frames_in_time", label: "frames that came whole and in time", unit: "%" },
+    Metric { name: "datagrams_reordered", label: "datagrams that were overtaken", unit: "%" },
+    Metric { name: "datagram_delay", label: "mean delay of datagrams", unit: "ms" },
+    Metric { name: "datagram_delay_p50", label: "delay of 50 % of the datagrams", unit: "ms" },
+    Metric { name: "datagram_delay_p95", label: "delay of 95 % of the datagrams", unit: "ms" },
+    Metric { name: "datagram_delay_p99", label: "delay of 99 % of the datagrams", unit: "ms" },
+    Metric { name: "datagram_jitter", label: "jitter of datagrams (RFC 3550)", unit: "ms" },
+    Metric { name: "datagram_gap", label: "longest time without a datagram", unit: "ms" },
+    Metric { name: "datagram_cost", label: "octets sent for each of datagrams", unit: "1" },
     Metric { name: "dropped_queue", label: "dropped by queues", unit: "packets" },
     Metric { name: "dropped_loss", label: "lost on links", unit: "packets" },
     Metric { name: "dropped_down", label: "lost on links that are down", unit: "packets" },
 ];
+
+/// The name of a metric of one program that sends datagrams.
+pub fn of_program(metric: &str, program: &str) -> String {
+    format!("{metric}:{program}")
+}
+
+/// Whether a metric is of datagrams, and so can be of one program.
+pub fn is_of_datagrams(metric: &Metric) -> bool {
+    let of_one = |prefix: &str| metric.name.starts_with(prefix);
+    (of_one("datagram") || of_one("frames_in_time")) && metric.name != "datagram_cost"
+}
 
 /// Finds a built-in metric.
 pub fn find(name: &str) -> Option<&'static Metric> {

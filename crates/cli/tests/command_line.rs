@@ -273,7 +273,7 @@ fn the_list_has_every_family_and_its_members_with_their_sources() {
     assert!(datagrams.iter().any(|member| member["name"] == "lowest_delay"), "{datagrams:?}");
     let families = lists["families"].as_array().expect("families");
     let names: Vec<&str> = families.iter().filter_map(|family| family["family"].as_str()).collect();
-    assert_eq!(names, ["congestion", "scheduler", "path_manager", "reliability", "forecaster"]);
+    assert_eq!(names, ["congestion", "scheduler", "path_manager", "reliability", "forecaster", "datagram"]);
     let lm3 = families[2]["members"].as_array().expect("members").iter().find(|member| member["name"] == "lm3");
     let lm3 = lm3.expect("lm3 is a path manager");
     assert!(lm3["source"].as_str().is_some_and(|source| source.contains("Cao")), "{lm3}");

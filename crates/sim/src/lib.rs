@@ -9,6 +9,7 @@
 pub mod address;
 pub mod application;
 pub mod background;
+pub mod datagrams;
 pub mod event_queue;
 pub mod exploration;
 pub mod flow;

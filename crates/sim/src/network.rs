@@ -1,6 +1,7 @@
 //! The network between the hosts: links, routers, routes, and the events of both.
 
 use crate::address::{self, InterfaceId};
+use crate::datagrams::Transmit;
 use crate::event_queue::{EventQueue, Target};
 use crate::identifiers::{HostId, LinkId, RouterId};
 use crate::link::{Cargo, DropCause, Drops, Link, LinkConfig};
@@ -27,7 +28,7 @@ pub enum End {
 /// The kind of a [`Target`] that is a link; the others are the world's.
 pub(crate) const LINK_EVENT: u32 = 0;
 
-/// IPv4 and UDP headers of cross traffic, bytes: what its packets cannot be shorter than.
+/// IPv4 and UDP headers, bytes: what packets of cross traffic cannot be shorter than.
 pub(crate) const UDP_OVERHEAD: u32 = 28;
 
 struct LinkSlot {
@@ -296,6 +297,25 @@ impl Network {
         let header =
             Header { digest, source, destination, length, hop_limit: 64, ecn, is_udp: true, ..Header::NOTHING };
         let id = self.pool.insert(header);
+        self.offer(now, link, id);
+    }
+    /// Sends a packet of a session, counted from 1. Its payload is sealed with other keys in each run, so that the trace hash has only
+    /// its length and its `number`.
+    pub(crate) fn send_carried(&mut self, now: Instant, session: u16, packet: Transmit, number: u64) {
+        let Transmit { from, to, payload } = packet;
+        let Some(link) = self.sends_on(from) else {
+            return self.host_drops.add(DropCause::NoRoute);
+        };
+        let length = payload.len() as u32 + UDP_OVERHEAD;
+        let mut digest = Digest::default();
+        digest.add(u64::from(from.0) << 32 | u64::from(to.0));
+        digest.add(number << 16 ^ u64::from(length));
+        digest.add(u64::from(session));
+        let (digest, ecn) = (digest.value(), Ecn::NotCapable);
+        let (source, destination, hop_limit) = (from, to, 64);
+        let header =
+            Header { digest, source, destination, length, hop_limit, ecn, is_udp: true, session, ..Header::NOTHING };
+        let id = self.pool.insert_carried(header, payload);
         self.offer(now, link, id);
     }
     /// A packet is offered to a link. Over links that take no time it moves on at once.

@@ -1,7 +1,8 @@
 //! The pool of packets in the network: links and queues move 4-byte indices.
 //!
 //! What links and routers look at (destination, length, hop limit, ECN) stands in a dense array of its own;
-//! the TCP segment is touched only where a host sends or receives it. A UDP packet has no more than that.
+//! the TCP segment is touched only where a host sends or receives it. A UDP packet has no more than that, or the payload that a session
+//! carries.
 
 use crate::address::InterfaceId;
 use crate::link::{Cargo, DropCause};
@@ -26,8 +27,10 @@ pub(crate) struct Header {
     pub(crate) hop_limit: u8,
     pub(crate) ecn: Ecn,
     pub(crate) corrupt: bool,
-    /// It is UDP: there is no more of it than this.
+    /// It is UDP: there is no more of it than this, and its payload if it is a session's.
     pub(crate) is_udp: bool,
+    /// Which session's it is, counted from 1; 0: cross traffic.
+    pub(crate) session: u16,
     /// Radios that have received it so far.
     pub(crate) radio_hops: u8,
 }
@@ -43,6 +46,7 @@ impl Header {
         ecn: Ecn::NotCapable,
         corrupt: false,
         is_udp: false,
+        session: 0,
         radio_hops: 0,
     };
 
@@ -84,6 +88,17 @@ impl Pool {
         self.headers[place as usize] = header;
         self.next = self.free.pop().unwrap_or_else(|| self.add_place());
         PacketId(place)
+    }
+    /// Puts a UDP packet of a session in.
+    pub(crate) fn insert_carried(&mut self, header: Header, payload: Bytes) -> PacketId {
+        self.next_place().segment.payload = payload;
+        self.insert(header)
+    }
+    /// The header and payload of a session's packet that has just been removed.
+    pub(crate) fn take_carried(&mut self, id: PacketId) -> Option<(Header, Bytes)> {
+        let header = self.headers[id.0 as usize];
+        let payload = &mut self.packets[id.0 as usize].segment.payload;
+        (header.session > 0).then(|| (header, core::mem::take(payload)))
     }
     /// One place more.
     #[cold]
@@ -153,7 +168,7 @@ impl Cargo for Pool {
     }
     fn duplicate(&mut self, id: &PacketId) -> PacketId {
         let header = *self.header(*id);
-        if !header.is_udp {
+        if !header.is_udp || header.session > 0 {
             *self.next_place() = self.packets[id.0 as usize].clone();
         }
         self.insert(header)

@@ -1,5 +1,6 @@
 //! The results of a run: plain values, from which others make tables, files and plots.
 
+use crate::datagrams::DatagramsResult;
 use crate::flow::FlowResult;
 use crate::link::{Drops, LinkCounters};
 use crate::network::WireCheck;
@@ -47,6 +48,8 @@ pub struct RunResult {
     pub hosts: Vec<HostResult>,
     /// The UDP sources, in the order in which they were added.
     pub udp: Vec<UdpResult>,
+    /// The sessions of datagrams, in the order in which they were added.
+    pub datagrams: Vec<DatagramsResult>,
     /// Packets that routers and hosts dropped: corrupt, no route, hop limit.
     pub node_drops: Drops,
     /// What became of the packets that were written as bytes and read again, if they were.

@@ -1,9 +1,11 @@
 //! The world: hosts, the network between them, and what runs on them.
 
+mod carrying;
 mod event_kinds;
 mod run;
 
 use crate::address::InterfaceId;
+use crate::datagrams::Session;
 use crate::event_queue::Target;
 use crate::flow::{Flow, FlowConfig, FlowId, Side};
 use crate::identifiers::{HostId, LinkId, RouterId};
@@ -75,6 +77,7 @@ pub struct World {
     hosts: Vec<Host>,
     flows: Vec<Flow>,
     udp: Vec<UdpSource>,
+    sessions: Vec<Session>,
     changes: Vec<Change>,
     /// Flows that end by themselves and have not.
     unfinished: usize,
@@ -92,6 +95,7 @@ impl World {
             hosts: Vec::new(),
             flows: Vec::new(),
             udp: Vec::new(),
+            sessions: Vec::new(),
             changes: Vec::new(),
             unfinished: 0,
         }
@@ -228,6 +232,7 @@ impl World {
             links: links.map(|(name, link)| LinkResult { name: name.to_owned(), counters: *link.counters() }).collect(),
             hosts: self.hosts.iter().map(|host| host.result.clone()).collect(),
             udp: self.udp.iter().map(|source| source.result.clone()).collect(),
+            datagrams: self.sessions.iter().map(|session| session.result.clone()).collect(),
             node_drops: self.network.node_drops(),
             wire: self.network.wire.clone(),
         }

@@ -5,7 +5,7 @@ mod lab;
 
 use crate::baseline::{self, Baseline};
 use crate::console::print;
-use crate::contender::{Contender, MemberInfo, datagram_members, decides, members};
+use crate::contender::{Contender, DATAGRAM, DATAGRAM_DECIDES, MemberInfo, datagram_members, decides, members};
 use crate::diagnostic::Diagnostic;
 use crate::scenario::connection::{SETTINGS, Setting};
 use anabranch_policy::combination::Family;
@@ -18,11 +18,16 @@ pub fn list(as_json: bool) -> Result<(), Diagnostic> {
     Ok(())
 }
 
+/// The families of combinations, then that of datagrams: name, what it decides, members.
+fn families() -> impl Iterator<Item = (&'static str, &'static str, Vec<MemberInfo>)> {
+    let of_combinations = Family::ALL.into_iter().map(|family| (family.name(), decides(family), members(family)));
+    of_combinations.chain([(DATAGRAM, DATAGRAM_DECIDES, datagram_members())])
+}
+
 fn plain_lists() -> Result<String, Diagnostic> {
     let mut text = String::new();
-    for family in Family::ALL {
-        text.push_str(&format!("{}: {}\n", family.name(), decides(family)));
-        let members = members(family);
+    for (name, decides, members) in families() {
+        text.push_str(&format!("{name}: {decides}\n"));
         if members.is_empty() {
             text.push_str("  none yet\n");
         }
@@ -31,9 +36,6 @@ fn plain_lists() -> Result<String, Diagnostic> {
         }
         text.push('\n');
     }
-    text.push_str("datagram: which paths carry each datagram, for --datagram-policy of `serve`\n");
-    datagram_members().iter().for_each(|member| text.push_str(&describe(member)));
-    text.push('\n');
     text.push_str("connection: what a scenario's [connection] may say\n");
     for setting in SETTINGS {
         let (name, default, values, summary) = (setting.name, setting.default(), setting.values(), setting.summary);
@@ -100,12 +102,12 @@ fn json_lists() -> Result<Value, Diagnostic> {
             "name": member.name, "summary": member.summary, "source": member.source, "parameters": parameters
         })
     };
-    let family = |family: Family| {
-        let members: Vec<Value> = members(family).into_iter().map(member).collect();
-        json!({"family": family.name(), "decides": decides(family), "members": members})
-    };
-    let families: Vec<Value> = Family::ALL.into_iter().map(family).collect();
-    let datagrams: Vec<Value> = datagram_members().into_iter().map(member).collect();
+    let families: Vec<Value> = families()
+        .map(|(name, decides, members)| {
+            let members: Vec<Value> = members.into_iter().map(member).collect();
+            json!({"family": name, "decides": decides, "members": members})
+        })
+        .collect();
     let setting =
         |s: &Setting| json!({"name": s.name, "default": s.default(), "values": s.values(), "summary": s.summary});
     let settings: Vec<Value> = SETTINGS.iter().map(setting).collect();
@@ -114,8 +116,7 @@ fn json_lists() -> Result<Value, Diagnostic> {
     let combinations: Vec<Value> = combinations().into_iter().map(combination).collect();
     #[cfg_attr(not(feature = "lab"), allow(unused_mut, reason = "nothing is added"))]
     let mut lists = json!({
-        "families": families, "connection": settings, "baselines": baselines, "combinations": combinations,
-        "datagram_policies": datagrams
+        "families": families, "connection": settings, "baselines": baselines, "combinations": combinations
     });
     #[cfg(feature = "lab")]
     lab::add_json(&mut lists)?;

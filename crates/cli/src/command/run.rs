@@ -4,6 +4,7 @@ use super::heading::heading;
 use super::options::{Options, plan};
 use super::results::finish;
 use crate::console::remark;
+use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::experiment;
 use crate::files::prepare;
@@ -12,6 +13,7 @@ use crate::library;
 use crate::means::metric_names;
 use crate::record::Outcome;
 use crate::record::hexadecimal;
+use crate::scenario::Scenario;
 use crate::statistics::readable;
 use crate::table;
 use bytes::Bytes;
@@ -34,7 +36,7 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bo
     let outcome = experiment::run(&document, &plan)?;
     let mut text = heading(&outcome);
     for runs in &outcome.policies {
-        text.push_str(&format!("\n{} ({})\n", runs.label(), runs.contender.describe()));
+        text.push_str(&format!("\n{} ({})\n", runs.label(), description(&outcome.scenario, &runs.contender)));
         text.push_str(&metrics_table(&outcome, runs));
     }
     let (intact, remarks) = file.as_ref().map_or((true, String::new()), |file| check(file, &outcome));
@@ -44,6 +46,10 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bo
         remark(remarks.trim_end());
     }
     Ok(intact)
+}
+
+fn description(scenario: &Scenario, contender: &Contender) -> String {
+    if scenario.datagrams.is_empty() { contender.describe() } else { contender.describe_in(scenario) }
 }
 
 fn metrics_table(outcome: &Outcome, runs: &crate::record::PolicyRuns) -> String {

@@ -1,5 +1,6 @@
 //! Whether a combination of policies is possible, and the error if not.
 
+use super::datagram::DATAGRAM;
 use crate::diagnostic::did_you_mean;
 use anabranch_policy::combination::{Combination, CombinationError, Family};
 use anabranch_policy::table::SettingError;
@@ -14,8 +15,13 @@ pub(super) fn explain(policies: &Combination, error: &CombinationError) -> Strin
     match error {
         CombinationError::NotAnAssignment(_) => error.to_string(),
         CombinationError::UnknownFamily(name) => {
-            let known =
-                Family::ALL.iter().map(|family| family.name()).chain(["connection", "paths", "multipath", "name"]);
+            let known = Family::ALL.iter().map(|family| family.name()).chain([
+                DATAGRAM,
+                "connection",
+                "paths",
+                "multipath",
+                "name",
+            ]);
             format!(
                 "'{name}' is not one of {}{}",
                 known.clone().collect::<Vec<_>>().join(", "),

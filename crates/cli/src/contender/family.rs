@@ -2,7 +2,7 @@
 
 use anabranch_policy::combination::Family;
 use anabranch_policy::table::{Member, Parameter};
-use anabranch_policy::{congestion, datagram, forecast, path_manager, reliability, scheduler};
+use anabranch_policy::{congestion, forecast, path_manager, reliability, scheduler};
 
 /// A member of a family, whatever it builds.
 #[derive(Clone, Debug)]
@@ -17,6 +17,16 @@ pub struct MemberInfo {
     pub parameters: Vec<Parameter>,
 }
 
+pub(super) fn infos<P: ?Sized>(table: &'static [Member<P>]) -> Vec<MemberInfo> {
+    let info = |member: &Member<P>| MemberInfo {
+        name: member.name,
+        summary: member.summary,
+        source: member.source,
+        parameters: member.parameters(),
+    };
+    table.iter().map(info).collect()
+}
+
 /// The members of a family, from its table.
 pub fn members(family: Family) -> Vec<MemberInfo> {
     match family {
@@ -26,21 +36,6 @@ pub fn members(family: Family) -> Vec<MemberInfo> {
         Family::Reliability => infos(reliability::TABLE),
         Family::Forecaster => infos(forecast::TABLE),
     }
-}
-
-/// The policies of datagrams, which are no part of a combination.
-pub fn datagram_members() -> Vec<MemberInfo> {
-    infos(datagram::TABLE)
-}
-
-fn infos<P: ?Sized>(table: &'static [Member<P>]) -> Vec<MemberInfo> {
-    let info = |member: &Member<P>| MemberInfo {
-        name: member.name,
-        summary: member.summary,
-        source: member.source,
-        parameters: member.parameters(),
-    };
-    table.iter().map(info).collect()
 }
 
 /// What a family decides.

@@ -1,5 +1,6 @@
 //! A contender: a combination of policies, with the settings of its connection and paths.
 
+use super::datagram::datagram_default;
 use crate::scenario::connection::ConnectionSettings;
 use anabranch_policy::combination::{Choice, Combination};
 use anabranch_routing::lanes::LaneSettings;
@@ -58,6 +59,8 @@ pub struct Contender {
     pub oracle: bool,
     /// The policies of both ends.
     pub policies: Combination,
+    /// Which paths carry datagrams of programs, at both ends.
+    pub datagram: Choice,
     /// What its baseline says of the connection: in place of the engine's defaults, so that a scenario wins over it.
     pub defaults: ConnectionSettings,
     /// What it says of the connection itself, which wins over the scenario.
@@ -88,6 +91,7 @@ impl Contender {
             mesh: MeshRoutes::default(),
             oracle: false,
             policies: Combination::default(),
+            datagram: datagram_default(),
             defaults: ConnectionSettings::default(),
             connection: ConnectionSettings::default(),
         }

@@ -2,6 +2,7 @@
 
 use super::check::{check, explain};
 use super::choices::Choices;
+use super::datagram::{build_datagram, change, datagram_default, datagram_members, is_datagram_policy};
 use super::model::{Contender, Route};
 use super::scheme::{Scheme, contenders};
 use crate::baseline::{self, BASELINES, Baseline};
@@ -58,15 +59,21 @@ pub fn all_from_option(text: &str, around: &Surroundings<'_>) -> Result<Vec<Cont
     if made.is_empty() {
         return Err(format!("'{text}' is not run under any of the baselines asked for"));
     }
-    made.iter().try_for_each(|contender| check(&contender.policies))?;
+    for contender in &made {
+        check(&contender.policies)?;
+        build_datagram(&contender.datagram)?;
+    }
     Ok(made)
 }
 
 /// The same where there is no scenario.
 pub fn from_option(text: &str) -> Result<Contender, String> {
     let around = Surroundings { schemes: &[], defaults: &Choices::default(), baselines: &[] };
-    let mut made = all_from_option(text, &around)?;
-    Ok(made.remove(0))
+    let made = all_from_option(text, &around)?.remove(0);
+    if made.datagram != datagram_default() {
+        return Err("no datagrams are carried here: what has a datagram policy are scenarios with [[datagrams]], and `serve` by --datagram-policy".to_owned());
+    }
+    Ok(made)
 }
 
 /// What has a name of its own: our own combination and plain TCP, which leave nothing to a baseline, plain multipath TCP,
@@ -122,6 +129,9 @@ fn from_name(name: &str, around: &Surroundings<'_>) -> Result<Meant, String> {
             return Ok(Meant::scheme(scheme));
         }
     }
+    if is_datagram_policy(name) {
+        return Ok(Meant::scheme(Scheme { datagram: Some(Choice::new(name)), ..Scheme::mptcp().called(name) }));
+    }
     let hint = unknown(name, around);
     Err(format!("unknown policy '{name}'{hint}"))
 }
@@ -137,7 +147,9 @@ fn unknown(name: &str, around: &Surroundings<'_>) -> String {
     let schemes = around.schemes.iter().map(|known| known.name.clone());
     let baselines = around.baselines.iter().map(|known| known.name.clone());
     let embedded = BASELINES.iter().map(|(name, _)| (*name).to_owned());
-    let members = Family::ALL.into_iter().flat_map(Family::members).map(str::to_owned);
+    let members = Family::ALL.into_iter().flat_map(Family::members);
+    let members =
+        members.chain(datagram_members().iter().map(|member| member.name)).map(str::to_owned).collect::<Vec<_>>();
     let ready = ready().into_iter().map(|known| known.name);
     for name in schemes.chain(baselines).chain(embedded).chain(ready).chain(members) {
         if !known.contains(&name) {
@@ -168,6 +180,7 @@ fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, St
             Some((key, value)) if key.starts_with("connection.") => {
                 scheme.connection.set(key.trim_start_matches("connection."), value)?;
             }
+            Some((key, value)) if change(&mut scheme.datagram, key, value).is_some() => {}
             _ => words.push(part),
         }
     }

@@ -1,10 +1,11 @@
 //! A scheme of a scenario, before its baseline is known, and the contenders that baselines make of it.
 
 use super::choices::Choices;
+use super::datagram::datagram_default;
 use super::model::{Contender, MeshRoutes, Route};
 use crate::baseline::Baseline;
 use crate::scenario::connection::ConnectionSettings;
-use anabranch_policy::combination::Combination;
+use anabranch_policy::combination::{Choice, Combination};
 
 /// A policy of a scenario: what it chooses, and what it leaves to the baseline.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +24,8 @@ pub struct Scheme {
     pub oracle: bool,
     /// What it chooses of the families.
     pub choices: Choices,
+    /// What it chooses for datagrams of programs.
+    pub datagram: Option<Choice>,
     /// What it says of the connection.
     pub connection: ConnectionSettings,
     /// Under which of the scenario's baselines it is run; all of them if none is named, and none if the list is empty.
@@ -40,6 +43,7 @@ impl Scheme {
             mesh: MeshRoutes::default(),
             oracle: false,
             choices: Choices::default(),
+            datagram: None,
             connection: ConnectionSettings::default(),
             baselines: None,
         }
@@ -74,6 +78,7 @@ impl Scheme {
             mesh: self.mesh,
             oracle: self.oracle,
             policies,
+            datagram: self.datagram.clone().unwrap_or_else(datagram_default),
             defaults: baseline.map(|baseline| baseline.connection.clone()).unwrap_or_default(),
             connection: self.connection.clone(),
         }

@@ -25,6 +25,9 @@ pub fn metrics(window: &Window<'_>) -> Vec<(&'static str, f64)> {
         // Who does not take all that it can get has no fair share.
         metrics.extend(others(window));
     }
+    if window.scenario.transfer == Transfer::None {
+        metrics.extend(throughput_of_others(window));
+    }
     metrics.extend(messages(window));
     metrics
 }
@@ -130,6 +133,12 @@ fn others(window: &Window<'_>) -> Vec<(&'static str, f64)> {
         ("others_share", theirs / fair_to_them),
         ("own_share", own / fair_to_own),
     ]
+}
+
+/// What others have where there is no transfer beside them, Mbit/s.
+fn throughput_of_others(window: &Window<'_>) -> Option<(&'static str, f64)> {
+    let read: f64 = competitors(window).flat_map(|beside| flows(window, beside)).map(|flow| window.read(flow)).sum();
+    (read > 0.0).then(|| ("others_throughput", read * 8e-6 / window.seconds()))
 }
 
 /// Sets of paths, by their places in the scenario, that are one bottleneck each.

@@ -1,7 +1,7 @@
 //! Makes a record of a run: the series on the sampling grid, and the numbers that sum it up.
 
 use super::window::{Window, interface};
-use super::{capacity, competition, settings, video};
+use super::{capacity, competition, datagrams, settings, video};
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::metric::Series;
@@ -15,7 +15,7 @@ use anabranch_policy::time::Duration;
 use anabranch_sim::application::Checked;
 use anabranch_sim::link::DropCause;
 use anabranch_sim::recorder::{ConnectionSeries, Measurements};
-use anabranch_sim::{FlowResult, Side};
+use anabranch_sim::{FlowResult, RunResult, Side};
 
 /// Everything of a run that is kept.
 pub fn record(
@@ -24,6 +24,36 @@ pub fn record(
     paths: &[usize],
     window: &Window<'_>,
     keep_curves: bool,
+) -> Result<Record, Diagnostic> {
+    let made = if scenario.transfer == Transfer::None {
+        Record { trace_hash: window.after.trace_hash, seed: window.after.seed, ..Record::default() }
+    } else {
+        of_transfer(scenario, contender, paths, window)?
+    };
+    let Record { mut curves, mut metrics, .. } = made;
+    metrics.extend(competition::metrics(window).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    metrics.extend(datagrams::metrics(window));
+    metrics.extend(drops(window.after));
+    curves.extend(datagrams::curves(window));
+    metrics.extend(made.video.iter().flat_map(video::metrics));
+    for own in &scenario.results.metrics {
+        let path = own.path.as_ref().and_then(|name| scenario.paths.iter().position(|path| path.name == *name));
+        let curve = curves.iter().find(|curve| curve.series == own.series && curve.path == path);
+        let value = curve.and_then(|curve| in_window(curve, own, scenario.sample));
+        metrics.extend(value.map(|value| (own.name.clone(), value)));
+    }
+    if !keep_curves {
+        curves.clear();
+    }
+    Ok(Record { metrics, curves, background: capacity::background(scenario, paths, window.after), ..made })
+}
+
+/// What there is to tell of the connections of the transfer.
+fn of_transfer(
+    scenario: &Scenario,
+    contender: &Contender,
+    paths: &[usize],
+    window: &Window<'_>,
 ) -> Result<Record, Diagnostic> {
     let results = window.after;
     let fail = |what: String| Diagnostic::plain(format!("{}, seed {}: {what}", contender.name, results.seed));
@@ -40,26 +70,14 @@ pub fn record(
     let unit = segment_size(contender.multipath, &settings::connection(scenario, contender).tcp) as f64;
     let mut curves = connection_curves(scenario, &measured.series);
     curves.extend(path_curves(scenario, paths, flow, measured, unit));
-    let mut metrics = totals(scenario, window, flow, measured);
-    metrics.extend(competition::metrics(window).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let metrics = totals(scenario, window, flow, measured);
     let video = video::outcome(scenario, flow).map_err(fail)?;
-    metrics.extend(video.iter().flat_map(video::metrics));
-    for own in &scenario.results.metrics {
-        let path = own.path.as_ref().and_then(|name| scenario.paths.iter().position(|path| path.name == *name));
-        let curve = curves.iter().find(|curve| curve.series == own.series && curve.path == path);
-        let value = curve.and_then(|curve| in_window(curve, own, scenario.sample));
-        metrics.extend(value.map(|value| (own.name.clone(), value)));
-    }
     let received_digest = match flow.receiver().checked {
         Checked::Sha256(digest) if flow.receiver().end_of_stream.is_some() => Some(hexadecimal(&digest)),
         _ => None,
     };
-    if !keep_curves {
-        curves.clear();
-    }
-    let background = capacity::background(scenario, paths, results);
     let (seed, trace_hash) = (results.seed, results.trace_hash);
-    Ok(Record { seed, trace_hash, metrics, curves, background, received_digest, video, ..Record::default() })
+    Ok(Record { seed, trace_hash, metrics, curves, received_digest, video, ..Record::default() })
 }
 
 /// What a metric of the scenario's own makes of the values whose interval lies in its window.
@@ -180,7 +198,6 @@ fn weighted_mean(values: &[f64], weights: &[u64], skip: usize) -> Option<f64> {
 }
 
 fn totals(scenario: &Scenario, window: &Window<'_>, flow: &FlowResult, measured: &Measurements) -> Vec<(String, f64)> {
-    let results = window.after;
     let series = &measured.series;
     let skip = (scenario.warm_up.as_secs_f64() / scenario.sample.as_secs_f64()).round() as usize;
     let mut metrics: Vec<(String, f64)> = Vec::new();
@@ -215,11 +232,15 @@ fn totals(scenario: &Scenario, window: &Window<'_>, flow: &FlowResult, measured:
             put(&format!("given_up_{reason}"), Some(given_up.of(reason).bytes as f64 / 1e3));
         }
     }
-    let drops = results.drops();
-    put("dropped_queue", Some((drops.get(DropCause::Overflow) + drops.get(DropCause::CoDel)) as f64));
-    put("dropped_loss", Some(drops.get(DropCause::Loss) as f64));
-    put("dropped_down", Some(drops.get(DropCause::LinkDown) as f64));
     metrics
+}
+
+/// What was dropped, of whoever sent it.
+fn drops(results: &RunResult) -> Vec<(String, f64)> {
+    let drops = results.drops();
+    let queue = drops.get(DropCause::Overflow) + drops.get(DropCause::CoDel);
+    let counts = [("queue", queue), ("loss", drops.get(DropCause::Loss)), ("down", drops.get(DropCause::LinkDown))];
+    counts.map(|(cause, count)| (format!("dropped_{cause}"), count as f64)).into()
 }
 
 /// Delays of the transfer's messages.

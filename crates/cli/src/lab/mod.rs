@@ -4,6 +4,7 @@ mod beside;
 pub mod capacity;
 mod capture;
 mod competition;
+mod datagrams;
 mod extras;
 mod generators;
 mod measure;
@@ -84,6 +85,7 @@ pub fn run(
         record: Some(scenario.sample),
     };
     beside::add_own(&mut world, scenario, transfer);
+    datagrams::add(&mut world, scenario, contender, &lines)?;
     let capture = match &extras.pcap {
         Some(directory) => {
             let name = capture::file_name(scenario, contender, paths);
@@ -130,6 +132,8 @@ fn application(scenario: &Scenario, extras: &Extras) -> Application {
         Heading::Download => Application::download(sending).verified(),
     };
     match scenario.transfer {
+        // No connection has it.
+        Transfer::None => one_way(Sending::Nothing),
         // A scenario is not read otherwise.
         Transfer::Video => scenario
             .video

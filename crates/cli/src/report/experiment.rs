@@ -10,7 +10,8 @@ use crate::means::metric_names;
 use crate::measured::Measured;
 use crate::metric::Series;
 use crate::record::{Outcome, PolicyRuns};
-use crate::scenario::model::{Figure, FigureKind};
+use crate::scenario::Scenario;
+use crate::scenario::model::{Figure, FigureKind, Transfer};
 use crate::statistics::readable;
 use crate::verdict::{self, Verdict};
 use anabranch_routing::lanes::{LaneInterfaces, PathMode};
@@ -20,7 +21,7 @@ use maud::{Markup, html};
 pub fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
     let scenario = &outcome.scenario;
     let figures =
-        if scenario.results.figures.is_empty() { default_figures() } else { scenario.results.figures.clone() };
+        if scenario.results.figures.is_empty() { default_figures(scenario) } else { scenario.results.figures.clone() };
     let figures = figures.iter().map(|figure| one_figure(outcome, figure)).collect::<Result<Vec<Markup>, _>>()?;
     let meshes = meshes(outcome)?;
     let measured = Measured::of(outcome);
@@ -35,7 +36,7 @@ pub fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
             p.facts {
                 "Scenario " code { (scenario.name) } ": " (scenario.duration.as_secs_f64()) " s simulated, seeds "
                 (outcome.first_seed) " to " (outcome.first_seed + outcome.seeds() as u64 - 1)
-                @if !moving { ", receive buffer " (buffer_text(outcome)) } ". Trace hash "
+                @if !moving && scenario.transfer != Transfer::None { ", receive buffer " (buffer_text(outcome)) } ". Trace hash "
                 code { (format!("{:016x}", outcome.trace_hash)) } "."
             }
             (combinations(outcome))
@@ -142,7 +143,7 @@ fn pictures_of(runs: &PolicyRuns, lanes: &[&str], reading: &str) -> Result<Marku
 }
 
 /// What a scenario without figures of its own gets.
-fn default_figures() -> Vec<Figure> {
+fn default_figures(scenario: &Scenario) -> Vec<Figure> {
     let figure = |title: &str, series: Series| Figure {
         name: series.name().to_owned(),
         title: title.to_owned(),
@@ -150,12 +151,20 @@ fn default_figures() -> Vec<Figure> {
         policies: Vec::new(),
         published: String::new(),
     };
-    vec![
+    let connection = [
         figure("Throughput over time", Series::Throughput),
         figure("Congestion windows", Series::Cwnd),
         figure("End-to-end delay", Series::Delay),
         figure("Receive buffer used", Series::ReceiveBuffer),
-    ]
+    ];
+    let datagrams = [
+        figure("Delay of datagrams", Series::DatagramDelay),
+        figure("Datagrams lost", Series::DatagramLoss),
+        figure("Sent on each path for datagrams", Series::DatagramPathThroughput),
+    ];
+    let (with_connection, with_datagrams) = (scenario.transfer != Transfer::None, !scenario.datagrams.is_empty());
+    let connection = connection.into_iter().filter(|_| with_connection);
+    connection.chain(datagrams.into_iter().filter(|_| with_datagrams)).collect()
 }
 
 fn one_figure(outcome: &Outcome, figure: &Figure) -> Result<Markup, ChartError> {

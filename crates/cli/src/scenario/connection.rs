@@ -472,12 +472,12 @@ impl fmt::Display for Value {
     }
 }
 
-/// Reads `[connection]`.
-pub fn connection(top: &Reader<'_>) -> Result<ConnectionSettings, Diagnostic> {
+/// Reads `[connection]`, which a scenario with connections needs.
+pub fn connection(top: &Reader<'_>, needed: bool) -> Result<ConnectionSettings, Diagnostic> {
     let item = match top.get("connection") {
         Some(item) => item,
         // Moving nodes have no connections.
-        None if top.get("moving").is_some() => return Ok(ConnectionSettings::default()),
+        None if !needed || top.get("moving").is_some() => return Ok(ConnectionSettings::default()),
         None => top.required("connection")?,
     };
     let settings = ConnectionSettings::read(&item)?;

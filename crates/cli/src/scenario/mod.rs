@@ -6,6 +6,8 @@ pub mod beside;
 mod choices;
 pub mod connection;
 #[cfg(feature = "lab")]
+mod datagrams;
+#[cfg(feature = "lab")]
 mod derived;
 #[cfg(feature = "lab")]
 mod document;

@@ -23,6 +23,7 @@ use crate::baseline::Baseline;
 use crate::contender::{Choices, Contender, Scheme};
 use crate::metric;
 use anabranch_policy::time::Duration;
+use anabranch_sim::datagrams::DatagramFlow;
 
 /// What is shown of a scenario's runs, and judged.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,6 +46,15 @@ pub struct Results {
     pub claims: Vec<Claim>,
 }
 
+/// Runs per policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seeds {
+    /// Usually.
+    pub all: u32,
+    /// Of a quick run.
+    pub quick: u32,
+}
+
 /// A whole scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
@@ -61,9 +71,7 @@ pub struct Scenario {
     /// What is left out of means at the beginning.
     pub warm_up: Duration,
     /// Runs per policy.
-    pub seeds: u32,
-    /// Runs per policy of a quick run.
-    pub quick_seeds: u32,
+    pub seeds: Seeds,
     /// Spacing of the time series.
     pub sample: Duration,
     /// What is carried.
@@ -72,7 +80,7 @@ pub struct Scenario {
     pub video: Option<Video>,
     /// Who sends it; requests are the client's in any case.
     pub heading: Heading,
-    /// So many connections do, each for itself.
+    /// So many connections do, each for itself; none if there is no transfer.
     pub connections: u32,
     /// What both ends are set to.
     pub connection: ConnectionSettings,
@@ -88,6 +96,8 @@ pub struct Scenario {
     pub generators: Vec<Generator>,
     /// TCP connections of others that compete with the transfer.
     pub beside: Vec<Beside>,
+    /// Programs that send datagrams.
+    pub datagrams: Vec<DatagramFlow>,
     /// What is compared: each scheme under each baseline.
     pub policies: Vec<Contender>,
     /// The schemes.
@@ -108,6 +118,11 @@ impl Scenario {
         }
         if let Some(derived) = self.results.derived.iter().find(|metric| metric.name == name) {
             return Some((derived.label.clone(), derived.unit));
+        }
+        if let Some((name, program)) = name.split_once(':') {
+            let metric = metric::find(name).filter(|metric| metric::is_of_datagrams(metric))?;
+            let flow = self.datagrams.iter().find(|flow| flow.name == program)?;
+            return Some((format!("{}: {}", flow.name, metric.label), metric.unit));
         }
         let own = self.results.metrics.iter().find(|metric| metric.name == name)?;
         Some((own.label.clone(), own.unit()))

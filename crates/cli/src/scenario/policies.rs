@@ -1,12 +1,12 @@
 //! Reads the policies and baselines of a scenario.
 
-use super::choices::choices;
+use super::choices::{choice, choices};
 use super::connection::ConnectionSettings;
 use super::reader::{Item, Reader};
 use crate::baseline::{self, Baseline};
-use crate::contender::{Choices, Route, Scheme};
+use crate::contender::{Choices, DATAGRAM, Route, Scheme, build_datagram};
 use crate::diagnostic::{Diagnostic, did_you_mean};
-use anabranch_policy::combination::Family;
+use anabranch_policy::combination::{Choice, Family};
 use std::path::Path;
 
 /// Reads `baselines`: names of those that come with the program, or files beside the scenario.
@@ -47,7 +47,7 @@ pub fn schemes(top: &Reader<'_>, baselines: &[Baseline]) -> Result<Vec<Scheme>, 
 }
 
 fn scheme(item: &Item<'_>, baselines: &[Baseline]) -> Result<Scheme, Diagnostic> {
-    let own = ["name", "label", "multipath", "paths", "mesh", "oracle", "connection", "baselines"];
+    let own = [DATAGRAM, "name", "label", "multipath", "paths", "mesh", "oracle", "connection", "baselines"];
     let keys: Vec<&str> = own.into_iter().chain(Family::ALL.iter().map(|family| family.name())).collect();
     let table = item.table("a policy", &keys)?;
     let name_item = table.required("name")?;
@@ -66,9 +66,17 @@ fn scheme(item: &Item<'_>, baselines: &[Baseline]) -> Result<Scheme, Diagnostic>
         mesh: super::mesh::routes(&table)?,
         oracle: table.flag("oracle", false)?,
         choices: choices(&table)?,
+        datagram: table.get(DATAGRAM).map(|item| datagram(&item)).transpose()?,
         connection: connection.unwrap_or_default(),
         baselines: table.get("baselines").map(|item| restriction(&item, baselines)).transpose()?,
     })
+}
+
+/// Reads the choice of a datagram policy.
+fn datagram(item: &Item<'_>) -> Result<Choice, Diagnostic> {
+    let choice = choice(item)?;
+    build_datagram(&choice).map_err(|message| item.error(message))?;
+    Ok(choice)
 }
 
 /// Under which of the scenario's baselines a policy is run.

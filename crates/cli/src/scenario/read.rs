@@ -1,13 +1,16 @@
 //! Reads a scenario, part by part.
 
-use super::model::{Beside, Generator, Heading, Link, Mesh, Moving, Path, Results, Scenario, Transfer, Video};
+use super::model::{Beside, Generator, Heading, Link, Mesh, Moving, Path, Results, Scenario, Seeds, Transfer, Video};
 use super::reader::{Reader, is_name};
 use super::tree::{Node, Source};
-use super::{beside, connection, derived, generators, mesh, moving, network, policies, results, transfer, video};
+use super::{
+    beside, connection, datagrams, derived, generators, mesh, moving, network, policies, results, transfer, video,
+};
 use crate::baseline::Baseline;
 use crate::contender::{Choices, Scheme, contenders};
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::time::Duration;
+use anabranch_sim::datagrams::DatagramFlow;
 use std::path::Path as FilePath;
 
 const KEYS: &[&str] = &[
@@ -29,6 +32,7 @@ const KEYS: &[&str] = &[
     "shared",
     "generators",
     "beside",
+    "datagrams",
     "baselines",
     "defaults",
     "policies",
@@ -51,9 +55,9 @@ pub fn top<'a>(source: &'a Source, root: &'a Node) -> Result<Reader<'a>, Diagnos
 pub fn scenario(top: &Reader<'_>, directory: &FilePath) -> Result<Scenario, Diagnostic> {
     let name = name(top)?;
     let Times { duration, warm_up, sample } = times(top)?;
-    let (seeds, quick_seeds) = (seeds(top, "seeds", 20)?, seeds(top, "quick_seeds", 3)?);
+    let (all, quick) = (seeds(top, "seeds", 20)?, seeds(top, "quick_seeds", 3)?);
     let Network { shared, paths, mesh, moving, generators } = network(top, directory)?;
-    let Load { transfer, video, heading, connections, beside } = load(top, directory, &paths)?;
+    let Load { transfer, video, heading, connections, beside, datagrams } = load(top, directory, &paths)?;
     let Comparison { schemes, baselines, defaults } = comparison(top, directory)?;
     let (sweep, metrics) = (results::sweep(top)?, results::metrics(top)?);
     Ok(Scenario {
@@ -63,16 +67,16 @@ pub fn scenario(top: &Reader<'_>, directory: &FilePath) -> Result<Scenario, Diag
         description: top.text_or("description", "")?,
         duration,
         warm_up,
-        seeds,
-        quick_seeds: quick_seeds.min(seeds),
+        seeds: Seeds { all, quick: quick.min(all) },
         sample,
         transfer,
         video,
         heading,
         connections,
-        connection: connection::connection(top)?,
+        connection: connection::connection(top, connections > 0)?,
         generators,
         beside,
+        datagrams,
         paths,
         mesh,
         moving,
@@ -170,13 +174,15 @@ struct Load {
     heading: Heading,
     connections: u32,
     beside: Vec<Beside>,
+    datagrams: Vec<DatagramFlow>,
 }
 
 fn load(top: &Reader<'_>, directory: &FilePath, paths: &[Path]) -> Result<Load, Diagnostic> {
-    let video = video::video(top, directory)?;
+    let (video, datagrams) = (video::video(top, directory)?, datagrams::datagrams(top)?);
     let (transfer, heading, connections) = match &video {
         Some(_) => (Transfer::Video, Heading::Upload, 1),
+        None if !datagrams.is_empty() && top.get("transfer").is_none() => (Transfer::None, Heading::Upload, 0),
         None => transfer::transfer(top)?,
     };
-    Ok(Load { transfer, video, heading, connections, beside: beside::beside(top, paths, heading)? })
+    Ok(Load { transfer, video, heading, connections, beside: beside::beside(top, paths, heading)?, datagrams })
 }

@@ -47,12 +47,12 @@ fn set_reaches_elements_by_name_and_by_number_and_takes_quantities_without_quote
     let scenario = motivation(&options).unwrap();
     assert_eq!(scenario.paths[1].links[1].loss, Some(Draw::Fixed(Share(0.03))));
     assert_eq!(scenario.connection.receive_buffer(), Some(ReceiveBuffer::Fixed(Size(1_000_000))));
-    assert_eq!(scenario.seeds, 7);
+    assert_eq!(scenario.seeds.all, 7);
 }
 
 #[test]
 fn a_later_set_wins_over_an_earlier_one() {
-    assert_eq!(motivation(&["seeds=7", "seeds=8"]).unwrap().seeds, 8);
+    assert_eq!(motivation(&["seeds=7", "seeds=8"]).unwrap().seeds.all, 8);
 }
 
 #[test]

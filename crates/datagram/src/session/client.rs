@@ -235,7 +235,7 @@ impl ClientSession {
             self.probe(now);
         }
         if self.peer.report_is_due(now)
-            && let (Some(epoch), Some(path)) = (&mut self.current, self.peer.best_path())
+            && let (Some(epoch), Some(path)) = (&mut self.current, self.peer.best_path(now))
         {
             self.peer.tell(now, epoch, path, &mut self.lanes, Message::Report);
         }

@@ -40,6 +40,8 @@ pub struct Path {
     pub reserve: bool,
     /// The smoothed round trip, once there is one.
     pub round_trip: Option<Duration>,
+    /// When a program's datagram came over it.
+    data_came: Option<Instant>,
 }
 
 /// What came of a datagram that was good.
@@ -142,7 +144,7 @@ impl Peer {
 
     /// Sends a program's datagram as the policy has it; whether any path takes it.
     pub fn send(&mut self, now: Instant, epoch: &mut Epoch, datagram: &Datagram, out: &mut impl Out) -> bool {
-        self.look();
+        self.look(now);
         let length = datagram.payload.len() + AROUND;
         let flow = FixedState::default().hash_one((datagram.inside, datagram.outside));
         let decision = self.policy.choose(now, &Outgoing { length, flow }, &self.views);
@@ -150,9 +152,13 @@ impl Peer {
         let hold = u8::try_from(decision.hold.as_millis()).unwrap_or(u8::MAX);
         let mut taken = false;
         for number in decision.paths.iter() {
-            taken |= self.seal(now, epoch, number, out, |out| {
+            let sealed = self.seal(now, epoch, number, out, |out| {
                 write_data(stamp(now), datagram, sequence, copies, hold, out);
             });
+            if let Some(Some(path)) = self.paths.get_mut(usize::from(number)).filter(|_| sealed) {
+                path.sending.is_owed();
+            }
+            taken |= sealed;
         }
         if taken {
             self.sequence = self.sequence.wrapping_add(1);
@@ -168,7 +174,7 @@ impl Peer {
     }
 
     /// Makes the views of the usable paths anew, or of all, if none is known to be usable: better there than nowhere.
-    fn look(&mut self) {
+    fn look(&mut self, now: Instant) {
         let any = self.paths.iter().flatten().any(|path| path.usable);
         let reserve = self.uses_reserve();
         let used = |path: &&Path| (path.usable && (reserve || !path.reserve)) || !any;
@@ -180,6 +186,7 @@ impl Peer {
         self.views.clear();
         self.views.extend(paths.filter(|(_, path)| used(path)).map(|(number, path)| PathView {
             round_trip: path.round_trip,
+            overdue: path.sending.is_overdue(now),
             ..path.sending.view(number, path.sending.base().map_or(unknown, micros))
         }));
     }
@@ -240,6 +247,7 @@ impl Peer {
         path.receiving.arrived(header.counter, highest, length, stamp(now).wrapping_sub(sent));
         let what = match message {
             Message::Data(data, payload) => {
+                path.data_came = Some(now);
                 self.report_due = self.report_due.min(now + REPORT);
                 self.arrive(now, &data, payload);
                 What::Data
@@ -281,10 +289,12 @@ impl Peer {
         }
     }
 
-    /// The path over which a report is best sent.
-    pub fn best_path(&self) -> Option<u8> {
+    /// The path over which a report is best sent: one over which the peer sends now works, as far as can be known.
+    pub fn best_path(&self, now: Instant) -> Option<u8> {
         let paths = self.paths().filter(|(_, path)| path.usable);
-        paths.min_by_key(|(_, path)| (path.round_trip, path.sending.base())).map(|(number, _)| number)
+        let recent = |path: &Path| path.data_came.is_some_and(|at| now.since(at) < REPORT * 2);
+        let worth = |path: &Path| (path.sending.is_overdue(now), !recent(path), path.round_trip, path.sending.base());
+        paths.min_by_key(|(_, path)| worth(path)).map(|(number, _)| number)
     }
 
     /// Whether the other end is to be told now of what came.
@@ -297,8 +307,12 @@ impl Peer {
         self.report_due.min(self.arrivals.poll_timeout())
     }
 
-    /// Passes on what was held back for long enough.
+    /// Passes on what was held back for long enough. A report for which there was no usable path is not sent any more: the next probe
+    /// tells the same.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.report_due <= now {
+            self.report_due = Instant::NEVER;
+        }
         self.arrivals.handle_timeout(now, &mut self.arrived);
     }
 

@@ -17,6 +17,12 @@ const STANDING: i64 = 2_000;
 const ENOUGH: u64 = 8;
 /// Reports that are closer together say nothing of a rate either, in microseconds.
 const SHORTEST: u32 = 10_000;
+/// So many datagrams of programs must be overdue: fewer may have been lost by chance.
+const MANY: u64 = 3;
+/// They are when they have waited for this longer than the peer usually takes to tell, or for four mean deviations (RFC 6298): three reports.
+const LATENESS: Duration = Duration::from_millis(75);
+/// What others put into the queue is a mean over about this time.
+const INFLOW: Duration = Duration::from_millis(100);
 /// Bytes of the headers of UDP and IPv4 around each datagram.
 const OUTER: u64 = 28;
 
@@ -27,6 +33,10 @@ struct Sent {
     /// Bytes sent with it and all before it.
     bytes: u64,
     at: Instant,
+    /// The peer tells of it soon, since it is a program's.
+    owed: bool,
+    /// How long what was sent before it since the last report takes at the capacity, if that is known: it waits at least so long.
+    behind: Duration,
 }
 
 /// The least of what was seen lately, in microseconds.
@@ -55,6 +65,13 @@ pub struct Sending {
     loss: f64,
     rate: Rate,
     capacity: Option<Rate>,
+    /// Datagrams of programs in the log.
+    owed: u64,
+    /// How long the peer takes to tell of a datagram, smoothed, and the mean deviation of that.
+    telling: Option<(Duration, Duration)>,
+    inflow: f64,
+    /// When what was sent since the last report is through, at the capacity.
+    free: Instant,
 }
 
 impl Sending {
@@ -68,9 +85,35 @@ impl Sending {
     pub fn sent(&mut self, length: usize, now: Instant) {
         self.bytes += length as u64 + OUTER;
         if self.log.len() == MOST_OUTSTANDING {
-            self.log.pop_front();
+            self.forget_first();
         }
-        self.log.push_back(Sent { counter: self.next.saturating_sub(1), bytes: self.bytes, at: now });
+        let behind = self.free.since(now);
+        if let Some(capacity) = self.capacity {
+            self.free = self.free.max(now) + capacity.time_for(length as u64 + OUTER);
+        }
+        let counter = self.next.saturating_sub(1);
+        self.log.push_back(Sent { counter, bytes: self.bytes, at: now, owed: false, behind });
+    }
+
+    /// What was sent last is a program's datagram.
+    pub fn is_owed(&mut self) {
+        if let Some(last) = self.log.back_mut().filter(|last| !last.owed) {
+            last.owed = true;
+            self.owed += 1;
+        }
+    }
+
+    fn forget_first(&mut self) -> Option<Sent> {
+        let first = self.log.pop_front()?;
+        self.owed -= u64::from(first.owed);
+        Some(first)
+    }
+
+    /// Whether the peer should have told of programs' datagrams by now.
+    pub fn is_overdue(&self, now: Instant) -> bool {
+        let Some((usual, deviation)) = self.telling.filter(|_| self.owed >= MANY) else { return false };
+        let first = self.log.iter().find(|sent| sent.owed);
+        first.is_some_and(|first| now.since(first.at) > usual + LATENESS.max(deviation * 4))
     }
 
     /// Datagrams and bytes, headers of UDP and IP left out.
@@ -90,12 +133,15 @@ impl Sending {
         let relative = |delay: u32| i64::from(delay.wrapping_sub(reference) as i32);
         let base = self.update_base(relative(count.least_delay).min(relative(count.delay)), now);
         let queued = Duration::from_micros((relative(count.delay) - base).unsigned_abs());
-        let mut last = None;
-        while let Some(sent) = self.log.front().filter(|sent| sent.counter <= count.highest) {
-            last = Some(*sent);
-            self.log.pop_front();
+        let (mut last, mut before) = (None, self.known);
+        while self.log.front().is_some_and(|sent| sent.counter <= count.highest) {
+            before = last.map_or(before, |sent: Sent| sent.bytes);
+            last = self.forget_first();
         }
         if let Some(sent) = last {
+            self.update_telling(now.since(sent.at));
+            self.compare(&sent, before, queued);
+            self.free = now;
             self.known = sent.bytes;
             (self.queued, self.left) = (queued, sent.at + queued);
         }
@@ -118,6 +164,42 @@ impl Sending {
         self.rate = Rate::from_bytes_over(bytes, Duration::from_micros(span.into()));
         self.update_capacity(came >= ENOUGH && least - base >= STANDING);
         self.anchor = Some((*count, stamp, i64::MAX));
+    }
+
+    /// RFC 6298, section 2.
+    fn update_telling(&mut self, sample: Duration) {
+        self.telling = Some(match self.telling {
+            None => (sample, sample / 2),
+            Some((usual, deviation)) => {
+                let error = usual.abs_diff(sample);
+                (usual - usual / 8 + sample / 8, deviation - deviation / 4 + error / 4)
+            }
+        });
+    }
+
+    /// A datagram waited for so long, and before it so many bytes had been sent: what our own do not explain are those of others. A queue that
+    /// would have to stand and does not says that the capacity is more than was taken for it.
+    fn compare(&mut self, sent: &Sent, before: u64, queued: Duration) {
+        let (Some(capacity), then) = (self.capacity, self.left - self.queued) else { return };
+        let span = sent.at.since(then);
+        if span == Duration::ZERO {
+            return;
+        }
+        let sending = capacity.time_for(before.saturating_sub(self.known));
+        if sent.behind > queued + Duration::from_micros(STANDING.unsigned_abs()) {
+            (self.capacity, self.inflow) = (None, 0.0);
+            return;
+        }
+        let own = (self.left + sending).since(sent.at).max(sent.behind);
+        let drained = self.queued + sending - own;
+        // What is small beside our own is a wrong capacity.
+        let sample = match (sending * 2 < span, drained * 4 > span) {
+            (false, _) => 0.0,
+            (true, true) => (queued - own).as_secs_f64() / drained.as_secs_f64(),
+            (true, false) => (queued - own).as_secs_f64() / span.as_secs_f64(),
+        };
+        let sample = sample.min(1.0);
+        self.inflow += (sample - self.inflow) * (span.as_secs_f64() / INFLOW.as_secs_f64()).min(1.0);
     }
 
     fn count_losses(&mut self, earlier: &PathCount, count: &PathCount) {
@@ -175,6 +257,7 @@ impl Sending {
         PathView {
             path,
             usable: true,
+            overdue: false,
             round_trip: None,
             delay,
             queued: self.queued,
@@ -184,6 +267,7 @@ impl Sending {
             rate: self.rate,
             capacity: self.capacity,
             outstanding: self.bytes.saturating_sub(self.known),
+            inflow: self.inflow,
         }
     }
 }
@@ -240,6 +324,20 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_would_have_to_stand_and_does_not_refutes_a_capacity() {
+        // 10 datagrams at once, of which the last waits for 9 ms at 10 Mbit/s.
+        let after = |waited: u32| {
+            let mut sending = Sending { capacity: Some(Rate::from_bits_per_second(10_000_000)), ..Sending::default() };
+            send(&mut sending, 1, 0);
+            sending.told(&count(0, 1, 10_000, 10_000), 0, 10_000, at(20));
+            send(&mut sending, 10, 100);
+            sending.told(&count(10, 11, 10_000 + waited, 10_000), 100_000, 10_000, at(120));
+            sending.view(0, Duration::ZERO).capacity.is_some()
+        };
+        assert_eq!([9_000, 7_000, 6_900, 0].map(after), [true, true, false, false]);
+    }
+
+    #[test]
     fn gaps_are_losses() {
         let mut sending = Sending::default();
         send(&mut sending, 300, 0);
@@ -258,6 +356,58 @@ mod tests {
         sending.told(&count(5, 6, 0, 0), 0, 0, at(0));
         sending.told(&count(3, 4, 0, 0), 50_000, 0, at(0));
         assert_eq!(sending.view(0, Duration::ZERO).outstanding, 4 * 1_250);
+    }
+
+    #[test]
+    fn a_queue_that_our_own_datagrams_do_not_explain_is_the_work_of_others() {
+        let mut sending = Sending { capacity: Some(Rate::from_bits_per_second(100_000_000)), ..Sending::default() };
+        // 100 datagrams take 10 ms: the last of those sent at 0 waits for that of its own.
+        send(&mut sending, 101, 0);
+        sending.told(&count(0, 1, 10_000, 10_000), 0, 10_000, at(20));
+        send(&mut sending, 1, 100);
+        sending.told(&count(101, 102, 10_000, 10_000), 100_000, 10_000, at(120));
+        assert_eq!(sending.view(0, Duration::ZERO).inflow, 0.0);
+        // 100 ms later one waits for 40 ms, and 100 ms later another, though nothing else was sent.
+        send(&mut sending, 1, 200);
+        sending.told(&count(102, 103, 50_000, 50_000), 200_000, 10_000, at(250));
+        assert!((sending.view(0, Duration::ZERO).inflow - 0.4).abs() < 1e-9);
+        // The 40 ms would have drained, and 10 ms later there are 25: of the 40 ms 30 are left.
+        send(&mut sending, 1, 300);
+        send(&mut sending, 1, 310);
+        sending.told(&count(103, 104, 50_000, 50_000), 300_000, 10_000, at(350));
+        assert!((sending.view(0, Duration::ZERO).inflow - 1.0).abs() < 1e-9);
+        sending.told(&count(104, 105, 35_000, 35_000), 310_000, 10_000, at(360));
+        assert!((sending.view(0, Duration::ZERO).inflow - 0.9).abs() < 1e-9);
+        // Where we fill the path ourselves, it is not asked: 400 datagrams are 40 of 70 ms, and those weigh seven tenths.
+        send(&mut sending, 400, 370);
+        send(&mut sending, 1, 380);
+        sending.told(&count(505, 506, 60_000, 35_000), 380_000, 10_000, at(440));
+        assert!((sending.view(0, Duration::ZERO).inflow - 0.27).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_peer_is_overdue_to_tell_of_three_datagrams_that_wait_for_longer_than_usual() {
+        let mut sending = Sending::default();
+        let send_owed = |sending: &mut Sending, millis| {
+            send(sending, 1, millis);
+            sending.is_owed();
+        };
+        (0..50).for_each(|number| {
+            send_owed(&mut sending, number * 20);
+            sending.told(&count(number, number + 1, 5, 5), number as u32 * 20_000, 5, at(number * 20 + 15));
+        });
+        // Usually 15 ms.
+        [1_000, 1_020].into_iter().for_each(|millis| send_owed(&mut sending, millis));
+        assert!(!sending.is_overdue(at(1_500)), "two may be lost by chance");
+        send_owed(&mut sending, 1_040);
+        assert!(!sending.is_overdue(at(1_090)) && sending.is_overdue(at(1_091)));
+        // A later one came: they were lost.
+        send(&mut sending, 1, 1_100);
+        sending.told(&count(53, 51, 5, 5), 1_100_000, 5, at(1_120));
+        assert!(!sending.is_overdue(at(1_500)));
+        // What is not a program's is told of whenever the peer has something to tell.
+        send(&mut sending, 9, 1_200);
+        assert!(!sending.is_overdue(at(2_000)));
     }
 
     #[test]

@@ -333,7 +333,7 @@ impl ServerSessions {
         for (client, known) in &mut self.clients {
             let Known { peer, current, places, .. } = known;
             if peer.report_is_due(now)
-                && let Some(path) = peer.best_path()
+                && let Some(path) = peer.best_path(now)
             {
                 peer.tell(now, current, path, &mut Lanes { outbox: &mut self.outbox, places }, Message::Report);
             }

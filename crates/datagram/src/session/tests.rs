@@ -265,6 +265,20 @@ fn a_path_in_reserve_carries_nothing_either_way_until_no_other_is_usable() {
 }
 
 #[test]
+fn a_stream_leaves_a_path_that_fails_when_reports_are_overdue_and_does_not_wait_for_probes() {
+    let mut net = Net::new(&[10, 30], "lowest_delay");
+    net.run(millis(100));
+    net.stream(Duration::from_secs(2), millis(10));
+    net.run(millis(100));
+    (net.links[0].up, net.to_server) = (false, Vec::new());
+    let taken = net.stream(Duration::from_secs(1), millis(10)) as usize;
+    net.run(millis(100));
+    // The peer usually tells within the round trip of 20 ms and one report's 25; three more of these are waited for.
+    let lost = taken - net.to_server.len();
+    assert!((8..=14).contains(&lost), "{lost} of {taken}");
+}
+
+#[test]
 fn a_path_that_fails_in_one_direction_is_left_by_both_ends() {
     // The server's datagrams to path 0 go nowhere.
     let mut net = Net::new(&[10, 30], "duplicate");
@@ -280,6 +294,29 @@ fn a_path_that_fails_in_one_direction_is_left_by_both_ends() {
     net.server.send(net.now, 99, &datagram(7));
     net.collect();
     assert_eq!(net.seen.len(), sent + 1);
+}
+
+#[test]
+fn a_client_that_has_something_to_tell_and_no_usable_path_sleeps_until_it_probes_again() {
+    // What the server sends arrives, and nothing that the client sends.
+    let mut net = Net::new(&[10], "duplicate");
+    net.run(millis(100));
+    let begun = net.now;
+    let hear = |net: &mut Net| {
+        net.now += millis(1);
+        net.server.send(net.now, 99, &datagram(0));
+        net.server.outbox().drain(1, |batch| net.client.handle_datagram(net.now, 0, &mut batch.bytes.to_vec()));
+    };
+    while net.uses() == [true] {
+        assert!(net.now < begun + Duration::from_secs(2));
+        hear(&mut net);
+        net.client.handle_timeout(net.now);
+    }
+    hear(&mut net);
+    // A report is due after 25 ms, a probe after 250.
+    net.now += millis(30);
+    net.client.handle_timeout(net.now);
+    assert!(net.client.poll_timeout() > net.now);
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub struct PathView {
     pub path: u8,
     /// Whether the peer answers over it.
     pub usable: bool,
+    /// Whether the peer should have told of datagrams that were sent over it by now, and has not.
+    pub overdue: bool,
     /// The smoothed round trip, once there is one.
     pub round_trip: Option<Duration>,
     /// The least time that a datagram takes one way, without what waits in queues. It can be compared between the paths of a
@@ -33,6 +35,9 @@ pub struct PathView {
     pub capacity: Option<Rate>,
     /// Bytes that were sent after that datagram, headers included.
     pub outstanding: u64,
+    /// How much others put into the queue: time of sending that they added lately per time, 0 to 1. With 1 the queue stands although
+    /// this end sends nothing.
+    pub inflow: f64,
 }
 
 /// A datagram to be sent.

@@ -15,6 +15,7 @@ pub(super) fn path(number: u8, delay: u64) -> PathView {
     PathView {
         path: number,
         usable: true,
+        overdue: false,
         round_trip: None,
         delay: Duration::from_millis(delay),
         queued: Duration::ZERO,
@@ -24,6 +25,7 @@ pub(super) fn path(number: u8, delay: u64) -> PathView {
         rate: Rate::ZERO,
         capacity: None,
         outstanding: 0,
+        inflow: 0.0,
     }
 }
 

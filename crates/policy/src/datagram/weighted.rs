@@ -13,7 +13,8 @@
 //!
 //! with d_i the delays, queues included, and v_i their variations.
 //!
-//! Decisions: weights as in `by_flow`; a path that comes anew has an account of 0. The receiver holds datagrams of all flows in one
+//! Decisions: weights as in `by_flow`; a path of which the peer is overdue to tell counts only if there is no other; a path that comes anew has an
+//! account of 0. The receiver holds datagrams of all flows in one
 //! order.
 
 use super::by_flow::{weight, weight_of_unknown};
@@ -49,7 +50,8 @@ struct Weighted {
 
 impl DatagramPolicy for Weighted {
     fn choose(&mut self, _now: Instant, datagram: &Outgoing, paths: &[PathView]) -> Decision {
-        let usable = || paths.iter().filter(|path| path.usable);
+        let heard = paths.iter().any(|path| path.usable && !path.overdue);
+        let usable = || paths.iter().filter(|path| path.usable && !(heard && path.overdue));
         let unknown = weight_of_unknown(paths);
         let sum: f64 = usable().map(|path| weight(path, unknown)).sum();
         let length = datagram.length as f64;
@@ -96,6 +98,13 @@ mod tests {
         // 750 and 250 are due: 0 gets the first (-250, 250); then 500, 500: the tie is 0's (-500, 500); then 250, 750: 1.
         let turns = turns(&mut *build("weighted"), &[with_capacity(0, 300), with_capacity(1, 100)], 8);
         assert_eq!(turns, [0, 0, 1, 0, 0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_path_of_which_the_peer_is_overdue_to_tell_has_no_turn() {
+        let overdue = |number| PathView { overdue: true, ..path(number, 0) };
+        assert_eq!(turns(&mut *build("weighted"), &[overdue(0), path(1, 0)], 3), [1, 1, 1]);
+        assert_eq!(turns(&mut *build("weighted"), &[overdue(0), overdue(1)], 2), [0, 1]);
     }
 
     #[test]

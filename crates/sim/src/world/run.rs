@@ -4,7 +4,9 @@
 //! may make it send again, then records, then its next timeout. Timers are armed lazily: an event is put in the queue
 //! only when the new deadline is earlier than the one that is there already.
 
-use super::event_kinds::{CHANGE_EVENT, FLOW_EVENT, HOST_EVENT, SAMPLE_EVENT, START_EVENT, STOP_EVENT, UDP_EVENT};
+use super::event_kinds::{
+    CHANGE_EVENT, FLOW_EVENT, HOST_EVENT, SAMPLE_EVENT, SESSION_EVENT, START_EVENT, STOP_EVENT, UDP_EVENT,
+};
 use super::{Change, World};
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
@@ -59,6 +61,7 @@ impl World {
             CHANGE_EVENT => self.apply(self.changes[index]),
             START_EVENT => self.start_flow(index),
             STOP_EVENT => self.stop_flow(index),
+            SESSION_EVENT => self.handle_session_timer(index),
             _ => self.network.handle_mesh(self.now, target),
         }
     }
@@ -74,11 +77,14 @@ impl World {
                 self.hosts[host.index()].endpoint.handle_packet_in_place(self.now, packet);
                 self.drain(host);
             }
-            None => {
-                let result = &mut self.hosts[host.index()].result;
-                result.udp_packets += 1;
-                result.udp_bytes += u64::from(length);
-            }
+            None => match self.network.pool.take_carried(id) {
+                Some((header, payload)) => self.handle_carried(&header, &payload),
+                None => {
+                    let result = &mut self.hosts[host.index()].result;
+                    result.udp_packets += 1;
+                    result.udp_bytes += u64::from(length);
+                }
+            },
         }
     }
     fn handle_timer(&mut self, id: HostId) {

@@ -31,6 +31,8 @@ pub enum Transfer {
     },
     /// The frames of the scenario's video.
     Video,
+    /// Nothing: programs send datagrams alone.
+    None,
 }
 
 /// What is written as one message.

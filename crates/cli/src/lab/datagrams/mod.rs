@@ -1,0 +1,32 @@
+//! Programs' datagrams in the lab: the sessions of `up`, `run` and `serve` carry them, driven in virtual time.
+
+mod carriers;
+mod measure;
+
+pub use measure::{curves, metrics};
+
+use super::network::Lines;
+use crate::contender::{Contender, build_datagram};
+use crate::diagnostic::Diagnostic;
+use crate::scenario::Scenario;
+use anabranch_sim::World;
+use anabranch_sim::datagrams::DatagramsConfig;
+
+/// Adds the programs of a scenario, if there are any, and what carries their datagrams under the contender's policy.
+pub fn add(world: &mut World, scenario: &Scenario, contender: &Contender, lines: &Lines) -> Result<(), Diagnostic> {
+    if scenario.datagrams.is_empty() {
+        return Ok(());
+    }
+    let fail = |error: String| Diagnostic::plain(format!("{}: {error}", contender.name));
+    let policy = build_datagram(&contender.datagram).map_err(fail)?;
+    let config = DatagramsConfig {
+        client: lines.interfaces.clone(),
+        server: lines.server,
+        flows: scenario.datagrams.clone(),
+        sample: scenario.sample,
+    };
+    let client = carriers::client(policy, lines.interfaces.len());
+    let server = carriers::server(contender.datagram.clone());
+    world.add_datagrams(config, client, server);
+    Ok(())
+}
