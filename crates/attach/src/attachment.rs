@@ -42,7 +42,7 @@ pub struct Uplinks {
 /// Paths to one server of ours, inside UDP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tunnels {
-    /// Where its socket is; its stack has [`anabranch_wire::encapsulation::SERVER`].
+    /// Where its socket is; its stack has [`Self::SERVER`].
     pub server: SocketAddr,
     /// The interfaces; if none is named, all with a default route, also those that get one later. If the server is on
     /// this host, wherever the routes lead.
@@ -78,6 +78,18 @@ pub struct AttachedPath {
     pub mtu: u16,
     /// The stack's addresses that can be used now, with their ids. None if the uplink is down.
     pub addresses: Vec<(AddressId, IpAddr)>,
+}
+
+impl Tunnels {
+    /// The address of the server's stack, to which clients connect.
+    pub const SERVER: IpAddr = anabranch_wire::encapsulation::SERVER;
+}
+
+impl Default for Attachment {
+    /// All interfaces with a default route.
+    fn default() -> Self {
+        Self::Uplinks(Uplinks::default())
+    }
 }
 
 impl Attachment {

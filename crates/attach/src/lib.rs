@@ -22,11 +22,6 @@ pub use attachment::{AttachedPath, Attachment, HostOptions, Local, Tunnels, Upli
 pub use default_route::{LedRoute, end_kill_switch, plan_default_route};
 pub use ending::{HangUps, asked_to_end, listen_for_hang_ups, listen_for_the_end};
 
-/// The examples of `docs/library.md`, so that they are compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/library.md")]
-struct LibraryPage;
-
 use anabranch_host::{Prospect, ReservedPorts, Setup, Watch, prospect};
 use anabranch_mptcp::Share;
 use anabranch_stack::{Driver, Stack, StackConfig};

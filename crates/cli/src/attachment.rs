@@ -6,7 +6,6 @@ use crate::scenario::connection::ConnectionSettings;
 use crate::scenario::quantity::{self, Size};
 use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
-use anabranch_policy::time::Duration;
 use anabranch_stack::StackConfig;
 use anabranch_wire::encapsulation;
 use clap::Args;
@@ -214,24 +213,13 @@ impl StackOptions {
         let mut connection = ConnectionConfig::new(policies);
         connection.multipath = contender.multipath;
         contender.connection_in(&ConnectionSettings::default()).apply(&mut connection);
-        notice_silence(&mut connection);
+        connection.detect_dead_peer();
         if let Some(max) = self.receive_buffer {
             connection.receive_buffer = BufferSize::Auto { initial: max.min(FIRST_BUFFER), max };
         }
         connection.send_buffer = self.send_buffer.unwrap_or(connection.send_buffer);
         connection
     }
-}
-
-/// A connection whose peer is gone ends within a minute. If it is idle, it is probed after 15 s, its subflow is closed after four
-/// probes, and then another path has 25 s to be found. If it sends, retransmissions may have no answer for 55 s. Probes also keep NATs
-/// from forgetting a path (RFC 5382, REQ-5, asks them for two hours; many keep less than a minute).
-fn notice_silence(connection: &mut ConnectionConfig) {
-    connection.tcp.keepalive = Some(Duration::from_secs(15));
-    connection.tcp.keepalive_interval = Duration::from_secs(5);
-    connection.tcp.keepalive_probes = 4;
-    connection.survive_without_subflows = Duration::from_secs(25);
-    connection.peer_timeout = Some(Duration::from_secs(55));
 }
 
 /// The message for the user.

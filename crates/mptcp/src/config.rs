@@ -253,6 +253,34 @@ impl ConnectionConfig {
             trace: false,
         }
     }
+
+    /// The defaults, with the policies of a combination.
+    ///
+    /// # Errors
+    /// [`CombinationError`], as of [`Policies::of`].
+    pub fn of(combination: &Combination) -> Result<Self, CombinationError> {
+        Ok(Self::new(Policies::of(combination)?))
+    }
+
+    /// Has a connection end within a minute of its peer's silence. If it is idle, it is probed after 15 s, its subflow is closed after
+    /// four probes, and then another path has 25 s to be found. If it sends, retransmissions may have no answer for 55 s. Probes also
+    /// keep NATs from forgetting a path (RFC 5382, REQ-5, asks them for two hours; many keep less than a minute).
+    pub fn detect_dead_peer(&mut self) {
+        self.tcp.keepalive = Some(Duration::from_secs(15));
+        self.tcp.keepalive_interval = Duration::from_secs(5);
+        self.tcp.keepalive_probes = 4;
+        self.survive_without_subflows = Duration::from_secs(25);
+        self.peer_timeout = Some(Duration::from_secs(55));
+    }
+}
+
+impl Default for ConnectionConfig {
+    /// For a real network: with [`Combination::recommended`], and [`Self::detect_dead_peer`].
+    fn default() -> Self {
+        let mut config = Self::of(&Combination::recommended()).expect("the recommended combination exists");
+        config.detect_dead_peer();
+        config
+    }
 }
 
 /// How the retransmission timeout follows from the round-trip time.

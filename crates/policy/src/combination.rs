@@ -2,7 +2,8 @@
 //!
 //! In words it is a list such as `scheduler=redundant,congestion=cubic,congestion.beta=0.8`: `family=member` chooses a
 //! member at its defaults, `family.setting=value` changes a setting of the member chosen. What is not said is at the
-//! default: `lia`, `lowest_rtt`, `full_mesh`, `full` and `persistence`.
+//! default: `lia`, `lowest_rtt`, `full_mesh`, `full` and `persistence`; or as in the combination whose name comes first, as in
+//! `anabranch,congestion=bounded_cubic`.
 
 use crate::table::{self, SettingError, Settings};
 use crate::{CongestionControl, LinkForecaster, PathManager, Reliability, Scheduler};
@@ -94,6 +95,9 @@ impl fmt::Display for Choice {
 /// Why a combination cannot be understood or made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CombinationError {
+    /// The first word is the name of no combination.
+    #[error("unknown combination '{0}': known are {known}", known = Combination::names().join(", "))]
+    UnknownCombination(String),
     /// A word without an equals sign, or with nothing on one side of it.
     #[error("'{0}' is not of the form family=member or family.setting=value")]
     NotAnAssignment(String),
@@ -138,6 +142,15 @@ impl Default for Combination {
 }
 
 impl Combination {
+    /// In words, what a stack on a network runs under unless something else is said: our own scheduler and path manager, with a
+    /// congestion control that leaves others their share of a link.
+    pub const RECOMMENDED: &str = "anabranch,congestion=bounded_cubic";
+
+    /// [`Self::RECOMMENDED`].
+    pub fn recommended() -> Self {
+        Self { congestion: Choice::new("bounded_cubic"), ..Self::anabranch() }
+    }
+
     /// Our own scheduler, path manager and congestion control: what to use if there is no reason for another choice.
     pub fn anabranch() -> Self {
         let own = Choice::new("anabranch");
@@ -165,13 +178,21 @@ impl Combination {
         ("maps_measured_loss", "scheduler=maps,scheduler.loss=measured"),
     ];
 
-    /// The combination of this name ([`Self::NAMED`], [`Self::READINGS`]), or our own.
+    /// The combination of this name ([`Self::NAMED`], [`Self::READINGS`]), our own, or `plain`, the default of each family.
     pub fn named(name: &str) -> Option<Self> {
-        if name == "anabranch" {
-            return Some(Self::anabranch());
+        match name {
+            "anabranch" => return Some(Self::anabranch()),
+            "plain" => return Some(Self::default()),
+            _ => {}
         }
         let (_, words) = Self::NAMED.iter().chain(Self::READINGS).find(|(known, _)| *known == name)?;
         words.parse().ok()
+    }
+
+    /// The names that [`Self::named`] knows.
+    fn names() -> Vec<&'static str> {
+        let others = Self::NAMED.iter().chain(Self::READINGS).map(|(name, _)| *name);
+        ["anabranch", "plain"].into_iter().chain(others).collect()
     }
 
     /// What is chosen in a family.
@@ -269,10 +290,17 @@ impl Combination {
 impl FromStr for Combination {
     type Err = CombinationError;
 
-    /// The default combination, changed by what `words` say, and checked.
+    /// The combination that the first word names, or else the default, changed by what the other words say, and checked.
     fn from_str(words: &str) -> Result<Self, CombinationError> {
-        let mut combination = Self::default();
-        combination.apply(words)?;
+        let (first, rest) = words.split_once(',').unwrap_or((words, ""));
+        let name = first.trim();
+        let (mut combination, changes) = if name.is_empty() || name.contains(['=', ' ']) {
+            (Self::default(), words)
+        } else {
+            let unknown = || CombinationError::UnknownCombination(name.to_owned());
+            (Self::named(name).ok_or_else(unknown)?, rest)
+        };
+        combination.apply(changes)?;
         combination.check()?;
         Ok(combination)
     }

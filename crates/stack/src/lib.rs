@@ -33,6 +33,7 @@ pub use slots::{Slot, Slots};
 pub use stream::Stream;
 
 use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Ports, Share};
+use anabranch_policy::combination::{Combination, CombinationError};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::PathManager;
 use anabranch_system::Clock;
@@ -72,6 +73,14 @@ impl StackConfig {
         }
     }
 
+    /// The defaults, with the path manager of a combination.
+    ///
+    /// # Errors
+    /// [`CombinationError`] if it names something that does not exist, or a setting out of range.
+    pub fn of(combination: &Combination) -> Result<Self, CombinationError> {
+        Ok(Self::new(combination.build_path_manager()?))
+    }
+
     /// For one of several stacks that have the same addresses, each with tokens and ports of its own ([`Stack::unite`]).
     #[must_use]
     pub fn share(mut self, share: Share) -> Self {
@@ -80,6 +89,13 @@ impl StackConfig {
         }
         self.endpoint.share = share;
         self
+    }
+}
+
+impl Default for StackConfig {
+    /// With the path manager of [`Combination::recommended`].
+    fn default() -> Self {
+        Self::of(&Combination::recommended()).expect("the recommended combination exists")
     }
 }
 

@@ -20,9 +20,10 @@ pub fn raise() -> Priority {
     let _ = nix::sys::prctl::set_timerslack(1);
     // What is started from this thread, should there ever be anything, is ordinary again.
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    let parameters = libc::sched_param { sched_priority: LOWEST };
-    // SAFETY: the structure lives across the call, which reads it; 0 is the calling thread.
+    // The kernel's `sched_param` is this one number. The call is made directly because musl's function only fails.
+    let parameters = LOWEST;
+    // SAFETY: the number lives across the call, which reads it; 0 is the calling thread.
     #[allow(unsafe_code)]
-    let outcome = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    let outcome = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) };
     if outcome == 0 { Priority::RealTime } else { Priority::Ordinary }
 }

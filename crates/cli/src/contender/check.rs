@@ -13,7 +13,7 @@ pub fn check(policies: &Combination) -> Result<(), String> {
 /// What is wrong with a combination.
 pub(super) fn explain(policies: &Combination, error: &CombinationError) -> String {
     match error {
-        CombinationError::NotAnAssignment(_) => error.to_string(),
+        CombinationError::UnknownCombination(_) | CombinationError::NotAnAssignment(_) => error.to_string(),
         CombinationError::UnknownFamily(name) => {
             let known = Family::ALL.iter().map(|family| family.name()).chain([
                 DATAGRAM,

@@ -10,7 +10,7 @@ use anabranch_routing::lsa_fullness::LsaFullness;
 pub const RECOMMENDED: &str = "anabranch";
 
 /// What a stack on a network runs under if nothing is said: the same, with a congestion control that leaves others their share.
-pub const ON_NETWORKS: &str = "anabranch,congestion=bounded_cubic";
+pub const ON_NETWORKS: &str = Combination::RECOMMENDED;
 
 /// Which of the scenario's paths a contender uses.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -69,6 +69,27 @@ fn the_default_combination_can_be_made() {
 }
 
 #[test]
+fn a_combination_begins_with_the_name_of_another() {
+    let parsed = |words: &str| words.parse::<Combination>().expect("it is understood");
+    assert_eq!(parsed(Combination::RECOMMENDED), Combination::recommended());
+    assert_eq!(
+        parsed(" recpr , congestion=olia"),
+        parsed("path_manager=one_way_delay,reliability=spe,congestion=olia")
+    );
+    assert_eq!(parsed("plain"), Combination::default());
+    assert_eq!(parsed(""), Combination::default());
+    assert_eq!(parsed("scheduler=redundant congestion=olia"), parsed("plain,scheduler=redundant,congestion=olia"));
+}
+
+#[test]
+fn a_name_that_is_unknown_or_not_the_first_word_is_refused() {
+    let refused = |words: &str| words.parse::<Combination>().expect_err(words).to_string();
+    assert!(refused("anabrnch").starts_with("unknown combination 'anabrnch': known are anabranch, plain, recpr"));
+    let message = "'anabranch' is not of the form family=member or family.setting=value";
+    assert_eq!(refused("congestion=olia,anabranch"), message);
+}
+
+#[test]
 fn a_combination_says_itself_in_words_that_make_it_again() {
     let words = "congestion=cubic,congestion.beta=0.8,congestion.hystart=off";
     let mut combination = Combination::default();

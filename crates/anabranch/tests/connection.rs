@@ -1,0 +1,51 @@
+//! A program that uses this crate alone.
+
+use anabranch::{Attachment, Combination, ConnectionConfig, Protocol, StackConfig, Tunnels, attach};
+use std::error::Error;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const PORT: u16 = 5_900;
+
+/// An address where nobody listens now.
+fn free_address() -> std::io::Result<SocketAddr> {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// A server and its client, inside UDP on this host, which needs no privilege.
+async fn ask(server: SocketAddr) -> Result<(Option<Protocol>, String), Box<dyn Error>> {
+    let far = attach(&Attachment::TunnelServer(server), StackConfig::default()).await?;
+    let listener = far.stack().listen(PORT, ConnectionConfig::default())?;
+    let tunnels = Tunnels { server, interfaces: Vec::new() };
+    let near = attach(&Attachment::Tunnels(tunnels), StackConfig::default()).await?;
+    let inside = SocketAddr::new(Tunnels::SERVER, PORT);
+    let (stream, accepted) =
+        tokio::join!(near.stack().connect(None, inside, ConnectionConfig::default()), listener.accept());
+    let (mut stream, mut accepted) = (stream?, accepted.ok_or("the stack has ended")?);
+    stream.write_all(b"ping").await?;
+    let mut asked = [0; 4];
+    accepted.read_exact(&mut asked).await?;
+    accepted.write_all(&[&asked[..], b", pong"].concat()).await?;
+    accepted.shutdown().await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let protocol = stream.protocol();
+    near.detach().await?;
+    far.detach().await?;
+    Ok((protocol, answer))
+}
+
+#[tokio::test]
+async fn two_stacks_with_the_defaults_talk_to_each_other_by_multipath_tcp() -> Result<(), Box<dyn Error>> {
+    let asked = tokio::time::timeout(Duration::from_secs(60), ask(free_address()?)).await?;
+    assert_eq!(asked?, (Some(Protocol::Multipath), "ping, pong".to_owned()));
+    Ok(())
+}
+
+#[test]
+fn the_defaults_are_those_of_the_commands() {
+    let config = ConnectionConfig::default();
+    assert_eq!(Combination::RECOMMENDED.parse(), Ok(Combination::recommended()));
+    assert!(config.tcp.keepalive.is_some() && config.peer_timeout.is_some());
+}
