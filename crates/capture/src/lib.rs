@@ -10,6 +10,7 @@ mod counters;
 mod datagrams;
 mod device;
 mod dns;
+mod fragments;
 mod refusal;
 mod tcp;
 

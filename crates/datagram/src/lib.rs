@@ -10,6 +10,7 @@ mod datagram;
 pub mod format;
 mod mappings;
 mod outside;
+mod question;
 mod server;
 pub mod session;
 mod socket;
@@ -17,7 +18,7 @@ mod uplinks;
 
 pub use client::{Client, ClientCounters};
 pub use config::{Allow, ClientConfig, Journal, Limits, PathReport, PolicyFactory, ServerConfig};
-pub use datagram::{Datagram, INSIDE_MTU, Kind, LARGEST_PAYLOAD};
+pub use datagram::{Datagram, INSIDE_MTU, Kind, LARGEST_PAYLOAD, Reason, Unreachable};
 pub use mappings::{MappingCounters, named_resolvers, nameservers};
 pub use server::{Done, Server};
 pub use session::{ClientState, ServerCounters};

@@ -27,6 +27,8 @@ struct Sent {
     /// Bytes sent with it and all before it.
     bytes: u64,
     at: Instant,
+    /// It asks whether its size is carried: if it is lost, that is no sign of congestion (RFC 8899, section 3).
+    asks: bool,
 }
 
 /// The least of what was seen lately, in microseconds.
@@ -66,11 +68,20 @@ impl Sending {
 
     /// That datagram has so many bytes.
     pub fn sent(&mut self, length: usize, now: Instant) {
+        self.note(length, now, false);
+    }
+
+    /// The same of a probe for the path's MTU.
+    pub fn asked(&mut self, length: usize, now: Instant) {
+        self.note(length, now, true);
+    }
+
+    fn note(&mut self, length: usize, now: Instant, asks: bool) {
         self.bytes += length as u64 + OUTER;
         if self.log.len() == MOST_OUTSTANDING {
             self.log.pop_front();
         }
-        self.log.push_back(Sent { counter: self.next.saturating_sub(1), bytes: self.bytes, at: now });
+        self.log.push_back(Sent { counter: self.next.saturating_sub(1), bytes: self.bytes, at: now, asks });
     }
 
     /// Datagrams and bytes, headers of UDP and IP left out.
@@ -90,9 +101,10 @@ impl Sending {
         let relative = |delay: u32| i64::from(delay.wrapping_sub(reference) as i32);
         let base = self.update_base(relative(count.least_delay).min(relative(count.delay)), now);
         let queued = Duration::from_micros((relative(count.delay) - base).unsigned_abs());
-        let mut last = None;
+        let (mut last, mut asked) = (None, 0);
         while let Some(sent) = self.log.front().filter(|sent| sent.counter <= count.highest) {
             last = Some(*sent);
+            asked += u64::from(sent.asks);
             self.log.pop_front();
         }
         if let Some(sent) = last {
@@ -100,7 +112,7 @@ impl Sending {
             (self.queued, self.left) = (queued, sent.at + queued);
         }
         if let Some(earlier) = earlier {
-            self.count_losses(&earlier, count);
+            self.count_losses(&earlier, count, asked);
         }
         self.told = Some(*count);
         let Some((from, before, least)) = self.anchor else {
@@ -120,8 +132,9 @@ impl Sending {
         self.anchor = Some((*count, stamp, i64::MAX));
     }
 
-    fn count_losses(&mut self, earlier: &PathCount, count: &PathCount) {
-        let expected = count.highest - earlier.highest;
+    /// Of those that are told of for the first time `asked` were probes for the path's MTU.
+    fn count_losses(&mut self, earlier: &PathCount, count: &PathCount, asked: u64) {
+        let expected = (count.highest - earlier.highest).saturating_sub(asked);
         let came = count.datagrams.saturating_sub(earlier.datagrams).min(expected);
         if expected > 0 {
             let lost = 1.0 - came as f64 / expected as f64;
@@ -247,6 +260,20 @@ mod tests {
         sending.told(&count(64, 49, 0, 0), 20_000, 0, at(20));
         // 16 of 64 are lost; 64 datagrams weigh a half.
         assert!((sending.loss() - 0.125).abs() < 1e-9, "{}", sending.loss());
+    }
+
+    #[test]
+    fn probes_for_the_mtu_that_are_lost_are_no_losses() {
+        let mut sending = Sending::default();
+        send(&mut sending, 1, 0);
+        for _ in 0..3 {
+            sending.take_counter();
+            sending.asked(1_433, at(0));
+        }
+        send(&mut sending, 4, 0);
+        sending.told(&count(0, 1, 0, 0), 0, 0, at(0));
+        sending.told(&count(7, 5, 0, 0), 20_000, 0, at(20));
+        assert_eq!(sending.loss(), 0.0);
     }
 
     #[test]
