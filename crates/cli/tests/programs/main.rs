@@ -65,7 +65,8 @@ fn main() {
         }
     }
     let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(3);
+    // They mostly wait.
+    arguments.test_threads.get_or_insert(6);
     let conclusion = libtest_mimic::run(&arguments, trials);
     drop(town.lock().unwrap_or_else(PoisonError::into_inner).take());
     conclusion.exit();

@@ -152,8 +152,9 @@ pub fn port(way: Way) -> &'static str {
 }
 
 /// The page that a browser without a window shows, once its script has done all.
-fn shown(town: &Town, way: Way, words: &[&str]) -> String {
-    let profile = format!("--user-data-dir={}", town.fresh(way, "chromium"));
+fn shown(town: &Town, way: Way, profile: &str, words: &[&str]) -> String {
+    // A browser that finds another with its profile leaves the page to that.
+    let profile = format!("--user-data-dir={}", town.fresh(way, profile));
     let pin = format!("--ignore-certificate-errors-spki-list={}", town.word("tls.pin"));
     let browser = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
     let page = ["--virtual-time-budget=20000", "--dump-dom", "https://town.example/many.html"];
@@ -161,14 +162,14 @@ fn shown(town: &Town, way: Way, words: &[&str]) -> String {
 }
 
 fn chromium(town: &Town, way: Way) {
-    let page = shown(town, way, &[]);
+    let page = shown(town, way, "chromium", &[]);
     assert!(page.contains("<body>600000</body>"), "{page}");
 }
 
 fn chromium_quic(town: &Town, way: Way) {
     let by_quic = || town.word("served").matches(r#""proto":"HTTP/3.0""#).count();
     let before = by_quic();
-    let page = shown(town, way, &["--origin-to-force-quic-on=town.example:443"]);
+    let page = shown(town, way, "chromium-quic", &["--origin-to-force-quic-on=town.example:443"]);
     assert!(page.contains("<body>600000</body>"), "{page}");
     assert!(by_quic() >= before + 31, "the page and its parts came by QUIC");
 }
