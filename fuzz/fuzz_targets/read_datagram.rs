@@ -3,9 +3,7 @@
 
 #![no_main]
 
-use anabranch_datagram::Datagram;
 use anabranch_datagram::format::{Message, Outer, read_message, read_outer, write_data, write_message};
-use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -15,11 +13,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((stamp, message)) = read_message(data) else { return };
     let mut again = Vec::new();
     match &message {
-        Message::Data(data, payload) => {
-            let payload = Bytes::copy_from_slice(payload);
-            let datagram = Datagram { kind: data.kind, inside: data.inside, outside: data.outside, payload };
-            write_data(stamp, &datagram, data.sequence, data.copies, data.hold, &mut again);
-        }
+        Message::Data(data, payload) => write_data(stamp, data, payload, &mut again),
         other => write_message(stamp, other, &mut again),
     }
     assert_eq!(read_message(&again), Some((stamp, message)));

@@ -26,12 +26,18 @@ pub struct CaptureCounters {
     pub datagrams_dropped: u64,
     /// Datagrams that came for programs.
     pub datagrams_in: u64,
+    /// Datagrams of programs of which somebody said that they did not arrive: the program is told.
+    pub unreachable_datagrams: u64,
     /// Packets that were answered with an ICMP message: another protocol, too big, or no way for datagrams.
     pub refused_packets: u64,
     /// Packets to many, or to this link, or ICMP messages that ask for nothing: dropped.
     pub ignored: u64,
-    /// Packets that are malformed, and fragments: dropped.
+    /// Packets that are malformed: dropped.
     pub malformed: u64,
+    /// Datagrams that came in fragments and were put together.
+    pub reassembled: u64,
+    /// Datagrams of which some fragments did not come: dropped.
+    pub unfinished: u64,
     /// Packets dropped because too many waited.
     pub overflowed: u64,
 }

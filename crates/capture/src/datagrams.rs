@@ -1,16 +1,19 @@
 //! What is not TCP: UDP, ICMP echo and questions for names go out as datagrams, and their answers come back as packets.
 
 use crate::counters::Shared;
+use crate::device::MTU;
 use crate::dns::Questions;
-use crate::refusal::{Reason, unreachable};
-use anabranch_datagram::{Datagram, Kind, Way};
+use crate::fragments::{self, Fragments};
+use crate::refusal::{passed_on, unreachable};
+use anabranch_datagram::{Datagram, Kind, Reason, Way};
 use anabranch_stack::Gateway;
 use anabranch_stack::device::Foreign;
-use anabranch_wire::ip::{self, PROTOCOL_UDP};
+use anabranch_wire::ip::{self, IPV4_HEADER, IPV6_HEADER, PROTOCOL_UDP};
 use anabranch_wire::{EchoPacket, Ecn, EmitError, IpHeader, UdpPacket};
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The port of the domain name system.
 pub(crate) const DNS: u16 = 53;
@@ -18,6 +21,16 @@ pub(crate) const DNS: u16 = 53;
 /// Protocol numbers of ICMP and ICMPv6.
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
+
+/// The bit "don't fragment" of the byte of IPv4 that has it.
+const DO_NOT_FRAGMENT: u8 = 0x40;
+
+/// No less than this is told as an MTU: Linux believes nothing less (net.ipv4.route.min_pmtu); and what all of IPv6 carries.
+const LEAST_MTU: usize = 552;
+const LEAST_MTU_V6: usize = 1_280;
+
+/// Bytes of the header of UDP, and of that before an echo's identifier and data.
+const UDP_HEADER: usize = 8;
 
 /// Hop limit of the packets that we make.
 const HOP_LIMIT: u8 = 64;
@@ -51,35 +64,62 @@ impl Datagrams {
     }
 
     async fn outwards(&self) {
+        let mut fragments = Fragments::default();
         while let Some(packet) = self.gateway.foreign().await {
-            self.take(&packet);
+            let Some(fragment) = fragments::read(&packet.bytes) else {
+                self.take(&packet, false);
+                continue;
+            };
+            let before = fragments.unfinished;
+            let whole = fragments.take(Instant::now(), fragment);
+            self.shared.count(|counters| {
+                counters.reassembled += u64::from(whole.is_some());
+                counters.unfinished += fragments.unfinished - before;
+            });
+            if let Some(bytes) = whole {
+                self.take(&Foreign { bytes, vouched: false, cut: None }, true);
+            }
         }
     }
 
     async fn inwards(&self) {
         let Some(way) = &self.way else { return std::future::pending().await };
         let mut packet = Vec::new();
+        let mut identification = 0_u32;
         loop {
-            let datagram = way.receive().await;
+            let datagram = tokio::select! {
+                datagram = way.receive() => datagram,
+                said = way.unreachable() => {
+                    self.shared.count(|counters| counters.unreachable_datagrams += 1);
+                    passed_on(&said).into_iter().for_each(|message| _ = self.gateway.send(&message));
+                    continue;
+                }
+            };
             self.shared.came(&datagram);
             let Some(datagram) = self.questions.answered(datagram) else { continue };
             packet.clear();
             if answer(datagram, &mut packet).is_ok() {
-                self.gateway.send(&packet);
+                identification = identification.wrapping_add(1);
+                fragments::cut(&packet, identification, |packet| _ = self.gateway.send(packet));
             }
         }
     }
 
-    /// Passes a packet of a program's on, or tells it that it is not.
-    fn take(&self, packet: &Foreign) {
+    /// Passes a packet of a program's on, or tells it that it is not. One that came in fragments may go so.
+    fn take(&self, packet: &Foreign, may_be_cut: bool) {
         match (content(packet), &self.way) {
             (Some(Content::Datagrams(kind, _, outside, _)), Some(way))
                 if kind != Kind::Dns && !way.reaches(outside) =>
             {
-                self.refuse(packet, Reason::NoRoute);
+                self.refuse(packet, Reason::Network);
             }
             (Some(Content::Datagrams(kind, inside, outside, payload)), Some(way)) => {
-                self.send(way, packet, (kind, inside, outside), &payload);
+                let largest = way.largest_whole(inside, outside);
+                let mtu = too_big(&packet.bytes, packet.cut.map_or(payload.len(), usize::from), largest);
+                match mtu.filter(|_| !may_be_cut) {
+                    Some(mtu) => self.refuse(packet, Reason::TooBig(mtu)),
+                    None => self.send(way, packet.cut, (kind, inside, outside), &payload),
+                }
             }
             // Of a route that is missing sockets of UDP are not told.
             (Some(Content::Datagrams(..)), None) | (Some(Content::Unknown), _) => {
@@ -91,15 +131,12 @@ impl Datagrams {
     }
 
     /// Sends a datagram, or all that one is to be cut into.
-    fn send(&self, way: &Way, packet: &Foreign, ends: (Kind, SocketAddr, SocketAddr), payload: &Bytes) {
+    fn send(&self, way: &Way, cut: Option<u16>, ends: (Kind, SocketAddr, SocketAddr), payload: &Bytes) {
         let (kind, inside, outside) = ends;
-        let length = packet.cut.map_or(payload.len(), usize::from).max(1);
+        let length = cut.map_or(payload.len(), usize::from).max(1);
         let mut rest = payload.clone();
         loop {
             let payload = rest.split_to(length.min(rest.len()));
-            if payload.len() > way.largest_payload() {
-                return self.refuse(packet, Reason::TooBig);
-            }
             let bytes = payload.len();
             let sent = way.send(Datagram { kind, inside, outside, payload });
             self.shared.went(ends, bytes, sent);
@@ -117,7 +154,22 @@ impl Datagrams {
     }
 }
 
-/// What is in a packet; none if it is malformed, or a fragment.
+/// The MTU that a program is to be told whose packet may not be cut (RFC 1191, RFC 8201), if no path carries it whole. What may be cut, or
+/// is so short that it has to be carried, goes in pieces.
+fn too_big(packet: &[u8], payload: usize, largest: usize) -> Option<u16> {
+    if payload <= largest {
+        return None;
+    }
+    let &[first, _, _, _, _, _, flags, ..] = packet.first_chunk::<IPV4_HEADER>()?;
+    let (header, least, kept_whole) = match first >> 4 {
+        4 => (IPV4_HEADER, LEAST_MTU, flags & DO_NOT_FRAGMENT != 0),
+        _ => (IPV6_HEADER, LEAST_MTU_V6, true),
+    };
+    let mtu = (largest + header + UDP_HEADER).min(MTU.into());
+    (kept_whole && mtu >= least).then_some(mtu as u16)
+}
+
+/// What is in a packet; none if it is malformed.
 fn content(packet: &Foreign) -> Option<Content> {
     let ip::Datagram { header, protocol, .. } = ip::parse(&packet.bytes).ok()?;
     if !is_one_host(header.destination) || !is_one_host(header.source) {
@@ -165,12 +217,29 @@ fn answer(datagram: Datagram, packet: &mut Vec<u8>) -> Result<(), EmitError> {
             UdpPacket { ip, source_port, destination_port, payload }.emit(packet)
         }
         Kind::Echo => EchoPacket { ip, reply: true, body: payload }.emit(packet),
+        // Those are of a connection.
+        Kind::DnsOverTcp => Err(EmitError::BadValue),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_not_be_cut_is_told_an_mtu_and_the_rest_is_carried() {
+        let udp = udp("203.0.113.7", 443).bytes;
+        assert_eq!(udp[6], DO_NOT_FRAGMENT);
+        let mut may_be_cut = udp.to_vec();
+        may_be_cut[6] = 0;
+        assert_eq!(too_big(&udp, 1_300, 1_300), None);
+        assert_eq!(too_big(&udp, 1_301, 1_300), Some(1_328));
+        assert_eq!(too_big(&may_be_cut, 1_301, 1_300), None);
+        assert_eq!(too_big(&udp, 1_301, 523), None, "Linux does not believe so small an MTU");
+        let mut v6 = vec![0; 1_400];
+        v6[0] = 0x60;
+        assert_eq!((too_big(&v6, 1_301, 1_300), too_big(&v6, 1_301, 1_231)), (Some(1_348), None));
+    }
 
     fn header(source: &str, destination: &str) -> IpHeader {
         let (source, destination) = (source.parse().expect("an address"), destination.parse().expect("an address"));

@@ -35,15 +35,14 @@ impl Questions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an answer for one of the connections; gives back what is for nobody here.
+    /// Takes an answer to a question over TCP; gives back what is none.
     pub(crate) fn answered(&self, datagram: Datagram) -> Option<Datagram> {
-        if datagram.kind != Kind::Dns {
+        if datagram.kind != Kind::DnsOverTcp {
             return Some(datagram);
         }
-        match self.lock().get(&(datagram.inside, datagram.outside)) {
-            // What nobody reads in time is asked again.
-            Some(connection) => drop(connection.try_send(datagram.payload)),
-            None => return Some(datagram),
+        // What nobody reads in time is asked again.
+        if let Some(connection) = self.lock().get(&(datagram.inside, datagram.outside)) {
+            let _ = connection.try_send(datagram.payload);
         }
         None
     }
@@ -86,7 +85,7 @@ async fn carry(stream: Stream, ends: Ends, way: &Way, mut answers: Receiver<Byte
             reader.read_exact(&mut question).await?;
             let (inside, outside) = ends;
             // What cannot be sent is asked again.
-            way.send(Datagram { kind: Kind::Dns, inside, outside, payload: question.into() });
+            way.send(Datagram { kind: Kind::DnsOverTcp, inside, outside, payload: question.into() });
         }
     };
     let tell = async {

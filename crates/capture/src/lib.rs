@@ -11,6 +11,7 @@ mod datagrams;
 mod device;
 mod dns;
 mod flows;
+mod fragments;
 mod refusal;
 mod tcp;
 

@@ -2,7 +2,8 @@
 
 use crate::counters::Shared;
 use crate::device::MTU;
-use crate::refusal::{Reason, unreachable};
+use crate::refusal::unreachable;
+use anabranch_datagram::Reason;
 use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_proxy::{Carrier, Failure, Target};
@@ -41,7 +42,7 @@ pub(crate) fn serve(
 /// Tells a program what its target, or a router on the way, would have told it.
 fn refuse(asked: Asked, failure: Failure, gateway: &Gateway, shared: &Shared) {
     let reason = match failure {
-        Failure::NetworkUnreachable => Reason::NoRoute,
+        Failure::NetworkUnreachable => Reason::Network,
         Failure::HostUnreachable => Reason::Host,
         Failure::NotAllowed => Reason::Prohibited,
         // A target that does not answer leaves its SYN without an answer, and the program waits as it would anywhere.

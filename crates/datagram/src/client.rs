@@ -1,9 +1,9 @@
 //! A client in real time: a handle that programs' datagrams are given to, and the task that has the sockets.
 
 use crate::config::{ClientConfig, PathReport};
-use crate::datagram::{Datagram, LARGEST_PAYLOAD};
-use crate::session::{ClientSession, ClientState};
-use crate::socket::Socket;
+use crate::datagram::{Datagram, LARGEST_PAYLOAD, Unreachable};
+use crate::session::{ClientSession, ClientState, Counts};
+use crate::socket::{Sent, Socket};
 use crate::uplinks::{Change, Uplinks};
 use anabranch_host::Watch;
 use anabranch_policy::time::{Duration, Instant};
@@ -37,6 +37,8 @@ struct Shared {
     arrived: Notify,
     /// Something came over a path: the state may have changed.
     heard: Notify,
+    /// Somebody said that a datagram did not arrive.
+    failed: Notify,
 }
 
 struct Inner {
@@ -67,6 +69,8 @@ pub struct ClientCounters {
     pub duplicates: u64,
     /// Datagrams for programs that nobody took in time.
     pub untaken: u64,
+    /// Datagrams for programs that came in part only.
+    pub unfinished: u64,
     /// Datagrams that came and were not good: changed, repeated, from somebody else.
     pub rejected: u64,
     /// Handshakes that came to an end; each makes new keys.
@@ -75,11 +79,11 @@ pub struct ClientCounters {
 
 impl fmt::Display for ClientCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { unsent, too_large, duplicates, untaken, rejected, handshakes } = self;
+        let Self { unsent, too_large, duplicates, untaken, unfinished, rejected, handshakes } = self;
         write!(
             f,
             "{handshakes} handshakes; datagrams: {unsent} not sent, {too_large} too large, {duplicates} copies removed, {untaken} \
-             not taken, {rejected} rejected"
+             not taken, {unfinished} in part only, {rejected} rejected"
         )
     }
 }
@@ -99,8 +103,8 @@ impl Client {
         let session = ClientSession::new(key, u64::from_ne_bytes(number), policy, clock.now());
         let (lanes, reserve, barred) = (Vec::new(), Vec::new(), Vec::new());
         let inner = Inner { session, lanes, reserve, barred, too_large: 0 };
-        let (wake, arrived, heard) = (Notify::new(), Notify::new(), Notify::new());
-        let shared = Arc::new(Shared { server, clock, inner: Mutex::new(inner), wake, arrived, heard });
+        let [wake, arrived, heard, failed] = [(); 4].map(|()| Notify::new());
+        let shared = Arc::new(Shared { server, clock, inner: Mutex::new(inner), wake, arrived, heard, failed });
         let mut driver = Driver { shared: Arc::clone(&shared), readers: JoinSet::new(), uplinks: None };
         if server.ip().is_loopback() && interfaces.is_empty() {
             driver.open(0, None)?;
@@ -141,6 +145,16 @@ impl Client {
         inner.reserve_paths(self.shared.clock.now());
         drop(inner);
         self.shared.wake.notify_one();
+    }
+
+    /// The next word on a datagram that did not reach its target. Only a few wait for whoever asks.
+    pub async fn unreachable(&self) -> Unreachable {
+        loop {
+            if let Some(unreachable) = self.shared.lock().session.poll_unreachable() {
+                return unreachable;
+            }
+            self.shared.failed.notified().await;
+        }
     }
 
     /// Whether the server is there.
@@ -186,21 +200,22 @@ impl Client {
     /// What was counted.
     pub fn counters(&self) -> ClientCounters {
         let inner = self.shared.lock();
-        let (unsent, duplicates, untaken) = inner.session.counts();
+        let Counts { unsent, duplicates, untaken, unfinished } = inner.session.counts();
         let (rejected, handshakes) = (inner.session.rejected, inner.session.handshakes);
-        ClientCounters { unsent, too_large: inner.too_large, duplicates, untaken, rejected, handshakes }
+        ClientCounters { unsent, too_large: inner.too_large, duplicates, untaken, unfinished, rejected, handshakes }
     }
 
-    /// Largest payload that is carried.
-    pub fn largest_payload(&self) -> usize {
-        LARGEST_PAYLOAD
+    /// The largest payload between these addresses that some path carries whole. What is larger is carried in pieces.
+    pub fn largest_whole(&self, inside: SocketAddr, outside: SocketAddr) -> usize {
+        self.shared.lock().session.largest_whole(inside, outside)
     }
 
     /// Tells the server that this client ends, so that it forgets it at once.
     pub fn close(&self) {
         let mut inner = self.shared.lock();
-        inner.session.close(self.shared.clock.now());
-        inner.flush(self.shared.server);
+        let now = self.shared.clock.now();
+        inner.session.close(now);
+        inner.flush(self.shared.server, now);
     }
 }
 
@@ -218,13 +233,21 @@ impl Inner {
     }
 
     /// Hands to the kernel what waits.
-    fn flush(&mut self, server: SocketAddr) {
+    fn flush(&mut self, server: SocketAddr, now: Instant) {
+        let mut too_large = Vec::new();
         for (number, lane) in (0..).zip(&self.lanes) {
             let Some(outbox) = self.session.outbox(number).filter(|outbox| !outbox.is_empty()) else { continue };
             match &lane.socket {
-                Some(socket) => outbox.drain(socket.most(), |batch| _ = socket.send(&batch, server, None)),
+                Some(socket) => outbox.drain(socket.most(), |batch| {
+                    if socket.send(&batch, server, None) == Sent::TooLarge {
+                        too_large.push((number, batch.size));
+                    }
+                }),
                 None => outbox.drain(1, |_| ()),
             }
+        }
+        for (number, size) in too_large {
+            self.session.too_large(number, size, now);
         }
     }
 }
@@ -247,7 +270,7 @@ impl Driver {
                     inner.session.handle_timeout(now);
                     self.shared.arrived.notify_one();
                 }
-                inner.flush(self.shared.server);
+                inner.flush(self.shared.server, now);
                 if inner.barred != barred {
                     barred.clone_from(&inner.barred);
                     look = now;
@@ -339,6 +362,7 @@ async fn read(shared: Arc<Shared>, socket: Arc<Socket>, number: u8) {
     };
     while socket.receive(&mut inbox, hear).await.is_ok() {
         shared.arrived.notify_one();
+        shared.failed.notify_one();
         shared.wake.notify_one();
         shared.heard.notify_waiters();
     }

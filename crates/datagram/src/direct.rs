@@ -1,13 +1,14 @@
 //! Datagrams without a server: each flow leaves by one uplink, straight to its target, and by another when that is silent.
 
 use crate::config::{Limits, PathReport};
-use crate::datagram::{Datagram, Kind, LARGEST_PAYLOAD};
-use crate::mappings::Mappings;
+use crate::datagram::{Datagram, Kind, LARGEST_PAYLOAD, Unreachable};
+use crate::mappings::{Back, Mappings};
 use crate::straight::{Inner, Lane, LaneState};
 use anabranch_host::{Interface, Layout, Netlink, Snapshot, Watch};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_system::Clock;
 use core::net::SocketAddr;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -16,6 +17,9 @@ use tokio::sync::Notify;
 const SWEEP: Duration = Duration::from_secs(5);
 /// Interfaces are looked at this often at most.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Most words on datagrams that did not arrive, that wait for whoever takes them.
+const MOST_UNREACHABLE: usize = 256;
 
 /// What is to be known to send straight to targets.
 #[derive(Debug)]
@@ -43,9 +47,23 @@ pub(crate) struct Shared {
     wake: Notify,
     /// A datagram came.
     arrived: Notify,
+    /// What was said of datagrams that did not arrive.
+    unreachable: Mutex<VecDeque<Unreachable>>,
+    /// Something was.
+    failed: Notify,
 }
 
 impl Shared {
+    fn new(nameservers: Vec<SocketAddr>) -> Self {
+        let [wake, arrived, failed] = [(); 3].map(|()| Notify::new());
+        let (inner, unreachable) = (Mutex::new(Inner::new(nameservers)), Mutex::default());
+        Self { clock: Clock::new(), inner, wake, arrived, unreachable, failed }
+    }
+
+    fn unreachable(&self) -> MutexGuard<'_, VecDeque<Unreachable>> {
+        self.unreachable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,8 +88,7 @@ impl Direct {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
             }
         }
-        let inner = Mutex::new(Inner::new(config.nameservers));
-        let shared = Arc::new(Shared { clock: Clock::new(), inner, wake: Notify::new(), arrived: Notify::new() });
+        let shared = Arc::new(Shared::new(config.nameservers));
         let driver =
             Driver { shared: Arc::clone(&shared), names: config.interfaces, netlink, watch, limits: config.limits };
         if let Some(resolver) = config.local_resolver {
@@ -87,7 +104,7 @@ impl Direct {
             return false;
         }
         let sent = self.shared.lock().send(self.shared.clock.now(), &datagram);
-        if datagram.kind == Kind::Dns {
+        if matches!(datagram.kind, Kind::Dns | Kind::DnsOverTcp) {
             self.shared.wake.notify_one();
         }
         sent
@@ -100,6 +117,16 @@ impl Direct {
                 return datagram;
             }
             self.shared.arrived.notified().await;
+        }
+    }
+
+    /// The next word on a datagram that did not reach its target. Only a few wait for whoever asks.
+    pub async fn unreachable(&self) -> Unreachable {
+        loop {
+            if let Some(unreachable) = self.shared.unreachable().pop_front() {
+                return unreachable;
+            }
+            self.shared.failed.notified().await;
         }
     }
 
@@ -199,10 +226,23 @@ impl Driver {
 /// Sockets that pass on what comes to whoever waits for it, as long as there is somebody.
 fn mappings(shared: &Arc<Shared>, limits: Limits) -> Mappings {
     let back = Arc::downgrade(shared);
-    let deliver = move |client, datagram: Datagram| {
+    let deliver = move |client, what: Back| {
         let Some(shared) = back.upgrade() else { return };
-        shared.lock().hear(shared.clock.now(), client, datagram);
-        shared.arrived.notify_one();
+        match what {
+            Back::Datagram(datagram) => {
+                shared.lock().hear(shared.clock.now(), client, datagram);
+                shared.arrived.notify_one();
+            }
+            // A question is asked elsewhere.
+            Back::Unreachable(said) if matches!(said.kind, Kind::Dns | Kind::DnsOverTcp) => {}
+            Back::Unreachable(said) => {
+                let mut waiting = shared.unreachable();
+                if waiting.len() < MOST_UNREACHABLE {
+                    waiting.push_back(said);
+                    shared.failed.notify_one();
+                }
+            }
+        }
     };
     Mappings::new(Arc::new(|_| true), Vec::new(), limits, Arc::new(deliver))
 }
@@ -215,8 +255,7 @@ mod tests {
 
     /// An uplink that is not bound to an interface, so that loopback can stand for the network.
     async fn direct(lanes: &[&str], nameservers: Vec<SocketAddr>) -> Direct {
-        let inner = Mutex::new(Inner::new(nameservers));
-        let shared = Arc::new(Shared { clock: Clock::new(), inner, wake: Notify::new(), arrived: Notify::new() });
+        let shared = Arc::new(Shared::new(nameservers));
         for (index, name) in (1..).zip(lanes) {
             let mappings = mappings(&shared, Limits::default());
             let lane = Lane::new((*name).to_owned(), index, [true, true], mappings);

@@ -11,6 +11,7 @@ mod direct;
 pub mod format;
 mod mappings;
 mod outside;
+mod question;
 mod server;
 pub mod session;
 mod socket;
@@ -20,7 +21,7 @@ mod way;
 
 pub use client::{Client, ClientCounters};
 pub use config::{Allow, ClientConfig, Journal, Limits, PathReport, PolicyFactory, ServerConfig};
-pub use datagram::{Datagram, INSIDE_MTU, Kind, LARGEST_PAYLOAD};
+pub use datagram::{Datagram, INSIDE_MTU, Kind, LARGEST_PAYLOAD, Reason, Unreachable};
 pub use direct::{Direct, DirectConfig};
 pub use mappings::{MappingCounters, named_resolvers, nameservers};
 pub use server::{Done, Server};

@@ -4,9 +4,11 @@
 //! what they have sent.
 
 use crate::datagram::Kind;
+use anabranch_system::{SocketError, keep_socket_errors, take_socket_error};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use socket2::{Domain, Protocol, SockRef, Type};
 use std::io;
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 /// Types of ICMP and ICMPv6 (RFC 792, RFC 4443).
@@ -32,7 +34,7 @@ impl Outside {
             true => (Domain::IPV6, Ipv6Addr::UNSPECIFIED.into()),
         };
         let protocol = match (kind, ipv6) {
-            (Kind::Udp | Kind::Dns, _) => Protocol::UDP,
+            (Kind::Udp | Kind::Dns | Kind::DnsOverTcp, _) => Protocol::UDP,
             (Kind::Echo, false) => Protocol::ICMPV4,
             (Kind::Echo, true) => Protocol::ICMPV6,
         };
@@ -41,16 +43,25 @@ impl Outside {
         if let Some(interface) = interface {
             socket.bind_device(Some(interface.as_bytes()))?;
         }
+        keep_socket_errors(&socket, ipv6)?;
         socket.bind(&SocketAddr::new(any, 0).into())?;
         Ok(Self { socket: UdpSocket::from_std(socket.into())?, kind, ipv6 })
     }
 
     /// Sends a program's payload at once, or not at all.
-    pub fn send(&self, payload: &[u8], target: SocketAddr) -> bool {
+    ///
+    /// # Errors
+    /// What the kernel says, e.g. that there is no route.
+    pub fn send(&self, payload: &[u8], target: SocketAddr) -> io::Result<()> {
+        // What routers say of a datagram fails the next call, which has nothing to do with it.
+        self.try_send(payload, target).or_else(|_| self.try_send(payload, target))
+    }
+
+    fn try_send(&self, payload: &[u8], target: SocketAddr) -> io::Result<()> {
         // Not through the runtime's readiness: it knows nothing yet of a socket that was opened a moment ago.
         let socket = SockRef::from(&self.socket);
         let sent = match self.kind {
-            Kind::Udp | Kind::Dns => socket.send_to(payload, &target.into()),
+            Kind::Udp | Kind::Dns | Kind::DnsOverTcp => socket.send_to(payload, &target.into()),
             Kind::Echo => {
                 // The kernel computes the checksum, and puts an identifier of its own.
                 let kind = if self.ipv6 { ECHO_REQUEST_V6 } else { ECHO_REQUEST };
@@ -58,12 +69,17 @@ impl Outside {
                 socket.send_to(&message, &SocketAddr::new(target.ip(), 0).into())
             }
         };
-        sent.is_ok()
+        sent.map(|_| ())
     }
 
-    /// Waits until something can be received.
-    pub async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await
+    /// Waits until something can be received, or is said of what was sent.
+    pub async fn ready(&self) -> io::Result<()> {
+        self.socket.ready(Interest::READABLE | Interest::ERROR).await.map(|_| ())
+    }
+
+    /// What was said of a datagram that was sent, if anything; `buffer` is for what is quoted of it. None of what has no meaning here.
+    pub fn take_error(&self, buffer: &mut [u8]) -> io::Result<Option<SocketError>> {
+        self.socket.try_io(Interest::ERROR, || take_socket_error(&self.socket, buffer))
     }
 
     /// What has come, if anything: the payload in `buffer`, and from where.

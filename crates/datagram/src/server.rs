@@ -1,10 +1,9 @@
 //! The server in real time: one socket for all clients, and the sockets of their mappings.
 
 use crate::config::{Journal, ServerConfig};
-use crate::datagram::Datagram;
-use crate::mappings::{MappingCounters, Mappings, Remark};
+use crate::mappings::{Back, MappingCounters, Mappings, Remark};
 use crate::session::{ServerCounters, ServerSessions, Whereabouts};
-use crate::socket::Socket;
+use crate::socket::{Sent, Socket};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_system::Clock;
 use core::fmt;
@@ -74,8 +73,12 @@ impl Server {
         let sessions = Mutex::new(ServerSessions::new(keys, policy, limits.clients, draw));
         let shared = Arc::new(Shared { clock: Clock::new(), sessions, wake: Notify::new() });
         let back = Arc::clone(&shared);
-        let deliver = move |client, datagram: Datagram| {
-            back.sessions().send(back.clock.now(), client, &datagram);
+        let deliver = move |client, what: Back| {
+            let now = back.clock.now();
+            match what {
+                Back::Datagram(datagram) => _ = back.sessions().send(now, client, &datagram),
+                Back::Unreachable(unreachable) => back.sessions().send_unreachable(now, client, unreachable),
+            }
             back.wake.notify_one();
         };
         let mappings = Mappings::new(allow, nameservers, limits, Arc::new(deliver));
@@ -147,6 +150,9 @@ impl Server {
                 journal("echo requests are dropped: this host does not allow ping sockets (net.ipv4.ping_group_range)");
             }
         }
+        while let Some((client, unreachable)) = self.mappings.poll_refused() {
+            sessions.send_unreachable(now, client, unreachable);
+        }
         while let Some(client) = sessions.poll_gone() {
             self.mappings.forget(client);
         }
@@ -167,7 +173,16 @@ impl Server {
     /// Hands to the kernel what waits.
     fn flush(&self) {
         let (socket, most) = (&self.socket, self.socket.most());
-        self.shared.sessions().outbox().drain(most, |batch| _ = socket.send(&batch, batch.to.client, batch.to.ours));
+        let mut sessions = self.shared.sessions();
+        let mut too_large = Vec::new();
+        sessions.outbox().drain(most, |batch| {
+            if socket.send(&batch, batch.to.client, batch.to.ours) == Sent::TooLarge {
+                too_large.push((batch.to, batch.size));
+            }
+        });
+        for (to, size) in too_large {
+            sessions.too_large(to, size, self.shared.clock.now());
+        }
     }
 }
 

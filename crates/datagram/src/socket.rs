@@ -1,6 +1,7 @@
 //! A UDP socket that hands batches to the kernel and takes them from it (UDP_SEGMENT, UDP_GRO), and never has packets fragmented.
 
 use crate::session::Batch;
+use anabranch_system::is_too_large;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
@@ -15,6 +16,17 @@ const BUFFER: usize = 4 << 20;
 pub struct Socket {
     socket: UdpSocket,
     udp: UdpSocketState,
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sent {
+    /// It is on its way, as far as the host goes.
+    Yes,
+    /// Its datagrams are too large for the interface that they would leave by.
+    TooLarge,
+    /// Not now.
+    No,
 }
 
 /// Room for what is received in one call.
@@ -73,7 +85,7 @@ impl Socket {
     }
 
     /// Sends a batch at once, or not at all: a full buffer is a full queue.
-    pub fn send<To>(&self, batch: &Batch<'_, To>, destination: SocketAddr, ours: Option<IpAddr>) -> bool {
+    pub fn send<To>(&self, batch: &Batch<'_, To>, destination: SocketAddr, ours: Option<IpAddr>) -> Sent {
         let transmit = Transmit {
             destination,
             ecn: None,
@@ -81,7 +93,11 @@ impl Socket {
             segment_size: (batch.count > 1).then_some(batch.size),
             src_ip: ours,
         };
-        self.udp.try_send((&self.socket).into(), &transmit).is_ok()
+        match self.udp.try_send((&self.socket).into(), &transmit) {
+            Ok(()) => Sent::Yes,
+            Err(error) if is_too_large(&error) => Sent::TooLarge,
+            Err(_) => Sent::No,
+        }
     }
 
     /// Waits for datagrams, and gives all of one call to `each`, with where they came from and to.

@@ -254,7 +254,7 @@ impl Inner {
 
     /// Sends a datagram on; whether an uplink has taken it.
     pub fn send(&mut self, now: Instant, datagram: &Datagram) -> bool {
-        if datagram.kind == Kind::Dns {
+        if matches!(datagram.kind, Kind::Dns | Kind::DnsOverTcp) {
             return self.ask(now, datagram);
         }
         let ipv6 = datagram.outside.ip().to_canonical().is_ipv6();
@@ -364,7 +364,7 @@ impl Inner {
             }
             return;
         }
-        if datagram.kind == Kind::Dns {
+        if matches!(datagram.kind, Kind::Dns | Kind::DnsOverTcp) {
             let Some(identifier) = datagram.payload.first_chunk().copied() else { return };
             let Some(question) = self.questions.remove(&(datagram.inside, datagram.outside, identifier)) else {
                 return;

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::config::PathReport;
-use crate::datagram::{Datagram, LARGEST_PAYLOAD};
+use crate::datagram::{Datagram, LARGEST_PAYLOAD, Unreachable};
 use crate::direct::Direct;
 use core::net::SocketAddr;
 
@@ -32,9 +32,21 @@ impl Way {
         }
     }
 
-    /// Largest payload that is carried.
-    pub fn largest_payload(&self) -> usize {
-        LARGEST_PAYLOAD
+    /// The next word on a datagram that did not reach its target.
+    pub async fn unreachable(&self) -> Unreachable {
+        match self {
+            Self::Server(client) => client.unreachable().await,
+            Self::Direct(direct) => direct.unreachable().await,
+        }
+    }
+
+    /// The largest payload between these addresses that is carried in one datagram, as far as is known. Straight to their targets the
+    /// kernel cuts them.
+    pub fn largest_whole(&self, inside: SocketAddr, outside: SocketAddr) -> usize {
+        match self {
+            Self::Server(client) => client.largest_whole(inside, outside),
+            Self::Direct(_) => LARGEST_PAYLOAD,
+        }
     }
 
     /// Whether there is any way to the target's family, as far as is known here: what a server reaches is not.

@@ -129,9 +129,9 @@ pub struct Scene {
     pub host: Namespace,
     pub neighbour: Namespace,
     pub routers: [Namespace; 2],
-    server: Namespace,
-    target: Namespace,
-    place: PathBuf,
+    pub server: Namespace,
+    pub target: Namespace,
+    pub place: PathBuf,
     running: Vec<Running>,
 }
 

@@ -11,13 +11,37 @@ class UdpEcho(socketserver.BaseRequestHandler):
         data, sock = self.request
         sock.sendto(data, self.client_address)
 
+def answer(data, room):
+    """Every name has the target's address, and a name that begins with a number a text so long that the answer has as many bytes."""
+    end = data.index(0, 12) + 5
+    question, kind = data[12:end], data[end - 3]
+    # EDNS (RFC 6891): how much the answer may have.
+    if data[10:12] != b"\0\0" and room == 512:
+        room = max(512, struct.unpack("!H", data[end + 3:end + 5])[0])
+    answers = []
+    if kind == 1:
+        answers = [socket.inet_aton("198.51.100.2")]
+    elif kind == 16:
+        rest = int(question[1:1 + question[0]]) - 12 - len(question)
+        while rest > 40:
+            length = min(rest - 13, 255)
+            answers.append(bytes([length]) + b"." * length)
+            rest -= length + 13
+    found = b"".join(b"\xc0\x0c\0" + bytes([kind]) + b"\0\x01\0\0\0\x3c" + struct.pack("!H", len(one)) + one for one in answers)
+    cut = 12 + len(question) + len(found) > room
+    head = data[:2] + (b"\x83\x80" if cut else b"\x81\x80") + b"\0\x01" + struct.pack("!H", 0 if cut else len(answers)) + b"\0\0\0\0"
+    return head + question + (b"" if cut else found)
+
 class Resolver(socketserver.BaseRequestHandler):
-    """Every name has the target's address."""
     def handle(self):
         data, sock = self.request
-        answer = data[:2] + b"\x81\x80" + data[4:6] + b"\x00\x01\x00\x00\x00\x00" + data[12:]
-        answer += b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04" + socket.inet_aton("198.51.100.2")
-        sock.sendto(answer, self.client_address)
+        sock.sendto(answer(data, 512), self.client_address)
+
+class TcpResolver(socketserver.StreamRequestHandler):
+    def handle(self):
+        while length := self.rfile.read(2):
+            said = answer(self.rfile.read(struct.unpack("!H", length)[0]), 65535)
+            self.wfile.write(struct.pack("!H", len(said)) + said)
 
 class Page(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -48,6 +72,7 @@ servers += [dual(socketserver.ThreadingUDPServer)(("::", 7), UdpEcho)]
 if sys.argv[1] == "target":
     servers += [dual(http.server.ThreadingHTTPServer)(("::", 80), Page)]
     servers += [dual(socketserver.ThreadingUDPServer)(("::", 53), Resolver)]
+    servers += [dual(socketserver.ThreadingTCPServer)(("::", 53), TcpResolver)]
 for server in servers:
     threading.Thread(target=server.serve_forever).start()
 print("ready", flush=True)

@@ -5,7 +5,7 @@
 mod message;
 mod reading;
 
-pub use message::{Data, Message, PathCount, Told, read_message, write_data, write_message};
+pub use message::{Data, Message, PathCount, Piece, Told, before_payload, read_message, write_data, write_message};
 use reading::Reading;
 
 /// The version of the format, in the upper half of the first byte.

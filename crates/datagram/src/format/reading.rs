@@ -16,6 +16,10 @@ impl Reading<'_> {
         self.take().map(|[byte]| byte)
     }
 
+    pub fn word2(&mut self) -> Option<u16> {
+        self.take().map(u16::from_be_bytes)
+    }
+
     pub fn word4(&mut self) -> Option<u32> {
         self.take().map(u32::from_be_bytes)
     }
@@ -24,22 +28,30 @@ impl Reading<'_> {
         self.take().map(u64::from_be_bytes)
     }
 
-    /// An address, and a port of two bytes.
-    pub fn socket_address(&mut self, ipv6: bool) -> Option<SocketAddr> {
-        let address: IpAddr = if ipv6 {
+    pub fn address(&mut self, ipv6: bool) -> Option<IpAddr> {
+        Some(if ipv6 {
             self.take::<16>().map(Ipv6Addr::from)?.into()
         } else {
             self.take::<4>().map(Ipv4Addr::from)?.into()
-        };
-        Some(SocketAddr::new(address, self.take().map(u16::from_be_bytes)?))
+        })
+    }
+
+    /// An address, and a port of two bytes.
+    pub fn socket_address(&mut self, ipv6: bool) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.address(ipv6)?, self.word2()?))
+    }
+}
+
+/// Writes an address.
+pub fn write_address(address: IpAddr, out: &mut Vec<u8>) {
+    match address {
+        IpAddr::V4(v4) => out.extend(v4.octets()),
+        IpAddr::V6(v6) => out.extend(v6.octets()),
     }
 }
 
 /// Writes an address and a port of two bytes.
 pub fn write_socket_address(address: SocketAddr, out: &mut Vec<u8>) {
-    match address.ip() {
-        IpAddr::V4(v4) => out.extend(v4.octets()),
-        IpAddr::V6(v6) => out.extend(v6.octets()),
-    }
+    write_address(address.ip(), out);
     out.extend(address.port().to_be_bytes());
 }

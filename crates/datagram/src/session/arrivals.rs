@@ -1,7 +1,6 @@
-//! What becomes of programs' datagrams that come in: copies are removed, and what may wait for one before it waits.
+//! What becomes of programs' datagrams, and pieces of them, that come in: copies are removed, and what may wait for one before it waits.
 
 use super::window::Window;
-use crate::datagram::Datagram;
 use anabranch_policy::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,19 +10,25 @@ const COPIES: u64 = 16_384;
 const MOST_HELD: usize = 1_024;
 
 /// One direction of a session.
-#[derive(Debug, Default)]
-pub struct Arrivals {
+#[derive(Debug)]
+pub struct Arrivals<T> {
     /// Numbers of datagrams that have copies.
     copies: Option<Window>,
     /// The number that is next in order; nothing before the first.
     next: Option<u64>,
     /// What waits and until when; of what came early and did not wait only the number.
-    held: BTreeMap<u64, (Instant, Option<Datagram>)>,
+    held: BTreeMap<u64, (Instant, Option<T>)>,
     /// Copies removed.
     pub duplicates: u64,
 }
 
-impl Arrivals {
+impl<T> Default for Arrivals<T> {
+    fn default() -> Self {
+        Self { copies: None, next: None, held: BTreeMap::new(), duplicates: 0 }
+    }
+}
+
+impl<T> Arrivals<T> {
     /// The number whose last 32 bits these are: that which is nearest to those seen.
     fn whole(&mut self, sequence: u32) -> u64 {
         // From the first one there is room downwards.
@@ -44,8 +49,8 @@ impl Arrivals {
         &mut self,
         now: Instant,
         (sequence, copies, hold): (u32, bool, Duration),
-        datagram: Datagram,
-        out: &mut VecDeque<Datagram>,
+        datagram: T,
+        out: &mut VecDeque<T>,
     ) {
         let number = self.whole(sequence);
         if copies {
@@ -79,7 +84,7 @@ impl Arrivals {
     }
 
     /// Passes on what is next in order.
-    fn release(&mut self, out: &mut VecDeque<Datagram>) {
+    fn release(&mut self, out: &mut VecDeque<T>) {
         let mut next = self.next.unwrap_or_default();
         while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= next) {
             next = next.max(entry.key() + 1);
@@ -94,7 +99,7 @@ impl Arrivals {
     }
 
     /// Passes on what has waited long enough, and all before it.
-    pub fn handle_timeout(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
+    pub fn handle_timeout(&mut self, now: Instant, out: &mut VecDeque<T>) {
         let due = self.held.iter().filter(|(_, (until, _))| *until <= now).map(|(number, _)| *number).max();
         let Some(last) = due else { return };
         while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= last) {
@@ -108,7 +113,7 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagram::Kind;
+    use crate::datagram::{Datagram, Kind};
     use bytes::Bytes;
 
     const HOLD: Duration = Duration::from_millis(20);
@@ -124,7 +129,7 @@ mod tests {
     }
 
     /// What is passed on when datagrams of these numbers come, 1 ms after each other.
-    fn passed(arrivals: &mut Arrivals, numbers: &[u32], copies: bool, hold: Duration) -> Vec<u32> {
+    fn passed(arrivals: &mut Arrivals<Datagram>, numbers: &[u32], copies: bool, hold: Duration) -> Vec<u32> {
         let mut out = VecDeque::new();
         for (millis, number) in (0..).zip(numbers) {
             arrivals.arrive(at(millis), (*number, copies, hold), datagram(*number), &mut out);

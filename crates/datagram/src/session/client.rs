@@ -3,11 +3,13 @@
 use super::epoch::Epoch;
 use super::noise::Initiator;
 use super::outbox::Outbox;
+use super::path_mtu::PathMtu;
 use super::peer::{Heard, Out, Path, Peer, What, stamp};
-use crate::datagram::Datagram;
+use crate::datagram::{Datagram, Unreachable};
 use crate::format::{HANDSHAKE, Handshake, Message, Outer, hello, read_outer};
 use anabranch_policy::datagram::DatagramPolicy;
 use anabranch_policy::time::{Duration, Instant};
+use core::net::SocketAddr;
 
 /// Paths are probed this often while there is something to send or to receive,
 const PROBE: Duration = Duration::from_millis(250);
@@ -33,6 +35,19 @@ pub enum ClientState {
     Connected,
     /// It has answered, and does not now.
     Lost,
+}
+
+/// What a client has counted of programs' datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Datagrams that no path could carry.
+    pub unsent: u64,
+    /// Copies that were removed.
+    pub duplicates: u64,
+    /// Datagrams that nobody took in time.
+    pub untaken: u64,
+    /// Datagrams that came in part only.
+    pub unfinished: u64,
 }
 
 /// A message that waits for its answer.
@@ -105,9 +120,8 @@ impl ClientSession {
 
     /// An uplink is there, or another in its place.
     pub fn open_path(&mut self, number: u8, now: Instant) {
-        if self.peer.add_path(number).is_none() {
-            return;
-        }
+        let Some(path) = self.peer.add_path(number) else { return };
+        path.mtu = PathMtu::default();
         let index = usize::from(number);
         if self.lanes.0.len() <= index {
             self.lanes.0.resize_with(index + 1, Lane::default);
@@ -212,7 +226,12 @@ impl ClientSession {
             }
             // The server says goodbye: another may take its place.
             What::Close => self.begin_hello(now),
-            What::Probe(..) | What::Report(_) | What::Unknown => {}
+            What::Size(size) => {
+                if let Some(epoch) = &mut self.current {
+                    self.peer.answer_size(now, epoch, number, size, &mut self.lanes);
+                }
+            }
+            What::Probe(..) | What::Report(_) | What::Done | What::Unknown => {}
         }
     }
 
@@ -233,6 +252,9 @@ impl ClientSession {
         self.judge_paths(now);
         if self.probe_due <= now {
             self.probe(now);
+        }
+        if let Some(epoch) = &mut self.current {
+            self.peer.probe_sizes(now, epoch, &mut self.lanes);
         }
         if self.peer.report_is_due(now)
             && let (Some(epoch), Some(path)) = (&mut self.current, self.peer.best_path(now))
@@ -302,6 +324,21 @@ impl ClientSession {
         self.peer.poll_datagram()
     }
 
+    /// A word on a program's datagram that did not arrive.
+    pub fn poll_unreachable(&mut self) -> Option<Unreachable> {
+        self.peer.poll_unreachable()
+    }
+
+    /// The host does not send datagrams of so many bytes over a path.
+    pub fn too_large(&mut self, number: u8, size: usize, now: Instant) {
+        self.peer.too_large(number, size, now);
+    }
+
+    /// The largest payload between these addresses that some path carries in one datagram.
+    pub fn largest_whole(&self, inside: SocketAddr, outside: SocketAddr) -> usize {
+        self.peer.largest_whole(inside, outside)
+    }
+
     /// What is to be sent over a path.
     pub fn outbox(&mut self, number: u8) -> Option<&mut Outbox<()>> {
         self.lanes.0.get_mut(usize::from(number)).map(|lane| &mut lane.outbox)
@@ -323,14 +360,21 @@ impl ClientSession {
         }
     }
 
+    /// What is known of all paths.
+    #[cfg(test)]
+    pub fn paths(&self) -> impl Iterator<Item = (u8, &Path)> {
+        self.peer.paths()
+    }
+
     /// What is known of a path.
     pub fn path(&self, number: u8) -> Option<&Path> {
         self.peer.path(number)
     }
 
-    /// Datagrams that no path could carry, copies that were removed, and datagrams that nobody took.
-    pub fn counts(&self) -> (u64, u64, u64) {
-        (self.peer.unsent, self.peer.duplicates(), self.peer.untaken)
+    /// What was counted of programs' datagrams.
+    pub fn counts(&self) -> Counts {
+        let (unsent, untaken) = (self.peer.unsent, self.peer.untaken);
+        Counts { unsent, untaken, duplicates: self.peer.duplicates(), unfinished: self.peer.unfinished() }
     }
 }
 

@@ -2,15 +2,19 @@
 //! other end what came.
 
 use super::arrivals::Arrivals;
+use super::assembly::{Assembly, Part};
 use super::epoch::Epoch;
+use super::path_mtu::{LARGEST, PathMtu};
 use super::receiving::Receiving;
 use super::sending::Sending;
-use crate::datagram::Datagram;
-use crate::format::{Data, Header, Message, Told, read_message, write_data, write_message};
-use anabranch_policy::datagram::{DatagramPolicy, MAX_PATHS, Outgoing, PathView};
+use crate::datagram::{Datagram, Unreachable};
+use crate::format::{
+    Data, HEADER, Header, Message, Piece, TAG, Told, before_payload, read_message, write_data, write_message,
+};
+use anabranch_policy::datagram::{DatagramPolicy, Decision, MAX_PATHS, Outgoing, PathView};
 use anabranch_policy::time::{Duration, Instant};
-use bytes::Bytes;
 use core::hash::BuildHasher as _;
+use core::net::SocketAddr;
 use foldhash::fast::FixedState;
 use std::collections::VecDeque;
 
@@ -20,8 +24,12 @@ const REPORT: Duration = Duration::from_millis(25);
 const UNKNOWN: Duration = Duration::from_millis(10);
 /// Most datagrams that wait for whoever takes them.
 const MOST_ARRIVED: usize = 4_096;
-/// What sealing adds to a payload, and the headers of UDP and IPv4 outside, for policies.
-const AROUND: usize = 34 + 23 + 28;
+/// Most words on datagrams that did not arrive, that wait for whoever takes them.
+const MOST_UNREACHABLE: usize = 256;
+/// The headers of UDP and IPv4 outside, for policies.
+const OUTSIDE: usize = 28;
+/// A path that loses more than this share may have another MTU than it had.
+const MUCH: f64 = 0.1;
 
 /// Where sealed datagrams of a path go.
 pub trait Out {
@@ -34,6 +42,7 @@ pub trait Out {
 pub struct Path {
     pub(crate) sending: Sending,
     pub(crate) receiving: Receiving,
+    pub(crate) mtu: PathMtu,
     /// Whether something that is sent over it arrives, as far as is known.
     pub usable: bool,
     /// Whether it is used only while no other is usable.
@@ -62,6 +71,10 @@ pub enum What {
     Answer(u32),
     Report(u32),
     Close,
+    /// Asks whether a datagram of this size came.
+    Size(u16),
+    /// For a program, or an answer to a probe of a size: nothing more is to be done.
+    Done,
     /// Sealed with the right keys, and of no form that is known.
     Unknown,
 }
@@ -73,8 +86,12 @@ pub struct Peer {
     paths: Vec<Option<Path>>,
     views: Vec<PathView>,
     sequence: u32,
-    arrivals: Arrivals,
+    arrivals: Arrivals<Part>,
+    /// What has had its turn, but may be in pieces.
+    parts: VecDeque<Part>,
+    assembly: Assembly,
     arrived: VecDeque<Datagram>,
+    unreachable: VecDeque<Unreachable>,
     /// What delays of what we send are counted from.
     reference: Option<u32>,
     report_due: Instant,
@@ -82,6 +99,11 @@ pub struct Peer {
     pub unsent: u64,
     /// Datagrams that nobody took in time.
     pub untaken: u64,
+}
+
+/// What sealing adds to a payload between these addresses.
+fn around(inside: SocketAddr, outside: SocketAddr, is_piece: bool) -> usize {
+    HEADER + TAG + before_payload(inside, outside, is_piece)
 }
 
 /// Microseconds of a clock, modulo 2^32.
@@ -97,7 +119,10 @@ impl Peer {
             views: Vec::new(),
             sequence: 0,
             arrivals: Arrivals::default(),
+            parts: VecDeque::new(),
+            assembly: Assembly::default(),
             arrived: VecDeque::new(),
+            unreachable: VecDeque::new(),
             reference: None,
             report_due: Instant::NEVER,
             unsent: 0,
@@ -108,6 +133,7 @@ impl Peer {
     /// The other end has forgotten us: what was measured with its counts is void.
     pub fn restart(&mut self) {
         self.arrivals = Arrivals::default();
+        self.assembly.restart();
         self.reference = None;
         for path in self.paths.iter_mut().flatten() {
             path.sending.restart();
@@ -145,25 +171,45 @@ impl Peer {
     /// Sends a program's datagram as the policy has it; whether any path takes it.
     pub fn send(&mut self, now: Instant, epoch: &mut Epoch, datagram: &Datagram, out: &mut impl Out) -> bool {
         self.look(now);
-        let length = datagram.payload.len() + AROUND;
-        let flow = FixedState::default().hash_one((datagram.inside, datagram.outside));
-        let decision = self.policy.choose(now, &Outgoing { length, flow }, &self.views);
-        let (sequence, copies) = (self.sequence, decision.paths.len() > 1);
+        let &Datagram { kind, inside, outside, ref payload } = datagram;
+        let sealed = payload.len() + around(inside, outside, false);
+        let flow = FixedState::default().hash_one((inside, outside));
+        let decision = self.policy.choose(now, &Outgoing { length: sealed + OUTSIDE, flow }, &self.views);
+        let data = Data { kind, inside, outside, sequence: self.sequence, copies: false, hold: 0, piece: None };
+        let taken = if decision.paths.iter().all(|number| self.carried(number) >= sealed) {
+            let taken = self.send_one(now, epoch, decision, (&data, payload), out);
+            self.sequence = self.sequence.wrapping_add(taken.into());
+            taken
+        } else {
+            self.send_pieces(now, epoch, flow, (&data, payload), out)
+        };
+        self.unsent += u64::from(!taken);
+        taken
+    }
+
+    /// What a path carries, sealed.
+    fn carried(&self, number: u8) -> usize {
+        self.path(number).map_or(0, |path| path.mtu.carried())
+    }
+
+    /// Sends a datagram over the paths that the policy has chosen for it; whether any takes it.
+    fn send_one(
+        &mut self,
+        now: Instant,
+        epoch: &mut Epoch,
+        decision: Decision,
+        (data, payload): (&Data, &[u8]),
+        out: &mut impl Out,
+    ) -> bool {
         let hold = u8::try_from(decision.hold.as_millis()).unwrap_or(u8::MAX);
+        let data = Data { copies: decision.paths.len() > 1, hold, ..*data };
         let mut taken = false;
         for number in decision.paths.iter() {
-            let sealed = self.seal(now, epoch, number, out, |out| {
-                write_data(stamp(now), datagram, sequence, copies, hold, out);
-            });
+            let sealed = self.seal(now, epoch, number, out, |out| write_data(stamp(now), &data, payload, out));
             if let Some(Some(path)) = self.paths.get_mut(usize::from(number)).filter(|_| sealed) {
                 path.sending.is_owed();
             }
             taken |= sealed;
-        }
-        if taken {
-            self.sequence = self.sequence.wrapping_add(1);
-        } else {
-            self.unsent += 1;
         }
         taken
     }
@@ -171,6 +217,83 @@ impl Peer {
     /// Whether the paths in reserve are used: no other is usable.
     fn uses_reserve(&self) -> bool {
         !self.paths.iter().flatten().any(|path| path.usable && !path.reserve)
+    }
+
+    /// Sends a datagram in pieces that any path carries that is used; whether all of them are on their way.
+    fn send_pieces(
+        &mut self,
+        now: Instant,
+        epoch: &mut Epoch,
+        flow: u64,
+        (data, payload): (&Data, &[u8]),
+        out: &mut impl Out,
+    ) -> bool {
+        let around = around(data.inside, data.outside, true);
+        let sizes = self.views.iter().map(|view| self.carried(view.path));
+        let Some(room) = sizes.min().and_then(|size| size.checked_sub(around)).filter(|room| *room > 0) else {
+            return false;
+        };
+        let Ok(count) = u8::try_from(payload.len().div_ceil(room)) else { return false };
+        let mut all = true;
+        // All of one length, or nearly: the last one would otherwise be sent at the price of a full one.
+        let length = payload.len().div_ceil(count.max(1).into()).max(1);
+        for (index, payload) in (0..count).zip(payload.chunks(length)) {
+            let outgoing = Outgoing { length: payload.len() + around + OUTSIDE, flow };
+            let decision = self.policy.choose(now, &outgoing, &self.views);
+            let data = Data { sequence: self.sequence, piece: Some(Piece { index, count }), ..*data };
+            all &= self.send_one(now, epoch, decision, (&data, payload), out);
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        all
+    }
+
+    /// The largest payload between these addresses that some path carries in one datagram, or may carry, as long as that is not known.
+    pub fn largest_whole(&self, inside: SocketAddr, outside: SocketAddr) -> usize {
+        let any = self.paths.iter().flatten().any(|path| path.usable);
+        let used = self.paths.iter().flatten().filter(|path| path.usable || !any);
+        let carried = used.map(|path| if path.mtu.is_settled() { path.mtu.carried() } else { LARGEST });
+        carried.max().unwrap_or(LARGEST).saturating_sub(around(inside, outside, false))
+    }
+
+    /// Sends what asks for the MTU of paths.
+    pub fn probe_sizes(&mut self, now: Instant, epoch: &mut Epoch, out: &mut impl Out) {
+        for number in 0..self.paths.len() {
+            let Some(Some(path)) = self.paths.get_mut(number) else { continue };
+            let Some(size) = path.mtu.poll_probe(now, path.usable, path.round_trip) else { continue };
+            let counter = path.sending.take_counter();
+            let message = Message::Size(size as u16);
+            let write = |out: &mut Vec<u8>| write_message(stamp(now), &message, out);
+            let length = out.push(number as u8, |out| epoch.seal(number as u8, counter, out, write));
+            if let Some(length) = length {
+                path.sending.asked(length, now);
+            }
+        }
+    }
+
+    /// Answers such a probe on its path.
+    pub fn answer_size(&mut self, now: Instant, epoch: &mut Epoch, number: u8, size: u16, out: &mut impl Out) {
+        self.seal(now, epoch, number, out, |out| write_message(stamp(now), &Message::SizeAnswer(size), out));
+    }
+
+    /// The host does not send datagrams of this size over a path.
+    pub fn too_large(&mut self, number: u8, size: usize, now: Instant) {
+        if let Some(Some(path)) = self.paths.get_mut(usize::from(number)) {
+            path.mtu.too_large(size, now);
+        }
+    }
+
+    /// Tells the other end that a datagram did not arrive; whether that is on its way.
+    pub fn tell_unreachable(
+        &mut self,
+        now: Instant,
+        epoch: &mut Epoch,
+        unreachable: Unreachable,
+        out: &mut impl Out,
+    ) -> bool {
+        // Better there than nowhere, as with data.
+        let any = || self.paths().map(|(number, _)| number).next();
+        let Some(number) = self.best_path(now).or_else(any) else { return false };
+        self.seal(now, epoch, number, out, |out| write_message(stamp(now), &Message::Unreachable(unreachable), out))
     }
 
     /// Makes the views of the usable paths anew, or of all, if none is known to be usable: better there than nowhere.
@@ -205,6 +328,7 @@ impl Peer {
         let length = out.push(number, |out| epoch.seal(number, counter, out, write));
         if let Some(length) = length {
             path.sending.sent(length, now);
+            path.mtu.used(length, now);
         }
         length.is_some()
     }
@@ -244,6 +368,7 @@ impl Peer {
         let Some((sent, message)) = read_message(plain) else {
             return Some(Heard { highest, what: What::Unknown });
         };
+        path.mtu.begin(now);
         path.receiving.arrived(header.counter, highest, length, stamp(now).wrapping_sub(sent));
         let what = match message {
             Message::Data(data, payload) => {
@@ -265,15 +390,32 @@ impl Peer {
                 What::Report(told.usable)
             }
             Message::Close => What::Close,
+            Message::Size(size) => What::Size(size),
+            Message::SizeAnswer(size) => {
+                path.mtu.answered(size.into(), now);
+                What::Done
+            }
+            Message::Unreachable(unreachable) => {
+                if self.unreachable.len() < MOST_UNREACHABLE {
+                    self.unreachable.push_back(unreachable);
+                }
+                What::Done
+            }
         };
         Some(Heard { highest, what })
     }
 
     fn arrive(&mut self, now: Instant, data: &Data, payload: &[u8]) {
-        let &Data { kind, inside, outside, sequence, copies, hold } = data;
-        let datagram = Datagram { kind, inside, outside, payload: Bytes::copy_from_slice(payload) };
+        let &Data { sequence, copies, hold, .. } = data;
         let hold = Duration::from_millis(hold.into());
-        self.arrivals.arrive(now, (sequence, copies, hold), datagram, &mut self.arrived);
+        self.arrivals.arrive(now, (sequence, copies, hold), Part::new(data, payload), &mut self.parts);
+        self.assemble(now);
+    }
+
+    fn assemble(&mut self, now: Instant) {
+        while let Some(part) = self.parts.pop_front() {
+            self.arrived.extend(self.assembly.take(now, part));
+        }
         while self.arrived.len() > MOST_ARRIVED {
             self.arrived.pop_front();
             self.untaken += 1;
@@ -285,6 +427,9 @@ impl Peer {
             let reference = *self.reference.get_or_insert(count.delay);
             if let Some(Some(path)) = self.paths.get_mut(usize::from(count.path)) {
                 path.sending.told(count, sent, reference, now);
+                if path.sending.loss() > MUCH {
+                    path.mtu.suspect(now);
+                }
             }
         }
     }
@@ -304,7 +449,8 @@ impl Peer {
 
     /// When something is to be done.
     pub fn poll_timeout(&self) -> Instant {
-        self.report_due.min(self.arrivals.poll_timeout())
+        let sizes = self.paths.iter().flatten().map(|path| path.mtu.poll_timeout()).min();
+        self.report_due.min(self.arrivals.poll_timeout()).min(sizes.unwrap_or(Instant::NEVER))
     }
 
     /// Passes on what was held back for long enough. A report for which there was no usable path is not sent any more: the next probe
@@ -313,12 +459,24 @@ impl Peer {
         if self.report_due <= now {
             self.report_due = Instant::NEVER;
         }
-        self.arrivals.handle_timeout(now, &mut self.arrived);
+        self.arrivals.handle_timeout(now, &mut self.parts);
+        self.assemble(now);
+        self.assembly.handle_timeout(now);
     }
 
     /// A datagram that came.
     pub fn poll_datagram(&mut self) -> Option<Datagram> {
         self.arrived.pop_front()
+    }
+
+    /// A word on a datagram that did not arrive.
+    pub fn poll_unreachable(&mut self) -> Option<Unreachable> {
+        self.unreachable.pop_front()
+    }
+
+    /// Datagrams that came in part only.
+    pub fn unfinished(&self) -> u64 {
+        self.assembly.unfinished
     }
 
     /// Copies that were removed.

@@ -37,6 +37,8 @@ struct Sent {
     owed: bool,
     /// How long what was sent before it since the last report takes at the capacity, if that is known: it waits at least so long.
     behind: Duration,
+    /// It asks whether its size is carried: if it is lost, that is no sign of congestion (RFC 8899, section 3).
+    asks: bool,
 }
 
 /// The least of what was seen lately, in microseconds.
@@ -83,6 +85,15 @@ impl Sending {
 
     /// That datagram has so many bytes.
     pub fn sent(&mut self, length: usize, now: Instant) {
+        self.note(length, now, false);
+    }
+
+    /// The same of a probe for the path's MTU.
+    pub fn asked(&mut self, length: usize, now: Instant) {
+        self.note(length, now, true);
+    }
+
+    fn note(&mut self, length: usize, now: Instant, asks: bool) {
         self.bytes += length as u64 + OUTER;
         if self.log.len() == MOST_OUTSTANDING {
             self.forget_first();
@@ -92,7 +103,7 @@ impl Sending {
             self.free = self.free.max(now) + capacity.time_for(length as u64 + OUTER);
         }
         let counter = self.next.saturating_sub(1);
-        self.log.push_back(Sent { counter, bytes: self.bytes, at: now, owed: false, behind });
+        self.log.push_back(Sent { counter, bytes: self.bytes, at: now, owed: false, behind, asks });
     }
 
     /// What was sent last is a program's datagram.
@@ -133,10 +144,11 @@ impl Sending {
         let relative = |delay: u32| i64::from(delay.wrapping_sub(reference) as i32);
         let base = self.update_base(relative(count.least_delay).min(relative(count.delay)), now);
         let queued = Duration::from_micros((relative(count.delay) - base).unsigned_abs());
-        let (mut last, mut before) = (None, self.known);
+        let (mut last, mut before, mut asked) = (None, self.known, 0);
         while self.log.front().is_some_and(|sent| sent.counter <= count.highest) {
             before = last.map_or(before, |sent: Sent| sent.bytes);
             last = self.forget_first();
+            asked += last.map_or(0, |sent| u64::from(sent.asks));
         }
         if let Some(sent) = last {
             self.update_telling(now.since(sent.at));
@@ -146,7 +158,7 @@ impl Sending {
             (self.queued, self.left) = (queued, sent.at + queued);
         }
         if let Some(earlier) = earlier {
-            self.count_losses(&earlier, count);
+            self.count_losses(&earlier, count, asked);
         }
         self.told = Some(*count);
         let Some((from, before, least)) = self.anchor else {
@@ -202,8 +214,9 @@ impl Sending {
         self.inflow += (sample - self.inflow) * (span.as_secs_f64() / INFLOW.as_secs_f64()).min(1.0);
     }
 
-    fn count_losses(&mut self, earlier: &PathCount, count: &PathCount) {
-        let expected = count.highest - earlier.highest;
+    /// Of those that are told of for the first time `asked` were probes for the path's MTU.
+    fn count_losses(&mut self, earlier: &PathCount, count: &PathCount, asked: u64) {
+        let expected = (count.highest - earlier.highest).saturating_sub(asked);
         let came = count.datagrams.saturating_sub(earlier.datagrams).min(expected);
         if expected > 0 {
             let lost = 1.0 - came as f64 / expected as f64;
@@ -345,6 +358,20 @@ mod tests {
         sending.told(&count(64, 49, 0, 0), 20_000, 0, at(20));
         // 16 of 64 are lost; 64 datagrams weigh a half.
         assert!((sending.loss() - 0.125).abs() < 1e-9, "{}", sending.loss());
+    }
+
+    #[test]
+    fn probes_for_the_mtu_that_are_lost_are_no_losses() {
+        let mut sending = Sending::default();
+        send(&mut sending, 1, 0);
+        for _ in 0..3 {
+            sending.take_counter();
+            sending.asked(1_433, at(0));
+        }
+        send(&mut sending, 4, 0);
+        sending.told(&count(0, 1, 0, 0), 0, 0, at(0));
+        sending.told(&count(7, 5, 0, 0), 20_000, 0, at(20));
+        assert_eq!(sending.loss(), 0.0);
     }
 
     #[test]

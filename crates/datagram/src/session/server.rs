@@ -5,7 +5,7 @@ use super::noise::{Response, respond};
 use super::outbox::Outbox;
 use super::peer::{Heard, Out, Peer, What};
 use crate::config::PolicyFactory;
-use crate::datagram::Datagram;
+use crate::datagram::{Datagram, Unreachable};
 use crate::format::{Handshake, Header, Message, Outer, answer, read_outer};
 use anabranch_policy::time::{Duration, Instant};
 use core::fmt;
@@ -284,7 +284,11 @@ impl ServerSessions {
                 known.judge_paths();
             }
             What::Close => self.forget(client),
-            What::Data | What::Answer(_) | What::Unknown => {}
+            What::Size(size) => {
+                let Known { peer, current, places, .. } = known;
+                peer.answer_size(now, current, path, size, &mut Lanes { outbox: &mut self.outbox, places });
+            }
+            What::Data | What::Answer(_) | What::Done | What::Unknown => {}
         }
         self.collect(now, client);
     }
@@ -321,6 +325,25 @@ impl ServerSessions {
         sent
     }
 
+    /// Tells a client that a datagram of a program of its did not arrive.
+    pub fn send_unreachable(&mut self, now: Instant, client: u64, unreachable: Unreachable) {
+        let Some(known) = self.clients.get_mut(&client).filter(|known| !known.current.is_over(now)) else { return };
+        known.judge_paths();
+        let Known { peer, current, places, .. } = known;
+        peer.tell_unreachable(now, current, unreachable, &mut Lanes { outbox: &mut self.outbox, places });
+    }
+
+    /// The host does not send datagrams of so many bytes to this place.
+    pub fn too_large(&mut self, to: Whereabouts, size: usize, now: Instant) {
+        for known in self.clients.values_mut() {
+            let there = |place: &Option<Place>| place.is_some_and(|place| place.whereabouts == to);
+            if let Some(number) = known.places.iter().position(there) {
+                known.peer.too_large(number as u8, size, now);
+            }
+            self.tick = now;
+        }
+    }
+
     /// Something may be due.
     pub fn handle_timeout(&mut self, now: Instant) {
         while self.pending.front().is_some_and(|pending| now.since(pending.since) >= PENDING) {
@@ -337,7 +360,10 @@ impl ServerSessions {
             {
                 peer.tell(now, current, path, &mut Lanes { outbox: &mut self.outbox, places }, Message::Report);
             }
+            peer.probe_sizes(now, current, &mut Lanes { outbox: &mut self.outbox, places });
             peer.handle_timeout(now);
+            // Programs are the client's.
+            while peer.poll_unreachable().is_some() {}
             while let Some(datagram) = peer.poll_datagram() {
                 self.counters.received += 1;
                 self.arrived.push_back((*client, datagram));

@@ -1,7 +1,7 @@
 //! A client and a server with a network between them that does what a test says.
 
 use super::*;
-use crate::datagram::{Datagram, Kind};
+use crate::datagram::{Datagram, Kind, Reason, Unreachable};
 use anabranch_policy::datagram::TABLE;
 use anabranch_policy::table::{Settings, build};
 use anabranch_policy::time::{Duration, Instant};
@@ -22,6 +22,8 @@ struct Link {
     /// How long a byte takes on the way to the server, and when that is free.
     per_byte: Duration,
     free: Instant,
+    /// Sealed datagrams that are longer are lost.
+    carries: usize,
 }
 
 /// Longer queues are not: what comes then is lost.
@@ -76,6 +78,7 @@ impl Net {
             address: address(path),
             per_byte: Duration::ZERO,
             free: now,
+            carries: 1_472,
         };
         let links: Vec<Link> = delays.iter().enumerate().map(link).collect();
         let mut client = ClientSession::new(KEY, 99, policy(name), now);
@@ -111,7 +114,8 @@ impl Net {
         });
         for entry in sent {
             self.seen.push((self.now, entry.0, entry.2.clone()));
-            let Some(link) = self.links.get_mut(usize::from(entry.1)).filter(|link| link.up) else { continue };
+            let carries = |link: &&mut Link| link.up && entry.2.len() <= link.carries;
+            let Some(link) = self.links.get_mut(usize::from(entry.1)).filter(carries) else { continue };
             let mut at = self.now;
             if entry.0 {
                 if link.free.since(self.now) > LONGEST_QUEUE {
@@ -571,4 +575,69 @@ fn a_stream_of_180_mbit_over_twice_100_comes_whole_and_even() {
 fn a_stream_of_105_mbit_over_300_and_80_stays_on_the_first() {
     let (came, late, jitter) = quality(&[10, 30], &[300, 80], "lowest_delay", Duration::from_nanos(95_238));
     assert!(came == 1.0 && late == 0.0 && jitter < 0.1, "{came} came, {late} late, jitter {jitter} ms");
+}
+
+fn large(payload: usize) -> Datagram {
+    let bytes: Vec<u8> = (0..=250).cycle().take(payload).collect();
+    Datagram { payload: bytes.into(), ..datagram(0) }
+}
+
+#[test]
+fn datagrams_of_any_size_come_whole_over_paths_of_any_mtu() {
+    for name in ["lowest_delay", "duplicate", "weighted", "by_flow"] {
+        let mut net = Net::new(&[10, 30], name);
+        (net.links[0].carries, net.links[1].carries) = (1_252, 700);
+        net.stream(Duration::from_secs(30), millis(20));
+        net.to_server.clear();
+        for size in [0, 500, 1_100, 1_200, 1_300, 1_372, 8_000, 40_000, 65_507, 65_535] {
+            assert!(net.client.send(net.now, &large(size)), "{name}: {size}");
+            net.run(millis(200));
+            assert_eq!(net.to_server.pop().as_ref(), Some(&large(size)), "{name}: {size}");
+            assert!(net.server.send(net.now, 99, &large(size)), "{name}: {size}");
+            net.run(millis(200));
+            assert_eq!(net.to_client.pop().as_ref(), Some(&large(size)), "{name}: {size}");
+        }
+        let carried: Vec<usize> = net.client.paths().map(|(_, path)| path.mtu.carried()).collect();
+        assert!((1_244..=1_252).contains(&carried[0]) && (692..=700).contains(&carried[1]), "{carried:?}");
+    }
+}
+
+#[test]
+fn what_fits_is_not_cut_and_what_a_path_carries_is_known_after_a_round_trip() {
+    let mut net = Net::new(&[10], "lowest_delay");
+    net.run(millis(100));
+    net.seen.clear();
+    net.client.send(net.now, &large(1_372));
+    net.run(millis(1));
+    assert_eq!(net.seen.len(), 1);
+    let Datagram { inside, outside, .. } = large(0);
+    assert_eq!(net.client.largest_whole(inside, outside), 1_433 - 57);
+}
+
+#[test]
+fn a_path_that_carries_less_than_before_loses_large_datagrams_for_three_seconds_at_most() {
+    let mut net = Net::new(&[10], "lowest_delay");
+    let send = |net: &mut Net, span: u64| {
+        for _ in 0..span / 20 {
+            net.client.send(net.now, &large(1_372));
+            net.run(millis(20));
+        }
+    };
+    send(&mut net, 5_000);
+    net.links[0].carries = 1_252;
+    send(&mut net, 3_000);
+    net.to_server.clear();
+    send(&mut net, 2_000);
+    assert!(net.to_server.len() >= 98, "{}", net.to_server.len());
+}
+
+#[test]
+fn a_program_hears_that_its_datagram_did_not_arrive() {
+    let mut net = Net::new(&[10, 30], "duplicate");
+    net.run(millis(300));
+    let Datagram { kind, inside, outside, .. } = datagram(0);
+    let said = Unreachable { kind, inside, outside, by: outside.ip(), reason: Reason::Port, head: [1, 2, 3, 4] };
+    net.server.send_unreachable(net.now, 99, said);
+    net.run(millis(50));
+    assert_eq!((net.client.poll_unreachable(), net.client.poll_unreachable()), (Some(said), None));
 }

@@ -140,7 +140,7 @@ pub async fn target(bind: &str) -> SocketAddr {
     let socket = UdpSocket::bind(bind).await.expect("a port is free");
     let place = socket.local_addr().expect("it is bound");
     tokio::spawn(async move {
-        let mut buffer = [0; 2_048];
+        let mut buffer = vec![0; 1 << 16];
         while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
             let _ = socket.send_to(&buffer[..length], from).await;
         }
