@@ -259,7 +259,7 @@ fn what_is_done_to_each_subflow_is_done_to_all_that_are_left() {
     let handle = first(&connection);
     connection.subflows.remove(handle);
     let mut met = Vec::new();
-    connection.subflows.each_mut(|subflow| {
+    connection.subflows.each_changed(|subflow| {
         met.push(subflow.id().0);
         false
     });
