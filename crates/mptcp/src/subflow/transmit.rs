@@ -33,6 +33,12 @@ impl Subflow {
         self.rates.pace_until > now && self.rates.released == 0
     }
 
+    /// As if pacing had let something go.
+    #[cfg(test)]
+    pub fn set_paced_until(&mut self, until: Instant) {
+        self.rates.pace_until = until;
+    }
+
     /// Has a timeout come when pacing lets the next segment go. Returns when that is.
     pub fn wait_for_pacing(&mut self) -> Instant {
         self.timers.set(SubflowTimer::Pace, self.rates.pace_until);
