@@ -60,6 +60,8 @@ pub struct Counters {
     pub timeouts: u32,
     /// Those since an acknowledgement last made progress.
     pub timeouts_in_row: u32,
+    /// Changes, if they are counted: as long as a scheduler finds the same number here, and not 0, nothing of this view has changed.
+    pub changes: u64,
 }
 
 /// One subflow as a scheduler or path manager sees it. Sizes are payload bytes.
@@ -117,8 +119,6 @@ pub struct SubflowView {
     /// Forward one-way delay; its values mean nothing, their differences do. Only for path managers, and of them only those
     /// that ask ([`crate::path_manager::PathManager::forward_delays`]); none either where the subflow has no timestamps.
     pub forward_delay: Option<ForwardDelay>,
-    /// Which view it is, if not 0: as long as a scheduler sees the same number here, nothing of this subflow has changed.
-    pub revision: u64,
 }
 
 /// How many times what was seen a path is trusted with that was never filled: nobody knows what it can carry.

@@ -1,5 +1,6 @@
 //! Acknowledgements without data, and the MPTCP options on them.
 
+use super::agenda::Task;
 use super::association::Protocol;
 use super::packets::ip_header;
 use super::state::Connection;
@@ -14,7 +15,7 @@ use anabranch_wire::{MptcpOption, Packet};
 impl Connection {
     /// A bare acknowledgement where one is due, written into `place`. Returns whether one is.
     pub(super) fn next_acknowledgement(&mut self, now: Instant, place: &mut Packet) -> bool {
-        let Some(handle) = self.subflows.find(|subflow| subflow.wants_acknowledgement(now)) else { return false };
+        let Some(handle) = self.subflows.next_for(now, Task::Acknowledgement, None) else { return false };
         let subflow = &self.subflows[handle];
         place.ip = ip_header(&subflow.identity);
         let was_due = subflow.receiver.due != AckDue::No;

@@ -11,15 +11,12 @@ impl Connection {
     /// How much new data a probe of a subflow's path would carry, if one is wanted.
     #[inline(always)]
     pub(super) fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
-        if !self.subflows.iter().any(Subflow::has_narrow_path) {
-            return None;
-        }
-        self.narrow_probe_length(now, id)
+        let handle = self.subflows.handle_of(id).filter(|handle| self.subflows[*handle].has_narrow_path())?;
+        self.narrow_probe_length(now, handle)
     }
 
     #[inline(never)]
-    fn narrow_probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
-        let handle = self.subflows.find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
+    fn narrow_probe_length(&mut self, now: Instant, handle: Handle) -> Option<u64> {
         let subflow = &mut self.subflows[handle];
         let window = subflow.window(&*self.congestion, &self.config.tcp);
         let unsent = self.sender.unsent();

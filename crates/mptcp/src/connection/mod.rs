@@ -4,6 +4,7 @@
 //! what happens, into files that call downwards only.
 
 mod acknowledgement;
+mod agenda;
 mod application;
 mod assignment;
 mod association;

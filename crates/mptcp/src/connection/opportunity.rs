@@ -64,8 +64,8 @@ impl Work for Opportunity<'_> {
     }
 
     fn unsent(&mut self) -> Unsent {
-        let usable = self.connection.subflows.iter().filter(|s| s.is_usable());
-        let Some(mss) = usable.map(|s| s.mss).max() else { return Unsent::Nothing };
+        let usable = self.views.iter().filter(|view| view.usable());
+        let Some(mss) = usable.map(|view| view.mss).max() else { return Unsent::Nothing };
         let Some(length) = self.connection.next_length(mss) else {
             let hole = self.connection.consider_blocked(self.now, mss, self.views);
             return hole.map_or(Unsent::Nothing, Unsent::Blocked);

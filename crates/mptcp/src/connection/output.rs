@@ -64,7 +64,7 @@ pub struct Workspace {
     /// Of which connection they are, as far as nobody else has changed them.
     pub views_of: Option<ConnectionId>,
     /// How many times views were brought up to date.
-    pub revision: u64,
+    pub changes: u64,
     /// Subflows whose data the scheduler has no other subflow for now.
     pub refused: Vec<SubflowId>,
     /// The packet given last must leave by itself: it is data that had been sent before, or a probe of the path.

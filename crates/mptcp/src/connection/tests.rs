@@ -1,5 +1,6 @@
 //! Decisions of a connection in states that are set up by hand: what no packets bring about alone.
 
+use super::agenda::Task;
 use super::association::Protocol;
 use super::opening::Opening;
 use super::opportunity::Opportunity;
@@ -259,7 +260,7 @@ fn what_is_done_to_each_subflow_is_done_to_all_that_are_left() {
     let handle = first(&connection);
     connection.subflows.remove(handle);
     let mut met = Vec::new();
-    connection.subflows.each_mut(|subflow| {
+    connection.subflows.each_changed(|subflow| {
         met.push(subflow.id().0);
         false
     });
@@ -267,4 +268,44 @@ fn what_is_done_to_each_subflow_is_done_to_all_that_are_left() {
     let second = first(&connection);
     connection.subflows.remove(second);
     assert_eq!(connection.subflows.only().map(Subflow::id), Some(SubflowId(2)));
+}
+
+/// The subflows that have data to send now, as one after the other is asked.
+fn sending(connection: &mut Connection, now: Instant) -> Vec<u32> {
+    let mut ids = Vec::new();
+    let mut next = connection.subflows.next_for(now, Task::Data, None);
+    while let Some(handle) = next {
+        ids.push(connection.subflows[handle].id().0);
+        next = connection.subflows.next_for(now, Task::Data, next);
+    }
+    ids
+}
+
+#[test]
+fn of_many_subflows_those_with_data_are_found_and_those_that_are_paced_when_pacing_lets_them_send() {
+    let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+    // More than have a bit of their own.
+    let mut connection = connected(config(), 40);
+    connection.subflows.iter_mut().for_each(|subflow| subflow.handshake.due = false);
+    assert_eq!(sending(&mut connection, at(0)), [0; 0]);
+    for id in [2, 7, 29, 30, 38] {
+        connection.subflow_mut(SubflowId(id)).unwrap().push(0, Bytes::from_static(b"data"), SendKind::New);
+    }
+    assert_eq!(sending(&mut connection, at(0)), [2, 7, 29, 30, 38]);
+    for (id, ms) in [(2, 5), (29, 9)] {
+        let handle = connection.subflows.handle_of(SubflowId(id)).unwrap();
+        connection.subflows[handle].set_paced_until(at(ms));
+        assert!(sending(&mut connection, at(0)).contains(&id), "a change is looked at");
+        connection.subflows.wait_for_pacing(handle);
+    }
+    assert_eq!(sending(&mut connection, at(4)), [7, 30, 38]);
+    // Whoever is woken looks at all.
+    assert_eq!(sending(&mut connection, at(5)), [2, 7, 29, 30, 38]);
+    let seventh = connection.subflows.handle_of(SubflowId(7)).unwrap();
+    connection.subflows.remove(seventh);
+    assert_eq!(sending(&mut connection, at(5)), [2, 29, 30, 38]);
+    connection.sweep();
+    assert_eq!(sending(&mut connection, at(5)), [2, 29, 30, 38], "numbers are not those of the slots any more");
+    connection.subflow_mut(SubflowId(30)).unwrap().drop_unsent(0);
+    assert_eq!(sending(&mut connection, at(5)), [2, 29, 38]);
 }

@@ -12,6 +12,7 @@
 //! | reset of a subflow | MP_FASTCLOSE (12) or MP_FAIL (12) if it is one, MP_TCPRST (4) |
 //! | third segment of a handshake | MP_CAPABLE with both keys (20), or MP_JOIN (24) |
 
+use super::agenda::Task;
 use super::association::Protocol;
 use super::joined::JoinedSegments;
 use super::output::Workspace;
@@ -20,7 +21,6 @@ use super::state::Connection;
 use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::event::{SendKind, TraceRecord};
-use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Joined;
 use crate::subflow::timers::SubflowTimer;
 use crate::subflow::transmit::Outgoing;
@@ -68,13 +68,12 @@ impl Connection {
             self.assign(now, workspace); // a probe is new data, if there is some
         }
         loop {
-            let has_something = |subflow: &Subflow| subflow.handshake.due || subflow.has_something_to_send();
-            let mut next = self.subflows.find(has_something);
+            let mut next = self.subflows.next_for(now, Task::Data, None);
             while let Some(handle) = next {
                 if self.handshake_or_data(now, handle, workspace, place) {
                     return true;
                 }
-                next = self.subflows.find_behind(next, has_something);
+                next = self.subflows.next_for(now, Task::Data, next);
             }
             if !self.assign(now, workspace) {
                 return false;
@@ -104,7 +103,7 @@ impl Connection {
             return sent;
         }
         if subflow.is_paced_out(now) {
-            self.subflows.unseen_mut(handle).into_iter().for_each(Subflow::wait_for_pacing);
+            self.subflows.wait_for_pacing(handle);
             return false;
         }
         let watched = self.subflows[handle].timers.runs(SubflowTimer::Silence);
@@ -140,7 +139,7 @@ impl Connection {
         {
             return;
         }
-        self.subflows.each_mut(|subflow| subflow.record_limit(&*self.congestion));
+        self.subflows.each_changed(|subflow| subflow.record_limit(&*self.congestion));
     }
 
     fn account(&mut self, now: Instant, subflow: SubflowId, outgoing: &Outgoing) {

@@ -113,12 +113,12 @@ impl Subflow {
                 acknowledgements: self.counters.acknowledgements,
                 timeouts: self.counters.timeouts,
                 timeouts_in_row: self.liveness.timeouts_in_row,
+                changes: 0,
             },
             loss_rate: self.rates.loss_rate,
             last_progress: self.liveness.last_progress,
             last_sent: self.liveness.last_sent,
             forward_delay: None,
-            revision: 0,
         }
     }
 

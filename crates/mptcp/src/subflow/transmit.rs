@@ -33,9 +33,16 @@ impl Subflow {
         self.rates.pace_until > now && self.rates.released == 0
     }
 
-    /// Has a timeout come when pacing lets the next segment go.
-    pub fn wait_for_pacing(&mut self) {
+    /// As if pacing had let something go.
+    #[cfg(test)]
+    pub fn set_paced_until(&mut self, until: Instant) {
+        self.rates.pace_until = until;
+    }
+
+    /// Has a timeout come when pacing lets the next segment go. Returns when that is.
+    pub fn wait_for_pacing(&mut self) -> Instant {
         self.timers.set(SubflowTimer::Pace, self.rates.pace_until);
+        self.rates.pace_until
     }
 
     /// The next record that the window lets go, already marked as sent. Its state ([`Self::has_something_to_send`]) and pacing
@@ -178,7 +185,16 @@ impl Subflow {
             AckDue::By(at) => at <= now,
             AckDue::Now => true,
         };
-        (due || !self.control.is_empty() || self.due.keepalive || self.due.data_fin) && self.state.is_synchronised()
+        (due || self.has_more_to_acknowledge()) && self.state.is_synchronised()
+    }
+
+    /// Whether a bare acknowledgement must go now or at some later time, if nothing else goes before.
+    pub fn will_want_acknowledgement(&self) -> bool {
+        (self.receiver.due != AckDue::No || self.has_more_to_acknowledge()) && self.state.is_synchronised()
+    }
+
+    fn has_more_to_acknowledge(&self) -> bool {
+        !self.control.is_empty() || self.due.keepalive || self.due.data_fin
     }
 
     /// The deadline of the delayed acknowledgement.

@@ -131,7 +131,8 @@ struct BoundedCubic {
     most_in_flight: u64,
     /// Least round-trip time in the phase; [`Duration::MAX`] if there was no sample.
     least_rtt: Duration,
-    congested_at: Option<Instant>,
+    /// When there was congestion last; [`Instant::NEVER`]: not yet.
+    congested_at: Instant,
     timed_out: bool,
     /// Another subflow over the same bottleneck has seen congestion, and this one has not reduced its window yet.
     reduction_due: bool,
@@ -224,7 +225,7 @@ impl BoundedCubic {
         let event = CongestionEvent { now, cause: Congestion::Loss, in_flight, lost, repeated: false };
         self.cubic.on_congestion(&event);
         self.cubic.on_recovery_end(now);
-        self.congested_at = Some(now);
+        self.congested_at = now;
         match self.phase {
             Phase::StartUp => self.leave_start_up(now),
             Phase::Up => self.enter(Phase::Down, now, SLOW_ROUNDS),
@@ -397,7 +398,7 @@ impl BoundedCubic {
             cwnd_limited: ack.cwnd_limited && limits,
             ..*ack
         });
-        let free = self.congested_at.is_none_or(|at| ack.now.since(at) > FREE_AFTER);
+        let free = self.congested_at == Instant::NEVER || ack.now.since(self.congested_at) > FREE_AFTER;
         if free && (self.is_local() || self.queue.is_empty(self.mss)) && self.phase != Phase::StartUp {
             let bdp = self.bdp();
             self.cubic.raise_to((2 * bdp).max(host_budget(self.rate(), u64::from(self.mss), bdp)));
@@ -432,7 +433,7 @@ impl SinglePath for BoundedCubic {
             probe: None,
             most_in_flight: 0,
             least_rtt: Duration::MAX,
-            congested_at: None,
+            congested_at: Instant::NEVER,
             timed_out: false,
             reduction_due: false,
             window: 0,
@@ -459,14 +460,14 @@ impl SinglePath for BoundedCubic {
                 self.cubic.on_congestion(&CongestionEvent { in_flight: event.in_flight.max(held), ..*event });
                 self.timed_out = true;
                 if !self.queue.is_empty(self.mss) {
-                    self.congested_at = Some(event.now);
+                    self.congested_at = event.now;
                 }
                 (self.start_up_rate, self.confirmations) = (0, 0);
                 self.enter(Phase::StartUp, event.now, 0);
             }
             Congestion::Mark => {
                 self.cubic.on_congestion(event);
-                self.congested_at = Some(event.now);
+                self.congested_at = event.now;
             }
             Congestion::Penalty => self.cubic.on_congestion(event),
         }

@@ -130,7 +130,7 @@ pub struct Anabranch {
     silence: f32,
     plan: Plan,
     /// The subflows at the last decision: kept as long as there is something to decide.
-    outlook: Outlook,
+    outlook: Option<Box<Outlook>>,
     /// Where new data went last.
     last: Option<SubflowId>,
     /// The first byte that is not acknowledged, and since when it is.
@@ -155,7 +155,7 @@ impl Anabranch {
             duplicate: reader.read(&DUPLICATE)?,
             silence: reader.read(&SILENCE)? as f32,
             plan: Plan::NONE,
-            outlook: Outlook::default(),
+            outlook: None,
             last: None,
             head: (0, Instant::ZERO),
         })
@@ -163,32 +163,34 @@ impl Anabranch {
 
     /// Plans anew if it is time, or if there are others to choose from than before.
     fn plan(&mut self, connection: &ConnectionView) {
-        let among = self.outlook.among();
+        let Some(outlook) = &mut self.outlook else { return };
+        let among = outlook.among();
         if connection.now < self.plan.until && among == self.plan.among {
             return;
         }
-        let mut paths: Vec<Forecast> = self.outlook.eligible().copied().collect();
+        let mut paths: Vec<Forecast> = outlook.eligible().copied().collect();
         let shortest = paths.iter().map(|path| path.stay).fold(f64::INFINITY, f64::min);
         let until = connection.now + Duration::from_secs_f64((shortest / 8.0).clamp(0.001, 0.1));
         self.plan = Plan { until, among, ..Plan::best(connection.window as f64, &mut paths) };
-        self.outlook.follow(&self.plan);
+        outlook.follow(Some(&self.plan));
     }
 
     /// Where the data goes, of several subflows, whatever else it would share a mapping with.
     fn place(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Option<SubflowId> {
         let load = Load { length: chunk.length, live: !connection.backlogged };
         // Most questions come when all windows are full.
-        if !self.outlook.look(subflows, load, excluded(chunk), &self.plan) {
+        if !self.outlook.get_or_insert_default().look(subflows, load, excluded(chunk), self.wait.then_some(&self.plan))
+        {
             return None;
         }
         // Where there is one there is nothing to compare.
-        if let Some(only) = self.outlook.only() {
+        if let Some(only) = self.outlook.as_ref().and_then(|outlook| outlook.only()) {
             return only.ready.then_some(only.id);
         }
         if self.wait {
             self.plan(connection);
         }
-        self.choose(connection, chunk.time_left, self.outlook.planned(self.wait))
+        self.choose(connection, chunk.time_left, self.outlook.as_ref()?.considered())
     }
 
     /// The one of these that answers first of those that can send now; none if it is better to wait for one that cannot.
@@ -234,7 +236,8 @@ impl Anabranch {
     fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
         let repairs = |subflow: &SubflowView| subflow.phase == Phase::FastRecovery && !connection.backlogged;
         // None is silent that was heard of so lately: the quickest need not be looked for.
-        let late = |subflow: &SubflowView| connection.now.since(subflow.last_progress) > DELAYED;
+        let lately = connection.now - DELAYED;
+        let late = |subflow: &SubflowView| subflow.last_progress < lately;
         let silent = |subflow: &SubflowView| late(subflow) && is_silent(connection, subflow, quickest(subflows));
         self.duplicate
             && subflows.len() > 1
@@ -416,7 +419,7 @@ impl Scheduler for Anabranch {
         }
         if !work.has_unsent() {
             // Memory that is not needed.
-            (self.outlook, self.plan) = (Outlook::default(), Plan::NONE);
+            (self.outlook, self.plan) = (None, Plan::NONE);
         }
         if !self.duplicate || !work.is_shut() {
             return Answer::Wait;

@@ -46,7 +46,6 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
         last_sent: Instant::ZERO,
         forward_delay: None,
         window_left: u64::MAX,
-        revision: 0,
     }
 }
 

@@ -21,8 +21,8 @@ pub struct Load {
 /// A subflow at the last decision.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// [`SubflowView::revision`], or the largest number where there is none.
-    revision: u64,
+    /// [`crate::view::Counters::changes`], or the largest number where there is none.
+    changes: u64,
     forecast: Forecast,
     /// How many classes of subflows are preferred to it; [`UNUSABLE`].
     class: u8,
@@ -30,19 +30,19 @@ struct Path {
     fits: bool,
     /// It is one of those to choose from.
     eligible: bool,
-    /// The plan has it.
-    planned: bool,
+    /// It is one of those, and in the plan if there is to be one.
+    considered: bool,
 }
 
 impl Path {
     fn of(view: &SubflowView, load: Load) -> Self {
         Self {
-            revision: if view.revision == 0 { u64::MAX } else { view.revision },
+            changes: if view.counters.changes == 0 { u64::MAX } else { view.counters.changes },
             forecast: Forecast::of(view, load.length, load.live),
             class: if view.usable() { class(view) } else { UNUSABLE },
             fits: fits(view, load.length),
             eligible: false,
-            planned: false,
+            considered: false,
         }
     }
 }
@@ -65,7 +65,13 @@ pub struct Outlook {
 impl Outlook {
     /// Takes in how the subflows are: looks at what has changed. Returns whether the data fits into the window of one of those to
     /// choose from.
-    pub fn look(&mut self, subflows: &[SubflowView], load: Load, excluded: Option<SubflowId>, plan: &Plan) -> bool {
+    pub fn look(
+        &mut self,
+        subflows: &[SubflowView],
+        load: Load,
+        excluded: Option<SubflowId>,
+        plan: Option<&Plan>,
+    ) -> bool {
         let mut anew = self.excluded != excluded;
         if self.load != load || self.paths.len() != subflows.len() {
             (self.load, anew) = (load, true);
@@ -73,14 +79,14 @@ impl Outlook {
             self.paths.extend(subflows.iter().map(|view| Path::of(view, load)));
         } else {
             for (path, view) in
-                self.paths.iter_mut().zip(subflows).filter(|(path, view)| path.revision != view.revision)
+                self.paths.iter_mut().zip(subflows).filter(|(path, view)| path.changes != view.counters.changes)
             {
                 let now = Path::of(view, load);
                 anew |= now.class != path.class || now.forecast.id != path.forecast.id;
                 if path.eligible {
                     self.fitting = self.fitting - usize::from(path.fits) + usize::from(now.fits);
                 }
-                *path = Path { eligible: path.eligible, planned: path.planned, ..now };
+                *path = Path { eligible: path.eligible, considered: path.considered, ..now };
             }
         }
         if anew {
@@ -107,10 +113,12 @@ impl Outlook {
         }
     }
 
-    /// Has a plan observed.
+    /// Has a plan observed; none: all are considered.
     #[inline(never)]
-    pub fn follow(&mut self, plan: &Plan) {
-        self.paths.iter_mut().for_each(|path| path.planned = plan.members.contains(&path.forecast.id));
+    pub fn follow(&mut self, plan: Option<&Plan>) {
+        for path in &mut self.paths {
+            path.considered = path.eligible && plan.is_none_or(|plan| plan.members.contains(&path.forecast.id));
+        }
     }
 
     /// The only one to choose from.
@@ -124,14 +132,15 @@ impl Outlook {
     }
 
     /// Those to choose from, in order of id.
+    #[inline]
     pub fn eligible(&self) -> impl Iterator<Item = &Forecast> + Clone {
         self.paths.iter().filter(|path| path.eligible).map(|path| &path.forecast)
     }
 
-    /// The same; if there is a plan, those that it has.
-    pub fn planned(&self, planned: bool) -> impl Iterator<Item = &Forecast> + Clone {
-        let those = self.paths.iter().filter(move |path| path.eligible && (path.planned || !planned));
-        those.map(|path| &path.forecast)
+    /// Those of them that the plan has, if there is one.
+    #[inline]
+    pub fn considered(&self) -> impl Iterator<Item = &Forecast> + Clone {
+        self.paths.iter().filter(|path| path.considered).map(|path| &path.forecast)
     }
 }
 

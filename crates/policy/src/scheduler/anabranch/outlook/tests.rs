@@ -37,7 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// As the engine counts: a new number for each view that is not what it was.
-fn take(step: &Step, views: &mut Vec<SubflowView>, revision: u64) {
+fn take(step: &Step, views: &mut Vec<SubflowView>, changes: u64) {
     match step {
         Step::Remove(at) if !views.is_empty() => drop(views.remove(at % views.len())),
         Step::Add => {
@@ -48,13 +48,13 @@ fn take(step: &Step, views: &mut Vec<SubflowView>, revision: u64) {
         Step::Change(at, ..) | Step::Stale(at) | Step::Backup(at) | Step::Suspend(at) => {
             let at = at % views.len().max(1);
             if let Some(view) = views.get_mut(at) {
-                view.revision = revision;
+                view.counters.changes = changes;
                 change(step, view);
             }
             return;
         }
     }
-    views.iter_mut().for_each(|view| view.revision = revision);
+    views.iter_mut().for_each(|view| view.counters.changes = changes);
 }
 
 fn change(step: &Step, view: &mut SubflowView) {
@@ -79,7 +79,7 @@ proptest! {
     ) {
         let (mut keeping, mut forgetting) = (Anabranch::default(), Anabranch::default());
         let mut views: Vec<SubflowView> = (0..4).map(|id| subflow(id, 10 + u64::from(id) * 7)).collect();
-        views.iter_mut().for_each(|view| view.revision = 1);
+        views.iter_mut().for_each(|view| view.counters.changes = 1);
         let mut now = 0;
         for (number, (step, later, backlogged, avoided, size)) in steps.into_iter().enumerate() {
             take(&step, &mut views, number as u64 + 2);
@@ -93,8 +93,8 @@ proptest! {
                 time_left: None,
             };
             let connection = ConnectionView { backlogged, window: 60_000, now: at(now), ..connection(0) };
-            let unknown: Vec<SubflowView> =
-                views.iter().map(|view| SubflowView { revision: 0, ..view.clone() }).collect();
+            let mut unknown = views.clone();
+            unknown.iter_mut().for_each(|view| view.counters.changes = 0);
             prop_assert_eq!(
                 keeping.schedule(&connection, &chunk, &views),
                 forgetting.schedule(&connection, &chunk, &unknown)
