@@ -20,6 +20,8 @@ type Decisions = Arc<Mutex<(u32, u32)>>;
 /// A congestion control whose decisions are written down.
 struct Watched {
     control: Box<dyn CongestionControl>,
+    /// Its subflows: some never come to be, so their numbers have gaps.
+    ids: Vec<SubflowId>,
     decisions: Decisions,
     next: Instant,
 }
@@ -27,9 +29,11 @@ struct Watched {
 impl CongestionControl for Watched {
     fn on_subflow_added(&mut self, id: SubflowId, start: Start) {
         self.control.on_subflow_added(id, start);
+        self.ids.push(id);
     }
     fn on_subflow_removed(&mut self, id: SubflowId) {
         self.control.on_subflow_removed(id);
+        self.ids.retain(|other| *other != id);
     }
     fn on_sent(&mut self, id: SubflowId, sent: &Sent) {
         self.control.on_sent(id, sent);
@@ -45,7 +49,8 @@ impl CongestionControl for Watched {
         if ack.now < self.next {
             return;
         }
-        if let Some(shared) = self.control.shares_bottleneck(SubflowId(0), SubflowId(1)) {
+        let [one, other, ..] = self.ids[..] else { return };
+        if let Some(shared) = self.control.shares_bottleneck(one, other) {
             self.next = ack.now + Duration::from_millis(100);
             let mut decisions = self.decisions.lock().expect("nothing panics while it is held");
             decisions.0 += u32::from(shared);
@@ -88,7 +93,12 @@ fn watched(control: &str) -> (ConnectionConfig, Decisions) {
     let mut config = unlimited("cubic", true, 64 << 20);
     config.policies.congestion = Arc::new(move || {
         let control = table::build(congestion::TABLE, &name, &Settings::new()).expect("a name in the table");
-        Box::new(Watched { control, decisions: there.clone(), next: Instant::ZERO + Duration::from_secs(10) })
+        Box::new(Watched {
+            control,
+            ids: Vec::new(),
+            decisions: there.clone(),
+            next: Instant::ZERO + Duration::from_secs(10),
+        })
     });
     (config, decisions)
 }
@@ -126,7 +136,7 @@ fn row(control: &str, shared: bool, tcp: usize, seconds: f64) {
             let said_right = if shared { said_shared } else { said - said_shared };
             (right_here, all_here) = (right_here + said_right, all_here + said);
             cells += 1;
-            good += usize::from(f64::from(said_right) >= 0.95 * f64::from(said));
+            good += usize::from(said > 0 && f64::from(said_right) >= 0.95 * f64::from(said));
         }
         print!(" {:5.1}", 100.0 * f64::from(right_here) / f64::from(all_here.max(1)));
         (right, all) = (right + right_here, all + all_here);
