@@ -5,6 +5,7 @@
 //! - `apart CONTROL RIVAL [SECONDS]`: two subflows, each over a bottleneck of its own beside one of RIVAL: the share of each path that
 //!   the connection has; half is fair.
 //! - `crowd CONTROL [SECONDS]`: 10, 30 and 50 of its own beside each other; loss, Jain's index, the least share.
+//! - `crowds CONTROL [SECONDS]`: the same for 35 other crowds of 20 to 60.
 //! - `alone CONTROL [SECONDS]`: random loss; goodput as a share of the path, and the queue.
 #![allow(clippy::print_stdout)]
 
@@ -21,6 +22,10 @@ fn config(control: &str, multipath: bool) -> ConnectionConfig {
 
 /// Queues in bandwidth-delay products; none is CoDel ([`link_with`]).
 const QUEUES: [Option<f64>; 6] = [Some(0.05), Some(0.25), Some(0.5), Some(1.0), Some(4.0), None];
+
+/// Rate, Mbit/s, and queue in bandwidth-delay products of 40 ms that crowds meet.
+const CROWDED: [(u64, f64); 4] = [(100, 0.05), (100, 0.5), (100, 2.0), (20, 1.0)];
+const MORE_CROWDED: [(u64, f64); 7] = [(100, 0.5), (100, 0.1), (100, 1.0), (20, 1.0), (50, 1.0), (20, 0.25), (20, 4.0)];
 
 fn name(queue: Option<f64>) -> String {
     queue.map_or("codel".to_owned(), |share| share.to_string())
@@ -88,9 +93,10 @@ fn on_two(control: &str, rival: &str, seconds: f64) {
     }
 }
 
-fn in_crowd(control: &str, seconds: f64) {
-    for (mbit, share) in [(100, 0.05), (100, 0.5), (100, 2.0), (20, 1.0)] {
-        for flows in [10, 30, 50] {
+/// Crowds over links of so many Mbit/s, 40 ms and so many bandwidth-delay products of queue.
+fn in_crowds(control: &str, links: &[(u64, f64)], crowds: &[usize], seconds: f64) {
+    for &(mbit, share) in links {
+        for &flows in crowds {
             let product = mbit as f64 * 1e6 / 8.0 * 0.04 / f64::from(PACKET);
             let bottleneck = Bottleneck::new(mbit, 20, ((product * share) as usize).max(2));
             let mut world = crowd(1, flows, &bottleneck, &config(control, false));
@@ -159,7 +165,8 @@ fn main() {
     let word = |at: usize, default: &str| words.get(at).cloned().unwrap_or_else(|| default.to_owned());
     let seconds = |at: usize, default: f64| words.get(at).map_or(default, |word| word.parse().expect("seconds"));
     match word(0, "beside").as_str() {
-        "crowd" => in_crowd(&word(1, "anabranch"), seconds(2, 45.0)),
+        "crowd" => in_crowds(&word(1, "anabranch"), &CROWDED, &[10, 30, 50], seconds(2, 45.0)),
+        "crowds" => in_crowds(&word(1, "anabranch"), &MORE_CROWDED, &[20, 35, 45, 50, 60], seconds(2, 45.0)),
         "apart" => on_two(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
         "alone" => alone(&word(1, "anabranch"), seconds(2, 45.0)),
         _ => beside(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),

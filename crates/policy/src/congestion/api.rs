@@ -165,6 +165,10 @@ pub trait CongestionControl: Send {
     fn bandwidth(&self, _id: SubflowId) -> Option<Rate> {
         None
     }
+    /// Whether two subflows are taken to share a bottleneck; none: this algorithm does not ask, or has not both of them.
+    fn shares_bottleneck(&self, _one: SubflowId, _other: SubflowId) -> Option<bool> {
+        None
+    }
     /// The rate at which to release segments; none: the engine paces (if asked to) by window over RTT.
     fn pacing_rate(&self, _id: SubflowId) -> Option<Rate> {
         None

@@ -39,7 +39,7 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
 };
 
 fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
-    Ok(Box::new(Connection::default()))
+    Ok(Box::new(Connection { each: Uncoupled::new(()), bottlenecks: SharedBottleneck::default() }))
 }
 
 /// The model's window, in bdp.
@@ -519,12 +519,6 @@ struct Connection {
     bottlenecks: SharedBottleneck,
 }
 
-impl Default for Connection {
-    fn default() -> Self {
-        Self { each: Uncoupled::new(()), bottlenecks: SharedBottleneck::default() }
-    }
-}
-
 impl Connection {
     /// The share that `id` has of the windows of all subflows over its bottleneck.
     fn share(&self, id: SubflowId, now: Instant) -> f64 {
@@ -590,6 +584,9 @@ impl CongestionControl for Connection {
     }
     fn bandwidth(&self, id: SubflowId) -> Option<Rate> {
         self.each.bandwidth(id)
+    }
+    fn shares_bottleneck(&self, one: SubflowId, other: SubflowId) -> Option<bool> {
+        self.bottlenecks.is_shared(one, other)
     }
     fn pacing_rate(&self, id: SubflowId) -> Option<Rate> {
         self.each.pacing_rate(id)

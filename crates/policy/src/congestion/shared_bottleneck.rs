@@ -267,6 +267,12 @@ impl SharedBottleneck {
         }
     }
 
+    /// Whether the two share a bottleneck, as far as is known; none if they are not compared.
+    pub(super) fn is_shared(&self, one: SubflowId, other: SubflowId) -> Option<bool> {
+        let pair = self.pairs.iter().find(|pair| pair.ids == (one, other) || pair.ids == (other, one))?;
+        Some(pair.shared)
+    }
+
     /// The other subflows that share a subflow's bottleneck, as far as is known.
     pub(super) fn beside(&self, id: SubflowId) -> impl Iterator<Item = SubflowId> {
         self.pairs.iter().filter(|pair| pair.shared).filter_map(move |pair| match pair.ids {

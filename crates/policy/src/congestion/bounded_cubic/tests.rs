@@ -161,3 +161,19 @@ fn the_slow_phase_ends_when_the_queue_has_drained_and_lasts_three_rounds_where_i
     flow.round(100_000, NONE, false);
     assert_eq!(flow.control.phase, Phase::Cruise);
 }
+
+#[test]
+fn two_subflows_are_taken_to_share_a_bottleneck_at_first_and_one_with_nobody() {
+    let mut control = crate::table::build(crate::congestion::TABLE, "bounded_cubic", &crate::table::Settings::new())
+        .expect("no settings");
+    let (one, other) = (SubflowId(0), SubflowId(1));
+    control.on_subflow_added(one, START);
+    assert_eq!(control.shares_bottleneck(one, other), None);
+    control.on_subflow_added(other, START);
+    assert_eq!(
+        (control.shares_bottleneck(one, other), control.shares_bottleneck(other, one)),
+        (Some(true), Some(true))
+    );
+    control.on_subflow_removed(one);
+    assert_eq!(control.shares_bottleneck(one, other), None);
+}
