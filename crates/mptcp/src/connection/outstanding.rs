@@ -21,8 +21,9 @@ impl Connection {
             let sender = subflow.id();
             let record = subflow.scoreboard.next_unshared(una)?;
             let length = record.payload.len() as u32;
-            let lost = record.fate == Fate::Lost || record.retransmitted;
-            Some(Outstanding { data_seq: record.data_seq, length, sender, sent_at: record.sent_at, lost })
+            let unrepaired = record.fate == Fate::Lost;
+            let lost = unrepaired || record.retransmitted;
+            Some(Outstanding { data_seq: record.data_seq, length, sender, sent_at: record.sent_at, lost, unrepaired })
         });
         oldest.filter(|found| after.is_none_or(|after| found.data_seq > after)).min_by_key(|found| found.data_seq)
     }

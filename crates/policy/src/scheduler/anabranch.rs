@@ -57,7 +57,7 @@
 //!   case, so this costs a segment, and it is paid where delay counts more than throughput, that is unless the
 //!   application is ahead of the send buffer;
 //! - if the application is ahead, where the stream has stood still for 50 ms: the byte at its head, and what was lost, where another path
-//!   answers twice before the sender could. Like paths repair their own losses;
+//!   answers twice before the sender could, or a quarter of a second earlier. Like paths repair their own losses;
 //! - where the peer says that it is missing there, before the sender could know it ([`Work::missing`]): for
 //!   the same price, and under the same condition.
 //!
@@ -91,6 +91,8 @@ const TAIL: u64 = 8;
 const LOSSY: f64 = 0.002;
 /// Seconds that data may wait for more to share a mapping with.
 const GATHER: f64 = 0.002;
+/// Seconds for which a stream that stands still is worth a copy.
+const WORTH: f64 = 0.25;
 /// How much longer an answer may take than the longest planned.
 const SLACK: f64 = 1.1;
 /// How much of the time that the window lasts an answer may take.
@@ -269,17 +271,19 @@ impl Anabranch {
         let quickest = quickest(subflows);
         let late = (usual / 2.0).min((quickest + DELAYED).as_secs_f64());
         let overdue = waited > usual + (sender.rtt_variation.as_secs_f64() * 4.0).max(late);
-        let sooner = |times: f64| waited + times * other.answer < usual;
+        // What was found lost and still waits for room in the sender's window is answered a round trip after it has been sent again.
+        let under_way = if outstanding.unrepaired { 0.0 } else { waited };
+        let sooner = |times: f64| under_way + times * other.answer < usual;
         let earlier = match before {
             Before::Nothing => sooner(1.0),
             Before::NewData if is_silent(connection, sender, quickest) => sooner(1.0),
             Before::NewData if !connection.backlogged => outstanding.lost && sooner(1.0),
             // A copy costs what a new segment would have got: where nothing goes on until one of the two is there, and this is by far the
-            // first.
+            // first. Behind queues of seconds no path is twice as quick, and the stream would stand still for as long as they are.
             Before::NewData => {
                 (outstanding.lost || outstanding.data_seq <= connection.data_una)
                     && self.is_stuck(connection)
-                    && sooner(2.0)
+                    && (sooner(2.0) || under_way + other.answer + WORTH < usual)
             }
         };
         let behind = connection.data_nxt.saturating_sub(outstanding.data_seq);

@@ -79,6 +79,8 @@ pub struct Outstanding {
     pub sent_at: Instant,
     /// The sender found it lost; it sends it again, or has.
     pub lost: bool,
+    /// The sender found it lost and has not sent it again yet: its window is full.
+    pub unrepaired: bool,
 }
 
 /// When the connection sends data again on another subflow.

@@ -176,7 +176,7 @@ mod tests {
 
     /// Data that subflow 0 has outstanding.
     const HELD: Outstanding =
-        Outstanding { data_seq: 0, length: 1000, sender: SubflowId(0), sent_at: at(0), lost: false };
+        Outstanding { data_seq: 0, length: 1000, sender: SubflowId(0), sent_at: at(0), lost: false, unrepaired: false };
 
     /// Path 0: 800 ms and a quarter of it in variation, so that D is 1 s while it has data outstanding. Path 1: 20 ms.
     fn paths() -> [SubflowView; 2] {

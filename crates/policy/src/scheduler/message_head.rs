@@ -80,7 +80,14 @@ mod tests {
     use crate::table::{Settings, build};
 
     fn held(data_seq: u64, sender: u32) -> Outstanding {
-        Outstanding { data_seq, length: 1_000, sender: SubflowId(sender), sent_at: at(0), lost: false }
+        Outstanding {
+            data_seq,
+            length: 1_000,
+            sender: SubflowId(sender),
+            sent_at: at(0),
+            lost: false,
+            unrepaired: false,
+        }
     }
 
     fn outstanding_to(data_una: u64, data_nxt: u64) -> ConnectionView {

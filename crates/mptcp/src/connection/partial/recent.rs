@@ -32,8 +32,9 @@ impl Connection {
         let from = partial.asked_until.get(sender).copied().unwrap_or(subflow.send.initial);
         let record = subflow.scoreboard.sent_from(from).find(|record| record.is_alone(una))?;
         partial.asked_until.insert(sender, record.end());
-        let lost = record.fate == Fate::Lost || record.retransmitted;
+        let unrepaired = record.fate == Fate::Lost;
+        let lost = unrepaired || record.retransmitted;
         let length = record.payload.len() as u32;
-        Some(Outstanding { data_seq: record.data_seq, length, sender, sent_at: record.sent_at, lost })
+        Some(Outstanding { data_seq: record.data_seq, length, sender, sent_at: record.sent_at, lost, unrepaired })
     }
 }

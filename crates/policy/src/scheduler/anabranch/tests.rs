@@ -297,8 +297,14 @@ fn nobody_waits_for_a_silent_path() {
 fn duplicated(waited: u64, outstanding: u64, paths: &[SubflowView]) -> Option<u32> {
     let mut view = connection(1_000);
     (view.data_nxt, view.unsent) = (outstanding * 1_000, 0);
-    let held =
-        Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(0), sent_at: at(1_000 - waited), lost: false };
+    let held = Outstanding {
+        data_seq: 0,
+        length: 1_000,
+        sender: SubflowId(0),
+        sent_at: at(1_000 - waited),
+        lost: false,
+        unrepaired: false,
+    };
     Anabranch::default().duplicate(&view, &held, Before::Nothing, paths).map(|id| id.0)
 }
 
@@ -368,7 +374,14 @@ fn a_path_with_a_long_queue_is_suspect_by_the_clock_of_the_fastest() {
     assert!(fresh(&view).duplicates_first(&view, &paths));
     // What it has for longer than three seconds, 60 ms and 50 is overdue.
     for (sent_at, copied) in [(6_891, None), (6_889, Some(SubflowId(1)))] {
-        let held = Outstanding { data_seq: 9, length: 1_000, sender: SubflowId(0), sent_at: at(sent_at), lost: false };
+        let held = Outstanding {
+            data_seq: 9,
+            length: 1_000,
+            sender: SubflowId(0),
+            sent_at: at(sent_at),
+            lost: false,
+            unrepaired: false,
+        };
         assert_eq!(fresh(&view).duplicate(&view, &held, Before::NewData, &paths), copied, "{sent_at}");
     }
 }
@@ -384,6 +397,7 @@ fn a_byte_that_all_waits_for_is_repaired_where_that_takes_half_of_the_time_even_
         sender: SubflowId(0),
         sent_at: at(10_000 - millis),
         lost,
+        unrepaired: false,
     };
     let stuck_for = |millis: u64| Anabranch { head: (0, at(10_000 - millis)), ..Anabranch::default() };
     assert!(!stuck_for(50).duplicates_first(&view, &paths) && stuck_for(51).duplicates_first(&view, &paths));
@@ -393,8 +407,17 @@ fn a_byte_that_all_waits_for_is_repaired_where_that_takes_half_of_the_time_even_
     // So is all that is lost, but nothing else.
     assert!(copies(held(9, 5_000, true)) && !copies(held(9, 5_000, false)));
     assert_eq!(stuck_for(50).duplicate(&view, &held(9, 0, true), Before::NewData, &paths), None);
+    // What waits for the sender's window has its whole round trip before it.
+    let waits = Outstanding { unrepaired: true, ..held(2_990, 5_000, true) };
+    assert!(copies(waits) && !copies(Outstanding { unrepaired: false, ..waits }));
+    // Behind a queue of two seconds: not in half of the time, but a second earlier.
+    paths[1] = subflow(1, 2_000);
+    for (millis, copied) in [(540, Some(SubflowId(1))), (560, None)] {
+        let held = held(millis, 0, true);
+        assert_eq!(stuck_for(51).duplicate(&view, &held, Before::NewData, &paths), copied, "{millis} ms");
+    }
     // Like paths repair their own losses.
-    paths[0] = subflow(0, 100);
+    paths = [subflow(0, 100), subflow(1, 60)];
     assert_eq!(stuck_for(51).duplicate(&view, &held(0, 0, true), Before::NewData, &paths), None);
 }
 
@@ -418,7 +441,14 @@ fn what_a_slower_path_lost_goes_before_new_data_unless_the_application_is_ahead(
     assert!(scheduler.duplicates_first(&view, &paths));
     // Sent again just now, it would be answered there after 200 ms, here after 55.
     (view.data_nxt, view.unsent) = (100_000, 50_000);
-    let held = Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(0), sent_at: at(1_000), lost: true };
+    let held = Outstanding {
+        data_seq: 0,
+        length: 1_000,
+        sender: SubflowId(0),
+        sent_at: at(1_000),
+        lost: true,
+        unrepaired: false,
+    };
     let mut copied = |held: &Outstanding| scheduler.duplicate(&view, held, Before::NewData, &paths);
     assert_eq!(copied(&held), Some(SubflowId(1)));
     // What is not lost waits until nothing new can be sent, and what the quicker path lost it repairs itself.
@@ -483,7 +513,14 @@ fn goes_twice_with(
     change: impl Fn(&mut ConnectionView, &mut Outstanding),
 ) -> bool {
     let mut view = ConnectionView { backlogged: false, ..connection(1_000) };
-    let mut held = Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(1), sent_at: at(1_000), lost: false };
+    let mut held = Outstanding {
+        data_seq: 0,
+        length: 1_000,
+        sender: SubflowId(1),
+        sent_at: at(1_000),
+        lost: false,
+        unrepaired: false,
+    };
     change(&mut view, &mut held);
     Anabranch::default().twice(&view, &held, Duration::from_millis(time_left), paths)
 }
@@ -518,7 +555,14 @@ fn what_could_not_be_repaired_in_time_is_duplicated() {
         !but(|path| path.loss_rate = LOSSY) && !but(|path| path.stale = true) && !but(|path| path.suspended = true)
     );
     let mut off = Anabranch { duplicate: false, ..Anabranch::default() };
-    let held = Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(1), sent_at: at(1_000), lost: false };
+    let held = Outstanding {
+        data_seq: 0,
+        length: 1_000,
+        sender: SubflowId(1),
+        sent_at: at(1_000),
+        lost: false,
+        unrepaired: false,
+    };
     let view = ConnectionView { backlogged: false, ..connection(1_000) };
     assert!(!off.twice(&view, &held, Duration::from_millis(9), &paths));
 }
