@@ -11,6 +11,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_program_without_libraries_is_carried_too", static_program),
         trial("a_refused_connection_is_seen_as_refused", refused),
         trial("a_target_without_a_route_is_seen_as_such", no_route),
+        trial("a_server_that_is_down_is_no_refusal_of_the_target_and_is_told_of_once", server_down),
         trial("the_end_of_one_direction_leaves_the_other_open", half_close),
         trial("a_reset_of_the_target_is_seen_as_a_reset", reset),
         trial("a_thousand_flows_at_a_time_are_carried", thousand),
@@ -91,6 +92,21 @@ try:
 except OSError as error:
     print(errno.errorcode[error.errno])";
     assert_eq!(scene.python(script), "ENETUNREACH");
+}
+
+fn server_down(scene: &Scene) {
+    let script = "
+import errno, socket
+try:
+    socket.create_connection(('203.0.113.1', 8003), timeout=60)
+except OSError as error:
+    print(errno.errorcode[error.errno])";
+    // Nobody listens there.
+    let command = ["run", "--server", "10.1.0.1:4999", "--key", &scene.key, "--", "python3", "-c", script];
+    let output = scene.on_host(|| crate::scene::anabranch(&command).output().expect("the program runs"));
+    assert_eq!(text(&output.stdout), "EHOSTUNREACH\n", "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert_eq!((said.lines().count(), said.contains("does not answer over up0, up1")), (1, true), "{said}");
 }
 
 fn half_close(scene: &Scene) {
