@@ -7,6 +7,7 @@ use crate::scenario::quantity::{self, Size};
 use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
 use anabranch_stack::StackConfig;
+use anabranch_stack::device::MAX_TUNNEL_PACKET;
 use anabranch_wire::encapsulation;
 use clap::Args;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -15,6 +16,9 @@ use tokio::runtime::Handle;
 
 /// Bytes that a receive buffer begins with, if it may grow to more.
 const FIRST_BUFFER: u64 = 131_072;
+
+/// Bytes of IP in a usual packet, which one of [`MAX_TUNNEL_PACKET`] bytes becomes inside UDP over IPv4.
+const ETHERNET: u16 = 1_500;
 
 /// What the stack is attached to, and how its connections behave.
 #[derive(Clone, Debug, Args)]
@@ -30,14 +34,14 @@ pub struct StackOptions {
     pub local: Option<u8>,
     /// Carry segments inside UDP between two Anabranch ends, on the server's port: works through NATs, without privileges and
     /// without changes to the host; needed at both ends
-    #[arg(long, conflicts_with_all = ["local", "mtu", "journal"])]
+    #[arg(long, conflicts_with = "local")]
     pub udp: bool,
     /// The policies: `anabranch`, `plain`, `plain_tcp`, a member of any family, or a combination such as
     /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE, which begins with `plain`'s unless it names another,
     /// as `anabranch,scheduler=linux` does
     #[arg(long, value_name = "POLICY", default_value = ON_NETWORKS)]
     pub policy: String,
-    /// Largest packet, bytes of IP [default: the uplinks']
+    /// Largest packet, bytes of IP, with --udp what is around it included [default: the uplinks']
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
     pub mtu: Option<u16>,
     /// Receive buffer of a connection, e.g. 4MiB
@@ -194,7 +198,11 @@ impl StackOptions {
         let attached = anabranch_attach::attach_workers(&self.attachment(reach)?, workers).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = self.connection_of(&contender, policies);
-        connection.tcp.mtu = attached.mtu();
+        connection.tcp.mtu = match self.mtu {
+            // What is wrapped into UDP is to fit too.
+            Some(mtu) if self.udp => attached.mtu().min(mtu.saturating_sub(ETHERNET - MAX_TUNNEL_PACKET)),
+            _ => attached.mtu(),
+        };
         Ok(Open { attached, connection })
     }
 

@@ -135,6 +135,11 @@ impl DatagramOptions {
         match Server::bind(config) {
             Ok(server) => {
                 print(&format!("listening on UDP port {port} for datagrams\n"));
+                if allow.read().unwrap_or_else(PoisonError::into_inner).has_names() {
+                    remark(
+                        "note: datagrams have addresses and no names: rules of --allow with names let none pass, those with addresses do",
+                    );
+                }
                 let change = Change { allow, keys: Box::new(server.key_changer()) };
                 Ok(Some((server, change)))
             }

@@ -147,6 +147,11 @@ impl Default for AllowList {
 }
 
 impl AllowList {
+    /// Whether a rule is about names, which only who names a target has.
+    pub fn has_names(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule.hosts, Hosts::Name(_) | Hosts::Under(_)))
+    }
+
     /// What at least one of `rules` allows.
     pub fn new(rules: Vec<Rule>) -> Self {
         Self { rules }

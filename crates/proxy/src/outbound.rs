@@ -74,7 +74,10 @@ impl Outbound {
         loop {
             let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
             let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
-            let (stream, sent) = self.dial(stack, server, config, first).await.map_err(on_the_way)?;
+            // Half of the time, so that it is known that it was the server that did not answer.
+            let patience = self.service.limits().connect / 2;
+            let dialled = timeout(patience, self.dial(stack, server, config, first)).await;
+            let (stream, sent) = dialled.unwrap_or(Err(Failure::TimedOut)).map_err(on_the_way)?;
             let asked = async { ask(initiate(stream, initiator, &message, sent).await?, target).await };
             further = further.saturating_sub(1);
             match asked.await {
@@ -113,10 +116,10 @@ fn lost(error: io::Error) -> Refused {
     }
 }
 
-/// What a server that cannot be reached means for the target: it did not refuse, nothing is known of it.
+/// What a server that cannot be reached means for the target: it neither refused nor kept silent, and no more is known.
 fn on_the_way(failure: Failure) -> Failure {
     match failure {
-        Failure::Refused | Failure::General => Failure::HostUnreachable,
+        Failure::Refused | Failure::General | Failure::TimedOut => Failure::HostUnreachable,
         other => other,
     }
 }

@@ -185,7 +185,7 @@ async fn through(
     // What a program asks first is a name, as a rule, and it would ask again only after seconds.
     let known = timeout(PATIENCE, datagrams.connected()).await.is_ok();
     if !known {
-        tokio::spawn(tell_of_no_datagrams(datagrams, named.to_string()));
+        tokio::spawn(tell_of_no_datagrams(datagrams, question.proven(), named.to_string()));
     }
     inside.begin()?;
     let tell = if options.verbose { Tell::All } else { Tell::Trouble };
@@ -236,8 +236,12 @@ async fn straight(
     status.map_err(|error| cannot("wait for the program", &error))
 }
 
-/// Says so if the server does not carry datagrams.
-async fn tell_of_no_datagrams(datagrams: Client, server: String) {
+/// Says so if the server carries streams and no datagrams; if it does neither, that is told once, by who asks it.
+async fn tell_of_no_datagrams(datagrams: Client, proven: impl Future<Output = ()>, server: String) {
+    tokio::select! {
+        () = datagrams.connected() => return,
+        () = proven => {}
+    }
     if timeout(LATE, datagrams.connected()).await.is_err() {
         event(&format!(
             "the server {server} does not answer where it carries datagrams: the program has no UDP and no names; see --datagram-port"

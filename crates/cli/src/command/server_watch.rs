@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -33,12 +34,26 @@ pub struct Question {
     key: Mutex<Key>,
     /// What connections begin with.
     config: ConnectionConfig,
+    /// Whether it has answered as it should.
+    proven: watch::Sender<bool>,
 }
 
 impl Question {
     /// Of the server that the user calls `named`.
     pub fn new(named: &Target, server: &Target, key: &Key, config: ConnectionConfig) -> Self {
-        Self { named: named.clone(), server: server.clone(), key: Mutex::new(key.clone()), config }
+        let proven = watch::channel(false).0;
+        Self { named: named.clone(), server: server.clone(), key: Mutex::new(key.clone()), config, proven }
+    }
+
+    /// Completes when it has answered as it should.
+    pub fn proven(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut proven = self.proven.subscribe();
+        async move {
+            // If nobody asks any more it never will.
+            if proven.wait_for(|proven| *proven).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// Another key from now on.
@@ -70,6 +85,7 @@ pub async fn watch(attached: &Attached, question: &Question, tell: Tell) -> Infa
         if line != told && (tell == Tell::All || trouble || in_trouble) {
             event(&line);
         }
+        question.proven.send_replace(!trouble);
         (told, in_trouble) = (line, trouble);
         let everywhere = answers.iter().all(|(_, answer)| *answer == Answer::Proven) && !answers.is_empty();
         let until = Instant::now() + if everywhere { CONTENT } else { pause };

@@ -11,6 +11,8 @@ pub fn trials() -> Vec<Trial> {
         trial("a_program_without_libraries_is_carried_too", static_program),
         trial("a_refused_connection_is_seen_as_refused", refused),
         trial("a_target_without_a_route_is_seen_as_such", no_route),
+        trial("a_server_that_is_down_is_no_refusal_of_the_target_and_is_told_of_once", server_down),
+        trial("of_several_addresses_of_a_server_the_one_that_answers_is_used", several_addresses),
         trial("the_end_of_one_direction_leaves_the_other_open", half_close),
         trial("a_reset_of_the_target_is_seen_as_a_reset", reset),
         trial("a_thousand_flows_at_a_time_are_carried", thousand),
@@ -91,6 +93,44 @@ try:
 except OSError as error:
     print(errno.errorcode[error.errno])";
     assert_eq!(scene.python(script), "ENETUNREACH");
+}
+
+fn server_down(scene: &Scene) {
+    let script = "
+import errno, socket
+try:
+    socket.create_connection(('203.0.113.1', 8003), timeout=60)
+except OSError as error:
+    print(errno.errorcode[error.errno])";
+    // Nobody listens there.
+    let command = ["run", "--server", "10.1.0.1:4999", "--key", &scene.key, "--", "python3", "-c", script];
+    let output = scene.on_host(|| crate::scene::anabranch(&command).output().expect("the program runs"));
+    assert_eq!(text(&output.stdout), "EHOSTUNREACH\n", "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert_eq!((said.lines().count(), said.contains("does not answer over up0, up1")), (1, true), "{said}");
+}
+
+fn several_addresses(scene: &Scene) {
+    // The first two lead to nobody; the uplinks have no IPv6.
+    let hosts = format!("{}.hosts", scene.key);
+    std::fs::write(&hosts, "2001:db8:9::9 vps.test\n10.1.0.99 vps.test\n10.2.0.1 vps.test\n").expect("there is room");
+    let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, &hosts, env!("CARGO_BIN_EXE_anabranch")]);
+    command.args([
+        "run",
+        "--server",
+        "vps.test:4433",
+        "--key",
+        &scene.key,
+        "--",
+        "curl",
+        "--silent",
+        "--max-time",
+        "10",
+    ]);
+    let output = scene.on_host(|| command.arg(format!("{GET}/3")).output().expect("the program runs"));
+    assert_eq!(output.stdout, [0, 1, 2], "{}", text(&output.stderr));
 }
 
 fn half_close(scene: &Scene) {

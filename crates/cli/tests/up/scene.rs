@@ -249,9 +249,7 @@ impl Scene {
         let mut command =
             self.anabranch(&["up", "--server", SERVER, "--uplink", "up0", "--uplink", "up1", "--drain", "0"]);
         command.arg("--key").arg(self.place.join("key")).args(options);
-        if !options.contains(&"--udp") {
-            command.arg("--journal").arg(self.place.join("journal"));
-        }
+        command.arg("--journal").arg(self.place.join("journal"));
         command
     }
 
@@ -304,6 +302,7 @@ impl Scene {
     /// What `up --down` prints.
     pub fn down(&self) -> String {
         let mut command = self.anabranch(&["up", "--down"]);
+        command.arg("--journal").arg(self.place.join("journal"));
         let output = self.on_host(|| command.output().expect("the program runs"));
         text(&output.stdout) + &text(&output.stderr)
     }
