@@ -20,6 +20,10 @@ use tokio::task::{AbortHandle, JoinSet};
 const IDLE: Duration = Duration::from_secs(120);
 /// And one that asks one question.
 const IDLE_QUESTION: Duration = Duration::from_secs(30);
+/// Where there is no more room, a client's mappings that are idle for this time make room for its new ones: rather that than no names any more,
+const IDLE_CROWDED: Duration = Duration::from_secs(10);
+/// but that is looked for this often at most.
+const LOOK_FOR_ROOM: Duration = Duration::from_secs(1);
 /// Most targets of a mapping that are remembered.
 const MOST_TARGETS: usize = 1_024;
 /// The largest datagram that there is.
@@ -92,6 +96,8 @@ impl fmt::Display for MappingCounters {
 pub enum Remark {
     /// Ping sockets are not allowed on this host.
     NoEcho,
+    /// There are as many mappings as may be, of one client or of all, or no more descriptors.
+    NoRoom,
 }
 
 /// What comes from outside.
@@ -124,7 +130,10 @@ pub struct Mappings {
     /// What was refused here, and whose it is.
     refused: VecDeque<(u64, Unreachable)>,
     pub counters: MappingCounters,
-    told: bool,
+    /// When it is looked for room again.
+    look_for_room: Instant,
+    told_no_echo: bool,
+    told_no_room: bool,
 }
 
 impl Mappings {
@@ -143,7 +152,9 @@ impl Mappings {
             buffer: Arc::new(Mutex::new(vec![0; BUFFER])),
             refused: VecDeque::new(),
             counters: MappingCounters::default(),
-            told: false,
+            look_for_room: Instant::ZERO,
+            told_no_echo: false,
+            told_no_room: false,
         }
     }
 
@@ -168,15 +179,20 @@ impl Mappings {
                     self.refuse(client, datagram, Reason::Prohibited);
                 }
             }
-            Ok(None) => self.counters.no_room += 1,
+            Ok(None) => return self.no_room(),
             Err(_) if key.kind == Kind::Echo => {
                 self.counters.no_echo += 1;
                 self.refuse(client, datagram, Reason::Prohibited);
-                return (!core::mem::replace(&mut self.told, true)).then_some(Remark::NoEcho);
+                return (!core::mem::replace(&mut self.told_no_echo, true)).then_some(Remark::NoEcho);
             }
-            Err(_) => self.counters.no_room += 1,
+            Err(_) => return self.no_room(),
         }
         None
+    }
+
+    fn no_room(&mut self) -> Option<Remark> {
+        self.counters.no_room += 1;
+        (!core::mem::replace(&mut self.told_no_room, true)).then_some(Remark::NoRoom)
     }
 
     /// Asks the resolver over TCP.
@@ -249,8 +265,11 @@ impl Mappings {
     /// The mapping of a key, which is made if there is none; nothing if there is no room for it.
     fn mapping(&mut self, now: Instant, key: Key) -> io::Result<Option<&mut Mapping>> {
         if !self.mappings.contains_key(&key) {
-            let of_client = self.count_by_client.get(&key.client).copied().unwrap_or(0);
-            if self.mappings.len() >= self.limits.mappings || of_client >= self.limits.mappings_per_client {
+            if !self.has_room(key.client) && now >= self.look_for_room {
+                self.look_for_room = now + LOOK_FOR_ROOM;
+                self.retain(|other, mapping| other.client != key.client || now.since(mapping.used) < IDLE_CROWDED);
+            }
+            if !self.has_room(key.client) {
                 return Ok(None);
             }
             let outside = Arc::new(Outside::open(key.kind, key.ipv6)?);
@@ -268,6 +287,11 @@ impl Mappings {
             self.counters.made += 1;
         }
         Ok(self.mappings.get_mut(&key))
+    }
+
+    fn has_room(&self, client: u64) -> bool {
+        let of_client = self.count_by_client.get(&client).copied().unwrap_or(0);
+        self.mappings.len() < self.limits.mappings && of_client < self.limits.mappings_per_client
     }
 
     /// Forgets mappings that were not used for long.

@@ -150,10 +150,12 @@ async fn mappings_are_bounded_and_end_after_two_minutes() {
     let limits = Limits { mappings_per_client: 2, mappings: 3, ..Limits::default() };
     let (mut mappings, _answers) = mappings(limits, Vec::new());
     let (_one, first) = target().await;
+    let mut remarks = Vec::new();
     for inside in 1..=4 {
-        mappings.forward(at(0), 1, &udp(inside, first, b"a"));
-        mappings.forward(at(0), 2, &udp(inside, first, b"a"));
+        remarks.extend(mappings.forward(at(0), 1, &udp(inside, first, b"a")));
+        remarks.extend(mappings.forward(at(0), 2, &udp(inside, first, b"a")));
     }
+    assert_eq!(remarks, [Remark::NoRoom], "it is told of once");
     assert_eq!((mappings.len(), mappings.counters.no_room), (3, 5));
     mappings.forward(at(60), 1, &udp(1, first, b"a"));
     mappings.sweep(at(119));
@@ -164,6 +166,24 @@ async fn mappings_are_bounded_and_end_after_two_minutes() {
     assert_eq!(mappings.len(), 2);
     mappings.forget(1);
     assert_eq!((mappings.len(), mappings.count_by_client.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn where_there_is_no_room_idle_mappings_of_the_same_client_make_some() {
+    let limits = Limits { mappings: 3, ..Limits::default() };
+    let (mut mappings, _answers) = mappings(limits, Vec::new());
+    let (_one, first) = target().await;
+    for (client, inside) in [(1, 1), (1, 2), (2, 1)] {
+        mappings.forward(at(0), client, &udp(inside, first, b"a"));
+    }
+    mappings.forward(at(5), 1, &udp(2, first, b"a"));
+    mappings.forward(at(9), 1, &udp(3, first, b"a"));
+    assert_eq!((mappings.counters.made, mappings.counters.no_room), (3, 1));
+    mappings.forward(at(10), 1, &udp(3, first, b"a"));
+    assert_eq!((mappings.counters.made, mappings.len()), (4, 3));
+    // What is left is used, or another's.
+    mappings.forward(at(12), 1, &udp(4, first, b"a"));
+    assert_eq!((mappings.counters.made, mappings.counters.no_room), (4, 2));
 }
 
 #[tokio::test]
