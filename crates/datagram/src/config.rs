@@ -59,7 +59,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { clients: 1_024, mappings_per_client: 2_048, mappings: 8_192 }
+        Self { clients: 1_024, mappings_per_client: 12_288, mappings: 16_384 }
     }
 }
 

@@ -146,8 +146,15 @@ impl Server {
         }
         while let Some((client, datagram)) = sessions.poll_datagram() {
             let remark = self.mappings.forward(now, client, &datagram);
-            if let (Some(Remark::NoEcho), Some(journal)) = (remark, &self.journal) {
-                journal("echo requests are dropped: this host does not allow ping sockets (net.ipv4.ping_group_range)");
+            if let (Some(remark), Some(journal)) = (remark, &self.journal) {
+                journal(match remark {
+                    Remark::NoEcho => {
+                        "echo requests are refused: this host does not allow ping sockets (net.ipv4.ping_group_range)"
+                    }
+                    Remark::NoRoom => {
+                        "datagrams of new flows are dropped while there are as many as may be: those idle for ten seconds make room"
+                    }
+                });
             }
         }
         while let Some((client, unreachable)) = self.mappings.poll_refused() {

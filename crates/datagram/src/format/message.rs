@@ -1,8 +1,8 @@
 //! What is inside a sealed datagram: when it was sent, and what it is.
 
+use super::lengths::{HEADER, TAG};
 use super::reading::{Reading, write_address, write_socket_address};
 use crate::datagram::{Kind, Reason, Unreachable};
-use crate::format::{HEADER, TAG};
 use anabranch_policy::datagram::MAX_PATHS;
 use core::net::SocketAddr;
 

@@ -2,9 +2,11 @@
 //!
 //! Reading never fails but for a datagram that is none: every function is total.
 
+mod lengths;
 mod message;
 mod reading;
 
+pub use lengths::{HEADER, TAG};
 pub use message::{Data, Message, PathCount, Piece, Told, before_payload, read_message, write_data, write_message};
 use reading::Reading;
 
@@ -16,10 +18,6 @@ const SEALED_KIND: u8 = 2;
 
 /// Bytes of a message of the handshake: an ephemeral public key, a number of 64 bits, and the tag.
 pub const HANDSHAKE: usize = 32 + 8 + 16;
-/// Bytes of the header of a sealed datagram.
-pub const HEADER: usize = 18;
-/// Bytes that tell whether a sealed datagram was changed.
-pub const TAG: usize = 16;
 
 /// A message of the handshake.
 pub type Handshake = [u8; HANDSHAKE];

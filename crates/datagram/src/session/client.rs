@@ -325,7 +325,7 @@ impl ClientSession {
     }
 
     /// A word on a program's datagram that did not arrive.
-    pub fn poll_unreachable(&mut self) -> Option<Unreachable> {
+    pub(crate) fn poll_unreachable(&mut self) -> Option<Unreachable> {
         self.peer.poll_unreachable()
     }
 

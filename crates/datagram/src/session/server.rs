@@ -326,7 +326,7 @@ impl ServerSessions {
     }
 
     /// Tells a client that a datagram of a program of its did not arrive.
-    pub fn send_unreachable(&mut self, now: Instant, client: u64, unreachable: Unreachable) {
+    pub(crate) fn send_unreachable(&mut self, now: Instant, client: u64, unreachable: Unreachable) {
         let Some(known) = self.clients.get_mut(&client).filter(|known| !known.current.is_over(now)) else { return };
         known.judge_paths();
         let Known { peer, current, places, .. } = known;
