@@ -4,7 +4,7 @@ use crate::console::{event, print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
 use crate::workers::{Workers, default_workers};
-use anabranch_proxy::{Journal, Key, Limits, Outcome, Target};
+use anabranch_proxy::{Journal, Key, Keys, Limits, Outcome, Target};
 use anabranch_stack::Stack;
 use anabranch_system::descriptor;
 use clap::Args;
@@ -124,6 +124,14 @@ impl LimitOptions {
 /// A key that must be there.
 pub fn read_key(path: &Path) -> Result<Key, Diagnostic> {
     Key::read(path).map_err(|error| secret(&format!("--key {}", path.display()), &error))
+}
+
+/// Reads `--keys FILE`.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn read_keys(path: &Path) -> Result<Keys, Diagnostic> {
+    Keys::read(path).map_err(|error| secret(&format!("--keys {}", path.display()), &error))
 }
 
 /// Whether a file that holds a secret can be looked at by this user, who is told if not.

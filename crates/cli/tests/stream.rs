@@ -6,12 +6,32 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::thread;
 
+/// A new key.
+fn key(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stream-{}-{name}.key", std::process::id()));
+    let made = Command::new(env!("CARGO_BIN_EXE_anabranch")).arg("key").arg(&path).status().expect("the program runs");
+    assert!(made.success());
+    path
+}
+
+/// What gives both ends the same key.
+fn same_key() -> &'static str {
+    static KEY: OnceLock<String> = OnceLock::new();
+    KEY.get_or_init(|| format!("--key {}", key("same").display()))
+}
+
+/// With the same key, unless the words say something else of keys.
 fn stream(words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     command.arg("stream").args(words.split_whitespace());
+    if !["--key", "--raw", "--unencrypted"].iter().any(|word| words.contains(word)) {
+        command.args(same_key().split_whitespace());
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -105,6 +125,97 @@ fn a_stream_comes_out_as_it_went_in_and_both_ends_say_what_they_counted() {
     assert_eq!((out == pictures(), code), (true, Some(0)), "{said}");
     assert!(said.contains("30 handed over: 30 on time, 0 late; 0 missing"), "{said}");
     assert!(said.contains("abandoned nothing") && said.contains("lo 100 %"), "{said}");
+}
+
+#[test]
+fn a_stream_goes_without_encryption_only_if_both_ends_say_so() {
+    let output = stream_without_key("receive --listen 5004 --kernel tcp");
+    assert_one_sentence(&output, "without --key others could read the stream");
+    let receiver = Receiver::start("--unencrypted");
+    let sent = run_with(&format!("send 127.0.0.1:{} --kernel tcp --unencrypted", receiver.port), &pictures());
+    assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
+    let (out, said, code) = receiver.end();
+    assert_eq!((out == pictures(), code), (true, Some(0)), "{said}");
+}
+
+fn stream_without_key(words: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.arg("stream").args(words.split_whitespace()).stdin(Stdio::null());
+    command.output().expect("the program runs")
+}
+
+#[test]
+fn another_key_is_told_in_a_line_at_both_ends_and_the_receiver_waits_for_the_right_one() {
+    let (keys, ours, others) = (key("keys"), key("ours"), key("others"));
+    let line = std::fs::read_to_string(&ours).expect("it was written");
+    std::fs::write(&keys, format!("camera {line}")).expect("it can be written");
+    let receiver = Receiver::start(&format!("--keys {}", keys.display()));
+    let send = |key: &Path| {
+        run_with(&format!("send 127.0.0.1:{} --kernel tcp --key {}", receiver.port, key.display()), &pictures())
+    };
+    assert_one_sentence(&send(&others), "it has another key, or none");
+    assert_eq!(send(&ours).status.code(), Some(0));
+    let (out, said, code) = receiver.end();
+    assert_eq!((out == pictures(), code), (true, Some(0)), "{said}");
+    assert_eq!(said.matches("it does not prove the key: it has another one").count(), 1, "{said}");
+}
+
+#[test]
+fn ends_of_which_one_does_not_encrypt_say_so() {
+    let receiver = Receiver::start("");
+    let send = |words: &str| run_with(&format!("send 127.0.0.1:{} --kernel tcp {words}", receiver.port), &pictures());
+    send("--unencrypted");
+    assert_eq!(send("").status.code(), Some(0));
+    let (_, said, code) = receiver.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("it does not encrypt the stream: give it the key with --key FILE"), "{said}");
+    let receiver = Receiver::start("--unencrypted");
+    let sent = run_with(&format!("send 127.0.0.1:{} --kernel tcp", receiver.port), &pictures());
+    assert_one_sentence(&sent, "it has another key, or none");
+    let (out, said, code) = receiver.end();
+    assert_eq!((out.len(), code), (0, Some(1)), "{said}");
+    assert!(said.contains("the sender encrypts the stream: give its key with --key FILE"), "{said}");
+}
+
+/// Sends through somebody in between, who does `with` what the sender writes; returns that, and what the receiver said in the end.
+fn in_between(with: impl Fn(&mut Vec<u8>)) -> (Vec<u8>, Vec<u8>, String, Option<i32>) {
+    let receiver = Receiver::start("");
+    let between = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = between.local_addr().expect("it is bound");
+    let sender = thread::spawn(move || run_with(&format!("send {address} --kernel tcp"), &pictures()));
+    let (mut near, _) = between.accept().expect("the sender comes");
+    let mut far = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
+    // The handshake: a header of 24 bytes, 16 that say what it is, and 48, each way.
+    let mut greeting = [0; 88];
+    near.read_exact(&mut greeting).expect("the sender begins");
+    far.write_all(&greeting).expect("it reads");
+    far.read_exact(&mut greeting).expect("the receiver answers");
+    near.write_all(&greeting).expect("it reads");
+    let mut stream = vec![0; 30_000];
+    near.read_exact(&mut stream).expect("it sends");
+    let sent = stream.clone();
+    with(&mut stream);
+    far.write_all(&stream).expect("it reads");
+    drop((near, far));
+    let (out, said, code) = receiver.end();
+    sender.join().expect("it ends");
+    (sent, out, said, code)
+}
+
+#[test]
+fn who_is_on_the_way_does_not_see_the_stream_and_cannot_cut_it_unnoticed() {
+    let (sent, out, said, code) = in_between(|_| {});
+    assert!(!sent.windows(16).any(|bytes| bytes == [0x55; 16]), "a picture is legible");
+    assert!(!out.is_empty() && pictures().starts_with(&out) && code == Some(1), "{said}");
+    assert!(said.contains("the connection ended before the stream did"), "{said}");
+}
+
+#[test]
+fn who_is_on_the_way_cannot_change_the_stream_unnoticed() {
+    // In the payload of the first message.
+    let (_, out, said, code) = in_between(|stream| stream[100] ^= 1);
+    assert_eq!((out.len(), code), (0, Some(1)), "{said}");
+    assert!(said.contains("a message was changed on its way"), "{said}");
 }
 
 #[test]
@@ -235,14 +346,14 @@ fn a_latency_that_cannot_be_and_a_port_in_use_are_named_in_one_sentence() {
 
 #[test]
 fn a_sender_that_is_not_ours_and_one_that_says_nothing_are_told_apart() {
-    let receiver = Receiver::start("");
+    let receiver = Receiver::start("--unencrypted");
     TcpStream::connect(("127.0.0.1", receiver.port))
         .and_then(|mut socket| socket.write_all(&pictures()))
         .expect("it reads");
     let (_, said, code) = receiver.end();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("not framed in messages; say --raw"), "{said}");
-    let receiver = Receiver::start("");
+    let receiver = Receiver::start("--unencrypted");
     drop(TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens"));
     let (_, said, code) = receiver.end();
     assert_eq!(code, Some(1), "{said}");

@@ -67,17 +67,12 @@ impl MessagePort {
         }
     }
 
-    /// The next connection, and no other. The kernel takes a connection's further subflows (RFC 8684, section 3.2) only while
-    /// its port has a listener: there the port stays as long as the connection, and other connections are refused.
+    /// The next connection.
     ///
     /// # Errors
     /// If the port is gone.
-    pub async fn accept_one(self) -> io::Result<Messages> {
-        let mut messages = Messages::new(self.door.accept().await?, self.framing);
-        if let Door::Kernel(_) = self.door {
-            messages.turning_away.spawn(async move { while self.door.accept().await.is_ok() {} });
-        }
-        Ok(messages)
+    pub async fn accept(&self) -> io::Result<Messages> {
+        Ok(Messages::new(self.door.accept().await?, self.framing))
     }
 }
 
@@ -123,6 +118,14 @@ impl Messages {
             Ok(link) => Ok(Self::new(link, framing)),
             Err(PerfError::Connect { remote, error }) => Err(MessagesError::Connect { remote, error }),
             Err(error) => Err(MessagesError::Connect { remote, error: io::Error::other(error) }),
+        }
+    }
+
+    /// Nobody else comes in by the port. The kernel takes a connection's further subflows (RFC 8684, section 3.2) only while its port
+    /// has a listener: there the port stays as long as the connection, and other connections are refused.
+    pub fn turn_others_away(&mut self, port: MessagePort) {
+        if let Door::Kernel(_) = port.door {
+            self.turning_away.spawn(async move { while port.door.accept().await.is_ok() {} });
         }
     }
 

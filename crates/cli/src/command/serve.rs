@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::live::Live;
 use crate::service_manager;
-use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves, secret};
+use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, read_keys, resolves};
 use crate::status::{Serving, Source, StatusOptions};
 use anabranch_proxy::{
     AllowList, Destination, Keys, Priorities, PriorityRule, ProxyCounters, Rule, Server, ServerConfig, ServerTerms,
@@ -97,10 +97,7 @@ impl ServeOptions {
     fn read_keys(&self) -> Result<Option<Keys>, Diagnostic> {
         match (&self.key, &self.keys) {
             (Some(path), _) => Ok(Some(Keys::one(read_key(path)?))),
-            (None, Some(path)) => {
-                let keys = Keys::read(path).map_err(|error| secret(&format!("--keys {}", path.display()), &error))?;
-                Ok(Some(keys))
-            }
+            (None, Some(path)) => read_keys(path).map(Some),
             (None, None) => Ok(None),
         }
     }

@@ -1,9 +1,10 @@
 //! How both ends of a stream open their connection.
 
+use super::channel::{Channel, Refusal, Role};
 use super::options::{EndOptions, address};
 use super::policy;
 use crate::attachment::{Reach, diagnostic};
-use crate::console::{print, remark};
+use crate::console::{event, print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::ending::wish_to_end;
 use crate::perf::Kernel;
@@ -12,6 +13,7 @@ use anabranch_mptcp::{ConnectionConfig, Framing};
 use anabranch_perf::messages::{MessagePort, Messages, MessagesError};
 use anabranch_perf::{Host, KernelProtocol, KernelSockets, Ours};
 use anabranch_policy::time::Duration;
+use anabranch_proxy::Keys;
 use std::io;
 use std::net::SocketAddr;
 
@@ -22,6 +24,7 @@ pub struct Opened {
     /// Whom to connect to: as was asked for, and what it is to the stack, which differs with `--udp`.
     remote: Option<(SocketAddr, SocketAddr)>,
     framing: Framing,
+    keys: Option<Keys>,
 }
 
 /// Attaches a stack, or takes the kernel's sockets; nothing with `--dry-run`, which prints what would be set up.
@@ -39,6 +42,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
         print(&stack.plan(reach)?);
         return Ok(None);
     }
+    let keys = options.keys()?;
     if let Some(kernel) = options.kernel {
         // A signal ends the stream, and not the program before it has said what it counted.
         anabranch_attach::listen_for_the_end()
@@ -51,7 +55,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
             receive_buffer: bytes(stack.receive_buffer),
         };
         let remote = remote.map(|remote| (remote, remote));
-        return Ok(Some(Opened { host: Host::Kernel(sockets), attached: None, remote, framing }));
+        return Ok(Some(Opened { host: Host::Kernel(sockets), attached: None, remote, framing, keys }));
     }
     let open = stack.open(reach).await?;
     let mut config = open.connection;
@@ -63,7 +67,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     }
     let ours = Ours { stack: open.attached.stack().clone(), config, local: None, policies: stack.policy.clone() };
     let remote = remote.map(|remote| (remote, stack.inside(remote)));
-    Ok(Some(Opened { host: Host::Ours(Box::new(ours)), attached: Some(open.attached), remote, framing }))
+    Ok(Some(Opened { host: Host::Ours(Box::new(ours)), attached: Some(open.attached), remote, framing, keys }))
 }
 
 /// A peer that has gone without a word is noticed within half a minute: a live stream has nobody to wait for.
@@ -76,29 +80,45 @@ fn notice_silence(config: &mut ConnectionConfig) {
 }
 
 impl Opened {
-    /// Connects, or waits for the other end, which is `other`; none if the program was asked to end meanwhile.
-    pub async fn meet(&self, options: &EndOptions, other: &str) -> Result<Option<Messages>, Diagnostic> {
-        let wrong = |error: MessagesError| Diagnostic::plain(explain(&error, other));
+    /// Connects, or waits for the other end, and agrees on a key with it; none if the program was asked to end meanwhile.
+    pub async fn meet(&self, options: &EndOptions, sends: bool) -> Result<Option<Channel>, Diagnostic> {
         tokio::select! {
             () = wish_to_end(None) => Ok(None),
-            messages = self.meet_somebody(options) => messages.map(Some).map_err(wrong),
+            channel = self.meet_the_other_end(options, sends) => channel.map(Some),
         }
     }
 
-    async fn meet_somebody(&self, options: &EndOptions) -> Result<Messages, MessagesError> {
+    async fn meet_the_other_end(&self, options: &EndOptions, sends: bool) -> Result<Channel, Diagnostic> {
+        let other = if sends { "anabranch stream receive" } else { "anabranch stream send" };
+        let wrong = |error: MessagesError| Diagnostic::plain(explain(&error, other));
+        let told = |peer: SocketAddr, refusal: Refusal| format!("`{other}` at {peer}: {refusal}");
+        let role = Role { connects: self.remote.is_some(), sends };
         if let Some((remote, inside)) = self.remote {
-            return Messages::connect(&self.host, inside, self.framing).await.map_err(|error| match error {
-                MessagesError::Connect { error, .. } => MessagesError::Connect { remote, error },
-                listening @ MessagesError::Listen { .. } => listening,
-            });
+            let messages = Messages::connect(&self.host, inside, self.framing).await.map_err(|error| match error {
+                MessagesError::Connect { error, .. } => wrong(MessagesError::Connect { remote, error }),
+                listening @ MessagesError::Listen { .. } => wrong(listening),
+            })?;
+            let channel = Channel::open(messages, self.keys.as_ref(), role).await;
+            return channel.map_err(|refusal| Diagnostic::plain(told(remote, refusal)));
         }
         let port = options.listen.unwrap_or_default();
-        let door = MessagePort::open(&self.host, port, self.framing)?;
+        let door = MessagePort::open(&self.host, port, self.framing).map_err(wrong)?;
         if !options.json {
             remark(&format!("listening on {}", self.place(port)));
         }
-        // One stream; nobody else is let in.
-        door.accept_one().await.map_err(|error| MessagesError::Listen { port, error })
+        loop {
+            let messages = door.accept().await.map_err(|error| wrong(MessagesError::Listen { port, error }))?;
+            let peer = messages.peer();
+            match Channel::open(messages, self.keys.as_ref(), role).await {
+                // One stream; nobody else is let in.
+                Ok(mut channel) => {
+                    channel.turn_others_away(door);
+                    return Ok(channel);
+                }
+                // Who has no key does not keep the other end away.
+                Err(refusal) => event(&told(peer, refusal)),
+            }
+        }
     }
 
     fn place(&self, port: u16) -> String {

@@ -104,11 +104,11 @@ pub struct WorstPath {
 }
 
 impl Emission {
-    /// Nothing was sent.
-    pub fn new(patience: Option<Duration>) -> Self {
+    /// Nothing was sent. The stream begins with its first piece, unless it has begun before.
+    pub fn new(patience: Option<Duration>, began: Option<Instant>) -> Self {
         Self {
             patience,
-            began: None,
+            began,
             anchor: None,
             last: None,
             sent: 0,
@@ -274,7 +274,7 @@ mod tests {
     fn a_file_is_paced_by_its_time_stamps_and_a_source_that_pauses_goes_on_from_there() {
         let began = Instant::now();
         let after = |ms| began + Duration::from_millis(ms);
-        let mut emission = Emission::new(Some(Duration::from_millis(300)));
+        let mut emission = Emission::new(Some(Duration::from_millis(300)), None);
         let sends = |at, play_out| Plan::Send { at: after(at), play_out: Duration::from_millis(play_out) };
         assert_eq!(emission.plan(&piece(0, Some(0)), began, began), sends(0, 0));
         assert_eq!(emission.plan(&piece(1, Some(40)), began, after(1)), sends(40, 40));
@@ -288,12 +288,12 @@ mod tests {
     fn what_could_not_be_written_for_too_long_is_dropped_unless_others_need_it_most() {
         let began = Instant::now();
         let after = |ms| began + Duration::from_millis(ms);
-        let mut emission = Emission::new(Some(Duration::from_millis(300)));
+        let mut emission = Emission::new(Some(Duration::from_millis(300)), None);
         emission.plan(&piece(0, Some(0)), began, began);
         assert_eq!(emission.plan(&piece(1, Some(40)), after(40), after(400)), Plan::Drop);
         assert_ne!(emission.plan(&piece(1, Some(40)), after(40), after(140)), Plan::Drop);
         assert_ne!(emission.plan(&piece(0, Some(40)), after(40), after(400)), Plan::Drop);
-        let mut all = Emission::new(None);
+        let mut all = Emission::new(None, None);
         all.plan(&piece(0, Some(0)), began, began);
         assert_ne!(all.plan(&piece(2, Some(40)), after(40), after(4_000)), Plan::Drop);
     }

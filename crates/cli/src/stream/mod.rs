@@ -1,5 +1,6 @@
 //! `anabranch stream`: live streams over several paths with a delivery deadline.
 
+mod channel;
 #[cfg(feature = "lab")]
 mod compare;
 mod connection;
@@ -48,8 +49,8 @@ pub enum StreamCommand {
 /// The end of the help of `send`.
 const SEND_EXAMPLES: &str = "\
 Examples:
-  ffmpeg -re -i video.mp4 -c copy -f mpegts -flush_packets 1 -pes_payload_size 0 - | anabranch stream send server.example:5004
-  ffmpeg -f v4l2 -i /dev/video0 -c:v libx264 -tune zerolatency -f mpegts -flush_packets 1 - | anabranch stream send server.example:5004
+  ffmpeg -re -i video.mp4 -c copy -f mpegts -flush_packets 1 -pes_payload_size 0 - | anabranch stream send server.example:5004 --key stream.key
+  ffmpeg -f v4l2 -i /dev/video0 -c:v libx264 -tune zerolatency -f mpegts -flush_packets 1 - | anabranch stream send server.example:5004 --key stream.key
 
 Exit codes: 0 the whole stream was sent, or a signal ended it; 1 the connection broke; 2 an argument is wrong.
 See docs/stream.md.";
@@ -57,8 +58,9 @@ See docs/stream.md.";
 /// The end of the help of `receive`.
 const RECEIVE_EXAMPLES: &str = "\
 Examples:
-  anabranch stream receive --listen 5004 --latency 300ms | ffplay -fflags nobuffer -i -
-  anabranch stream receive --listen 5004 --latency 1s > video.ts
+  anabranch key stream.key      # once; a copy to the other end
+  anabranch stream receive --listen 5004 --key stream.key --latency 300ms | ffplay -fflags nobuffer -i -
+  anabranch stream receive --listen 5004 --key stream.key --latency 1s > video.ts
   anabranch stream receive --listen 5004 --raw > video.ts      # the other end: mptcpize run ffmpeg ... -f mpegts tcp://HOST:5004
 
 Exit codes: 0 the stream ended, a signal ended it, or standard output was closed; 1 the connection broke; 2 an argument is wrong.

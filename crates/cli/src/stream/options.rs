@@ -5,10 +5,13 @@ use crate::attachment::StackOptions;
 use crate::diagnostic::Diagnostic;
 use crate::perf::Kernel;
 use crate::scenario::quantity;
+use crate::serving::{read_key, read_keys};
 use anabranch_media::cut::Format;
 use anabranch_policy::time::Duration;
+use anabranch_proxy::Keys;
 use clap::{Args, ValueEnum};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 /// The format of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -42,11 +45,20 @@ pub struct EndOptions {
     /// Wait on this port for the other end to connect
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub listen: Option<u16>,
+    /// The key shared with the other end (see `anabranch key`): both prove it, and the stream is encrypted; optional only with --local
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "unencrypted"])]
+    pub key: Option<PathBuf>,
+    /// In place of --key, with --listen: a file with a line NAME KEY for each possible peer, where KEY is what its key file holds
+    #[arg(long, value_name = "FILE", requires = "listen", conflicts_with_all = ["key", "raw", "unencrypted"])]
+    pub keys: Option<PathBuf>,
+    /// Do without a key: who is on the way can read and change the stream, and whoever reaches a --listen port is taken for the other end
+    #[arg(long)]
+    pub unencrypted: bool,
     /// How long a message may take beyond the delay of the fastest: then the receiver abandons what is missing, and the sender
     /// drops what would come later
     #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = latency)]
     pub latency: Duration,
-    /// Send or receive bytes without messages, for a peer that is not `anabranch stream`, such as ffmpeg
+    /// Send or receive bytes without messages, unencrypted, for a peer that is not `anabranch stream`, such as ffmpeg
     #[arg(long)]
     pub raw: bool,
     /// Use the kernel's sockets instead of the stack; nothing is abandoned at this end then
@@ -96,6 +108,20 @@ impl EndOptions {
     /// The latency.
     pub fn latency(&self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.latency.as_nanos())
+    }
+
+    /// The keys that the other end may prove; none if nothing is to be encrypted.
+    pub fn keys(&self) -> Result<Option<Keys>, Diagnostic> {
+        match (&self.key, &self.keys) {
+            (Some(path), _) => Ok(Some(Keys::one(read_key(path)?))),
+            (None, Some(path)) => read_keys(path).map(Some),
+            (None, None) if self.raw || self.unencrypted || self.stack.local.is_some() => Ok(None),
+            (None, None) => {
+                let message = "without --key others could read the stream or send one; make a key with `anabranch key FILE` and \
+                               give it to both ends with --key FILE, or say --unencrypted at both";
+                Err(Diagnostic::plain(message))
+            }
+        }
     }
 
     /// Options of the stack with all that its policies must know.

@@ -1,5 +1,6 @@
 //! `stream receive`: receives a stream and writes it to standard output.
 
+use super::channel::{Channel, is_hello};
 use super::connection::{self, Opened};
 use super::options::ReceiveOptions;
 use super::output::{Output, Written};
@@ -50,14 +51,16 @@ pub fn receive(options: &ReceiveOptions) -> Result<bool, Diagnostic> {
 }
 
 async fn run(options: &ReceiveOptions, opened: &mut Opened) -> Result<bool, Diagnostic> {
-    let Some(mut messages) = opened.meet(&options.end, "anabranch stream send").await? else { return Ok(true) };
+    let Some(mut channel) = opened.meet(&options.end, false).await? else { return Ok(true) };
     if !options.end.json {
+        let messages = channel.messages();
         let (protocol, _) = messages.protocol();
         remark(&format!("a stream from {} over {}", messages.peer(), protocol.to_uppercase()));
     }
     let mut receiver = Receiver::new(options).map_err(|error| Diagnostic::plain(format!("no thread: {error}")))?;
-    let ending = receiver.run(&mut messages, options.end.live).await;
-    receiver.paths.look(&messages);
+    let ending = receiver.run(&mut channel, options.end.live).await;
+    let messages = channel.messages();
+    receiver.paths.look(messages);
     let abandoned = messages.stats().map(|stats| stats.abandoned);
     let protocol = messages.protocol();
     // So that a sender that waits for our end has it.
@@ -116,7 +119,7 @@ impl Receiver {
         })
     }
 
-    async fn run(&mut self, messages: &mut Messages, live: bool) -> Ending {
+    async fn run(&mut self, channel: &mut Channel, live: bool) -> Ending {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut count = 0_u64;
@@ -126,7 +129,7 @@ impl Receiver {
             let record = tokio::select! {
                 () = &mut end => return Ending::Asked,
                 _ = looks.tick() => {
-                    self.paths.look(messages);
+                    self.paths.look(channel.messages());
                     if self.output.is_closed() {
                         return Ending::Closed;
                     }
@@ -136,12 +139,12 @@ impl Receiver {
                     }
                     continue;
                 }
-                record = messages.read() => record,
+                record = channel.read() => record,
             };
             // Who reads what comes out may not do so; who asks us to end does not wait for that.
             let outcome = tokio::select! {
                 () = &mut end => return Ending::Asked,
-                outcome = self.handle(record, messages) => outcome,
+                outcome = self.handle(record, channel.messages()) => outcome,
             };
             if let Err(ending) = outcome {
                 return ending;
@@ -163,6 +166,9 @@ impl Receiver {
 
     async fn take(&mut self, record: Record, messages: &Messages) -> Result<(), Ending> {
         match record {
+            Record::Message { payload, .. } if !self.looked && is_hello(&payload) => {
+                Err(Ending::Broken("the sender encrypts the stream: give its key with --key FILE".to_owned()))
+            }
             Record::Message { header, payload, arrived, .. } => {
                 self.reception.message(&header, payload.len(), arrived, messages.now());
                 let bytes = self.framed(payload.to_vec());

@@ -1,5 +1,6 @@
 //! `stream send`: reads a stream from standard input and sends it as messages.
 
+use super::channel::Channel;
 use super::connection::{self, Opened};
 use super::emission::{Emission, Plan};
 use super::input::{Input, Next};
@@ -11,8 +12,6 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::{block_on, wish_to_end};
 use anabranch_media::cut::{Cutter, Piece};
 use anabranch_mptcp::MessageOptions;
-use anabranch_perf::messages::Messages;
-use bytes::Bytes;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep_until, timeout};
@@ -65,16 +64,17 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
         Next::Broken(error) => return Err(Diagnostic::plain(format!("cannot read standard input: {error}"))),
         Next::Piece(..) | Next::End => {}
     }
-    let Some(messages) = opened.meet(&options.end, "anabranch stream receive").await? else { return Ok(true) };
+    let Some(channel) = opened.meet(&options.end, true).await? else { return Ok(true) };
     if !options.end.json {
+        let messages = channel.messages();
         remark(&format!("sending to {} over {}", messages.peer(), messages.protocol().0.to_uppercase()));
     }
     let stack = options.end.stack()?;
     let patience = policy::abandons(&stack.policy).then(|| options.end.latency());
     let mut sender = Sender {
-        emission: Emission::new(patience),
+        emission: Emission::new(patience, channel.began()),
         paths: Paths::new(End::Sender),
-        messages,
+        channel,
         looked: Instant::now(),
         told: Instant::now(),
         live: options.end.live,
@@ -84,7 +84,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
         () = wish_to_end(None) => Ending::Asked,
     };
     sender.look();
-    let report = sender.emission.report(sender.messages.protocol(), input.found(), sender.paths.report());
+    let report = sender.emission.report(sender.channel.messages().protocol(), input.found(), sender.paths.report());
     if options.end.json {
         remark(&serde_json::to_string(&report).unwrap_or_else(|error| error.to_string()));
     } else {
@@ -94,7 +94,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
         Ending::Ended => Ok(true),
         Ending::Asked => {
             // Who receives is to know that it is over.
-            sender.messages.close();
+            sender.channel.close().await;
             tokio::time::sleep(Duration::from_millis(50)).await;
             Ok(true)
         }
@@ -110,7 +110,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
 struct Sender {
     emission: Emission,
     paths: Paths,
-    messages: Messages,
+    channel: Channel,
     looked: Instant,
     told: Instant,
     live: bool,
@@ -127,7 +127,7 @@ impl Sender {
                     }
                 }
                 Next::End => {
-                    let _ = timeout(LAST, self.messages.finish()).await;
+                    let _ = timeout(LAST, self.channel.finish()).await;
                     return Ending::Ended;
                 }
                 Next::Wrong(error) => return Ending::Wrong(error.to_string()),
@@ -138,8 +138,8 @@ impl Sender {
     }
 
     fn look(&mut self) {
-        self.paths.look(&self.messages);
-        if let Some(stats) = self.messages.stats() {
+        self.paths.look(self.channel.messages());
+        if let Some(stats) = self.channel.messages().stats() {
             self.emission.count(&stats);
         }
     }
@@ -151,7 +151,7 @@ impl Sender {
             let play_out = anabranch_policy::time::Duration::from_nanos(nanos);
             let options = MessageOptions { importance: piece.importance, play_out, lifetime: None };
             let (picture, length) = (piece.picture, piece.bytes.len());
-            self.messages.write(Bytes::from(piece.bytes), &options).await?;
+            self.channel.write(piece.bytes, &options).await?;
             self.emission.sent(picture, length, Instant::now());
         }
         if self.looked.elapsed() >= LOOK {

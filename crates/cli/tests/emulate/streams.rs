@@ -36,14 +36,18 @@ fn carried(stage: &Stage, task: &str, send: &str, receive: &str) -> (Vec<u8>, Va
     let this = std::env::current_exe().expect("it runs");
     let (out, report, journal) = (stage.file("out"), stage.file("report.json"), stage.file("journal"));
     let server = format!(
-        "exec '{program}' stream receive --listen 5004 --latency {LATENCY} --json {receive} >'{}' 2>'{}'",
+        "exec '{program}' stream receive --listen 5004 --latency {LATENCY} --json KEY {receive} >'{}' 2>'{}'",
         out.display(),
         report.display()
     );
-    let server = server.replace("JOURNAL", &journal.display().to_string());
+    let key = stage.file("stream.key");
+    let made = std::process::Command::new(program).arg("key").arg(&key).status().expect("the program runs");
+    assert!(made.success());
+    let key = if send.contains("--raw") { String::new() } else { format!("--key '{}'", key.display()) };
+    let server = server.replace("KEY", &key).replace("JOURNAL", &journal.display().to_string());
     // The receiver has a moment to write its report.
     let client = format!(
-        "'{}' {} {task} | '{program}' stream send 10.0.0.2:5004 --latency 5s {send} && sleep 0.5",
+        "'{}' {} {task} | '{program}' stream send 10.0.0.2:5004 --latency 5s {key} {send} && sleep 0.5",
         this.display(),
         agent::NAME
     );

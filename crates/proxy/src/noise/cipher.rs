@@ -45,20 +45,25 @@ impl Cipher {
         // 2^64 - 1 is the nonce for the change of keys; no session has that many records.
         self.count += 1;
         if self.count.is_multiple_of(RECORDS_PER_KEY) {
-            let mut next = [0; KEY];
-            let tag = self.key.seal_in_place_separate_tag(nonce(u64::MAX), Aad::empty(), &mut next);
-            let _not_part_of_the_key = tag.expect("a key is shorter than 64 GB");
-            self.key = schedule(&next);
+            self.key = next_key(&self.key);
         }
     }
 }
 
-fn schedule(key: &[u8; KEY]) -> LessSafeKey {
+/// The key that follows a key.
+pub(super) fn next_key(key: &LessSafeKey) -> LessSafeKey {
+    let mut next = [0; KEY];
+    let tag = key.seal_in_place_separate_tag(nonce(u64::MAX), Aad::empty(), &mut next);
+    let _not_part_of_the_key = tag.expect("a key is shorter than 64 GB");
+    schedule(&next)
+}
+
+pub(super) fn schedule(key: &[u8; KEY]) -> LessSafeKey {
     LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).expect("the key has the length"))
 }
 
 /// Four zeros and the number, the greatest byte first (section 12.4).
-fn nonce(count: u64) -> Nonce {
+pub(super) fn nonce(count: u64) -> Nonce {
     let mut bytes = [0; 12];
     bytes[4..].copy_from_slice(&count.to_be_bytes());
     Nonce::assume_unique_for_key(bytes)

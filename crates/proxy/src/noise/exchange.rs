@@ -94,7 +94,7 @@ mod tests {
         let key = Key::generate().expect("random");
         let pattern = PATTERN.parse().expect("a pattern");
         let others = Builder::new(pattern).prologue(PROLOGUE).expect("once").psk(0, key.bytes()).expect("it has one");
-        let ours = builder(&key).expect("a pattern");
+        let ours = builder(&key, PROLOGUE).expect("a pattern");
         if ours_begins {
             (ours.build_initiator().expect("all is there"), others.build_responder().expect("all is there"))
         } else {

@@ -7,12 +7,14 @@
 
 mod cipher;
 mod exchange;
+pub mod messages;
 mod records;
 
 pub(crate) use records::SEALED;
 pub use records::{Opened, Records, Tampered};
 
 use super::key::Key;
+use cipher::KEY;
 use exchange::Resolver;
 use snow::{Builder, HandshakeState};
 
@@ -39,9 +41,35 @@ impl From<snow::Error> for Unproven {
     }
 }
 
-fn builder(key: &Key) -> Result<Builder<'_>, Unproven> {
+fn builder<'a>(key: &'a Key, prologue: &'a [u8]) -> Result<Builder<'a>, Unproven> {
     let pattern = PATTERN.parse().map_err(|_: snow::Error| Unproven)?;
-    Ok(Builder::with_resolver(pattern, Box::new(Resolver)).prologue(PROLOGUE)?.psk(0, key.bytes())?)
+    Ok(Builder::with_resolver(pattern, Box::new(Resolver)).prologue(prologue)?.psk(0, key.bytes())?)
+}
+
+/// The key of each direction: the initiator's, then the responder's.
+type Split = ([u8; KEY], [u8; KEY]);
+
+/// The initiator's message.
+fn begin(key: &Key, prologue: &[u8]) -> Result<(Box<HandshakeState>, Message), Unproven> {
+    let mut state = builder(key, prologue)?.build_initiator()?;
+    let mut message = [0; MESSAGE];
+    state.write_message(&[], &mut message)?;
+    Ok((Box::new(state), message))
+}
+
+/// The initiator's end of it, with the responder's message.
+fn conclude(mut state: Box<HandshakeState>, message: &Message) -> Result<Split, Unproven> {
+    state.read_message(message, &mut [0; MESSAGE])?;
+    Ok(state.dangerously_get_raw_split())
+}
+
+/// The responder's whole part.
+fn answer(key: &Key, prologue: &[u8], message: &Message) -> Result<(Message, Split), Unproven> {
+    let mut state = builder(key, prologue)?.build_responder()?;
+    state.read_message(message, &mut [0; MESSAGE])?;
+    let mut answer = [0; MESSAGE];
+    state.write_message(&[], &mut answer)?;
+    Ok((answer, state.dangerously_get_raw_split()))
 }
 
 /// A client that has sent its message.
@@ -53,19 +81,16 @@ impl Initiator {
     /// # Errors
     /// Only if the operating system has no random numbers.
     pub fn new(key: &Key) -> Result<(Self, Message), Unproven> {
-        let mut state = builder(key)?.build_initiator()?;
-        let mut message = [0; MESSAGE];
-        state.write_message(&[], &mut message)?;
-        Ok((Self(Box::new(state)), message))
+        let (state, message) = begin(key, PROLOGUE)?;
+        Ok((Self(state), message))
     }
 
     /// Ends with the server's message.
     ///
     /// # Errors
     /// [`Unproven`].
-    pub fn finish(mut self, message: &Message) -> Result<Records, Unproven> {
-        self.0.read_message(message, &mut [0; MESSAGE])?;
-        let (outgoing, incoming) = self.0.dangerously_get_raw_split();
+    pub fn finish(self, message: &Message) -> Result<Records, Unproven> {
+        let (outgoing, incoming) = conclude(self.0, message)?;
         Ok(Records::new(&outgoing, &incoming))
     }
 }
@@ -75,11 +100,7 @@ impl Initiator {
 /// # Errors
 /// [`Unproven`], before any public-key operation.
 pub fn respond(key: &Key, message: &Message) -> Result<(Message, Records), Unproven> {
-    let mut state = builder(key)?.build_responder()?;
-    state.read_message(message, &mut [0; MESSAGE])?;
-    let mut answer = [0; MESSAGE];
-    state.write_message(&[], &mut answer)?;
-    let (incoming, outgoing) = state.dangerously_get_raw_split();
+    let (answer, (incoming, outgoing)) = answer(key, PROLOGUE, message)?;
     Ok((answer, Records::new(&outgoing, &incoming)))
 }
 
@@ -143,8 +164,8 @@ pub(super) mod tests {
     #[test]
     fn snow_reads_what_is_sealed_in_place() {
         let key = Key::generate().expect("random");
-        let mut client = builder(&key).and_then(|builder| Ok(builder.build_initiator()?)).expect("a pattern");
-        let mut server = builder(&key).and_then(|builder| Ok(builder.build_responder()?)).expect("a pattern");
+        let mut client = builder(&key, PROLOGUE).and_then(|builder| Ok(builder.build_initiator()?)).expect("a pattern");
+        let mut server = builder(&key, PROLOGUE).and_then(|builder| Ok(builder.build_responder()?)).expect("a pattern");
         let (mut message, mut answer) = ([0; MESSAGE], [0; MESSAGE]);
         client.write_message(&[], &mut message).expect("it fits");
         server.read_message(&message, &mut [0; MESSAGE]).expect("the same key");
