@@ -149,11 +149,7 @@ impl Sending {
             (self.queued, self.left) = (queued, sent.at + queued);
         }
         if let Some(earlier) = earlier {
-            if outage {
-                self.loss += (1.0 - self.loss) * OUTAGE;
-            } else {
-                self.count_losses(&earlier, count);
-            }
+            self.count_losses(&earlier, count, outage);
         }
         self.told = Some(*count);
         let Some((from, before, least)) = self.anchor else {
@@ -209,10 +205,12 @@ impl Sending {
         self.inflow += (sample - self.inflow) * (span.as_secs_f64() / INFLOW.as_secs_f64()).min(1.0);
     }
 
-    fn count_losses(&mut self, earlier: &PathCount, count: &PathCount) {
+    fn count_losses(&mut self, earlier: &PathCount, count: &PathCount, outage: bool) {
         let expected = count.highest - earlier.highest;
         let came = count.datagrams.saturating_sub(earlier.datagrams).min(expected);
-        if expected > 0 {
+        if outage && came < expected {
+            self.loss += (1.0 - self.loss) * OUTAGE;
+        } else if expected > 0 {
             let lost = 1.0 - came as f64 / expected as f64;
             self.loss += (lost - self.loss) * (expected as f64 / 128.0).min(0.5);
         }
