@@ -79,13 +79,17 @@ fn pattern(table: &Reader<'_>, kind: &str) -> Result<Pattern, Diagnostic> {
     let size_or = |key: &str, default: u32| Ok::<u32, Diagnostic>(size(table, key)?.unwrap_or(default));
     Ok(match kind {
         "call" => {
-            let (rate, size) = (rate(table)?, size_or("size", SIZE)?);
+            let (rate, size): (Rate, u32) = (table.required("rate")?.quantity()?, size_or("size", SIZE)?);
             if rate.time_for(size.into()) < SHORTEST {
                 return Err(table.error("datagrams come at least 10 us apart"));
             }
             Pattern::Even { rate, size }
         }
-        "frames" => Pattern::Frames { rate: rate(table)?, interval: interval(table)?, size: size_or("size", SIZE)? },
+        "frames" => Pattern::Frames {
+            rate: table.required("rate")?.quantity()?,
+            interval: interval(table)?,
+            size: size_or("size", SIZE)?,
+        },
         _ => Pattern::Requests {
             interval: interval(table)?,
             request: size_or("request", REQUEST)?,
@@ -107,12 +111,6 @@ fn positive(table: &Reader<'_>, key: &str) -> Result<Option<Duration>, Diagnosti
         Some((item, Duration::ZERO)) => Err(item.error("a deadline is longer than nothing")),
         time => Ok(time.map(|(_, time)| time)),
     }
-}
-
-fn rate(table: &Reader<'_>) -> Result<Rate, Diagnostic> {
-    let item = table.required("rate")?;
-    let rate: Rate = item.quantity()?;
-    if rate == Rate::ZERO { Err(item.error("the rate of datagrams is above zero")) } else { Ok(rate) }
 }
 
 fn interval(table: &Reader<'_>) -> Result<Duration, Diagnostic> {
@@ -195,7 +193,7 @@ mod tests {
         let cases = [
             ("datagrams.call.kind=cal", "'cal' is not one of call, frames, requests; did you mean 'call'?"),
             ("datagrams.call.interval=1 s", "'interval' has no meaning for datagrams of kind \"call\""),
-            ("datagrams.call.rate=0 bit/s", "above zero"),
+            ("datagrams.call.rate=0 bit/s", "it must lie between 1 bit/s and"),
             ("datagrams.call.size=1400 B", "a datagram carries from 8 to 1372 bytes"),
             ("datagrams.call.size=8 B", ""),
             ("datagrams.dns.name=call", "there are two [[datagrams]] with the name 'call'"),

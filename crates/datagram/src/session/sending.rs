@@ -21,6 +21,8 @@ const SHORTEST: u32 = 10_000;
 const MANY: u64 = 3;
 /// They are when they have waited for this longer than the peer usually takes to tell, or for four mean deviations (RFC 6298): three reports.
 const LATENESS: Duration = Duration::from_millis(75);
+/// What a path lost while it was overdue says little of what it loses now that it is back: this share, however long it was away.
+const OUTAGE: f64 = 0.005;
 /// What others put into the queue is a mean over about this time.
 const INFLOW: Duration = Duration::from_millis(100);
 /// Bytes of the headers of UDP and IPv4 around each datagram.
@@ -144,6 +146,7 @@ impl Sending {
         let relative = |delay: u32| i64::from(delay.wrapping_sub(reference) as i32);
         let base = self.update_base(relative(count.least_delay).min(relative(count.delay)), now);
         let queued = Duration::from_micros((relative(count.delay) - base).unsigned_abs());
+        let outage = self.is_overdue(now);
         let (mut last, mut before, mut asked) = (None, self.known, 0);
         while self.log.front().is_some_and(|sent| sent.counter <= count.highest) {
             before = last.map_or(before, |sent: Sent| sent.bytes);
@@ -158,7 +161,7 @@ impl Sending {
             (self.queued, self.left) = (queued, sent.at + queued);
         }
         if let Some(earlier) = earlier {
-            self.count_losses(&earlier, count, asked);
+            self.count_losses((&earlier, count), asked, outage);
         }
         self.told = Some(*count);
         let Some((from, before, least)) = self.anchor else {
@@ -215,10 +218,12 @@ impl Sending {
     }
 
     /// Of those that are told of for the first time `asked` were probes for the path's MTU.
-    fn count_losses(&mut self, earlier: &PathCount, count: &PathCount, asked: u64) {
+    fn count_losses(&mut self, (earlier, count): (&PathCount, &PathCount), asked: u64, outage: bool) {
         let expected = (count.highest - earlier.highest).saturating_sub(asked);
         let came = count.datagrams.saturating_sub(earlier.datagrams).min(expected);
-        if expected > 0 {
+        if outage && came < expected {
+            self.loss += (1.0 - self.loss) * OUTAGE;
+        } else if expected > 0 {
             let lost = 1.0 - came as f64 / expected as f64;
             self.loss += (lost - self.loss) * (expected as f64 / 128.0).min(0.5);
         }
@@ -303,6 +308,24 @@ mod tests {
 
     fn count(highest: u64, datagrams: u64, delay: u32, least_delay: u32) -> PathCount {
         PathCount { highest, datagrams, bytes: datagrams * 1_222, delay, least_delay, ..PathCount::default() }
+    }
+
+    #[test]
+    fn what_was_lost_in_an_outage_is_no_share_of_losses() {
+        let mut sending = Sending::default();
+        let send_owed = |sending: &mut Sending, millis| {
+            send(sending, 1, millis);
+            sending.is_owed();
+        };
+        (0..10).for_each(|number| {
+            send_owed(&mut sending, number * 20);
+            sending.told(&count(number, number + 1, 5, 5), number as u32 * 20_000, 5, at(number * 20 + 15));
+        });
+        (10..20).for_each(|number| send_owed(&mut sending, number * 20));
+        // A probe is the first that comes again.
+        send(&mut sending, 1, 5_000);
+        sending.told(&count(20, 11, 5, 5), 5_000_000, 5, at(5_015));
+        assert!((sending.loss() - 0.005).abs() < 1e-9, "{}", sending.loss());
     }
 
     #[test]

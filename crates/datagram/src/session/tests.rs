@@ -292,6 +292,21 @@ fn a_stream_leaves_a_path_that_fails_when_reports_are_overdue_and_does_not_wait_
 }
 
 #[test]
+fn a_stream_is_back_on_the_quicker_path_soon_after_an_outage() {
+    let mut net = Net::new(&[10, 30], "lowest_delay");
+    net.run(millis(100));
+    net.stream(Duration::from_secs(2), millis(10));
+    net.links[0].up = false;
+    net.stream(Duration::from_secs(5), millis(10));
+    net.links[0].up = true;
+    net.stream(Duration::from_secs(1), millis(10));
+    net.seen.clear();
+    net.stream(Duration::from_secs(1), millis(10));
+    let on_the_quicker = net.seen.iter().filter(|(_, up, bytes)| *up && bytes[0] == 0x12 && bytes[1] == 0).count();
+    assert!(on_the_quicker >= 100, "{on_the_quicker}");
+}
+
+#[test]
 fn a_path_that_fails_in_one_direction_is_left_by_both_ends() {
     // The server's datagrams to path 0 go nowhere.
     let mut net = Net::new(&[10, 30], "duplicate");

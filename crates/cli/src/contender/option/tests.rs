@@ -26,6 +26,23 @@ fn a_name_is_run_under_all_baselines_around_it_unless_it_says_where() {
 }
 
 #[test]
+fn a_datagram_policy_is_chosen_by_its_family_or_its_name_where_datagrams_are_carried() {
+    let around = Surroundings { schemes: &[], defaults: &Choices::default(), baselines: &[] };
+    let chosen = |text: &str| all_from_option(text, &around).map(|made| made[0].datagram.to_string());
+    assert_eq!(chosen("plain"), Ok("lowest_delay".to_owned()));
+    assert_eq!(chosen("duplicate"), Ok("duplicate".to_owned()));
+    assert_eq!(chosen("datagram=weighted,datagram.hold=20,name=w"), Ok("weighted (hold = 20)".to_owned()));
+    assert_eq!(chosen("plain,datagram.patience=20"), Ok("lowest_delay (patience = 20)".to_owned()));
+    let refused = |text: &str| chosen(text).expect_err("it is wrong");
+    assert!(refused("datagram=weihgted").contains("did you mean 'weighted'?"), "{}", refused("datagram=weihgted"));
+    assert!(refused("datagram.hold=300").contains("setting 'hold' is '300'"), "{}", refused("datagram.hold=300"));
+    // A connection has none.
+    assert!(
+        from_option("datagram=duplicate").expect_err("it decides nothing").contains("no datagrams are carried here")
+    );
+}
+
+#[test]
 fn a_baseline_is_its_full_mesh_and_can_be_changed_one_thing_at_a_time() {
     let linux = from_option("linux").unwrap();
     assert_eq!((linux.scheme.as_str(), linux.baseline.as_deref()), ("mptcp", Some("linux")));

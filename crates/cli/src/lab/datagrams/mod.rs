@@ -2,6 +2,8 @@
 
 mod carriers;
 mod measure;
+#[cfg(test)]
+mod tests;
 
 pub use measure::{curves, metrics};
 
