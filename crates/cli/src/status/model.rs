@@ -275,7 +275,7 @@ fn flows(capture: &CaptureObserver) -> Flows {
         kind: match flow.kind {
             Kind::Udp => "udp",
             Kind::Echo => "echo",
-            Kind::Dns => "dns",
+            Kind::Dns | Kind::DnsOverTcp => "dns",
         }
         .to_owned(),
         inside: flow.inside,
