@@ -16,7 +16,7 @@ pub struct UplinkOptions {
     /// What may pass a metered uplink, both ways, before it is a backup: SIZE/day or SIZE/month, e.g. wwan0=5GB/month (repeatable)
     #[arg(long = "quota", value_name = "INTERFACE=SIZE/PERIOD", value_parser = quota)]
     pub(super) quotas: Vec<Quota>,
-    /// Ask for this page over each uplink, http://HOST[:PORT]/PATH: if it is not what answers, a portal is in the way, and the uplink is
+    /// Ask for this page over each uplink, as in http://HOST/PATH or http://HOST:PORT/PATH: if it is not what answers, a portal is in the way, and the uplink is
     /// not used until that is gone
     #[arg(long, value_name = "URL", value_parser = page)]
     pub(super) probe: Option<Page>,
