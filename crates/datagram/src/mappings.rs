@@ -189,7 +189,8 @@ impl Mappings {
             identifier: datagram.payload.first_chunk().copied().filter(|_| datagram.kind != Kind::Udp),
         };
         let lost = |counters: &MappingCounters| {
-            let MappingCounters { made: _, not_allowed, no_room, no_echo, no_resolver, not_taken, unreachable: _ } = *counters;
+            let MappingCounters { made: _, not_allowed, no_room, no_echo, no_resolver, not_taken, unreachable: _ } =
+                *counters;
             not_allowed + no_room + no_echo + no_resolver + not_taken
         };
         let before = lost(&self.counters);
