@@ -5,7 +5,7 @@ TCP 8001  reads to the end, then answers with how many bytes came and their SHA-
 TCP 8002  reads a byte and resets
 TCP 8003  sends back what comes
 UDP 8003  sends back what comes
-UDP 53    on 127.0.0.1 and 203.0.113.1, says that every name has 203.0.113.1 and no other address
+53        UDP and TCP on 127.0.0.1, UDP on 203.0.113.1 too: says that every name has 203.0.113.1 and no other address
 """
 import asyncio, hashlib, http.server, socket, struct, threading
 
@@ -52,17 +52,26 @@ class Echo(asyncio.DatagramProtocol):
 
 class Names(Echo):
     def datagram_received(self, data, address):
-        question = data[12:data.index(0, 12) + 5]
-        wanted = question[-4:] == bytes([0, 1, 0, 1])
-        answer = bytes([192, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 203, 0, 113, 1]) if wanted else b''
-        head = data[:2] + bytes([0x81, 0x80, 0, 1, 0, int(wanted), 0, 0, 0, 0])
-        self.transport.sendto(head + question + answer, address)
+        self.transport.sendto(found(data), address)
+
+async def names(reader, writer):
+    while length := await reader.read(2):
+        said = found(await reader.readexactly(int.from_bytes(length, 'big')))
+        writer.write(len(said).to_bytes(2, 'big') + said)
+
+def found(data):
+    question = data[12:data.index(0, 12) + 5]
+    wanted = question[-4:] == bytes([0, 1, 0, 1])
+    answer = bytes([192, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 203, 0, 113, 1]) if wanted else b''
+    head = data[:2] + bytes([0x81, 0x80, 0, 1, 0, int(wanted), 0, 0, 0, 0])
+    return head + question + answer
 
 async def main():
     web = Server(('::', 8000), Pattern)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     for port, work in [(8001, whole), (8002, reset), (8003, echo)]:
         await asyncio.start_server(work, None, port, backlog=4096)
+    await asyncio.start_server(names, '127.0.0.1', 53)
     loop = asyncio.get_running_loop()
     for address in ['203.0.113.1', '2001:db8::1']:
         await loop.create_datagram_endpoint(Echo, (address, 8003))
