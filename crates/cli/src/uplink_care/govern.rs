@@ -4,6 +4,8 @@ use super::options::UplinkOptions;
 use super::portal::{Verdict, look};
 use super::quota::{self, used};
 use crate::console::event;
+use crate::diagnostic::did_you_mean;
+use anabranch_host::{Netlink, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,8 +60,22 @@ impl Roles {
 
     /// Those that are used only while no other works, as far as is known before anything runs.
     pub fn reserve(&self) -> Vec<String> {
+        self.tell_of_absent();
         self.count(&mut true);
         self.uses().0
+    }
+
+    /// A modem may be plugged in later, but a name may also be wrong, and then what costs is used as if it did not.
+    fn tell_of_absent(&self) {
+        let Ok(snapshot) = Netlink::open().and_then(|mut netlink| Snapshot::take(&mut netlink)) else { return };
+        let state = self.lock();
+        for name in state.backups.iter().chain(&state.options.metered) {
+            if snapshot.interface(name).is_none() {
+                let known: Vec<&str> = snapshot.interfaces.iter().map(|known| known.name.as_str()).collect();
+                let hint = did_you_mean(name, known.iter().copied());
+                event(&format!("there is no interface {name} yet: known are {}{hint}", known.join(", ")));
+            }
+        }
     }
 
     /// As other options say, from now on.

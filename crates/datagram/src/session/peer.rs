@@ -28,8 +28,6 @@ const MOST_ARRIVED: usize = 4_096;
 const MOST_UNREACHABLE: usize = 256;
 /// The headers of UDP and IPv4 outside, for policies.
 const OUTSIDE: usize = 28;
-/// A path that loses more than this share may have another MTU than it had.
-const MUCH: f64 = 0.1;
 
 /// Where sealed datagrams of a path go.
 pub trait Out {
@@ -427,7 +425,7 @@ impl Peer {
             let reference = *self.reference.get_or_insert(count.delay);
             if let Some(Some(path)) = self.paths.get_mut(usize::from(count.path)) {
                 path.sending.told(count, sent, reference, now);
-                if path.sending.loss() > MUCH {
+                if path.sending.loses_much() {
                     path.mtu.suspect(now);
                 }
             }

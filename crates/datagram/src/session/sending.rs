@@ -23,6 +23,8 @@ const MANY: u64 = 3;
 const LATENESS: Duration = Duration::from_millis(75);
 /// What a path lost while it was overdue says little of what it loses now that it is back: this share, however long it was away.
 const OUTAGE: f64 = 0.005;
+/// A path that loses more than this share may have another MTU than it had.
+const MUCH: f64 = 0.1;
 /// What others put into the queue is a mean over about this time.
 const INFLOW: Duration = Duration::from_millis(100);
 /// Bytes of the headers of UDP and IPv4 around each datagram.
@@ -67,6 +69,8 @@ pub struct Sending {
     queued: Duration,
     left: Instant,
     loss: f64,
+    /// The last report ended an outage, in which something was lost.
+    outage: bool,
     rate: Rate,
     capacity: Option<Rate>,
     /// Datagrams of programs in the log.
@@ -221,7 +225,8 @@ impl Sending {
     fn count_losses(&mut self, (earlier, count): (&PathCount, &PathCount), asked: u64, outage: bool) {
         let expected = (count.highest - earlier.highest).saturating_sub(asked);
         let came = count.datagrams.saturating_sub(earlier.datagrams).min(expected);
-        if outage && came < expected {
+        self.outage = outage && came < expected;
+        if self.outage {
             self.loss += (1.0 - self.loss) * OUTAGE;
         } else if expected > 0 {
             let lost = 1.0 - came as f64 / expected as f64;
@@ -263,6 +268,11 @@ impl Sending {
     /// The variation of the delay that the peer sees.
     pub fn variation(&self) -> Duration {
         Duration::from_micros(self.told.map_or(0, |count| count.variation.into()))
+    }
+
+    /// Whether so much was lost that the path may have another MTU than it had.
+    pub fn loses_much(&self) -> bool {
+        self.loss > MUCH || self.outage
     }
 
     /// The share of datagrams that were lost lately.

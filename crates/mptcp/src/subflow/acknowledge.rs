@@ -121,9 +121,7 @@ impl Subflow {
                 prr.allow(in_flight + u64::from(self.mss));
             }
         }
-        // What duplicates stand for is no new data (RFC 6298, section 5.3): one per retransmission of the peer would put the
-        // timeout off for good.
-        if advanced || (self.negotiated.sack && acked.delivered > 0) {
+        if advanced || acked.delivered > 0 {
             self.arm_retransmit(cx.now, cx.config, true);
         }
         Progress { data_end: acked.data_end, fin: acked.fin }
@@ -151,9 +149,13 @@ impl Subflow {
                 self.recovery.duplicate_acks = 0;
             }
         } else if self.is_duplicate(segment) {
-            let outstanding = self.scoreboard.sent_records() as u32;
-            self.recovery.duplicate_acks = (self.recovery.duplicate_acks + 1).min(outstanding.saturating_sub(1));
-            acked.delivered += u64::from(self.mss);
+            // There are no more than segments behind the first hole. More answer what the peer repeats: one for each of its
+            // retransmissions would put the timeout off without end.
+            let behind = (self.scoreboard.sent_records() as u32).saturating_sub(1);
+            if self.recovery.duplicate_acks < behind {
+                self.recovery.duplicate_acks += 1;
+                acked.delivered += u64::from(self.mss);
+            }
         }
     }
 
