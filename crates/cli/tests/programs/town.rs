@@ -97,7 +97,8 @@ end
 const SERVERS: &[(&str, &str)] = &[
     ("files", "python3 -m http.server 8080 --bind :: --directory @/www"),
     ("caddy", "caddy run --config @/Caddyfile --adapter caddyfile"),
-    ("git", "git daemon --base-path=@/www --export-all --reuseaddr"),
+    // Not by `git daemon`, which would leave it behind when it is killed.
+    ("git", "/usr/lib/git-core/git-daemon --base-path=@/www --export-all --reuseaddr"),
     ("ssh", "/usr/sbin/sshd -D -e -f @/ssh/config"),
     ("iperf3-up", "iperf3 --server --port 5201"),
     ("iperf3-run", "iperf3 --server --port 5202"),
