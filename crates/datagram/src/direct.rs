@@ -4,7 +4,8 @@ use crate::config::{Limits, PathReport};
 use crate::datagram::{Datagram, Kind, LARGEST_PAYLOAD, Unreachable};
 use crate::mappings::{Back, Mappings};
 use crate::straight::{Inner, Lane, LaneState};
-use anabranch_host::{Interface, Layout, Netlink, Snapshot, Watch};
+use crate::uplinks::{is_uplink, watch};
+use anabranch_host::{Interface, Netlink, Snapshot, Watch};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_system::Clock;
 use core::net::SocketAddr;
@@ -76,18 +77,7 @@ impl Direct {
     /// # Errors
     /// If the kernel cannot be asked, or an interface is not there or is the loopback interface.
     pub fn start(config: DirectConfig) -> io::Result<(Self, impl Future<Output = io::Result<()>> + Send + 'static)> {
-        let watch = Watch::open()?;
-        let mut netlink = Netlink::open()?;
-        let snapshot = Snapshot::take(&mut netlink)?;
-        for name in &config.interfaces {
-            let interface = snapshot.interface(name).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::NotFound, format!("there is no network interface '{name}'"))
-            })?;
-            if interface.loopback {
-                let message = format!("'{name}' is the loopback interface, which leads to nobody else");
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-            }
-        }
+        let (watch, netlink, snapshot) = watch(&config.interfaces)?;
         let shared = Arc::new(Shared::new(config.nameservers));
         let driver =
             Driver { shared: Arc::clone(&shared), names: config.interfaces, netlink, watch, limits: config.limits };
@@ -199,19 +189,14 @@ impl Driver {
 
     /// Brings the uplinks in line with what the network looks like now.
     fn take(&self, snapshot: &Snapshot) {
-        let named = |interface: &&Interface| {
-            if self.names.is_empty() { interface.has_default_route() } else { self.names.contains(&interface.name) }
-        };
-        let usable = |interface: &&Interface| {
-            let families = [false, true].map(|ipv6| interface.public(ipv6).is_some());
-            !interface.loopback && Layout::of_device(&interface.name).is_none() && families != [false; 2]
-        };
-        let there: Vec<&Interface> = snapshot.interfaces.iter().filter(named).filter(usable).collect();
+        let families = |interface: &Interface| [false, true].map(|ipv6| interface.public(ipv6).is_some());
+        let is_wanted = |interface: &&Interface| is_uplink(interface, &self.names) && families(interface) != [false; 2];
+        let there: Vec<&Interface> = snapshot.interfaces.iter().filter(is_wanted).collect();
         let now = self.shared.clock.now();
         let mut inner = self.shared.lock();
         inner.close_others(&there.iter().map(|interface| interface.index).collect::<Vec<_>>());
         for interface in there {
-            let families = [false, true].map(|ipv6| interface.public(ipv6).is_some());
+            let families = families(interface);
             if inner.keeps(interface.index, families) {
                 continue;
             }

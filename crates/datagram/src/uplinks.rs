@@ -30,24 +30,39 @@ pub enum Change {
     Close { path: u8 },
 }
 
+/// Watches the interfaces of the calling thread's namespace, which have those of `names`.
+///
+/// # Errors
+/// If the kernel cannot be asked, or an interface of `names` is not there or is the loopback interface.
+pub fn watch(names: &[String]) -> io::Result<(Watch, Netlink, Snapshot)> {
+    let watch = Watch::open()?;
+    let mut netlink = Netlink::open()?;
+    let snapshot = Snapshot::take(&mut netlink)?;
+    for name in names {
+        let interface = snapshot.interface(name).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no network interface '{name}'"))
+        })?;
+        if interface.loopback {
+            let message = format!("'{name}' is the loopback interface, which leads to nobody else");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+    }
+    Ok((watch, netlink, snapshot))
+}
+
+/// Whether an interface is one of `names`, or without names has a default route; and is neither loopback nor one of ours.
+pub fn is_uplink(interface: &Interface, names: &[String]) -> bool {
+    let named = if names.is_empty() { interface.has_default_route() } else { names.contains(&interface.name) };
+    named && !interface.loopback && Layout::of_device(&interface.name).is_none()
+}
+
 impl Uplinks {
     /// Watches the interfaces of the calling thread's namespace.
     ///
     /// # Errors
     /// If the kernel cannot be asked, or an interface of `names` is not there or is the loopback interface.
     pub fn new(server: SocketAddr, names: Vec<String>) -> io::Result<(Self, Watch)> {
-        let watch = Watch::open()?;
-        let mut netlink = Netlink::open()?;
-        let snapshot = Snapshot::take(&mut netlink)?;
-        for name in &names {
-            let interface = snapshot.interface(name).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::NotFound, format!("there is no network interface '{name}'"))
-            })?;
-            if interface.loopback {
-                let message = format!("'{name}' is the loopback interface, which leads to nobody else");
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-            }
-        }
+        let (watch, netlink, _) = watch(&names)?;
         Ok((Self { server, names, barred: Vec::new(), netlink, paths: Vec::new() }, watch))
     }
 
@@ -64,16 +79,8 @@ impl Uplinks {
 
     fn compare(&mut self, interfaces: &[Interface]) -> Vec<Change> {
         let ipv6 = self.server.is_ipv6();
-        let wanted = |interface: &&Interface| {
-            let named = if self.names.is_empty() {
-                interface.has_default_route()
-            } else {
-                self.names.contains(&interface.name)
-            };
-            named && !interface.loopback && Layout::of_device(&interface.name).is_none()
-        };
-        let mut wanted: Vec<&Interface> =
-            interfaces.iter().filter(wanted).filter(|interface| interface.public(ipv6).is_some()).collect();
+        let is_wanted = |interface: &&Interface| is_uplink(interface, &self.names) && interface.public(ipv6).is_some();
+        let mut wanted: Vec<&Interface> = interfaces.iter().filter(is_wanted).collect();
         let is_barred = |interface: &&Interface| self.barred.contains(&interface.name);
         if !wanted.iter().all(is_barred) {
             wanted.retain(|interface| !is_barred(interface));
