@@ -109,6 +109,14 @@ pub enum Back {
     Unreachable(Unreachable),
 }
 
+/// A datagram that was not sent on.
+struct Lost {
+    /// Why, if that is worth a word to the program.
+    reason: Option<Reason>,
+    /// What the operator is to know, if that is new.
+    remark: Option<Remark>,
+}
+
 /// Is given what comes from outside.
 pub type Deliver = Arc<dyn Fn(u64, Back) + Send + Sync>;
 
@@ -173,7 +181,9 @@ impl Mappings {
             return None;
         }
         let (key, target) = self.resolve(client, datagram)?;
-        self.send(now, key, target, datagram)
+        let lost = self.send(now, key, target, datagram).err()?;
+        lost.reason.into_iter().for_each(|reason| self.refuse(client, datagram, reason));
+        lost.remark
     }
 
     /// Sends a client's datagram on, a question to `resolver`; whether the kernel has taken it. To be called within a runtime.
@@ -188,48 +198,35 @@ impl Mappings {
             resolver: resolver.map(|_| datagram.outside),
             identifier: datagram.payload.first_chunk().copied().filter(|_| datagram.kind != Kind::Udp),
         };
-        let lost = |counters: &MappingCounters| {
-            let MappingCounters { made: _, not_allowed, no_room, no_echo, no_resolver, not_taken, unreachable: _ } =
-                *counters;
-            not_allowed + no_room + no_echo + no_resolver + not_taken
-        };
-        let before = lost(&self.counters);
-        self.send(now, key, target, datagram);
-        // Another uplink may take it.
-        self.refused.clear();
-        lost(&self.counters) == before
+        // The program is not told of a loss: another uplink may take it.
+        self.send(now, key, target, datagram).is_ok()
     }
 
-    fn send(&mut self, now: Instant, key: Key, target: SocketAddr, datagram: &Datagram) -> Option<Remark> {
+    fn send(&mut self, now: Instant, key: Key, target: SocketAddr, datagram: &Datagram) -> Result<(), Lost> {
         let allow = Arc::clone(&self.allow);
-        let client = key.client;
         match self.mapping(now, key) {
-            Ok(Some(mapping)) => {
-                if mapping.admits(&allow, key.kind, target) {
-                    mapping.used = now;
-                    if let Err(error) = mapping.outside.send(&datagram.payload, target) {
-                        self.counters.not_taken += 1;
-                        reason_of(&error).into_iter().for_each(|reason| self.refuse(client, datagram, reason));
-                    }
-                } else {
-                    self.counters.not_allowed += 1;
-                    self.refuse(client, datagram, Reason::Prohibited);
-                }
+            Ok(Some(mapping)) if mapping.admits(&allow, key.kind, target) => {
+                mapping.used = now;
+                mapping.outside.send(&datagram.payload, target).map_err(|error| {
+                    self.counters.not_taken += 1;
+                    Lost { reason: reason_of(&error), remark: None }
+                })
             }
-            Ok(None) => return self.no_room(),
+            Ok(Some(_)) => {
+                self.counters.not_allowed += 1;
+                Err(Lost { reason: Some(Reason::Prohibited), remark: None })
+            }
             Err(_) if key.kind == Kind::Echo => {
                 self.counters.no_echo += 1;
-                self.refuse(client, datagram, Reason::Prohibited);
-                return (!core::mem::replace(&mut self.told_no_echo, true)).then_some(Remark::NoEcho);
+                let first = !core::mem::replace(&mut self.told_no_echo, true);
+                Err(Lost { reason: Some(Reason::Prohibited), remark: first.then_some(Remark::NoEcho) })
             }
-            Err(_) => return self.no_room(),
+            Ok(None) | Err(_) => {
+                self.counters.no_room += 1;
+                let first = !core::mem::replace(&mut self.told_no_room, true);
+                Err(Lost { reason: None, remark: first.then_some(Remark::NoRoom) })
+            }
         }
-        None
-    }
-
-    fn no_room(&mut self) -> Option<Remark> {
-        self.counters.no_room += 1;
-        (!core::mem::replace(&mut self.told_no_room, true)).then_some(Remark::NoRoom)
     }
 
     /// Asks the resolver over TCP.
