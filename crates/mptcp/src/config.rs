@@ -1,4 +1,4 @@
-//! What can be chosen about an endpoint and about a connection, with the defaults and their sources.
+//! Settings of an endpoint and of a connection, with their defaults and the sources of these.
 
 use crate::record::Framing;
 use anabranch_policy::combination::{Combination, CombinationError};
@@ -9,22 +9,19 @@ use anabranch_policy::time::Duration;
 use core::fmt;
 use std::sync::Arc;
 
-/// Makes the policy object of a new connection.
+/// Makes a policy object for each new connection.
 pub type Factory<P> = Arc<dyn Fn() -> Box<P> + Send + Sync>;
 
 /// The policies of one connection; the path manager belongs to the host.
 #[derive(Clone)]
 pub struct Policies {
-    /// Congestion control.
     pub congestion: Factory<dyn CongestionControl>,
-    /// Scheduler.
     pub scheduler: Factory<dyn Scheduler>,
-    /// Reliability.
     pub reliability: Factory<dyn Reliability>,
 }
 
 impl Policies {
-    /// Those that a combination names.
+    /// The policies that a combination names.
     ///
     /// # Errors
     /// [`CombinationError`] if it names something that does not exist, or a setting out of range.
@@ -39,7 +36,7 @@ impl Policies {
     }
 }
 
-/// Makes the reliability of TCP: nothing is given up.
+/// The reliability of plain TCP: no data is ever abandoned.
 pub fn fully_reliable() -> Factory<dyn Reliability> {
     Arc::new(|| Box::new(Full))
 }
@@ -50,73 +47,68 @@ impl fmt::Debug for Policies {
     }
 }
 
-/// What can be chosen about a host.
+/// Settings of a host.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     /// Seeds keys, nonces, initial sequence numbers and ports. In the lab it is derived from the run's seed; on a real
     /// network it must come from the operating system's generator, so that none of them can be guessed.
     pub seed: [u8; 32],
-    /// Most connections that applications may still ask for; further SYNs are dropped and counted.
+    /// Limit of connections that the application may open or accept. A SYN above it is dropped and counted.
     pub max_connections: usize,
-    /// Most subflows in TIME-WAIT of other connections; for further ones the oldest are forgotten and counted.
+    /// Limit of subflows in TIME-WAIT that outlived their connection. Above it the oldest is forgotten and counted.
     pub max_time_waits: usize,
-    /// Most connections that came in and whose handshake is not over; for further SYNs the oldest are given up and counted.
+    /// Limit of incoming connections in their handshake. Above it the oldest are aborted and counted.
     pub max_half_open: usize,
-    /// Most SYNs for addresses that are not ours that wait for [`crate::Endpoint::accept_held`]; further ones are dropped and counted.
-    /// With 0 such SYNs are answered with a reset, as of a host they are.
+    /// Limit of SYNs for foreign addresses that wait for [`crate::Endpoint::accept_held`]. Further ones are dropped and
+    /// counted. With 0, such a SYN is answered with a reset.
     pub max_held_syns: usize,
-    /// Most events that wait for the application.
+    /// Limit of queued events.
     pub max_events: usize,
-    /// From which ports connections are opened.
+    /// Local ports of the connections that we open.
     pub ports: Ports,
-    /// Which of the endpoints that are one host this is.
+    /// The index of this endpoint among those that share one host.
     pub share: Share,
 }
 
-/// Which of several endpoints that have the same addresses and are one host together. Each draws keys whose tokens are its own, so
-/// that a join says by its token whose it is.
+/// An endpoint's share of a host whose addresses several endpoints use. Each draws only keys whose tokens belong to it,
+/// so that the token of a join tells which endpoint owns the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// Which, from 0.
+    /// Counted from 0.
     pub index: u32,
-    /// How many there are.
+    /// Number of endpoints.
     pub count: u32,
 }
 
 impl Share {
-    /// There is no other.
+    /// A host with one endpoint.
     pub(crate) const WHOLE: Self = Self { index: 0, count: 1 };
 
-    /// Whether connections of this endpoint may have this token. Tokens are parts of hashes: each endpoint has as many as the others.
+    /// Whether this endpoint's connections may use the token. Tokens are truncated hashes, so each endpoint owns an
+    /// equal part of them.
     pub(crate) fn owns_token(self, token: u32) -> bool {
         token % self.count.max(1) == self.index
     }
 
-    /// The part of a range of ports that is this endpoint's.
+    /// This endpoint's part of a range of ports.
     pub fn ports(self, low: u16, high: u16) -> Ports {
         let count = self.count.max(1);
         let width = (u32::from(high.saturating_sub(low)) + 1) / count;
         let first = u32::from(low) + self.index.min(count - 1) * width;
-        // No more than `high`, which is a port.
+        // At most `high`, which is a `u16`.
         Ports::HashBased { low: first as u16, high: (first + width.max(1) - 1) as u16 }
     }
 }
 
-/// From which ports connections are opened, and how a host that has been told to wait knows the next connection between two ports
-/// from the last.
+/// How local ports are chosen, and how a peer in TIME-WAIT recognizes the next connection between two ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ports {
-    /// Each at random, of the dynamic ports (RFC 6056, algorithm 1); its timestamps begin anywhere.
+    /// Random dynamic ports (RFC 6056, algorithm 1), each connection with a random timestamp offset.
     Random,
-    /// One after the other with small random steps, of all in this range, so that each rests for as long as can be (RFC 6056,
-    /// algorithm 3 with the steps of algorithm 5). The timestamps of all connections between two hosts are of one clock, so that
-    /// a peer in TIME-WAIT sees that a SYN is new (RFC 6191).
-    HashBased {
-        /// The first of the range.
-        low: u16,
-        /// The last.
-        high: u16,
-    },
+    /// Ports of this range in ascending order with small random steps, so that a port rests as long as possible (RFC
+    /// 6056, algorithm 3 with the increments of algorithm 5). All connections between two hosts share one timestamp
+    /// clock, so that a peer in TIME-WAIT accepts a new SYN (RFC 6191).
+    HashBased { low: u16, high: u16 },
 }
 
 impl Default for EndpointConfig {
@@ -134,102 +126,98 @@ impl Default for EndpointConfig {
     }
 }
 
-/// The size of a buffer, in bytes of payload.
+/// Size of a buffer, in bytes of payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BufferSize {
-    /// Always this.
     Fixed(u64),
     /// Grows with the rate at which the application reads (dynamic right-sizing).
     Auto {
-        /// At the start.
         initial: u64,
-        /// Never more than this.
         max: u64,
     },
 }
 
-/// Over which path a connection begins that we open.
+/// The path on which a connection that we open sends its SYN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InitialPath {
-    /// The one that answers first. A SYN that is not answered within 250 ms, or two round trips if they are known, is followed by one
-    /// from the next local address, or to the peer's next address (RFC 8305, section 5). Addresses that were not answered
-    /// lately come last. Plain TCP ([`ConnectionConfig::multipath`]) stays on the path that it was given.
+    /// The path that answers first. A SYN without an answer for 250 ms, or for two round trips if the round-trip time
+    /// is known, is followed by one from the next local address, or to the peer's next address (RFC 8305, section 5).
+    /// Addresses that failed to answer lately come last. Plain TCP ([`ConnectionConfig::multipath`]) does not race.
     #[default]
     Race,
-    /// The first, whether it answers or not: so it is in Linux.
+    /// The first path, whether it answers or not, as in Linux.
     First,
 }
 
-/// A receiving side that is stricter than it need be, as that of Linux is.
+/// Restrictions of the receiving side that RFC 8684 does not ask for, but Linux has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiverConfig {
-    /// What waits out of order takes from the window that is offered, though the window's edge never goes back: so it is in
-    /// Linux, where the window is what is left of the buffer's memory. Otherwise it lies inside the window.
+    /// Out-of-order data reduces the advertised window, whose right edge still never moves left. Linux does so, because
+    /// its window is what is left of the buffer's memory. Otherwise out-of-order data lies within the window.
     pub charge_out_of_order: bool,
-    /// What lies behind a hole of its subflow is acknowledged there, and given to the data level when the hole is filled: so
-    /// it is in Linux. Otherwise the data level has at once all that arrives. For tests and for the lab, whose senders meet a
-    /// stricter receiver so.
+    /// Data behind a hole of its subflow is acknowledged there, but reaches the data level only when the hole is
+    /// filled, as in Linux. Otherwise all data reaches the data level on arrival. For tests, and for senders in the lab
+    /// that shall meet such a receiver.
     pub data_in_subflow_order: bool,
 }
 
-/// What can be chosen about a connection.
+/// Settings of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionConfig {
-    /// Offer or accept MPTCP; without it this is a plain TCP connection.
+    /// Offer or accept MPTCP. Without it this is a plain TCP connection.
     pub multipath: bool,
     /// Require DSS checksums (RFC 8684, section 3.3.1).
     pub checksum: bool,
     /// Ask the peer not to join the address of the initial subflow (flag C).
     pub deny_join_initial: bool,
-    /// Over which path it begins.
+    /// The path of the SYN.
     pub initial_path: InitialPath,
     /// The receive buffer, shared by all subflows.
     pub receive_buffer: BufferSize,
-    /// How its receiving side differs from the best that the RFCs allow.
+    /// Restrictions of the receiving side.
     pub receiver: ReceiverConfig,
-    /// Most bytes written by the application and not yet acknowledged at data level.
+    /// Limit of bytes written and not yet acknowledged at data level.
     pub send_buffer: u64,
-    /// The send buffer, and the most that an automatic receive buffer grows to, are per subflow: what one path needs in
-    /// flight, two need twice (RFC 6182, section 5.3: the sum of the bandwidths times the largest round trip). What they
-    /// grew to for a subflow that is gone they keep.
+    /// The send buffer, and the limit of an automatic receive buffer, are per subflow, since the bytes in flight of two
+    /// paths add up (RFC 6182, section 5.3: the sum of the bandwidths times the largest round trip). A buffer does not
+    /// shrink when a subflow closes.
     pub buffers_per_subflow: bool,
-    /// When the data level sends again on another subflow what one has outstanding (RFC 8684, section 3.3.6, leaves that to
-    /// the sender); none: when the scheduler asks for it ([`anabranch_policy::scheduler::Needs::reinjection`]). If it is said here that it waits for
-    /// the connection's timer, or is never done, nothing that the scheduler would send a second time for other reasons goes
-    /// out either: neither opportunistic retransmissions, nor what a silent subflow holds, nor duplicates of what is overdue.
-    /// Only a scheduler by which every subflow carries the whole stream goes on to do that.
+    /// When the data level reinjects the outstanding data of one subflow on another (RFC 8684, section 3.3.6, leaves
+    /// that to the sender); none: as the scheduler asks ([`anabranch_policy::scheduler::Needs::reinjection`]). If set
+    /// to wait for the connection's timer, or to never, other duplicates are off as well: opportunistic retransmission,
+    /// reinjection from an unresponsive subflow, and duplicates of overdue data. A scheduler that sends the whole
+    /// stream on every subflow is not affected.
     pub data_reinjection: Option<Reinjection>,
-    /// Most consecutive segments under one mapping, where the scheduler wants several
-    /// ([`anabranch_policy::scheduler::Needs::segments_per_mapping`]). 1 where they leave put together, to be segmented by the kernel or
-    /// the network card: that copies the options onto each, so all must have the same.
+    /// Limit of consecutive segments under one mapping, if the scheduler asks for several
+    /// ([`anabranch_policy::scheduler::Needs::segments_per_mapping`]). Use 1 if segments leave as one packet for
+    /// segmentation offload: the kernel or network card copies the options to each segment, so all must be the same.
     pub segments_per_mapping: u32,
-    /// Most subflows, both sides' together (Linux allows 8 besides the first).
+    /// Limit of subflows, whichever end opened them (Linux allows 8 besides the first).
     pub max_subflows: usize,
-    /// How long a connection outlives the loss of its last subflow.
+    /// Time that a connection survives without any subflow.
     pub survive_without_subflows: Duration,
-    /// How long what was written, or the end of the stream, may stay without an acknowledgement at data level, or without
-    /// progress of one, before the connection is aborted with [`crate::CloseCause::UserTimeout`]; none: for as long as it
-    /// lives (RFC 9293, section 3.9.1.1; RFC 5482). What waits behind a closed window counts too. Subflows have limits of
-    /// their own ([`TcpConfig::max_timeouts`]), which this does not raise.
+    /// Limit of the time that written data, or the end of the stream, waits for progress of the acknowledgement at data
+    /// level. Then the connection is aborted with [`crate::CloseCause::UserTimeout`]; none: no limit (RFC 9293, section
+    /// 3.9.1.1; RFC 5482). Waiting for a closed window counts. Does not raise the limits of a subflow
+    /// ([`TcpConfig::max_timeouts`]).
     pub user_timeout: Option<Duration>,
-    /// How long a peer may leave retransmissions and probes of its window without any answer, on all subflows together, before the
-    /// connection is aborted with [`crate::CloseCause::TimedOut`], counted from the first of them; none: for as long as
-    /// subflows live. A peer that answers and does not read is not affected, as it is by the user timeout.
+    /// Limit of the time that retransmissions and window probes stay without an answer on all subflows together, from
+    /// the first of them. Then the connection is aborted with [`crate::CloseCause::TimedOut`]; none: as long as a
+    /// subflow is left. Unlike the user timeout, this does not affect a peer that answers but does not read.
     pub peer_timeout: Option<Duration>,
-    /// The application's priority, 1 (highest) to 6.
+    /// The application's priority, from 1 (highest) to 6.
     pub priority: u8,
-    /// What each subflow's TCP does.
+    /// TCP of each subflow.
     pub tcp: TcpConfig,
-    /// What the stream is made of: bytes, or messages with headers.
+    /// Whether the stream is bytes, or messages with headers.
     pub framing: Framing,
-    /// Congestion control, scheduler and reliability.
     pub policies: Policies,
-    /// Record what is sent, received and delivered ([`crate::Endpoint::poll_trace`]).
+    /// Record data that is sent, received and delivered ([`crate::Endpoint::poll_trace`]).
     pub trace: bool,
 }
 
 impl ConnectionConfig {
-    /// The defaults, with the given policies.
+    /// The default settings with these policies.
     pub fn new(policies: Policies) -> Self {
         Self {
             multipath: true,
@@ -254,7 +242,7 @@ impl ConnectionConfig {
         }
     }
 
-    /// The defaults, with the policies of a combination.
+    /// The default settings with the policies of a combination.
     ///
     /// # Errors
     /// [`CombinationError`], as of [`Policies::of`].
@@ -262,9 +250,10 @@ impl ConnectionConfig {
         Ok(Self::new(Policies::of(combination)?))
     }
 
-    /// Has a connection end within a minute of its peer's silence. If it is idle, it is probed after 15 s, its subflow is closed after
-    /// four probes, and then another path has 25 s to be found. If it sends, retransmissions may have no answer for 55 s. Probes also
-    /// keep NATs from forgetting a path (RFC 5382, REQ-5, asks them for two hours; many keep less than a minute).
+    /// Lets a connection end within a minute after its peer falls silent. An idle subflow is probed after 15 s and
+    /// closed after four probes without an answer; then another path has 25 s to open. Retransmissions may stay without
+    /// an answer for 55 s. Probes also keep NAT bindings alive (RFC 5382, REQ-5, asks for two hours; many NATs keep
+    /// less than a minute).
     pub fn detect_dead_peer(&mut self) {
         self.tcp.keepalive = Some(Duration::from_secs(15));
         self.tcp.keepalive_interval = Duration::from_secs(5);
@@ -275,7 +264,7 @@ impl ConnectionConfig {
 }
 
 impl Default for ConnectionConfig {
-    /// For a real network: with [`Combination::recommended`], and [`Self::detect_dead_peer`].
+    /// For real networks: [`Combination::recommended`] and [`Self::detect_dead_peer`].
     fn default() -> Self {
         let mut config = Self::of(&Combination::recommended()).expect("the recommended combination exists");
         config.detect_dead_peer();
@@ -283,38 +272,37 @@ impl Default for ConnectionConfig {
     }
 }
 
-/// How the retransmission timeout follows from the round-trip time.
+/// How the retransmission timeout follows from round-trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RtoRule {
-    /// As RFC 6298, section 2, has it.
+    /// RFC 6298, section 2.
     #[default]
     Rfc6298,
-    /// As Zhang, Zhao, Cheng (IEEE Access, 2020) print it, equations 7 and 8 with ALPHA 1/8 and BETA 2:
-    /// SRTT = 1/8 SRTT + 7/8 RTT, which is RFC 6298's rule with the weights exchanged; RTO = min(`max_rto`, max(`min_rto`,
-    /// 2 SRTT)).
+    /// Zhang, Zhao, Cheng (IEEE Access, 2020), as printed, equations 7 and 8 with ALPHA 1/8 and BETA 2: SRTT = 1/8 SRTT
+    /// + 7/8 RTT (RFC 6298 has the weights the other way round); RTO = min(`max_rto`, max(`min_rto`, 2 SRTT)).
     Paper,
 }
 
-/// Whether subflows use explicit congestion notification (RFC 3168); the same three that `tcp_ecn` of Linux knows.
+/// Use of explicit congestion notification (RFC 3168), with the three modes of `tcp_ecn` in Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum EcnMode {
-    /// They do not (0 in Linux).
+    /// Never (0 in Linux).
     Off,
-    /// Those that the peer opens do if its SYN asks (2 in Linux, and its default).
+    /// On subflows whose peer asks for it in its SYN (2 in Linux, its default).
     #[default]
     Accept,
-    /// Those that we open ask too. A SYN that is sent again does not (1 in Linux).
+    /// On these, and our SYNs ask for it, except retransmitted ones (1 in Linux).
     Request,
 }
 
-/// TCP options that are offered, and used if the peer offers them too.
+/// TCP options to offer. Each is used if the peer offers it too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OptionsConfig {
-    /// Offer window scaling (RFC 7323).
+    /// Window scaling (RFC 7323).
     pub window_scaling: bool,
-    /// Offer timestamps (RFC 7323).
+    /// Timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Offer selective acknowledgements (RFC 2018).
+    /// Selective acknowledgements (RFC 2018).
     pub sack: bool,
 }
 
@@ -324,57 +312,58 @@ impl Default for OptionsConfig {
     }
 }
 
-/// What can be chosen about TCP.
+/// Settings of the TCP of a subflow.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
     /// Largest IP packet on the local link; the MSS option follows from it (RFC 9293, section 3.7.1).
     pub mtu: u16,
-    /// Take two timeouts in a row of a long segment for a path that swallows such (RFC 4821, section 7.7), believe routers that
-    /// say so (RFC 1191, RFC 8201), and search for the largest that passes. Until then segments are as long as `mtu` allows.
+    /// Path MTU discovery. Two timeouts in a row of a long segment are taken for a black hole (RFC 4821, section 7.7),
+    /// ICMP errors of routers are accepted (RFC 1191, RFC 8201), and the largest size that passes is searched. Segments
+    /// start with the size of `mtu`.
     pub path_mtu_discovery: bool,
-    /// Options offered in SYNs.
     pub options: OptionsConfig,
-    /// How fast the clock of the timestamps runs ahead of time, parts per million: for the lab, whose hosts would else
-    /// agree on the length of a second. Nothing but timestamps goes by that clock. Its offset is random in any case.
+    /// Parts per million by which the timestamp clock runs fast. For the lab, whose hosts would otherwise have the same
+    /// second. Affects timestamps only. The clock's offset is always random.
     pub timestamp_drift: i32,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: EcnMode,
-    /// Hold back small segments while data is in flight (RFC 9293, section 3.7.4).
+    /// Nagle's algorithm: delay small segments while data is in flight (RFC 9293, section 3.7.4).
     pub nagle: bool,
     /// Longest delay of an acknowledgement; zero acknowledges each segment (RFC 9293, section 3.8.6.3: under 0.5 s).
     pub delayed_ack: Duration,
-    /// Segments of the initial window (RFC 6928).
+    /// Initial window, in segments (RFC 6928).
     pub initial_window: u32,
-    /// Most bytes of congestion window, if limited (a paper's "window 100 packets"); one segment always fits.
+    /// Limit of the congestion window in bytes, if any (a paper's "window 100 packets"). One segment is always allowed.
     pub max_window: Option<u64>,
-    /// How the retransmission timeout follows from the round-trip time.
+    /// How the retransmission timeout follows from round-trip times.
     pub rto: RtoRule,
-    /// Least retransmission timeout. RFC 6298 says 1 s; Linux and nearly all others 200 ms.
+    /// Minimum retransmission timeout. RFC 6298 says 1 s; Linux and nearly all others use 200 ms.
     pub min_rto: Duration,
-    /// Largest retransmission timeout.
+    /// Maximum retransmission timeout.
     pub max_rto: Duration,
     /// Retransmission timeout before the first sample (RFC 6298, section 2.1).
     pub initial_rto: Duration,
-    /// Transmissions of a SYN before giving up, at least 1. With 8 that is after four minutes (RFC 9293, section 3.8.3,
-    /// MUST-23: at least three).
+    /// Limit of transmissions of a SYN, at least 1. 8 last about four minutes (RFC 9293, section 3.8.3, MUST-23: at
+    /// least three minutes).
     pub syn_attempts: u32,
-    /// Probe for a lost tail two round trips after the last segment, before the retransmission timeout (RFC 8985, section 7).
+    /// Tail loss probe, two round trips after the last segment and before the retransmission timeout (RFC 8985, section
+    /// 7).
     pub tail_loss_probe: bool,
-    /// Retransmissions of a segment by timeout until a subflow is given up, when the timer runs out once more (RFC 9293,
-    /// section 3.8.3, R2).
+    /// Limit of retransmissions of a segment by timeout (R2 of RFC 9293, section 3.8.3). The next timeout closes the
+    /// subflow.
     pub max_timeouts: u32,
-    /// Idle time before keepalive probes; none: no keepalive (RFC 9293, section 3.8.4).
+    /// Idle time before a keepalive probe; none: no keepalive (RFC 9293, section 3.8.4).
     pub keepalive: Option<Duration>,
-    /// Time between keepalive probes that are not answered (Linux has 75 s).
+    /// Time between unanswered keepalive probes (Linux has 75 s).
     pub keepalive_interval: Duration,
-    /// Keepalive probes without an answer before a subflow is given up (Linux has 9).
+    /// Unanswered keepalive probes after which a subflow is closed (Linux has 9).
     pub keepalive_probes: u32,
-    /// Spread segments over the round trip.
+    /// Pace segments over the round trip.
     pub pacing: bool,
     /// Time in TIME-WAIT, twice the maximum segment lifetime (Linux has 60 s).
     pub time_wait: Duration,
-    /// Time in FIN-WAIT-2 of a subflow of an MPTCP connection, where the peer has only to answer, and of a connection whose
-    /// application is done with both directions (Linux has 60 s for sockets that are closed both ways).
+    /// Limit of the time in FIN-WAIT-2 of a subflow of an MPTCP connection, whose peer has only a FIN to send, and of a
+    /// connection that the application has discarded (Linux has 60 s for sockets closed in both directions).
     pub fin_wait_2: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What an endpoint tells its application, and what it records for measurements.
+//! Events for the application, and trace records for measurements.
 
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
@@ -10,42 +10,42 @@ pub enum CloseCause {
     /// Both directions were closed and all data acknowledged.
     #[error("closed")]
     Finished,
-    /// We aborted it.
+    /// The application aborted it.
     #[error("aborted here")]
     Aborted,
     /// The peer aborted it (MP_FASTCLOSE, or RST on its last subflow).
     #[error("aborted by the peer")]
     AbortedByPeer,
-    /// Nobody answers there: a reset came for our SYN.
+    /// The peer answered our SYN with a reset.
     #[error("connection refused")]
     Refused,
-    /// The peer went silent, or all subflows were lost for too long.
+    /// The peer stopped answering, or no subflow was left for too long.
     #[error("timed out")]
     TimedOut,
-    /// What was written stayed without an acknowledgement for [`crate::ConnectionConfig::user_timeout`].
+    /// Written data stayed unacknowledged for [`crate::ConnectionConfig::user_timeout`].
     #[error("data was not acknowledged within the user timeout")]
     UserTimeout,
-    /// The peer broke the protocol in a way that leaves no fallback.
+    /// The peer violated the protocol, and a fallback was not possible.
     #[error("protocol error")]
     ProtocolError,
 }
 
-/// Why a connection that offered MPTCP, or would have taken it, is plain TCP (RFC 8684, section 3.7).
+/// Why a connection fell back to plain TCP (RFC 8684, section 3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FallbackCause {
     /// The SYN/ACK or the SYN had no usable MP_CAPABLE.
     #[error("the peer does not speak MPTCP, or a middlebox took MP_CAPABLE from the SYN or its answer")]
     NotCapable,
-    /// The SYN had to be sent again without MP_CAPABLE to get an answer.
+    /// The SYN was answered only after it had been retransmitted without MP_CAPABLE.
     #[error("SYNs with MP_CAPABLE went unanswered, one without it did not")]
     SynLost,
-    /// The third ACK or the first data came without MPTCP options.
+    /// The third ACK or the first data had no MPTCP options.
     #[error("MPTCP options were lost on the way after the handshake had begun")]
     OptionsStripped,
-    /// Data came without a mapping on the only subflow.
+    /// Data without a mapping arrived on the only subflow.
     #[error("data came without a mapping")]
     NoMapping,
-    /// A DSS checksum was wrong on the only subflow.
+    /// A DSS checksum failed on the only subflow.
     #[error("a DSS checksum was wrong: a middlebox changes payload")]
     Checksum,
     /// The peer sent an infinite mapping or MP_FAIL.
@@ -53,97 +53,84 @@ pub enum FallbackCause {
     Peer,
 }
 
-/// What the application hears.
+/// An event for the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A SYN came for an address that is not ours, and waits for [`crate::Endpoint::accept_held`],
+    /// A SYN for a foreign address arrived. It waits for [`crate::Endpoint::accept_held`],
     /// [`crate::Endpoint::refuse_held`] or [`crate::Endpoint::drop_held`].
     Asked {
-        /// Where it is to go.
+        /// Destination of the SYN.
         local: SocketAddr,
-        /// Where it comes from.
+        /// Source of the SYN.
         remote: SocketAddr,
     },
     /// A connection that we opened is established.
     Connected(ConnectionId),
-    /// A peer's connection is established.
+    /// A connection that the peer opened is established.
     Accepted {
-        /// The connection.
         connection: ConnectionId,
-        /// The local port it came to.
+        /// The local port.
         port: u16,
-        /// The peer.
         remote: SocketAddr,
     },
-    /// Bytes can be read; not repeated until they have been read.
+    /// Data can be read. Not repeated until all of it has been read.
     Readable(ConnectionId),
-    /// Bytes can be written again after a write was cut short.
+    /// Data can be written again after a short write.
     Writable(ConnectionId),
-    /// The peer closed its direction and all its bytes are here.
+    /// The peer closed its direction, and all its data has arrived.
     EndOfStream(ConnectionId),
-    /// The connection ended; its id is free of meaning from now on.
+    /// The connection has ended. Its id is no longer valid.
     Closed(ConnectionId, CloseCause),
     /// The connection continues as plain TCP.
     FellBack(ConnectionId, FallbackCause),
-    /// A subflow carries data from now on.
+    /// A subflow can carry data.
     SubflowEstablished(ConnectionId, SubflowId),
     /// A subflow ended.
     SubflowClosed(ConnectionId, SubflowId, CloseReason),
 }
 
-/// Why data was put on a subflow.
+/// The reason for which a range was sent on a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendKind {
-    /// For the first time.
+    /// First transmission.
     New,
-    /// Again on the same subflow.
+    /// Retransmission on the same subflow.
     Retransmission,
-    /// Again on another subflow.
+    /// Reinjection on another subflow.
     Reinjection,
-    /// A second copy, as the scheduler asked (redundancy, opportunistic retransmission) or as a probe.
+    /// A duplicate that the scheduler asked for (redundancy, opportunistic retransmission), or a probe.
     Duplicate,
 }
 
-/// One step of a range of data, for measurements; data sequences count from 0 at the first byte of the stream.
+/// One step of a range of data, for measurements. Data sequences count from 0 at the first byte of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceRecord {
-    /// Data left on a subflow.
+    /// A range was sent on a subflow.
     Sent {
-        /// The connection.
         connection: ConnectionId,
-        /// The subflow.
         subflow: SubflowId,
-        /// First byte.
+        /// Its first byte.
         data_seq: u64,
-        /// Bytes.
+        /// In bytes.
         length: u32,
-        /// Why.
         kind: SendKind,
     },
-    /// Data arrived on a subflow.
+    /// A range arrived on a subflow.
     Arrived {
-        /// The connection.
         connection: ConnectionId,
-        /// The subflow.
         subflow: SubflowId,
-        /// First byte.
+        /// Its first byte.
         data_seq: u64,
-        /// Bytes.
+        /// In bytes.
         length: u32,
-        /// Next byte that was expected in order when it arrived.
+        /// Next byte expected in order at that time.
         expected: u64,
     },
-    /// All data before `data_seq` can be read by the application.
-    Delivered {
-        /// The connection.
-        connection: ConnectionId,
-        /// The byte after the last.
-        data_seq: u64,
-    },
-    /// The receive buffer is blocked, as seen by the sender
+    /// The application can read all data before `data_seq`.
+    Delivered { connection: ConnectionId, data_seq: u64 },
+    /// The sender found the receive buffer blocked
     /// ([`anabranch_policy::path_manager::PathEvent::ReceiveBufferBlocked`]).
     Blocked {
-        /// The connection.
         connection: ConnectionId,
         /// First missing byte.
         hole: u64,

@@ -1,13 +1,14 @@
-//! The cryptography of MPTCP: what follows from a key, and who may join or announce (RFC 8684, sections 3.1, 3.2, 3.4.1).
+//! Keys of a connection, and the tokens, sequence numbers and HMACs computed from them (RFC 8684, sections 3.1, 3.2,
+//! 3.4.1).
 
 use core::fmt;
 use core::net::IpAddr;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// A host's secret of one connection, as MP_CAPABLE carries it (RFC 8684, section 3.1).
+/// A host's key of one connection, as in MP_CAPABLE (RFC 8684, section 3.1).
 ///
-/// `Debug` does not print it: with both keys anyone can join the connection.
+/// `Debug` does not print it: whoever knows both keys can join the connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub u64);
 
@@ -17,57 +18,53 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What both ends compute from one key (RFC 8684, section 3.1).
+/// Values that both ends compute from one key (RFC 8684, section 3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Derived {
-    /// Names the connection in MP_JOIN: the most significant 32 bits of SHA-256(key).
+    /// Identifies the connection in MP_JOIN: the most significant 32 bits of SHA-256(key).
     pub token: u32,
-    /// The initial data sequence number of the key's owner: the least significant 64 bits of SHA-256(key). The first
-    /// byte of data has the number after it.
+    /// Initial data sequence number of the key's owner: the least significant 64 bits of SHA-256(key). The first byte
+    /// of data has the next number.
     pub initial_data_seq: u64,
 }
 
 impl Derived {
-    /// The data sequence number on the wire of an offset in the stream of the key's owner (RFC 8684, section 3.1: the
-    /// first byte has the number after the initial one).
+    /// Data sequence number on the wire of an offset in the stream of the key's owner (RFC 8684, section 3.1).
     pub const fn data_seq(&self, offset: u64) -> u64 {
         self.initial_data_seq.wrapping_add(1).wrapping_add(offset)
     }
 }
 
 impl Key {
-    /// Token and initial data sequence number, from one hash of the key in network byte order.
+    /// Hashes the key in network byte order.
     pub fn derive(self) -> Derived {
         let digest: [u8; 32] = Sha256::digest(self.0.to_be_bytes()).into();
         Derived { token: (leftmost_u64(&digest) >> 32) as u32, initial_data_seq: rightmost_u64(&digest) }
     }
 }
 
-/// Both keys of a connection, as this host sees them.
+/// Both keys of a connection.
 ///
-/// The HMAC of a message is keyed with its sender's key followed by its receiver's (RFC 8684, section 3.2), so signing
-/// and checking differ only in whose key comes first.
+/// The HMAC of a message is keyed with the sender's key followed by the receiver's (RFC 8684, section 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Keys {
-    /// Ours.
     pub local: Key,
-    /// The peer's.
     pub remote: Key,
 }
 
 impl Keys {
-    /// What our SYN/ACK with MP_JOIN proves: the leftmost 64 bits (RFC 8684, figure 6).
+    /// HMAC of our SYN/ACK with MP_JOIN: the leftmost 64 bits (RFC 8684, figure 6).
     pub fn sign_join_syn_ack(&self, local_nonce: u32, remote_nonce: u32) -> u64 {
         leftmost_u64(&finish(join_hmac(self.local, self.remote, local_nonce, remote_nonce)))
     }
 
-    /// Whether the peer's SYN/ACK with MP_JOIN is genuine; in constant time.
+    /// Checks the HMAC of the peer's SYN/ACK with MP_JOIN in constant time.
     pub fn verify_join_syn_ack(&self, local_nonce: u32, remote_nonce: u32, truncated_hmac: u64) -> bool {
         let expected = join_hmac(self.remote, self.local, remote_nonce, local_nonce);
         expected.verify_truncated_left(&truncated_hmac.to_be_bytes()).is_ok()
     }
 
-    /// What our third ACK with MP_JOIN proves: the leftmost 160 bits (RFC 8684, figure 7).
+    /// HMAC of our third ACK with MP_JOIN: the leftmost 160 bits (RFC 8684, figure 7).
     pub fn sign_join_ack(&self, local_nonce: u32, remote_nonce: u32) -> [u8; 20] {
         let mut leftmost = [0; 20];
         for (to, from) in leftmost.iter_mut().zip(finish(join_hmac(self.local, self.remote, local_nonce, remote_nonce)))
@@ -77,24 +74,24 @@ impl Keys {
         leftmost
     }
 
-    /// Whether the peer's third ACK with MP_JOIN is genuine; in constant time.
+    /// Checks the HMAC of the peer's third ACK with MP_JOIN in constant time.
     pub(crate) fn verify_join_ack(&self, local_nonce: u32, remote_nonce: u32, hmac: &[u8; 20]) -> bool {
         join_hmac(self.remote, self.local, remote_nonce, local_nonce).verify_truncated_left(hmac).is_ok()
     }
 
-    /// What our ADD_ADDR proves: the rightmost 64 bits (RFC 8684, section 3.4.1).
+    /// HMAC of our ADD_ADDR: the rightmost 64 bits (RFC 8684, section 3.4.1).
     pub fn sign_add_address(&self, address_id: u8, address: IpAddr, port: Option<u16>) -> u64 {
         rightmost_u64(&finish(add_address_hmac(self.local, self.remote, address_id, address, port)))
     }
 
-    /// Whether the peer's ADD_ADDR is genuine; in constant time.
+    /// Checks the HMAC of the peer's ADD_ADDR in constant time.
     pub fn verify_add_address(&self, address_id: u8, address: IpAddr, port: Option<u16>, truncated_hmac: u64) -> bool {
         let expected = add_address_hmac(self.remote, self.local, address_id, address, port);
         expected.verify_truncated_right(&truncated_hmac.to_be_bytes()).is_ok()
     }
 }
 
-/// Keyed with the sender's key, then the receiver's; nothing hashed yet.
+/// An HMAC keyed with the sender's key, then the receiver's.
 fn keyed(sender: Key, receiver: Key) -> Hmac<Sha256> {
     let mut key = [0; 16];
     for (to, from) in key.iter_mut().zip(sender.0.to_be_bytes().into_iter().chain(receiver.0.to_be_bytes())) {
@@ -103,13 +100,12 @@ fn keyed(sender: Key, receiver: Key) -> Hmac<Sha256> {
     Hmac::new_from_slice(&key).expect("HMAC takes keys of every length")
 }
 
-/// The message of a join: the sender's random number, then the receiver's (RFC 8684, section 3.2).
+/// HMAC of a join: the sender's random number, then the receiver's (RFC 8684, section 3.2).
 fn join_hmac(sender: Key, receiver: Key, sender_nonce: u32, receiver_nonce: u32) -> Hmac<Sha256> {
     keyed(sender, receiver).chain_update(sender_nonce.to_be_bytes()).chain_update(receiver_nonce.to_be_bytes())
 }
 
-/// The message of an announcement: identifier, address, port; an absent port counts as two zero octets
-/// (RFC 8684, section 3.4.1).
+/// HMAC of an announcement: identifier, address, port. A missing port is two zero octets (RFC 8684, section 3.4.1).
 fn add_address_hmac(sender: Key, receiver: Key, id: u8, address: IpAddr, port: Option<u16>) -> Hmac<Sha256> {
     let hmac = keyed(sender, receiver).chain_update([id]);
     let hmac = match address {

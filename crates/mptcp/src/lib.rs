@@ -1,12 +1,11 @@
 //! A sans-IO TCP (RFC 9293) and the multipath TCP on top of it (RFC 8684).
 //!
-//! An [`Endpoint`] is a host: its addresses, listeners and connections. It has five verbs. Inputs are `handle_*`
-//! (a segment, a local event, a timeout); outputs are `poll_*` (transmit, event, timeout), drained in that order
-//! after every input. Time is an argument. What comes out is a function of the seed and the inputs alone.
+//! An [`Endpoint`] is a host: its addresses, listeners and connections. Its inputs are methods `handle_*` (a segment, a
+//! local event, a timeout); its outputs are `poll_*` (transmit, event, timeout), drained in that order after every
+//! input. Time is an argument. The output depends only on the seed and the inputs.
 //!
 //! Plain TCP is the same code without MPTCP options: a connection with one subflow and an infinite mapping.
 
-#![warn(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod config;

@@ -1,8 +1,7 @@
-//! A queue of which there are many that are hardly ever used: an empty one takes no more than a pointer.
+//! A queue that is empty in nearly all of its instances: an empty one takes a single pointer.
 
 use std::collections::VecDeque;
 
-/// First in, first out.
 #[derive(Clone, Debug)]
 #[allow(clippy::box_collection, reason = "hardly any is used, and each pays for its place")]
 pub struct RareQueue<T>(Option<Box<VecDeque<T>>>);
@@ -14,35 +13,33 @@ impl<T> Default for RareQueue<T> {
 }
 
 impl<T> RareQueue<T> {
-    /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.0.as_ref().is_none_or(|queue| queue.is_empty())
     }
 
-    /// The oldest.
+    /// The oldest item.
     pub fn front(&self) -> Option<&T> {
         self.0.as_ref()?.front()
     }
 
-    /// The newest.
+    /// The newest item.
     pub fn back(&self) -> Option<&T> {
         self.0.as_ref()?.back()
     }
 
-    /// Adds one.
     pub fn push_back(&mut self, item: T) {
         self.0.get_or_insert_default().push_back(item);
     }
 
-    /// Takes the oldest. The memory stays for more.
+    /// Takes the oldest item, and keeps the memory.
     pub fn pop_front(&mut self) -> Option<T> {
         self.0.as_mut()?.pop_front()
     }
 
-    /// Takes the oldest; with the last the memory goes.
+    /// Takes the oldest item; releases the memory with the last one.
     #[inline]
     pub fn take_front(&mut self) -> Option<T> {
-        // Nearly always: nothing large is moved then.
+        // The common case must not move a large item.
         if self.0.is_none() { None } else { self.take_from_some() }
     }
 
@@ -55,12 +52,12 @@ impl<T> RareQueue<T> {
         item
     }
 
-    /// All, oldest first, to change.
+    /// All items, oldest first.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         self.0.as_mut().map_or(&mut [], |queue| queue.make_contiguous())
     }
 
-    /// Takes all out. The memory stays for more.
+    /// Removes all items, and keeps the memory.
     pub fn clear(&mut self) {
         self.0.iter_mut().for_each(|queue| queue.clear());
     }

@@ -1,9 +1,9 @@
-//! Owns what the peer sent and the application has not read: reassembly at data level, and how much more may come.
+//! Owns the data that the application has not read yet: reassembly at data level, and the receive window.
 //!
-//! All positions are offsets in the peer's stream, from 0 at its first byte. Memory is bounded: payload never exceeds
-//! the size of the buffer, and pieces held out of order are charged for their bookkeeping too, so that a peer
-//! that sends single bytes gains nothing. A piece of payload keeps alive the allocation that it was cut from; callers
-//! should hand in slices of packets, not of megabytes.
+//! Positions are offsets in the peer's stream, from 0 at its first byte. Memory is bounded: payload never exceeds the
+//! size of the buffer, and the budget for out-of-order pieces includes their overhead, so that a peer cannot exhaust
+//! memory with single bytes. A piece of payload keeps its allocation alive; callers should pass slices of packets, not
+//! of megabytes.
 
 mod out_of_order;
 mod read_queue;
@@ -16,52 +16,52 @@ use bytes::{Buf, Bytes};
 use out_of_order::OutOfOrder;
 use read_queue::ReadQueue;
 
-/// Segment size until [`ReceiveBuffer::set_segment_size`] tells a better one: Ethernet, IPv4, no options.
+/// Segment size before [`ReceiveBuffer::set_segment_size`]: Ethernet, IPv4, no options.
 const DEFAULT_SEGMENT: u32 = 1460;
-/// Full segments beyond the measured rate that an automatic buffer leaves free.
+/// Full segments that an automatic buffer leaves free above the measured rate.
 const HEADROOM_SEGMENTS: u64 = 16;
-/// Out-of-order pieces with their bookkeeping may take this many times the size of the buffer.
+/// Limit of out-of-order pieces with their overhead, as a multiple of the buffer size.
 const OUT_OF_ORDER_FACTOR: u64 = 2;
 
-/// What became of the bytes given to [`ReceiveBuffer::insert`].
+/// Result of [`ReceiveBuffer::insert`], in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Inserted {
-    /// How far the next expected offset moved, bytes that had been waiting out of order included.
+    /// By how much the next expected offset moved, including bytes that had waited out of order.
     pub in_order_advance: u64,
-    /// Bytes that are now held out of order.
+    /// Bytes stored out of order.
     pub out_of_order: u64,
-    /// Bytes that had arrived before; the earlier copy stays.
+    /// Bytes that had arrived before. The earlier copy is kept.
     pub duplicate: u64,
-    /// Bytes not taken, for the reasons that [`Dropped`] counts. The peer must send them again.
+    /// Bytes dropped, for the reasons in [`Dropped`]. The peer must send them again.
     pub dropped: u64,
 }
 
-/// Bytes not taken since the beginning, by reason.
+/// Bytes dropped since the beginning, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Dropped {
-    /// Beyond the right edge of the window that was offered.
+    /// Beyond the right edge of the advertised window.
     pub beyond_window: u64,
     /// Beyond the end of the stream.
     pub beyond_end: u64,
-    /// Out of order in pieces too many and too small.
+    /// Out of order, in too many small pieces.
     pub too_scattered: u64,
 }
 
-/// The peer named an end of its stream that contradicts what it sent before.
+/// The peer announced an end of its stream that contradicts earlier data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the end of the stream contradicts earlier data or an earlier end")]
 pub struct EndConflict;
 
-/// Reassembly, the application's read queue, and the window.
+/// Reassembly, the queue of readable data, and the receive window.
 #[derive(Debug)]
 pub struct ReceiveBuffer {
     queue: ReadQueue,
     out_of_order: OutOfOrder,
-    /// Next offset that the application reads.
+    /// Next offset to be read.
     read: u64,
-    /// Next offset expected from the peer.
+    /// Next offset expected from the peer (RCV.NXT).
     next: u64,
-    /// What was offered: nothing at or beyond this offset is taken. Never moves left.
+    /// Right edge of the advertised window: data at or beyond it is dropped. Never moves left.
     right_edge: u64,
     size: u64,
     max_size: u64,
@@ -72,14 +72,14 @@ pub struct ReceiveBuffer {
     round_trip: Duration,
     round_started: Instant,
     round_read: u64,
-    /// Bytes read in the round trip before.
+    /// Bytes read in the previous round trip.
     round_bytes: u64,
-    /// On the heap: an honest peer has nothing dropped.
+    /// On the heap, since it is rarely used.
     dropped: Option<Box<Dropped>>,
 }
 
 impl ReceiveBuffer {
-    /// An empty buffer; nothing is allocated yet. A size of 0 counts as 1, since nothing could ever arrive.
+    /// An empty buffer without an allocation. A size of 0 counts as 1, since nothing could ever arrive.
     pub fn new(size: BufferSize) -> Self {
         let (size, max_size) = match size {
             BufferSize::Fixed(size) => (size.max(1), size.max(1)),
@@ -104,10 +104,10 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Takes payload that starts at `offset`. Where it overlaps what is held, the first copy stays.
+    /// Stores payload that starts at `offset`. Of bytes that overlap, the first copy is kept.
     ///
-    /// Payload in order and within the window is taken always, however full the store of out-of-order pieces is:
-    /// both ends would wait for ever if the one segment that frees memory were refused.
+    /// In-order payload within the window is accepted even if the out-of-order budget is exhausted: dropping the
+    /// segment that would free memory would block both ends for ever.
     #[inline]
     pub fn insert(&mut self, now: Instant, offset: u64, data: Bytes) -> Inserted {
         let end = offset.saturating_add(data.len() as u64);
@@ -157,8 +157,8 @@ impl ReceiveBuffer {
         inserted
     }
 
-    /// The next bytes in order, at most `max` and as many as came together; none if there are none now.
-    /// May enlarge an automatic buffer, and moves the window.
+    /// The next bytes in order, at most `max` of one contiguous piece; none if nothing is readable. May grow an
+    /// automatic buffer, and moves the window.
     #[inline]
     pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
         let bytes = self.queue.pop(max)?;
@@ -168,20 +168,20 @@ impl ReceiveBuffer {
         Some(bytes)
     }
 
-    /// The next bytes in order, for who keeps them until they are read and says so ([`Self::record_read`]).
+    /// The next bytes in order, for a caller that keeps them until they are read and then calls [`Self::record_read`].
     pub fn take(&mut self) -> Option<Bytes> {
         self.queue.pop(usize::MAX)
     }
 
-    /// Everything before `to` has been read, what was given up included.
+    /// Everything before `to` has been read or was abandoned.
     pub fn record_read(&mut self, now: Instant, to: u64) {
         self.read = self.read.max(to.min(self.next));
         self.end_round(now);
         self.advance_right_edge();
     }
 
-    /// Returns up what is missing before `to`, at most up to the first byte that is here: only what lies before something that
-    /// was seen can be given up. What follows in order is then ready. Returns the number of bytes given up.
+    /// Abandons missing data before `to`, at most up to the first byte that has arrived, since only a hole in front of
+    /// received data can be abandoned. Data behind it becomes readable. Returns the number of bytes abandoned.
     pub fn skip_to(&mut self, to: u64) -> u64 {
         let Some(first) = self.out_of_order.first() else { return 0 };
         let to = to.min(first);
@@ -195,19 +195,19 @@ impl ReceiveBuffer {
         skipped
     }
 
-    /// Whether all of `start..end`, beyond the first hole, is here.
+    /// Whether all of `start..end`, beyond the first hole, has arrived.
     pub fn has(&self, start: u64, end: u64) -> bool {
         self.out_of_order.has(start, end)
     }
 
-    /// A copy of the bytes `start..end` that are held out of order, with up to `more` on either side, as far as they are
-    /// together; and where it begins. If not all of `start..end` is held, of what follows the last part that is missing.
+    /// A copy of the out-of-order bytes `start..end`, extended by up to `more` contiguous bytes on either side, and its
+    /// first offset. If a part of `start..end` is missing, returns what follows the last missing byte.
     pub fn held_around(&self, start: u64, end: u64, more: usize) -> (u64, Vec<u8>) {
         self.out_of_order.around(start, end, more as u64)
     }
 
-    /// A message of so many bytes, which is read next, must be held whole: an automatic buffer grows, and the window opens
-    /// for all of it, however little that is worth telling. Returns whether the peer must be told.
+    /// The message to be read next, of `bytes` bytes, must fit as a whole: an automatic buffer grows, and the window
+    /// opens for all of it, even by a small step. Returns whether a window update is due.
     pub fn make_room_for(&mut self, bytes: u64) -> bool {
         let wanted = bytes.saturating_add(HEADROOM_SEGMENTS * u64::from(self.segment_size));
         if wanted > self.size && self.size < self.max_size {
@@ -220,12 +220,12 @@ impl ReceiveBuffer {
         opens
     }
 
-    /// The largest that it can become, bytes.
+    /// The maximum size of an automatic buffer, in bytes.
     pub fn most(&self) -> u64 {
         self.max_size
     }
 
-    /// Next offset that the application reads.
+    /// Next offset to be read.
     pub fn read_offset(&self) -> u64 {
         self.read
     }
@@ -235,80 +235,79 @@ impl ReceiveBuffer {
         self.next
     }
 
-    /// Bytes that can be read now.
+    /// Bytes that can be read.
     pub fn readable(&self) -> u64 {
         self.next - self.read
     }
 
-    /// Bytes held out of order.
+    /// Bytes stored out of order.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order.bytes()
     }
 
-    /// The size of the buffer now, bytes of payload. It grows, and never shrinks.
+    /// Current size of the buffer, in bytes of payload. Never shrinks.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The window that may be advertised with an acknowledgement of [`Self::next`]: the size less what waits to be
-    /// read, except that the right edge never moves left (RFC 9293, section 3.8.6.2.1) and moves right in steps worth
-    /// telling only (section 3.8.6.2.2). Bytes out of order lie inside the window. A sender of scaled windows must
-    /// round down.
+    /// The window to advertise with an acknowledgement of [`Self::next`]: the size less the unread data. The right edge
+    /// never moves left (RFC 9293, section 3.8.6.2.1), and moves right only in large steps (section 3.8.6.2.2).
+    /// Out-of-order data lies within the window. A sender of scaled windows must round down.
     pub fn window(&self) -> u64 {
         self.right_edge - self.next
     }
 
-    /// Whether the application read in the last round trip nearly all that the buffer holds: it is what limits the peer.
+    /// Whether the application read nearly a full buffer in the last round trip, so that the buffer limits the peer.
     pub fn is_tight(&self) -> bool {
         self.round_bytes > self.size / 8 * 7
     }
 
-    /// The offset after the last one that may be sent: [`Self::next`] plus [`Self::window`]. A window update is
-    /// due when it is ahead of what the peer was told.
+    /// The offset after the last one that the peer may send: [`Self::next`] plus [`Self::window`]. A window update is
+    /// due when it is ahead of the advertised edge.
     pub fn right_edge(&self) -> u64 {
         self.right_edge
     }
 
-    /// The first range that is missing while something after it is here, as (first offset, offset after the last).
+    /// The first hole in front of received data, as (first offset, offset after the last).
     pub fn first_gap(&self) -> Option<(u64, u64)> {
         self.out_of_order.first().map(|first| (self.next, first))
     }
 
-    /// The peer's segment size, bytes: the step of the window and the headroom of an automatic buffer.
+    /// Sets the peer's segment size in bytes: the step of the window, and the headroom of an automatic buffer.
     pub fn set_segment_size(&mut self, bytes: u32) {
         self.segment_size = bytes.max(1);
     }
 
-    /// The same, with bytes out of order taking from the window or lying inside it.
+    /// Whether out-of-order bytes reduce the window or lie within it.
     #[must_use]
     pub fn charging_out_of_order(self, charge_out_of_order: bool) -> Self {
         Self { charge_out_of_order, ..self }
     }
 
-    /// The buffer may grow to `max` by itself; never to less than before.
+    /// Raises the limit of an automatic buffer; never lowers it.
     pub fn raise_max(&mut self, max: u64) {
         self.max_size = self.max_size.max(max);
     }
 
-    /// The longest smoothed round trip of the subflows in use. An automatic buffer keeps its size until it knows one.
+    /// Sets the longest smoothed round trip of the subflows in use. An automatic buffer keeps its size before the first
+    /// call.
     pub fn set_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;
     }
 
-    /// The offset after the last byte held out of order; none if none is.
+    /// The offset after the last out-of-order byte; none if there is none.
     pub fn highest(&self) -> Option<u64> {
         self.out_of_order.last_end()
     }
 
-    /// The peer's segment size, bytes, as far as it was told.
+    /// The peer's segment size in bytes, or the default.
     pub fn segment_size(&self) -> u32 {
         self.segment_size
     }
 
-    /// The stream ends before `offset` (DATA_FIN, or FIN in plain TCP). Saying it again does no harm.
+    /// Sets the end of the stream to `offset` (DATA_FIN, or FIN in plain TCP). Repetition is harmless.
     ///
-    /// # Errors
-    /// [`EndConflict`] if bytes at or after it are here already, or another end was told; nothing changes.
+    /// # Errors [`EndConflict`] if data at or after `offset` has arrived, or another end is set; nothing changes.
     pub fn set_end(&mut self, offset: u64) -> Result<(), EndConflict> {
         let known = self.end != u64::MAX;
         let highest = self.out_of_order.last_end().unwrap_or(self.next);
@@ -319,23 +318,23 @@ impl ReceiveBuffer {
         Ok(())
     }
 
-    /// Where the stream ends, once told.
+    /// The end of the stream, if known.
     #[cfg(test)]
     pub fn end(&self) -> Option<u64> {
         (self.end != u64::MAX).then_some(self.end)
     }
 
-    /// Whether every byte up to the end of the stream has arrived; some may wait to be read.
+    /// Whether every byte up to the end of the stream has arrived; some may be unread.
     pub fn at_end(&self) -> bool {
         self.next == self.end
     }
 
-    /// Bytes not taken since the beginning.
+    /// Bytes dropped since the beginning.
     pub fn dropped(&self) -> Dropped {
         self.dropped.as_deref().copied().unwrap_or_default()
     }
 
-    /// Cuts off what lies beyond the window or the end of the stream.
+    /// Drops what lies beyond the window or the end of the stream.
     fn trim_right(&mut self, offset: u64, data: &mut Bytes, inserted: &mut Inserted) {
         let length = data.len() as u64;
         let keep = self.right_edge.min(self.end).saturating_sub(offset).min(length);
@@ -357,8 +356,8 @@ impl ReceiveBuffer {
         self.queue.push(data);
     }
 
-    /// Puts data in order into the queue while pieces wait out of order, and those after it that it makes ready.
-    /// Returns the number of its bytes that were here already.
+    /// Appends in-order data to the read queue, and out-of-order pieces that it makes contiguous. Returns the number of
+    /// duplicate bytes.
     fn fill(&mut self, mut data: Bytes) -> u64 {
         let mut duplicate = 0;
         while let Some(first) = self.out_of_order.first() {
@@ -384,10 +383,9 @@ impl ReceiveBuffer {
 
     /// Dynamic right-sizing, once per round trip.
     ///
-    /// What the application read in a round trip is what the path brought, so twice that must fit: one round trip of
-    /// bytes in flight, and one for a lost segment to be sent again while the others wait. While the rate still rises
-    /// it is four times: a sender that doubles its window each round has twice what was measured on its way now, and
-    /// twice that at the end of the round.
+    /// A buffer of twice the bytes read in a round trip covers one round trip in flight, and one in which data waits
+    /// for the retransmission of a lost segment. While the rate still rises, four times are needed: a sender in slow
+    /// start has twice the measured amount in flight now, and twice that at the end of the round.
     fn end_round(&mut self, now: Instant) {
         if self.round_trip.is_zero() || now.since(self.round_started) < self.round_trip {
             return;
@@ -402,8 +400,8 @@ impl ReceiveBuffer {
         self.round_bytes = bytes;
     }
 
-    /// Receiver's silly window avoidance (RFC 9293, section 3.8.6.2.2). What the section calls the reduction,
-    /// RCV.BUFF - RCV.USER - RCV.WND, is how far the edge could move.
+    /// Receiver's silly window avoidance (RFC 9293, section 3.8.6.2.2). The "reduction" of that section, RCV.BUFF -
+    /// RCV.USER - RCV.WND, is the distance by which the edge could move.
     fn advance_right_edge(&mut self) {
         let charged = if self.charge_out_of_order { self.out_of_order.bytes() } else { 0 };
         let possible = self.read.saturating_add(self.size).saturating_sub(charged);

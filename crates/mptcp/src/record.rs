@@ -1,74 +1,69 @@
-//! What an application reads where data may be given up, or where messages are written: records with their place in the
-//! stream, never joined over a gap in silence.
+//! Records for applications that write messages, or whose stream may have gaps: pieces of the stream with their
+//! offsets.
 
 use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::MessageHeader;
 use bytes::Bytes;
 
-/// What the stream is made of.
+/// Whether the stream is bytes or messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Framing {
-    /// Bytes.
     #[default]
     Bytes,
-    /// Messages, each behind a header ([`anabranch_wire::message`]), both ways. Nagle's algorithm begins switched off.
+    /// Messages with headers ([`anabranch_wire::message`]), in both directions. Nagle's algorithm is off at the start.
     Messages,
 }
 
-/// What can be said of a message that is written.
+/// Options of a message to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MessageOptions {
-    /// 0: never to be given up for lack of room; the larger, the sooner.
+    /// 0: never abandoned for lack of buffer space. Messages of higher values are abandoned first.
     pub importance: u8,
-    /// When it is to be played, from the stream's beginning; in whole microseconds, less than 2^48 of them.
+    /// Play-out time, from the beginning of the stream; in whole microseconds, less than 2^48.
     pub play_out: Duration,
-    /// How long it is of use to send it; none: as the policy says. Only senders that withdraw ask.
+    /// Time after which the message is useless; none: the policy decides. Used only by senders that withdraw messages.
     pub lifetime: Option<Duration>,
 }
 
-/// A piece of the stream. Records come in the order of their offsets; each begins where the one before ended, and together
-/// they are the stream up to its end.
+/// A piece of the stream. Records come in the order of their offsets, each begins where the previous one ended, and
+/// together they cover the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record {
-    /// Bytes of a stream that is not framed.
+    /// Bytes of an unframed stream.
     Bytes {
-        /// Data sequence of the first, from 0 at the beginning of the stream.
+        /// Data sequence of the first byte, from 0 at the beginning of the stream.
         offset: u64,
-        /// The bytes.
         bytes: Bytes,
     },
     /// A whole message.
     Message {
-        /// Data sequence of its header.
+        /// Data sequence of the header.
         offset: u64,
-        /// Its header.
         header: MessageHeader,
-        /// Its payload.
         payload: Bytes,
-        /// When its first byte arrived.
+        /// Arrival of the first byte.
         arrived: Instant,
     },
-    /// Bytes that were given up: whole messages, where messages are written. They will not come any more.
+    /// Abandoned bytes, which will not be delivered. Where messages are written, they are whole messages.
     Gap {
-        /// Data sequence of the first.
+        /// Data sequence of the first byte.
         offset: u64,
-        /// Bytes.
+        /// In bytes.
         length: u64,
-        /// Why.
         reason: Reason,
     },
 }
 
 impl Record {
-    /// Data sequence of its first byte.
+    /// Data sequence of the first byte.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Bytes { offset, .. } | Self::Message { offset, .. } | Self::Gap { offset, .. } => *offset,
         }
     }
 
-    /// How much of the stream it is, bytes; the header of a message counts.
+    /// Length in bytes; the header of a message counts.
     pub fn length(&self) -> u64 {
         match self {
             Self::Bytes { bytes, .. } => bytes.len() as u64,
@@ -77,7 +72,7 @@ impl Record {
         }
     }
 
-    /// Data sequence after its last byte.
+    /// Data sequence after the last byte.
     pub fn end(&self) -> u64 {
         self.offset() + self.length()
     }

@@ -1,14 +1,14 @@
-//! Owns the bytes that the application wrote and the peer has not yet acknowledged at data level.
+//! Owns the bytes that were written and are not yet acknowledged at data level.
 
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Writes shorter than this are copied together; longer ones are kept as they came, without a copy.
+/// Shorter writes are copied together; longer ones are kept without a copy.
 const SMALL_WRITE: usize = 1024;
-/// Small writes are copied together up to this many bytes.
+/// Limit of small writes that are copied together, in bytes.
 const COALESCED: usize = 16 * 1024;
 
-/// One range of data that is not written to any more.
+/// A range of data that no write is appended to.
 #[derive(Debug)]
 struct Chunk {
     start: u64,
@@ -21,39 +21,39 @@ impl Chunk {
     }
 }
 
-/// The application's bytes by data sequence, counted from 0 at the first byte of the stream.
+/// The written bytes by data sequence, counted from 0 at the first byte of the stream.
 ///
-/// Large writes are held as they came, so a [`Bytes`] cut from a much larger allocation keeps all of it alive. Small
-/// writes share a growing tail; thousands of them cost a copy each, not a queue entry each.
+/// Large writes are stored without a copy, so a [`Bytes`] cut from a much larger allocation keeps all of it alive.
+/// Small writes are appended to the tail: each costs a copy instead of a queue entry.
 #[derive(Debug)]
 pub struct SendBuffer {
     limit: u64,
     start: u64,
-    /// Oldest first, without gaps, up to `tail_start`.
+    /// Oldest first, contiguous, up to `tail_start`.
     chunks: VecDeque<Chunk>,
     tail: Vec<u8>,
     tail_start: u64,
-    /// Where the furthest slice was found, for the next one.
+    /// Index of the chunk of the furthest slice so far, from which the next search starts.
     cursor: usize,
 }
 
 impl SendBuffer {
-    /// An empty buffer that holds at most `limit` bytes; nothing is allocated yet.
+    /// An empty buffer without an allocation, of at most `limit` bytes.
     pub fn new(limit: u64) -> Self {
         Self { limit, start: 0, chunks: VecDeque::new(), tail: Vec::new(), tail_start: 0, cursor: 0 }
     }
 
-    /// Most bytes that it holds.
+    /// Maximum size in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Lets it hold as many; never fewer than before.
+    /// Raises the limit; never lowers it.
     pub fn raise_limit(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
-    /// Takes as much of `data` from its beginning as there is space for; returns the number of bytes taken.
+    /// Appends as much of `data` as fits; returns the number of bytes.
     pub fn write(&mut self, mut data: Bytes) -> usize {
         let taken = usize::try_from(self.space()).unwrap_or(usize::MAX).min(data.len());
         data.truncate(taken);
@@ -72,12 +72,12 @@ impl SendBuffer {
         taken
     }
 
-    /// How many more bytes [`Self::write`] would take.
+    /// Bytes that [`Self::write`] would accept.
     pub fn space(&self) -> u64 {
         self.limit.saturating_sub(self.end() - self.start)
     }
 
-    /// Data sequence of the first byte that is held: everything before is acknowledged.
+    /// Data sequence of the first unacknowledged byte.
     pub fn start(&self) -> u64 {
         self.start
     }
@@ -87,14 +87,14 @@ impl SendBuffer {
         self.tail_start + self.tail.len() as u64
     }
 
-    /// The bytes from `data_seq` on: `max_len` of them, fewer only at the end of what was written. None if
-    /// `data_seq` is acknowledged or not written yet, or `max_len` is 0.
+    /// The bytes from `data_seq` on: `max_len` of them, fewer only at the end of the written data. None if `data_seq`
+    /// is acknowledged or not yet written, or `max_len` is 0.
     ///
-    /// No copy is made when they lie in one large write. It costs constant time for new data in order, and a binary
-    /// search elsewhere.
+    /// Bytes of a single large write are not copied. Takes constant time for new data in order, and a binary search
+    /// otherwise.
     #[inline(always)]
     pub fn slice(&mut self, data_seq: u64, max_len: usize) -> Option<Bytes> {
-        // New data goes on where it stopped, in the midst of a large write.
+        // New data continues where the last slice ended.
         if let Some(chunk) = self.chunks.get(self.cursor)
             && data_seq >= chunk.start.max(self.start)
             && data_seq.saturating_add(max_len as u64) <= chunk.end()
@@ -123,8 +123,8 @@ impl SendBuffer {
         Some(self.join(index, data_seq, length))
     }
 
-    /// Frees what lies before `up_to` (a data-level acknowledgement, RFC 8684, section 3.3.2); returns the number of
-    /// bytes that were not acknowledged before. What lies beyond the end of the data is ignored.
+    /// Frees data before `up_to` (a data-level acknowledgement, RFC 8684, section 3.3.2); returns the number of newly
+    /// acknowledged bytes. A position beyond the end of the data counts as the end.
     pub fn acknowledge(&mut self, up_to: u64) -> u64 {
         let up_to = up_to.min(self.end());
         let newly = up_to.saturating_sub(self.start);
@@ -146,7 +146,7 @@ impl SendBuffer {
         newly
     }
 
-    /// Takes `start..end` out, of which nothing was sent: what follows moves up. Returns how many bytes that were.
+    /// Removes `start..end`, of which nothing was sent, and moves later data up. Returns the number of bytes removed.
     pub fn remove(&mut self, start: u64, end: u64) -> u64 {
         let (start, end) = (start.max(self.start), end.min(self.end()));
         if start >= end {
@@ -173,7 +173,7 @@ impl SendBuffer {
         end - start
     }
 
-    /// The index of the chunk that holds `data_seq`, which is not acknowledged; the number of chunks for the tail.
+    /// The index of the chunk with `data_seq`, which is not acknowledged; the number of chunks if it is in the tail.
     fn find(&mut self, data_seq: u64) -> usize {
         let holds = |index: usize| self.chunks.get(index).is_some_and(|c| c.start <= data_seq && data_seq < c.end());
         let index = if data_seq >= self.tail_start {
@@ -185,12 +185,12 @@ impl SendBuffer {
         } else {
             self.chunks.partition_point(|chunk| chunk.end() <= data_seq)
         };
-        // Retransmissions look behind; new data goes on where it stopped.
+        // A retransmission must not move the cursor back.
         self.cursor = self.cursor.max(index);
         index
     }
 
-    /// A copy of `length` bytes from `data_seq`, which lies in the chunk at `index` or in the tail.
+    /// A copy of `length` bytes from `data_seq`, which is in the chunk at `index` or in the tail.
     fn join(&self, index: usize, data_seq: u64, length: usize) -> Bytes {
         let mut joined = Vec::with_capacity(length);
         let mut at = data_seq;
@@ -218,7 +218,7 @@ impl SendBuffer {
         }
     }
 
-    /// The tail must be empty.
+    /// Requires an empty tail.
     fn push_chunk(&mut self, bytes: Bytes) {
         let start = self.tail_start;
         self.tail_start += bytes.len() as u64;
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The byte at a data sequence: position-dependent, with a period that divides no power of two.
+    /// The byte at a data sequence, with a period that divides no power of two.
     fn pattern(at: u64) -> u8 {
         (at % 251) as u8
     }
@@ -305,7 +305,7 @@ mod tests {
         let mut buffer = SendBuffer::new(u64::MAX);
         for at in 0..100_000 {
             buffer.write(range(at, 1));
-            // As an interactive application does: each byte goes out before the next is written.
+            // An interactive application: each byte is sent before the next is written.
             assert_eq!(buffer.slice(at, 1_400).unwrap(), range(at, 1));
         }
         // 100 000 / 16 384 = 6.1
@@ -383,7 +383,7 @@ mod tests {
                         end += taken;
                     }
                     Step::Slice(ahead, len) => {
-                        // From a little before what is held to a little beyond it.
+                        // From a little before the buffer to a little beyond it.
                         let at = (start + ahead).saturating_sub(1_000);
                         let expected = (start..end).contains(&at) && len > 0;
                         let wanted = expected.then(|| range(at, len.min((end - at) as usize)));

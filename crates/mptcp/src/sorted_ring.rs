@@ -1,22 +1,22 @@
-//! A sorted sequence that mostly grows at its end and shrinks at its front, however long it gets.
+//! A sorted sequence that mostly grows at its end and shrinks at its front, also if it is long.
 //!
-//! A ring does both in constant time, but an insertion in its middle moves half of it. So it is cut into chunks: what is
-//! inserted moves at most one chunk, what is looked up halves the chunks and then one of them. An empty one takes no memory
-//! but a pointer, since most connections never need it.
+//! A ring buffer does both in constant time, but an insertion in its middle moves half of it. Hence the sequence is cut
+//! into chunks: an insertion moves at most one chunk, and a lookup is a binary search among the chunks and then within
+//! one. An empty sequence takes a single pointer, since most connections never use it.
 
 use std::collections::VecDeque;
 
-/// Most items of a chunk.
+/// Maximum number of items in a chunk.
 const CHUNK: usize = 256;
 
-/// Where an item is, or would be. Good until the next insertion or removal.
+/// Position of an item. Valid until the next insertion or removal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Place {
     chunk: usize,
     at: usize,
 }
 
-/// Items in the order that the caller inserts them in. No chunk is empty.
+/// Items in the order in which the caller inserts them. No chunk is empty.
 #[derive(Clone, Debug)]
 pub struct SortedRing<T> {
     inner: Option<Box<Inner<T>>>,
@@ -39,44 +39,38 @@ impl<T> SortedRing<T> {
         self.inner.iter().flat_map(|inner| inner.chunks.iter())
     }
 
-    /// How many items.
     pub fn len(&self) -> usize {
         self.inner.as_ref().map_or(0, |inner| inner.length)
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first.
     pub fn front(&self) -> Option<&T> {
         self.inner.as_ref()?.chunks.front()?.front()
     }
 
-    /// The last.
     pub fn back(&self) -> Option<&T> {
         self.inner.as_ref()?.chunks.back()?.back()
     }
 
-    /// The last, to change.
     pub fn back_mut(&mut self) -> Option<&mut T> {
         self.inner.as_mut()?.chunks.back_mut()?.back_mut()
     }
 
-    /// All, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.chunks().flatten()
     }
 
-    /// All from a place on.
+    /// All items from `place` on.
     pub fn iter_from(&self, place: Place) -> impl Iterator<Item = &T> {
         let first = self.inner.iter().filter_map(move |inner| inner.chunks.get(place.chunk));
         let rest = self.inner.iter().flat_map(move |inner| inner.chunks.iter().skip(place.chunk + 1));
         first.flat_map(move |chunk| chunk.iter().skip(place.at)).chain(rest.flatten())
     }
 
-    /// The first place whose item does not come before, which must be true of a beginning of the items and of no others.
+    /// The first place whose item is not `before`, which must hold for a prefix of the items only.
     pub fn partition_point(&self, mut before: impl FnMut(&T) -> bool) -> Place {
         let Some(inner) = &self.inner else { return Place::default() };
         let chunk = inner.chunks.partition_point(|chunk| chunk.back().is_some_and(&mut before));
@@ -86,24 +80,22 @@ impl<T> SortedRing<T> {
         }
     }
 
-    /// The place behind the last.
+    /// The place after the last item.
     pub fn end(&self) -> Place {
         let Some(inner) = &self.inner else { return Place::default() };
         let last = inner.chunks.len().saturating_sub(1);
         Place { chunk: last, at: inner.chunks.get(last).map_or(0, VecDeque::len) }
     }
 
-    /// The item at a place.
     pub fn at(&self, place: Place) -> Option<&T> {
         self.inner.as_ref()?.chunks.get(place.chunk)?.get(place.at)
     }
 
-    /// The item at a place, to change without changing its order.
+    /// The item at a place. The caller must not change its order.
     pub fn at_mut(&mut self, place: Place) -> Option<&mut T> {
         self.inner.as_mut()?.chunks.get_mut(place.chunk)?.get_mut(place.at)
     }
 
-    /// The place before.
     pub fn before(&self, place: Place) -> Option<Place> {
         if let Some(at) = place.at.checked_sub(1) {
             return Some(Place { at, ..place });
@@ -113,7 +105,6 @@ impl<T> SortedRing<T> {
         Some(Place { chunk, at: length.checked_sub(1)? })
     }
 
-    /// The place behind.
     pub fn after(&self, place: Place) -> Place {
         let next = Place { at: place.at + 1, ..place };
         let Some(inner) = &self.inner else { return next };
@@ -121,7 +112,7 @@ impl<T> SortedRing<T> {
         if ends && place.chunk + 1 < inner.chunks.len() { Place { chunk: place.chunk + 1, at: 0 } } else { next }
     }
 
-    /// Puts an item before the one at a place; returns where it is.
+    /// Inserts an item before the one at `place`; returns its place.
     pub fn insert(&mut self, place: Place, item: T) -> Place {
         let inner =
             self.inner.get_or_insert_with(|| Box::new(Inner { chunks: VecDeque::from([VecDeque::new()]), length: 0 }));
@@ -133,17 +124,15 @@ impl<T> SortedRing<T> {
         place
     }
 
-    /// Takes the first.
     pub fn pop_front(&mut self) -> Option<T> {
         self.remove(Place::default())
     }
 
-    /// Takes the last.
     pub fn pop_back(&mut self) -> Option<T> {
         self.remove(self.before(self.end())?)
     }
 
-    /// Takes the item at a place; what was behind it is there then, unless it was the last of a chunk.
+    /// Removes the item at a place, which then is that of the next item, unless it was the last of a chunk.
     pub fn remove(&mut self, place: Place) -> Option<T> {
         let inner = self.inner.as_mut()?;
         let chunk = inner.chunks.get_mut(place.chunk)?;
@@ -158,14 +147,14 @@ impl<T> SortedRing<T> {
         Some(item)
     }
 
-    /// Removes all, and releases the memory.
+    /// Removes all items and releases the memory.
     pub fn clear(&mut self) {
         self.inner = None;
     }
 }
 
 impl<T> Inner<T> {
-    /// Splits a chunk that is full. At the end of all a new one begins, so that who appends fills every chunk.
+    /// Splits a full chunk. At the end of the sequence a new chunk begins instead, so that appending fills every chunk.
     fn make_room(&mut self, place: Place) -> Place {
         let Some(chunk) = self.chunks.get_mut(place.chunk).filter(|chunk| chunk.len() >= CHUNK) else { return place };
         let cut = if place.at == chunk.len() { place.at } else { CHUNK / 2 };
@@ -179,7 +168,7 @@ impl<T> Inner<T> {
 mod tests {
     use super::{CHUNK, Place, SortedRing};
 
-    /// A sequence of numbers that is the same at every run.
+    /// The same numbers in every run.
     fn numbers(count: usize) -> impl Iterator<Item = u64> {
         let step =
             |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));

@@ -1,4 +1,4 @@
-//! Counters of hosts and connections: what was carried, repeated, dropped, and where a receiver stands.
+//! Counters of hosts and connections, and the state of a receiver.
 
 use crate::event::FallbackCause;
 use crate::receive_buffer::Dropped;
@@ -8,80 +8,80 @@ use anabranch_policy::time::Duration;
 use anabranch_policy::view::SubflowView;
 use core::net::SocketAddr;
 
-/// Counters of one connection. All are totals since it began; bytes are payload.
+/// Counters of a connection, totals since it began. Bytes are payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConnectionStats {
     /// Bytes sent for the first time.
     pub bytes_sent: u64,
     /// Bytes acknowledged at data level.
     pub bytes_acked: u64,
-    /// Bytes sent again on the same subflow.
+    /// Bytes retransmitted on the same subflow.
     pub bytes_retransmitted: u64,
-    /// Bytes sent again on another subflow after a failure.
+    /// Bytes reinjected on another subflow.
     pub bytes_reinjected: u64,
-    /// Bytes sent twice on purpose (redundancy, opportunistic retransmission, probes).
+    /// Bytes of duplicates sent by redundancy, opportunistic retransmission or probes.
     pub bytes_duplicated: u64,
-    /// Bytes delivered in order to the application's side of the receive buffer; what was given up is not among them.
+    /// Bytes that became readable in order. Abandoned bytes do not count.
     pub bytes_delivered: u64,
-    /// Bytes that arrived and had arrived before.
+    /// Bytes received more than once.
     pub duplicate_bytes_received: u64,
-    /// Episodes in which the receive buffer was blocked.
+    /// How often the receive buffer was blocked.
     pub blocked_episodes: u64,
-    /// Retransmission timeouts, all subflows together.
+    /// Retransmission timeouts of all subflows.
     pub timeouts: u64,
-    /// MP_FAILs received (RFC 8684, section 3.7).
+    /// MP_FAIL options received (RFC 8684, section 3.7).
     pub checksum_failures: u64,
-    /// ADD_ADDRs with a wrong HMAC.
+    /// ADD_ADDR options with a wrong HMAC.
     pub bad_hmacs: u64,
     /// Segments sent, acknowledgements included.
     pub segments_sent: u64,
     /// Segments received.
     pub segments_received: u64,
-    /// What was given up, by reason.
+    /// Data abandoned by our receiver, by reason.
     pub abandoned: Abandoned,
-    /// Bytes that arrived after they had been given up, and were dropped.
+    /// Bytes that arrived after they had been abandoned, and were dropped.
     pub late_bytes_received: u64,
-    /// Bytes that acknowledgements of subflows went over because they had been given up.
+    /// Bytes of abandoned data that acknowledgements of subflows skipped.
     pub skipped_bytes: u64,
-    /// Going over it on subflows is done no more: a subflow was reset, stalled or took no notice after it.
+    /// Skipping on subflows is off: a subflow was reset, stalled or ignored it.
     pub skips_no_more: bool,
-    /// Messages that we withdrew, whole or what was missing of them, before the peer had acknowledged them.
+    /// Messages of which we withdrew unacknowledged data.
     pub messages_withdrawn: u64,
-    /// Bytes of them.
+    /// Bytes of messages withdrawn.
     pub bytes_withdrawn: u64,
-    /// Bytes among [`Self::bytes_acked`] that the peer says it has abandoned.
+    /// Bytes among [`Self::bytes_acked`] that the peer says it abandoned.
     pub bytes_abandoned_by_peer: u64,
-    /// The subflow that the peer calls its worst, by its last notice of abandoned data, and how much longer than on the
-    /// quickest its data was under way; none if it does not measure, or the subflow is gone.
+    /// The slowest subflow according to the peer's last notice of abandoned data, and by how much its one-way delay
+    /// exceeds that of the fastest; none if the peer does not measure, or the subflow is closed.
     pub worst_path_of_peer: Option<(SubflowId, Duration)>,
 }
 
-/// How often something was given up, and how much.
+/// Number and size of abandoned gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GivenUp {
-    /// Gaps. One that goes on where another ends is counted again.
+    /// Number of gaps. A gap that continues another counts again.
     pub gaps: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// What a connection's receiver abandoned, by [`Reason`]; totals.
+/// Data abandoned by a receiver, by [`Reason`]; totals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Abandoned {
-    /// It had expired.
+    /// Its lifetime was over.
     pub expired: GivenUp,
     /// The receive buffer was blocked.
     pub blocked: GivenUp,
-    /// A later message had to be played.
+    /// A later message was due for play-out.
     pub overtaken: GivenUp,
     /// The sender withdrew it.
     pub withdrawn: GivenUp,
-    /// It belonged to no message that could be handed over.
+    /// It was no part of a message that could be delivered.
     pub unframed: GivenUp,
 }
 
 impl Abandoned {
-    /// What was given up for one reason.
+    /// Data abandoned for one reason.
     pub const fn of(&self, reason: Reason) -> GivenUp {
         match reason {
             Reason::Expired => self.expired,
@@ -92,13 +92,12 @@ impl Abandoned {
         }
     }
 
-    /// All together.
     pub fn total(&self) -> GivenUp {
         let add = |sum: GivenUp, each: GivenUp| GivenUp { gaps: sum.gaps + each.gaps, bytes: sum.bytes + each.bytes };
         Reason::ALL.into_iter().map(|reason| self.of(reason)).fold(GivenUp::default(), add)
     }
 
-    /// One more gap; `gaps` is 0 if the last one goes on.
+    /// Counts `bytes`, and `gaps` new gaps (0 if the last gap continues).
     pub(crate) fn count(&mut self, reason: Reason, gaps: u64, bytes: u64) {
         let place = match reason {
             Reason::Expired => &mut self.expired,
@@ -112,7 +111,7 @@ impl Abandoned {
     }
 }
 
-/// What a connection counts itself, the names as in [`ConnectionStats`].
+/// Counters that the connection itself maintains, named as in [`ConnectionStats`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub bytes_sent: u64,
@@ -120,7 +119,7 @@ pub(crate) struct Totals {
     pub bytes_reinjected: u64,
     pub bytes_duplicated: u64,
     pub duplicate_bytes_received: u64,
-    /// This and the next three stay where they are when they are full.
+    /// This and the next three saturate.
     pub blocked_episodes: u32,
     pub timeouts: u32,
     pub checksum_failures: u32,
@@ -130,7 +129,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// With what others count.
+    /// Adds the counters that other parts maintain.
     pub fn with(&self, bytes_acked: u64, bytes_delivered: u64) -> ConnectionStats {
         ConnectionStats {
             bytes_acked,
@@ -158,80 +157,73 @@ impl Totals {
     }
 }
 
-/// The receiving side of a connection now, bytes.
+/// State of the receiving side of a connection, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiveState {
     /// Next byte expected, from 0.
     pub next: u64,
-    /// In order, not yet read.
+    /// Received in order, not yet read.
     pub readable: u64,
-    /// Held out of order.
+    /// Received out of order.
     pub out_of_order: u64,
     /// Size of the receive buffer.
     pub buffer: u64,
-    /// Bytes that came and were not taken.
+    /// Bytes received and dropped.
     pub dropped: Dropped,
 }
 
-/// A subflow's report: what policies see of it, and more.
+/// Report of a subflow: what policies see, with addresses and counters.
 #[derive(Clone, Debug)]
 pub struct SubflowReport {
-    /// Our address and port.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// Remote address and port.
     pub remote: SocketAddr,
-    /// Payload that came first here, bytes.
+    /// Payload received here first, in bytes.
     pub bytes_received: u64,
-    /// Payload sent again here, bytes.
+    /// Payload retransmitted here, in bytes.
     pub bytes_retransmitted: u64,
-    /// The sending side.
+    /// The sending side, as policies see it.
     pub view: SubflowView,
 }
 
-/// What a host dropped or could not do, by reason; totals.
+/// Packets dropped and operations that failed on a host, by reason; totals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointCounters {
     /// Segments for no connection, answered with a reset (RFC 9293, section 3.10.7.1).
     pub unknown: u64,
-    /// SYNs that came again while they waited for an answer ([`crate::Endpoint::accept_held`]).
+    /// Repeated SYNs of connections that wait for a decision ([`crate::Endpoint::accept_held`]).
     pub repeated_syns: u64,
-    /// SYNs dropped because there were too many connections, or too many that waited.
+    /// SYNs dropped at the limit of connections or of waiting SYNs.
     pub refused_by_limit: u64,
-    /// Handshakes of peers given up, the oldest first, because too many were not over.
+    /// Handshakes of peers aborted at the limit, the oldest first.
     pub evicted_handshakes: u64,
-    /// Subflows in TIME-WAIT forgotten before their time because there were too many.
+    /// Subflows in TIME-WAIT forgotten early at the limit.
     pub shortened_time_waits: u64,
-    /// Joins with an unknown token, or where they were not allowed.
+    /// Joins with an unknown token, or not allowed.
     pub refused_joins: u64,
-    /// Messages of routers about packets too big that were not believed, or no news.
+    /// ICMP errors "packet too big" that were refused or changed nothing.
     pub refused_too_big: u64,
-    /// Events dropped because the application did not fetch them.
+    /// Events dropped because the application did not poll them.
     pub dropped_events: u64,
-    /// Actions of the path manager that could not be carried out.
+    /// Actions of the path manager that failed.
     pub impossible_actions: u64,
-    /// Connections that offered or would have taken MPTCP and are plain TCP.
+    /// Connections that fell back to plain TCP.
     pub fallbacks: Fallbacks,
 }
 
-/// Fallbacks to plain TCP by cause; totals. The causes are those of [`FallbackCause`].
+/// Fallbacks to plain TCP by cause ([`FallbackCause`]); totals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Fallbacks {
-    /// The SYN/ACK or the SYN had no usable MP_CAPABLE.
     pub not_capable: u64,
-    /// The SYN had to be sent again without MP_CAPABLE to get an answer.
     pub syn_lost: u64,
-    /// The third ACK or the first data came without MPTCP options.
     pub options_stripped: u64,
-    /// Data came without a mapping on the only subflow.
     pub no_mapping: u64,
-    /// A DSS checksum was wrong on the only subflow.
     pub checksum: u64,
-    /// The peer sent an infinite mapping or MP_FAIL.
     pub peer: u64,
 }
 
 impl Fallbacks {
-    /// One more.
     pub(crate) fn count(&mut self, cause: FallbackCause) {
         let total = match cause {
             FallbackCause::NotCapable => &mut self.not_capable,
@@ -244,7 +236,6 @@ impl Fallbacks {
         *total += 1;
     }
 
-    /// All together.
     pub const fn total(&self) -> u64 {
         self.not_capable + self.syn_lost + self.options_stripped + self.no_mapping + self.checksum + self.peer
     }

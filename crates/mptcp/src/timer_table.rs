@@ -1,35 +1,35 @@
-//! Deadlines by timer: a table that says which timer is due.
+//! A table of the deadlines of a set of timers.
 
 use anabranch_policy::time::Instant;
 use core::marker::PhantomData;
 
 /// A set of timers, numbered from 0.
 pub trait Timers: Copy {
-    /// Its place in the table.
+    /// Index in the table.
     fn place(self) -> usize;
 }
 
-/// The deadlines of `N` timers; [`Instant::NEVER`] where one does not run.
+/// The deadlines of `N` timers; [`Instant::NEVER`] for a stopped timer.
 #[derive(Clone, Copy, Debug)]
 pub struct TimerTable<T, const N: usize> {
     deadlines: [Instant; N],
-    /// The earliest of them: it is asked for far more often than it changes.
+    /// The earliest deadline, cached: it is read far more often than it changes.
     earliest: Instant,
     timers: PhantomData<T>,
 }
 
 impl<T: Timers, const N: usize> TimerTable<T, N> {
-    /// None runs.
+    /// A table of stopped timers.
     pub const fn new() -> Self {
         Self { deadlines: [Instant::NEVER; N], earliest: Instant::NEVER, timers: PhantomData }
     }
 
-    /// When a timer is due; [`Instant::NEVER`] if it does not run.
+    /// The deadline of a timer; [`Instant::NEVER`] if it is stopped.
     pub fn at(&self, timer: T) -> Instant {
         self.deadlines.get(timer.place()).copied().unwrap_or(Instant::NEVER)
     }
 
-    /// Starts a timer, or moves it.
+    /// Starts or restarts a timer.
     pub fn set(&mut self, timer: T, at: Instant) {
         let Some(deadline) = self.deadlines.get_mut(timer.place()) else { return };
         let before = core::mem::replace(deadline, at);
@@ -40,22 +40,19 @@ impl<T: Timers, const N: usize> TimerTable<T, N> {
         }
     }
 
-    /// Has a timer due no later than this.
+    /// Starts a timer, or advances its deadline to `at` if that is earlier.
     pub fn set_by(&mut self, timer: T, at: Instant) {
         self.set(timer, self.at(timer).min(at));
     }
 
-    /// Stops a timer.
     pub fn stop(&mut self, timer: T) {
         self.set(timer, Instant::NEVER);
     }
 
-    /// Whether a timer runs.
     pub fn runs(&self, timer: T) -> bool {
         self.at(timer) != Instant::NEVER
     }
 
-    /// Whether a timer is due.
     pub fn is_due(&self, timer: T, now: Instant) -> bool {
         self.at(timer) <= now
     }

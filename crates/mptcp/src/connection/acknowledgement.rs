@@ -1,4 +1,4 @@
-//! Acknowledgements without data, and the MPTCP options on them.
+//! Bare acknowledgements and the MPTCP options on them.
 
 use super::agenda::Task;
 use super::association::Protocol;
@@ -13,14 +13,14 @@ use anabranch_wire::tcp::OPTION_SPACE;
 use anabranch_wire::{MptcpOption, Packet};
 
 impl Connection {
-    /// A bare acknowledgement where one is due, written into `place`. Returns whether one is.
+    /// Writes a bare acknowledgement into `place` if one is due. Returns whether it did.
     pub(super) fn next_acknowledgement(&mut self, now: Instant, place: &mut Packet) -> bool {
         let Some(handle) = self.subflows.next_for(now, Task::Acknowledgement, None) else { return false };
         let subflow = &self.subflows[handle];
         place.ip = ip_header(&subflow.identity);
         let was_due = subflow.receiver.due != AckDue::No;
         let (dss, options) = self.acknowledgement_options(handle);
-        // What an option took the place of follows it.
+        // An option may take the space of what was due, which then follows.
         let takes_place =
             |option: &MptcpOption| matches!(option, MptcpOption::AddAddress { .. } | MptcpOption::Experimental { .. });
         let owes_data_ack = was_due && dss.is_none() && options.as_ref().is_some_and(takes_place);
@@ -29,7 +29,7 @@ impl Connection {
         let (subflow, cx) = self.subflow_in_context(now, handle);
         let segment = &mut place.segment;
         subflow.acknowledgement(&cx, window, space, segment);
-        // A bare acknowledgement is all there is: what did not fit does not hold it back.
+        // This is already a bare acknowledgement: nothing stays due because it did not fit.
         subflow.receiver.acknowledged(true);
         if owes_data_ack {
             subflow.receiver.acknowledge_now();
@@ -56,7 +56,7 @@ impl Connection {
         let data_ack = Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false };
         if let Some(option) = control {
             let stamps = if self.subflows[handle].negotiated.timestamps { 12 } else { 0 };
-            // ADD_ADDR and its echo go alone, as Linux sends them: with IPv6 there is no room for more.
+            // ADD_ADDR and its echo are sent alone, as Linux does: with IPv6 there is no space for more.
             let fits = stamps + option.encoded_len() + data_ack.encoded_len() <= OPTION_SPACE;
             let alone = !fits || matches!(option, MptcpOption::AddAddress { .. });
             return ((!alone).then_some(data_ack), Some(option));

@@ -1,22 +1,21 @@
-//! Which subflows may have something to do, so that the others are not asked each time.
+//! Which subflows may have something to send, so that the others need not be polled.
 
 use crate::subflow::Subflow;
 use anabranch_policy::time::Instant;
 
-/// How many slots have a bit of their own; subflows in further ones are asked each time.
+/// Number of slots with a bit of their own. Subflows in other slots are polled each time.
 pub(super) const SLOTS: usize = 30;
 
-/// Something to do.
+/// Kinds of segments to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Task {
-    /// A segment of a handshake, or data.
+    /// A handshake segment, or data.
     Data,
-    /// A bare acknowledgement.
     Acknowledgement,
 }
 
 impl Task {
-    /// Whether a subflow has it to do, sooner or later.
+    /// Whether a subflow has such a segment to send, now or later.
     #[inline]
     pub fn is_for(self, subflow: &Subflow) -> bool {
         match self {
@@ -25,7 +24,8 @@ impl Task {
         }
     }
 
-    /// Whether one that has it to do can do it now, as far as time goes; with data pacing may keep it back, which is not asked here.
+    /// Whether a subflow that has such a segment may send it now, as far as its timers say. Pacing of data is not
+    /// checked here.
     #[inline]
     pub fn is_due(self, subflow: &Subflow, now: Instant) -> bool {
         match self {
@@ -35,24 +35,24 @@ impl Task {
     }
 }
 
-/// What each subflow had to do when it was asked last: a bit for each slot.
+/// The tasks of each subflow when it was last polled: a bit for each slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Agenda {
     data: u32,
     acknowledgements: u32,
-    /// Of those with data, those that pacing lets send nothing before [`Self::paced_until`].
+    /// Of those with data, those that pacing delays until [`Self::paced_until`].
     paced: u32,
-    /// May have changed since [`Self::take_unrecorded`].
+    /// Subflows that may have changed since [`Self::take_unrecorded`].
     unrecorded: u32,
     paced_until: Instant,
 }
 
 impl Agenda {
-    /// Nobody has been asked.
+    /// No subflow was polled.
     pub const NEW: Self =
         Self { data: 0, acknowledgements: 0, paced: 0, unrecorded: u32::MAX, paced_until: Instant::NEVER };
 
-    /// Asks those that may have changed.
+    /// Polls the subflows that may have changed.
     #[inline]
     pub fn ask(&mut self, mut changed: u32, slots: &[Subflow]) {
         self.unrecorded |= changed;
@@ -68,7 +68,7 @@ impl Agenda {
         }
     }
 
-    /// Whether it says of all subflows what they would.
+    /// Whether every task of these subflows is recorded.
     pub fn is_of(&self, slots: &[Subflow]) -> bool {
         slots.iter().take(SLOTS).enumerate().filter(|(_, subflow)| !subflow.liveness.removed).all(|(slot, subflow)| {
             [Task::Data, Task::Acknowledgement]
@@ -77,7 +77,7 @@ impl Agenda {
         })
     }
 
-    /// Whose task it is.
+    /// The slots with this task.
     pub fn of(&self, task: Task) -> u32 {
         match task {
             Task::Data => self.data,
@@ -85,7 +85,7 @@ impl Agenda {
         }
     }
 
-    /// The same, without those that pacing keeps back now.
+    /// The slots with this task, without those that pacing delays.
     #[inline]
     pub fn able(&mut self, now: Instant, task: Task) -> u32 {
         if self.paced_until <= now {
@@ -94,7 +94,7 @@ impl Agenda {
         self.of(task) & !if task == Task::Data { self.paced } else { 0 }
     }
 
-    /// The subflow in a slot may send nothing before then.
+    /// Pacing delays the subflow in a slot until then.
     pub fn pace(&mut self, slot: usize, until: Instant) {
         if slot < SLOTS {
             self.paced |= 1 << slot;
@@ -102,13 +102,13 @@ impl Agenda {
         }
     }
 
-    /// Those that may have changed since the last call.
+    /// The slots that may have changed since the last call.
     pub fn take_unrecorded(&mut self) -> u32 {
         core::mem::take(&mut self.unrecorded)
     }
 }
 
-/// The first slot with a bit, of those that have one.
+/// The lowest slot whose bit is set.
 #[inline]
 pub(super) fn first(bits: u32) -> Option<usize> {
     (bits != 0).then(|| bits.trailing_zeros() as usize).filter(|slot| *slot < SLOTS)

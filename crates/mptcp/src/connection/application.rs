@@ -1,4 +1,4 @@
-//! What the application does: write, read, close.
+//! Operations of the application: write, read, close.
 
 use super::association::Protocol;
 use super::state::Connection;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 impl Connection {
-    /// The application will write no more.
+    /// The application closes the sending direction.
     pub fn close(&mut self, now: Instant) {
         if !self.life.close_writing() {
             return;
@@ -21,11 +21,11 @@ impl Connection {
                 self.arm_data_retransmit(now);
             }
             Protocol::Multipath if self.sender.all_assigned() => self.announce_data_fin(now),
-            Protocol::Multipath => {} // the last segment carries DATA_FIN
+            Protocol::Multipath => {} // DATA_FIN is on the last segment
         }
     }
 
-    /// The application will neither write nor read.
+    /// The application closes both directions.
     pub fn discard(&mut self, now: Instant) {
         // RFC 9293, section 3.10.4: CLOSE in SYN-SENT deletes the TCB.
         let initial = |subflow: &Subflow| subflow.state == State::SynSent && subflow.id() == SubflowId(0);
@@ -39,12 +39,12 @@ impl Connection {
         self.limit_wait_for_end(now);
     }
 
-    /// The application of a connection that has ended asks for nothing more.
+    /// The application will not query the ended connection again.
     pub fn leave(&mut self) {
         self.life.discard();
     }
 
-    /// Takes as much of `data` as the send buffer holds; returns the bytes taken.
+    /// Writes as much of `data` as fits into the send buffer; returns the number of bytes.
     pub fn write(&mut self, data: Bytes) -> usize {
         let offered = data.len();
         let taken = self.sender.buffer.write(data);
@@ -53,23 +53,24 @@ impl Connection {
         taken
     }
 
-    /// How many bytes [`Self::write`] would take.
+    /// Bytes that [`Self::write`] would accept.
     pub fn room(&self) -> u64 {
         self.sender.buffer.space()
     }
 
-    /// Holds small segments back while data is in flight, or not.
+    /// Switches Nagle's algorithm on or off.
     pub fn set_nagle(&mut self, on: bool) {
         self.sender.nagle = on;
         self.output.pending = true;
     }
 
-    /// Changes the application's priority; policies see it from now on. The few that do get settings of their own.
+    /// Changes the application's priority for the policies. The settings are shared, so a connection that does so gets
+    /// its own copy.
     pub fn set_priority(&mut self, priority: u8) {
         Arc::make_mut(&mut self.config).priority = priority.clamp(1, 6);
     }
 
-    /// Tells policies for how long the peer's player can go on with what it has; none: it is not known.
+    /// Sets for how long the peer's player can continue with its buffered data; none if unknown.
     pub fn set_play_out_left(&mut self, now: Instant, left: Option<Duration>) {
         self.sender.play_out_ends = left.map_or(Instant::NEVER, |left| now + left);
         self.output.pending = true;
@@ -84,7 +85,7 @@ impl Connection {
         bytes
     }
 
-    /// Whether [`Self::read`] may return something; where data may be abandoned, only reading shows it.
+    /// Whether [`Self::read`] may return data. Where data may be abandoned, only a read can tell.
     pub fn is_readable(&self) -> bool {
         self.partial.is_some() || self.receiver.buffer.readable() > 0
     }
@@ -102,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// Tells the peer of a window that has grown much since it was last told.
+    /// Sends a window update if the window has grown much.
     pub(super) fn update_window(&mut self) {
         let offered = self.receiver.advertised_edge.saturating_sub(self.receiver.buffer.next());
         let possible = self.receiver.buffer.window();

@@ -1,4 +1,4 @@
-//! Putting data on a subflow: how much, and what the connection remembers of it.
+//! Assigns data to a subflow: how much, and what is recorded about it.
 
 use super::state::Connection;
 use super::subflows::Handle;
@@ -8,7 +8,7 @@ use anabranch_policy::ids::SubflowId;
 use anabranch_policy::time::Instant;
 
 impl Connection {
-    /// How much new data a probe of a subflow's path would carry, if one is wanted.
+    /// The size of a path MTU probe of the subflow, if one is due.
     #[inline(always)]
     pub(super) fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
         let handle = self.subflows.handle_of(id).filter(|handle| self.subflows[*handle].has_narrow_path())?;
@@ -24,7 +24,7 @@ impl Connection {
         subflow.probe_size(now, available).map(u64::from)
     }
 
-    /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
+    /// The size of the next segment of new data; none if it must wait for the window, or for more data.
     #[inline(always)]
     pub(super) fn next_length(&self, mss: u32) -> Option<u64> {
         let full = u64::from(mss);
@@ -41,8 +41,8 @@ impl Connection {
         let left = self.sender.window_left();
         let full = u64::from(mss).min(unsent);
         if full > left {
-            // Sender's silly-window avoidance (RFC 9293, section 3.8.6.2.1): a part only if it is half the window, or if
-            // nothing better came for a while.
+            // Sender's silly window avoidance (RFC 9293, section 3.8.6.2.1): a partial segment only if it is half the
+            // largest window, or if the override timeout has expired.
             let largest = self.subflows.iter().map(Subflow::largest_window).max().unwrap_or(0);
             if left == 0 || (left < u64::from(largest) / 2 && !self.sender.override_due) {
                 return None;
@@ -60,8 +60,9 @@ impl Connection {
         Some(length)
     }
 
-    /// The narrowest window of a subflow's own that is not shut: it may be less than the connection's (RFC 8684, section 3.3.5), and
-    /// what fits it fits whichever the scheduler takes. Those of backups count if there is no other.
+    /// The smallest window of any subflow's own that is not closed. It may be smaller than the connection's (RFC 8684,
+    /// section 3.3.5), and what fits into it fits whichever subflow the scheduler chooses. Backups count only if there
+    /// is no other subflow.
     pub(super) fn narrowest_subflow_window(&self) -> Option<u64> {
         let usable = self.subflows.iter().filter(|subflow| subflow.is_usable());
         let windows = usable.filter_map(|subflow| {
@@ -71,14 +72,14 @@ impl Connection {
         windows.min().map(|(_, left)| left)
     }
 
-    /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3). A stale subflow is probed with what
-    /// it has outstanding: what is new would wait there while the stream goes on elsewhere.
+    /// A tail loss probe carries new data regardless of the congestion window (RFC 8985, section 7.3). A stale subflow
+    /// is probed with its outstanding data instead: new data would wait there while the stream continues elsewhere.
     pub(super) fn probing_subflow(&self) -> Option<SubflowId> {
         let wants = |s: &&Subflow| s.due.probe && s.is_usable() && !s.is_stale() && s.scoreboard.queued() == 0;
         self.subflows.iter().find(wants).map(Subflow::id)
     }
 
-    /// Puts a range of the stream on a subflow.
+    /// Assigns a range of the stream to a subflow.
     pub(super) fn put(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
         match self.subflows.handle_of(id) {
             Some(handle) => self.put_on(handle, data_seq, length, kind),
@@ -86,7 +87,6 @@ impl Connection {
         }
     }
 
-    /// The same, on the subflow with this handle.
     #[inline(always)]
     pub(super) fn put_on(&mut self, handle: Handle, data_seq: u64, length: usize, kind: SendKind) -> bool {
         let Some(payload) = self.sender.buffer.slice(data_seq, length) else { return false };
@@ -104,7 +104,7 @@ impl Connection {
         true
     }
 
-    /// New data up to here was given to a subflow.
+    /// New data up to `end` was assigned.
     pub(super) fn advance_data_nxt(&mut self, end: u64) {
         self.sender.data_nxt = end;
         self.sender.override_due = false;

@@ -1,7 +1,8 @@
-//! A connection starts on whatever answers first: attempts from several addresses, one after the other (RFC 8305, section 5).
+//! Attempts to open a connection from several addresses, one after the other; the first that is answered becomes the
+//! initial subflow (RFC 8305, section 5).
 //!
-//! Each attempt is a subflow in SYN-SENT that may become the first, number 0. Nothing is known of the peer before one is
-//! answered, neither key nor sequence number, so that what the others leave behind is an entry in the table of routes.
+//! Each attempt is a subflow in SYN-SENT that may become subflow 0. Before an answer, nothing of the peer is known,
+//! neither its key nor its sequence number, so an attempt that fails leaves nothing but an entry in the routing table.
 
 use super::output::{Attempt, Notice};
 use super::packets::packet;
@@ -18,30 +19,30 @@ use anabranch_wire::{Flags, Segment, SeqNumber};
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-/// What attempts still have, when one was refused and there is nowhere else to try: a path that only lost a SYN has it sent
-/// again once (RFC 6298, section 2.1: 1 s).
+/// Time left for the other attempts when one was refused and no candidate is left: enough for a path that lost a SYN to
+/// retransmit it once (RFC 6298, section 2.1: 1 s).
 const GRACE: Duration = Duration::from_millis(1_500);
 
 impl Connection {
-    /// Has other attempts follow the first, from `next` on.
+    /// Allows further attempts after the first, from `next` on.
     pub fn race(&mut self, candidates: VecDeque<Candidate>, next: Instant) {
         self.race = Some(Box::new(Race { waiting: candidates, refused: false }));
         self.await_answer(next);
     }
 
-    /// What is to be tried next.
+    /// The next address pair to try.
     pub fn next_candidate(&mut self) -> Option<Candidate> {
         self.race.as_mut()?.waiting.pop_front()
     }
 
-    /// The attempt that has begun may take until then; without an answer the next begins.
+    /// Sets when the next attempt begins unless this one is answered.
     pub fn await_answer(&mut self, until: Instant) {
         if self.has_candidates() {
             self.timers.set(Timer::Race, until);
         }
     }
 
-    /// Another attempt to open the connection: its SYN waits in [`Connection::poll_transmit`].
+    /// Starts another attempt: its SYN waits in [`Connection::poll_transmit`].
     pub fn attempt(&mut self, now: Instant, local: SocketAddr, candidate: &Candidate, initial: SeqNumber) {
         let identity = Identity {
             id: SubflowId(0),
@@ -54,13 +55,12 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// Whether something waits to be tried.
     pub(super) fn has_candidates(&self) -> bool {
         self.race.as_ref().is_some_and(|race| !race.waiting.is_empty())
     }
 
-    /// Forgets an attempt while others go on or are to come, without a word to anybody but the endpoint. Returns whether it is
-    /// one of several.
+    /// Removes an attempt if there are others, or candidates left; only the endpoint is notified. Returns whether it
+    /// did.
     pub(super) fn forget_attempt(&mut self, handle: Handle) -> bool {
         let attempt = &self.subflows[handle];
         let identity = attempt.identity;
@@ -86,7 +86,7 @@ impl Connection {
         self.subflows.entries().find(other).map(|(at, _)| at)
     }
 
-    /// An attempt was refused and forgotten. If there is nowhere else to try, the others have not much longer.
+    /// An attempt was refused and removed. If no candidate is left, limits the time of the others.
     pub(super) fn record_refusal(&mut self, now: Instant) {
         let last = !self.has_candidates();
         let Some(race) = self.race.as_mut() else { return };
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// An attempt was answered: the others are reset, and this is the first subflow.
+    /// An attempt was answered: resets the others, and makes it the first subflow.
     pub(super) fn decide_race(&mut self, now: Instant, winner: Handle) {
         if self.race.take().is_none() {
             return;
@@ -105,7 +105,7 @@ impl Connection {
         while let Some(loser) = self.other_attempt(winner) {
             let subflow = &self.subflows[loser];
             let (identity, waited) = (subflow.identity, now.since(subflow.liveness.handshake_sent));
-            // A SYN that has arrived keeps a place at the peer; its SYN/ACK may still be on its way.
+            // The peer may have state for a SYN that arrived; its SYN/ACK may still be in flight.
             let reset = Segment {
                 source_port: identity.local.port(),
                 destination_port: identity.remote.port(),
@@ -124,7 +124,7 @@ impl Connection {
         self.identity.initial_remote = identity.remote;
     }
 
-    /// Has the endpoint remember that an address is of use, and how far the peer is from there.
+    /// Reports to the endpoint that an address was answered, and its round-trip time.
     pub(super) fn tell_of_answer(&mut self, handle: Handle) {
         if self.role == Role::Client && self.config.initial_path == InitialPath::Race {
             let subflow = &self.subflows[handle];

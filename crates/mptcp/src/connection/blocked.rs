@@ -1,4 +1,4 @@
-//! The peer's window is closed, and a hole at its left edge keeps it so: a blocked receive buffer.
+//! Detects a blocked receive buffer: the peer's window is closed, and a hole at its left edge keeps it closed.
 
 use super::output::Notice;
 use super::scheduling::Blocked;
@@ -11,8 +11,8 @@ use anabranch_policy::time::Instant;
 use anabranch_policy::view::SubflowView;
 
 impl Connection {
-    /// The hole, if the closed window is a blocked receive buffer: a usable subflow has room, and bytes beyond the left edge
-    /// have arrived, so that the peer waits for a hole.
+    /// Reports a blocked receive buffer: the window is closed, a usable subflow has congestion window left, and bytes
+    /// beyond the left edge have arrived, so the peer waits for a hole.
     pub(super) fn consider_blocked(&mut self, now: Instant, mss: u32, views: &[SubflowView]) -> Option<Hole> {
         let una = self.sender.una();
         let room = views.iter().any(|view| view.usable() && view.has_room());
@@ -41,7 +41,7 @@ impl Connection {
         self.output.record(TraceRecord::Blocked { connection: self.id, hole });
     }
 
-    /// An episode that outlasts the largest round trip counts again.
+    /// Repeats the report of an episode that outlasts the largest round trip.
     pub(super) fn handle_blocked_timeout(&mut self, now: Instant) {
         self.timers.stop(Timer::Blocked);
         let round_trip = self.round_trip();
@@ -53,7 +53,7 @@ impl Connection {
         }
     }
 
-    /// The hole that keeps the window closed, if a subflow carries what fills it.
+    /// The hole that keeps the window closed, and the subflow that carries its data, if there is one.
     fn hole(&mut self, una: u64) -> Option<Hole> {
         let mut blocked = self.scheduling.blocked?;
         if blocked.hole != una {
@@ -63,7 +63,7 @@ impl Connection {
         Some(Hole { data_seq: una, length: blocked.length as u32, culprit: blocked.culprit? })
     }
 
-    /// Does about the hole what the scheduler decided.
+    /// Carries out the scheduler's reaction to the hole.
     pub(super) fn relieve(&mut self, now: Instant, relief: Relief) {
         let Some((blocked, culprit)) = self.scheduling.blocked.and_then(|blocked| Some((blocked, blocked.culprit?)))
         else {

@@ -1,4 +1,4 @@
-//! DSS checksums (RFC 8684, section 3.3.1): the parts of a mapping are held until it is complete, then verified together.
+//! DSS checksums (RFC 8684, section 3.3.1): holds the parts of a mapping until it is complete, then verifies it.
 
 use super::resolved::Resolved;
 use crate::keys::Derived;
@@ -7,26 +7,26 @@ use anabranch_wire::mptcp::Mapping;
 use anabranch_wire::{Checksum, SeqNumber};
 use bytes::Bytes;
 
-/// Most mappings held incomplete, all subflows together; with 64 kB each at most 4 MB.
+/// Limit of incomplete mappings of all subflows: 4 MB of 64 kB each.
 const MAX_PENDING: usize = 64;
 
-/// Most parts of one mapping; neighbours are copied together where there are more.
+/// Limit of parts of a mapping. Above it adjacent parts are copied together.
 const MAX_PARTS: usize = 256;
 
-/// What became of a segment under a checksum.
+/// Result for a segment under a checksum.
 #[derive(Debug)]
 pub(super) enum Verification {
-    /// Parts of its mapping are still missing.
+    /// Parts of its mapping are missing.
     Incomplete,
-    /// There is no place to hold it, or it contradicts what is held.
+    /// Dropped: there is no space for it, or it contradicts an earlier part.
     Refused,
-    /// The mapping is complete and right: where its parts are in the stream.
+    /// The mapping is complete and valid: its parts with their positions in the stream.
     Passed(Vec<(u64, Bytes)>),
-    /// It is complete and wrong.
+    /// The mapping is complete and invalid.
     Failed(Vec<(u64, Bytes)>),
 }
 
-/// The mappings that are incomplete.
+/// Incomplete mappings.
 #[derive(Debug, Default)]
 pub(super) struct PendingMappings {
     pending: Vec<Pending>,
@@ -41,24 +41,25 @@ struct Pending {
 }
 
 impl PendingMappings {
-    /// The mapping, declared on a segment before, that covers `seq`.
+    /// The mapping of an earlier segment that covers `seq`.
     pub fn find(&self, subflow: SubflowId, seq: SeqNumber) -> Option<Resolved> {
         let covers = |m: &Resolved| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
         self.pending.iter().find(|p| p.subflow == subflow && covers(&p.mapping)).map(|pending| pending.mapping)
     }
 
-    /// Returns up on checksums: what a subflow brought, unverified, and where it is in the stream.
+    /// Checksums are off after a fallback: returns the unverified parts of a subflow, with their positions in the
+    /// stream.
     pub fn release(&mut self, subflow: SubflowId) -> Vec<(u64, Bytes)> {
         let of_subflow = |pending: &mut Pending| pending.subflow == subflow;
         self.pending.extract_if(.., of_subflow).flat_map(|pending| placed(&pending.mapping, pending.parts)).collect()
     }
 
-    /// Forgets what a subflow was bringing.
+    /// Removes the mappings of a subflow.
     pub fn forget(&mut self, subflow: SubflowId) {
         self.pending.retain(|pending| pending.subflow != subflow);
     }
 
-    /// Takes in the payload at `seq` under `mapping`; `next` is what the subflow has acknowledged.
+    /// Adds the payload at `seq` under `mapping`; `next` is the next byte expected on the subflow.
     pub fn take_in(
         &mut self,
         subflow: SubflowId,
@@ -99,8 +100,8 @@ impl PendingMappings {
 }
 
 impl Pending {
-    /// Adds what is missing of a part: a retransmission may have other borders, and what is acknowledged does not come again.
-    /// Returns false if there is no place.
+    /// Adds the missing ranges of a part: retransmissions may have other borders, and what is acknowledged does not
+    /// come again. Returns false if there is no space.
     fn add(&mut self, mut offset: u32, mut payload: Bytes) -> bool {
         if u64::from(offset) + payload.len() as u64 > u64::from(self.mapping.length) {
             return false;
@@ -133,7 +134,7 @@ impl Pending {
         place
     }
 
-    /// Copies parts together that lie side by side: a long mapping of short segments has more parts than there are places.
+    /// Copies adjacent parts together: a long mapping of short segments would have too many.
     fn join_neighbours(&mut self) {
         let touches = |(start, bytes): &(u32, Bytes), next: &(u32, Bytes)| *start + bytes.len() as u32 == next.0;
         if !self.parts.windows(2).any(|pair| matches!(pair, [one, next] if touches(one, next))) {
@@ -154,8 +155,8 @@ impl Pending {
     }
 }
 
-/// Whether a mapping's checksum, if it has one, is that of its payload. One's complement has two zeros, and either may be
-/// on the wire: the sum decides, not the number.
+/// Whether the checksum of a mapping, if it has one, is valid. One's complement has two zeros, either of which may be
+/// on the wire, so the sum is checked, not the number compared.
 pub(super) fn is_right<'a>(mapping: &Mapping, data_seq: u64, payload: impl IntoIterator<Item = &'a [u8]>) -> bool {
     let mut checksum = Checksum::new();
     payload.into_iter().for_each(|piece| checksum.add_bytes(piece));
@@ -174,7 +175,7 @@ fn verify(mapping: &Resolved, parts: Vec<(u32, Bytes)>, peer: &Derived) -> Verif
     if right { Verification::Passed(placed) } else { Verification::Failed(placed) }
 }
 
-/// Where the parts of a mapping are in the stream.
+/// The parts of a mapping with their positions in the stream.
 fn placed(mapping: &Resolved, parts: Vec<(u32, Bytes)>) -> impl Iterator<Item = (u64, Bytes)> + use<> {
     let first = mapping.data_seq;
     parts.into_iter().map(move |(offset, bytes)| (first.wrapping_add(u64::from(offset)), bytes))

@@ -1,4 +1,4 @@
-//! How a stream ends in each direction: DATA_FIN, FIN, and what the application hears (RFC 8684, section 3.3.3).
+//! Closes each direction of the stream: DATA_FIN, FIN, and the events for the application (RFC 8684, section 3.3.3).
 
 use super::association::Protocol;
 use super::state::Connection;
@@ -7,7 +7,7 @@ use crate::subflow::{State, Subflow};
 use anabranch_policy::time::Instant;
 
 impl Connection {
-    /// What was spoken was not known when the application closed: now it is.
+    /// Continues a close that had to wait for the negotiation of the protocol.
     pub(super) fn resume_close(&mut self, now: Instant) {
         if self.life.write_closed() && self.association.protocol == Protocol::Multipath && self.sender.all_assigned() {
             self.announce_data_fin(now);
@@ -15,7 +15,7 @@ impl Connection {
         self.close_plain();
     }
 
-    /// In plain TCP, FIN follows the last byte. While MPTCP is being negotiated it waits for the outcome.
+    /// In plain TCP, FIN follows the last byte. During the negotiation of MPTCP it waits.
     #[inline]
     pub(super) fn close_plain(&mut self) {
         let all_given = self.sender.all_assigned();
@@ -41,12 +41,11 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// Whether both directions are closed and acknowledged.
     pub(super) fn both_ended(&self) -> bool {
         self.life.end_acknowledged() && self.receiver.buffer.at_end()
     }
 
-    /// Tells the application, once, that the peer's stream is complete.
+    /// Notifies the application, once, that the peer's stream is complete.
     pub(super) fn announce_end(&mut self) {
         if self.receiver.buffer.at_end() && self.receiver.buffer.readable() == 0 && !self.life.end_announced {
             self.life.end_announced = true;
@@ -54,10 +53,10 @@ impl Connection {
         }
     }
 
-    /// The connection is over for the application. Subflows linger as TCP asks.
+    /// The connection ends for the application. Subflows linger as TCP requires.
     ///
-    /// A stream that has arrived whole is not taken from a slow reader, nor is what was acknowledged before MP_FASTCLOSE: the
-    /// last read concludes.
+    /// The application can still read a stream that has arrived completely, or what was acknowledged before
+    /// MP_FASTCLOSE: then the connection ends with the last read.
     pub(super) fn conclude(&mut self, cause: CloseCause) {
         if self.life.closed.is_some() {
             return;
@@ -68,7 +67,7 @@ impl Connection {
         let acknowledged = self.life.verdict.is_some() && self.has_something_to_read();
         if (whole || acknowledged) && cause != CloseCause::Aborted {
             self.life.verdict = self.life.verdict.or(Some(cause));
-            // A writer that waits for room learns that there will be none.
+            // Wakes an application that waits for space, since there will be none.
             self.notify_writable();
             return;
         }
@@ -83,14 +82,14 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// Whether both streams have arrived whole and all that is missing is the peer's word that it saw ours end: a peer
-    /// that got everything forgets the connection, and cannot say so again.
+    /// Whether both streams have arrived completely, and only the acknowledgement of our end is missing: a peer that
+    /// has everything forgets the connection, and cannot repeat it.
     fn lacks_only_a_word(&self) -> bool {
         self.life.write_closed() && self.receiver.buffer.at_end() && self.sender.una() == self.sender.buffer.end()
     }
 
-    /// The peer's FIN on a subflow of an MPTCP connection closes that subflow only; ours follows what is queued, unless our
-    /// data needs the half that is still open.
+    /// The peer's FIN on a subflow of an MPTCP connection closes only that subflow. Our FIN follows the queued data,
+    /// unless our data needs the open direction.
     pub(super) fn answer_subflow_fins(&mut self) {
         let end = self.sender.buffer.end();
         let unanswered = |s: &Subflow| s.state == State::CloseWait && !s.fin_queued();
@@ -100,9 +99,9 @@ impl Connection {
         }
     }
 
-    /// Whether a subflow that the peer has closed carries our data on. A peer that has ended its stream may close subflows
-    /// before ours has ended (RFC 8684, section 3.3.3; appendix D: M_FIN-WAIT-2, while we are in M_CLOSE-WAIT). Before that, it
-    /// is the last subflow that is kept, for what is not acknowledged.
+    /// Whether our data needs a subflow that the peer has closed. A peer that has ended its stream may close subflows
+    /// before ours has ended (RFC 8684, section 3.3.3; appendix D: M_FIN-WAIT-2, while we are in M_CLOSE-WAIT). Before
+    /// that, only the last subflow is kept, for unacknowledged data.
     fn needs_half_of(&self, subflow: &Subflow) -> bool {
         let other =
             |s: &Subflow| s.id() != subflow.id() && s.handshake.confirmed && s.state.can_send() && !s.fin_queued();
@@ -113,15 +112,15 @@ impl Connection {
             && (self.receiver.buffer.at_end() || (last && unacknowledged))
     }
 
-    /// Wakes an application that had more to write than there was room for: at a third of the buffer, so that it is not woken for
-    /// a few bytes (Linux does the same).
+    /// Wakes an application whose write was short once a third of the buffer is free, so that it does not wake for a
+    /// few bytes (Linux does the same).
     pub(super) fn announce_room(&mut self) {
         if self.sender.buffer.space() >= self.sender.buffer.limit() / 3 {
             self.notify_writable();
         }
     }
 
-    /// Wakes an application whose last write was cut short.
+    /// Wakes an application whose last write was short.
     pub(super) fn notify_writable(&mut self) {
         if core::mem::take(&mut self.life.write_was_short) {
             self.output.notify(Event::Writable(self.id));

@@ -1,4 +1,4 @@
-//! DATA_ACK: what the peer has at data level.
+//! Handles DATA_ACK.
 
 use super::association::Protocol;
 use super::state::Connection;
@@ -6,7 +6,7 @@ use super::timer_table::Timer;
 use anabranch_policy::time::Instant;
 
 impl Connection {
-    /// Everything before `ack` arrived; one beyond the end of the stream acknowledges DATA_FIN.
+    /// Everything before `ack` has arrived. A value one beyond the end of the stream acknowledges DATA_FIN.
     pub(super) fn acknowledge_data(&mut self, now: Instant, ack: u64) {
         let newly = self.sender.buffer.acknowledge(ack.min(self.sender.data_nxt));
         if self.life.write_closed()

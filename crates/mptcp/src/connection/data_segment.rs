@@ -1,4 +1,4 @@
-//! A data segment, and the MPTCP options on it: a mapping (DSS), or MP_CAPABLE on the first data of a client.
+//! Writes data segments and the MPTCP option on them: a mapping (DSS), or MP_CAPABLE on the first data of a client.
 
 use super::association::Protocol;
 use super::state::Connection;
@@ -10,12 +10,12 @@ use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping, VERSION, ds
 use anabranch_wire::{MptcpOption, Segment, SeqNumber};
 
 impl Connection {
-    /// Writes the segment that carries a record into `segment`, whatever was in it.
+    /// Writes the segment of a record into `segment`, whose content is replaced.
     pub(super) fn data_segment(&mut self, now: Instant, handle: Handle, record: Departing, segment: &mut Segment) {
         let initial = self.subflows[handle].send.initial;
         let (dss, capable) = self.data_options(handle, initial, &record);
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + capable.as_ref().map_or(0, MptcpOption::encoded_len);
-        // The peer knows of a window by the DATA_ACK beside it.
+        // A window counts for the peer only together with a DATA_ACK.
         let bare = space == 0 && self.association.protocol == Protocol::Multipath;
         let window = if bare { self.receiver.buffer.window() } else { self.receiver.offer_window() };
         let push = record.data_end() == self.sender.buffer.end();
@@ -26,8 +26,8 @@ impl Connection {
         segment.options.mptcp.extend(capable);
     }
 
-    /// The MPTCP option of a segment with data (or of a FIN): DSS, or MP_CAPABLE on the first data of a client until the
-    /// peer has shown that it got the keys (RFC 8684, section 3.1).
+    /// The MPTCP option of a segment with data or a FIN: DSS, or MP_CAPABLE on the first data of a client until the
+    /// peer has shown that it has the keys (RFC 8684, section 3.1).
     fn data_options(
         &mut self,
         handle: Handle,
@@ -43,7 +43,7 @@ impl Connection {
         if record.payload.is_empty() {
             return (Some(Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false }), None);
         }
-        // Sent again under later numbers of the subflow, it needs a mapping: MP_CAPABLE implies the first.
+        // At a later sequence number of the subflow it needs a mapping, since MP_CAPABLE implies the first number.
         let in_place = record.seq == initial + 1;
         let first = in_place
             && record.data_seq == 0
@@ -51,7 +51,7 @@ impl Connection {
             && !self.association.confirmed
             && self.is_initial(handle);
         if first {
-            // MP_CAPABLE has no F flag: a DATA_FIN follows by itself.
+            // MP_CAPABLE has no F flag: a DATA_FIN is sent separately.
             let ends = self.life.write_closed() && record.data_end() == self.sender.buffer.end();
             self.subflows[handle].due.data_fin |= ends;
             let length = record.payload.len() as u16;
@@ -69,8 +69,8 @@ impl Connection {
 
     fn mapping_for(&self, initial: SeqNumber, record: &Departing) -> Dss {
         let (before, after, data_fin) = match record.joined {
-            // The peer may be in the midst of the mapping that this data had when it left (RFC 8684, section 3.3.1: it must
-            // not change). Linux takes part of it under another one as an error, and resets the subflow.
+            // The peer may have part of the mapping under which this data was first sent, which must not change (RFC
+            // 8684, section 3.3.1). Linux treats a part of it under another mapping as an error and resets the subflow.
             Some(Joined { before, after, data_fin }) => (before, after, data_fin),
             None => (0, 0, self.life.write_closed() && record.data_end() == self.sender.buffer.end()),
         };

@@ -1,4 +1,4 @@
-//! When the connection's own timers are started.
+//! Starts the timers of the connection.
 
 use super::association::Protocol;
 use super::state::Connection;
@@ -8,7 +8,7 @@ use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::time::{Duration, Instant};
 
 impl Connection {
-    /// Who neither writes nor reads waits for the peer's DATA_FIN as long as for a FIN.
+    /// A connection that the application discarded waits for the peer's DATA_FIN as long as for a FIN.
     pub(super) fn limit_wait_for_end(&mut self, now: Instant) {
         let only_waits = self.life.discarded() && self.life.end_acknowledged() && self.life.closed.is_none();
         if only_waits && self.association.protocol == Protocol::Multipath {
@@ -17,8 +17,8 @@ impl Connection {
         }
     }
 
-    /// Only the peer's FIN is missing, and not waited for longer than this. Ours was perhaps acknowledged while the peer's stream was
-    /// not whole, or still of use.
+    /// Limits the wait if only the peer's FIN is missing. Ours may have been acknowledged while the peer's stream was
+    /// incomplete, or still needed.
     pub(super) fn limit_wait_for_fin(&mut self, now: Instant) {
         let end = now + self.config.tcp.fin_wait_2;
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state == State::FinWait2) {
@@ -26,7 +26,7 @@ impl Connection {
         }
     }
 
-    /// A connection on which nothing moves and nothing waits is not measured until something does.
+    /// Pauses the measurements of a connection on which nothing moves or waits.
     pub(super) fn rest_or_measure_again(&mut self, now: Instant) {
         let moved = (self.stats.segments_sent + self.stats.segments_received) as u32;
         self.timers.stop(Timer::Measure);
@@ -36,7 +36,7 @@ impl Connection {
         self.measurement.moved = moved.max(1);
     }
 
-    /// Something moves: measurements go on.
+    /// Resumes measurements.
     pub(super) fn wake_measurement(&mut self, now: Instant) {
         let rests = !self.timers.runs(Timer::Measure) && self.measurement.moved > 0;
         if rests && self.association.protocol == Protocol::Multipath && self.life.closed.is_none() {
@@ -60,7 +60,7 @@ impl Connection {
         self.subflows.iter().fold(own, |least, s| least.min(s.next_timeout()).min(s.acknowledgement_deadline()))
     }
 
-    /// The earliest deadline, if the endpoint knows of none as early; it does from now on.
+    /// The earliest deadline, if it is earlier than the one armed at the endpoint; it counts as armed from now on.
     pub fn next_to_arm(&mut self) -> Option<Instant> {
         let due = self.next_timeout();
         let earlier = due < self.output.armed;
@@ -68,8 +68,8 @@ impl Connection {
         earlier.then_some(due)
     }
 
-    /// Starts the user timeout where something waits for an acknowledgement at data level and it does not run (RFC 5482;
-    /// RFC 9293, section 3.8.3): called when nothing more can be sent. Progress stops it.
+    /// Starts the user timeout, unless it runs, if anything waits for an acknowledgement at data level (RFC 5482; RFC
+    /// 9293, section 3.8.3). To be called when nothing more can be sent. Progress stops it.
     pub(super) fn watch_user_timeout(&mut self, now: Instant) {
         let Some(timeout) = self.config.user_timeout else { return };
         let end_waits = self.life.write_closed() && !self.life.end_acknowledged();
@@ -80,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// Starts the peer timeout, if it does not run: something was sent that had to be answered, and the peer's answer is late.
+    /// Starts the peer timeout, unless it runs: the answer to something sent is late.
     pub(super) fn watch_peer(&mut self, now: Instant) {
         let Some(timeout) = self.config.peer_timeout else { return };
         if !self.timers.runs(Timer::Peer) {
@@ -88,8 +88,8 @@ impl Connection {
         }
     }
 
-    /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off. In plain TCP it is for a FIN that
-    /// waits until the peer has heard of our fallback.
+    /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off. In plain TCP it is for
+    /// a FIN that waits until the peer knows of our fallback.
     pub(super) fn arm_data_retransmit(&mut self, now: Instant) {
         if self.association.protocol == Protocol::Tcp
             && self.life.write_closed()

@@ -1,4 +1,4 @@
-//! A subflow is established: what is settled then, and who hears of it.
+//! A subflow is established: fixes its parameters, and notifies the application and the path manager.
 
 use super::association::Protocol;
 use super::output::Notice;
@@ -27,11 +27,11 @@ impl Connection {
 
     pub(super) fn announce_subflow(&mut self, now: Instant, handle: Handle) {
         let id = self.subflows[handle].id();
-        // It carries nothing any more but its own end.
+        // After the end of the connection nothing is left to send but its end.
         if self.life.closed.is_some() {
             return;
         }
-        // The path manager of a client hears of nothing before joins may begin.
+        // The path manager of a client is notified only once joins are allowed.
         if self.association.protocol == Protocol::Multipath && (self.association.confirmed || self.role == Role::Server)
         {
             self.output.tell(Notice::SubflowEstablished(id));
@@ -44,7 +44,7 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// Both SYNs are exchanged: the segment size is settled and congestion control begins.
+    /// The SYNs are exchanged: fixes the segment size and starts congestion control.
     pub(super) fn establish(&mut self, now: Instant, handle: Handle) {
         let space = self.mptcp_option_space();
         let (subflow, cx) = self.subflow_in_context(now, handle);
@@ -60,7 +60,7 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// Buffers grow with the number of subflows ([`crate::ConnectionConfig::buffers_per_subflow`]).
+    /// Adapts buffers to the number of subflows ([`crate::ConnectionConfig::buffers_per_subflow`]).
     pub(super) fn fit_buffers(&mut self) {
         if !self.config.buffers_per_subflow {
             return;

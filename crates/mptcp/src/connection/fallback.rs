@@ -1,4 +1,4 @@
-//! Falling back to plain TCP, or closing a subflow that cannot carry MPTCP (RFC 8684, section 3.7).
+//! Falls back to plain TCP, or closes a subflow that cannot carry MPTCP (RFC 8684, section 3.7).
 
 use super::association::Protocol;
 use super::packets::REASON_MIDDLEBOX;
@@ -14,17 +14,17 @@ use anabranch_wire::{Flags, MptcpOption, Segment};
 use bytes::Bytes;
 
 impl Connection {
-    /// Whether the peer will not say its key any more: nothing goes before the stream's first byte, and the answer to a
-    /// SYN/ACK sent again is new. Linux leaves the key out once it has a DATA_FIN to send, and goes on as plain TCP when
-    /// it is answered so.
+    /// Whether the peer will not send its key any more: no data precedes the first byte of the stream, and the segment
+    /// answers our retransmitted SYN/ACK. Linux omits the key once it has a DATA_FIN to send, and continues as plain
+    /// TCP if the answer is plain.
     pub(super) fn withholds_key(&self, handle: Handle, segment: &Segment) -> bool {
         let subflow = &self.subflows[handle];
         let again = subflow.liveness.timeouts_in_row > 0;
         segment.seq == subflow.receiver.next && (again || !segment.payload.is_empty())
     }
 
-    /// A peer that speaks MPTCP although we lack its key gets MP_FAIL. Its first mapping names the stream's first byte, so that
-    /// retransmissions from before it gets that are known.
+    /// Answers a peer that uses MPTCP although we lack its key with MP_FAIL. Its first mapping has the first byte of
+    /// the stream, so that retransmissions sent before the MP_FAIL arrives are recognized.
     pub(super) fn tell_of_fallback(&mut self, segment: &Segment) {
         let Some(mapping) = segment.options.dss.as_ref().and_then(|dss| dss.mapping) else { return };
         let first = match mapping.data_seq {
@@ -35,13 +35,14 @@ impl Connection {
         self.association.fallback.fail(first);
     }
 
-    /// MPTCP does not work on this subflow: if it is the only one and all it carries is contiguous, the connection
-    /// goes on as plain TCP; otherwise the subflow is reset.
+    /// MPTCP does not work on this subflow. If it is the only one and its data is contiguous, the connection continues
+    /// as plain TCP; otherwise the subflow is reset.
     pub(super) fn fall_back_or_reset(&mut self, now: Instant, handle: Handle, cause: FallbackCause) {
         if self.association.protocol != Protocol::Multipath {
             return;
         }
-        // The peer knows what it has in flight; otherwise we do only if there has been no other subflow.
+        // If the peer falls back, its data is contiguous by its own decision. If we do, that is sure only if there
+        // never was another subflow.
         let alone = self.is_only_carrier(handle) && (cause == FallbackCause::Peer || !self.association.joined);
         if alone && self.is_initial(handle) && self.is_contiguous(handle) {
             self.abandon_joins(now);
@@ -51,13 +52,13 @@ impl Connection {
         }
     }
 
-    /// Whether no other subflow carries data: joins that have not come to their end do not.
+    /// Whether no other subflow carries data; incomplete joins do not count.
     fn is_only_carrier(&self, handle: Handle) -> bool {
         self.subflows.entries().all(|(other, subflow)| other == handle || subflow.state.is_opening())
     }
 
-    /// Whether what the subflow holds follows on in the stream, from what is acknowledged to what was given to it: bytes that
-    /// were withdrawn may never have been.
+    /// Whether the data of the subflow is contiguous, from the acknowledged to the end of what was assigned. It may
+    /// have gaps where data was withdrawn.
     fn is_contiguous(&self, handle: Handle) -> bool {
         let subflow = &self.subflows[handle];
         let first = subflow.scoreboard.first_data_seq().unwrap_or(self.sender.data_nxt);
@@ -70,8 +71,8 @@ impl Connection {
         follows && next == self.sender.data_nxt && !self.waits_to_be_gone_over() && self.receive_is_aligned(handle)
     }
 
-    /// Whether the subflow's next expected byte is the stream's, counting what checksums hold back. The stream may have gone
-    /// over a gap that the subflow still waits for.
+    /// Whether the next expected byte of the subflow is that of the stream, counting data held for checksums. The
+    /// stream may have skipped a gap that the subflow still waits for.
     fn receive_is_aligned(&self, handle: Handle) -> bool {
         let subflow = &self.subflows[handle];
         let has_gap = subflow.receiver.has_gap();
@@ -79,9 +80,9 @@ impl Connection {
         !ahead && (self.receiver.buffer.out_of_order() == 0 || has_gap || self.association.checksum)
     }
 
-    /// What waits to be acknowledged at data level was acknowledged by the only subflow, in segments without any option: they are
-    /// taken on the way, perhaps since a while only. A peer that has fallen back for that, which it does in silence, would read
-    /// twice what is sent a second time. Returns whether MPTCP, or the subflow, has ended.
+    /// Checks whether the only subflow acknowledged all data that waits for a DATA_ACK, in segments without any option:
+    /// then a middlebox strips options, perhaps only for some time. A peer that has silently fallen back for that
+    /// reason would read data sent again as new data. Returns whether MPTCP, or the subflow, has ended.
     pub(super) fn leaves_options_behind(&mut self, now: Instant) -> bool {
         let una = self.sender.una();
         let alone = self.subflows.iter().filter(|subflow| subflow.handshake.confirmed).count() == 1;
@@ -104,7 +105,7 @@ impl Connection {
         self.signalling.announcements.clear();
         self.scheduling.blocked = None;
         self.timers.stop_multipath();
-        // The other side may still hear us: one infinite mapping tells it.
+        // The peer may still receive our options: an infinite mapping tells it.
         if cause != FallbackCause::NotCapable {
             self.association.fallback.announce();
         }
@@ -115,12 +116,12 @@ impl Connection {
         subflow.due.data_fin = false;
         let answer = matches!(cause, FallbackCause::Peer | FallbackCause::Checksum);
         subflow.control.retain(|option| answer && matches!(option, MptcpOption::Fail { .. }));
-        // The subflow has acknowledged these: from here on they are taken as a middlebox left them.
+        // The subflow has acknowledged these, and no option will follow.
         let id = subflow.id();
         for (data_seq, bytes) in self.receiver.pending_mappings.release(id) {
             self.insert(now, handle, data_seq, bytes);
         }
-        // Acknowledgements of the subflow count now, those that came before too: there may be no other.
+        // From now on the acknowledgements of the subflow count, including earlier ones: there may be no other.
         let held = self.subflows.live(handle).and_then(|subflow| subflow.scoreboard.first_data_seq());
         self.acknowledge_data(now, held.unwrap_or(self.sender.data_nxt).min(self.sender.data_nxt));
         if self.life.write_closed() {
@@ -129,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// A mapping arrived whole and its checksum is wrong. `parts` are its bytes, already acknowledged on the subflow.
+    /// The checksum of a complete mapping is wrong. `parts` are its bytes, which the subflow has acknowledged.
     pub(super) fn checksum_failed(
         &mut self,
         now: Instant,
@@ -148,15 +149,15 @@ impl Connection {
             for (data_seq, bytes) in parts {
                 self.insert(now, handle, data_seq, bytes);
             }
-            // What comes now is placed behind what is in order.
+            // Later data follows what is in order.
             self.release_in_order(now, handle);
         } else {
             self.reset_subflow_with(now, handle, CloseReason::ProtocolError, fail, REASON_MIDDLEBOX);
         }
     }
 
-    /// After our fallback, a segment of a peer that speaks MPTCP still shows that our MP_FAIL was lost or is under way: it
-    /// is sent again, and our FIN waits, since to such a peer it ends the subflow and not the stream. Any other segment
+    /// After our fallback, a segment of the peer that still uses MPTCP shows that our MP_FAIL was lost or is in flight.
+    /// It is sent again, and our FIN waits, since for such a peer it would end only the subflow. Any other segment
     /// shows that the peer knows.
     pub(super) fn watch_fallback(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
@@ -178,7 +179,7 @@ impl Connection {
                 }
                 self.arm_data_retransmit(now);
             }
-            None if !answers && !segment.options.mptcp.is_empty() => {} // no place for DSS beside another option
+            None if !answers && !segment.options.mptcp.is_empty() => {} // no space for DSS beside another option
             Some(_) | None => {
                 self.association.fallback.hear();
                 self.close_plain();
@@ -186,12 +187,13 @@ impl Connection {
         }
     }
 
-    /// The peer found a wrong checksum (MP_FAIL). On a reset the subflow is gone already and its data goes elsewhere.
+    /// The peer found a checksum failure (MP_FAIL). If that came on a reset, the subflow is gone and its data is
+    /// reinjected.
     pub(super) fn record_failure(&mut self, _data_seq: u64) {
         self.stats.checksum_failures = self.stats.checksum_failures.saturating_add(1);
     }
 
-    /// MP_FAIL on an acknowledgement: answer with MP_FAIL and leave MPTCP.
+    /// MP_FAIL on an acknowledgement: answers with MP_FAIL and falls back.
     pub(super) fn handle_failure(&mut self, now: Instant, handle: Handle, data_seq: u64) {
         self.record_failure(data_seq);
         if self.association.protocol == Protocol::Multipath && self.is_only_carrier(handle) {

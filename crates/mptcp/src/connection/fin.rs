@@ -10,7 +10,7 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 
 impl Connection {
-    /// The peer's FIN, once everything before it is here.
+    /// Handles the peer's FIN once everything before it has arrived.
     #[inline]
     pub(super) fn handle_fin(&mut self, now: Instant, handle: Handle, fin: Option<SeqNumber>) {
         if fin.is_some() || self.subflows[handle].peer.fin.is_some() {
@@ -30,7 +30,7 @@ impl Connection {
         }
         subflow.handle_fin(now, &self.config.tcp);
         if self.association.protocol == Protocol::Tcp {
-            // In plain TCP the end of the subflow is the end of the stream; not so if the peer has not heard of it.
+            // In plain TCP it is the end of the stream, unless the peer does not know of our fallback yet.
             let end = self.receiver.buffer.next();
             let cut = self.association.fallback.unheard().is_some() && !self.receiver.buffer.at_end();
             if cut || self.receiver.buffer.set_end(end).is_err() {
@@ -51,8 +51,8 @@ impl Connection {
         }
         let goes_on = plain && !self.life.discarded() && !self.receiver.buffer.at_end();
         if subflow.state == State::FinWait2 && !goes_on {
-            // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads, unless it
-            // said before a fallback that it had ended.
+            // The peer has only a FIN to send. In plain TCP its application may continue to write as long as ours
+            // reads, unless the peer announced the end of its stream before a fallback.
             subflow.timers.set(SubflowTimer::Linger, now + self.config.tcp.fin_wait_2);
         }
         self.remove_if_closed(now, handle);

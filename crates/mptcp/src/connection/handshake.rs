@@ -1,4 +1,4 @@
-//! How connections and subflows begin: the three-way handshake with MP_CAPABLE or MP_JOIN (RFC 8684, sections 3.1, 3.2).
+//! Three-way handshakes with MP_CAPABLE or MP_JOIN (RFC 8684, sections 3.1, 3.2).
 
 use super::association::Protocol;
 use super::opening::{Opening, usable_capable};
@@ -15,14 +15,14 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::CapableKeys;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
 
-/// Whether a peer that refuses a join does not know its token (RFC 8684, section 3.2): it has restarted, and every other path leads
-/// to the same answer. Who forges it must have seen the SYN, which it acknowledges.
+/// Whether a peer that refuses a join does not know the token (RFC 8684, section 3.2): it has restarted, and all other
+/// paths lead to the same peer. An attacker cannot forge this without having seen the SYN, which it acknowledges.
 fn says_unknown(option: &MptcpOption) -> bool {
     matches!(option, MptcpOption::TcpReset { reason: REASON_MPTCP, .. })
 }
 
 impl Connection {
-    /// A connection that we open: its SYN waits in [`Connection::poll_transmit`].
+    /// Opens a connection: its SYN waits in [`Connection::poll_transmit`].
     pub fn connect(now: Instant, opening: Opening) -> Self {
         let protocol = if opening.config.multipath { Protocol::Negotiating } else { Protocol::Tcp };
         let (local, remote, initial, local_address) =
@@ -34,7 +34,7 @@ impl Connection {
         connection
     }
 
-    /// A connection that a peer's SYN opens.
+    /// Creates a connection from the SYN of a peer.
     pub fn accept(now: Instant, opening: Opening, syn: &Packet) -> Self {
         let offers = syn.segment.options.mptcp.iter().any(|option| usable_capable(option).is_some());
         let multipath = opening.config.multipath && offers;
@@ -43,7 +43,7 @@ impl Connection {
             (opening.local, opening.remote, opening.initial, opening.local_address);
         let mut connection = Self::new(opening, Role::Server, protocol);
         if connection.config.multipath && !offers {
-            // Whether the peer has none or a middlebox took it, the application learns why this is plain TCP.
+            // The application learns why this is plain TCP: the peer has no MPTCP, or a middlebox removed the option.
             connection.report_fallback(FallbackCause::NotCapable);
         }
         if let Some((flags, _)) = syn.segment.options.mptcp.iter().find_map(usable_capable) {
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// The SYN/ACK of the first subflow says whether the peer speaks MPTCP.
+    /// The SYN/ACK of the first subflow tells whether the peer supports MPTCP.
     fn agree_on_protocol(&mut self, handle: Handle, segment: &Segment) {
         if self.association.protocol != Protocol::Negotiating {
             return;
@@ -151,7 +151,7 @@ impl Connection {
         }
     }
 
-    /// Both ends open at once (RFC 9293, section 3.5): plain TCP, since neither key has been acknowledged.
+    /// A simultaneous open (RFC 9293, section 3.5): plain TCP, since neither key has been acknowledged.
     fn handle_simultaneous_open(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         if !self.is_initial(handle) {
             self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MPTCP);
@@ -170,7 +170,7 @@ impl Connection {
         self.take_syn_window(handle, segment);
     }
 
-    /// The acknowledgement of our SYN/ACK came in. Returns whether its segment is to be processed further.
+    /// Our SYN/ACK was acknowledged. Returns whether the segment is to be processed further.
     pub(super) fn handle_in_syn_received(&mut self, now: Instant, handle: Handle, segment: &Segment) -> bool {
         let initial = self.is_initial(handle);
         let accepted =
@@ -208,15 +208,16 @@ impl Connection {
         true
     }
 
-    /// The third segment of the first subflow brings the peer's key (RFC 8684, section 3.1), or shows that MPTCP
-    /// options are being stripped. What has a DSS but no key overtook what carries the key, if that can still come: drop it.
+    /// The third segment of the first subflow has the peer's key (RFC 8684, section 3.1), or shows that MPTCP options
+    /// are stripped. A segment with a DSS but without a key overtook the one with the key, if that may still arrive: it
+    /// is dropped.
     fn complete_capable(&mut self, handle: Handle, segment: &Segment) -> bool {
         if self.association.protocol != Protocol::Negotiating {
             return true;
         }
         let overtook = segment.options.dss.is_some() && !self.withholds_key(handle, segment);
         let keys = segment.options.mptcp.iter().find_map(usable_capable).map(|(_, keys)| keys);
-        // On data it stands for a DSS; alone it does not show that those get through (RFC 8684, sections 3.1, 3.7).
+        // On data it implies a DSS; alone it does not show that DSS options arrive (RFC 8684, sections 3.1, 3.7).
         self.association.confirmed = matches!(keys, Some(CapableKeys::BothWithData { .. }));
         match keys {
             Some(CapableKeys::Both { sender, receiver } | CapableKeys::BothWithData { sender, receiver, .. })

@@ -1,4 +1,4 @@
-//! The segments of handshakes: SYN, SYN/ACK, and the third segment of a join (RFC 8684, sections 3.1, 3.2).
+//! Writes the segments of handshakes: SYN, SYN/ACK, and the third segment of a join (RFC 8684, sections 3.1, 3.2).
 
 use super::association::Protocol;
 use super::state::Connection;
@@ -10,11 +10,11 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, Dss, VERSION};
 use anabranch_wire::{MptcpOption, Segment};
 
-/// Transmissions of a SYN with MP_CAPABLE before one without is tried (Linux does the same).
+/// Transmissions of a SYN with MP_CAPABLE before one without (as in Linux).
 const CAPABLE_SYN_ATTEMPTS: u32 = 3;
 
 impl Connection {
-    /// The SYN, SYN/ACK or join acknowledgement of a subflow, and its timer. None if it has been tried too often.
+    /// The SYN, SYN/ACK or join acknowledgement of a subflow; arms its timer. None after too many attempts.
     pub(super) fn handshake_packet(&mut self, now: Instant, handle: Handle) -> Option<Segment> {
         let state = self.subflows[handle].state;
         if state.is_synchronised() {
@@ -30,7 +30,8 @@ impl Connection {
         let mut segment = subflow.syn(&config.tcp, stamp, scale, window);
         segment.options.mptcp.extend(option);
         subflow.handshake.due = false;
-        // A SYN/ACK that challenges does not put the timeout off, or a peer that sends what is not acceptable could go on for ever.
+        // A SYN/ACK that is a challenge does not postpone the timeout, or unacceptable segments could keep the subflow
+        // alive for ever.
         if !subflow.timers.runs(SubflowTimer::Handshake) {
             let timeout = subflow.rtt.rto(&config.tcp);
             subflow.timers.set(SubflowTimer::Handshake, now + timeout);
@@ -41,7 +42,7 @@ impl Connection {
         Some(segment)
     }
 
-    /// Whether SYNs with MP_CAPABLE were lost on this path, so that one without it went out.
+    /// Whether a SYN without MP_CAPABLE was sent on this path because those with it were lost.
     pub(super) fn went_without_capable(&self, handle: Handle) -> bool {
         self.role == Role::Client && self.subflows[handle].liveness.timeouts_in_row >= CAPABLE_SYN_ATTEMPTS
     }
@@ -85,7 +86,7 @@ impl Connection {
         }
     }
 
-    /// The proof that every acknowledgement carries while a join that we opened is not confirmed.
+    /// The HMAC on every acknowledgement while a join that we opened is not confirmed.
     pub(super) fn join_proof(&self, handle: Handle) -> Option<MptcpOption> {
         let subflow = &self.subflows[handle];
         if subflow.handshake.confirmed || !subflow.state.is_synchronised() {
@@ -95,8 +96,8 @@ impl Connection {
         Some(MptcpOption::JoinAck { hmac: self.identity.keys.sign_join_ack(join.local_nonce, join.remote_nonce) })
     }
 
-    /// The third segment of a join, sent again until the peer answers, or the fourth, that answer (RFC 8684, section 3.2). It goes
-    /// before all data: if what comes first at Linux is not the first byte, it resets the join.
+    /// The third segment of a join, repeated until the peer answers, or the fourth, which is the answer (RFC 8684,
+    /// section 3.2). It precedes all data: Linux resets a join if anything other than the first byte arrives first.
     fn join_acknowledgement(&mut self, now: Instant, handle: Handle) -> Option<Segment> {
         let window = self.receiver.offer_window();
         let proof = self.join_proof(handle);

@@ -1,33 +1,33 @@
-//! Who a connection is: keys, tokens, and the addresses of its initial subflow (RFC 8684, section 3.1).
+//! Identity of a connection: keys, tokens, and the addresses of its initial subflow (RFC 8684, section 3.1).
 
 use super::opening::Opening;
 use crate::keys::{Derived, Key, Keys};
 use anabranch_policy::ids::AddressId;
 use core::net::{IpAddr, SocketAddr};
 
-/// Keys and initial addresses. They change once, when the peer's key comes in.
+/// Keys and initial addresses. Changes once, when the peer's key arrives.
 #[derive(Debug)]
 pub(super) struct ConnectionIdentity {
-    /// Both keys; the peer's is 0 until it is known.
+    /// Both keys; the peer's is 0 before it is known.
     pub keys: Keys,
-    /// What follows from our key.
+    /// Values computed from our key.
     pub local: Derived,
-    /// What follows from the peer's.
+    /// Values computed from the peer's key.
     pub remote: Derived,
     /// Added to the millisecond clock for timestamps (RFC 7323, section 5.4).
     pub stamp_offset: u32,
-    /// Identifier of our address of the initial subflow: 0 on the wire.
+    /// Identifier of our address of the initial subflow, 0 on the wire.
     pub initial_address: AddressId,
     /// Our address of the initial subflow.
     pub initial_local: IpAddr,
     /// The peer's address and port of the initial subflow.
     pub initial_remote: SocketAddr,
-    /// The peer asked not to be joined at its initial address (MP_CAPABLE, flag C).
+    /// The peer does not allow joins to its initial address (MP_CAPABLE, flag C).
     pub remote_denies_joins: bool,
 }
 
 impl ConnectionIdentity {
-    /// Of a connection whose peer has not answered.
+    /// The identity before the peer has answered.
     pub fn new(opening: &Opening) -> Self {
         Self {
             keys: Keys { local: opening.key, remote: Key(0) },
@@ -41,18 +41,18 @@ impl ConnectionIdentity {
         }
     }
 
-    /// The peer's key came in.
+    /// Sets the peer's key.
     pub fn set_remote_key(&mut self, key: u64) {
         self.keys.remote = Key(key);
         self.remote = Key(key).derive();
     }
 
-    /// The identifier of a local address on the wire: 0 for that of the initial subflow (RFC 8684, section 3.4.1).
+    /// The wire identifier of a local address: 0 for that of the initial subflow (RFC 8684, section 3.4.1).
     pub fn wire_address(&self, id: AddressId) -> u8 {
         if id == self.initial_address { 0 } else { id.0 }
     }
 
-    /// The data sequence number on the wire of an offset of ours.
+    /// The data sequence number on the wire of an offset in our stream.
     pub fn wire_data_seq(&self, offset: u64) -> u64 {
         self.local.data_seq(offset)
     }

@@ -1,4 +1,4 @@
-//! Payload that has its place in the stream goes into the receive buffer, and gets its place on the subflow.
+//! Puts received payload into the receive buffer, and its range into the sequence space of the subflow.
 
 use super::state::Connection;
 use super::subflow_order::{FACTOR, Piece};
@@ -13,7 +13,7 @@ use anabranch_wire::{Segment, SeqNumber};
 use bytes::{Buf, Bytes};
 
 impl Connection {
-    /// In plain TCP, positions in the stream and on the subflow move together.
+    /// In plain TCP, the stream and the sequence space of the subflow advance together.
     pub(super) fn place_unmapped(&mut self, now: Instant, handle: Handle, seq: SeqNumber, mut payload: Bytes) {
         let next = self.subflows[handle].receiver.next;
         let ahead = i64::from(seq.distance(next));
@@ -26,7 +26,7 @@ impl Connection {
                 0
             }
         };
-        // What lies beyond the window is cut off (RFC 9293, section 3.10.7.4).
+        // Data beyond the window is dropped (RFC 9293, section 3.10.7.4).
         let room = self.receiver.buffer.right_edge().saturating_sub(data_seq);
         let excess = (payload.len() as u64).saturating_sub(room) as usize;
         if excess > 0 {
@@ -40,7 +40,7 @@ impl Connection {
         self.place_at_once(now, handle, (seq, end), data_seq, payload);
     }
 
-    /// Puts bytes with a known position into the receive buffer; only what it takes is acknowledged on the subflow.
+    /// Puts bytes with a known position into the receive buffer. Only what it accepts is acknowledged on the subflow.
     #[inline(never)]
     pub(super) fn place(
         &mut self,
@@ -53,7 +53,7 @@ impl Connection {
         self.place_at_once(now, handle, range, data_seq, payload);
     }
 
-    /// The same, as a part of a function of its own: each call between the segment and the buffer moves the payload's handle.
+    /// As [`Self::place`]; not a call of it, since each call moves the handle of the payload.
     #[inline(always)]
     fn place_at_once(
         &mut self,
@@ -73,15 +73,15 @@ impl Connection {
             return self.hold_behind_hole(now, handle, range, data_seq, payload);
         }
         let inserted = self.insert_at_once(now, handle, data_seq, payload);
-        // What nobody reads any more resets the connection.
+        // Data that the application will not read resets the connection.
         let Some(subflow) = self.subflows.live_mut(handle) else { return };
         if inserted.dropped > 0 {
-            // Not acknowledged anywhere: the peer sends it again, when there is room.
+            // Not acknowledged anywhere: the peer sends it again, when there is space.
             subflow.receiver.acknowledge_now();
         } else {
             subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
-            // Where the buffer is what limits the peer, it should not wait for a delayed acknowledgement too; nor for that of the
-            // first segment of a join, which holds the next back.
+            // If the buffer limits the peer, the peer should not wait for a delayed acknowledgement too; nor for that
+            // of the first segment of a join, before which it may not send another.
             let first = range.0 == subflow.peer.initial + 1 && subflow.id() != SubflowId(0);
             if inserted.in_order_advance > length || self.receiver.buffer.is_tight() || first {
                 subflow.receiver.acknowledge_now();
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// Puts bytes into the receive buffer and tells the application.
+    /// Puts bytes into the receive buffer and notifies the application.
     #[inline(never)]
     pub(super) fn insert(&mut self, now: Instant, handle: Handle, data_seq: u64, payload: Bytes) -> Inserted {
         self.insert_at_once(now, handle, data_seq, payload)
@@ -137,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// The round trip as a receiver sees it (RFC 7323 echoes), for the automatic buffer.
+    /// The round trip measured by a receiver (RFC 7323 echoes), for the automatic buffer.
     pub(super) fn record_receive_round_trip(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let stamp = self.stamp(now);
         let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) else { return };
@@ -153,12 +153,12 @@ impl Connection {
         self.receiver.buffer.set_round_trip(longest.unwrap_or_default());
     }
 
-    /// Whether a range of a subflow waits until all before it is here.
+    /// Whether a range of a subflow must wait until all data before it has arrived.
     pub(super) fn waits_for_hole(&self, handle: Handle, start: SeqNumber) -> bool {
         self.subflows.live(handle).is_some_and(|subflow| start.after(subflow.receiver.next))
     }
 
-    /// Takes in payload behind a hole of its subflow: it gets its place there, and waits.
+    /// Holds payload behind a hole of its subflow; its range is acknowledged selectively.
     pub(super) fn hold_behind_hole(
         &mut self,
         now: Instant,
@@ -185,7 +185,7 @@ impl Connection {
         }
     }
 
-    /// Holds a part of a mapping whose checksum is right, if it lies behind a hole; else passes it to the data level.
+    /// Holds a part of a verified mapping if it lies behind a hole; otherwise passes it to the data level.
     pub(super) fn insert_in_order(
         &mut self,
         now: Instant,
@@ -202,7 +202,7 @@ impl Connection {
         }
     }
 
-    /// Returns the data level what waited for the holes of a subflow that are filled.
+    /// Passes data to the data level that waited for holes of a subflow which are now filled.
     pub(super) fn release_in_order(&mut self, now: Instant, handle: Handle) {
         let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.live(handle)) else {
             return;
@@ -212,7 +212,7 @@ impl Connection {
         }
     }
 
-    /// Returns the data level what waited for holes of subflows that were given up. Returns whether anything did.
+    /// Passes data to the data level that waited for holes which were abandoned. Returns whether there was any.
     #[inline]
     pub(super) fn insert_released(&mut self, now: Instant) -> bool {
         self.receiver.subflow_order.is_some() && self.insert_all_released(now)

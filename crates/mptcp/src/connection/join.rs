@@ -1,4 +1,4 @@
-//! Joins: subflows that are added to a connection (RFC 8684, section 3.2).
+//! Joins: subflows added to a connection (RFC 8684, section 3.2).
 
 use super::association::Protocol;
 use super::opening::{Join, Joining};
@@ -12,7 +12,7 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{MptcpOption, Packet, Segment};
 
 impl Connection {
-    /// Opens another subflow. Returns none if MPTCP is not established or the limit is reached.
+    /// Opens another subflow. Returns none if MPTCP is not established, or at the limit of subflows.
     pub fn join(&mut self, now: Instant, joining: Joining) -> Option<SubflowId> {
         if !self.may_join() {
             return None;
@@ -21,12 +21,12 @@ impl Connection {
         Some(self.subflows[handle].id())
     }
 
-    /// Whether we may begin another subflow: not before a DSS option came in (RFC 8684, section 3.1).
+    /// Whether we may open another subflow: not before a DSS option has arrived (RFC 8684, section 3.1).
     pub fn may_join(&self) -> bool {
         self.association.confirmed && self.takes_subflows() && self.subflows.len() < self.config.max_subflows
     }
 
-    /// Whether the peer may begin another subflow; it knows itself whether it has seen a DSS option.
+    /// Whether the peer may open another subflow. It knows itself whether a DSS option has arrived.
     pub fn may_accept_join(&self) -> bool {
         let room = self.subflows.len() < self.config.max_subflows || self.unproven_join().is_some();
         self.takes_subflows() && room
@@ -37,15 +37,16 @@ impl Connection {
         self.association.protocol == Protocol::Multipath && !ends
     }
 
-    /// The oldest join of the peer's whose proof has not come.
+    /// The oldest join of the peer that has not been authenticated.
     fn unproven_join(&self) -> Option<Handle> {
         self.subflows.find(|s| s.state == State::SynReceived && s.id() != SubflowId(0))
     }
 
-    /// A peer's SYN with our token opens another subflow; the endpoint has checked the token and
+    /// Adds a subflow for a peer's SYN with our token. The endpoint has checked the token and
     /// [`Self::may_accept_join`].
     pub fn accept_join(&mut self, now: Instant, joining: Joining, remote_nonce: u32, syn: &Packet) {
-        // An attacker that has seen a token can begin joins and not finish them: they must not block the peer's.
+        // An attacker that has seen a token can begin joins but not complete them: they must not block those of the
+        // peer.
         if self.subflows.len() >= self.config.max_subflows
             && let Some(oldest) = self.unproven_join()
         {
@@ -101,8 +102,8 @@ impl Connection {
         genuine
     }
 
-    /// The third segment of a join must prove that the peer has both keys; without MP_JOIN it is reset like with a wrong
-    /// one (RFC 8684, section 3.2).
+    /// The third segment of a join must prove that the peer has both keys; without MP_JOIN, or with a wrong HMAC, the
+    /// subflow is reset (RFC 8684, section 3.2).
     pub(super) fn complete_join(&mut self, now: Instant, handle: Handle, segment: &Segment) -> bool {
         let id = self.subflows[handle].id();
         let proof = segment.options.mptcp.iter().find_map(|option| match option {
@@ -132,7 +133,7 @@ impl Connection {
         subflow.handshake.confirmed = true;
         subflow.handshake.due = false;
         subflow.timers.stop(SubflowTimer::Handshake);
-        // What went unanswered was the proof, and it is answered now.
+        // Only the HMAC had been unanswered.
         subflow.liveness.timeouts_in_row = 0;
         subflow.rtt.end_back_off();
         let id = subflow.id();

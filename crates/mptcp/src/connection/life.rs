@@ -1,27 +1,26 @@
-//! How far a connection is: what its application does with it, and how it ends.
+//! The life of a connection: what the application does with it, and how it ends.
 
 use crate::event::{CloseCause, FallbackCause};
 use anabranch_policy::path_manager::Role;
 
-/// What the application does with the connection.
+/// State of the application's side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Application {
-    /// It has not been told: the handshake of a connection that came in is not over.
+    /// The application was not notified: the handshake of an incoming connection is not complete.
     Unaware,
-    /// It has the connection.
+    /// It uses the connection.
     Attached,
-    /// It will neither write nor read.
+    /// It closed both directions.
     Gone,
 }
 
-/// Our direction of the stream.
+/// State of our direction of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Writing {
-    /// The application may write.
     Open,
-    /// It will write no more.
+    /// The application closed it.
     Closed,
-    /// The end is acknowledged: DATA_FIN, or FIN in plain TCP.
+    /// Its end is acknowledged: DATA_FIN, or FIN in plain TCP.
     Acknowledged,
 }
 
@@ -30,22 +29,22 @@ enum Writing {
 pub(super) struct Life {
     application: Application,
     writing: Writing,
-    /// The application was told that the peer's stream is complete.
+    /// The application was notified that the peer's stream is complete.
     pub end_announced: bool,
-    /// The application was told that there is something to read, and has not read all since.
+    /// The application was notified that data is readable, and has not read all of it since.
     pub readable_announced: bool,
-    /// The application's last write was cut short.
+    /// The application's last write was short.
     pub write_was_short: bool,
-    /// Why the connection fell back to TCP before the application knew of it; reported as soon as it does.
+    /// Why the connection fell back to TCP before the application was notified of it; reported with that.
     pub untold_fallback: Option<FallbackCause>,
-    /// How it will have ended, once the application has read all.
+    /// The cause of the end, which is reported once the application has read everything.
     pub verdict: Option<CloseCause>,
-    /// Why it ended, if it did.
+    /// The cause of the end.
     pub closed: Option<CloseCause>,
 }
 
 impl Life {
-    /// A client's application knows of its connection from the start.
+    /// The application of a client knows its connection from the start.
     pub fn new(role: Role) -> Self {
         let application = if role == Role::Client { Application::Attached } else { Application::Unaware };
         Self {
@@ -60,36 +59,34 @@ impl Life {
         }
     }
 
-    /// The application hears of the connection.
+    /// The application is notified of the connection.
     pub fn introduce(&mut self) {
         if self.application == Application::Unaware {
             self.application = Application::Attached;
         }
     }
 
-    /// Whether the application knows of it: it opened it, or was told that it was accepted.
+    /// Whether the application knows of the connection: it opened it, or was notified that it was accepted.
     pub fn introduced(&self) -> bool {
         self.application != Application::Unaware
     }
 
-    /// The application will neither write nor read.
+    /// The application closes both directions.
     pub fn discard(&mut self) {
         self.application = Application::Gone;
     }
 
-    /// Whether the application left it.
     pub fn discarded(&self) -> bool {
         self.application == Application::Gone
     }
 
-    /// The application will write no more. Returns whether that is new.
+    /// The application closes the sending direction. Returns whether that is new.
     pub fn close_writing(&mut self) -> bool {
         let is_new = self.writing == Writing::Open;
         self.writing = self.writing.max(Writing::Closed);
         is_new
     }
 
-    /// Whether the application will write no more.
     pub fn write_closed(&self) -> bool {
         self.writing >= Writing::Closed
     }
@@ -99,7 +96,6 @@ impl Life {
         self.writing = Writing::Acknowledged;
     }
 
-    /// Whether it has.
     pub fn end_acknowledged(&self) -> bool {
         self.writing == Writing::Acknowledged
     }

@@ -1,7 +1,7 @@
-//! Between sequence spaces: which bytes of the stream a subflow's bytes are (RFC 8684, section 3.3.1).
+//! Maps the bytes of a subflow to the stream (RFC 8684, section 3.3.1).
 //!
-//! Inside, data sequences are 64-bit offsets from the first byte of the stream; on the wire they are numbers from a
-//! random start, whole or cut to 32 bits.
+//! In memory, data sequences are 64-bit offsets from the first byte of the stream. On the wire they are numbers from a
+//! random start, with 64 or 32 bits.
 
 use super::checksum::Verification;
 use super::numbers::EXPECTED_NEXT;
@@ -16,14 +16,14 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{Segment, SeqNumber};
 use bytes::{Buf, Bytes};
 
-/// Segments in a row without a mapping after which the path is taken to strip options.
+/// Consecutive segments without a mapping that show that the path strips options.
 const MAX_UNMAPPED: u8 = 32;
 
-/// The length that an infinite mapping is kept with: as much as any window.
+/// The length with which an infinite mapping is stored: at least that of any window.
 const ENDLESS: u32 = 1 << 30;
 
 impl Connection {
-    /// A DSS on a segment without payload: a DATA_FIN, or a mapping for bytes to come.
+    /// A DSS on a segment without payload: a DATA_FIN, or a mapping for later segments.
     pub(super) fn handle_mapping_alone(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let initial = self.subflows[handle].peer.initial;
         let Some(mapping) = self.mapping_of(initial, segment) else { return };
@@ -33,13 +33,13 @@ impl Connection {
         if mapping.length > 0 && mapping.wire.subflow_seq != 0 {
             self.store(handle, &mapping);
         }
-        // Last, since the end of the stream closes subflows: places move.
+        // Last, since the end of the stream closes subflows.
         if mapping.data_fin && self.is_verified_alone(&mapping) {
             self.take_data_fin(now, handle, &mapping);
         }
     }
 
-    /// A checksum that was not agreed on, or none where one was, closes the subflow (RFC 8684, section 3.3).
+    /// Closes the subflow if a checksum is present that was not negotiated, or vice versa (RFC 8684, section 3.3).
     fn breaks_checksum_agreement(&mut self, now: Instant, handle: Handle, mapping: &Resolved) -> bool {
         let breaks = mapping.wire.checksum.is_some() != self.association.checksum;
         if breaks {
@@ -57,10 +57,11 @@ impl Connection {
         infinite
     }
 
-    /// The stream ends behind the mapping.
+    /// The stream ends after the mapping.
     fn take_data_fin(&mut self, now: Instant, handle: Handle, mapping: &Resolved) {
         let end = mapping.data_seq.wrapping_add(u64::from(mapping.length));
-        // An impossible end is ignored, as any number out of the window is (RFC 8684, section 3.8): one before the beginning.
+        // An impossible end, before the beginning, is ignored like any number out of the window (RFC 8684, section
+        // 3.8).
         let before = end > u64::MAX / 2;
         if !before && self.receiver.buffer.set_end(end).is_ok() {
             self.subflows.live_mut(handle).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
@@ -71,7 +72,7 @@ impl Connection {
         self.finish_if_done(now);
     }
 
-    /// The path that DATA_FIN came on may be dead the other way; Linux answers on every subflow, too.
+    /// The path of the DATA_FIN may be dead in the other direction. Linux answers on every subflow, too.
     fn acknowledge_end_everywhere(&mut self) {
         if self.receiver.buffer.at_end() {
             let open = |subflow: &&mut Subflow| subflow.handshake.confirmed && subflow.state.can_receive();
@@ -102,7 +103,8 @@ impl Connection {
         } else if self.store(handle, &mapping) {
             self.place_by_stored(now, handle, segment.seq, payload);
         } else {
-            // Acknowledged, it would not come again, and what relies on it never had a place.
+            // If it were acknowledged it would not come again, and segments that rely on its mapping could not be
+            // placed.
             self.subflows[handle].receiver.acknowledge_now();
         }
         if mapping.data_fin {
@@ -110,8 +112,8 @@ impl Connection {
         }
     }
 
-    /// Payload in plain TCP. A peer that has not heard of our fallback still says where it belongs, and sends data again
-    /// under new numbers of the subflow. Its infinite mapping says how it goes on.
+    /// Payload in plain TCP. A peer that does not know of our fallback still sends mappings, and may send data again at
+    /// new sequence numbers of the subflow. Its infinite mapping shows how the stream continues.
     pub(super) fn place_plain(&mut self, now: Instant, handle: Handle, segment: &Segment, mut payload: Bytes) {
         let initial = self.subflows[handle].peer.initial;
         let told = if self.association.fallback.was_failure() { self.mapping_of(initial, segment) } else { None };
@@ -140,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Payload under checksums: each part under the mapping that covers it, its segment's own or one that came before.
+    /// Payload under checksums: each part under the mapping that covers it, of this segment or an earlier one.
     fn place_all_checked(
         &mut self,
         now: Instant,
@@ -169,8 +171,8 @@ impl Connection {
         }
     }
 
-    /// With DSS checksums, bytes reach the stream only when their whole mapping is here and right. The subflow
-    /// acknowledges them at once: a mapping may be longer than its window.
+    /// With DSS checksums, bytes reach the stream only when their mapping is complete and valid. The subflow
+    /// acknowledges them at once, since a mapping may be longer than its window.
     fn place_checked(&mut self, now: Instant, handle: Handle, mapping: &Resolved, seq: SeqNumber, payload: Bytes) {
         let subflow = &mut self.subflows[handle];
         subflow.liveness.unmapped = 0;
@@ -179,8 +181,8 @@ impl Connection {
             subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
             return;
         }
-        // What lies beyond the window is not taken, and not acknowledged: if the connection fell back before there is room, it
-        // would not come again.
+        // Data beyond the window is neither accepted nor acknowledged: if the connection fell back before there is
+        // space, it would not come again.
         let data_end = mapping.data_seq.wrapping_add(u64::from(range.1 - mapping.seq));
         if data_end > self.receiver.buffer.right_edge() {
             subflow.receiver.acknowledge_now();
@@ -207,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// Payload that relies on mappings stored before, possibly several.
+    /// Payload that relies on stored mappings, possibly several.
     fn place_by_stored(&mut self, now: Instant, handle: Handle, mut seq: SeqNumber, mut payload: Bytes) {
         while !payload.is_empty() {
             let Some(subflow) = self.subflows.live(handle) else { return };
@@ -225,8 +227,8 @@ impl Connection {
         }
     }
 
-    /// Drops the part of a payload that was received before, if something follows it: its mapping is forgotten. Without an
-    /// acknowledgement the peer would send the same segment again and again.
+    /// Removes the part of a payload that was received before and whose mapping is gone. Without an acknowledgement the
+    /// peer would send the same segment for ever.
     fn skip_old(&mut self, handle: Handle, seq: &mut SeqNumber, payload: &mut Bytes) -> bool {
         let receiver = &mut self.subflows[handle].receiver;
         let next = receiver.next;
@@ -240,7 +242,7 @@ impl Connection {
         true
     }
 
-    /// Bytes that nothing maps are not taken; the peer sends them again. Options that never come mean a middlebox
+    /// Bytes without a mapping are dropped; the peer sends them again. Options that never arrive indicate a middlebox
     /// (RFC 8684, section 3.7).
     fn record_unmapped(&mut self, now: Instant, handle: Handle, seq: SeqNumber, payload: Bytes) {
         let subflow = &mut self.subflows[handle];
@@ -248,7 +250,7 @@ impl Connection {
             subflow.receiver.acknowledge_now();
             return;
         }
-        // The mapping of what lies behind a gap may be in the gap.
+        // The mapping of data behind a hole may be in the hole.
         let beyond_gap = seq.after(subflow.receiver.next);
         subflow.liveness.unmapped += if beyond_gap { u8::from(subflow.liveness.unmapped > 0) } else { EXPECTED_NEXT };
         let gives_up = subflow.liveness.unmapped >= MAX_UNMAPPED;
@@ -257,8 +259,8 @@ impl Connection {
             self.fall_back_or_reset(now, handle, FallbackCause::NoMapping);
             self.place_after_fallback(now, handle, seq, payload);
         } else if gives_up {
-            // The peer has seen our DSS and goes on repeating data at data level: in a stream taken as plain TCP those
-            // bytes would appear twice.
+            // The peer has received our DSS and repeats data at data level. Taken as plain TCP, those bytes would be
+            // duplicated in the stream.
             self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
         }
     }

@@ -1,4 +1,4 @@
-//! What is measured for the path manager, and how often.
+//! Measurements for the path manager.
 
 use super::opening::Opening;
 use crate::subflow::delay_meter::DelayMeter;
@@ -9,27 +9,26 @@ use anabranch_policy::time::{Duration, Instant};
 /// The path manager's measurements.
 #[derive(Debug)]
 pub(super) struct Measurement {
-    /// How often it wants them: zero never, [`Duration::MAX`] once per round trip.
+    /// Interval between measurements: zero for never, [`Duration::MAX`] for once per round trip.
     pub every: Duration,
-    /// Segments sent and received when it was last measured, modulo 2^32; 0 before.
+    /// Segments sent and received at the last measurement, modulo 2^32; 0 before.
     pub moved: u32,
-    /// What it wants measured of forward delays, if anything.
+    /// State of the measurement of one-way delays, if the path manager asks for it.
     pub watch: Option<Box<ReceiverWatch>>,
 }
 
-/// The forward delays that a path manager asked for, and when the receive buffer is blocked as the receiving end sees it.
+/// One-way delays, and whether the receive buffer is blocked, as measured by the receiver.
 #[derive(Debug)]
 pub(super) struct ReceiverWatch {
     pub of: ForwardDelays,
-    /// The difference of the two ends' clocks that was seen first: the zero of all delays.
+    /// The first difference of the two clocks: the zero of all delays.
     pub reference: Option<u32>,
     pub meters: SubflowMap<DelayMeter>,
-    /// The receive buffer is blocked, and this is when the path manager hears of it again; else never.
+    /// When the path manager is notified again of a blocked receive buffer; never if it is not blocked.
     pub repeat_at: Instant,
 }
 
 impl Measurement {
-    /// Nothing measured.
     pub fn new(opening: &Opening) -> Self {
         let every = match opening.measurements {
             Measurements::Never => Duration::ZERO,
@@ -41,7 +40,7 @@ impl Measurement {
 }
 
 impl ReceiverWatch {
-    /// None if nothing is asked for.
+    /// None if nothing is measured.
     pub fn of(of: ForwardDelays) -> Option<Box<Self>> {
         let new = || Box::new(Self { of, reference: None, meters: SubflowMap::new(), repeat_at: Instant::NEVER });
         (of != ForwardDelays::Unmeasured).then(new)

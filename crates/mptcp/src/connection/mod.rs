@@ -1,7 +1,7 @@
-//! The data level of a connection: one stream each way over any number of subflows (RFC 8684).
+//! The data level of a connection: one stream in each direction over several subflows (RFC 8684).
 //!
-//! A [`Connection`] owns its subflows, and parts that own the rest of its state (`state` lists them). What it does is split by
-//! what happens, into files that call downwards only.
+//! A [`Connection`] owns its subflows, and parts that own the rest of its state (listed in `state`). Its methods are in
+//! files by event, which call downwards only.
 
 mod acknowledgement;
 mod agenda;

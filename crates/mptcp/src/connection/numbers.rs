@@ -1,4 +1,4 @@
-//! Data sequence numbers and mappings as they are on the wire, and in this connection (RFC 8684, section 3.3).
+//! Converts data sequence numbers and mappings between wire format and stream offsets (RFC 8684, section 3.3).
 
 use super::checksum::is_right;
 use super::resolved::Resolved;
@@ -8,26 +8,26 @@ use crate::subflow::StoredMapping;
 use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
 use anabranch_wire::{Segment, SeqNumber};
 
-/// A subflow stores one mapping for so many bytes of the receive buffer, ...
+/// A subflow may store one mapping for this many bytes of the receive buffer, ...
 const BYTES_PER_MAPPING: u64 = 256;
-/// ... though always so many, ...
+/// ... but always this many, ...
 const LEAST_STORED: usize = 512;
-/// ... and never more: each takes 16 bytes.
+/// ... and at most this many: each takes 16 bytes.
 const MOST_STORED: usize = 65_536;
 
-/// As how many of them one counts that holds the byte expected next: nothing on the subflow goes on without it, and a peer with
-/// little to say sends it again once per timeout.
+/// Weight of a segment without a mapping if it is the one expected next: the subflow cannot continue without it, and a
+/// peer with little data repeats it only once per timeout.
 pub(super) const EXPECTED_NEXT: u8 = 8;
 
 impl Connection {
-    /// What we acknowledge at data level, in the size that the peer can take.
+    /// Our DATA_ACK, in the size that the peer expects.
     pub(super) fn wire_data_ack(&self) -> DataAck {
         let offset = self.receiver.buffer.next() + u64::from(self.receiver.buffer.at_end());
         let number = self.identity.remote.data_seq(offset);
         if self.association.long_data_ack { DataAck::Long(number) } else { DataAck::Short(number as u32) }
     }
 
-    /// The offset of ours that a DATA_ACK names. Short ones are resolved near what is outstanding; one that lies before
+    /// The offset in our stream of a DATA_ACK. A 32-bit one is taken as the nearest to the outstanding data; one before
     /// the beginning of the stream counts as its beginning.
     pub(super) fn data_ack_offset(&self, ack: DataAck) -> u64 {
         let base = self.identity.local.data_seq(0);
@@ -41,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// The offset of the peer's that a mapping begins at.
+    /// The offset in the peer's stream at which a mapping begins.
     fn data_seq_offset(&self, data_seq: DataSequence) -> u64 {
         let base = self.identity.remote.data_seq(0);
         match data_seq {
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// Where the payload of a segment begins in the stream, by the mapping that it carries in DSS.
+    /// The offset in the stream of a segment's payload, by its DSS.
     pub(super) fn mapped_to(&self, handle: Handle, segment: &Segment) -> Option<u64> {
         let mapping = segment.options.dss.as_ref()?.mapping?;
         let begins = self.subflows[handle].peer.initial + mapping.subflow_seq;
@@ -58,7 +58,7 @@ impl Connection {
         self.data_seq_offset(mapping.data_seq).checked_add_signed(ahead)
     }
 
-    /// The mapping that a segment carries, in DSS or in MP_CAPABLE with data.
+    /// The mapping of a segment, from DSS or from MP_CAPABLE with data.
     pub(super) fn mapping_of(&mut self, subflow_initial: SeqNumber, segment: &Segment) -> Option<Resolved> {
         if let Some(dss) = &segment.options.dss {
             let wire = dss.mapping?;
@@ -73,7 +73,7 @@ impl Connection {
         }
         let capable = segment.options.mptcp.iter().find_map(super::opening::usable_capable)?;
         let CapableKeys::BothWithData { length, checksum, .. } = capable.1 else { return None };
-        // The number that it implies is the peer's initial one, with all its 64 bits (Linux takes it so too).
+        // It implies the peer's initial number, with all 64 bits (as in Linux).
         self.association.long_data_ack = true;
         let data_seq = DataSequence::Long(self.identity.remote.data_seq(0));
         Some(Resolved {
@@ -85,14 +85,14 @@ impl Connection {
         })
     }
 
-    /// The checksum of a DATA_FIN without data covers its pseudo-header only (RFC 8684, section 3.3.3).
+    /// The checksum of a DATA_FIN without data covers only its pseudo-header (RFC 8684, section 3.3.3).
     pub(super) fn is_verified_alone(&self, mapping: &Resolved) -> bool {
         let number = self.identity.remote.data_seq(mapping.data_seq);
         mapping.length > 0 || is_right(&mapping.wire, number, [])
     }
 
-    /// Remembers a mapping for segments that come without one. Returns false if there is no room, though never to that
-    /// of the byte expected next.
+    /// Stores a mapping for later segments. Returns false if there is no space, which never happens to that of the byte
+    /// expected next.
     pub(super) fn store(&mut self, handle: Handle, mapping: &Resolved) -> bool {
         let most = self.receiver.buffer.size() / BYTES_PER_MAPPING;
         let most = usize::try_from(most).unwrap_or(usize::MAX).clamp(LEAST_STORED, MOST_STORED);
@@ -102,7 +102,7 @@ impl Connection {
     }
 }
 
-/// The 64-bit offset nearest to `near` whose lower 32 bits are `low`; 0 if that would be negative.
+/// The 64-bit offset nearest to `near` with the lower 32 bits `low`; 0 if that would be negative.
 pub(super) fn near_offset(near: u64, low: u32) -> u64 {
     let ahead = i64::from(low.wrapping_sub(near as u32) as i32);
     u64::try_from(i64::try_from(near).unwrap_or(i64::MAX).saturating_add(ahead)).unwrap_or(0)

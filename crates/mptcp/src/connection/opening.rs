@@ -1,4 +1,4 @@
-//! What a connection or a join begins with.
+//! Parameters of a new connection or join.
 
 use crate::config::ConnectionConfig;
 use crate::keys::{Derived, Key};
@@ -9,52 +9,46 @@ use anabranch_wire::{MptcpOption, SeqNumber};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
-/// What a new connection is made from.
+/// Parameters of a new connection.
 pub struct Opening {
-    /// Its id.
     pub id: ConnectionId,
-    /// Its settings.
     pub config: Arc<ConnectionConfig>,
-    /// Our key.
     pub key: Key,
-    /// What follows from it.
+    /// Values computed from the key.
     pub derived: Derived,
     /// Initial sequence number of the first subflow.
     pub initial: SeqNumber,
     /// Added to the millisecond clock for timestamps (RFC 7323, section 5.4).
     pub stamp_offset: u32,
-    /// Our address and port.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// Remote address and port.
     pub remote: SocketAddr,
-    /// Identifier of our address.
+    /// Identifier of the local address.
     pub local_address: AddressId,
-    /// What the path manager wants measured.
+    /// Measurements that the path manager asks for.
     pub measurements: Measurements,
-    /// Which forward delays it wants.
+    /// One-way delays that it asks for.
     pub forward_delays: ForwardDelays,
 }
 
-/// What a new subflow of an existing connection is made from.
+/// Parameters of a new subflow of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Joining {
-    /// Our address and port.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// Remote address and port.
     pub remote: SocketAddr,
-    /// Identifier of our address.
+    /// Identifier of the local address.
     pub local_address: AddressId,
-    /// Identifier of the peer's address.
+    /// Identifier of the remote address.
     pub remote_address: AddressId,
-    /// Initial sequence number.
     pub initial: SeqNumber,
-    /// Our random number.
     pub nonce: u32,
-    /// A backup.
     pub backup: bool,
 }
 
-/// A join whose handshake is not over.
+/// A join whose handshake is not complete.
 #[derive(Clone, Copy, Debug)]
 pub struct Join {
     pub subflow: SubflowId,
@@ -65,20 +59,19 @@ pub struct Join {
 /// The joins of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Joins {
-    /// Those whose handshake is not over.
+    /// Those whose handshake is not complete.
     pub open: Vec<Join>,
     /// Number of the next subflow.
     pub next_subflow: u32,
 }
 
 impl Join {
-    /// The subflow it opens.
     pub fn subflow(&self) -> SubflowId {
         self.subflow
     }
 }
 
-/// The flags and keys of an MP_CAPABLE that we can use: version 1, HMAC-SHA256, no extension.
+/// The flags and keys of an MP_CAPABLE that we support: version 1, HMAC-SHA256, no extension.
 pub(super) fn usable_capable(option: &MptcpOption) -> Option<(CapableFlags, CapableKeys)> {
     match option {
         MptcpOption::Capable { version, flags, keys }

@@ -1,4 +1,4 @@
-//! What there is to send at an opportunity, as the scheduler sees it ([`Work`]): computed when it is looked at.
+//! The scheduler's view of what can be sent at an opportunity ([`Work`]), computed on demand.
 
 use super::output::Workspace;
 use super::reinjections::ReinjectedRange;
@@ -10,23 +10,23 @@ use anabranch_policy::scheduler::{Chunk, ChunkKind, Outstanding, Relief, Unsent,
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::SubflowView;
 
-/// One opportunity to send.
+/// An opportunity to send.
 pub(super) struct Opportunity<'a> {
     pub connection: &'a mut Connection,
     pub now: Instant,
     pub views: &'a [SubflowView],
-    /// Subflows whose data the scheduler has no other subflow for now.
+    /// Subflows for whose data the scheduler has no other subflow at present.
     refused: &'a mut Vec<SubflowId>,
-    /// The range to be sent again that was looked at last: its place, and how much of it.
+    /// The range to be reinjected that was computed last: its index, and the length to send.
     pub again: Option<(usize, ReinjectedRange, u32)>,
-    /// New data that was looked at: bytes, and whether it goes without a decision.
+    /// New data that was computed: its length, and whether it needs no decision.
     pub unsent: Option<(u64, bool)>,
     /// Outstanding data may be duplicated.
     shares: bool,
 }
 
 impl<'a> Opportunity<'a> {
-    /// Nothing looked at. `views` are those of all subflows now.
+    /// Nothing is computed yet. `views` are the present views of all subflows.
     pub fn new(connection: &'a mut Connection, now: Instant, workspace: &'a mut Workspace) -> Self {
         connection.refresh_views(workspace);
         let Workspace { views, refused, .. } = workspace;

@@ -1,4 +1,4 @@
-//! The MPTCP options that manage a connection rather than carry its data (RFC 8684, sections 3.3.8 to 3.7).
+//! Handles the MPTCP options that manage a connection (RFC 8684, sections 3.3.8 to 3.7).
 
 use super::association::Protocol;
 use super::output::Notice;
@@ -14,14 +14,14 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{MptcpOption, Segment};
 use core::net::{IpAddr, SocketAddr};
 
-/// Keepalive probes on a path whose address the peer withdrew, a retransmission timeout apart.
+/// Keepalive probes of a path whose address the peer withdrew, one retransmission timeout apart.
 const SUSPICION_PROBES: u32 = 3;
 
-/// Addresses of the peer's that are remembered; further announcements are ignored.
+/// Limit of stored addresses of the peer; further announcements are ignored.
 const MAX_REMOTE_ADDRESSES: usize = 32;
 
 impl Connection {
-    /// Handles what options a segment has besides DSS. Returns true if the connection ended or the subflow is gone.
+    /// Handles the options of a segment except DSS. Returns true if the connection has ended or the subflow is gone.
     pub(super) fn handle_mptcp_options(&mut self, now: Instant, handle: Handle, segment: &Segment) -> bool {
         if segment.options.mptcp.is_empty() || self.association.protocol != Protocol::Multipath {
             return false;
@@ -42,11 +42,11 @@ impl Connection {
                     self.handle_add_address(id, *address_id, *address, *port, *truncated_hmac);
                 }
                 MptcpOption::RemoveAddress { address_ids } => self.handle_remove_address(now, address_ids),
-                // Again: our answer was lost (RFC 8684, section 3.2).
+                // A repetition: our answer was lost (RFC 8684, section 3.2).
                 MptcpOption::JoinAck { .. } => {
                     self.subflow_mut(id).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
                 }
-                // Again on data after the handshake, or meant for other segments: nothing to do.
+                // Repeated on data after the handshake, or meant for other segments: ignored.
                 MptcpOption::Capable { .. }
                 | MptcpOption::JoinSyn { .. }
                 | MptcpOption::JoinSynAck { .. }
@@ -58,7 +58,7 @@ impl Connection {
         !self.subflows.has(handle)
     }
 
-    /// MP_PRIO speaks of the subflow that it comes on.
+    /// MP_PRIO applies to the subflow on which it arrives.
     fn handle_priority(&mut self, id: SubflowId, backup: bool) {
         if let Some(subflow) = self.subflow_mut(id)
             && core::mem::replace(&mut subflow.priority.backup_remote, backup) != backup
@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// ADD_ADDR: an echo settles our announcement; an announcement is checked, echoed and passed on.
+    /// ADD_ADDR: an echo confirms our announcement; an announcement is verified, echoed and passed on.
     fn handle_add_address(&mut self, on: SubflowId, id: u8, address: IpAddr, port: Option<u16>, hmac: Option<u64>) {
         let Some(hmac) = hmac else {
             self.signalling.announcements.retain(|announcement| !announcement.matches(id, address));
@@ -86,17 +86,17 @@ impl Connection {
         let known = self.subflows.iter().find(|subflow| subflow.id() == on).map(|s| s.identity.remote.port());
         let remote = SocketAddr::new(address, port.or(known).unwrap_or(self.identity.initial_remote.port()));
         let id = AddressId(id);
-        // Before joins may begin the path manager of a client hears of nothing; then of all that is known.
+        // The path manager of a client is notified only once joins are allowed, then of all addresses known.
         if self.remember_remote_address(id, remote) && (self.association.confirmed || self.role == Role::Server) {
             self.output.tell(Notice::AddressAnnounced(id, remote));
         }
     }
 
-    /// Returns whether the address is new; it is said again until echoed.
+    /// Returns whether the address is new; announcements are repeated until echoed.
     fn remember_remote_address(&mut self, id: AddressId, remote: SocketAddr) -> bool {
         let full = self.signalling.remote_addresses.len() >= MAX_REMOTE_ADDRESSES;
         match self.signalling.remote_addresses.iter_mut().find(|known| known.id == id) {
-            // An identifier must be withdrawn before it may mean another address (RFC 8684, section 3.4.1).
+            // An identifier must be withdrawn before it may be used for another address (RFC 8684, section 3.4.1).
             Some(known) if known.remote.ip() != remote.ip() => false,
             Some(known) => core::mem::replace(&mut known.remote, remote) != remote,
             None if full => false,
@@ -107,8 +107,8 @@ impl Connection {
         }
     }
 
-    /// REMOVE_ADDR: no new subflow goes there. Those that exist end if they do not answer keepalive probes: anybody might
-    /// have sent the option (RFC 8684, section 3.4.2).
+    /// REMOVE_ADDR: no new subflow is opened to the address. Existing ones are closed if they do not answer keepalive
+    /// probes, since the option is not authenticated (RFC 8684, section 3.4.2).
     fn handle_remove_address(&mut self, now: Instant, ids: &[u8]) {
         for id in ids.iter().map(|id| AddressId(*id)) {
             self.signalling.remote_addresses.retain(|known| known.id != id);
@@ -121,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// Asks by keepalive whether a path lives whose address the peer withdrew. Meanwhile its data goes elsewhere.
+    /// Probes a path whose address the peer withdrew. Meanwhile its data is reinjected.
     fn suspicion(&mut self, now: Instant, id: SubflowId) {
         let Some(handle) = self.subflows.handle_of(id) else { return };
         let subflow = &mut self.subflows[handle];
@@ -137,12 +137,12 @@ impl Connection {
         self.probe_suspect(now, handle);
     }
 
-    /// Probes a doubtful path again, or decides. Returns false when it is given up.
+    /// Probes such a path again, or decides. Returns false if it must be closed.
     pub(super) fn probe_suspect(&mut self, now: Instant, handle: Handle) -> bool {
         let subflow = &mut self.subflows[handle];
         let rto = subflow.rtt.base_rto(&self.config.tcp);
         let Some(mut suspicion) = subflow.suspicion.take() else { return true };
-        // What was on its way before the first probe is no answer.
+        // Segments in flight before the first probe are no answer.
         let earliest = suspicion.since + subflow.rtt.min() / 2;
         if suspicion.probes > 0 && subflow.unheard(now) < now.since(earliest) {
             subflow.suspicion = None;

@@ -1,4 +1,4 @@
-//! What waits to leave a connection: packets, notices for the endpoint, trace records.
+//! Output of a connection: packets, notices for the endpoint, trace records.
 
 use crate::event::{Event, TraceRecord};
 use crate::rare_queue::RareQueue;
@@ -11,19 +11,19 @@ use anabranch_wire::Packet;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-/// Most trace records that wait to be drained; more are dropped.
+/// Limit of queued trace records; further ones are dropped.
 const MAX_TRACE: usize = 65_536;
 
-/// Something that the endpoint passes on, to the application or to the path manager.
+/// A notice that the endpoint passes to the application or to the path manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// For the application.
     Application(Event),
-    /// MPTCP is agreed on.
+    /// MPTCP is negotiated.
     Established,
     /// A subflow can carry data.
     SubflowEstablished(SubflowId),
-    /// A subflow ended; it is gone from the connection.
+    /// A subflow ended and was removed from the connection.
     SubflowClosed(Identity, CloseReason),
     /// The peer changed a subflow's priority.
     Priority(SubflowId, bool),
@@ -31,74 +31,73 @@ pub enum Notice {
     AddressAnnounced(AddressId, SocketAddr),
     /// The peer withdrew an address.
     AddressRemoved(AddressId),
-    /// The receive buffer is blocked at this data sequence.
+    /// The receive buffer is blocked by a hole at this data sequence.
     Blocked(u64),
-    /// The receive buffer is blocked as the receiving end sees it; the first missing byte.
+    /// Our own receive buffer is blocked by a hole at this data sequence.
     ReceiverBlocked(u64),
-    /// A subflow's retransmission timer ran out.
+    /// The retransmission timer of a subflow expired.
     SubflowTimeout(SubflowId),
-    /// The path manager's measurement is due.
+    /// A measurement for the path manager is due.
     Measure,
-    /// An attempt to open the connection.
     Attempt(Attempt),
 }
 
-/// What the endpoint hears of attempts to open a connection.
+/// Notices about attempts to open the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attempt {
-    /// Another is due.
+    /// Another attempt is due.
     Due,
-    /// One of several is over; it is gone from the connection.
+    /// One of several attempts ended and was removed.
     Over(Identity),
-    /// It had gone for so long without an answer when another was answered.
+    /// An attempt had been unanswered for this long when another was answered.
     Unanswered(Identity, Duration),
-    /// It was answered, after this time if that is known.
+    /// An attempt was answered, after this time if that is known.
     Answered(Identity, Option<Duration>),
 }
 
-/// What is shared by all connections of an endpoint, so that none has to own it.
+/// Scratch space shared by all connections of an endpoint.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    /// Views of the subflows at hand.
+    /// Views of subflows.
     pub views: Vec<SubflowView>,
-    /// Of which connection they are, as far as nobody else has changed them.
+    /// The connection of these views, while they are valid.
     pub views_of: Option<ConnectionId>,
-    /// How many times views were brought up to date.
+    /// How often views were updated.
     pub changes: u64,
-    /// Subflows whose data the scheduler has no other subflow for now.
+    /// Subflows for whose data the scheduler has no other subflow at present.
     pub refused: Vec<SubflowId>,
-    /// The packet given last must leave by itself: it is data that had been sent before, or a probe of the path.
+    /// The last packet must not be merged with others: it is a retransmission, or a path MTU probe.
     pub resends: bool,
 }
 
-/// What the application hears again and again.
+/// Frequent notices for the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum First {
     Readable,
     Writable,
 }
 
-/// What waits to leave.
+/// The output of a connection.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Whether `poll_transmit` may find something.
+    /// Whether `poll_transmit` may return a packet.
     pub pending: bool,
-    /// Packets that are complete, resets most of all.
+    /// Complete packets, mostly resets.
     pub packets: RareQueue<Packet>,
-    /// What the endpoint must pass on first. It has a place of its own, since hardly anything else comes after handshakes.
+    /// The first notice. It has a field of its own, since there is rarely more than one after handshakes.
     first: Option<First>,
-    /// What it must pass on then.
+    /// Further notices.
     notices: RareQueue<Notice>,
     #[allow(clippy::box_collection, reason = "hardly any connection has one, and each pays for its place")]
     trace: Option<Box<VecDeque<TraceRecord>>>,
-    /// The earliest deadline that the endpoint knows of.
+    /// The deadline armed at the endpoint.
     pub armed: Instant,
-    /// Whether the endpoint has it in its list of those with output.
+    /// Whether the endpoint has queued the connection for output.
     pub listed: bool,
 }
 
 impl Output {
-    /// A SYN or SYN/ACK waits to be made.
+    /// A SYN or SYN/ACK is due.
     pub fn new(traces: bool) -> Self {
         Self {
             pending: true,
@@ -121,7 +120,7 @@ impl Output {
         self.notices.take_front()
     }
 
-    /// The next notice, if it is that there is something to read, as it is with nearly every segment of data.
+    /// The next notice if it is that data is readable, as after nearly every data segment.
     #[inline]
     pub fn poll_readable(&mut self, id: ConnectionId) -> Option<Event> {
         let readable = self.first == Some(First::Readable);
@@ -129,7 +128,7 @@ impl Output {
         readable.then_some(Event::Readable(id))
     }
 
-    /// Something for the application.
+    /// Queues an event for the application.
     #[inline]
     pub fn notify(&mut self, event: Event) {
         let first = self.first.is_none() && self.notices.is_empty();
@@ -140,52 +139,48 @@ impl Output {
         }
     }
 
-    /// Something for the path manager, or both.
+    /// Queues a notice for the path manager, or for both.
     #[inline(never)]
     pub fn tell(&mut self, notice: Notice) {
         self.notices.push_back(notice);
     }
 
-    /// Whether there is something to pass on.
     pub fn has_notices(&self) -> bool {
         self.first.is_some() || !self.notices.is_empty()
     }
 
-    /// Whether there is something to pass on besides that there is something to read.
+    /// Whether there are notices other than that data is readable.
     #[inline]
     pub fn has_notices_but_readable(&self) -> bool {
         self.first == Some(First::Writable) || !self.notices.is_empty()
     }
 
-    /// Whether [`super::Connection::poll_transmit`] may find something.
+    /// Whether [`super::Connection::poll_transmit`] may return a packet.
     #[inline]
     pub fn may_send(&self) -> bool {
         self.pending || !self.packets.is_empty()
     }
 
-    /// Whether records are kept.
+    /// Whether trace records are kept.
     pub fn traces(&self) -> bool {
         self.trace.is_some()
     }
 
-    /// Whether records wait.
     pub fn has_trace(&self) -> bool {
         self.trace.as_ref().is_some_and(|trace| !trace.is_empty())
     }
 
-    /// The next record.
     pub fn poll_trace(&mut self) -> Option<TraceRecord> {
         self.trace.as_mut()?.pop_front()
     }
 
-    /// Keeps a record, if there is room and records are kept.
+    /// Adds a trace record, if records are kept and there is space.
     pub fn record(&mut self, record: TraceRecord) {
         if let Some(trace) = self.trace.as_mut().filter(|trace| trace.len() < MAX_TRACE) {
             trace.push_back(record);
         }
     }
 
-    /// Whether nothing is left to be passed on.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty() && !self.has_notices()
     }

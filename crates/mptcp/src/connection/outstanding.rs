@@ -1,11 +1,11 @@
-//! Data that is outstanding on one subflow and goes on another too, because the scheduler wants it there earlier, or a second
-//! time on its own.
+//! Duplicates outstanding data of one subflow on another, because the scheduler wants it delivered earlier or
+//! redundantly.
 //!
-//! A loss is known after a round trip, and a repair takes half of one more. Where a deadline is nearer than that, a second
-//! copy sent at once is the only repair there is; whether it is worth it the scheduler says, once of each segment
-//! ([`anabranch_policy::scheduler::Work::recent`]). A copy has a place and a mapping of its own on its subflow, so
-//! that congestion control counts it. The peer takes what comes first; the other is data that it has, as after a reinjection
-//! (RFC 8684, section 3.3.6).
+//! A loss is detected after a round trip, and its repair takes another half. If a deadline is nearer than that, a
+//! duplicate sent at once is the only repair. The scheduler is asked once per segment whether it is worth sending
+//! ([`anabranch_policy::scheduler::Work::recent`]). A duplicate has its own sequence numbers and mapping on its
+//! subflow, so that congestion control counts it. The peer takes whichever arrives first; the other is duplicate data,
+//! as after a reinjection (RFC 8684, section 3.3.6).
 
 use super::state::Connection;
 use crate::event::SendKind;
@@ -14,8 +14,8 @@ use anabranch_policy::ids::SubflowId;
 use anabranch_policy::scheduler::Outstanding;
 
 impl Connection {
-    /// Of what each subflow has outstanding and shares with nobody the oldest; of these the one with the lowest data
-    /// sequence beyond `after`.
+    /// The record with the lowest data sequence beyond `after`, among the oldest record of each subflow that is
+    /// outstanding and not yet duplicated.
     pub(super) fn next_outstanding(&mut self, una: u64, after: Option<u64>) -> Option<Outstanding> {
         let oldest = self.subflows.iter_mut_unseen().filter_map(|subflow| {
             let sender = subflow.id();
@@ -28,7 +28,7 @@ impl Connection {
         oldest.filter(|found| after.is_none_or(|after| found.data_seq > after)).min_by_key(|found| found.data_seq)
     }
 
-    /// Sends a copy of what another subflow has outstanding.
+    /// Sends a duplicate of another subflow's outstanding data.
     pub(super) fn share(&mut self, id: SubflowId, outstanding: &Outstanding) -> bool {
         let una = self.sender.una();
         let Some(mss) = self.subflow_mut(id).map(|subflow| subflow.mss) else { return false };
@@ -38,10 +38,10 @@ impl Connection {
             record.reinjected = true;
         }
         let length = self.useful_length(outstanding.data_seq, u64::from(outstanding.length.min(mss)));
-        // A segment without a mapping of its own holds more than one with; the rest goes as well.
+        // A segment without a mapping holds more data than one with a mapping; the rest is duplicated as well.
         let (start, end) = (outstanding.data_seq, outstanding.data_seq + u64::from(outstanding.length));
         self.reinject_range(start + length, end, outstanding.sender);
-        // Of what begins withdrawn nothing goes here; what follows waits to be sent again.
+        // Data is not sent if its beginning was withdrawn; the rest is reinjected later.
         length == 0 || self.put(id, start, length as usize, SendKind::Duplicate)
     }
 }

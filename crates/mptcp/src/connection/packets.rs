@@ -1,19 +1,19 @@
-//! Packets, and the reasons in MP_TCPRST (RFC 8684, section 3.6).
+//! Builds packets; reason codes of MP_TCPRST (RFC 8684, section 3.6).
 
 use crate::subflow::Identity;
 use anabranch_wire::{Ecn, IpHeader, Packet, Segment};
 use core::net::{IpAddr, SocketAddr};
 
-/// MP_TCPRST: nothing is said of the reason (RFC 8684, section 3.6).
+/// MP_TCPRST: unspecified error (RFC 8684, section 3.6).
 pub const REASON_UNSPECIFIED: u8 = 0x00;
 
-/// MP_TCPRST: an error in MPTCP options.
+/// MP_TCPRST: MPTCP-specific error.
 pub const REASON_MPTCP: u8 = 0x01;
 
 /// MP_TCPRST: administratively prohibited.
 pub const REASON_PROHIBITED: u8 = 0x03;
 
-/// MP_TCPRST: a middlebox interferes.
+/// MP_TCPRST: middlebox interference.
 pub const REASON_MIDDLEBOX: u8 = 0x06;
 
 /// Hop limit of our packets.

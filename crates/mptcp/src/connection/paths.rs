@@ -1,4 +1,4 @@
-//! What a path manager can have a connection do: announce, withdraw, close, suspend, resume, probe.
+//! Operations of the path manager: announce, withdraw, close, suspend, resume, probe.
 
 use super::association::Protocol;
 use super::reinjections::Extent;
@@ -13,14 +13,14 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{MptcpOption, PacketTooBig};
 use core::net::{IpAddr, SocketAddr};
 
-/// Transmissions of an ADD_ADDR that is not echoed, one, two, four retransmission timeouts apart (as Linux does it).
+/// Transmissions of an ADD_ADDR without an echo, one, two, four retransmission timeouts apart (as in Linux).
 const ANNOUNCEMENT_ATTEMPTS: u32 = 4;
 
-/// Identifiers in one REMOVE_ADDR: what fits in the option space beside timestamps and DATA_ACK.
+/// Identifiers in one REMOVE_ADDR that fit beside timestamps and DATA_ACK.
 const REMOVALS_PER_OPTION: usize = 12;
 
 impl Connection {
-    /// The peer's address with this identifier; 0 is the one that the initial subflow goes to.
+    /// The peer's address with this identifier; 0 is that of the initial subflow.
     pub fn remote_address(&self, id: AddressId) -> Option<SocketAddr> {
         if id == AddressId(0) {
             return Some(self.identity.initial_remote);
@@ -28,7 +28,7 @@ impl Connection {
         self.signalling.remote_addresses.iter().find(|known| known.id == id).map(|known| known.remote)
     }
 
-    /// Announces an address of ours until it is echoed.
+    /// Announces a local address until the peer echoes it.
     pub fn announce(&mut self, now: Instant, id: AddressId, address: IpAddr) -> bool {
         let id = self.identity.wire_address(id);
         let known = self.signalling.announcements.iter().any(|announcement| announcement.matches(id, address));
@@ -40,7 +40,7 @@ impl Connection {
         true
     }
 
-    /// Puts due announcements on a subflow and sets the timer for the next.
+    /// Sends due announcements on a subflow and arms the timer for the next.
     pub(super) fn send_announcements(&mut self, now: Instant) {
         let keys = self.identity.keys;
         let Some(carrier) = self.subflows.iter_mut().find(|s| s.state == State::Established && s.handshake.confirmed)
@@ -61,7 +61,7 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// A new subflow can say what could not be said before.
+    /// Sends withdrawals that had to wait for a subflow.
     pub(super) fn resume_signalling(&mut self, now: Instant) {
         if !self.signalling.announcements.is_empty() {
             self.send_announcements(now);
@@ -76,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// Withdraws an address of ours: REMOVE_ADDR, now or on the next subflow, and its subflows close.
+    /// Withdraws a local address: sends REMOVE_ADDR, now or on the next subflow, and closes its subflows.
     pub fn withdraw_address(&mut self, now: Instant, id: AddressId) -> bool {
         let wire_id = self.identity.wire_address(id);
         if self.association.protocol != Protocol::Multipath {
@@ -94,16 +94,16 @@ impl Connection {
         true
     }
 
-    /// The subflows of an address that is gone are gone too.
+    /// Removes the subflows of a local address that is gone.
     pub fn leave_address(&mut self, now: Instant, id: AddressId) {
         while let Some(handle) = self.subflows.find(|s| s.identity.local_address == id) {
-            // The address cannot send any more, so no reset.
+            // The address can no longer send, so there is no reset.
             self.drop_subflow(now, handle, CloseReason::AddressGone);
         }
         self.output.pending = true;
     }
 
-    /// Closes a subflow with a FIN behind what it carries.
+    /// Closes a subflow with a FIN after its data.
     pub fn close_subflow(&mut self, id: SubflowId) -> bool {
         let end = self.sender.buffer.end();
         let Some(handle) = self.subflows.handle_of(id) else { return false };
@@ -114,7 +114,7 @@ impl Connection {
         true
     }
 
-    /// Tells the peer, and ourselves, whether a subflow is a backup (MP_PRIO).
+    /// Makes a subflow a backup, or not, at both ends (MP_PRIO).
     pub fn set_backup(&mut self, id: SubflowId, backup: bool) -> bool {
         let Some(subflow) = self.subflow_mut(id) else { return false };
         subflow.priority.backup_local = backup;
@@ -123,7 +123,7 @@ impl Connection {
         told
     }
 
-    /// The same of all established subflows from an address of ours that are not so yet.
+    /// The same for all established subflows of a local address whose flag differs.
     pub fn set_backup_from(&mut self, local: AddressId, backup: bool) {
         let differs = |subflow: &&Subflow| {
             subflow.identity.local_address == local
@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// Puts a subflow aside: no new data, and what it holds is sent elsewhere too.
+    /// Suspends a subflow: it gets no new data, and its outstanding data is reinjected.
     pub fn suspend(&mut self, id: SubflowId) -> bool {
         let Some(handle) = self.subflows.handle_of(id) else { return false };
         let subflow = &mut self.subflows[handle];
@@ -149,7 +149,7 @@ impl Connection {
         true
     }
 
-    /// Uses a suspended subflow again.
+    /// Resumes a suspended subflow.
     pub fn resume(&mut self, id: SubflowId) -> bool {
         let una = self.sender.una();
         let Some(subflow) = self.subflow_mut(id) else { return false };
@@ -159,13 +159,13 @@ impl Connection {
         changed
     }
 
-    /// Sends one segment of data that is in flight elsewhere, so that a subflow that carries nothing is measured.
+    /// Duplicates one segment of data in flight on a subflow that carries nothing, to measure it.
     pub fn probe(&mut self, id: SubflowId) -> bool {
         let Some(handle) = self.subflows.handle_of(id) else { return false };
         let subflow = &mut self.subflows[handle];
         let una = self.sender.buffer.start();
         if !subflow.scoreboard.is_idle() {
-            // Now, window or not, and not at the end of a back-off.
+            // At once, regardless of window and back-off.
             subflow.due.probe = true;
             self.output.pending = true;
             return true;
@@ -181,7 +181,8 @@ impl Connection {
         true
     }
 
-    /// A router says that a packet of ours was too big. Returns false if that is not believed, or no news.
+    /// A router reports that a packet of ours was too big. Returns false if the report is implausible or changes
+    /// nothing.
     pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
         let of_it = |s: &Subflow| s.identity.local == message.source && s.identity.remote == message.destination;
         let Some(handle) = self.subflows.find(of_it) else { return false };

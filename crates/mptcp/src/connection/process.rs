@@ -1,4 +1,4 @@
-//! A segment that was judged acceptable, taken apart: acknowledgement, window, options, payload, end.
+//! Processes an acceptable segment: acknowledgement, window, options, payload, FIN.
 
 use super::association::Protocol;
 use super::output::Notice;
@@ -30,7 +30,7 @@ impl Connection {
             self.fall_back_or_reset(now, handle, FallbackCause::OptionsStripped);
         }
         let payload_end = Subflow::payload_range(segment).1;
-        // Handling so far may have closed the subflow.
+        // The steps above may have closed the subflow.
         if !self.subflows.has(handle) {
             return;
         }
@@ -49,7 +49,7 @@ impl Connection {
         self.finish_if_done(now);
     }
 
-    /// Whether a segment counts in a state that is not ESTABLISHED.
+    /// Whether a segment is processed in a state other than ESTABLISHED.
     #[inline(never)]
     fn is_open_for(&mut self, now: Instant, handle: Handle, segment: &mut Segment) -> bool {
         let received = self.subflows[handle].state == State::SynReceived;
@@ -68,7 +68,7 @@ impl Connection {
         progress
     }
 
-    /// What the segment says of windows and of data acknowledged at data level.
+    /// Handles the window and the DATA_ACK of a segment.
     fn handle_window(&mut self, now: Instant, handle: Handle, segment: &Segment, acknowledges: bool) {
         let subflow = &mut self.subflows[handle];
         let window = u32::from(segment.window) << subflow.negotiated.send_scale;
@@ -84,7 +84,7 @@ impl Connection {
         if self.association.protocol == Protocol::Tcp {
             if acknowledges {
                 let una = subflow.scoreboard.first_data_seq().unwrap_or(self.sender.data_nxt).min(self.sender.data_nxt);
-                // An end that only receives has nothing that could be acknowledged.
+                // An end that only receives has nothing outstanding.
                 if una > self.sender.una() || self.life.write_closed() {
                     self.acknowledge_data(now, una);
                 }
@@ -100,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// The peer's MPTCP options reach us: joins may begin (RFC 8684, section 3.1).
+    /// The peer's MPTCP options arrive: joins are allowed (RFC 8684, section 3.1).
     fn confirm(&mut self, now: Instant) {
         let first = !core::mem::replace(&mut self.association.confirmed, true);
         if first && self.partial.is_some() {
@@ -116,9 +116,9 @@ impl Connection {
         }
     }
 
-    /// An answer to data of ours without any MPTCP option, before the peer has ever shown one on this subflow; on the
-    /// first subflow its data counts too, and what it has shown does not before it has acknowledged something of ours at
-    /// data level: a peer that our options do not reach falls back in silence (RFC 8684, section 3.7).
+    /// Whether the peer answered our data without any MPTCP option, and never sent one on this subflow. On the first
+    /// subflow its data counts too, and earlier options do not until it has sent a DATA_ACK for data of ours: a peer
+    /// that does not receive our options falls back silently (RFC 8684, section 3.7).
     fn lost_its_options(&mut self, handle: Handle, segment: &Segment) -> bool {
         let (initial, confirmed) = (self.is_initial(handle), self.association.confirmed);
         let unseen = initial && !self.association.joined && self.sender.una() == 0;
@@ -126,7 +126,7 @@ impl Connection {
         let bare = is_bare(segment);
         let signalled = subflow.signals != Signals::Never || segment.options.dss.is_some() || (initial && confirmed);
         subflow.signals = subflow.signals.after(signalled, segment);
-        // Data, not just the SYN or a FIN.
+        // Data, not only the SYN or a FIN.
         let answers = subflow.counters.bytes_acked > 0;
         let answers_now = answers && segment.ack.after(subflow.send.initial + 1);
         self.association.protocol == Protocol::Multipath
@@ -134,9 +134,9 @@ impl Connection {
             && (if signalled { unseen && answers_now } else { answers || (initial && !segment.payload.is_empty()) })
     }
 
-    /// A FIN without any MPTCP option on the only subflow, before the peer has acknowledged anything of ours at data level: it
-    /// has fallen back, which it may do in silence until then, and ends the stream and not only the subflow. Later it may as
-    /// well be the end of a subflow whose options are taken on the way: the stream, which may go on elsewhere, is not cut.
+    /// Whether a FIN without any MPTCP option on the only subflow ends the stream: the peer has sent no DATA_ACK for
+    /// data of ours yet, and until then may fall back silently. Later such a FIN may be that of a subflow whose options
+    /// are stripped; then the stream may continue elsewhere and must not be cut.
     fn is_plain_end(&self, segment: &Segment) -> bool {
         self.association.protocol == Protocol::Multipath
             && self.subflows.len() == 1
@@ -146,7 +146,7 @@ impl Connection {
             && is_bare(segment)
     }
 
-    /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.
+    /// Payload: its position in the stream, the receive buffer, and its range on the subflow.
     fn handle_payload(&mut self, now: Instant, handle: Handle, segment: &mut Segment) {
         if segment.payload.is_empty() {
             if segment.options.dss.is_some() {
@@ -178,7 +178,7 @@ impl Connection {
     }
 }
 
-/// Whether a segment has no option of MPTCP.
+/// Whether a segment has no MPTCP option.
 pub(super) fn is_bare(segment: &Segment) -> bool {
     segment.options.mptcp.is_empty() && segment.options.dss.is_none()
 }

@@ -1,24 +1,22 @@
-//! What waits to be tried while a connection is being opened, and what became of the attempts.
+//! State of the attempts to open a connection.
 
 use anabranch_policy::ids::AddressId;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 
-/// From where to where an attempt can be made.
+/// An address pair for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// Identifier of our address.
+    /// Identifier of the local address.
     pub local_address: AddressId,
-    /// Our address.
     pub local: IpAddr,
-    /// The peer's address and port.
+    /// Remote address and port.
     pub remote: SocketAddr,
 }
 
-/// What waits to be tried, and what became of the attempts.
+/// State of the attempts to open a connection.
 #[derive(Debug)]
 pub(super) struct Race {
     pub waiting: VecDeque<Candidate>,
-    /// An attempt was refused.
     pub refused: bool,
 }

@@ -1,4 +1,5 @@
-//! The data level's receiving side: the reassembly buffer, mappings that wait for their checksum, and the window advertised.
+//! Owns the receiving side of the data level: the reassembly buffer, mappings that wait for their checksum, and the
+//! advertised window.
 
 use super::checksum::PendingMappings;
 use super::subflow_order::SubflowOrder;
@@ -8,18 +9,17 @@ use crate::receive_buffer::ReceiveBuffer;
 /// The receiving side of a connection.
 #[derive(Debug)]
 pub(super) struct DataReceiver {
-    /// What came in and was not read.
+    /// Data received and not read.
     pub buffer: ReceiveBuffer,
-    /// Right edge of the window that the peer was told last.
+    /// Right edge of the window last advertised.
     pub advertised_edge: u64,
-    /// Mappings whose checksum cannot be verified yet.
+    /// Mappings that are incomplete, so that their checksum cannot be verified.
     pub pending_mappings: PendingMappings,
-    /// What waits behind holes of subflows, if it has to.
+    /// Data that waits behind holes of subflows, if the receiver is restricted to that.
     pub subflow_order: Option<Box<SubflowOrder>>,
 }
 
 impl DataReceiver {
-    /// Nothing came in.
     pub fn new(config: &ConnectionConfig) -> Self {
         Self {
             buffer: ReceiveBuffer::new(config.receive_buffer)
@@ -30,7 +30,7 @@ impl DataReceiver {
         }
     }
 
-    /// The window to advertise, bytes, which the peer then knows.
+    /// The window to advertise, in bytes; counts as advertised from now on.
     pub fn offer_window(&mut self) -> u64 {
         self.advertised_edge = self.buffer.right_edge();
         self.buffer.window()

@@ -1,5 +1,4 @@
-//! What is measured for a path manager that asks for forward delays: the delays, and when the receive buffer is blocked as
-//! the receiving end sees it.
+//! Measures one-way delays for path managers that ask for them, and detects a blocked receive buffer at the receiver.
 
 use super::association::Protocol;
 use super::output::Notice;
@@ -11,7 +10,7 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::Segment;
 
 impl Connection {
-    /// Data came in: our clock less the timestamp that it carries.
+    /// Data arrived: our clock minus its timestamp.
     pub(super) fn record_arrival_delay(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         if let Some(stamps) = segment.options.timestamps {
             let difference = self.stamp(now).wrapping_sub(stamps.value);
@@ -19,7 +18,7 @@ impl Connection {
         }
     }
 
-    /// Data of ours was acknowledged: the peer's clock then less ours when it left, both whole milliseconds.
+    /// Our data was acknowledged: the peer's clock minus our clock at the transmission, both in whole milliseconds.
     pub(super) fn record_acknowledged_delay(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         if let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) {
             let difference = stamps.value.wrapping_sub(stamps.echo);
@@ -43,7 +42,7 @@ impl Connection {
         watch.meters.insert(subflow.id(), meter);
     }
 
-    /// Data was put into the receive buffer: whether an episode begins or ends.
+    /// Data was put into the receive buffer: an episode may begin or end.
     pub(super) fn watch_receive_buffer(&mut self, now: Instant) {
         let was_blocked = self.measurement.watch.as_ref().is_some_and(|watch| watch.repeat_at != Instant::NEVER);
         let is_blocked = self.is_receiver_blocked();
@@ -52,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// An episode that outlasts the largest round trip counts again. Reading may have ended it meanwhile.
+    /// Repeats the report of an episode that outlasts the largest round trip, unless reading has ended it.
     pub(super) fn look_at_receive_buffer_again(&mut self, now: Instant) {
         if self.measurement.watch.as_ref().is_some_and(|watch| watch.repeat_at <= now) {
             self.announce_receiver_blocked(now, self.is_receiver_blocked());
@@ -70,8 +69,8 @@ impl Connection {
         }
     }
 
-    /// Whether nothing more can come but what fills the hole. The window's edge is the one that the peer was told, and
-    /// may have been rounded down for it.
+    /// Whether nothing can arrive except data that fills the hole. The edge is the one advertised, which may have been
+    /// rounded down.
     fn is_receiver_blocked(&self) -> bool {
         let Some(highest) = self.receiver.buffer.highest().filter(|_| self.association.protocol == Protocol::Multipath)
         else {

@@ -1,4 +1,4 @@
-//! Data that goes out again on another subflow (RFC 8684, section 3.3.6).
+//! Reinjects data on another subflow (RFC 8684, section 3.3.6).
 
 use super::association::Protocol;
 use super::reinjections::{Extent, NOBODY, ReinjectedRange};
@@ -10,44 +10,44 @@ use anabranch_policy::ids::SubflowId;
 use anabranch_policy::scheduler::Reinjection;
 
 impl Connection {
-    /// When what a subflow has outstanding goes on another.
+    /// When outstanding data of a subflow is reinjected.
     pub(super) fn reinjection(&self) -> Reinjection {
         self.config.data_reinjection.unwrap_or(self.scheduling.needs.reinjection)
     }
 
-    /// Whether anything that a subflow has outstanding may go on another before the connection's timer runs out.
+    /// Whether outstanding data may be reinjected before the connection's timer expires.
     pub(super) fn reinjects_early(&self) -> bool {
         let told_to_wait = self.config.data_reinjection == Some(Reinjection::OnConnectionTimeout);
         !told_to_wait && self.reinjection() != Reinjection::Never
     }
 
-    /// Whether the scheduler is asked what goes out a second time ([`anabranch_policy::scheduler::Needs::outstanding`]).
+    /// Whether the scheduler is asked for duplicates ([`anabranch_policy::scheduler::Needs::outstanding`]).
     pub(super) fn duplicates(&self) -> bool {
         self.scheduling.needs.outstanding && self.reinjects_early()
     }
 
-    /// Whether what is outstanding at `data_seq` is left to a subflow that has it, is open and is used.
+    /// Whether outstanding data at `data_seq` is left to a subflow that carries it and is in use.
     pub(super) fn is_left_to_its_subflow(&self, data_seq: u64) -> bool {
         let holds = |s: &Subflow| s.is_usable() && s.scoreboard.holds(data_seq).is_some();
         self.reinjection() == Reinjection::Never && self.subflows.iter().any(holds)
     }
 
-    /// Which subflow holds the byte at `data_seq`, and how much from there on.
+    /// The subflow that carries the byte at `data_seq`, and how much from there on.
     pub(super) fn find_sender(&self, data_seq: u64) -> Option<(SubflowId, u64)> {
         self.subflows.iter().find_map(|s| s.scoreboard.holds(data_seq).map(|length| (s.id(), length)))
     }
 
-    /// Has a range sent again before all others, on any subflow but `last_sent_on`.
+    /// Queues a range to be reinjected first, on any subflow but `last_sent_on`.
     pub(super) fn reinject_at_once(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
         self.sender.reinjections.add_first(ReinjectedRange { start, end, last_sent_on });
     }
 
-    /// Has a range sent again, on any subflow but `last_sent_on`.
+    /// Queues a range to be reinjected, on any subflow but `last_sent_on`.
     pub(super) fn reinject_range(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
         self.sender.reinjections.add(start, end, last_sent_on);
     }
 
-    /// Has everything that a subflow holds sent elsewhere: it is gone.
+    /// Reinjects everything assigned to a subflow that is gone.
     pub(super) fn reinject_all_of(&mut self, handle: Handle) {
         if self.association.protocol != Protocol::Multipath || self.life.closed.is_some() {
             return;
@@ -59,7 +59,7 @@ impl Connection {
         }
     }
 
-    /// Has what a subflow has outstanding sent elsewhere too: it does not answer.
+    /// Reinjects the outstanding data of a subflow that does not answer.
     pub(super) fn reinject_outstanding(&mut self, handle: Handle, extent: Extent) {
         let una = self.sender.una();
         let subflow = &mut self.subflows[handle];
@@ -72,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// Takes back what a subflow has not sent yet; it may get it again.
+    /// Takes back the unsent data of a subflow, which may be assigned to it again.
     pub(super) fn take_back_queued(&mut self, handle: Handle) {
         let subflow = &mut self.subflows[handle];
         let mut taken = Vec::new();
@@ -84,9 +84,9 @@ impl Connection {
         }
     }
 
-    /// The first unacknowledged segment goes out once more, on another subflow than the one that holds it, and with it all
-    /// else that lies there if that subflow does not answer: it must not wait for a timeout each. What no subflow holds any
-    /// more goes out on any, up to the next byte that one does.
+    /// Reinjects the first unacknowledged segment on another subflow, and with it all other data of the same subflow if
+    /// that does not answer, so that it does not need a timeout per segment. Data that no subflow carries is reinjected
+    /// on any, up to the next byte that one does.
     pub(super) fn reinject_first(&mut self) {
         let una = self.sender.una();
         let stale = |s: &Subflow| s.is_stale() && s.scoreboard.holds(una).is_some();
@@ -108,7 +108,7 @@ impl Connection {
         self.reinject_at_once(una, end.min(self.sender.data_nxt), NOBODY);
     }
 
-    /// The next range to be sent again, of those that none of `refused` sent last.
+    /// The next range to reinject whose last sender is not in `refused`.
     pub(super) fn next_again(&mut self, refused: &[SubflowId]) -> Option<(usize, ReinjectedRange)> {
         let una = self.sender.una();
         loop {
@@ -122,8 +122,8 @@ impl Connection {
         }
     }
 
-    /// What a subflow has not carried yet of the unacknowledged stream that was sent, where every subflow walks all of it (ReMP):
-    /// where it begins, and how much of it fits a segment.
+    /// The next part of the sent and unacknowledged stream that a subflow has not carried, if every subflow carries all
+    /// of the stream (ReMP): its offset, and the length that fits into a segment.
     pub(super) fn behind(&mut self, id: SubflowId) -> Option<(u64, u64)> {
         let una = self.sender.una();
         let subflow = self.subflow_mut(id)?;

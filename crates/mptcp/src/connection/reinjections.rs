@@ -1,25 +1,26 @@
-//! Data that waits to be sent again, on another subflow than the one that sent it last.
+//! Owns the ranges that wait to be reinjected on another subflow than the one that sent them last.
 
 use anabranch_policy::ids::SubflowId;
 use std::collections::VecDeque;
 
-/// Most ranges that wait to be sent again; more are left to their own subflow.
+/// Limit of ranges that wait; further ones are left to their own subflow.
 const MAX_REINJECTIONS: usize = 16_384;
 
-/// Stands for the subflow that sent a range last where none did, or none has it any more: it may go anywhere.
+/// In place of the last sender if there was none, or if it no longer carries the range, which may then be sent
+/// anywhere.
 pub(super) const NOBODY: SubflowId = SubflowId(u32::MAX);
 
-/// How much of what a subflow has outstanding is sent elsewhere.
+/// Which outstanding data of a subflow is reinjected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Extent {
-    /// What the peer is not known to have.
+    /// Data that the peer has not acknowledged.
     Missing,
-    /// Also what it acknowledged selectively: where that lies behind a hole which nobody fills on this subflow, the peer may
-    /// never pass it to the data level. The kernel of Linux does not.
+    /// Also data acknowledged selectively. Behind a hole that is never filled on this subflow, the peer may never pass
+    /// it to the data level; Linux does not.
     All,
 }
 
-/// A range of data to be sent on another subflow.
+/// A range to be reinjected.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReinjectedRange {
     pub start: u64,
@@ -27,14 +28,13 @@ pub(super) struct ReinjectedRange {
     pub last_sent_on: SubflowId,
 }
 
-/// The data that waits to be sent again.
+/// The ranges that wait to be reinjected.
 #[derive(Debug, Default)]
 pub(super) struct Reinjections {
     pub ranges: VecDeque<ReinjectedRange>,
 }
 
 impl Reinjections {
-    /// Forgets all.
     pub fn clear(&mut self) {
         self.ranges = VecDeque::new();
     }
@@ -52,8 +52,8 @@ impl Reinjections {
         true
     }
 
-    /// The first range that is not acknowledged yet and that a subflow can take which did not send it last, and its
-    /// place. Those before it wait: the subflow that sent them has them still, and they must not keep back others.
+    /// The first unacknowledged range that a subflow other than its last sender can take, and its index. Earlier ranges
+    /// wait, since their last sender still carries them, but must not block later ones.
     pub fn first(&mut self, una: u64, can_take: impl Fn(SubflowId) -> bool) -> Option<(usize, ReinjectedRange)> {
         while self.ranges.front().is_some_and(|first| first.end <= una) {
             self.ranges.pop_front();
@@ -68,7 +68,7 @@ impl Reinjections {
         Some((at, *range))
     }
 
-    /// Has a range sent before all others; if it waits already, perhaps with more behind it, that one moves up.
+    /// Queues a range before all others. A waiting range that contains it is moved to the front.
     pub fn add_first(&mut self, range: ReinjectedRange) {
         let same = |other: &ReinjectedRange| (other.start, other.last_sent_on) == (range.start, range.last_sent_on);
         let waiting = self.ranges.iter().position(same).and_then(|at| self.ranges.remove(at));

@@ -1,4 +1,4 @@
-//! Reports of a connection: counters, and views with forward delays.
+//! Reports of a connection: counters, and views with one-way delays.
 
 use super::association::Protocol;
 use super::state::Connection;
@@ -9,7 +9,7 @@ use anabranch_policy::time::Instant;
 use anabranch_policy::view::SubflowView;
 
 impl Connection {
-    /// It and its subflows, now.
+    /// State of the connection and its subflows.
     pub fn info(&self, now: Instant) -> ConnectionInfo {
         let (stats, una, receive) = (self.stats(), self.sender.una(), self.receive_state());
         ConnectionInfo {
@@ -41,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// Its subflows as path managers see them: with what was measured of forward delays.
+    /// The subflows as path managers see them, with measured one-way delays.
     pub fn subflow_views_with_delays(&self, views: &mut Vec<SubflowView>) {
         self.subflow_views(views);
         let Some(watch) = &self.measurement.watch else { return };
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// Its subflows with addresses and counters.
+    /// The subflows with addresses and counters.
     pub fn subflow_reports(&self) -> Vec<SubflowReport> {
         let report = |subflow: &Subflow| SubflowReport {
             local: subflow.identity.local,
@@ -62,7 +62,7 @@ impl Connection {
         self.subflows.iter().map(report).collect()
     }
 
-    /// The receiving side now.
+    /// State of the receiving side.
     pub fn receive_state(&self) -> ReceiveState {
         ReceiveState {
             next: self.receiver.buffer.next(),
@@ -73,7 +73,6 @@ impl Connection {
         }
     }
 
-    /// Its counters.
     pub fn stats(&self) -> ConnectionStats {
         let mut stats = self.stats.with(self.sender.una(), self.receiver.buffer.next());
         if let Some(partial) = &self.partial {

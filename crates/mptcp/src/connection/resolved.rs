@@ -1,19 +1,19 @@
-//! Owns what is known of a mapping once its numbers are those of this connection.
+//! Owns a mapping whose numbers are converted to stream offsets.
 
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::Mapping;
 
-/// A mapping whose numbers have been resolved.
+/// A mapping whose numbers are converted to stream offsets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resolved {
-    /// Where it begins on the subflow.
+    /// Its beginning on the subflow.
     pub seq: SeqNumber,
-    /// Bytes, without the DATA_FIN.
+    /// Length in bytes, without the DATA_FIN.
     pub length: u32,
-    /// Where it begins in the stream.
+    /// Its beginning in the stream.
     pub data_seq: u64,
-    /// The mapping as it came, for its checksum.
+    /// The mapping on the wire, for its checksum.
     pub wire: Mapping,
-    /// The stream ends behind it.
+    /// The stream ends after it.
     pub data_fin: bool,
 }

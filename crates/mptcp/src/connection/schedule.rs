@@ -1,4 +1,4 @@
-//! Which data goes to which subflow next: the scheduler is asked, and its answer carried out.
+//! Asks the scheduler what to send next, and carries out its answer.
 
 use super::association::Protocol;
 use super::opportunity::Opportunity;
@@ -11,7 +11,7 @@ use anabranch_policy::scheduler::{Answer, Outstanding};
 use anabranch_policy::time::Instant;
 
 impl Connection {
-    /// Puts one more segment's worth of data on a subflow. Returns false if nothing can be sent now.
+    /// Assigns one segment's worth of data. Returns false if nothing can be sent now.
     #[inline(always)]
     pub(super) fn assign(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
         if self.life.closed.is_some() {
@@ -37,7 +37,7 @@ impl Connection {
         self.forget_reports();
         match (answer, again, unsent) {
             (Answer::New(id), _, Some((length, false))) => {
-                // If it is withdrawn, something else comes next.
+                // If the data is withdrawn, something else comes next.
                 self.withdraws_next(now, length, &workspace.views) || self.put_new(now, id, length)
             }
             (Answer::New(id), _, Some((length, true))) => self.put_new(now, id, length),
@@ -48,7 +48,7 @@ impl Connection {
         }
     }
 
-    /// Whether there is anything that the scheduler could decide on.
+    /// Whether there is anything to decide.
     fn has_work(&self) -> bool {
         let needs = &self.scheduling.needs;
         !self.sender.all_assigned()
@@ -58,7 +58,7 @@ impl Connection {
             || (self.duplicates() && self.sender.una() < self.sender.data_nxt)
     }
 
-    /// Plain TCP has one subflow and nothing to choose.
+    /// Plain TCP has one subflow and no choice.
     #[inline(never)]
     fn assign_to_only(&mut self, now: Instant) -> bool {
         let Some(handle) = self.subflows.first_handle() else { return false };

@@ -1,21 +1,20 @@
-//! The scheduler, and the episode in which the peer's window is blocked.
+//! Owns the scheduler, and the episode of a blocked window.
 
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::scheduler::{Chunk, Decision, Needs, Scheduler};
 use anabranch_policy::time::Instant;
 use anabranch_policy::view::{ConnectionView, SubflowView};
 
-/// The scheduler and what is remembered between its decisions.
+/// The scheduler and the state between its decisions.
 pub(super) struct Scheduling {
-    /// Decides which subflow gets which data.
     pub scheduler: Box<dyn Scheduler>,
-    /// What the scheduler looks at.
+    /// What the scheduler wants to see.
     pub needs: Needs,
-    /// The episode in which the peer's window is blocked, if it is.
+    /// The episode in which the peer's window is blocked.
     pub blocked: Option<Blocked>,
 }
 
-/// Stands in the scheduler's place while it decides.
+/// Replaces the scheduler while it decides.
 pub(super) struct Absent;
 
 impl Scheduler for Absent {
@@ -27,18 +26,17 @@ impl Scheduler for Absent {
 /// An episode in which the receive buffer is blocked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blocked {
-    /// When policies hear of it again.
+    /// When policies are notified again.
     pub repeat_at: Instant,
     /// The data sequence of the hole.
     pub hole: u64,
-    /// Who carries it, if anybody does.
+    /// The subflow that carries its data, if there is one.
     pub culprit: Option<SubflowId>,
-    /// How much of it, bytes.
+    /// Length of that data in bytes.
     pub length: u64,
 }
 
 impl Scheduling {
-    /// Nothing is blocked.
     pub fn new(scheduler: Box<dyn Scheduler>, segments_per_mapping: u32) -> Self {
         let mut needs = scheduler.needs();
         needs.segments_per_mapping = needs.segments_per_mapping.min(segments_per_mapping);

@@ -1,4 +1,4 @@
-//! A segment on one of the subflows: judged there, then taken apart into acknowledgement, options, payload and end.
+//! Finds the subflow of a segment, which judges it, and dispatches on the verdict.
 
 use super::association::Protocol;
 use super::packets::REASON_UNSPECIFIED;
@@ -12,7 +12,7 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{Ecn, Flags, IpHeader, MptcpOption, Segment};
 
 impl Connection {
-    /// A segment came in under these IP headers.
+    /// Handles a segment with these IP headers.
     #[inline(always)]
     pub fn handle_segment(&mut self, now: Instant, ip: &IpHeader, segment: &mut Segment) {
         let Some(handle) = self.subflows.find(|subflow| subflow.identity.has_sent(ip, segment)) else { return };
@@ -51,8 +51,8 @@ impl Connection {
         }
     }
 
-    /// How far beyond the next expected byte a segment may lie on a subflow. The connection-level window is the one
-    /// that counts; this is the sanity check of RFC 8684, section 3.3.4, with room for data that was already
+    /// How far beyond the next expected byte a segment may lie on a subflow. The window of the connection is the one
+    /// that counts; this is the sanity check of RFC 8684, section 3.3.4, with space for data that is already
     /// acknowledged at data level.
     fn acceptance_window(&self) -> u32 {
         let window = self.receiver.buffer.window();
@@ -64,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// A SYN again without MP_CAPABLE: the peer has given MPTCP up.
+    /// A retransmitted SYN without MP_CAPABLE: the peer no longer offers MPTCP.
     fn record_dropped(&mut self, now: Instant, segment: &Segment, handle: Handle) {
         let initial = self.is_initial(handle);
         self.record_late_fin(now, handle, segment);
@@ -98,8 +98,8 @@ impl Connection {
         }
         let state = self.subflows[handle].state;
         if self.association.protocol == Protocol::Multipath {
-            // A permanent condition: not to be tried again on this path (RFC 8684, section 3.6). A reset without a
-            // reason says nothing of that: Linux never sets the flag T.
+            // A permanent condition: no retry on this path (RFC 8684, section 3.6). A reset without a reason is not
+            // taken for one, since Linux never sets the flag T.
             let permanent = |option: &MptcpOption| match option {
                 MptcpOption::TcpReset { transient, reason, .. } => !transient && *reason != REASON_UNSPECIFIED,
                 _ => false,
@@ -111,9 +111,9 @@ impl Connection {
         self.remove_subflow(handle, CloseReason::Reset);
         let unread = self.receiver.buffer.readable() > 0;
         if self.both_ended() && unread {
-            return; // the application hears of the end after its last read
+            return; // the application is notified of the end after its last read
         }
-        // Between the two FINs nothing is missing but the acknowledgement of ours, if it is only that.
+        // Between the two FINs only the acknowledgement of ours may be missing.
         let all_there = self.sender.una() == self.sender.buffer.end() && !unread;
         self.conclude(match state {
             State::TimeWait => CloseCause::Finished,

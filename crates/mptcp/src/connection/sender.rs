@@ -1,4 +1,5 @@
-//! The data level's sending side: the stream that is not acknowledged, what of it was assigned to subflows, and the peer's window.
+//! Owns the sending side of the data level: the unacknowledged stream, what of it is assigned to subflows, and the
+//! peer's window.
 
 use super::reinjections::Reinjections;
 use crate::config::ConnectionConfig;
@@ -9,28 +10,27 @@ use anabranch_policy::time::Instant;
 /// The sending side of a connection.
 #[derive(Debug)]
 pub(super) struct DataSender {
-    /// What is not acknowledged.
+    /// Unacknowledged data.
     pub buffer: SendBuffer,
-    /// Next byte to be assigned to a subflow for the first time.
+    /// Next byte to be assigned for the first time.
     pub data_nxt: u64,
-    /// End of what was sent on any subflow.
+    /// End of the data sent on any subflow.
     pub sent_end: u64,
-    /// Nothing at or beyond this may be sent: the largest DATA_ACK plus window (RFC 8684, section 3.3.5).
+    /// Right edge of the peer's window: the largest DATA_ACK plus window (RFC 8684, section 3.3.5).
     pub window_edge: u64,
     /// Highest data known to have arrived, in order or not.
     pub delivered_end: u64,
-    /// What is to be sent again.
+    /// Ranges to be reinjected.
     pub reinjections: Reinjections,
-    /// Hold small segments back while data is in flight.
+    /// Nagle's algorithm is on.
     pub nagle: bool,
-    /// A window smaller than is worth while has been open long enough to be used.
+    /// The override timeout of silly window avoidance has expired: a small window is used.
     pub override_due: bool,
-    /// When the peer's player will have played what it has; [`Instant::NEVER`] if the application does not say.
+    /// When the peer's player runs out of data; [`Instant::NEVER`] if the application does not tell.
     pub play_out_ends: Instant,
 }
 
 impl DataSender {
-    /// Nothing written.
     pub fn new(config: &ConnectionConfig) -> Self {
         Self {
             buffer: SendBuffer::new(config.send_buffer),
@@ -45,22 +45,22 @@ impl DataSender {
         }
     }
 
-    /// First byte that is not acknowledged at data level (DATA.UNA).
+    /// First byte unacknowledged at data level (DATA.UNA).
     pub fn una(&self) -> u64 {
         self.buffer.start()
     }
 
-    /// Whether everything written was assigned to a subflow.
+    /// Whether all written data is assigned.
     pub fn all_assigned(&self) -> bool {
         self.data_nxt == self.buffer.end()
     }
 
-    /// Bytes written and not assigned to any subflow.
+    /// Bytes written and not assigned.
     pub fn unsent(&self) -> u64 {
         self.buffer.end() - self.data_nxt
     }
 
-    /// Bytes of the peer's window that new data may use.
+    /// Bytes of new data that the peer's window allows.
     pub fn window_left(&self) -> u64 {
         self.window_edge.saturating_sub(self.data_nxt)
     }

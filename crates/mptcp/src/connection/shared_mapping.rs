@@ -1,8 +1,9 @@
-//! Trains: consecutive segments of a subflow under one mapping, which only the first carries (RFC 8684, section 3.3.1).
+//! Shared mappings: one mapping for consecutive segments of a subflow, which only the first carries (RFC 8684, section
+//! 3.3.1).
 //!
-//! New data that waits on a subflow, behind data that it continues, has no room reserved for a mapping. When the first of
-//! them leaves, its mapping is for all that is there then. From that moment these bytes must follow under these
-//! sequence numbers; until then they can be taken back. Sent again, a segment goes as it went at first.
+//! Queued new data that continues other queued data reserves no space for a mapping. When the first record leaves, its
+//! mapping covers all records queued by then, which are from then on bound to these sequence numbers; until then they
+//! can be taken back. A retransmission uses the mapping of the first transmission.
 
 use super::association::Protocol;
 use super::state::Connection;
@@ -11,11 +12,11 @@ use crate::subflow::MAPPING_SPACE;
 use crate::subflow::scoreboard::{Departing, Place};
 use anabranch_policy::ids::SubflowId;
 
-/// Most bytes under one mapping: its length has 16 bits, and DATA_FIN takes one.
+/// Limit of bytes under one mapping, whose length has 16 bits and includes a DATA_FIN.
 const MOST_BYTES: u32 = 65_534;
 
 impl Connection {
-    /// The place that the next new data takes in a shared mapping on this subflow; none if there are to be none.
+    /// The place of the next new data in a shared mapping on this subflow; none if mappings are not to be shared.
     pub(super) fn place_under_mapping(&mut self, id: SubflowId) -> Option<Place> {
         let most = self.scheduling.needs.segments_per_mapping.min(u32::from(u8::MAX));
         let multipath = self.association.protocol == Protocol::Multipath
@@ -31,8 +32,8 @@ impl Connection {
         Some(subflow.scoreboard.next_place(data_seq, arrived, most))
     }
 
-    /// Returns new data to a subflow; behind what it continues there, `length` or a full segment without a mapping if there
-    /// is so much.
+    /// Assigns new data to a subflow. If it continues queued data there, it may be as long as a segment without a
+    /// mapping, otherwise `length`.
     pub(super) fn put_under_mapping(&mut self, id: SubflowId, mut length: u64, place: Place) -> bool {
         let Some(most) = self.subflow_mut(id).map(|subflow| subflow.mss + MAPPING_SPACE) else { return false };
         if place.number > 0 {
@@ -47,7 +48,7 @@ impl Connection {
         true
     }
 
-    /// A record leaves for the first time: if others wait behind it in its shared mapping, its mapping is for them too.
+    /// A record is sent for the first time: its mapping covers the records queued after it in the same shared mapping.
     pub(super) fn bind_to_mapping(&mut self, handle: Handle, record: &mut Departing) {
         let (closed, end) = (self.life.write_closed(), self.sender.buffer.end());
         let multipath = self.association.protocol == Protocol::Multipath;

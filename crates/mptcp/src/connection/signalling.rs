@@ -1,4 +1,4 @@
-//! Addresses that were announced and withdrawn (RFC 8684, section 3.4).
+//! Owns announced and withdrawn addresses (RFC 8684, section 3.4).
 
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::time::Instant;
@@ -7,24 +7,22 @@ use core::net::{IpAddr, SocketAddr};
 /// What each end knows of the other's addresses.
 #[derive(Debug, Default)]
 pub(super) struct Signalling {
-    /// Ours that the peer has not confirmed.
+    /// Announcements that the peer has not echoed.
     pub announcements: Vec<Announcement>,
-    /// Identifiers on the wire of addresses that were withdrawn when there was no subflow to say so.
+    /// Wire identifiers of withdrawn addresses whose REMOVE_ADDR waits for a subflow.
     pub removals: Vec<u8>,
-    /// The peer's.
+    /// The peer's addresses.
     pub remote_addresses: Vec<RemoteAddress>,
 }
 
-/// An address of the peer's, as it announced it.
+/// An address that the peer announced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RemoteAddress {
-    /// Its identifier.
     pub id: AddressId,
-    /// Address and port.
     pub remote: SocketAddr,
 }
 
-/// An address of ours that the peer has not confirmed.
+/// An announcement that the peer has not echoed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Announcement {
     pub id: u8,
@@ -34,7 +32,6 @@ pub(super) struct Announcement {
 }
 
 impl Announcement {
-    /// Whether an echo is for this announcement.
     pub fn matches(&self, id: u8, address: IpAddr) -> bool {
         self.id == id && self.address == address
     }

@@ -1,4 +1,4 @@
-//! Subflows that acknowledge nothing for too long.
+//! Handles subflows on which nothing is acknowledged for too long.
 
 use super::association::Protocol;
 use super::reinjections::Extent;
@@ -9,7 +9,7 @@ use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::time::{Duration, Instant};
 
 impl Connection {
-    /// How long subflows may be silent, if the scheduler looks at it.
+    /// How long subflows may be silent, if the scheduler limits that.
     pub(super) fn patience(&self) -> Option<Patience> {
         let round_trips = self.scheduling.needs.silence.filter(|_| self.association.protocol == Protocol::Multipath)?;
         let alive = self.subflows.iter().filter(|subflow| subflow.is_usable() && !subflow.is_stale());
@@ -17,7 +17,7 @@ impl Connection {
         Some(Patience { round_trips, quickest: quickest.unwrap_or(Duration::MAX) })
     }
 
-    /// The timer of silence ran out: if nothing was acknowledged since, what the subflow has outstanding goes elsewhere.
+    /// The timer of silence expired: if nothing was acknowledged since, reinjects the subflow's outstanding data.
     pub(super) fn handle_silence(&mut self, now: Instant, handle: Handle) {
         let patience = self.patience();
         let subflow = &mut self.subflows[handle];

@@ -1,23 +1,23 @@
-//! The clock that a connection's TCP timestamps are read off: one for all its subflows (RFC 7323, section 5.4).
+//! The timestamp clock of a connection, shared by all its subflows (RFC 7323, section 5.4).
 
 use anabranch_policy::time::Instant;
 
 /// Milliseconds from a random zero.
 #[derive(Clone, Copy, Debug)]
 pub struct StampClock {
-    /// What it shows at time zero.
+    /// Its value at time zero.
     pub offset: u32,
-    /// How fast it runs ahead of time, parts per million.
+    /// By how much it runs fast, in parts per million.
     pub drift: i32,
 }
 
 impl StampClock {
-    /// What it shows, milliseconds.
+    /// Its value in milliseconds.
     pub fn stamp(&self, now: Instant) -> u32 {
         ((self.nanos(now) / 1_000_000) as u32).wrapping_add(self.offset)
     }
 
-    /// How far the present millisecond has gone, microseconds.
+    /// Microseconds since the present millisecond began.
     pub fn micros_into(&self, now: Instant) -> i64 {
         (self.nanos(now) / 1_000 % 1_000) as i64
     }

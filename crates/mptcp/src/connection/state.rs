@@ -1,4 +1,4 @@
-//! A connection's state, split into parts that own it, and what everything else asks of the whole.
+//! State of a connection, split into parts that own it, and queries of the whole.
 
 use super::association::{Association, Protocol};
 use super::identity::ConnectionIdentity;
@@ -28,7 +28,6 @@ use anabranch_policy::view::{ConnectionView, SubflowView};
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// A connection.
 pub struct Connection {
     pub(super) id: ConnectionId,
     pub(super) role: Role,
@@ -37,7 +36,7 @@ pub struct Connection {
     pub(super) association: Association,
     pub(super) subflows: Subflows,
     pub(super) joins: Joins,
-    /// Attempts to open it, until one is answered, if there can be several.
+    /// Attempts to open it, if there may be several, until one is answered.
     pub(super) race: Option<Box<Race>>,
     pub(super) congestion: Box<dyn CongestionControl>,
     pub(super) scheduling: Scheduling,
@@ -46,7 +45,7 @@ pub struct Connection {
     pub(super) life: Life,
     pub(super) signalling: Signalling,
     pub(super) measurement: Measurement,
-    /// Messages, and what is given up, if there is either.
+    /// Messages and abandoned data, if the connection has either.
     pub(super) partial: Option<Box<Partial>>,
     pub(super) timers: ConnectionTimers,
     pub(super) stats: Totals,
@@ -69,7 +68,7 @@ impl Connection {
         self.subflows[handle].id() == SubflowId(0)
     }
 
-    /// As a receiver knows it, from echoed timestamps or handshakes; at least 10 ms.
+    /// As a receiver measures it, from echoed timestamps or handshakes; at least 10 ms.
     pub(super) fn longest_round_trip(&self) -> Duration {
         let each = self.subflows.iter().map(|s| s.receiver.round_trip.max(s.rtt.smoothed()));
         each.max().unwrap_or_default().max(Duration::from_millis(10))
@@ -78,7 +77,7 @@ impl Connection {
     pub(super) fn new(opening: Opening, role: Role, protocol: Protocol) -> Self {
         let policies = &opening.config.policies;
         let partial = Partial::of(opening.config.framing, (policies.reliability)());
-        // Where a mapping may have a hole, its checksum says nothing.
+        // If a mapping may have a hole, its checksum cannot be verified.
         let checksum = opening.config.checksum && !partial.as_ref().is_some_and(|partial| partial.gives_up());
         Self {
             id: opening.id,
@@ -103,17 +102,14 @@ impl Connection {
         }
     }
 
-    /// Its id.
     pub fn id(&self) -> ConnectionId {
         self.id
     }
 
-    /// Which end we are.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// What is spoken.
     pub fn protocol(&self) -> Protocol {
         self.association.protocol
     }
@@ -123,28 +119,27 @@ impl Connection {
         self.config.multipath.then_some(self.identity.local.token)
     }
 
-    /// Why it ended, if it did.
+    /// Why it ended, if it has.
     pub fn closed(&self) -> Option<CloseCause> {
         self.life.closed
     }
 
-    /// Whether nothing is left to do: it may be forgotten.
+    /// Whether nothing is left to do, so that it can be removed.
     pub fn is_over(&self) -> bool {
         self.life.closed.is_some() && self.subflows.is_empty() && self.output.is_empty()
     }
 
-    /// Whether it has nothing to tell, and is not over.
+    /// Whether it has no notice and is not over.
     pub fn is_quiet(&self) -> bool {
         !self.output.has_notices() && self.life.closed.is_none()
     }
 
-    /// Whether what was done to it has no consequence for anybody else: nothing is to be sent or told.
+    /// Whether an operation had no effect that concerns others: nothing is to be sent or notified.
     pub fn is_at_rest(&self) -> bool {
         self.is_quiet() && !self.output.pending && !self.output.has_trace()
     }
 
-    /// Whether an input that has been handled left nothing to be told but that there is something to read, and no subflow to
-    /// be forgotten, as nearly every segment.
+    /// Whether an input left no notice except that data is readable, and no subflow to sweep, as nearly every segment.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         !self.subflows.lost_members()
@@ -153,37 +148,37 @@ impl Connection {
             && !self.output.has_trace()
     }
 
-    /// Whether the handshake of its first subflow is not over.
+    /// Whether the handshake of its first subflow is incomplete.
     pub fn is_half_open(&self) -> bool {
         self.life.closed.is_none() && self.subflows.first().is_some_and(|subflow| subflow.state.is_opening())
     }
 
-    /// The peer's address and port of the initial subflow.
+    /// Remote address and port of the initial subflow.
     pub fn initial_remote(&self) -> SocketAddr {
         self.identity.initial_remote
     }
 
-    /// Our address of the initial subflow.
+    /// Local address of the initial subflow.
     pub fn initial_local(&self) -> IpAddr {
         self.identity.initial_local
     }
 
-    /// Whether the peer asked not to be joined at its initial address.
+    /// Whether the peer does not allow joins to its initial address.
     pub fn remote_denies_joins(&self) -> bool {
         self.identity.remote_denies_joins
     }
 
-    /// Its subflows' identities, in order of id.
+    /// The identities of its subflows, in order of id.
     pub fn identities(&self) -> impl Iterator<Item = &Identity> {
         self.subflows.iter().map(|subflow| &subflow.identity)
     }
 
-    /// Whether either side calls a subflow a backup.
+    /// Whether either end made a subflow a backup.
     pub fn is_backup(&self, id: SubflowId) -> bool {
         self.subflows.iter().any(|subflow| subflow.id() == id && subflow.is_backup())
     }
 
-    /// How the connection will have ended, once the application has read what is there; none if it is not over.
+    /// The cause of the end, which is reported once the application has read everything; none if it has not ended.
     pub fn verdict(&self) -> Option<CloseCause> {
         self.life.verdict
     }
@@ -193,7 +188,7 @@ impl Connection {
         self.life.write_closed()
     }
 
-    /// The connection's timestamp clock, milliseconds: one for all subflows.
+    /// The connection's timestamp clock in milliseconds, shared by all subflows.
     pub(super) fn stamp(&self, now: Instant) -> u32 {
         self.stamp_clock().stamp(now)
     }
@@ -202,14 +197,14 @@ impl Connection {
         StampClock { offset: self.identity.stamp_offset, drift: self.config.tcp.timestamp_drift }
     }
 
-    /// One of its subflows, and what that subflow's input and output needs of the rest.
+    /// A subflow, and what it borrows from the connection.
     pub(super) fn subflow_in_context(&mut self, now: Instant, handle: Handle) -> (&mut Subflow, Context<'_>) {
         let stamp = self.stamp(now);
         let subflow = &mut self.subflows[handle];
         (subflow, Context { now, config: &self.config.tcp, congestion: &mut *self.congestion, stamp })
     }
 
-    /// An input has been handled: subflows that it closed are forgotten.
+    /// After an input: removes the subflows that it closed.
     #[inline]
     pub(crate) fn sweep(&mut self) {
         self.subflows.sweep();
@@ -219,7 +214,7 @@ impl Connection {
         self.subflows.handle_of(id).map(|handle| &mut self.subflows[handle])
     }
 
-    /// Window scale that lets the largest buffer be advertised (RFC 7323, section 2.3).
+    /// Window scale with which the largest buffer can be advertised (RFC 7323, section 2.3).
     pub(super) fn receive_scale(&self) -> u8 {
         let largest = match self.config.receive_buffer {
             BufferSize::Fixed(size) => size,
@@ -228,12 +223,12 @@ impl Connection {
         (0..14).find(|shift| largest >> shift <= 0xffff).unwrap_or(14)
     }
 
-    /// Option space that MPTCP takes on data segments.
+    /// Option space that MPTCP uses on data segments, in bytes.
     pub(super) fn mptcp_option_space(&self) -> u32 {
         if self.association.protocol == Protocol::Tcp { 0 } else { MAPPING_SPACE }
     }
 
-    /// The sending side as policies see it.
+    /// The sending side, as policies see it.
     pub fn view(&self, now: Instant) -> ConnectionView {
         let una = self.sender.una();
         ConnectionView {
@@ -251,19 +246,19 @@ impl Connection {
         }
     }
 
-    /// Whether the application waits for space: it was refused some, or has not had time to use what it got.
+    /// Whether the application waits for space: a write was short, or it had no time yet to use the space since.
     pub(super) fn is_backlogged(&self) -> bool {
         let unsent = self.sender.unsent();
         !self.life.write_closed() && (self.life.write_was_short || unsent > self.sender.buffer.limit() / 2)
     }
 
-    /// Its subflows as policies see them.
+    /// The subflows as policies see them.
     pub fn subflow_views(&self, views: &mut Vec<SubflowView>) {
         views.clear();
         views.extend(self.subflows.iter().map(|subflow| subflow.view(&*self.congestion, &self.config.tcp)));
     }
 
-    /// The same at an opportunity to send: what cannot have changed since the last one is not looked at again.
+    /// The same at an opportunity to send: only what may have changed is updated.
     pub(super) fn refresh_views(&mut self, workspace: &mut Workspace) {
         let known = workspace.views_of.replace(self.id) == Some(self.id);
         let (congestion, config) = (&*self.congestion, &self.config.tcp);
@@ -291,7 +286,7 @@ impl Connection {
         usable.map(|subflow| subflow.rtt.smoothed()).max().unwrap_or_default().max(Duration::from_millis(10))
     }
 
-    /// Continues as plain TCP; tells the application why.
+    /// Continues as plain TCP, and tells the application why.
     pub(super) fn report_fallback(&mut self, cause: FallbackCause) {
         if self.life.introduced() {
             self.output.notify(Event::FellBack(self.id, cause));

@@ -1,22 +1,22 @@
-//! A receiver as strict as the kernel of Linux ([`crate::config::ReceiverConfig::data_in_subflow_order`]): what lies behind a hole
-//! of its subflow is acknowledged there selectively, and is given to the data level when the hole is filled.
+//! A receiver restricted as that of Linux ([`crate::config::ReceiverConfig::data_in_subflow_order`]): data behind a
+//! hole of its subflow is acknowledged selectively, and reaches the data level when the hole is filled.
 //!
-//! What that takes is bounded as the receive buffer's pieces out of order are. When it is full, what lies furthest on the
-//! subflow is dropped although it was acknowledged (RFC 2018, section 8; Linux does so too); and what the data level has no
-//! room for is lost there, although the subflow has acknowledged it (RFC 8684, section 3.3.6).
+//! Memory is bounded like that of out-of-order pieces in the receive buffer. When it is exhausted, the data furthest
+//! ahead on the subflow is dropped although it was acknowledged (RFC 2018, section 8; as in Linux). Data for which the
+//! data level has no space is lost, although the subflow has acknowledged it (RFC 8684, section 3.3.6).
 
 use anabranch_policy::ids::SubflowId;
 use anabranch_wire::SeqNumber;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// What a piece costs besides its bytes.
+/// Overhead charged for each piece.
 const BOOKKEEPING: u64 = 64;
 
-/// Pieces with their bookkeeping take at most so many times the size of the receive buffer, all subflows' together.
+/// Limit of pieces with their overhead on all subflows, as a multiple of the receive buffer's size.
 pub(super) const FACTOR: u64 = 2;
 
-/// A piece of payload: where it lies on its subflow and in the stream.
+/// A piece of payload with its position on the subflow and in the stream.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) seq: SeqNumber,
@@ -24,12 +24,12 @@ pub(super) struct Piece {
     pub(super) bytes: Bytes,
 }
 
-/// What waits behind holes, by subflow in sequence order.
+/// Data that waits behind holes, by subflow, in sequence order.
 #[derive(Debug, Default)]
 pub(super) struct SubflowOrder {
     waiting: Vec<(SubflowId, VecDeque<Piece>)>,
     held: u64,
-    /// Pieces whose hole was given up; the data level takes them next.
+    /// Pieces whose hole was abandoned, to be passed to the data level.
     released: VecDeque<(SubflowId, Piece)>,
 }
 
@@ -43,15 +43,15 @@ impl Piece {
 }
 
 impl SubflowOrder {
-    /// Forgets what waits on a subflow that is gone.
+    /// Removes the data of a subflow that is gone.
     pub fn forget(&mut self, subflow: SubflowId) {
         for (_, pieces) in self.waiting.extract_if(.., |(id, _)| *id == subflow) {
             self.held -= pieces.iter().map(Piece::cost).sum::<u64>();
         }
     }
 
-    /// Makes room for a piece by dropping what lies behind it on its subflow. Returns the first sequence number that was
-    /// dropped, if one was; an error if there is no room.
+    /// Makes space for a piece by dropping data behind it on its subflow. Returns the first sequence number dropped, if
+    /// any; an error if there is no space.
     pub(super) fn make_room(&mut self, subflow: SubflowId, piece: &Piece, limit: u64) -> Result<Option<SeqNumber>, ()> {
         let mut dropped = None;
         while self.held + piece.cost() > limit {
@@ -76,18 +76,18 @@ impl SubflowOrder {
         }
     }
 
-    /// Sets apart what waited for a hole that was given up: [`Self::pop_released`] returns it.
+    /// Releases data that waited for an abandoned hole, for [`Self::pop_released`].
     pub fn release(&mut self, subflow: SubflowId, next: SeqNumber) {
         let ready = self.take_ready(subflow, next);
         self.released.extend(ready.into_iter().map(|piece| (subflow, piece)));
     }
 
-    /// The next piece that was released, and its subflow.
+    /// The next released piece, and its subflow.
     pub fn pop_released(&mut self) -> Option<(SubflowId, Piece)> {
         self.released.pop_front()
     }
 
-    /// Takes out what the next expected sequence number of its subflow has passed, oldest first.
+    /// Removes and returns data before the next expected sequence number of its subflow, oldest first.
     pub(super) fn take_ready(&mut self, subflow: SubflowId, next: SeqNumber) -> Vec<Piece> {
         let Some(at) = self.waiting.iter().position(|(id, _)| *id == subflow) else { return Vec::new() };
         let Some((_, pieces)) = self.waiting.get_mut(at) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! A connection's subflows, by handles that stay good while one input is handled.
+//! The subflows of a connection, with handles that stay valid while one input is handled.
 
 use super::agenda::{Agenda, SLOTS, Task, first};
 use crate::subflow::Subflow;
@@ -6,29 +6,29 @@ use anabranch_policy::ids::SubflowId;
 use anabranch_policy::time::Instant;
 use core::ops::{Index, IndexMut};
 
-/// Where a subflow is. Good until [`Subflows::sweep`], whatever else is added or removed before.
+/// Position of a subflow. Valid until [`Subflows::sweep`], whatever is added or removed before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Handle(usize);
 
-/// The subflows, in order of id. A removed subflow stays in its place, reachable only by its handle, until the input that
-/// removed it has been handled.
+/// The subflows in order of id. A removed subflow keeps its slot, reachable only by its handle, until the present input
+/// has been handled.
 #[derive(Debug)]
 pub(super) struct Subflows {
     slots: Vec<Subflow>,
     changed: Changed,
-    /// Only of many subflows.
+    /// Used only with many subflows.
     agenda: Option<Box<Agenda>>,
 }
 
-/// Which subflows may have changed since somebody looked: a bit for each slot, the last but one of each half for all further ones. The
-/// lower half is for those who look at views, the upper one for the agenda.
+/// Which subflows may have changed since the last query: a bit for each slot; of each half, the last bit but one is for
+/// all further slots. The lower half is for views, the upper one for the agenda.
 #[derive(Clone, Copy, Debug)]
 struct Changed(u64);
 
 impl Changed {
-    /// The bit of slots from here on is shared.
+    /// Slots from here on share a bit.
     const REST: usize = SLOTS;
-    /// Subflows were added or removed, for those who look at views.
+    /// Subflows were added or removed since the last query for views.
     const MEMBERS: u64 = 1 << (Self::REST + 1);
     /// Subflows were added or removed since the last [`Subflows::sweep`].
     const UNSWEPT: u64 = 1 << 63;
@@ -48,14 +48,14 @@ impl Changed {
         self.0 |= !(Self::MEMBERS | Self::UNSWEPT);
     }
 
-    /// Forgets what those who look at views have seen.
+    /// Clears the changes for views; returns them.
     fn take_shown(&mut self) -> u32 {
         let shown = self.0 as u32;
         self.0 &= !u64::from(u32::MAX);
         shown
     }
 
-    /// Forgets what the agenda knows.
+    /// Clears the changes for the agenda; returns them.
     #[inline]
     fn take_for_agenda(&mut self) -> u32 {
         let changed = (self.0 >> 32) as u32;
@@ -71,31 +71,29 @@ impl Default for Subflows {
 }
 
 impl Subflows {
-    /// How many are asked sooner than an agenda.
+    /// Up to this number, polling every subflow is cheaper than an agenda.
     const FEW: usize = 3;
 
-    /// Adds one.
     pub fn push(&mut self, subflow: Subflow) -> Handle {
-        // One more, not twice as many: room that is never used is most of what an idle connection costs.
+        // One slot more, not twice as many: unused slots would be most of the memory of an idle connection.
         self.slots.reserve_exact(1);
         self.slots.push(subflow);
         self.changed = Changed::ALL;
         Handle(self.slots.len() - 1)
     }
 
-    /// Removes one.
     pub fn remove(&mut self, handle: Handle) {
         self[handle].liveness.removed = true;
         self.changed = Changed::ALL;
     }
 
-    /// Whether some have been removed since [`Self::sweep`].
+    /// Whether any were removed since [`Self::sweep`].
     #[inline]
     pub fn lost_members(&self) -> bool {
         self.changed.0 & Changed::UNSWEPT != 0 && self.slots.iter().any(|subflow| subflow.liveness.removed)
     }
 
-    /// An input has been handled: forgets what was removed, and all handles with it.
+    /// After an input: removes closed subflows, and with them all handles.
     #[inline]
     pub fn sweep(&mut self) {
         if self.changed.0 & Changed::UNSWEPT != 0 {
@@ -112,35 +110,34 @@ impl Subflows {
         self.changed.0 &= !Changed::UNSWEPT;
     }
 
-    /// One of them; none if it has been removed.
+    /// The subflow, unless it was removed.
     pub fn live(&self, handle: Handle) -> Option<&Subflow> {
         self.slots.get(handle.0).filter(|subflow| !subflow.liveness.removed)
     }
 
-    /// One of them, to change; none if it has been removed.
+    /// The subflow, unless it was removed.
     pub fn live_mut(&mut self, handle: Handle) -> Option<&mut Subflow> {
         self.changed.mark(handle.0);
         self.slots.get_mut(handle.0).filter(|subflow| !subflow.liveness.removed)
     }
 
-    /// Whether it has not been removed.
+    /// Whether the subflow was not removed.
     pub fn has(&self, handle: Handle) -> bool {
         self.live(handle).is_some()
     }
 
-    /// The one with this id.
     #[inline]
     pub fn handle_of(&self, id: SubflowId) -> Option<Handle> {
-        // As long as none is gone, they are numbered as their slots are.
+        // As long as none was removed, ids equal slots.
         let slot = id.0 as usize;
         let found = self.slots.get(slot).filter(|subflow| subflow.id() == id && !subflow.liveness.removed);
         if found.is_some() { Some(Handle(slot)) } else { self.find(|subflow| subflow.id() == id) }
     }
 
-    /// The first of which this is true.
+    /// The first subflow that satisfies `of`.
     #[inline]
     pub fn find(&self, of: impl Fn(&Subflow) -> bool) -> Option<Handle> {
-        // Most connections have one, and need no loop.
+        // Most connections have a single subflow, and need no loop.
         match self.slots.first() {
             Some(first) if !first.liveness.removed && of(first) => Some(Handle(0)),
             Some(_) if self.slots.len() > 1 => self.find_behind(Some(Handle(0)), of),
@@ -148,18 +145,17 @@ impl Subflows {
         }
     }
 
-    /// The first of them.
     #[inline]
     pub fn first_handle(&self) -> Option<Handle> {
         self.find(|_| true)
     }
 
-    /// The one after this, which may have been removed: for loops that add or remove some.
+    /// The subflow after this one, which may have been removed: for loops that add or remove subflows.
     pub fn after(&self, handle: Handle) -> Option<Handle> {
         self.find_behind(Some(handle), |_| true)
     }
 
-    /// The first of which this is true behind this one, or of all.
+    /// The first subflow after this one, or of all, that satisfies `of`.
     #[inline(never)]
     pub fn find_behind(&self, handle: Option<Handle>, of: impl Fn(&Subflow) -> bool) -> Option<Handle> {
         let next = handle.map_or(0, |handle| handle.0 + 1);
@@ -167,13 +163,12 @@ impl Subflows {
         rest.iter().position(|subflow| !subflow.liveness.removed && of(subflow)).map(|at| Handle(next + at))
     }
 
-    /// All.
     pub fn iter(&self) -> impl Iterator<Item = &Subflow> + Clone {
         self.slots.iter().filter(|subflow| !subflow.liveness.removed)
     }
 
-    /// The first behind this one, or of all, that has this to do now. One that pacing kept back when it was to send something is asked
-    /// again when pacing does not.
+    /// The first subflow after this one, or of all, that has this task now. One that pacing delayed is polled again
+    /// when the delay is over.
     #[inline]
     pub fn next_for(&mut self, now: Instant, task: Task, behind: Option<Handle>) -> Option<Handle> {
         if self.slots.len() > Self::FEW {
@@ -186,7 +181,7 @@ impl Subflows {
         }
     }
 
-    /// What is to be done now.
+    /// The agenda, brought up to date.
     #[inline(always)]
     fn agenda(&mut self) -> &mut Agenda {
         let agenda = self.agenda.get_or_insert_with(|| Box::new(Agenda::NEW));
@@ -214,7 +209,7 @@ impl Subflows {
         self.find_behind(Some(Handle(from.max(SLOTS) - 1)), |subflow| task.is_due(subflow, now))
     }
 
-    /// Pacing lets one of them send nothing now: a timeout comes when it does.
+    /// Pacing delays this subflow: arms a timer for the end of the delay.
     pub fn wait_for_pacing(&mut self, handle: Handle) {
         if let Some(subflow) = self.slots.get_mut(handle.0) {
             let until = subflow.wait_for_pacing();
@@ -222,19 +217,18 @@ impl Subflows {
         }
     }
 
-    /// All, to change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Subflow> {
         self.changed.mark_all();
         self.iter_mut_unseen()
     }
 
-    /// All, to change what neither [`Subflow::view`] shows nor a [`Task`] depends on.
+    /// All subflows, for changes that neither [`Subflow::view`] nor a [`Task`] depends on.
     pub fn iter_mut_unseen(&mut self) -> impl Iterator<Item = &mut Subflow> {
         self.slots.iter_mut().filter(|subflow| !subflow.liveness.removed)
     }
 
-    /// Does something to each that may have changed since the last call, and to others where it costs less than to know. That changes no [`Task`], and returns whether
-    /// [`Subflow::view`] shows it.
+    /// Applies a change to each subflow that may have changed since the last call, and to others where that is cheaper.
+    /// The change must not affect a [`Task`], and returns whether it affects [`Subflow::view`].
     pub fn each_changed(&mut self, mut change: impl FnMut(&mut Subflow) -> bool) {
         let changed = if self.slots.len() > Self::FEW { self.agenda().take_unrecorded() } else { u32::MAX };
         for (slot, subflow) in self.slots.iter_mut().enumerate() {
@@ -244,24 +238,22 @@ impl Subflows {
         }
     }
 
-    /// All, with their handles.
     pub fn entries(&self) -> impl Iterator<Item = (Handle, &Subflow)> {
         let each = self.slots.iter().enumerate().filter(|(_, subflow)| !subflow.liveness.removed);
         each.map(|(at, subflow)| (Handle(at), subflow))
     }
 
-    /// The first; as a rule the initial one.
+    /// The first subflow, usually the initial one.
     pub fn first(&self) -> Option<&Subflow> {
         self.iter().next()
     }
 
-    /// The first, to change.
     pub fn first_mut(&mut self) -> Option<&mut Subflow> {
         self.first_handle().map(|handle| &mut self[handle])
     }
 
-    /// Brings what was derived from each subflow up to date, in order: all of it, or, where `known` says that it is of these
-    /// subflows, what may have changed since the last call.
+    /// Updates values derived from each subflow, in order: all of them, or, if `known` says that they belong to these
+    /// subflows, those that may have changed since the last call.
     pub fn refresh<T>(&mut self, known: bool, derived: &mut Vec<T>, derive: impl Fn(&Subflow) -> T) {
         if !known || self.changed.0 & Changed::MEMBERS != 0 {
             derived.clear();
@@ -289,7 +281,7 @@ impl Subflows {
         }
     }
 
-    /// The only one, if there is just one.
+    /// The subflow, if there is only one.
     #[inline]
     pub fn only(&self) -> Option<&Subflow> {
         if let [only] = self.slots.as_slice() {
@@ -299,12 +291,10 @@ impl Subflows {
         all.next().filter(|_| all.next().is_none())
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.first().is_none()
     }

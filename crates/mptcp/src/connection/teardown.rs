@@ -1,4 +1,4 @@
-//! How subflows end, and connections with them: resets, MP_FASTCLOSE, the loss of the last subflow (RFC 8684, sections 3.5, 3.6).
+//! Ends subflows and connections: resets, MP_FASTCLOSE, the loss of the last subflow (RFC 8684, sections 3.5, 3.6).
 
 use super::association::Protocol;
 use super::output::Notice;
@@ -14,7 +14,7 @@ use anabranch_wire::tcp::OPTION_SPACE;
 use anabranch_wire::{Flags, MptcpOption, Segment, SeqNumber};
 
 impl Connection {
-    /// When both directions are done, subflows close with FIN, and the application hears of it after its last read.
+    /// When both directions have ended, closes the subflows with FIN; the application is notified after its last read.
     #[inline]
     pub(super) fn finish_if_done(&mut self, now: Instant) {
         if self.both_ended() && self.life.closed.is_none() {
@@ -28,7 +28,7 @@ impl Connection {
         if self.association.protocol == Protocol::Multipath {
             self.abandon_joins(now);
             for subflow in self.subflows.iter_mut() {
-                // All data is acknowledged: copies that were never sent would only keep back the FIN.
+                // All data is acknowledged: unsent duplicates would only delay the FIN.
                 subflow.drop_unsent(end);
                 subflow.close(end);
             }
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// Joins whose handshake is not over come to nothing when the stream has ended.
+    /// Aborts joins whose handshake is incomplete when the stream has ended.
     pub(super) fn abandon_joins(&mut self, now: Instant) {
         while let Some(handle) = self.subflows.find(|subflow| subflow.state.is_opening()) {
             if self.subflows[handle].state == State::SynReceived {
@@ -53,13 +53,13 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once: MP_FASTCLOSE with a reset on every subflow (option R), or a plain reset.
+    /// Ends the connection immediately: MP_FASTCLOSE with a reset on every subflow (option R), or a plain reset.
     pub fn abort(&mut self, now: Instant) {
         self.reset_all(now, CloseCause::Aborted);
     }
 
-    /// MP_FASTCLOSE came in: the connection is over, but for what the application has still to read. Linux keeps that, too;
-    /// RFC 8684 (section 3.5) does not say.
+    /// MP_FASTCLOSE was received: the connection ends, except that the application can read what has arrived. Linux
+    /// keeps that, too; RFC 8684 (section 3.5) does not say.
     pub(super) fn close_fast(&mut self, now: Instant) {
         if self.life.closed.is_none() && self.has_something_to_read() {
             self.life.verdict = Some(CloseCause::AbortedByPeer);
@@ -86,9 +86,9 @@ impl Connection {
         self.conclude(cause);
     }
 
-    /// A peer that misses something takes a reset only at the byte that it waits for (RFC 5961, section 3.2), which should be the
-    /// first that it has not acknowledged. Of a later reset, in answer to its challenge, only this subflow would end: the keys
-    /// are forgotten by then, and a peer whose other subflows are on dead paths would wait for ever.
+    /// A peer with a hole accepts a reset only at the byte that it expects (RFC 5961, section 3.2), which should be the
+    /// first that it has not acknowledged. A later reset, in answer to its challenge, would end only this subflow: the
+    /// keys are forgotten by then, and a peer whose other paths are dead would wait for ever.
     fn repeat_reset_at_hole(&mut self, handle: Handle) {
         let (subflow, Some(reset)) = (&self.subflows[handle], self.output.packets.back()) else { return };
         if !subflow.scoreboard.is_idle() {
@@ -98,12 +98,12 @@ impl Connection {
         }
     }
 
-    /// Puts a reset of a subflow in the outbox.
+    /// Queues a reset of a subflow.
     pub(super) fn send_reset(&mut self, now: Instant, handle: Handle, reason: u8) {
         self.send_reset_with(now, handle, None, reason);
     }
 
-    /// A reset with MP_TCPRST, as Linux adds it to every reset of a subflow, and perhaps another option before that.
+    /// A reset with MP_TCPRST, which Linux puts on every reset of a subflow, and optionally another option before it.
     fn send_reset_with(&mut self, now: Instant, handle: Handle, option: Option<MptcpOption>, reason: u8) {
         let window = self.receiver.buffer.window();
         let multipath = self.association.protocol == Protocol::Multipath;
@@ -111,7 +111,7 @@ impl Connection {
         let mut segment = Segment::default();
         subflow.acknowledgement(&cx, window, OPTION_SPACE, &mut segment);
         segment.flags |= Flags::RST;
-        // In the place of a keepalive probe it would lie before the window.
+        // The sequence number of a keepalive probe would lie before the window.
         segment.seq = subflow.send.nxt;
         if multipath {
             segment.options.mptcp.extend(option);
@@ -122,8 +122,8 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// Answers a segment that acknowledges what was never sent: its acknowledgement names the sequence number (RFC 9293,
-    /// section 3.10.7).
+    /// Answers a segment that acknowledges data never sent: its acknowledgement is the sequence number of the reset
+    /// (RFC 9293, section 3.10.7).
     pub(super) fn refuse_acknowledgement(&mut self, handle: Handle, ack: SeqNumber) {
         let subflow = &self.subflows[handle];
         let segment = Segment {
@@ -138,13 +138,13 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// Resets a subflow and forgets it.
+    /// Resets a subflow and removes it.
     pub(super) fn reset_subflow(&mut self, now: Instant, handle: Handle, why: CloseReason, reason: u8) {
         self.send_reset(now, handle, reason);
         self.drop_subflow(now, handle, why);
     }
 
-    /// The same with an option more.
+    /// The same with another option.
     pub(super) fn reset_subflow_with(
         &mut self,
         now: Instant,
@@ -157,24 +157,24 @@ impl Connection {
         self.drop_subflow(now, handle, why);
     }
 
-    /// The handshake of a connection that came in is given up without a word to anybody.
+    /// Silently aborts the handshake of an incoming connection.
     pub(crate) fn give_up_handshake(&mut self, now: Instant) {
         if let Some(handle) = self.subflows.first_handle() {
             self.drop_subflow(now, handle, CloseReason::TimedOut);
         }
     }
 
-    /// Forgets a subflow; if it was the last, the connection ends or waits for another.
+    /// Removes a subflow. If it was the last, the connection ends or waits for another.
     pub(super) fn drop_subflow(&mut self, now: Instant, handle: Handle, why: CloseReason) {
         self.remove_subflow(handle, why);
         let carries = |s: &Subflow| s.state.is_synchronised() && s.handshake.confirmed;
-        // Attempts do not count as subflows: a host that keeps trying would wait for ever.
+        // Attempts do not count as subflows: otherwise an endpoint that keeps trying would wait for ever.
         if !self.subflows.iter().any(carries) && self.life.closed.is_none() && !self.has_candidates() {
             self.lost_last_subflow(now, why);
         }
     }
 
-    /// Takes a subflow out: its data goes to the others, and policies hear of it.
+    /// Removes a subflow: its data is reinjected, and policies are notified.
     pub(super) fn remove_subflow(&mut self, handle: Handle, why: CloseReason) {
         if self.forget_attempt(handle) {
             return;
@@ -196,7 +196,8 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// Without subflows an MPTCP connection waits for a while: a new path may be found (RFC 8684, section 3.5).
+    /// Without subflows an MPTCP connection survives for some time, since a new path may be found (RFC 8684, section
+    /// 3.5).
     fn lost_last_subflow(&mut self, now: Instant, why: CloseReason) {
         let cause = match why {
             _ if self.both_ended() => CloseCause::Finished,
@@ -214,7 +215,7 @@ impl Connection {
         }
     }
 
-    /// No attempt to open the connection is left that could still be answered.
+    /// The last attempt to open the connection has failed.
     pub(crate) fn give_up_race(&mut self, now: Instant) {
         let refused = self.race.as_ref().is_some_and(|race| race.refused);
         if refused || self.subflows.is_empty() {
@@ -222,7 +223,7 @@ impl Connection {
         }
     }
 
-    /// A subflow whose FINs are exchanged, or whose last wait is over, goes.
+    /// Removes a subflow whose FINs are exchanged, or whose last wait is over.
     pub(super) fn remove_if_closed(&mut self, now: Instant, handle: Handle) {
         let subflow = &mut self.subflows[handle];
         match subflow.state {

@@ -1,4 +1,4 @@
-//! Decisions of a connection in states that are set up by hand: what no packets bring about alone.
+//! Decisions of a connection in states that the tests set up, because packets alone do not lead to them.
 
 use super::agenda::Task;
 use super::association::Protocol;
@@ -25,7 +25,7 @@ use anabranch_wire::{Packet, Segment, SeqNumber};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// The first byte that is sent on each subflow.
+/// The first sequence number of each subflow.
 const INITIAL: SeqNumber = SeqNumber(1_000);
 
 pub(super) fn config() -> ConnectionConfig {
@@ -36,8 +36,8 @@ pub(super) fn config() -> ConnectionConfig {
     })
 }
 
-/// An MPTCP connection with so many established subflows, whose windows are open for 60,000 bytes; that of the connection is
-/// closed.
+/// An MPTCP connection with established subflows whose windows are open for 60,000 bytes; the window of the connection
+/// is closed.
 pub(super) fn connected(config: ConnectionConfig, subflows: u32) -> Connection {
     let opening = Opening {
         id: ConnectionId(1),
@@ -86,7 +86,7 @@ fn write(connection: &mut Connection, length: usize) {
     assert_eq!(connection.write(Bytes::from(vec![0; length])), length);
 }
 
-/// New data is given to a subflow, and does not leave it.
+/// Assigns new data to a subflow, which does not send it.
 fn put_new(connection: &mut Connection, handle: Handle, length: usize) {
     let data_seq = connection.sender.data_nxt;
     connection.sender.data_nxt += length as u64;
@@ -139,7 +139,7 @@ fn a_closed_window_is_blocked_only_if_a_subflow_has_room_and_bytes_behind_the_ho
 
 #[test]
 fn who_waits_for_the_window_of_one_subflow_or_for_the_scheduler_alone_is_shut_out() {
-    // All was given to the second subflow, whose window is closed; the connection's is open.
+    // All data is assigned to the second subflow, whose window is closed; the connection's is open.
     let mut connection = connected(config(), 2);
     connection.sender.window_edge = 50_000;
     write(&mut connection, 1_000);
@@ -151,7 +151,7 @@ fn who_waits_for_the_window_of_one_subflow_or_for_the_scheduler_alone_is_shut_ou
     connection.watch_window(Instant::ZERO);
     assert!(connection.timers.runs(Timer::Persist));
 
-    // New data could go, and the scheduler has no subflow for it.
+    // New data could be sent, but the scheduler has no subflow for it.
     let mut connection = connected(config(), 2);
     connection.sender.window_edge = 50_000;
     write(&mut connection, 1_000);
@@ -270,7 +270,7 @@ fn what_is_done_to_each_subflow_is_done_to_all_that_are_left() {
     assert_eq!(connection.subflows.only().map(Subflow::id), Some(SubflowId(2)));
 }
 
-/// The subflows that have data to send now, as one after the other is asked.
+/// The subflows that have data to send now.
 fn sending(connection: &mut Connection, now: Instant) -> Vec<u32> {
     let mut ids = Vec::new();
     let mut next = connection.subflows.next_for(now, Task::Data, None);
@@ -299,7 +299,7 @@ fn of_many_subflows_those_with_data_are_found_and_those_that_are_paced_when_paci
         connection.subflows.wait_for_pacing(handle);
     }
     assert_eq!(sending(&mut connection, at(4)), [7, 30, 38]);
-    // Whoever is woken looks at all.
+    // A query after a wake-up looks at all subflows.
     assert_eq!(sending(&mut connection, at(5)), [2, 7, 29, 30, 38]);
     let seventh = connection.subflows.handle_of(SubflowId(7)).unwrap();
     connection.subflows.remove(seventh);

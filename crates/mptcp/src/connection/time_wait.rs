@@ -1,5 +1,5 @@
-//! TIME-WAIT of a subflow whose connection nobody asks for any more: what it takes to answer the peer, and to know the
-//! peer's next connection between the same ports (RFC 9293, section 3.10.7.4; RFC 6191).
+//! TIME-WAIT of a subflow whose connection is forgotten: the state to answer the peer, and to recognize the next
+//! connection between the same ports (RFC 9293, section 3.10.7.4; RFC 6191).
 
 use super::association::Protocol;
 use super::packets::packet;
@@ -14,45 +14,46 @@ use anabranch_wire::tcp::Timestamps;
 use anabranch_wire::{Flags, Packet, Segment, SeqNumber};
 use core::net::SocketAddr;
 
-/// Least time between answers to what is not acceptable (RFC 5961, section 7).
+/// Minimum time between answers to unacceptable segments (RFC 5961, section 7).
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How far beyond the last incarnation's numbers the next begins, if its own initial number is not beyond them.
+/// By how much the next incarnation begins beyond the numbers of the last, if its own initial number is not beyond
+/// them.
 const AFTER_THE_LAST: u32 = 1 << 16;
 
 /// A subflow in TIME-WAIT.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeWait {
-    /// Our address and port.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// Remote address and port.
     pub remote: SocketAddr,
-    /// When it is over.
+    /// Its end.
     pub until: Instant,
-    /// How long it lasts.
+    /// Its duration.
     wait: Duration,
     send_next: SeqNumber,
     receive_next: SeqNumber,
-    /// Our clock, and the last timestamp of the peer's.
+    /// Our timestamp clock, and the peer's last timestamp.
     stamps: Option<(StampClock, u32)>,
     window: u16,
     data_ack: Option<DataAck>,
     next_challenge: Instant,
 }
 
-/// What a segment means to a subflow in TIME-WAIT.
+/// Verdict on a segment for a subflow in TIME-WAIT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeWaitVerdict {
-    /// Nothing.
+    /// Ignore it.
     Drop,
-    /// It is answered with [`TimeWait::acknowledgement`].
+    /// Answer with [`TimeWait::acknowledgement`].
     Acknowledge,
-    /// The peer has nothing of it left.
+    /// The peer reset the subflow.
     Reset,
 }
 
 impl TimeWait {
-    /// Whether a SYN of the peer's begins its next connection (RFC 6191, section 2).
+    /// Whether the peer's SYN begins a new connection (RFC 6191, section 2).
     pub fn accepts_syn(&self, segment: &Segment) -> bool {
         let newer_number = segment.seq.at_or_after(self.receive_next);
         match (self.stamps, segment.options.timestamps) {
@@ -66,20 +67,20 @@ impl TimeWait {
         }
     }
 
-    /// Whether a connection of ours may be opened between the ports: the peer may be in TIME-WAIT too, and what tells it
-    /// that ours is new is a later timestamp (RFC 6191), of which there is one each millisecond.
+    /// Whether we may open a connection between these ports. The peer may be in TIME-WAIT too, and recognizes a new SYN
+    /// by its later timestamp (RFC 6191), which advances once per millisecond.
     pub fn allows_reuse(&self, now: Instant) -> bool {
         let since = self.wait - self.until.since(now);
         self.stamps.is_some() && since >= Duration::from_secs(1)
     }
 
-    /// The initial sequence number of the next connection between the ports, if it would else be `proposed` (RFC 9293,
-    /// section 3.10.7.4: larger than the largest that was used).
+    /// The initial sequence number of the next connection between these ports: `proposed`, unless that is not beyond
+    /// the largest number used (RFC 9293, section 3.10.7.4).
     pub fn initial_after(&self, proposed: SeqNumber) -> SeqNumber {
         if proposed.after(self.send_next) { proposed } else { self.send_next + AFTER_THE_LAST }
     }
 
-    /// A segment came that does not begin anything.
+    /// Handles a segment that does not open a connection.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) -> TimeWaitVerdict {
         if segment.flags.contains(Flags::RST) {
             return match segment.seq == self.receive_next {
@@ -109,7 +110,7 @@ impl TimeWait {
         TimeWaitVerdict::Acknowledge
     }
 
-    /// What is said to the peer now.
+    /// The acknowledgement to send now.
     pub fn acknowledgement(&self, now: Instant) -> Packet {
         let mut segment = Segment {
             source_port: self.local.port(),
@@ -128,7 +129,7 @@ impl TimeWait {
     }
 }
 
-/// Whether a segment is a SYN of who opens a connection.
+/// Whether a segment is a SYN that opens a connection.
 fn opens(segment: &Segment) -> bool {
     segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
 }
@@ -138,7 +139,7 @@ fn is_before(stamp: u32, last: u32) -> bool {
 }
 
 impl Connection {
-    /// Whether nothing is left of it but subflows in TIME-WAIT, and nobody asks for more.
+    /// Whether only subflows in TIME-WAIT are left, and the application has forgotten the connection.
     pub fn is_in_time_wait(&self) -> bool {
         self.life.closed.is_some()
             && self.life.discarded()
@@ -147,7 +148,7 @@ impl Connection {
             && self.subflows.iter().all(|subflow| subflow.state == State::TimeWait)
     }
 
-    /// Takes its subflows, which [`Self::is_in_time_wait`], out of it.
+    /// Removes and returns its subflows in TIME-WAIT; [`Self::is_in_time_wait`] must hold.
     pub fn keep_time_wait(&mut self) -> Vec<TimeWait> {
         let all = self.subflows.iter().map(|subflow| self.time_wait(subflow)).collect();
         while let Some(handle) = self.subflows.first_handle() {
@@ -156,7 +157,8 @@ impl Connection {
         all
     }
 
-    /// Ends the TIME-WAIT between these addresses if the segment begins the peer's next connection there; returns its remaining state.
+    /// Ends the TIME-WAIT between these addresses if the segment begins the peer's next connection there; returns its
+    /// state.
     pub fn end_time_wait(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment) -> Option<TimeWait> {
         if !opens(segment) {
             return None;
@@ -190,7 +192,7 @@ impl Connection {
 
 #[cfg(test)]
 impl TimeWait {
-    /// One in which nothing was said.
+    /// A connection without data.
     pub(crate) fn between(local: SocketAddr, remote: SocketAddr, until: Instant) -> Self {
         Self {
             local,

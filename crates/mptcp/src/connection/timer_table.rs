@@ -1,32 +1,32 @@
-//! A connection's own timers.
+//! The timers of a connection.
 
 use crate::timer_table::{TimerTable, Timers};
 use core::ops::{Deref, DerefMut};
 
-/// Why a connection's timeout fires.
+/// A timer of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
-    /// Data that is not acknowledged at data level is sent again.
+    /// Data unacknowledged at data level is reinjected.
     DataRetransmit,
     /// A closed window is probed.
     Persist,
     /// A blocked episode has lasted another round trip.
     Blocked,
-    /// What is missing is judged again.
+    /// The policy judges the hole again.
     Missing,
-    /// The path manager's measurement.
+    /// A measurement for the path manager is due.
     Measure,
-    /// The scheduler wants to be asked again.
+    /// The scheduler asked to be called again.
     Schedule,
-    /// An ADD_ADDR is sent again.
+    /// An ADD_ADDR is repeated.
     Announcement,
-    /// No subflow was found in time, or the peer did not end its stream in time.
+    /// No subflow was opened in time, or the peer did not end its stream in time.
     WithoutSubflows,
-    /// The user timeout: what is unacknowledged must have become less by then.
+    /// The user timeout: unacknowledged data must have made progress.
     User,
-    /// The peer must have been heard of by then.
+    /// The peer timeout: something must have arrived.
     Peer,
-    /// No attempt to open it was answered in time: the next begins.
+    /// No attempt was answered in time: the next begins.
     Race,
 }
 
@@ -36,13 +36,13 @@ impl Timers for Timer {
     }
 }
 
-/// The timers, and how often two of them were due in a row.
+/// The timers, and the consecutive expiries of two of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionTimers {
     table: TimerTable<Timer, 11>,
-    /// Times in a row that data was sent again.
+    /// Consecutive expiries of [`Timer::DataRetransmit`].
     pub data_attempts: u32,
-    /// Probes of a closed window in a row.
+    /// Consecutive probes of a closed window.
     pub persist_attempts: u32,
 }
 
@@ -60,17 +60,16 @@ impl DerefMut for ConnectionTimers {
 }
 
 impl ConnectionTimers {
-    /// None set.
     pub fn new() -> Self {
         Self { table: TimerTable::new(), data_attempts: 0, persist_attempts: 0 }
     }
 
-    /// Stops all, and forgets what they were for.
+    /// Stops all timers and resets the counters.
     pub fn reset(&mut self) {
         *self = Self::new();
     }
 
-    /// The window was open: should it be shut again, it is asked for after one timeout again (RFC 9293, section 3.8.6.1).
+    /// The window was open: the next probe of a closed window follows after one timeout (RFC 9293, section 3.8.6.1).
     pub fn begin_probes_anew(&mut self) {
         if self.persist_attempts > 0 {
             self.persist_attempts = 0;
@@ -78,7 +77,7 @@ impl ConnectionTimers {
         }
     }
 
-    /// Stops those that only MPTCP has.
+    /// Stops the timers that only MPTCP uses.
     pub fn stop_multipath(&mut self) {
         let (persist, user) = (self.at(Timer::Persist), self.at(Timer::User));
         self.reset();

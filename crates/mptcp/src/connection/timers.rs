@@ -1,4 +1,4 @@
-//! The connection's own timers, and what is due on its subflows when time passes.
+//! Handles the timers of a connection and of its subflows.
 
 use super::association::Protocol;
 use super::output::{Attempt, Notice};
@@ -15,17 +15,17 @@ use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::scheduler::Reinjection;
 use anabranch_policy::time::Instant;
 
-/// Most transmissions of a SYN/ACK: a stranger must not hold a place for long.
+/// Limit of transmissions of a SYN/ACK: an unknown peer must not use memory for long.
 const SYN_ACK_ATTEMPTS: u32 = 6;
 
 impl Connection {
-    /// The time has come that the policy named.
+    /// The policy asked to judge the hole again now.
     pub(in crate::connection) fn handle_missing_timeout(&mut self, now: Instant) {
         self.judge_missing(now);
         self.insert_released(now);
         let mut next = self.subflows.first_handle();
         while let Some(handle) = next {
-            // A skipped gap may have been all that kept the peer's FIN waiting.
+            // The peer's FIN may have waited only for a skipped gap.
             self.handle_fin(now, handle, None);
             next = self.subflows.after(handle);
         }
@@ -33,7 +33,7 @@ impl Connection {
         self.finish_if_done(now);
     }
 
-    /// Does what is due.
+    /// Handles all timers that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.output.pending = true;
         let mut next = self.subflows.first_handle();
@@ -47,7 +47,7 @@ impl Connection {
         self.fire(now, &[Timer::WithoutSubflows, Timer::User, Timer::Peer, Timer::Race]);
     }
 
-    /// Handles those of the connection's own timers that are due.
+    /// Handles the connection's own timers that are due.
     fn fire(&mut self, now: Instant, timers: &[Timer]) {
         for timer in timers {
             if self.timers.is_due(*timer, now) {
@@ -72,7 +72,7 @@ impl Connection {
                 self.send_announcements(now);
             }
             Timer::WithoutSubflows => {
-                // A slow reader may still put the end off.
+                // A slow reader may delay the end further.
                 self.timers.stop(Timer::WithoutSubflows);
                 self.reset_all(now, CloseCause::TimedOut);
             }
@@ -134,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// A SYN, SYN/ACK or join acknowledgement was not answered. Returns false when the subflow is given up.
+    /// A SYN, SYN/ACK or join acknowledgement was not answered. Returns false if the subflow must be closed.
     fn handle_handshake_timeout(&mut self, now: Instant, handle: Handle) -> bool {
         let limit = self.config.tcp.syn_attempts;
         let subflow = &mut self.subflows[handle];
@@ -181,7 +181,7 @@ impl Connection {
         self.output.tell(Notice::SubflowTimeout(id));
     }
 
-    /// Keepalive (RFC 9293, section 3.8.4). Returns false when the subflow is given up.
+    /// Keepalive (RFC 9293, section 3.8.4). Returns false if the subflow must be closed.
     fn handle_keepalive(&mut self, now: Instant, handle: Handle) -> bool {
         let tcp = &self.config.tcp;
         let Some(idle) = tcp.keepalive else { return true };
@@ -201,7 +201,8 @@ impl Connection {
         true
     }
 
-    /// Data was acknowledged by subflows, or went nowhere, and the data level has not moved (RFC 8684, section 3.3.6).
+    /// The data level made no progress although subflows acknowledged the data, or have none of it (RFC 8684, section
+    /// 3.3.6).
     fn handle_data_timeout(&mut self, now: Instant) {
         self.timers.stop(Timer::DataRetransmit);
         if self.association.protocol == Protocol::Tcp {
@@ -210,7 +211,7 @@ impl Connection {
         }
         self.timers.data_attempts += 1;
         if self.sender.una() == self.sender.buffer.end() && self.timers.data_attempts > self.config.tcp.max_timeouts {
-            // Nothing else times out when only a DATA_FIN is unanswered.
+            // No other timer runs if only a DATA_FIN is unanswered.
             return self.reset_all(now, CloseCause::TimedOut);
         }
         if self.life.write_closed() && self.sender.all_assigned() && !self.life.end_acknowledged() {

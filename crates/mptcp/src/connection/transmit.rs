@@ -1,9 +1,9 @@
-//! What goes out next, and the MPTCP options that go with it: what shares the 40 bytes of option space.
+//! Selects the next packet to send. The MPTCP options of each kind of segment share 40 bytes of option space:
 //!
 //! | segment | options besides timestamps (12) |
 //! |---|---|
 //! | data | DSS with mapping and DATA_ACK (up to 28); nothing else fits, so SACK blocks follow on a bare acknowledgement |
-//! | data under a mapping that went ahead (`shared mappings`) | none, if it is longer than a segment with DSS may be; else as data |
+//! | data under a shared mapping sent before | none, if it is longer than a segment with DSS may be; otherwise as data |
 //! | first data of a client | MP_CAPABLE with both keys and length (24) in place of DSS |
 //! | acknowledgement | DSS with DATA_ACK (8 or 12), then SACK blocks in what is left (one or two) |
 //! | acknowledgement with DATA_FIN | DSS as on data |
@@ -29,7 +29,7 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{Ecn, Packet};
 
 impl Connection {
-    /// Writes the next packet to send now into `place`, whatever was in it. Returns false if there is none.
+    /// Writes the next packet to send into `place`, whose content is replaced. Returns false if there is none.
     pub fn poll_transmit(&mut self, now: Instant, workspace: &mut Workspace, place: &mut Packet) -> bool {
         workspace.resends = false;
         if let Some(packet) = self.output.packets.take_front() {
@@ -46,7 +46,7 @@ impl Connection {
             self.stats.segments_sent += 1;
             self.wake_measurement(now);
         }
-        // Where there is nothing to choose, an acknowledgement lets no data go that could not go before it.
+        // If the scheduler has no choice, an acknowledgement does not enable data that could not be sent before it.
         let last = !data && (!sent || (self.association.protocol == Protocol::Tcp && !self.owes_acknowledgement(now)));
         if last {
             self.rest(now);
@@ -62,10 +62,10 @@ impl Connection {
         self.watch_user_timeout(now);
     }
 
-    /// Handshakes, data to be sent again and queued data on every subflow; then new data, as long as there is some.
+    /// Handshakes, retransmissions and queued data of every subflow; then new data, as long as there is some.
     fn next_data(&mut self, now: Instant, workspace: &mut Workspace, place: &mut Packet) -> bool {
         if self.probing_subflow().is_some() {
-            self.assign(now, workspace); // a probe is new data, if there is some
+            self.assign(now, workspace); // a probe carries new data, if there is some
         }
         loop {
             let mut next = self.subflows.next_for(now, Task::Data, None);
@@ -78,7 +78,7 @@ impl Connection {
             if !self.assign(now, workspace) {
                 return false;
             }
-            // What can go now is given before the first leaves, so that it can share a mapping.
+            // All data that can be sent now is assigned before the first record leaves, so that it can share a mapping.
             for _ in 1..self.scheduling.needs.segments_per_mapping {
                 if !self.assign(now, workspace) {
                     break;
@@ -131,8 +131,8 @@ impl Connection {
         true
     }
 
-    /// Nothing more can be sent: what does a subflow lack, if it has room? The peer's window is the network's business where
-    /// there is only one subflow, since nobody else can have filled it.
+    /// Nothing more can be sent: records what limits each subflow that has congestion window left. With a single
+    /// subflow, the peer's window counts as a limit of the network, since no other subflow can have filled it.
     fn record_limits(&mut self) {
         if let Some(only) = self.subflows.only()
             && self.sender.unsent() >= u64::from(only.mss)
@@ -146,7 +146,7 @@ impl Connection {
         let record = &outgoing.record;
         let kind = match outgoing.kind {
             SendKind::Retransmission => SendKind::Retransmission,
-            // Taken back from another subflow before it was sent there: this is the first time after all.
+            // It was taken back from another subflow before it was sent there: this is its first transmission.
             _ if record.data_seq >= self.sender.sent_end => SendKind::New,
             _ => record.origin,
         };
@@ -155,7 +155,7 @@ impl Connection {
         match kind {
             SendKind::New => self.stats.bytes_sent += u64::from(length),
             SendKind::Retransmission => self.stats.bytes_retransmitted += u64::from(length),
-            SendKind::Reinjection | SendKind::Duplicate => {} // counted when they were decided on
+            SendKind::Reinjection | SendKind::Duplicate => {} // counted when they were assigned
         }
         if self.output.traces() && length > 0 {
             let (connection, data_seq) = (self.id, record.data_seq);

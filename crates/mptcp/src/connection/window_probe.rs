@@ -1,4 +1,4 @@
-//! Closed windows: when they are probed, and subflows that do not answer the probes (RFC 9293, section 3.8.6.1).
+//! Probes closed windows, and detects subflows that do not answer the probes (RFC 9293, section 3.8.6.1).
 
 use super::association::Protocol;
 use super::packets::REASON_UNSPECIFIED;
@@ -9,15 +9,15 @@ use crate::subflow::{State, Subflow};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
 
-/// Zero-window probes come at most this far apart.
+/// Maximum time between zero-window probes.
 pub(super) const MAX_PERSIST: Duration = Duration::from_secs(60);
 
-/// A timer that fires so late fires on a host that stood still.
+/// A timer that expires this late means that the host was suspended.
 const LATE: Duration = Duration::from_secs(1);
 
 impl Connection {
-    /// Asks again on subflows that hold nothing and did not answer when they were asked for their window: they get nothing to
-    /// send, so no timer of theirs would end their silence.
+    /// Repeats window probes on subflows that carry nothing and did not answer the last probe: they get no data, so no
+    /// other timer would detect that they answer again.
     pub(super) fn ask_silent_subflows(&mut self, now: Instant) {
         let silent =
             |s: &&mut Subflow| s.liveness.unanswered_probes > 1 && s.scoreboard.is_idle() && s.state.is_synchronised();
@@ -28,7 +28,7 @@ impl Connection {
         self.give_up_unanswered(now);
     }
 
-    /// The window is closed and nothing is in flight: asks the peer for its state.
+    /// The window is closed and nothing is in flight: probes the window.
     pub(super) fn probe_window(&mut self, now: Instant) {
         self.timers.stop(Timer::Persist);
         if !self.is_shut_out() {
@@ -40,8 +40,9 @@ impl Connection {
         let window = self.sender.window_edge > self.sender.data_nxt && !self.sender.all_assigned();
         if window && !self.waits_for_subflow() {
             let refused = self.waits_for_scheduler();
-            // A small window is better than none (RFC 9293, section 3.8.6.2.1). Where it is a subflow's own that is too small, the
-            // peer is asked first whether it has opened since, and goes on being asked: the scheduler may not want that subflow.
+            // A small window is better than none (RFC 9293, section 3.8.6.2.1). If the small window is that of a
+            // subflow, the peer is first asked whether it has opened since, and is asked again, since the scheduler may
+            // not choose that subflow.
             self.sender.override_due |= !refused || self.timers.persist_attempts > 1;
             if !refused {
                 return;
@@ -56,22 +57,22 @@ impl Connection {
         self.watch_peer(now);
     }
 
-    /// Whether a subflow holds data that its own window keeps back.
+    /// Whether a subflow has data that its own window delays.
     fn waits_for_subflow(&self) -> bool {
         self.subflows.iter().any(|subflow| subflow.scoreboard.has_unsent())
     }
 
-    /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.
+    /// Whether data waits only for the peer's window, and nothing in flight could open it.
     #[inline]
     fn is_shut_out(&self) -> bool {
-        // Who only receives has nothing that could wait.
+        // An end that only receives has no data that could wait.
         let waits = !self.sender.all_assigned() || self.waits_for_subflow();
         waits && self.is_kept_from_sending()
     }
 
     #[inline(never)]
     fn is_kept_from_sending(&self) -> bool {
-        // What is in flight on a subflow that does not answer opens nothing.
+        // Data in flight on a subflow that does not answer opens no window.
         let waits = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle() || subflow.is_stale());
         let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
         if !waits || !idle || self.life.closed.is_some() {
@@ -84,8 +85,8 @@ impl Connection {
         waits_for_connection || self.waits_for_subflow() || self.waits_for_scheduler()
     }
 
-    /// Whether new data could go and the scheduler has no subflow for it: with none busy, all it can wait for is a window of
-    /// a subflow's own, of which we may not have heard.
+    /// Whether new data could be sent but the scheduler has no subflow for it. If none is busy, it can only wait for
+    /// the window of a subflow, whose update may be lost.
     fn waits_for_scheduler(&self) -> bool {
         let waits = !self.sender.all_assigned() && !self.timers.runs(Timer::Schedule);
         if !waits || self.association.protocol != Protocol::Multipath {
@@ -95,7 +96,7 @@ impl Connection {
         mss.is_some_and(|mss| self.next_length(mss).is_some())
     }
 
-    /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.
+    /// Arms the timer of the window probe if needed; called when nothing more can be sent.
     pub(super) fn watch_window(&mut self, now: Instant) {
         let waits = self.sender.una() < self.sender.buffer.end() || self.waits_for_subflow();
         if !waits || !self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle()) {
@@ -111,8 +112,9 @@ impl Connection {
         }
     }
 
-    /// Whether it is only the peer's window on this subflow that keeps it idle (RFC 8684, section 3.3.5), though the peer has
-    /// advertised a wider one on another: here the update was lost, or never sent. Nothing in flight will bring it.
+    /// Whether only the peer's window on this subflow keeps it idle (RFC 8684, section 3.3.5), although the peer has
+    /// advertised a larger one on another subflow: the update was lost here, or never sent, and nothing in flight will
+    /// bring it.
     fn is_shut_alone(&self, subflow: &Subflow) -> bool {
         if !subflow.scoreboard.is_idle() || !subflow.is_usable() || self.association.protocol != Protocol::Multipath {
             return false;
@@ -127,7 +129,8 @@ impl Connection {
         left < wanted && left < self.sender.window_edge.saturating_sub(una) && self.life.closed.is_none()
     }
 
-    /// Sees to it that subflows which their own window keeps idle are asked for it: a timeout later, as any closed window.
+    /// Arms the timer for probes on subflows that only their own window keeps idle, after a timeout as for any closed
+    /// window.
     fn watch_shut_subflows(&mut self, now: Instant) {
         let config = &self.config.tcp;
         let shut = self.subflows.iter().filter(|subflow| self.is_shut_alone(subflow));
@@ -138,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// Asks on each subflow that only its own window keeps idle. From one that did not answer the queued data is taken back.
+    /// Probes each subflow that only its own window keeps idle. Takes back the queued data of one that did not answer.
     fn ask_shut_subflows(&mut self, now: Instant) {
         let mut next = self.subflows.first_handle();
         while let Some(handle) = next {
@@ -164,8 +167,8 @@ impl Connection {
         }
     }
 
-    /// The peer timeout: ends the connection if no subflow brought anything while it ran. When it fires late the host was
-    /// suspended, and answers may wait to be read: it starts again.
+    /// The peer timeout: ends the connection if nothing arrived on any subflow while it ran. If it expires late the
+    /// host was suspended, and answers may wait to be read: it is restarted.
     pub(super) fn handle_peer_timeout(&mut self, now: Instant) {
         let due = self.timers.at(Timer::Peer);
         self.timers.stop(Timer::Peer);

@@ -1,4 +1,4 @@
-//! Local addresses and listeners come and go.
+//! Local addresses and listeners.
 
 use super::error::OperationError;
 use super::state::{Endpoint, LocalAddress};
@@ -10,13 +10,13 @@ use core::net::IpAddr;
 use std::sync::Arc;
 
 impl Endpoint {
-    /// A local address can be used. Ids are stable; the caller numbers them from 1 as Linux does.
+    /// A local address is available. Ids are stable; the caller numbers them from 1, as Linux does.
     pub fn handle_address_up(&mut self, now: Instant, id: AddressId, address: IpAddr) {
         self.handle_address_up_as(now, id, address, address);
     }
 
-    /// As [`Self::handle_address_up`], for an address that peers reach under another: `public` goes out in ADD_ADDR, since a
-    /// router before us translates it to `address`.
+    /// As [`Self::handle_address_up`], for an address behind a NAT: ADD_ADDR announces `public`, which a router
+    /// translates to `address`.
     pub fn handle_address_up_as(&mut self, now: Instant, id: AddressId, address: IpAddr, public: IpAddr) {
         self.addresses.retain(|known| known.id != id && known.address != address);
         self.addresses.push(LocalAddress { id, address, public });
@@ -24,8 +24,9 @@ impl Endpoint {
         self.carry_out(now);
     }
 
-    /// A local address, which need not be there yet, is a backup from now on, or no longer: connections begin there only while no
-    /// other answers, and peers are told that its subflows are for when no other works (RFC 8684, sections 3.2 and 3.3.8).
+    /// Makes a local address, which need not be up yet, a backup or an ordinary address. Connections begin on a backup
+    /// only while no other address answers, and peers learn that its subflows are backups (RFC 8684, sections 3.2 and
+    /// 3.3.8).
     pub fn handle_address_backup(&mut self, now: Instant, id: AddressId, backup: bool) {
         if !self.uplinks.set_backup(id, backup) {
             return;
@@ -39,7 +40,7 @@ impl Endpoint {
         }
     }
 
-    /// A local address is gone.
+    /// A local address is no longer available.
     pub fn handle_address_down(&mut self, now: Instant, id: AddressId) {
         self.addresses.retain(|known| known.id != id);
         self.uplinks.forget(id);
@@ -56,8 +57,7 @@ impl Endpoint {
 
     /// Accepts connections on a port of every local address.
     ///
-    /// # Errors
-    /// [`OperationError::PortInUse`] if somebody listens there already.
+    /// # Errors [`OperationError::PortInUse`] if there is a listener on the port.
     pub fn listen(&mut self, port: u16, config: ConnectionConfig) -> Result<(), OperationError> {
         if self.listeners.iter().any(|(taken, _)| *taken == port) {
             return Err(OperationError::PortInUse);
@@ -66,7 +66,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// No longer accepts connections on a port; those that are there go on.
+    /// Stops accepting connections on a port. Existing connections continue.
     pub fn unlisten(&mut self, port: u16) {
         self.listeners.retain(|(taken, _)| *taken != port);
     }

@@ -1,4 +1,4 @@
-//! What the application does with a connection.
+//! Operations of the application on a connection.
 
 use super::error::OperationError;
 use super::state::Endpoint;
@@ -10,11 +10,11 @@ use anabranch_policy::time::{Duration, Instant};
 use bytes::Bytes;
 
 impl Endpoint {
-    /// Takes as much of `data` as the send buffer holds; returns the bytes taken. [`crate::Event::Writable`] follows a short write.
+    /// Writes as much of `data` as fits into the send buffer; returns the number of bytes. [`crate::Event::Writable`]
+    /// follows a short write.
     ///
-    /// # Errors
-    /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`], [`OperationError::Ended`], or
-    /// [`OperationError::WrongFraming`] where messages are written.
+    /// # Errors [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`],
+    /// [`OperationError::Ended`], or [`OperationError::WrongFraming`] on a connection with messages.
     pub fn write(&mut self, now: Instant, id: ConnectionId, data: Bytes) -> Result<usize, OperationError> {
         let connection = self.open_for_writing(id)?;
         if !connection.takes_bytes() {
@@ -25,13 +25,13 @@ impl Endpoint {
         Ok(taken)
     }
 
-    /// Takes a whole message and returns its number; none if the send buffer has no room for it now:
-    /// [`crate::Event::Writable`] follows. Its header goes into the stream before it ([`anabranch_wire::message`]).
+    /// Writes a whole message and returns its number; none if the send buffer has no space for it:
+    /// [`crate::Event::Writable`] follows. The message's header precedes it in the stream
+    /// ([`anabranch_wire::message`]).
     ///
-    /// # Errors
-    /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`], [`OperationError::Ended`],
-    /// [`OperationError::WrongFraming`] unless [`crate::ConnectionConfig::framing`] says messages, and
-    /// [`OperationError::MessageTooLong`].
+    /// # Errors [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`],
+    /// [`OperationError::Ended`], [`OperationError::WrongFraming`] on a connection without messages
+    /// ([`crate::ConnectionConfig::framing`]), and [`OperationError::MessageTooLong`].
     pub fn write_message(
         &mut self,
         now: Instant,
@@ -48,13 +48,13 @@ impl Endpoint {
         Ok(taken)
     }
 
-    /// How many bytes [`Self::write`] would take now; none if there is no such connection.
+    /// Bytes that [`Self::write`] would accept; none if the connection does not exist.
     pub fn room(&self, id: ConnectionId) -> Option<u64> {
         self.connections.get(id).map(Connection::room)
     }
 
-    /// The next bytes in order, at most `max`; none if there are none now. Where something was given up it gives none any
-    /// more, and none at all where messages are written: [`Self::read_record`] reads those, [`Self::read_stops`] tells.
+    /// The next bytes in order, at most `max`; none if nothing is readable. Returns none at a gap, and on a connection
+    /// with messages: use [`Self::read_record`] for those. [`Self::read_stops`] tells them apart.
     #[inline(always)]
     pub fn read(&mut self, now: Instant, id: ConnectionId, max: usize) -> Option<Bytes> {
         let connection = self.connections.get_mut(id)?;
@@ -65,36 +65,37 @@ impl Endpoint {
         bytes
     }
 
-    /// Whether [`Self::read`] may give something now: false saves asking it, and is told for less.
+    /// Whether [`Self::read`] may return data. Cheaper than a call of it.
     pub fn is_readable(&self, id: ConnectionId) -> bool {
         self.connections.get(id).is_some_and(Connection::is_readable)
     }
 
-    /// The next record: bytes, a message, or a gap. In a stream of bytes of which nothing is given up it is
-    /// [`Self::read`], with the offset.
+    /// The next record: bytes, a message, or a gap. In a stream of bytes without gaps it is [`Self::read`] with the
+    /// offset.
     pub fn read_record(&mut self, now: Instant, id: ConnectionId) -> Option<Record> {
         let record = self.connections.get_mut(id)?.read_record(now);
         self.settle(now, id);
         record
     }
 
-    /// Whether [`Self::read`] gives nothing now that time will change: a gap comes next, or messages.
+    /// Whether [`Self::read`] can no longer return data: the next record is a gap or a message.
     pub fn read_stops(&self, id: ConnectionId) -> bool {
         self.connections.get(id).is_some_and(Connection::read_stops)
     }
 
-    /// When messages of the peer's are to be played ([`PlayOutClock`]); none where there are no messages.
+    /// The play-out clock of the peer's messages ([`PlayOutClock`]); none without messages.
     pub fn play_out_clock(&self, id: ConnectionId) -> Option<PlayOutClock> {
         self.connections.get(id)?.play_out_clock()
     }
 
-    /// Which path the peer called its worst when it gave something up last, and how much longer its forward delay was than the
-    /// least; none if it never did, or does not measure them (path manager `one_way_delay` at its end).
+    /// The slowest path according to the peer's last notice of abandoned data, and by how much its one-way delay
+    /// exceeds the minimum; none without such a notice, or if the peer does not measure delays (path manager
+    /// `one_way_delay` at its end).
     pub fn worst_path_of_peer(&self, id: ConnectionId) -> Option<(SubflowId, Duration)> {
         self.connections.get(id)?.worst_path_of_peer()
     }
 
-    /// No more will be written: DATA_FIN and FIN follow the last byte. Reading goes on.
+    /// Closes the sending direction: DATA_FIN and FIN follow the last byte. Reading continues.
     ///
     /// # Errors
     /// [`OperationError::NoConnection`].
@@ -104,9 +105,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The application is done with both directions: as [`Self::close`], but nobody will read. What waits unread, or
-    /// comes, resets the connection (RFC 1122, section 4.2.2.13), and the peer's FIN is awaited for
-    /// [`crate::TcpConfig::fin_wait_2`] only.
+    /// Closes both directions. As [`Self::close`], but unread or later data resets the connection (RFC 1122, section
+    /// 4.2.2.13), and the wait for the peer's FIN is limited to [`crate::TcpConfig::fin_wait_2`].
     ///
     /// # Errors
     /// [`OperationError::NoConnection`].
@@ -116,8 +116,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The application will not ask for a connection again of which it has heard how it ended: in TIME-WAIT there is then less
-    /// left of it, and nothing to be asked.
+    /// The application will not query a closed connection again. In TIME-WAIT it then takes less memory, and its state
+    /// can no longer be queried.
     pub fn forget(&mut self, now: Instant, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.closed().is_some()) {
             connection.leave();
@@ -125,7 +125,7 @@ impl Endpoint {
         }
     }
 
-    /// Holds small segments back while data is in flight, or not ([`crate::TcpConfig::nagle`] says how it begins).
+    /// Switches Nagle's algorithm on or off (initially as in [`crate::TcpConfig::nagle`]).
     ///
     /// # Errors
     /// [`OperationError::NoConnection`].
@@ -135,7 +135,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Changes the application's priority, 1 (highest) to 6; others are brought into that range. Policies see it from now on.
+    /// Sets the application's priority for the policies, from 1 (highest) to 6. Other values are clamped.
     ///
     /// # Errors
     /// [`OperationError::NoConnection`].
@@ -144,9 +144,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Tells policies for how long the peer's player can go on with what it has, so that a scheduler such as
-    /// `deadline_reinjection` can see to it that it does not run dry; it counts down by itself until it is told anew. None:
-    /// it is not known, as at the start.
+    /// Tells the policies for how long the peer's player can continue with its buffered data, which counts down by
+    /// itself. A scheduler such as `deadline_reinjection` uses it. None: unknown, the initial state.
     ///
     /// # Errors
     /// [`OperationError::NoConnection`].
@@ -161,7 +160,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Ends the connection at once (MP_FASTCLOSE or RST).
+    /// Ends the connection immediately (MP_FASTCLOSE or RST).
     ///
     /// # Errors
     /// [`OperationError::NoConnection`].

@@ -1,4 +1,4 @@
-//! Segments that belong to no connection: SYNs for a listener, joins by token, and strangers.
+//! Segments that belong to no connection: SYNs for a listener, joins by token, and segments to be reset.
 
 use super::error::OperationError;
 use super::held::{Held, Holding};
@@ -12,10 +12,10 @@ use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
-/// Most answers to strangers and in TIME-WAIT that wait to be sent.
+/// Limit of queued answers to segments of no connection or in TIME-WAIT.
 pub(super) const MAX_ANSWERS: usize = 256;
 
-/// What a SYN with MP_JOIN says.
+/// The fields of a SYN with MP_JOIN.
 #[derive(Clone, Copy)]
 struct JoinRequest {
     backup: bool,
@@ -24,7 +24,7 @@ struct JoinRequest {
     nonce: u32,
 }
 
-/// Whether a segment asks for a connection or a subflow.
+/// Whether a segment requests a connection or a subflow.
 pub(super) fn opens(segment: &Segment) -> bool {
     segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
 }
@@ -39,8 +39,8 @@ fn join_request(segment: &Segment) -> Option<JoinRequest> {
 }
 
 impl Endpoint {
-    /// Whether a packet is this endpoint's, of several that are one host ([`crate::Share`]): of one of its connections, a join of
-    /// one, or a SYN for a new connection, which is whose it comes to.
+    /// Whether a packet belongs to this endpoint, of several that share a host ([`crate::Share`]): it belongs to one of
+    /// its connections, or joins one, or is a SYN for a new connection, which any of them may accept.
     pub fn claims(&self, packet: &Packet) -> bool {
         let local = SocketAddr::new(packet.ip.destination, packet.segment.destination_port);
         let remote = SocketAddr::new(packet.ip.source, packet.segment.source_port);
@@ -51,12 +51,12 @@ impl Endpoint {
             && join_request(&packet.segment).is_none_or(|join| self.config.share.owns_token(join.token))
     }
 
-    /// Whether one of its connections has a subflow between these addresses.
+    /// Whether a connection has a subflow between these addresses.
     pub fn has_subflow(&self, local: SocketAddr, remote: SocketAddr) -> bool {
         self.connections.has_route(local, remote)
     }
 
-    /// A segment for a TIME-WAIT of which only its place in the table is left, or for nobody.
+    /// A segment for a subflow in TIME-WAIT whose connection is gone, or for no connection.
     pub(super) fn handle_unrouted(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
         let Some(time_wait) = self.time_waits.get_mut(local, remote) else {
             return self.handle_stranger(now, (local, remote), packet, None);
@@ -75,7 +75,7 @@ impl Endpoint {
         }
     }
 
-    /// A segment that no connection has. If it ended a TIME-WAIT, `last` is what was left of that.
+    /// A segment for no connection. If it ended a TIME-WAIT, `last` is the state of that.
     pub(super) fn handle_stranger(
         &mut self,
         now: Instant,
@@ -83,7 +83,7 @@ impl Endpoint {
         packet: &Packet,
         last: Option<TimeWait>,
     ) {
-        // RFC 9293, MUST-57 and MUST-63: without a word.
+        // RFC 9293, MUST-57 and MUST-63: silently.
         if !is_one_host(local.ip()) || !is_one_host(remote.ip()) {
             self.counters.unknown += 1;
             return;
@@ -102,23 +102,22 @@ impl Endpoint {
         }
     }
 
-    /// A SYN for an address that is nobody's: the application is asked, once.
+    /// Asks the application about a SYN for a foreign address, once.
     fn hold(&mut self, local: SocketAddr, remote: SocketAddr, syn: &Packet, last: Option<TimeWait>) {
         let room = self.events.len() < self.config.max_events;
         match self.held.hold((local, remote), syn, last, room) {
             Holding::New => self.push_event(Event::Asked { local, remote }),
             Holding::Again => self.counters.repeated_syns += 1,
-            // Without a word: it comes again, and there may be room then.
+            // Dropped without an answer: the peer retransmits it, and there may be space then.
             Holding::Full => self.counters.refused_by_limit += 1,
         }
     }
 
-    /// Lets the connection of a SYN that waits begin, as if somebody listened at its destination with `config`.
-    /// [`Event::Accepted`] follows when the handshake is over.
+    /// Accepts the connection of a waiting SYN, as if there were a listener with `config` at its destination.
+    /// [`Event::Accepted`] follows after the handshake.
     ///
-    /// # Errors
-    /// [`OperationError::NoPeer`] if no such SYN waits, [`OperationError::LimitReached`] with too many connections; then it does not
-    /// wait any more.
+    /// # Errors [`OperationError::NoPeer`] if no such SYN waits, [`OperationError::LimitReached`] with too many
+    /// connections. The SYN no longer waits then.
     pub fn accept_held(
         &mut self,
         now: Instant,
@@ -127,24 +126,24 @@ impl Endpoint {
         config: ConnectionConfig,
     ) -> Result<ConnectionId, OperationError> {
         let Held { syn, last } = self.held.release((local, remote)).ok_or(OperationError::NoPeer)?;
-        // No address of ours: nothing else begins or ends there.
+        // The destination is not a local address, so nothing else uses it.
         let admitted = self.admit(now, Arc::new(config), AddressId(0), (local, remote), &syn, last);
         admitted.ok_or(OperationError::LimitReached)
     }
 
-    /// Answers a SYN that waits with a reset, as where nobody listens.
+    /// Answers a waiting SYN with a reset, as if there were no listener.
     pub fn refuse_held(&mut self, local: SocketAddr, remote: SocketAddr) {
         if let Some(held) = self.held.release((local, remote)) {
             self.refuse(local, remote, &held.syn.segment, None);
         }
     }
 
-    /// Forgets a SYN that waits without an answer, and gives it back.
+    /// Removes a waiting SYN without an answer, and returns it.
     pub fn drop_held(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<Packet> {
         self.held.release((local, remote)).map(|held| held.syn)
     }
 
-    /// A new connection, if somebody listens on the port.
+    /// Creates a connection if there is a listener on the port.
     fn accept(
         &mut self,
         now: Instant,
@@ -160,7 +159,7 @@ impl Endpoint {
         self.admit(now, config, ours.id, (local, remote), syn, last);
     }
 
-    /// A new connection, if there are not too many.
+    /// Creates a connection, unless the limit is reached.
     fn admit(
         &mut self,
         now: Instant,
@@ -183,8 +182,8 @@ impl Endpoint {
         Some(id)
     }
 
-    /// When too many handshakes are not over, a quarter of them goes, the oldest first and without a word: a flood of SYNs
-    /// that will not be completed must not block others (RFC 4987, section 3.3).
+    /// At the limit of handshakes, silently drops the oldest quarter: a SYN flood must not block other peers (RFC 4987,
+    /// section 3.3).
     fn make_room_for_a_handshake(&mut self, now: Instant) {
         let most = self.config.max_half_open;
         if self.half_open.len() < most {
@@ -203,7 +202,7 @@ impl Endpoint {
         }
     }
 
-    /// Another subflow of a connection, if its token is ours and its limit allows (RFC 8684, section 3.2).
+    /// Adds a subflow to a connection if the token is ours and the limit allows it (RFC 8684, section 3.2).
     fn accept_join(
         &mut self,
         now: Instant,
@@ -236,7 +235,7 @@ impl Endpoint {
         self.settle(now, id);
     }
 
-    /// Answers a segment that belongs nowhere with a reset (RFC 9293, section 3.10.7.1).
+    /// Answers a segment that belongs to no connection with a reset (RFC 9293, section 3.10.7.1).
     fn refuse(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment, reason: Option<u8>) {
         self.counters.unknown += 1;
         if segment.flags.contains(Flags::RST) || self.answers.len() >= MAX_ANSWERS {

@@ -1,4 +1,4 @@
-//! While a connection is being opened: what becomes of its attempts, and the next (RFC 8305, section 5).
+//! Attempts to open a connection: their results, and the next attempt (RFC 8305, section 5).
 
 use super::state::Endpoint;
 use crate::connection::{Attempt, Candidate, Connection};
@@ -7,7 +7,7 @@ use anabranch_policy::time::Instant;
 use core::net::SocketAddr;
 
 impl Endpoint {
-    /// What became of an attempt, or that another is due.
+    /// Handles the result of an attempt, or starts the next one.
     pub(super) fn handle_attempt(&mut self, now: Instant, id: ConnectionId, attempt: Attempt) {
         match attempt {
             Attempt::Due => self.next_attempt(now, id),
@@ -36,7 +36,7 @@ impl Endpoint {
     }
 
     fn begin_attempt(&mut self, now: Instant, id: ConnectionId, candidate: &Candidate) -> bool {
-        // The address may have gone meanwhile.
+        // The address may be down by now.
         if !self.addresses.iter().any(|known| known.id == candidate.local_address && known.address == candidate.local) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Connections are opened: from where, and in which order (RFC 8305).
+//! Opens connections, and orders the pairs of addresses for the attempts (RFC 8305).
 
 use super::error::OperationError;
 use super::state::{Endpoint, is_one_host};
@@ -10,16 +10,16 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Most attempts to open one connection.
+/// Limit of attempts to open one connection.
 const ATTEMPTS: usize = 8;
 
 impl Endpoint {
-    /// Opens a connection, from `local` or from the first address of the right family. Where
-    /// [`ConnectionConfig::initial_path`] says so, further attempts from others follow, as long as none is answered; all of them
-    /// are one connection, and the first that is answered is its first subflow.
+    /// Opens a connection from `local`, or from the first address of the right family. With
+    /// [`ConnectionConfig::initial_path`] set to race, attempts from other addresses follow until one is answered. All
+    /// of them are one connection, and the first one answered becomes its initial subflow.
     ///
-    /// # Errors
-    /// [`OperationError::NoPeer`], [`OperationError::NoAddress`], [`OperationError::LimitReached`], or [`OperationError::PortInUse`] if all ports are.
+    /// # Errors [`OperationError::NoPeer`], [`OperationError::NoAddress`], [`OperationError::LimitReached`], or
+    /// [`OperationError::PortInUse`] if no port is free.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -30,7 +30,7 @@ impl Endpoint {
         self.connect_to_any(now, local, &[remote], config)
     }
 
-    /// As [`Self::connect`], to a peer with several addresses, in the order in which they are to be tried.
+    /// As [`Self::connect`], to a peer with several addresses in order of preference.
     ///
     /// # Errors
     /// As [`Self::connect`].
@@ -63,8 +63,10 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// From where to where a connection can be opened, in the order of attempts: what was silent lately comes last, backups before
-    /// that, and, if `local` is none, before these the addresses from which the peer was much further than from another; else the first of the local addresses with the first of the peer's begins, and neither is repeated while there are others.
+    /// The address pairs for a connection, in the order of attempts. Backups come last, before them addresses that
+    /// failed to answer lately, and before those, if `local` is none, addresses from which the peer was much further
+    /// away than from another. Otherwise the first local address is paired with the first of the peer's, and neither is
+    /// repeated while there are others.
     fn candidates(
         &self,
         now: Instant,

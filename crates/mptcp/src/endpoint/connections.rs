@@ -1,4 +1,4 @@
-//! The endpoint's connections, and which of them an address pair or a token belongs to.
+//! The connections of an endpoint, found by address pair or token.
 
 use crate::connection::Connection;
 use crate::subflow::is_at;
@@ -9,29 +9,28 @@ use core::net::SocketAddr;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 
-/// A local and a remote address with ports.
+/// Local and remote address with ports.
 type Pair = (SocketAddr, SocketAddr);
 
 /// Connections by number, address pairs and tokens.
 ///
-/// The maps are only looked up, never walked, so their order cannot show. Their hash is keyed from the endpoint's seed: a
-/// stranger cannot choose ports that collide.
+/// The maps are never iterated, so their order has no effect. Their hash is keyed with the endpoint's seed, so that an
+/// attacker cannot choose ports that collide.
 ///
-/// Of an address pair only the hash stands here, a quarter of its length: the subflow that has the pair knows it. Of two pairs with
-/// the same hash, one in 2^64, the second counts as taken: a stranger's packets come to a connection that does not know them,
-/// and we choose another port.
+/// Of an address pair only the hash is stored, in a quarter of the memory; the subflow has the pair. Two pairs with the
+/// same hash (probability 2^-64) count as one: packets of the second reach a connection that ignores them, and we
+/// choose another port.
 pub struct Connections {
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     opened: u32,
     routes: HashMap<u64, ConnectionId, FixedState>,
     tokens: HashMap<u32, ConnectionId, FixedState>,
-    /// The two pairs looked up last: packets come in trains, and those of two paths in turn.
+    /// The two pairs looked up last: packets arrive in bursts, and those of two paths alternate.
     recent: [Option<(Pair, ConnectionId)>; 2],
 }
 
 impl Connections {
-    /// None yet.
     pub fn new(hash: FixedState) -> Self {
         Self {
             slots: Vec::new(),
@@ -43,13 +42,13 @@ impl Connections {
         }
     }
 
-    /// The id that the next connection will have: a slot, and how many came before.
+    /// The id of the next connection: a slot, and the number of connections before it.
     pub fn next_id(&self) -> ConnectionId {
         let slot = self.free.last().copied().unwrap_or(self.slots.len() as u32);
         ConnectionId(u64::from(self.opened) << 32 | u64::from(slot))
     }
 
-    /// Adds the connection that was made with [`Self::next_id`].
+    /// Adds the connection that was created with [`Self::next_id`].
     pub fn insert(&mut self, connection: Connection) -> ConnectionId {
         let id = connection.id();
         self.opened = self.opened.wrapping_add(1);
@@ -66,17 +65,15 @@ impl Connections {
         id
     }
 
-    /// A connection.
     pub fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.slots.get(slot(id))?.as_deref().filter(|connection| connection.id() == id)
     }
 
-    /// A connection, to change.
     pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.slots.get_mut(slot(id))?.as_deref_mut().filter(|connection| connection.id() == id)
     }
 
-    /// Forgets a connection. Its routes were removed with its subflows.
+    /// Removes a connection. Its routes were removed with its subflows.
     pub fn remove(&mut self, id: ConnectionId) {
         let Some(place) = self.slots.get_mut(slot(id)) else { return };
         let Some(connection) = place.take_if(|connection| connection.id() == id) else { return };
@@ -91,28 +88,25 @@ impl Connections {
         self.slots.iter().flatten().map(|connection| connection.id())
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Segments between these addresses belong to this connection.
+    /// Routes segments between these addresses to this connection.
     pub fn add_route(&mut self, local: SocketAddr, remote: SocketAddr, id: ConnectionId) {
         self.routes.insert(self.hash_of((local, remote)), id);
     }
 
-    /// They do not any more.
     pub fn remove_route(&mut self, local: SocketAddr, remote: SocketAddr) {
         self.routes.remove(&self.hash_of((local, remote)));
         self.recent = [None; 2];
     }
 
-    /// Whether somebody has this pair.
     pub fn has_route(&self, local: SocketAddr, remote: SocketAddr) -> bool {
         self.routes.contains_key(&self.hash_of((local, remote)))
     }
 
-    /// Whose a packet is, if it comes between the same addresses as one shortly before.
+    /// The connection of a packet whose address pair was looked up lately.
     #[inline]
     pub fn recent_route(&self, packet: &Packet) -> Option<ConnectionId> {
         let (ip, segment) = (&packet.ip, &packet.segment);
@@ -123,7 +117,7 @@ impl Connections {
         last.as_ref().filter(same).or_else(|| other.as_ref().filter(same)).map(|(_, id)| *id)
     }
 
-    /// Whose segments between these addresses are.
+    /// The connection of an address pair.
     pub fn route(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<ConnectionId> {
         let pair = (local, remote);
         let id = *self.routes.get(&self.hash_of(pair))?;
@@ -136,18 +130,16 @@ impl Connections {
         self.routes.hasher().hash_one(pair)
     }
 
-    /// Whether a token is taken.
     pub fn has_token(&self, token: u32) -> bool {
         self.tokens.contains_key(&token)
     }
 
-    /// Whose token it is.
     pub fn by_token(&self, token: u32) -> Option<ConnectionId> {
         self.tokens.get(&token).copied()
     }
 }
 
-/// A hash that is keyed from a seed.
+/// A hash keyed with a seed.
 pub fn keyed_hash(seed: [u8; 32]) -> FixedState {
     let key = seed.iter().fold(0_u64, |key, byte| key.rotate_left(8) ^ u64::from(*byte));
     FixedState::with_seed(key)

@@ -1,4 +1,4 @@
-//! The verbs of a driver: packets and timeouts go in; packets, events and deadlines come out.
+//! The interface to the driver: packets and timeouts as input; packets, events and deadlines as output.
 
 use super::arrivals::opens;
 use super::state::Endpoint;
@@ -12,12 +12,12 @@ use core::cmp::Reverse;
 use core::net::SocketAddr;
 
 impl Endpoint {
-    /// A packet came in.
+    /// Handles a packet.
     pub fn handle_packet(&mut self, now: Instant, mut packet: Packet) {
         self.handle_packet_in_place(now, &mut packet);
     }
 
-    /// A packet came in, which stays where it is, without its payload if that was of use: packets are large to be moved.
+    /// Handles a packet in place, and takes its payload if it is used: moving packets is costly.
     pub fn handle_packet_in_place(&mut self, now: Instant, packet: &mut Packet) {
         match self.connections.recent_route(packet) {
             Some(id) if !opens(&packet.segment) => self.handle_routed(now, id, packet),
@@ -55,8 +55,9 @@ impl Endpoint {
         self.handle_routed(now, id, packet);
     }
 
-    /// A router says that a packet of ours was too big for its next link. Returns whether the segments of a subflow became shorter by
-    /// it; what does not fit to anything in flight, or names a size that no path has, is counted and ignored (RFC 5927).
+    /// A router reports that a packet of ours exceeds the MTU of its next link. Returns whether it shortened the
+    /// segments of a subflow. Reports that match nothing in flight, or have an impossible size, are counted and ignored
+    /// (RFC 5927).
     pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
         let id = self.connections.route(message.source, message.destination);
         let connection = id.and_then(|id| self.connections.get_mut(id));
@@ -66,7 +67,7 @@ impl Endpoint {
         believed
     }
 
-    /// The time that [`Self::poll_timeout`] named has come; early and late calls do no harm.
+    /// Handles the deadline of [`Self::poll_timeout`]; early and late calls are harmless.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(&Reverse((at, id))) = self.timers.peek() {
             if at > now {
@@ -91,14 +92,14 @@ impl Endpoint {
         }
     }
 
-    /// The next packet to send now.
+    /// The next packet to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         let mut packet = Packet::default();
         self.poll_transmit_into(now, &mut packet).then_some(packet)
     }
 
-    /// Writes the next packet to send now into `place`, whatever was in it: packets are large to be moved. Returns false if
-    /// there is none; what is in `place` then means nothing.
+    /// Writes the next packet to send into `place`, whose content is replaced: moving packets is costly. Returns false
+    /// if there is none; then the content of `place` is undefined.
     pub fn poll_transmit_into(&mut self, now: Instant, place: &mut Packet) -> bool {
         if let Some(packet) = self.answers.pop_front() {
             *place = packet;
@@ -131,13 +132,13 @@ impl Endpoint {
         false
     }
 
-    /// Whether the packet given last must leave by itself: it is data that had been sent before, whose mapping is known to the
-    /// peer and must not grow, or a probe of the path's largest packet.
+    /// Whether the last packet must leave unmerged: it is a retransmission, whose mapping is known to the peer and must
+    /// not grow, or a path MTU probe.
     pub fn resends(&self) -> bool {
         self.workspace.resends
     }
 
-    /// Segments from [`Self::poll_transmit`], none of them sent before, left as one packet.
+    /// Reports that segments of [`Self::poll_transmit`], none of them retransmissions, left as one packet.
     pub fn handle_joined(&mut self, joined: &JoinedSegments) {
         let id = self.connections.route(joined.local, joined.remote);
         if let Some(connection) = id.and_then(|id| self.connections.get_mut(id)) {
@@ -150,7 +151,7 @@ impl Endpoint {
         self.events.pop_front()
     }
 
-    /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if nothing is pending. May be early, never late.
+    /// When [`Self::handle_timeout`] is due; [`Instant::NEVER`] if nothing is pending. May be early, never late.
     pub fn poll_timeout(&mut self) -> Instant {
         for at in 0..self.ready.len() {
             if let Some(&id) = self.ready.get(at) {
@@ -161,7 +162,7 @@ impl Endpoint {
         connections.min(self.path_wake).min(self.time_waits.next_timeout())
     }
 
-    /// The next trace record of connections with [`crate::ConnectionConfig::trace`]; drain after every input.
+    /// The next trace record of connections with [`crate::ConnectionConfig::trace`]; to be drained after every input.
     pub fn poll_trace(&mut self) -> Option<TraceRecord> {
         while let Some(&id) = self.traces.front() {
             if let Some(record) = self.connections.get_mut(id).and_then(|connection| connection.output.poll_trace()) {

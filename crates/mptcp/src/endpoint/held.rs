@@ -1,4 +1,4 @@
-//! SYNs for addresses that are nobody's, which wait until the application has said what is to become of their connections.
+//! SYNs for foreign addresses that wait for the application's decision.
 
 use crate::connection::TimeWait;
 use anabranch_wire::Packet;
@@ -6,50 +6,49 @@ use core::net::SocketAddr;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 
-/// A local and a remote address with ports.
+/// Local and remote address with ports.
 type Pair = (SocketAddr, SocketAddr);
 
-/// One that waits.
+/// A waiting SYN.
 pub struct Held {
-    /// The packet.
     pub syn: Packet,
-    /// What is left of the connection that had its addresses before.
+    /// What is left of the previous connection between its addresses.
     pub last: Option<TimeWait>,
 }
 
-/// What becomes of a SYN.
+/// What happened to a SYN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holding {
     /// It waits from now on.
     New,
-    /// One from there waits already.
+    /// It was retransmitted, and waits already.
     Again,
-    /// There is no room.
+    /// There is no space.
     Full,
 }
 
-/// SYNs that wait, by address pairs. The map is only looked up, never walked.
+/// Waiting SYNs by address pair. The map is never iterated.
 pub struct HeldSyns {
     held: HashMap<Pair, Held, FixedState>,
     most: usize,
 }
 
 impl HeldSyns {
-    /// None yet, and never more than `most`.
+    /// An empty table of at most `most` SYNs.
     pub fn new(most: usize, hash: FixedState) -> Self {
         Self { held: HashMap::with_hasher(hash), most }
     }
 
-    /// Whether any are held at all.
+    /// Whether SYNs are held at all.
     pub fn is_used(&self) -> bool {
         self.most > 0
     }
 
-    /// Has a SYN wait, if there is room for another.
+    /// Holds a SYN, if there is space.
     pub fn hold(&mut self, pair: Pair, syn: &Packet, last: Option<TimeWait>, room: bool) -> Holding {
         if let Some(known) = self.held.get_mut(&pair) {
             if known.syn.segment.seq != syn.segment.seq {
-                // The program gave up and tries again from the same port.
+                // The peer aborted and retries from the same port.
                 known.syn = syn.clone();
             }
             return Holding::Again;
@@ -61,7 +60,7 @@ impl HeldSyns {
         Holding::New
     }
 
-    /// The SYN between these addresses, which does not wait any more.
+    /// Removes and returns the SYN between these addresses.
     pub fn release(&mut self, pair: Pair) -> Option<Held> {
         self.held.remove(&pair)
     }

@@ -1,4 +1,4 @@
-//! What can be asked of a connection.
+//! Queries of a connection's state.
 
 use super::state::Endpoint;
 use crate::connection::{Connection, Protocol};
@@ -10,54 +10,54 @@ use anabranch_policy::view::{ConnectionView, SubflowView};
 use core::net::SocketAddr;
 
 impl Endpoint {
-    /// All that is known of a connection and its subflows now; none of a connection that is gone.
+    /// The state of a connection and its subflows; none if the connection does not exist.
     pub fn info(&self, now: Instant, id: ConnectionId) -> Option<ConnectionInfo> {
         self.connections.get(id).map(|connection| connection.info(now))
     }
 
-    /// The sending side of a connection now.
+    /// The sending side of a connection, as policies see it.
     pub fn connection_view(&self, now: Instant, id: ConnectionId) -> Option<ConnectionView> {
         self.connections.get(id).map(|connection| connection.view(now))
     }
 
-    /// Its subflows now, in order of id.
+    /// Its subflows as policies see them, in order of id.
     pub fn subflow_views(&self, _now: Instant, id: ConnectionId) -> Vec<SubflowView> {
         let mut views = Vec::new();
         self.connections.get(id).into_iter().for_each(|connection| connection.subflow_views(&mut views));
         views
     }
 
-    /// Its subflows now with addresses and counters, in order of id; none of a connection that is gone.
+    /// Its subflows with addresses and counters, in order of id; empty if the connection does not exist.
     pub fn subflow_reports(&self, id: ConnectionId) -> Vec<SubflowReport> {
         self.connections.get(id).map(Connection::subflow_reports).unwrap_or_default()
     }
 
-    /// The receiving side of a connection now.
+    /// The receiving side of a connection.
     pub fn receive_state(&self, id: ConnectionId) -> Option<ReceiveState> {
         self.connections.get(id).map(Connection::receive_state)
     }
 
-    /// Its counters.
+    /// Counters of a connection.
     pub fn stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
         self.connections.get(id).map(Connection::stats)
     }
 
-    /// The peer's address and port, as the connection was opened.
+    /// The peer's address and port of the initial subflow.
     pub fn remote(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.connections.get(id).map(Connection::initial_remote)
     }
 
-    /// What is spoken.
+    /// MPTCP or plain TCP.
     pub fn protocol(&self, id: ConnectionId) -> Option<Protocol> {
         self.connections.get(id).map(Connection::protocol)
     }
 
-    /// What this host dropped or could not do.
+    /// Packets dropped and operations that failed on this host.
     pub fn counters(&self) -> EndpointCounters {
         self.counters
     }
 
-    /// How many connections there are, those in TIME-WAIT included.
+    /// The number of connections, those in TIME-WAIT included.
     pub fn connection_count(&self) -> usize {
         self.connections.len() + self.time_waits.len()
     }

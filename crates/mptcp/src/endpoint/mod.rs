@@ -1,4 +1,4 @@
-//! A host: its addresses, listeners and connections, and which of them a segment belongs to.
+//! A host: its addresses, listeners and connections, and the routing of segments to them.
 
 mod addresses;
 mod application;

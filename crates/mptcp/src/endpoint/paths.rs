@@ -1,4 +1,4 @@
-//! Between connections, the application and the path manager: notices go out, actions come back.
+//! Passes notices from connections to the application and the path manager, and carries out the path manager's actions.
 
 use super::state::{Endpoint, is_one_host};
 use crate::connection::{Connection, Joining, Notice};
@@ -10,7 +10,7 @@ use anabranch_policy::view::{ConnectionView, SubflowView};
 use core::net::SocketAddr;
 
 impl Endpoint {
-    /// Opens a subflow that the path manager asked for.
+    /// Opens a subflow for the path manager.
     pub(super) fn create_subflow(
         &mut self,
         now: Instant,
@@ -22,7 +22,7 @@ impl Endpoint {
         let ours = self.addresses.iter().find(|known| known.id == local).copied();
         let theirs = self.connections.get(id).filter(|c| c.may_join()).and_then(|c| c.remote_address(remote));
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-        // What the peer announces may be anything (RFC 9293, MUST-46).
+        // The peer may announce any address (RFC 9293, MUST-46).
         if ours.address.is_ipv4() != theirs.is_ipv4() || !is_one_host(theirs.ip()) {
             return false;
         }
@@ -44,12 +44,11 @@ impl Endpoint {
         opened.is_some()
     }
 
-    /// After anything happened to a connection: passes on its notices, lists it for output, and forgets it when it is
-    /// over.
+    /// After any change of a connection: passes on its notices, queues it for output, and removes it if it has ended.
     pub(super) fn settle(&mut self, now: Instant, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.sweep();
-        // After nearly every segment there is nothing to tell but that there is something to read.
+        // After most segments the only notice is that data is readable.
         let readable = connection.output.poll_readable(id);
         if connection.is_quiet() && !connection.output.has_trace() {
             if !core::mem::replace(&mut connection.output.listed, true) {
@@ -65,21 +64,22 @@ impl Endpoint {
         }
     }
 
-    /// Forgets a connection of which nothing is left but subflows in TIME-WAIT, and nobody asks for; keeps those.
+    /// Removes a connection of which only subflows in TIME-WAIT are left and which the application has forgotten; keeps
+    /// those subflows.
     pub(super) fn keep_time_wait(&mut self, now: Instant, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.is_in_time_wait()) else {
             return;
         };
         let time_wait = connection.keep_time_wait();
         connection.sweep();
-        // Its routes go first.
+        // Its routes are removed first.
         self.pass_on_notices(now, id);
         for time_wait in time_wait {
             self.counters.shortened_time_waits += u64::from(self.time_waits.insert(time_wait));
         }
     }
 
-    /// Forgets a connection of which nothing is left to send or to say. Returns whether it did.
+    /// Removes a connection that has nothing left to send or report. Returns whether it did.
     pub(super) fn forget_if_over(&mut self, now: Instant, id: ConnectionId) -> bool {
         let over = self.connections.get(id).is_some_and(Connection::is_over);
         if over {
@@ -89,7 +89,7 @@ impl Endpoint {
         over
     }
 
-    /// Passes on what a connection has to say, and carries out what the path manager makes of it.
+    /// Passes on the notices of a connection, and carries out the path manager's reactions.
     pub(super) fn pass_on_notices(&mut self, now: Instant, id: ConnectionId) {
         while let Some(notice) = self.connections.get_mut(id).and_then(|connection| connection.output.poll_notice(id)) {
             match notice {
@@ -204,7 +204,7 @@ impl Endpoint {
         self.path_manager.handle(now, event, &mut self.path_actions);
     }
 
-    /// Does what the path manager decided. What cannot be done is counted.
+    /// Carries out the path manager's actions. Failures are counted.
     pub(super) fn carry_out(&mut self, now: Instant) {
         let mut actions = core::mem::take(&mut self.path_actions);
         for action in actions.drain(..) {
@@ -212,7 +212,7 @@ impl Endpoint {
                 self.counters.impossible_actions += 1;
             }
         }
-        // Nothing done above tells the path manager anything at once: notices wait for the next round.
+        // None of these actions notifies the path manager at once: notices wait for the next round.
         self.path_actions = actions;
     }
 

@@ -1,4 +1,4 @@
-//! The endpoint's random numbers: keys, nonces, ports; and its initial sequence numbers.
+//! Random numbers of the endpoint: keys, nonces, ports and initial sequence numbers.
 
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
@@ -7,47 +7,46 @@ use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// A cryptographic generator: as unguessable as its seed.
+/// A cryptographic generator.
 pub struct Random {
     generator: ChaCha12Rng,
     secret: [u8; 32],
 }
 
 impl Random {
-    /// From a seed; the same seed yields the same numbers.
+    /// The same seed yields the same numbers.
     pub fn new(seed: [u8; 32]) -> Self {
         Self { generator: ChaCha12Rng::from_seed(seed), secret: seed }
     }
-    /// 32 random bits.
     pub fn next_u32(&mut self) -> u32 {
         self.generator.next_u32()
     }
-    /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.generator.next_u64()
     }
 
-    /// The initial sequence number of a connection that begins now: a clock of 4 microseconds plus a number that only
-    /// this host can compute for the pair (RFC 9293, section 3.4.1; RFC 6528, section 3). So the numbers of a pair's
-    /// next incarnation lie beyond those of the last, and nobody else can foretell them.
+    /// The initial sequence number of a new connection: a 4 microsecond clock plus a keyed hash of the address pair
+    /// (RFC 9293, section 3.4.1; RFC 6528, section 3). The numbers of the pair's next incarnation lie beyond those of
+    /// the last, and no other host can predict them.
     pub fn initial_sequence(&self, now: Instant, local: SocketAddr, remote: SocketAddr) -> SeqNumber {
         let offset = self.of_pair("initial sequence number", [local, remote].map(|end| (end.ip(), Some(end.port()))));
         let clock = now.as_nanos() / 4_000;
         SeqNumber(offset.wrapping_add(clock as u32))
     }
 
-    /// Where the timestamps of all connections between two hosts begin, so that those of the next lie beyond those of the last,
-    /// and other hosts learn nothing of them (RFC 7323, section 5.4).
+    /// The timestamp offset of all connections between two hosts: the timestamps of the next connection lie beyond
+    /// those of the last, and other hosts cannot infer them (RFC 7323, section 5.4).
     pub fn stamp_offset(&self, local: IpAddr, remote: IpAddr) -> u32 {
         self.of_pair("timestamp", [(local, None), (remote, None)])
     }
 
-    /// Where the ports to a remote address begin, so that those to one tell nothing of those to another (RFC 6056, section 3.3.3).
+    /// The port offset of a remote address: ports to one address reveal nothing about those to another (RFC 6056,
+    /// section 3.3.3).
     pub fn port_offset(&self, local: IpAddr, remote: SocketAddr) -> u32 {
         self.of_pair("port", [(local, None), (remote.ip(), Some(remote.port()))])
     }
 
-    /// A number that only this host can compute for two addresses.
+    /// A keyed hash of two addresses.
     fn of_pair(&self, what: &str, ends: [(IpAddr, Option<u16>); 2]) -> u32 {
         let mut hash = Sha256::new();
         hash.update(self.secret);

@@ -1,4 +1,4 @@
-//! A host's state: addresses, listeners, connections, and what waits to be passed on.
+//! The state of a host: addresses, listeners, connections and queued output.
 
 use super::connections::{Connections, keyed_hash};
 use super::error::OperationError;
@@ -20,23 +20,21 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-/// Where the dynamic ports begin (RFC 6335, section 6).
+/// First dynamic port (RFC 6335, section 6).
 const DYNAMIC_PORTS: u16 = 49_152;
 
-/// Most by which the next port is beyond the last (RFC 6056, section 3.3.5, N). The more, the less can be foretold; the less,
-/// the longer a port rests.
+/// Largest random increment of the next port (RFC 6056, section 3.3.5, N). A larger one makes ports harder to predict;
+/// a smaller one lets a port rest longer.
 const LARGEST_STEP: u32 = 4;
 
-/// A local address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LocalAddress {
     pub(super) id: AddressId,
     pub(super) address: IpAddr,
-    /// What it is announced as.
+    /// The address announced in ADD_ADDR.
     pub(super) public: IpAddr,
 }
 
-/// A host.
 pub struct Endpoint {
     pub(super) config: EndpointConfig,
     pub(super) random: Random,
@@ -45,16 +43,16 @@ pub struct Endpoint {
     pub(super) listeners: Vec<(u16, Arc<ConnectionConfig>)>,
     pub(super) connections: Connections,
     pub(super) time_waits: TimeWaitTable,
-    /// How far the ports have been gone through.
+    /// The position in the range of ports.
     pub(super) next_port: u32,
-    /// Connections that came in and may still be in their handshake.
+    /// Incoming connections that may still be in their handshake.
     pub(super) half_open: Vec<ConnectionId>,
     pub(super) held: HeldSyns,
     pub(super) path_manager: Box<dyn PathManager>,
     pub(super) path_actions: Vec<PathAction>,
     pub(super) path_wake: Instant,
     pub(super) workspace: Workspace,
-    /// Connections that may have something to send, each once.
+    /// Connections that may have something to send, without repetition.
     pub(super) ready: VecDeque<ConnectionId>,
     pub(super) timers: BinaryHeap<Reverse<(Instant, ConnectionId)>>,
     pub(super) answers: VecDeque<Packet>,
@@ -119,7 +117,7 @@ impl Endpoint {
         }
     }
 
-    /// A key whose token no other connection has (RFC 8684, section 3.1), of this endpoint or another of the host.
+    /// A key whose token is unused (RFC 8684, section 3.1) and belongs to this endpoint's share of the host.
     fn fresh_key(&mut self, multipath: bool) -> (Key, Derived) {
         if !multipath {
             return (Key(0), Derived { token: 0, initial_data_seq: 0 });
@@ -133,7 +131,7 @@ impl Endpoint {
         }
     }
 
-    /// The initial sequence number between these addresses, where `last` was the connection before.
+    /// The initial sequence number between these addresses; `last` is the previous connection.
     pub(super) fn initial_sequence(
         &self,
         now: Instant,
@@ -145,7 +143,7 @@ impl Endpoint {
         last.map_or(proposed, |last| last.initial_after(proposed))
     }
 
-    /// A free port to connect from, and what is left of the connection that had it last.
+    /// A free local port, and what is left of the last connection that used it.
     pub(super) fn free_port(
         &mut self,
         now: Instant,
@@ -196,7 +194,7 @@ impl Endpoint {
         }
     }
 
-    /// Lists a connection for output and traces. Its timer is armed when its output has been drained.
+    /// Queues a connection for output and traces. Its timer is armed when its output has been drained.
     pub(super) fn list(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !connection.output.listed {
@@ -208,7 +206,7 @@ impl Endpoint {
         }
     }
 
-    /// Arms the timer of a connection, if it is due before what is armed already.
+    /// Arms the timer of a connection, if it is earlier than the one armed.
     pub(super) fn arm(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if let Some(due) = connection.next_to_arm() {
@@ -217,7 +215,7 @@ impl Endpoint {
     }
 }
 
-/// Whether an address is that of one host, as both ends of a connection must be.
+/// Whether an address can be an end of a connection: not multicast, broadcast or unspecified.
 pub(super) fn is_one_host(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     !(address.is_multicast() || address.is_unspecified() || broadcast)

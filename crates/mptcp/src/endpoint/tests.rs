@@ -1,4 +1,4 @@
-//! What cannot be seen from outside: keys whose tokens collide, and what belongs to which of several endpoints.
+//! Tests of internals: keys whose tokens collide, and the shares of several endpoints of a host.
 
 use super::Endpoint;
 use super::random::Random;
@@ -22,7 +22,7 @@ fn a_key_whose_token_another_connection_has_is_not_used() {
         reliability: crate::config::fully_reliable(),
     };
     let tokens = [0, 1].map(|_| {
-        // The same luck for both.
+        // The same random numbers for both.
         endpoint.random = Random::new(seed);
         let remote = ([10, 0, 0, 2], 80).into();
         let id = endpoint.connect(Instant::ZERO, None, remote, ConnectionConfig::new(policies.clone())).unwrap();
@@ -43,13 +43,13 @@ fn endpoints_that_are_one_host_have_tokens_and_ports_of_their_own() {
         reliability: crate::config::fully_reliable(),
     };
     let shares = [0, 1, 2].map(|index| Share { index, count: 3 });
-    // Whatever is left of a range that three do not divide is nobody's.
+    // Ports left over in a range that three does not divide belong to no endpoint.
     let ports = shares.map(|share| share.ports(100, 200));
     let range = |low, high| Ports::HashBased { low, high };
     assert_eq!(ports, [range(100, 132), range(133, 165), range(166, 198)]);
     assert_eq!(Share::WHOLE.ports(1_024, u16::MAX), range(1_024, u16::MAX));
     for (share, ports) in shares.into_iter().zip(ports) {
-        // The same luck for all.
+        // The same random numbers for all.
         let config = EndpointConfig { seed: [7; 32], share, ports, ..EndpointConfig::default() };
         let mut endpoint = Endpoint::new(config, Box::new(FullMesh::new(MeshSettings::default())));
         endpoint.handle_address_up(Instant::ZERO, AddressId(1), [10, 0, 0, 1].into());

@@ -1,5 +1,5 @@
-//! Subflows in TIME-WAIT whose connections nobody asks for any more. A busy host has many times as many of them as open
-//! connections, so each takes a small place and no timer of its own.
+//! Subflows in TIME-WAIT whose connections are forgotten. A busy host has many times as many of them as open
+//! connections, so each takes little memory and no timer of its own.
 
 use crate::connection::TimeWait;
 use anabranch_policy::time::{Duration, Instant};
@@ -7,33 +7,33 @@ use core::net::SocketAddr;
 use foldhash::quality::FixedState;
 use std::collections::{HashMap, VecDeque};
 
-/// How much later than it could be one may be forgotten: so that what ends one after the other wakes nobody each time.
+/// By how much an entry may outlive its time, so that entries that expire one after the other need a single wake-up.
 const LATENESS: Duration = Duration::from_secs(1);
 
-/// A local and a remote address with ports.
+/// Local and remote address with ports.
 type Pair = (SocketAddr, SocketAddr);
 
-/// One, and the time under which it is in the queue: what else the queue has of its pair is of those before it.
+/// An entry, and the time of its valid element in the queue. Other elements of the same pair are of earlier entries.
 struct Entry {
     time_wait: TimeWait,
     queued: Instant,
 }
 
-/// Subflows in TIME-WAIT, by address pairs.
+/// Subflows in TIME-WAIT by address pair.
 pub struct TimeWaitTable {
     waits: HashMap<Pair, Entry, FixedState>,
-    /// When to look at each: in order, but for connections whose settings differ.
+    /// When each entry expires; in order, except for connections whose settings differ.
     queue: VecDeque<(Instant, Pair)>,
     most: usize,
 }
 
 impl TimeWaitTable {
-    /// None yet, and never more than `most`. The hash is keyed, as that of the connections.
+    /// An empty table of at most `most` entries, whose hash is keyed as that of the connections.
     pub fn new(most: usize, hash: FixedState) -> Self {
         Self { waits: HashMap::with_hasher(hash), queue: VecDeque::new(), most }
     }
 
-    /// Adds one. Returns whether another had to go for it, which is the oldest.
+    /// Adds an entry. Returns whether the oldest was removed for it.
     pub fn insert(&mut self, time_wait: TimeWait) -> bool {
         let pair = (time_wait.local, time_wait.remote);
         let full = self.waits.len() >= self.most;
@@ -48,28 +48,25 @@ impl TimeWaitTable {
         full
     }
 
-    /// The one between these addresses.
     pub fn get(&self, local: SocketAddr, remote: SocketAddr) -> Option<&TimeWait> {
         self.waits.get(&(local, remote)).map(|entry| &entry.time_wait)
     }
 
-    /// The same, to change.
     pub fn get_mut(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<&mut TimeWait> {
         self.waits.get_mut(&(local, remote)).map(|entry| &mut entry.time_wait)
     }
 
-    /// It is over.
     pub fn remove(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<TimeWait> {
         self.waits.remove(&(local, remote)).map(|entry| entry.time_wait)
     }
 
-    /// Forgets those whose time is over.
+    /// Removes expired entries.
     pub fn expire(&mut self, now: Instant) {
         while let Some(&(at, pair)) = self.queue.front().filter(|(at, _)| *at <= now) {
             self.queue.pop_front();
             let Some(entry) = self.waits.get_mut(&pair).filter(|entry| entry.queued == at) else { continue };
             if entry.time_wait.until > now {
-                // A late FIN has prolonged it.
+                // A late FIN has restarted the timer.
                 entry.queued = entry.time_wait.until;
                 self.queue.push_back((entry.queued, pair));
             } else {
@@ -77,18 +74,17 @@ impl TimeWaitTable {
             }
         }
         if self.queue.is_empty() {
-            // After a busy hour the room for it is given back.
+            // Releases memory after a busy time.
             self.waits.shrink_to_fit();
             self.queue.shrink_to_fit();
         }
     }
 
-    /// When [`Self::expire`] has something to do, and not only for one of them.
+    /// When [`Self::expire`] should be called next: late enough to remove several entries at once.
     pub fn next_timeout(&self) -> Instant {
         self.queue.front().map_or(Instant::NEVER, |(at, _)| *at + LATENESS)
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.waits.len()
     }
@@ -104,7 +100,7 @@ mod tests {
         let wait = |port, secs| TimeWait::between(end(port), end(80), Instant::ZERO + Duration::from_secs(secs));
         let mut table = TimeWaitTable::new(2, FixedState::default());
         assert!(!table.insert(wait(1, 10)));
-        // Its next connection came, and waits again, behind another.
+        // A new connection took over the pair and entered TIME-WAIT in turn, behind another.
         assert!(table.remove(end(1), end(80)).is_some());
         assert!(!table.insert(wait(2, 15)));
         assert!(!table.insert(wait(1, 20)));

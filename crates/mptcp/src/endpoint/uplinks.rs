@@ -1,36 +1,39 @@
-//! What attempts to connect have shown of the local addresses: which were not answered, and how far peers are from each.
+//! What connection attempts have shown of the local addresses: which failed to answer, and the round-trip times of
+//! peers.
 
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::time::{Duration, Instant};
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How long an attempt has the field to itself (RFC 8305, section 8: Connection Attempt Delay).
+/// Time before the next attempt starts (RFC 8305, section 8: Connection Attempt Delay).
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 
-/// No shorter, however near the peer was: a queue on the way may have grown (RFC 8305, section 8: minimum as recommended).
+/// Minimum of that time, however short the round trip was: a queue may have grown since (RFC 8305, section 8:
+/// recommended minimum).
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long an address that was not answered is asked last, the first time; each further time twice as long.
+/// For how long an address that failed to answer comes last, the first time; doubles with each further failure.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// The longest such time.
+/// Maximum of that time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(240);
 
-/// An address from which a peer is further than from another by this is asked behind it, if it is twice as far too (RFC 8305, section 4).
+/// An address comes after another if the peer's round trip from it is longer by this, and more than twice as long (RFC
+/// 8305, section 4).
 const FURTHER: Duration = Duration::from_millis(50);
 
-/// Most round trips that are remembered; then the oldest are forgotten.
+/// Limit of stored round trips. Above it the oldest are removed.
 const ROUND_TRIPS: usize = 256;
 
-/// An address that was not answered.
+/// An address that failed to answer.
 #[derive(Clone, Copy, Debug)]
 struct Silence {
     until: Instant,
     pause: Duration,
 }
 
-/// A peer's distance from a local address.
+/// A peer's round-trip time from a local address.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
     local: AddressId,
@@ -38,18 +41,18 @@ struct RoundTrip {
     time: Duration,
 }
 
-/// The local addresses as attempts have shown them.
+/// State of the local addresses, learned from attempts.
 #[derive(Debug, Default)]
 pub(super) struct Uplinks {
     silences: BTreeMap<AddressId, Silence>,
-    /// The youngest first.
+    /// Newest first.
     round_trips: VecDeque<RoundTrip>,
-    /// Those that are used only while no other works.
+    /// Backup addresses.
     backups: BTreeSet<AddressId>,
 }
 
 impl Uplinks {
-    /// Something was answered there.
+    /// An attempt from there was answered.
     pub fn answered(&mut self, local: AddressId, remote: IpAddr, round_trip: Option<Duration>) {
         self.silences.remove(&local);
         let Some(time) = round_trip else { return };
@@ -58,7 +61,8 @@ impl Uplinks {
         self.round_trips.push_front(RoundTrip { local, remote, time });
     }
 
-    /// An attempt was not answered in its time, or a path went silent. What is told of several connections at once counts once.
+    /// An attempt was not answered in time, or a path became unresponsive. Simultaneous reports of several connections
+    /// count once.
     pub fn unanswered(&mut self, now: Instant, local: AddressId) {
         let before = self.silences.get(&local).copied();
         if before.is_some_and(|before| before.until > now) {
@@ -68,12 +72,12 @@ impl Uplinks {
         self.silences.insert(local, Silence { until: now + pause, pause });
     }
 
-    /// Whether an address is asked last for now.
+    /// Whether an address comes last for now.
     pub fn is_silent(&self, now: Instant, local: AddressId) -> bool {
         self.silences.get(&local).is_some_and(|silence| silence.until > now)
     }
 
-    /// How long an attempt from there may take before the next begins: two round trips, as far as they are known.
+    /// The time before the next attempt: two round trips, if the round-trip time is known.
     pub fn patience(&self, local: AddressId, remote: IpAddr) -> Duration {
         let known = self.round_trip(local, remote);
         known.map_or(PATIENCE, |time| (time * 2).clamp(LEAST_PATIENCE, PATIENCE))
@@ -84,24 +88,23 @@ impl Uplinks {
         known.map(|known| known.time)
     }
 
-    /// Whether a peer is known to be much further from there than from another of the local addresses.
+    /// Whether a peer is known to be much further from this address than from another.
     pub fn is_far(&self, local: AddressId, remote: IpAddr) -> bool {
         let Some(time) = self.round_trip(local, remote) else { return false };
         let others = self.round_trips.iter().filter(|known| known.remote == remote);
         others.map(|known| known.time).min().is_some_and(|least| time > (least * 2).max(least + FURTHER))
     }
 
-    /// Whether an address is used only while no other works.
     pub fn is_backup(&self, local: AddressId) -> bool {
         self.backups.contains(&local)
     }
 
-    /// Says so, or no longer; whether that is news.
+    /// Returns whether this changed anything.
     pub fn set_backup(&mut self, local: AddressId, backup: bool) -> bool {
         if backup { self.backups.insert(local) } else { self.backups.remove(&local) }
     }
 
-    /// The address is gone.
+    /// Removes an address.
     pub fn forget(&mut self, local: AddressId) {
         self.backups.remove(&local);
         self.silences.remove(&local);
@@ -157,7 +160,7 @@ mod tests {
             assert_eq!(uplinks.is_far(ONE, peer(1)), far, "{other} ms");
             assert!(!uplinks.is_far(AddressId(2), peer(1)) && !uplinks.is_far(ONE, peer(2)));
         }
-        // Below 50 ms nobody notices.
+        // Below 50 ms the difference does not matter.
         uplinks.answered(ONE, peer(1), Some(millis(60)));
         for (other, far) in [(9, true), (10, false)] {
             uplinks.answered(AddressId(2), peer(1), Some(millis(other)));

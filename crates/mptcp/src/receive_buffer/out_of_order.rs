@@ -1,18 +1,18 @@
-//! Owns the pieces that arrived ahead of a gap.
+//! Owns the pieces of data that arrived out of order.
 //!
-//! Pieces mostly arrive after the last one held and leave from the front, but with paths of different delays also anywhere
-//! between: a [`SortedRing`].
+//! Most pieces arrive behind the last one and leave at the front. With paths of different delays they also arrive in
+//! the middle, hence a [`SortedRing`].
 
 use crate::sorted_ring::{Place, SortedRing};
 use bytes::{Buf, Bytes};
 
-/// Charged for each piece besides its bytes: its place, its allocation, and some of the packet it keeps alive.
+/// Overhead charged for each piece: its entry, its allocation, and a part of the packet that it keeps alive.
 const PIECE_OVERHEAD: u64 = 256;
-/// Pieces shorter than this are copied, so that they do not keep a packet alive.
+/// Shorter pieces are copied, so that they do not keep a packet alive.
 const COPIED: usize = 256;
-/// Pieces shorter than this join their predecessor if they continue it ...
+/// A piece shorter than this is appended to the one that it continues ...
 const JOINED: usize = 512;
-/// ... and together are not longer than this.
+/// ... if together they are not longer than this.
 const JOINED_TOTAL: usize = 2048;
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Piece {
     }
 }
 
-/// What became of bytes given to [`OutOfOrder::insert`].
+/// Result of [`OutOfOrder::insert`], in bytes.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     pub(super) new: u64,
@@ -35,7 +35,7 @@ pub(super) struct Stored {
     pub(super) dropped: u64,
 }
 
-/// Pieces by offset, not empty, without overlap.
+/// Pieces by offset, not empty, not overlapping.
 #[derive(Debug, Default)]
 pub(super) struct OutOfOrder {
     pieces: SortedRing<Piece>,
@@ -51,17 +51,14 @@ impl OutOfOrder {
         self.bytes
     }
 
-    /// Offset of the first byte.
     pub(super) fn first(&self) -> Option<u64> {
         self.pieces.front().map(|piece| piece.start)
     }
 
-    /// Offset after the last byte.
     pub(super) fn last_end(&self) -> Option<u64> {
         self.pieces.back().map(Piece::end)
     }
 
-    /// Whether all of `start..end` is here.
     pub(super) fn has(&self, start: u64, end: u64) -> bool {
         let first = self.pieces.partition_point(|piece| piece.end() <= start);
         let mut here = start;
@@ -74,7 +71,7 @@ impl OutOfOrder {
         here >= end
     }
 
-    /// The bytes from `more` before `start` to `more` behind `end` as far as they are together, and where they begin.
+    /// The bytes from `more` before `start` to `more` after `end`, as far as they are contiguous, and the first offset.
     pub(super) fn around(&self, start: u64, end: u64, more: u64) -> (u64, Vec<u8>) {
         let (from, to) = (start.saturating_sub(more), end.saturating_add(more));
         let first = self.pieces.partition_point(|piece| piece.end() <= from);
@@ -108,7 +105,7 @@ impl OutOfOrder {
         Some(piece.bytes)
     }
 
-    /// Stores what of `data` is not here, as long as the charge stays within `budget`.
+    /// Stores the missing part of `data`, as long as the charge stays within `budget`.
     pub(super) fn insert(&mut self, mut offset: u64, mut data: Bytes, budget: u64) -> Stored {
         let mut stored = Stored::default();
         let mut place = match self.pieces.back() {
@@ -139,7 +136,7 @@ impl OutOfOrder {
         stored
     }
 
-    /// Stores a piece that overlaps none, before the one at `place`.
+    /// Stores a piece that overlaps none before the piece at `place`.
     fn place(&mut self, place: Place, start: u64, bytes: Bytes, budget: u64) -> Placed {
         let length = bytes.len() as u64;
         let charge = self.charge();
@@ -169,7 +166,7 @@ enum Placed {
     NoRoom,
 }
 
-/// Passes over the first `covered` bytes, which are here already.
+/// Skips the first `covered` bytes, which are duplicates.
 fn skip(offset: &mut u64, data: &mut Bytes, covered: u64, stored: &mut Stored) {
     let count = covered.min(data.len() as u64);
     data.advance(count as usize);

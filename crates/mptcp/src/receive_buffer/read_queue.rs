@@ -1,27 +1,26 @@
-//! Owns the bytes in order that the application has not read.
+//! Owns in-order data that the application has not read.
 
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Shorter arrivals are copied together once the queue has some length; longer ones are kept as they came.
+/// Shorter pieces are copied together once the queue is long; longer ones are kept without a copy.
 const SMALL: usize = 512;
-/// The queue takes this many pieces of any size, so that an application that keeps up costs no copies.
+/// Number of pieces that the queue keeps without a copy, so that an application that keeps up costs no copies.
 const FREE_PLACES: usize = 8;
-/// Small arrivals are copied together up to this many bytes.
+/// Limit of small pieces that are copied together, in bytes.
 const COALESCED: usize = 16 * 1024;
 
-/// First in, first out; the tail comes after all chunks.
+/// First in, first out; the tail comes last.
 #[derive(Debug, Default)]
 pub(super) struct ReadQueue {
-    /// The oldest, if anything but the tail is held: all that a reader who keeps up ever needs.
+    /// The oldest piece, unless only the tail is used: it is all that a fast reader needs.
     first: Option<Bytes>,
-    /// What came after it.
     chunks: VecDeque<Bytes>,
     tail: Vec<u8>,
 }
 
 impl ReadQueue {
-    /// Appends; `data` is not empty.
+    /// Appends `data`, which is not empty.
     #[inline]
     pub(super) fn push(&mut self, data: Bytes) {
         if self.first.is_none() && self.tail.is_empty() {
@@ -75,7 +74,7 @@ impl ReadQueue {
     fn move_up(&mut self) {
         self.first = self.chunks.pop_front();
         if self.chunks.is_empty() {
-            self.chunks = VecDeque::new(); // an idle queue keeps no memory
+            self.chunks = VecDeque::new(); // an idle queue holds no memory
         }
     }
 

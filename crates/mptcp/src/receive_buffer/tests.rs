@@ -96,7 +96,7 @@ fn no_more_is_abandoned_than_lies_before_received_data() {
 fn of_two_different_copies_the_first_is_kept() {
     let mut buffer = fixed(SIZE);
     buffer.insert(NOW, 10, Bytes::from_static(b"KLMNO"));
-    // Covers 5..20: before, all of, and behind what is held.
+    // Covers 5..20: data before, within and after the pieces stored.
     let inserted = buffer.insert(NOW, 5, Bytes::from_static(b"fghijklmnopqrst"));
     assert_eq!(inserted, Inserted { out_of_order: 10, duplicate: 5, ..Inserted::default() });
     let inserted = buffer.insert(NOW, 0, Bytes::from_static(b"0123456789"));
@@ -185,7 +185,6 @@ fn single_bytes_with_gaps_fill_the_budget_and_data_in_order_is_still_taken() {
     for at in (1..64 * 1024).step_by(2) {
         held += insert(&mut buffer, at, 1).out_of_order;
     }
-    // 2 * 65 536 / (256 + 1) = 510.007
     assert_eq!((held, buffer.out_of_order()), (510, 510));
     assert_eq!(buffer.dropped().too_scattered, 32 * 1024 - 510);
     assert_eq!(insert(&mut buffer, 0, 1).in_order_advance, 2);
@@ -281,7 +280,7 @@ fn auto(initial: u64, max: u64) -> ReceiveBuffer {
 fn an_automatic_buffer_grows_ahead_of_a_sender_that_doubles_each_round() {
     let mut buffer = auto(128 * 1024, 6 * 1024 * 1024);
     for round in 0..9 {
-        // 14 600 bytes in the first round, 3.7 MB in the ninth. At its end twice as much is on its way.
+        // 14 600 bytes in the first round, 3.7 MB in the ninth. At its end twice as much is in flight.
         let bytes = 14_600u64 << round;
         assert!(buffer.window() >= bytes, "round {round}: {bytes} come, window {}", buffer.window());
         for tenth in 0..10 {
@@ -308,7 +307,7 @@ fn an_automatic_buffer_settles_within_four_times_what_a_round_brings() {
     let mut buffer = auto(128 * 1024, 60 * 1024 * 1024);
     play(&mut buffer, 50, |_, window| window.min(100_000));
     let size = buffer.size();
-    // A round ends with a read, so a chunk may count for the round before.
+    // A round ends with a read, so a chunk may count for the previous round.
     assert!((2_000_000..=4 * (1_000_000 + 1_460) + 16 * 1_460).contains(&size), "{size}");
 }
 
@@ -342,7 +341,6 @@ fn what_is_held_around_a_range_begins_behind_the_last_hole_before_its_end() {
     let mut buffer = fixed(SIZE);
     insert(&mut buffer, 5, 5);
     insert(&mut buffer, 12, 8);
-    // As far as 4 bytes behind it; 10 and 11 are missing.
     assert_eq!(buffer.held_around(6, 14, 4), (12, range(12, 6).to_vec()));
     assert_eq!(buffer.held_around(6, 9, 4), (5, range(5, 5).to_vec()));
 }
@@ -362,7 +360,7 @@ fn an_empty_buffer_is_small() {
     assert!(size_of::<ReceiveBuffer>() <= 216, "{}", size_of::<ReceiveBuffer>());
 }
 
-/// The stream as the receiver should see it: for each offset the byte that came first.
+/// The stream as the receiver should see it: the first byte received for each offset.
 struct Model {
     bytes: Vec<Option<u8>>,
     read: usize,
@@ -391,7 +389,7 @@ impl Model {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Distance from 3 000 bytes before the next expected one; length; a byte that tells this copy from others.
+    /// Distance from 3 000 bytes before the next expected one; length; a byte that identifies this copy.
     Insert(usize, usize, u8),
     /// The next bytes in order.
     InOrder(usize, u8),
@@ -413,7 +411,7 @@ proptest! {
         let size = 20_000;
         let mut buffer = fixed(size as u64);
         let mut model = Model { bytes: Vec::new(), read: 0 };
-        // Moves as RFC 9293 says, kept here separately.
+        // Moves by the rules of RFC 9293, computed separately here.
         let mut right_edge = size;
         let mut scattered = 0;
         for step in steps {
@@ -439,7 +437,7 @@ proptest! {
             let inserted = buffer.insert(NOW, at as u64, Bytes::from(data.clone()));
             let (new, duplicate) = model.insert(at, &data);
             let beyond = (at + len).saturating_sub(right_edge.max(at)) as u64;
-            // The budget of 40 000 is not reached by pieces of these sizes and number.
+            // Pieces of these sizes and number stay below the budget of 40 000.
             scattered += buffer.dropped().too_scattered;
             prop_assert_eq!(inserted.dropped, beyond);
             prop_assert_eq!(inserted.duplicate, duplicate);
@@ -478,7 +476,7 @@ proptest! {
         }
         let counted = buffer.dropped();
         prop_assert_eq!(counted.beyond_window + counted.too_scattered, dropped);
-        // However full: what is next is taken, and the stream goes on.
+        // In-order data is accepted even if the buffer is full, and the stream continues.
         while buffer.window() > 0 {
             let next = buffer.next();
             prop_assert!(insert(&mut buffer, next, 1).in_order_advance >= 1);

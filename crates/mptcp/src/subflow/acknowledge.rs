@@ -1,4 +1,4 @@
-//! What an acknowledgement does to a subflow: progress, round-trip time, losses, recovery and the windows.
+//! Acknowledgements on a subflow: progress, round-trip time, losses, recovery and windows.
 
 use super::context::Context;
 use super::negotiated::MAPPING_SPACE;
@@ -16,43 +16,43 @@ use anabranch_wire::{Flags, Segment, SeqNumber};
 /// Weight of one segment in the smoothed loss rate.
 const LOSS_WEIGHT: f64 = 1.0 / 100.0;
 
-/// What an acknowledgement changed besides what it delivered.
+/// Effects of an acknowledgement on the data in flight.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
-    /// In flight before it.
+    /// In flight before the acknowledgement, in bytes.
     before: u64,
-    /// Bytes marked lost with it.
+    /// Bytes newly marked lost.
     newly_lost: u64,
-    /// The round-trip time that it measured.
+    /// A round-trip time sample.
     rtt: Option<Duration>,
-    /// Windows must not grow by it.
+    /// Congestion control must not increase its window.
     holds: bool,
 }
 
-/// What the connection must know of an acknowledgement.
+/// Progress that the connection needs to know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// End of the highest data newly delivered.
+    /// Highest data sequence newly delivered.
     pub data_end: u64,
     /// Our FIN was acknowledged.
     pub fin: bool,
 }
 
-/// What an acknowledgement number is.
+/// Classification of an acknowledgement number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AckJudgement {
     /// Between SND.UNA and SND.NXT.
     Current,
-    /// A duplicate from the past.
+    /// An old duplicate.
     Old,
-    /// Older than anything the peer can honestly send.
+    /// Older than any acknowledgement of an honest peer.
     TooOld,
-    /// Beyond what was sent.
+    /// Beyond SND.NXT.
     Future,
 }
 
 impl Subflow {
-    /// Takes in an acceptable acknowledgement: between SND.UNA and SND.NXT.
+    /// Handles an acceptable acknowledgement, between SND.UNA and SND.NXT.
     #[inline]
     pub fn handle_acknowledgement(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Progress {
         if self.is_no_news(segment) {
@@ -62,8 +62,8 @@ impl Subflow {
         self.handle_news(cx, segment)
     }
 
-    /// Whether nothing was sent that an acknowledgement could be for, and it says nothing else: so it is on all data that
-    /// comes to an end that only receives.
+    /// Whether nothing is outstanding that could be acknowledged, and the segment has no other news. True of all data
+    /// segments that arrive at an end that only receives.
     fn is_no_news(&self, segment: &Segment) -> bool {
         segment.ack == self.send.una
             && self.scoreboard.is_at_rest()
@@ -102,7 +102,8 @@ impl Subflow {
         let newly_lost = self.detect_losses(cx, &acked, dsack);
         let newly_lost = self.without_lost_probe(cx.now, newly_lost);
         self.report_losses(cx);
-        // Neither what ends a recovery nor what echoes a mark lets the window grow (RFC 3168, section 6.1.2).
+        // The window must not grow on an acknowledgement that ends a recovery or echoes a congestion mark (RFC 3168,
+        // section 6.1.2).
         let holds = self.in_fast_recovery() || (self.negotiated.ecn.marks() && segment.flags.contains(Flags::ECE));
         self.advance_recovery(cx, newly_lost, prior_in_flight, advanced, dsack, segment);
         self.resolve_tail_probe(cx, advanced, dsack, prior_in_flight);
@@ -117,7 +118,8 @@ impl Subflow {
             let ssthresh = cx.congestion.ssthresh(self.identity.id);
             prr.on_ack(acked.delivered, in_flight, ssthresh, u64::from(self.mss), advanced && newly_lost == 0);
             if !self.negotiated.sack && advanced {
-                // A partial acknowledgement names the next hole, which is repaired at once (RFC 6582, section 3.2, step 3).
+                // A partial acknowledgement reveals the next hole, which is retransmitted at once (RFC 6582, section
+                // 3.2, step 3).
                 prr.allow(in_flight + u64::from(self.mss));
             }
         }
@@ -127,20 +129,20 @@ impl Subflow {
         Progress { data_end: acked.data_end, fin: acked.fin }
     }
 
-    /// Whether the first block reports something that arrived twice (RFC 2883, section 4).
+    /// Whether the first SACK block reports a duplicate (RFC 2883, section 4).
     fn find_dsack(&self, segment: &Segment) -> bool {
         let Some(first) = segment.options.sack.as_slice().first() else { return false };
         let inside = |outer: &SackBlock| outer.start.at_or_before(first.start) && outer.end.at_or_after(first.end);
         first.start.before(segment.ack) || segment.options.sack.as_slice().get(1).is_some_and(inside)
     }
 
-    /// Without SACK, duplicates are all there is to go by (RFC 5681, section 2; RFC 6582).
+    /// Without SACK, losses are found by duplicate acknowledgements alone (RFC 5681, section 2; RFC 6582).
     fn count_duplicate(&mut self, segment: &Segment, advanced: bool, acked: &mut Acknowledged) {
         if self.negotiated.sack {
             return;
         }
         if advanced {
-            // What duplicates stood for was counted when they came.
+            // Segments for which duplicates came have been counted then.
             let segments = (acked.cumulative / u64::from(self.mss)) as u32;
             let counted = self.recovery.duplicate_acks.min(segments.max(1) - 1);
             self.recovery.duplicate_acks -= counted;
@@ -149,8 +151,8 @@ impl Subflow {
                 self.recovery.duplicate_acks = 0;
             }
         } else if self.is_duplicate(segment) {
-            // There are no more than segments behind the first hole. More answer what the peer repeats: one for each of its
-            // retransmissions would put the timeout off without end.
+            // No more duplicates can be genuine than segments are behind the first hole. Others answer duplicate data;
+            // counting one for each retransmission would postpone the timeout for ever.
             let behind = (self.scoreboard.sent_records() as u32).saturating_sub(1);
             if self.recovery.duplicate_acks < behind {
                 self.recovery.duplicate_acks += 1;
@@ -159,19 +161,20 @@ impl Subflow {
         }
     }
 
-    /// RFC 5681, section 2: no data, no FIN, data outstanding, and the same window, lest an update of it counts. Under MPTCP
-    /// the window is the connection's and says nothing (RFC 8684, section 3.3.5), and acknowledgements that only carry a
-    /// signal say nothing of congestion (section 3.4.1).
+    /// RFC 5681, section 2: no data, no FIN, data outstanding, and the same window, so that window updates do not
+    /// count. Under MPTCP the window belongs to the connection and is not compared (RFC 8684, section 3.3.5), and
+    /// acknowledgements that only carry an option are no sign of congestion (section 3.4.1).
     fn is_duplicate(&self, segment: &Segment) -> bool {
         let empty = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);
         let same_window = segment.window == self.window.last || segment.options.dss.is_some();
-        // Those of what was sent before a timeout start nothing (RFC 6582, section 4).
+        // Duplicates of data sent before a timeout start no recovery (RFC 6582, section 4).
         let after_timeout = matches!(self.recovery.phase, Phase::Timeout { .. });
         empty && !after_timeout && same_window && segment.options.mptcp.is_empty() && !self.scoreboard.is_idle()
     }
 
-    /// After a second timeout, an echo of what was sent before the first says nothing of the round trip: its acknowledgement
-    /// may have been lost, and this one been sent for another reason. So it is with the echo for what arrived twice.
+    /// After a second timeout, an echoed timestamp from before the first is no valid sample: the acknowledgement of
+    /// that transmission may have been lost, and this one been sent for another reason. The same holds for the echo of
+    /// a duplicate.
     fn may_echo_an_outage(&self, segment: &Segment) -> bool {
         let first =
             self.recovery.undo.as_ref().and_then(|undo| undo.first_stamp).filter(|_| self.liveness.timeouts_in_row > 1);
@@ -179,7 +182,7 @@ impl Subflow {
         first.zip(echo).is_some_and(|(first, echo)| (echo.wrapping_sub(first) as i32) < 0)
     }
 
-    /// A sample from a segment that was sent once (Karn), else from the echoed timestamp (RFC 7323, section 4).
+    /// A sample from a segment that was sent once (Karn), or else from the echoed timestamp (RFC 7323, section 4).
     fn sample_rtt(
         &mut self,
         cx: &Context<'_>,
@@ -197,20 +200,22 @@ impl Subflow {
         Some(rtt)
     }
 
-    /// Answers an echoed congestion mark once per round trip (RFC 3168, section 6.1.2).
+    /// Reacts to an echoed congestion mark, once per round trip (RFC 3168, section 6.1.2).
     fn react_to_mark(&mut self, cx: &mut Context<'_>, segment: &Segment, prior_in_flight: u64) {
         if !self.negotiated.ecn.marks() || !segment.ack.after(self.recovery.mark_answered) {
             return;
         }
         if !segment.flags.contains(Flags::ECE) {
-            // It follows the acknowledgements: half the sequence space behind them it would look as if it were ahead.
+            // Keep it next to the acknowledgements: left behind by half the sequence space, it would compare as ahead
+            // of them.
             self.recovery.mark_answered = segment.ack - 1;
         } else if self.recovery.phase == Phase::Open && !segment.flags.contains(Flags::SYN) {
             self.congestion_event(cx, Congestion::Mark, prior_in_flight, 0, false);
         }
     }
 
-    /// RACK (RFC 8985, section 6.2), or three duplicates where there is no SACK. Returns the bytes newly marked lost.
+    /// RACK (RFC 8985, section 6.2), or three duplicate acknowledgements without SACK. Returns the bytes newly marked
+    /// lost.
     fn detect_losses(&mut self, cx: &Context<'_>, acked: &Acknowledged, dsack: bool) -> u64 {
         if !self.negotiated.sack {
             return self.detect_losses_without_sack(acked);
@@ -235,7 +240,7 @@ impl Subflow {
         lost
     }
 
-    /// Marks what RACK deems lost now; arms the timer for what it will deem lost later.
+    /// Marks segments lost by RACK, and arms its timer for those that will be.
     pub(super) fn mark_lost_by_time(&mut self, now: Instant) -> u64 {
         let window = self.recovery.rack.reordering_window(&Conditions {
             recovering: self.recovery.phase != Phase::Open,
@@ -256,7 +261,7 @@ impl Subflow {
         lost
     }
 
-    /// Counts what acknowledgements show to be lost; segments that a timeout marks are not known to be lost.
+    /// Counts losses found by acknowledgements. Segments marked by a timeout are not known to be lost.
     fn count_lost_segments(&mut self, lost: u64) {
         if lost == 0 {
             return;
@@ -275,7 +280,7 @@ impl Subflow {
         lost
     }
 
-    /// Tells congestion control of each segment marked lost, if it wants to know.
+    /// Reports each lost segment to a congestion control that asks for it.
     fn report_losses(&mut self, cx: &mut Context<'_>) {
         if self.scoreboard.losses.is_empty() {
             return;
@@ -295,7 +300,7 @@ impl Subflow {
         }
     }
 
-    /// Moves between recovery phases.
+    /// Enters and leaves recovery phases.
     fn advance_recovery(
         &mut self,
         cx: &mut Context<'_>,
@@ -347,18 +352,19 @@ impl Subflow {
         lost: u64,
         repeated: bool,
     ) {
-        // Marks on segments already in flight ask for the same reduction; CWR is sent in each case (RFC 3168, section 6.1.2).
+        // Marks on segments already in flight ask for the same reduction. CWR is sent in each case (RFC 3168, section
+        // 6.1.2).
         self.recovery.mark_answered = self.send.nxt;
         self.recovery.send_cwr = self.negotiated.ecn.marks();
         let event = CongestionEvent { now: cx.now, cause, in_flight, lost, repeated };
         cx.congestion.on_congestion(self.identity.id, &event);
     }
 
-    /// The episode was none: windows return to what they were (RFC 4015 in spirit).
+    /// The recovery was spurious: restores the windows (RFC 4015 in spirit).
     fn undo_episode(&mut self, cx: &mut Context<'_>) {
         cx.congestion.on_spurious(self.identity.id, cx.now);
         self.scoreboard.unmark_lost();
-        // What was in vain is no ground to wait longer (RFC 4015, section 3).
+        // A spurious timeout must not lengthen the next one (RFC 4015, section 3).
         self.rtt.end_back_off();
         self.recovery.phase = Phase::Open;
         self.recovery.undo = None;
@@ -423,8 +429,8 @@ impl Subflow {
         cx.congestion.on_ack(id, &ack);
     }
 
-    /// Arms the retransmission timer, or the tail loss probe where one is useful (RFC 6298, section 5; RFC 8985,
-    /// section 7.2). `restart` begins the span anew; otherwise a running timer is left alone.
+    /// Arms the retransmission timer, or a tail loss probe if one is useful (RFC 6298, section 5; RFC 8985, section
+    /// 7.2). Leaves a running timer alone unless `restart`.
     #[inline(always)]
     pub(super) fn arm_retransmit(&mut self, now: Instant, config: &TcpConfig, restart: bool) {
         if self.scoreboard.is_idle() {
@@ -439,7 +445,7 @@ impl Subflow {
             && self.scoreboard.sacked() == 0
             && self.liveness.timeouts_in_row == 0
             && !self.rtt.smoothed().is_zero()
-            // Its probes are not those of a tail: each would put off the timeout, and the end, to the next.
+            // On a stale subflow each tail loss probe would postpone the timeout, and with it the end of the subflow.
             && !self.is_stale()
             && self.state.is_synchronised();
         if probe {
@@ -458,18 +464,18 @@ impl Subflow {
         }
     }
 
-    /// The retransmission timer ran out (RFC 6298, section 5.4 to 5.7). Returns false when the subflow is given up.
+    /// The retransmission timer expired (RFC 6298, section 5.4 to 5.7). Returns false if the subflow must be closed.
     pub fn handle_retransmit_timeout(&mut self, cx: &mut Context<'_>) -> bool {
         if self.timers.retransmit_kind == Retransmit::TailProbe {
             self.due.probe = true;
-            // Sent or not, the timeout proper comes next.
+            // Whether or not the probe can be sent, the next expiry is a timeout.
             self.timers.retransmit_kind = Retransmit::Timeout;
             self.timers.set(SubflowTimer::Retransmit, cx.now + self.rtt.rto(cx.config));
             return true;
         }
         self.liveness.timeouts_in_row += 1;
         self.counters.timeouts += 1;
-        // A peer that closed its window over what was sent, and says so each time, is alive (RFC 9293, MUST-37).
+        // A peer that shrank its window below what was sent, and keeps answering, is alive (RFC 9293, MUST-37).
         let shut_out =
             self.window.edge.at_or_before(self.send.una) && self.liveness.last_heard > self.liveness.last_sent;
         if self.liveness.timeouts_in_row > cx.config.max_timeouts && !shut_out {
@@ -483,12 +489,12 @@ impl Subflow {
         let before = self.rates.loss_rate;
         let lost = self.count_loss(|board| board.mark_all_lost());
         if self.liveness.silent {
-            // A path that pauses is not one that loses: it may hold all this.
+            // Silence of the path is not loss: it may still deliver all of this.
             self.rates.loss_rate = before;
         }
         self.report_losses(cx);
         if !shut_out {
-            // First, so that the window is one segment of the new size.
+            // Before the window is computed, so that it is one segment of the new size.
             self.consider_black_hole(cx);
         }
         self.congestion_event(cx, Congestion::Timeout, in_flight.max(lost), lost, repeated);
@@ -505,7 +511,7 @@ impl Subflow {
         true
     }
 
-    /// RACK's timer ran out (RFC 8985, section 6.3).
+    /// RACK's reordering timer expired (RFC 8985, section 6.3).
     pub fn handle_reordering_timeout(&mut self, cx: &mut Context<'_>) {
         self.timers.stop(SubflowTimer::Reordering);
         let in_flight = self.pipe();
@@ -517,7 +523,7 @@ impl Subflow {
         }
     }
 
-    /// Whether an acknowledgement number is within what was sent, and how old it may be (RFC 5961, section 5).
+    /// Whether an acknowledgement number is within what was sent, or too old (RFC 5961, section 5).
     pub fn judge_acknowledgement(&self, ack: SeqNumber) -> AckJudgement {
         if ack.after(self.send.nxt) {
             return AckJudgement::Future;

@@ -1,12 +1,12 @@
-//! MPTCP options that wait for an acknowledgement to carry them.
+//! MPTCP options that wait to be sent on an acknowledgement.
 
 use anabranch_wire::MptcpOption;
 use std::collections::VecDeque;
 
-/// Most options that wait.
+/// Limit of waiting options.
 const MOST: usize = 16;
 
-/// A short queue that takes no memory while it is empty, as it nearly always is.
+/// A short queue that takes no memory while it is empty.
 #[derive(Debug, Default)]
 pub struct ControlOptions {
     #[allow(clippy::box_collection, reason = "hardly any subflow has one, and each pays for its place")]
@@ -14,7 +14,7 @@ pub struct ControlOptions {
 }
 
 impl ControlOptions {
-    /// Adds an option at the end. Returns false, and drops it, if too many wait.
+    /// Appends an option. Drops it and returns false if the queue is full.
     pub fn push(&mut self, option: MptcpOption) -> bool {
         let waiting = self.waiting.get_or_insert_default();
         let fits = waiting.len() < MOST;
@@ -24,24 +24,20 @@ impl ControlOptions {
         fits
     }
 
-    /// The next option to send.
     pub fn pop(&mut self) -> Option<MptcpOption> {
         let option = self.waiting.as_mut()?.pop_front();
         self.release();
         option
     }
 
-    /// Whether this option waits.
     pub fn contains(&self, option: &MptcpOption) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| waiting.contains(option))
     }
 
-    /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_none()
     }
 
-    /// Drops the options of which `keep` returns false.
     pub fn retain(&mut self, keep: impl FnMut(&MptcpOption) -> bool) {
         if let Some(waiting) = &mut self.waiting {
             waiting.retain(keep);

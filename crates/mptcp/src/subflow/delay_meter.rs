@@ -1,29 +1,28 @@
-//! Turns differences of timestamps into samples of a subflow's forward delay.
+//! Converts timestamp differences into samples of a subflow's one-way delay.
 
 use anabranch_policy::forward_delay::ForwardDelay;
 use anabranch_policy::time::Instant;
 
-/// The forward delay of one subflow.
+/// The one-way delay of a subflow, from the peer to us.
 #[derive(Clone, Debug)]
 pub struct DelayMeter {
-    /// The difference of clocks seen last, milliseconds, modulo 2^32.
+    /// Latest difference of the clocks, in milliseconds modulo 2^32.
     difference: u32,
-    /// The same on the connection's scale, unwrapped.
+    /// The same, unwrapped, relative to the connection's reference.
     position: i64,
-    /// What was measured.
     pub delay: ForwardDelay,
 }
 
 impl DelayMeter {
-    /// The first difference seen is `difference`, on a scale where `reference` is zero: the first difference that was seen
-    /// on any subflow of the connection.
+    /// Starts with the difference `difference`. `reference` is the zero of the scale: the first difference on any
+    /// subflow of the connection.
     pub fn new(difference: u32, reference: u32) -> Self {
         let position = i64::from(difference.wrapping_sub(reference) as i32);
         Self { difference, position, delay: ForwardDelay::new() }
     }
 
-    /// Takes in a difference of clocks, milliseconds modulo 2^32, and the microseconds beyond it. A clock may wrap around
-    /// between two samples; less than 24 days must lie between the values.
+    /// Adds a sample: a difference of the clocks in milliseconds modulo 2^32, and microseconds beyond it. The
+    /// difference may wrap around, but must change by less than 24 days between samples.
     pub fn include(&mut self, now: Instant, difference: u32, micros: i64) {
         self.position += i64::from(difference.wrapping_sub(self.difference) as i32);
         self.difference = difference;
@@ -40,7 +39,7 @@ mod tests {
     fn a_clock_that_wraps_around_between_two_samples_changes_nothing() {
         let mut meter = DelayMeter::new(u32::MAX - 1, u32::MAX - 11);
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        // 10 ms above the reference; 3 ms more go past zero; then back.
+        // 10 ms above the reference, then 3 ms beyond zero, then back.
         let mut values = Vec::new();
         for (millis, difference) in [(0, u32::MAX - 1), (1, 1), (2, u32::MAX - 1)] {
             meter.include(at(millis), difference, 500);
@@ -51,11 +50,10 @@ mod tests {
 
     #[test]
     fn where_every_subflow_has_an_offset_of_its_own_the_middle_of_the_scale_is_no_edge() {
-        // Half the range from the reference: the next value is beyond it, and goes on from there.
+        // Half the range from the reference: the next value lies beyond it, and the scale continues.
         let mut meter = DelayMeter::new(0x7fff_ffff, 0);
         meter.include(Instant::ZERO, 0x7fff_ffff, 0);
         meter.include(Instant::ZERO, 0x8000_0001, 0);
-        // The mean of x and x + 2 ms.
         assert_eq!(meter.delay.mean(Instant::ZERO, 0.0), (0x7fff_ffff_u32 as f64 + 1.0) * 1_000.0);
     }
 }

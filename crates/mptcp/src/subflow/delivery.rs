@@ -1,62 +1,62 @@
-//! How fast the network delivers: samples of the delivery rate (draft-ietf-ccwg-bbr, section 4.1, formerly
+//! Samples of the delivery rate (draft-ietf-ccwg-bbr, section 4.1, formerly
 //! draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! A sample spans the flight of the newest segment that an acknowledgement delivers. Its rate is what was delivered
-//! meanwhile over the longer of two spans: from the delivery before the segment left to now, and from the sending of
-//! the segment delivered then to the sending of this one. The second keeps acknowledgements that arrive in a burst from
-//! looking like a fast network.
+//! A sample covers the flight of the newest segment that an acknowledgement delivers. Its rate is the amount delivered
+//! meanwhile, divided by the longer of two intervals: from the last delivery before the segment was sent until now, and
+//! from the transmission of the segment delivered then to that of this one. The second interval prevents a burst of
+//! acknowledgements from looking like a fast network.
 //!
-//! A sample is application-limited if at some moment of that flight the window would have let a segment go and there
-//! was none: the application wrote nothing, the scheduler sent elsewhere, or the peer's window was shut. The draft takes a
-//! shut window of the peer for a bottleneck of the network; so it is here with one subflow, but with several under one
-//! window it says nothing of any of them.
+//! A sample is application-limited if during that flight the window would have allowed another segment and there was
+//! none: the application wrote nothing, the scheduler used other subflows, or the peer's window was closed. The draft
+//! takes a closed window for a bottleneck of the network. We do so with one subflow only: with several, the shared
+//! window says nothing about any path.
 
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 
-/// What a segment remembers of the moment when it was sent (P in the draft).
+/// State recorded when a segment is sent (P in the draft).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Departure {
-    /// Bytes delivered until then.
+    /// Bytes delivered by then.
     pub delivered: u64,
-    /// Bytes marked lost until then.
+    /// Bytes marked lost by then.
     pub lost: u64,
-    /// In flight just after it.
+    /// Bytes in flight, this segment included.
     pub in_flight: u64,
-    /// When the last bytes had been delivered.
+    /// Time of the latest delivery.
     delivered_at: Instant,
-    /// When the newest segment delivered until then had been sent.
+    /// Transmission time of the newest segment delivered by then.
     first_sent_at: Instant,
-    /// The sending was not limited by congestion control.
+    /// Congestion control was not the limit.
     pub application_limited: bool,
 }
 
-/// The state of the sampling on one subflow (C in the draft).
+/// Sampling state of a subflow (C in the draft).
 #[derive(Clone, Debug, Default)]
 pub struct DeliverySampler {
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
     lost: u64,
-    /// Until more than this is delivered, samples are application-limited; none: 0.
+    /// Samples are application-limited until more than this is delivered; 0: they are not.
     limited_until: u64,
 }
 
-/// A segment that was marked lost.
+/// A segment marked lost.
 #[derive(Clone, Copy, Debug)]
 pub struct LostSegment {
-    /// Bytes of sequence space.
+    /// Length in sequence space.
     pub length: u32,
-    /// Bytes marked lost since the subflow began, this segment included.
+    /// Bytes marked lost on the subflow so far, this segment included.
     pub total_lost: u64,
-    /// What was known when it was sent.
+    /// State recorded when it was sent.
     pub departure: Departure,
 }
 
-/// The segments that were marked lost since they were last taken; always empty unless somebody wants to know.
+/// Segments marked lost since the last [`Self::take`]; always empty if congestion control does not ask for them.
 #[derive(Clone, Debug, Default)]
 pub struct LossReport {
-    /// On the heap, so that who does not want to know does not carry it along.
+    /// On the heap, since few congestion controls need it.
     wanted: Option<Box<Segments>>,
 }
 
@@ -64,58 +64,56 @@ pub struct LossReport {
 struct Segments(Vec<LostSegment>);
 
 impl LossReport {
-    /// An empty one, which notes losses if they are `wanted`.
     pub fn new(wanted: bool) -> Self {
         Self { wanted: wanted.then(Box::default) }
     }
-    /// Whether there is none to report.
     pub fn is_empty(&self) -> bool {
         self.wanted.as_ref().is_none_or(|segments| segments.0.is_empty())
     }
-    /// A segment was marked lost; `total_lost` includes it.
+    /// Records a segment marked lost; `total_lost` includes it.
     pub fn note(&mut self, length: u32, departure: &Departure, total_lost: u64) {
         if let Some(segments) = &mut self.wanted {
             segments.0.push(LostSegment { length, total_lost, departure: *departure });
         }
     }
-    /// Those of this length are not to be reported: a probe that was longer than all others.
+    /// Removes segments of this length: path MTU probes, which are longer than all others.
     pub fn forget(&mut self, length: u32) {
         self.wanted.iter_mut().for_each(|segments| segments.0.retain(|segment| segment.length != length));
     }
-    /// Takes them, oldest first.
+    /// Removes and returns all, oldest first.
     pub fn take(&mut self) -> Vec<LostSegment> {
         self.wanted.as_mut().map(|segments| core::mem::take(&mut segments.0)).unwrap_or_default()
     }
 }
 
 impl DeliverySampler {
-    /// Bytes delivered since the subflow began, cumulatively or selectively.
+    /// Bytes delivered on the subflow, acknowledged cumulatively or selectively.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
-    /// Bytes marked lost since the subflow began, each loss once.
+    /// Bytes marked lost on the subflow, each loss counted once.
     pub fn lost(&self) -> u64 {
         self.lost
     }
-    /// Whether what is sent now is not limited by congestion control.
+    /// Whether congestion control is not the limit now.
     pub fn is_application_limited(&self) -> bool {
         self.limited_until != 0
     }
 
-    /// When the last bytes were delivered, or the first segment left after all had been.
+    /// Time of the latest delivery, or of the first transmission after everything had been delivered.
     pub fn delivered_at(&self) -> Instant {
         self.delivered_at
     }
 
-    /// A segment is about to leave while nothing is outstanding: whatever is delivered later is delivered in the span that
-    /// begins here. (The draft says so of nothing in flight, which after a timeout is not the same: there the span
-    /// includes the silence, as in Linux, and one sample is lower.)
+    /// A segment is about to be sent with nothing outstanding: the intervals of later samples begin now. (The draft
+    /// says "nothing in flight". After a timeout that is different: here the interval includes the silence, as in
+    /// Linux, and one sample is lower.)
     pub fn begin(&mut self, now: Instant) {
         self.first_sent_at = now;
         self.delivered_at = now;
     }
 
-    /// A segment of `length` bytes leaves; `in_flight` is what was in flight before.
+    /// A segment of `length` bytes is sent; `in_flight` does not include it.
     pub fn depart(&self, in_flight: u64, length: u32) -> Departure {
         Departure {
             delivered: self.delivered,
@@ -127,7 +125,7 @@ impl DeliverySampler {
         }
     }
 
-    /// `bytes` were delivered by one acknowledgement; the newest of the segments concerned left at `newest_sent_at`.
+    /// An acknowledgement delivered `bytes`; the newest segment among them was sent at `newest_sent_at`.
     pub fn deliver(&mut self, now: Instant, bytes: u64, newest_sent_at: Option<Instant>) {
         self.delivered += bytes;
         self.delivered_at = now;
@@ -137,13 +135,12 @@ impl DeliverySampler {
         }
     }
 
-    /// `bytes` were marked lost.
     pub fn lose(&mut self, bytes: u64) {
         self.lost += bytes;
     }
 
-    /// Congestion control would let a segment go, and there is none: what is in flight and what follows it within a
-    /// round trip yields application-limited samples.
+    /// The window allows another segment, and there is none: samples of the data in flight, and of what follows within
+    /// a round trip, are application-limited.
     pub fn limit(&mut self, in_flight: u64) {
         self.limited_until = (self.delivered + in_flight).max(1);
     }
@@ -153,8 +150,8 @@ impl DeliverySampler {
         self.limited_until == (self.delivered + in_flight).max(1)
     }
 
-    /// The rate over the flight of a segment that left at `sent_at` and is delivered now. None if it took less than the
-    /// least round trip: then the acknowledgement was for an earlier transmission.
+    /// The rate over the flight of a segment that was sent at `sent_at` and is delivered now. None if that took less
+    /// than the minimum round trip: then an earlier transmission was delivered.
     pub fn rate(&self, now: Instant, sent_at: Instant, departure: &Departure, min_rtt: Duration) -> Option<Rate> {
         let span = now.since(departure.delivered_at).max(sent_at.since(departure.first_sent_at));
         if span.is_zero() || span < min_rtt {
@@ -211,7 +208,7 @@ mod tests {
         sampler.begin(at(1_000));
         let departure = sampler.depart(0, 1_000);
         sampler.deliver(at(1_100), 1_000, Some(at(1_000)));
-        // 1000 bytes in 100 ms, although nothing was ever delivered before: 80 kbit/s.
+        // 1000 bytes in 100 ms, with no earlier delivery: 80 kbit/s.
         assert_eq!(bits(sampler.rate(at(1_100), at(1_000), &departure, MIN_RTT)), Some(80_000));
     }
 
@@ -228,8 +225,9 @@ mod tests {
         for (n, (sent_at, _)) in later.iter().enumerate() {
             sampler.deliver(at(281 + n as u64), 1_000, Some(*sent_at));
         }
-        // The segment sent at 280 ms: acknowledged at 380 ms. Delivered since: nine and itself, in 100 ms by
-        // acknowledgements (800 kbit/s), but it left 280 ms after the one that had been delivered when it left: 285.7 kbit/s.
+        // The segment sent at 280 ms is acknowledged at 380 ms. Since then ten segments were delivered within 100 ms of
+        // acknowledgements (800 kbit/s), but it was sent 280 ms after the one that was delivered when it was sent:
+        // 285.7 kbit/s.
         sampler.deliver(at(380), 1_000, Some(at(280)));
         assert_eq!(bits(sampler.rate(at(380), at(280), &again, MIN_RTT)), Some(285_714));
     }
@@ -250,7 +248,7 @@ mod tests {
         assert!(!sampler.depart(1_000, 1_000).application_limited);
         sampler.limit(2_000);
         assert!(sampler.depart(2_000, 1_000).application_limited);
-        // The two that were out when the sender ran dry are delivered: the gap is still in the pipe.
+        // The two segments that were in flight when the data ran out are delivered: the gap is still in the pipe.
         sampler.deliver(at(100), 2_000, Some(at(0)));
         assert!(sampler.depart(1_000, 1_000).application_limited);
         sampler.deliver(at(150), 1_000, Some(at(50)));

@@ -1,4 +1,4 @@
-//! The handshake is over: the segment size is settled.
+//! The end of the handshake: the segment size is fixed.
 
 use super::delivery::LossReport;
 use super::state::Subflow;
@@ -6,21 +6,20 @@ use crate::config::TcpConfig;
 use anabranch_policy::congestion::{CongestionControl, Start};
 use anabranch_policy::time::Instant;
 
-/// What a handshake needs to know to settle the segment size.
+/// What determines the segment size.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
-    /// TCP's settings.
     pub config: &'a TcpConfig,
-    /// Bytes of option space that MPTCP takes on data segments.
+    /// Option space that MPTCP uses on data segments, in bytes.
     pub mptcp_option_space: u32,
 }
 
 impl Subflow {
-    /// Settles the segment size and tells congestion control: the handshake is over.
+    /// Fixes the segment size and initializes congestion control at the end of the handshake.
     pub fn establish(&mut self, now: Instant, congestion: &mut dyn CongestionControl, setup: &Setup<'_>) {
         let stamps = if self.negotiated.timestamps { 12 } else { 0 };
         self.mss = self.segment_room(setup.config).saturating_sub(stamps + setup.mptcp_option_space).max(1);
-        // After a lost SYN or SYN/ACK the path may be full already (RFC 5681, section 3.1).
+        // A lost SYN or SYN/ACK may be due to congestion (RFC 5681, section 3.1).
         let lost = self.rtt.handshake_was_lost();
         let segments = if lost { 1 } else { u64::from(setup.config.initial_window) };
         let initial_window = segments * u64::from(self.mss);

@@ -10,7 +10,7 @@ use anabranch_wire::tcp::Timestamps;
 use anabranch_wire::{Flags, Segment, SeqNumber};
 
 impl Subflow {
-    /// The SYN, or SYN/ACK in SYN-RECEIVED.
+    /// The SYN, or the SYN/ACK in SYN-RECEIVED.
     pub fn syn(&self, config: &TcpConfig, stamp: u32, scale: u8, window: u64) -> Segment {
         let answers = self.state == State::SynReceived;
         let agreed = |offered: bool, negotiated: bool| if answers { negotiated } else { offered };
@@ -18,7 +18,7 @@ impl Subflow {
         if answers && self.negotiated.ecn.echoes() {
             flags |= Flags::ECE;
         } else if !answers && config.ecn == EcnMode::Request && self.liveness.timeouts_in_row == 0 {
-            // Not again: some middleboxes drop SYNs with these bits (RFC 3168, section 6.1.1.1).
+            // Not on a retransmission: some middleboxes drop SYNs with these bits (RFC 3168, section 6.1.1.1).
             flags |= ECN_SETUP;
         }
         let mut segment = Segment {
@@ -46,7 +46,7 @@ impl Subflow {
         self.liveness.handshake_sent = now;
     }
 
-    /// Our SYN is acknowledged: a round-trip time sample, unless it was sent more than once (RFC 6298, section 3).
+    /// Our SYN is acknowledged: takes a round-trip time sample, unless it was retransmitted (RFC 6298, section 3).
     pub fn handle_syn_acknowledged(&mut self, now: Instant, ack: SeqNumber, rule: RtoRule) {
         self.send.una = ack;
         if self.liveness.timeouts_in_row == 0 {

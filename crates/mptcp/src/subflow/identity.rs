@@ -1,31 +1,30 @@
-//! Who a subflow is.
+//! Number and addresses of a subflow.
 
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_wire::{IpHeader, Segment};
 use core::net::{IpAddr, SocketAddr};
 
-/// Who a subflow is.
+/// Number and addresses of a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// Its number in the connection.
     pub id: SubflowId,
-    /// Our address and port.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// Remote address and port.
     pub remote: SocketAddr,
-    /// Identifier of our address.
+    /// Identifier of the local address.
     pub local_address: AddressId,
-    /// Identifier of the peer's address.
+    /// Identifier of the remote address.
     pub remote_address: AddressId,
 }
 
 impl Identity {
-    /// Bytes of the IP and TCP headers without options.
+    /// Length of the IP and TCP headers without options, in bytes.
     pub fn header_length(&self) -> u16 {
         if self.local.is_ipv6() { 60 } else { 40 }
     }
 
-    /// Whether a packet with these headers comes from the peer's address and port to ours.
+    /// Whether a packet with these headers was sent from the remote to the local address.
     #[inline]
     pub(crate) fn has_sent(&self, ip: &IpHeader, segment: &Segment) -> bool {
         is_at(&self.remote, &ip.source, segment.source_port)
@@ -33,7 +32,6 @@ impl Identity {
     }
 }
 
-/// Whether it is this address and port.
 #[inline]
 pub fn is_at(known: &SocketAddr, address: &IpAddr, port: u16) -> bool {
     match (known, address) {

@@ -11,7 +11,6 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{Counters, Phase as PhaseView, Rates, SubflowState, SubflowView};
 
 impl Subflow {
-    /// It, now.
     pub fn info(&self, now: Instant, congestion: &dyn CongestionControl, config: &TcpConfig) -> SubflowInfo {
         let view = self.view(congestion, config);
         let sampled = !view.smoothed_rtt.is_zero();
@@ -68,13 +67,13 @@ impl Subflow {
         }
     }
 
-    /// What a policy may know of it.
+    /// The state that policies see.
     pub fn view(&self, congestion: &dyn CongestionControl, config: &TcpConfig) -> SubflowView {
         let smoothed_rtt = self.rtt.smoothed();
         let cwnd = if self.state.is_opening() { 0 } else { self.window(congestion, config) };
         let ssthresh = congestion.ssthresh(self.id());
         let (pacing, bandwidth) = (congestion.pacing_rate(self.id()), congestion.bandwidth(self.id()));
-        // A division for each view: once, and only for those that say nothing themselves.
+        // A division that is computed once per view, and only if congestion control sets no rate.
         let window_rate = match (pacing, bandwidth) {
             (Some(pacing), Some(_)) => pacing,
             _ => Rate::from_bytes_over(cwnd, smoothed_rtt),

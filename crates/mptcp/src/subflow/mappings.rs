@@ -1,14 +1,14 @@
-//! The mappings of a subflow that cover more than the segment they came with (RFC 8684, section 3.3.1).
+//! Mappings of a subflow that cover more than the segment that carried them (RFC 8684, section 3.3.1).
 
 use crate::sorted_ring::{Place, SortedRing};
 use anabranch_wire::SeqNumber;
 
-/// A mapping of subflow sequence to data sequence that later segments rely on.
+/// A mapping of subflow to data sequence numbers for later segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StoredMapping {
     /// First subflow sequence number.
     pub seq: SeqNumber,
-    /// Bytes, without a DATA_FIN.
+    /// Length in bytes, without a DATA_FIN.
     pub length: u32,
     /// Data sequence of the first byte.
     pub data_seq: u64,
@@ -19,12 +19,12 @@ impl StoredMapping {
         self.seq + self.length
     }
 
-    /// Whether both say the same of every byte that both could cover.
+    /// Whether both map each byte to the same data sequence where they overlap.
     fn agrees(&self, other: &Self) -> bool {
         self.data_seq.wrapping_sub(other.data_seq) == self.seq.distance(other.seq) as u64
     }
 
-    /// Without its first `bytes`.
+    /// The mapping without its first `bytes`.
     fn skip(self, bytes: u32) -> Self {
         Self {
             seq: self.seq + bytes,
@@ -34,21 +34,19 @@ impl StoredMapping {
     }
 }
 
-/// Mappings in order of sequence numbers, without overlap: of two that differ, the later counts where both do.
+/// Mappings in order of sequence numbers, not overlapping: of two that differ, the later one counts.
 ///
-/// What one costs does not depend on how many there are: whoever sends one that covers many has sent those before.
+/// Insertion takes time that does not depend on the number stored, except for a mapping that covers many others.
 #[derive(Clone, Debug, Default)]
 pub struct Mappings {
     ring: SortedRing<StoredMapping>,
 }
 
 impl Mappings {
-    /// Forgets all.
     pub fn clear(&mut self) {
         self.ring.clear();
     }
 
-    /// The mapping that covers a byte.
     #[inline]
     pub fn find(&self, seq: SeqNumber) -> Option<&StoredMapping> {
         if self.ring.is_empty() { None } else { self.find_stored(seq) }
@@ -60,9 +58,9 @@ impl Mappings {
         found.seq.at_or_before(seq).then_some(found)
     }
 
-    /// Stores a mapping, and forgets those that lie before `next`, the byte expected next. Returns false if there are `most`
-    /// already; though never for the mapping of that byte, which takes the place of what lies furthest ahead: the subflow would
-    /// wait for it for good.
+    /// Stores a mapping, and removes those before `next`, the byte expected next. Returns false if `most` are stored
+    /// already. The mapping of `next` itself is always stored, and replaces the one furthest ahead: without it the
+    /// subflow would stall for ever.
     pub fn store(&mut self, mapping: StoredMapping, next: SeqNumber, most: usize) -> bool {
         while self.ring.front().is_some_and(|first| first.end().at_or_before(next)) {
             self.ring.pop_front();
@@ -86,7 +84,7 @@ impl Mappings {
         true
     }
 
-    /// The mapping at a place reaches up to `end`, if it did not reach further.
+    /// Extends the mapping at a place up to `end`, unless it is longer.
     fn extend(&mut self, place: Place, end: SeqNumber) {
         let Some(from) = self.ring.at(place).map(StoredMapping::end).filter(|from| from.before(end)) else { return };
         self.cut_out(from, end);
@@ -95,7 +93,7 @@ impl Mappings {
         }
     }
 
-    /// Has nothing map the bytes from `start` to `end`.
+    /// Removes the mappings of the bytes from `start` to `end`.
     fn cut_out(&mut self, start: SeqNumber, end: SeqNumber) {
         let mut place = self.ring.partition_point(|mapping| mapping.end().at_or_before(start));
         if let Some(first) = self.ring.at(place).copied().filter(|first| first.seq.before(start)) {
@@ -136,7 +134,7 @@ mod tests {
             assert!(mappings.store(mapping(seq, length, data_seq), SeqNumber(50), 8));
         }
         assert_eq!(all(&mappings), [(100, 100, 1_000), (300, 10, 1_200)]);
-        // Up to one that differs, and over one that agrees.
+        // Stops at a mapping that differs, and covers one that agrees.
         assert!(mappings.store(mapping(180, 130, 1_080), SeqNumber(50), 8));
         assert_eq!(all(&mappings), [(100, 210, 1_000)]);
         assert_eq!(mappings.find(SeqNumber(309)), Some(&mapping(100, 210, 1_000)));
@@ -166,7 +164,7 @@ mod tests {
         assert_eq!(all(&mappings), [(50, 10, 2), (100, 10, 7_000), (200, 10, 14_000), (300, 10, 21_000)]);
         assert!(mappings.store(mapping(305, 1, 21_005), SeqNumber(210), 4));
         assert_eq!(all(&mappings), [(300, 10, 21_000)]);
-        // What was received before is not kept.
+        // Mappings of bytes received before are removed.
         assert!(mappings.store(mapping(100, 50, 3), SeqNumber(210), 4));
         assert_eq!(all(&mappings), [(300, 10, 21_000)]);
     }

@@ -1,8 +1,8 @@
-//! One TCP: sequence space, round-trip time, loss and window of a single path (RFC 9293).
+//! The TCP of a single path: sequence space, round-trip time, loss and window (RFC 9293).
 //!
-//! A subflow knows nothing of data sequence numbers beyond carrying them: the connection assigns it ranges of data
-//! ([`Subflow::push`]), asks for segments, and hears what was acknowledged. Plain TCP is one subflow of a
-//! connection without MPTCP options.
+//! A subflow carries data sequence numbers but does not interpret them: the connection assigns it ranges of data
+//! ([`Subflow::push`]), asks it for segments, and learns what was acknowledged. Plain TCP is a connection with one
+//! subflow and without MPTCP options.
 
 pub mod acknowledge;
 pub mod context;

@@ -1,157 +1,156 @@
-//! The small parts of a subflow.
+//! Small parts of a subflow.
 
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 
-/// The sequence numbers of what we send (RFC 9293, section 3.3.1).
+/// Sequence numbers of the data that we send (RFC 9293, section 3.3.1).
 #[derive(Clone, Copy, Debug)]
 pub struct SendSequence {
     /// Initial sequence number (ISS).
     pub initial: SeqNumber,
-    /// Oldest unacknowledged (SND.UNA).
+    /// Oldest unacknowledged number (SND.UNA).
     pub una: SeqNumber,
-    /// Next to be sent (SND.NXT).
+    /// Next number to be sent (SND.NXT).
     pub nxt: SeqNumber,
-    /// End of what was given to the subflow.
+    /// End of the data assigned to the subflow.
     pub end: SeqNumber,
 }
 
-/// Keepalive probes on a path whose address the peer withdrew.
+/// Keepalive probes after the peer has withdrawn the address of the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Suspicion {
-    /// When the first went out.
+    /// When the first probe was sent.
     pub since: Instant,
-    /// How many did.
+    /// Number of probes sent.
     pub probes: u32,
-    /// The path must have answered by then.
+    /// Deadline for an answer.
     pub until: Instant,
 }
 
-/// Counters of a subflow; bytes are payload.
+/// Counters of a subflow. Bytes are payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
     /// Sent for the first time on this subflow.
     pub bytes_sent: u64,
     /// Acknowledged cumulatively.
     pub bytes_acked: u64,
-    /// Sent again here.
+    /// Retransmitted here.
     pub bytes_retransmitted: u64,
-    /// Arrived here, and nowhere before.
+    /// Received here first.
     pub bytes_received: u64,
-    /// Segments marked lost because of acknowledgements; wraps.
+    /// Segments marked lost by acknowledgements. Wraps around.
     pub segments_lost: u32,
-    /// Acknowledgements that made progress; wraps.
+    /// Acknowledgements that made progress. Wraps around.
     pub acknowledgements: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
-    /// Segments dropped because they were unacceptable.
+    /// Unacceptable segments dropped.
     pub unacceptable: u32,
 }
 
-/// The sequence numbers of what the peer sends.
+/// Sequence numbers of the data that the peer sends.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerSequence {
-    /// Its initial sequence number (IRS).
+    /// Initial sequence number of the peer (IRS).
     pub initial: SeqNumber,
-    /// Where its FIN stands, if it was seen.
+    /// Sequence number of the peer's FIN, once received.
     pub fin: Option<SeqNumber>,
 }
 
-/// How far the handshake of a subflow is.
+/// Progress of a subflow's handshake.
 #[derive(Clone, Copy, Debug)]
 pub struct Handshake {
-    /// The join's handshake is confirmed (RFC 8684, section 3.2); true on initial subflows.
+    /// The handshake of a join is complete (RFC 8684, section 3.2); always true of initial subflows.
     pub confirmed: bool,
-    /// Its SYN, SYN/ACK or handshake ACK is to be sent (again).
+    /// A SYN, SYN/ACK or handshake ACK is due.
     pub due: bool,
-    /// A join that the peer opened.
+    /// The peer opened the join.
     pub came_in: bool,
 }
 
-/// Whether policies may use a subflow.
+/// Backup and suspended flags of a subflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priority {
-    /// We called it a backup.
+    /// We made it a backup.
     pub backup_local: bool,
-    /// The peer called it a backup.
+    /// The peer made it a backup.
     pub backup_remote: bool,
-    /// The path manager put it aside.
+    /// The path manager suspended it.
     pub suspended: bool,
 }
 
 /// The peer's window on a subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerWindow {
-    /// Nothing at or beyond this may be sent: the largest acknowledgement plus window that came in on this subflow
-    /// (RFC 8684, section 3.3.5).
+    /// Right edge: nothing at or beyond it may be sent. It is the largest sum of acknowledgement and window received on
+    /// this subflow (RFC 8684, section 3.3.5).
     pub edge: SeqNumber,
-    /// Sequence and acknowledgement number of the segment whose window counts (SND.WL1, SND.WL2).
+    /// Sequence and acknowledgement number of the segment of the latest window (SND.WL1, SND.WL2).
     pub(super) from: Option<(SeqNumber, SeqNumber)>,
-    /// The window as it came last, not scaled.
+    /// The latest window, unscaled.
     pub(super) last: u16,
-    /// The largest that was offered, bytes.
+    /// The largest window received, in bytes.
     pub(super) largest: u32,
-    /// The window was full when everything before this had been sent: it may grow on what acknowledges it.
+    /// Congestion control limited all data before this. Only its acknowledgement may increase the congestion window.
     pub(super) limited_until: SeqNumber,
 }
 
 impl PeerWindow {
-    /// Room for a SYN.
+    /// A window for a SYN.
     pub fn new(initial: SeqNumber) -> Self {
         Self { edge: initial + 1, from: None, last: 0, largest: 0, limited_until: initial }
     }
 }
 
-/// Segments that are due without data of the stream.
+/// Segments due that carry no stream data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Due {
-    /// One segment may exceed the window: a tail loss probe.
+    /// A tail loss probe: one segment may exceed the congestion window.
     pub probe: bool,
-    /// A bare acknowledgement outside the window asks the peer for its state (keepalive, zero window).
+    /// A bare acknowledgement outside the window, which the peer must answer (keepalive, zero window probe).
     pub keepalive: bool,
-    /// A DATA_FIN is to go out here.
+    /// A DATA_FIN is due.
     pub data_fin: bool,
     /// A FIN was queued or sent.
     pub(super) fin_queued: bool,
 }
 
 impl Due {
-    /// Whether a DATA_FIN is due; it is not any more.
+    /// Whether a DATA_FIN is due; clears it.
     pub fn take_data_fin(&mut self) -> bool {
         core::mem::take(&mut self.data_fin)
     }
 }
 
-/// Whether the peer answers.
+/// Whether the peer answers on a subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct Liveness {
-    /// Retransmission timeouts in a row without progress.
+    /// Retransmission timeouts without progress in between.
     pub timeouts_in_row: u32,
-    /// Segments without a timestamp although timestamps were agreed on.
+    /// Segments without a timestamp although timestamps were negotiated.
     pub unstamped: u32,
-    /// Probes of a closed window since the peer was last heard of.
+    /// Window probes sent since anything was received.
     pub unanswered_probes: u16,
-    /// Segments without a mapping since the last that had one.
+    /// Segments without a mapping since the last one with a mapping.
     pub unmapped: u8,
     /// Nothing was acknowledged for longer than the scheduler allows ([`anabranch_policy::scheduler::Needs::silence`]).
     pub silent: bool,
-    /// It was removed, and is forgotten when the input that did it has been handled.
+    /// The subflow is removed, and will be swept after the present input.
     pub removed: bool,
-    /// When an acknowledgement made progress last.
+    /// Time of the last acknowledgement that made progress.
     pub(super) last_progress: Instant,
-    /// When data was sent last.
+    /// Time when data was last sent.
     pub(super) last_sent: Instant,
-    /// When something acceptable came last.
+    /// Time when an acceptable segment was last received.
     pub(super) last_heard: Instant,
-    /// When the first SYN or SYN/ACK was sent.
+    /// Time of the first SYN or SYN/ACK.
     pub handshake_sent: Instant,
-    /// When the next challenge acknowledgement may be sent (RFC 5961, section 7).
+    /// Earliest time of the next challenge acknowledgement (RFC 5961, section 7).
     pub(super) next_challenge: Instant,
 }
 
 impl Liveness {
-    /// Heard of just now.
     pub fn new(now: Instant) -> Self {
         Self {
             timeouts_in_row: 0,
@@ -169,15 +168,15 @@ impl Liveness {
     }
 }
 
-/// Rates measured on a subflow, and its pacing.
+/// Measured rates of a subflow, and its pacing.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
-    /// Share of segments lost, smoothed.
+    /// Smoothed share of lost segments.
     pub(super) loss_rate: f64,
-    /// What the path delivered.
+    /// Latest delivery rate sample.
     pub(super) delivery_rate: Rate,
-    /// When pacing lets the next segment go.
+    /// When pacing allows the next segment.
     pub(super) pace_until: Instant,
-    /// How many bytes more may leave without pacing: the rest of a quantum.
+    /// Bytes that may leave without pacing: the rest of a quantum.
     pub(super) released: u32,
 }

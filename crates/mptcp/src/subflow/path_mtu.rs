@@ -1,20 +1,20 @@
-//! The largest packet that a path carries, where it is less than the link's: found by probing (RFC 4821, RFC 8899) or told by
-//! a router (RFC 1191, RFC 8201).
+//! Path MTU discovery: the path MTU is found by probes (RFC 4821, RFC 8899) or reported by a router (RFC 1191, RFC
+//! 8201).
 //!
-//! A subflow begins with segments as long as the handshake allows. It has no state for path MTU discovery until there is a
-//! reason to suspicion that length:
+//! A subflow begins with segments as long as the handshake allows. It keeps no state for path MTU discovery before
+//! there is a sign that such segments do not pass:
 //!
-//! - **A black hole** (RFC 4821, section 7.7): the retransmission timer ran out twice in a row over a segment that is longer than the
-//!   base size. The size falls to the base, 1200 bytes of IP (RFC 8899, section 5.1.2), after two more to the least that a link may
-//!   have. Whether a path is dead or only too narrow cannot be told apart before something shorter passes.
-//! - **A message of a router** that quotes something in flight.
+//! - **A black hole** (RFC 4821, section 7.7): two retransmission timeouts in a row of a segment longer than the base
+//!   size. The size falls to the base, 1200 bytes of IP (RFC 8899, section 5.1.2), and after two more timeouts to the
+//!   minimum MTU of a link. A dead path and a narrow one cannot be told apart before a shorter segment passes.
+//! - **An ICMP error of a router** that quotes a segment in flight.
 //!
-//! What is outstanding is cut to the new size. From then on the size is searched from below (RFC 4821, section 7.3): a probe is one
-//! segment of new data that is longer than the others, sent only where enough follows it that its loss is noticed by
-//! acknowledgements. The first asks for the old size, since after an outage nothing is wrong with it; then each halves what is in
-//! suspicion. A size fails when `MAX_PROBES` probes were lost. The loss of a probe is repaired as any, in shorter segments, and is no
-//! sign of congestion (RFC 4821, section 7.6.2; RFC 8899, section 3, item 7). When nothing is in suspicion any more, ten minutes pass
-//! before larger sizes are tried again. Back at the old size, the state is gone.
+//! Outstanding data is split to the new size. From then on the size is searched from below (RFC 4821, section 7.3): a
+//! probe is one segment of new data that is longer than the others, sent only if enough data follows for its loss to be
+//! found by acknowledgements. The first probe has the old size, which still passes if there was merely an outage; each
+//! later one halves the uncertain range. A size fails after `MAX_PROBES` lost probes. A lost probe is retransmitted in
+//! shorter segments, and is no sign of congestion (RFC 4821, section 7.6.2; RFC 8899, section 3, item 7). When the
+//! range is narrow enough, larger sizes are tried again after ten minutes. At the old size the state is removed.
 
 use super::context::Context;
 use super::path_mtu_search::{PathMtu, Probe, RAISE};
@@ -25,27 +25,26 @@ use crate::config::TcpConfig;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 
-/// Timeouts in a row that make a black hole of a long segment's path.
+/// Timeouts in a row of a long segment that indicate a black hole.
 const BLACK_HOLE_TIMEOUTS: u32 = 2;
 
 /// Segments that must follow a probe, so that its loss is found without a timeout (RFC 4821, section 7.4).
 const FOLLOWERS: u64 = 3;
 
-/// Largest IP packets after a first and a second black hole: the base (RFC 8899, section 5.1.2, BASE_PLPMTU) and what every host must
-/// take (RFC 9293, MUST-15); IPv6 has 1280 as the least of all links (RFC 8200, section 5).
+/// Largest IP packet after a first and a second black hole: the base (RFC 8899, section 5.1.2, BASE_PLPMTU), and what
+/// every host accepts (RFC 9293, MUST-15). For IPv6 both are 1280, the minimum link MTU (RFC 8200, section 5).
 const FLOORS_V4: [u32; 2] = [1200, 576];
 
 const FLOORS_V6: [u32; 1] = [1280];
 
 impl Subflow {
-    /// Whether its segments are shorter than the handshake allows.
+    /// Whether segments are shorter than the handshake allows.
     #[inline]
     pub fn has_narrow_path(&self) -> bool {
         self.path_mtu.is_some()
     }
 
-    /// How much new data a probe of the path would carry, if one is wanted now; `available` is what may be sent and be in flight,
-    /// bytes.
+    /// The payload of a path MTU probe, if one is due. `available` bytes of new data may be sent within the windows.
     pub fn probe_size(&mut self, now: Instant, available: u64) -> Option<u32> {
         let calm = self.recovery.phase == Phase::Open && self.liveness.timeouts_in_row == 0 && !self.liveness.silent;
         let nothing_waits = self.scoreboard.lost() == 0 && self.scoreboard.queued() == 0;
@@ -54,12 +53,12 @@ impl Subflow {
         (available >= u64::from(size) + least).then_some(size)
     }
 
-    /// Whether a record is a probe: longer than the others, though not by what its mapping would take.
+    /// Whether a record is a probe: longer than the others, and not only by the space of a mapping.
     pub fn is_probe(&self, record: &Departing) -> bool {
         record.payload.len() > self.mss as usize && record.place.number == 0
     }
 
-    /// A record has left for the first time.
+    /// A record was sent for the first time.
     #[inline]
     pub(super) fn record_probe(&mut self, record: &Departing) {
         if self.is_probe(record)
@@ -69,7 +68,7 @@ impl Subflow {
         }
     }
 
-    /// An acknowledgement came: if it is for the probe, its size is the segment size from now on.
+    /// If an acknowledgement is for the probe, the segment size becomes that of the probe.
     pub(super) fn record_delivered_probe(&mut self, cx: &mut Context<'_>) {
         let Some(path) = self.path_mtu.as_deref_mut() else { return };
         let Some(Probe { end, size }) = path.probe else { return };
@@ -87,8 +86,8 @@ impl Subflow {
         }
     }
 
-    /// Segments were marked lost, `lost` bytes together: if the probe is among them, it goes again in shorter ones, and what is
-    /// left of `lost` is returned. Where others were lost with it, that says nothing of its size (RFC 4821, section 7.6.3).
+    /// `lost` bytes were marked lost. A probe among them is retransmitted in shorter segments; returns `lost` without
+    /// it. If other segments were lost too, that does not count against its size (RFC 4821, section 7.6.3).
     #[inline]
     pub(super) fn without_lost_probe(&mut self, now: Instant, lost: u64) -> u64 {
         if self.path_mtu.is_some() { self.without_probe_on_narrow_path(now, lost) } else { lost }
@@ -112,8 +111,8 @@ impl Subflow {
         others
     }
 
-    /// A tail loss probe is due: a probe of the path that is out is lost then, and goes again in shorter segments. Returns false if
-    /// there is none.
+    /// Instead of a tail loss probe: marks an outstanding path MTU probe as lost, to be retransmitted in shorter
+    /// segments. Returns false if there is none.
     pub(super) fn lose_probe(&mut self, now: Instant) -> bool {
         let Some(probe) = self.path_mtu.as_deref().and_then(|path| path.probe) else { return false };
         let lost = self.scoreboard.mark_lost_before(probe.end);
@@ -121,7 +120,7 @@ impl Subflow {
         lost > 0
     }
 
-    /// The timer ran out over the probe: that counts as a loss of it.
+    /// The retransmission timer expired on the probe, which counts as its loss.
     fn give_up_probe(&mut self, now: Instant) {
         let Some(path) = self.path_mtu.as_deref_mut() else { return };
         if let Some(probe) = path.probe.take() {
@@ -130,7 +129,7 @@ impl Subflow {
         }
     }
 
-    /// After a retransmission timeout: a path that has not passed a long segment so often may be a black hole for it.
+    /// After a retransmission timeout of a long segment: the path may be a black hole for it.
     pub(super) fn consider_black_hole(&mut self, cx: &mut Context<'_>) {
         self.give_up_probe(cx.now);
         if !cx.config.path_mtu_discovery || !self.liveness.timeouts_in_row.is_multiple_of(BLACK_HOLE_TIMEOUTS) {
@@ -138,7 +137,7 @@ impl Subflow {
         }
         let Some(first) = self.scoreboard.sent().find(|record| record.fate != Fate::Sacked) else { return };
         let (length, overhead) = (first.payload.len() as u32, self.overhead(cx.config));
-        // The next floor counts after two more.
+        // The next floor applies after two more timeouts.
         let tried = (self.liveness.timeouts_in_row / BLACK_HOLE_TIMEOUTS) as usize;
         let mut sizes = self.floors().iter().take(tried).filter_map(|floor| floor.checked_sub(overhead));
         if let Some(size) = sizes.find(|size| (1..length).contains(size)) {
@@ -147,9 +146,9 @@ impl Subflow {
         }
     }
 
-    /// A router says that packets of more than `mtu` bytes do not pass; it quoted the segment that begins at `seq`. Returns false
-    /// if that cannot be: nothing of the kind is in flight (RFC 5927, section 4.1), or the size is none that a path has, or
-    /// is no news.
+    /// A router reports that packets of more than `mtu` bytes do not pass, and quotes the segment that begins at `seq`.
+    /// Returns false, and changes nothing, if no such segment is in flight (RFC 5927, section 4.1), or the size is
+    /// impossible, or not smaller than the present one.
     pub fn handle_packet_too_big(&mut self, cx: &mut Context<'_>, seq: SeqNumber, mtu: u32) -> bool {
         let outstanding = seq.at_or_after(self.send.una) && seq.before(self.send.nxt);
         let least = self.floors().last().copied().unwrap_or(0);
@@ -158,7 +157,7 @@ impl Subflow {
             return false;
         }
         if size < self.mss {
-            // Lost, but not to congestion (RFC 1191, section 6.5).
+            // Lost, but not by congestion (RFC 1191, section 6.5).
             self.scoreboard.mark_longer_lost(size);
             self.scoreboard.losses.take();
             self.shrink_to(cx, size, size + 1, cx.now + RAISE);
@@ -173,12 +172,12 @@ impl Subflow {
         }
     }
 
-    /// Sizes to fall to, the least that a path may have last.
+    /// Sizes after black holes, the minimum link MTU last.
     fn floors(&self) -> &'static [u32] {
         if self.identity.local.is_ipv6() { &FLOORS_V6 } else { &FLOORS_V4 }
     }
 
-    /// Bytes of a full packet that are not payload: as the handshake left room for them.
+    /// Headers and options of a full packet, in bytes, as reserved in the handshake.
     fn overhead(&self, config: &TcpConfig) -> u32 {
         let options = || self.segment_room(config).saturating_sub(self.mss);
         let fresh = || u32::from(self.identity.header_length()) + options();

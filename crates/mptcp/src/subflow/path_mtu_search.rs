@@ -1,45 +1,45 @@
-//! The search for the largest packet of a path: which size is probed next (RFC 4821, section 7.3; RFC 8899, section 5.1).
+//! The next size to probe in path MTU discovery (RFC 4821, section 7.3; RFC 8899, section 5.1).
 
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 
-/// Probes of one size that must be lost until it is held for too large (RFC 8899, section 5.1.2, MAX_PROBES).
+/// Lost probes after which a size fails (RFC 8899, section 5.1.2, MAX_PROBES).
 pub(super) const MAX_PROBES: u8 = 3;
 
-/// The search ends where less than this is in suspicion, bytes.
+/// The search ends when the uncertain range is shorter than this, in bytes.
 pub(super) const STEP: u32 = 8;
 
-/// Time between the end of a search and the next (RFC 8899, section 5.1.1, PMTU_RAISE_TIMER; RFC 1191, section 6.3).
+/// Pause between two searches (RFC 8899, section 5.1.1, PMTU_RAISE_TIMER; RFC 1191, section 6.3).
 pub(super) const RAISE: Duration = Duration::from_secs(600);
 
-/// A longer segment that is on its way.
+/// A probe in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Probe {
     pub(super) end: SeqNumber,
-    /// Bytes of payload.
+    /// Payload in bytes.
     pub(super) size: u32,
 }
 
-/// What is known of a path whose packets are smaller than the handshake allows. Sizes are bytes of payload.
+/// State of path MTU discovery on a path that is narrower than the handshake allows. Sizes are bytes of payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathMtu {
-    /// As the handshake had it.
+    /// The size that the handshake allows.
     pub(super) largest: u32,
-    /// Bytes of a packet that are not payload.
+    /// Bytes of a packet besides payload.
     pub(super) overhead: u32,
-    /// Passes.
+    /// Largest size known to pass.
     pub(super) low: u32,
-    /// Does not pass; one more than `largest` if no size is known to fail.
+    /// Smallest size known to fail; `largest + 1` if there is none.
     pub(super) high: u32,
-    /// Probes of the present size that were lost.
+    /// Lost probes of the present size.
     pub(super) failures: u8,
     pub(super) probe: Option<Probe>,
-    /// No probe before that.
+    /// No probe before this time.
     pub(super) rest_until: Instant,
 }
 
 impl PathMtu {
-    /// The size to be probed now, if one is.
+    /// The size to probe now; none if no probe is due.
     pub(super) fn next_size(&mut self, now: Instant) -> Option<u32> {
         if self.probe.is_some() || now < self.rest_until {
             return None;
@@ -84,7 +84,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// Probes a path that passes up to `limit` bytes until the search rests; returns the sizes asked for.
+    /// Probes a path that passes up to `limit` bytes until the search pauses; returns the sizes probed.
     fn search(path: &mut PathMtu, now: Instant, limit: u32) -> Vec<u32> {
         let mut asked = Vec::new();
         while let Some(size) = path.next_size(now) {
@@ -111,7 +111,8 @@ mod tests {
         assert_eq!(search(&mut fallen(), at(0), 9000), [1420]);
     }
 
-    // Worked out by hand: the old size fails; then the middle of 1120 and 1420, of 1270 and 1420, and so on.
+    // Computed by hand: the old size fails, then the middle of 1120 and 1420 is probed, that of 1270 and 1420, and so
+    // on.
     #[test]
     fn a_narrow_path_is_found_by_halving_and_each_size_may_be_lost_twice() {
         let mut path = fallen();

@@ -1,13 +1,12 @@
-//! SACK blocks that a subflow keeps while something is missing.
+//! SACK blocks that a subflow keeps while data is missing.
 
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 
-/// SACK blocks of who mostly has none: then they take no more than a pointer.
+/// SACK blocks, usually none; then they take a single pointer.
 #[derive(Clone, Debug, Default)]
 pub struct RareBlocks(Option<Box<SackBlocks>>);
 
 impl RareBlocks {
-    /// Takes others in their place.
     pub fn set(&mut self, blocks: SackBlocks) {
         match &mut self.0 {
             _ if blocks.is_empty() => self.0 = None,
@@ -16,17 +15,14 @@ impl RareBlocks {
         }
     }
 
-    /// Forgets them.
     pub fn clear(&mut self) {
         self.0 = None;
     }
 
-    /// The blocks.
     pub fn as_slice(&self) -> &[SackBlock] {
         self.0.as_ref().map_or(&[], |blocks| blocks.as_slice())
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -1,5 +1,5 @@
-//! What a subflow has received and owes an acknowledgement for: the next expected sequence number, the ranges
-//! beyond it, and the state of delayed acknowledgements. The bytes themselves are already at data level.
+//! Owns what a subflow received and must acknowledge: the next expected sequence number, the ranges beyond it, and the
+//! state of delayed acknowledgements. The bytes are already at data level.
 
 use super::rare_blocks::RareBlocks;
 use crate::config::TcpConfig;
@@ -8,31 +8,29 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 
-/// Most ranges beyond the next expected byte; a segment that would add one more is dropped. As many as there are losses in the
-/// window of a path of 1 Gbit/s and 600 ms; what the bytes take is bounded by the receive buffer.
+/// Limit of ranges beyond the next expected byte; a segment that would add another is dropped. Enough for the losses in
+/// a window of 1 Gbit/s and 600 ms. The receive buffer limits the bytes.
 const MAX_RANGES: usize = 65_536;
 
-/// When an acknowledgement is owed.
+/// When an acknowledgement is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AckDue {
-    /// None is.
     No,
-    /// By this time.
+    /// At this time at the latest.
     By(Instant),
-    /// Now.
     Now,
 }
 
-/// What became of a segment's place in the sequence space.
+/// Where a segment was placed in the sequence space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// All of it was here before.
+    /// All of it had been received before.
     Duplicate,
-    /// It moved the next expected sequence number.
+    /// It advanced the next expected sequence number.
     InOrder,
-    /// It lies beyond a gap.
+    /// It lies behind a hole.
     OutOfOrder,
-    /// There were too many gaps already.
+    /// Dropped: there are too many holes.
     Refused,
 }
 
@@ -41,32 +39,31 @@ pub enum Placement {
 pub struct Receiver {
     /// Next sequence number expected (RCV.NXT).
     pub next: SeqNumber,
-    /// What arrived beyond it, in order, not touching.
+    /// Received ranges beyond it, in order, not adjacent.
     ranges: SortedRing<SackBlock>,
-    /// The ranges to report, the most recent first (RFC 2018, section 4).
+    /// Ranges to report, the most recent first (RFC 2018, section 4).
     recent: RareBlocks,
-    /// What arrived twice, to be reported once (RFC 2883).
+    /// A duplicate to report once (RFC 2883).
     duplicate: Option<SackBlock>,
-    /// When an acknowledgement is owed.
     pub due: AckDue,
-    /// Bytes in order since the last acknowledgement went out.
+    /// In-order bytes since the last acknowledgement was sent.
     unacknowledged: u32,
-    /// Largest segment seen: what counts as a full-sized one.
+    /// Largest segment received, the size of a full segment.
     largest: u32,
     /// Timestamp to echo (TS.Recent, RFC 7323, section 4.3).
     pub timestamp: u32,
-    /// When it was taken; it expires after 24 days (RFC 7323, section 5.5).
+    /// When it was updated. It expires after 24 days (RFC 7323, section 5.5).
     pub timestamp_at: Instant,
-    /// The acknowledgement number of the last segment sent (Last.ACK.sent).
+    /// Acknowledgement number of the last segment sent (Last.ACK.sent).
     pub last_ack: SeqNumber,
-    /// A congestion mark came in and the peer has not confirmed it yet (RFC 3168, section 6.1.3).
+    /// A congestion mark was received, and the peer has not confirmed our echo (RFC 3168, section 6.1.3).
     pub echo_congestion: bool,
-    /// Round trip as the receiving side sees it, from echoed timestamps; zero before the first.
+    /// Round trip measured with echoed timestamps; zero before the first sample.
     pub round_trip: Duration,
 }
 
 impl Receiver {
-    /// Nothing received: `next` is the peer's initial sequence number plus one.
+    /// `next` is the peer's initial sequence number plus one.
     pub fn new(next: SeqNumber) -> Self {
         Self {
             next,
@@ -84,18 +81,18 @@ impl Receiver {
         }
     }
 
-    /// Whether something beyond a gap is here.
+    /// Whether data behind a hole was received.
     pub fn has_gap(&self) -> bool {
         !self.ranges.is_empty()
     }
 
-    /// Whether a segment from `start` could be placed; a cheap test before its bytes are used.
+    /// Whether a segment from `start` could be placed: a cheap test before its payload is used.
     pub fn has_place(&self, start: SeqNumber) -> bool {
         start.at_or_before(self.next) || self.ranges.len() < MAX_RANGES
     }
 
-    /// Places `start..end` and decides when to acknowledge it (RFC 5681, section 4.2). No segment counts as larger than
-    /// `full` bytes.
+    /// Places `start..end` and decides when to acknowledge it (RFC 5681, section 4.2). A segment counts as `full` bytes
+    /// at most.
     #[inline]
     pub fn place(
         &mut self,
@@ -145,28 +142,28 @@ impl Receiver {
         Placement::InOrder
     }
 
-    /// Has `start..end` reported as here already, if it is (RFC 2883, section 4).
+    /// Reports `start..end` as a duplicate if it was received before (RFC 2883, section 4).
     pub fn record_duplicate(&mut self, start: SeqNumber, end: SeqNumber) {
         if end.at_or_before(self.next) {
             self.duplicate = Some(SackBlock { start, end });
         }
     }
 
-    /// What arrived is not reported as here already.
+    /// Cancels the report of a duplicate.
     pub fn forget_duplicate(&mut self) {
         self.duplicate = None;
     }
 
-    /// The first gap: the byte that is expected next, and the first beyond that is here.
+    /// The first hole: the byte expected next, and the first byte received beyond it.
     pub fn first_gap(&self) -> Option<(SeqNumber, SeqNumber)> {
         self.ranges.front().map(|range| (self.next, range.start))
     }
 
-    /// The gaps that are losses by the rule of RFC 6675 (IsLost, section 4: more than two full segments have come behind
-    /// them), but for those that were told of, which end at `told` at the latest.
+    /// The holes that are losses by RFC 6675 (IsLost, section 4: more than two full segments received behind them) and
+    /// have not been reported, that is, end after `told`.
     pub fn lost_gaps(&self, told: Option<SeqNumber>) -> impl Iterator<Item = (SeqNumber, SeqNumber)> {
         let highest = self.ranges.back().map_or(self.next, |range| range.end);
-        // An old one means nothing any more, and may even look like one that is ahead.
+        // An old number has no meaning, and may even compare as ahead.
         let from = told.filter(|told| told.after(self.next) && told.at_or_before(highest)).unwrap_or(self.next);
         let mut behind: u32 = self.ranges.iter().map(|range| range.end - range.start).sum();
         let mut start = self.next;
@@ -180,7 +177,7 @@ impl Receiver {
         gaps.filter(move |gap| gap.0.at_or_after(from))
     }
 
-    /// Takes the first gap for received, up to the first byte beyond it that is here; returns it.
+    /// Counts the first hole as received; returns it.
     pub fn skip_gap(&mut self) -> Option<(SeqNumber, SeqNumber)> {
         let gap = self.first_gap()?;
         self.next = gap.1;
@@ -189,8 +186,8 @@ impl Receiver {
         Some(gap)
     }
 
-    /// What is here from `from` on, beyond the first gap, is not here any more: the receiver dropped it though it was reported
-    /// (RFC 2018, section 8).
+    /// Removes received ranges from `from` on, beyond the first hole: the receiver dropped data after it had reported
+    /// it (RFC 2018, section 8).
     pub fn forget_from(&mut self, from: SeqNumber) {
         while self.ranges.back().is_some_and(|range| range.start.at_or_after(from)) {
             self.ranges.pop_back();
@@ -205,9 +202,10 @@ impl Receiver {
         self.recent.set(recent);
     }
 
-    /// Delays the acknowledgement, but not past every second full-sized segment (RFC 9293, section 3.8.6.3).
+    /// Delays the acknowledgement, but acknowledges every second full-sized segment at once (RFC 9293, section
+    /// 3.8.6.3).
     fn delay_ack(&mut self, now: Instant, length: u32, full: u32, config: &TcpConfig) {
-        // What is longer was put together from several on its way, or has no mapping beside it.
+        // Longer ones were merged on the way, or have no mapping.
         self.largest = self.largest.max(length.min(full));
         self.unacknowledged = self.unacknowledged.saturating_add(length);
         if self.unacknowledged >= self.largest.saturating_mul(2) || config.delayed_ack.is_zero() {
@@ -217,7 +215,7 @@ impl Receiver {
         }
     }
 
-    /// In-order bytes reached the first ranges: take them over.
+    /// In-order data reached the first ranges: merges them.
     fn absorb(&mut self) {
         while let Some(range) = self.ranges.front().filter(|range| range.start.at_or_before(self.next)) {
             self.next = self.next.max(range.end);
@@ -248,7 +246,7 @@ impl Receiver {
         Placement::OutOfOrder
     }
 
-    /// Removes the ranges behind a place that begin at `end` or before; returns where the last of them ends.
+    /// Removes the ranges after a place that begin at `end` or before; returns the end of the last.
     fn join_behind(&mut self, place: Place, mut end: SeqNumber) -> SeqNumber {
         loop {
             let behind = self.ranges.after(place);
@@ -279,7 +277,7 @@ impl Receiver {
         self.recent.set(recent);
     }
 
-    /// The blocks to send, at most `most`: first what arrived twice, then the most recent ranges.
+    /// At most `most` SACK blocks: first the duplicate, then the most recent ranges.
     pub fn sack_blocks(&self, most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::new();
         for block in self.duplicate.iter().chain(self.recent.as_slice()).take(most) {
@@ -288,13 +286,12 @@ impl Receiver {
         blocks
     }
 
-    /// Whether there is anything to report selectively.
     pub fn wants_sack(&self) -> bool {
         self.duplicate.is_some() || !self.recent.is_empty()
     }
 
-    /// An acknowledgement went out; `with_sack` if it carried what blocks there were. Without them it settles nothing: a
-    /// bare acknowledgement with room for them must follow.
+    /// An acknowledgement was sent; `with_sack` if it carried all SACK blocks. Without them an acknowledgement stays
+    /// due, on a bare segment with space for the blocks.
     pub fn acknowledged(&mut self, with_sack: bool) {
         self.last_ack = self.next;
         if with_sack {
@@ -304,7 +301,6 @@ impl Receiver {
         }
     }
 
-    /// Acknowledge now.
     pub fn acknowledge_now(&mut self) {
         self.due = AckDue::Now;
     }
@@ -339,7 +335,7 @@ mod tests {
         assert_eq!(place(&mut receiver, 0, 60_000), Placement::InOrder);
         assert_eq!(receiver.due, AckDue::Now);
         receiver.acknowledged(true);
-        // Two of 1,500 bytes, and not two of 60,000.
+        // Every second of 1,500 bytes is acknowledged, one of 60,000 is not taken for two.
         assert_eq!(place(&mut receiver, 60_000, 63_000), Placement::InOrder);
         assert_eq!(receiver.due, AckDue::Now);
     }
@@ -388,13 +384,13 @@ mod tests {
         place(&mut receiver, 2000, 4000);
         assert_eq!(lost(&receiver, None), []);
         place(&mut receiver, 5000, 6000);
-        // 3000 bytes are behind the first, 1000 behind the second.
+        // 3000 bytes were received behind the first hole, 1000 behind the second.
         assert_eq!(lost(&receiver, None), [(1000, 2000)]);
         place(&mut receiver, 6000, 8000);
         assert_eq!(lost(&receiver, None), [(1000, 2000), (4000, 5000)]);
         assert_eq!(lost(&receiver, Some(2000)), [(4000, 5000)]);
         assert_eq!(lost(&receiver, Some(5000)), []);
-        // What was told long ago says nothing of these.
+        // An old report has no effect on these.
         for old in [500, 9000, 0x8000_0000] {
             assert_eq!(lost(&receiver, Some(old)).len(), 2);
         }

@@ -1,27 +1,26 @@
-//! When data is deemed lost, and how fast it is sent again: RACK-TLP (RFC 8985) and PRR (RFC 9937).
+//! Loss detection and the rate of retransmissions: RACK-TLP (RFC 8985) and PRR (RFC 9937).
 
 use super::scoreboard::{Acknowledged, Newest};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 
-/// Recoveries for which a widened reordering window persists (RFC 8985, section 6.2, step 4).
+/// Recoveries for which a larger reordering window persists (RFC 8985, section 6.2, step 4).
 const WINDOW_PERSIST: u8 = 16;
 
-/// What loss recovery is doing.
+/// Phase of loss recovery.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Phase {
-    /// Nothing is being repaired.
+    /// No recovery.
     Open,
-    /// Losses found by acknowledgements are being repaired until `end` is acknowledged.
+    /// Recovery of losses found by acknowledgements, until `end` is acknowledged.
     Fast {
-        /// What had been sent when it began (RecoveryPoint, RFC 6675).
+        /// SND.NXT at its beginning (RecoveryPoint, RFC 6675).
         end: SeqNumber,
-        /// How fast.
         prr: Box<Prr>,
     },
-    /// Everything sent before the retransmission timeout is being repaired until `end` is acknowledged.
+    /// Recovery after a retransmission timeout, until `end` is acknowledged.
     Timeout {
-        /// What had been sent when the timer ran out.
+        /// SND.NXT at the timeout.
         end: SeqNumber,
     },
 }
@@ -29,74 +28,73 @@ pub enum Phase {
 /// Proportional rate reduction (RFC 9937, section 6).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Prr {
-    /// Delivered since the recovery began.
+    /// Delivered since the recovery began, in bytes.
     delivered: u64,
-    /// Sent since.
+    /// Sent since then.
     out: u64,
-    /// Outstanding when it began.
+    /// Outstanding at its beginning.
     flight_size: u64,
-    /// What may be in flight now.
+    /// Allowed in flight.
     window: u64,
 }
 
 /// Recent acknowledgement (RFC 8985, section 5.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Rack {
-    /// When the most recently sent of all delivered segments was sent, and where it ends.
+    /// Transmission time and end of the most recently sent segment among those delivered.
     sent_at: Instant,
     end: SeqNumber,
-    /// Its round-trip time.
+    /// Round-trip time of that segment.
     rtt: Duration,
     reordering_seen: bool,
     window_multiplier: u8,
     window_persist: u8,
-    /// Where the round ends in which the window was last widened.
+    /// End of the round in which the reordering window was last increased.
     dsack_round: Option<SeqNumber>,
 }
 
-/// What the reordering window depends on besides RACK's own memory.
+/// Inputs of the reordering window besides RACK's state.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// Whether losses are being repaired.
+    /// A recovery is in progress.
     pub recovering: bool,
-    /// Whether three segments' worth is selectively acknowledged (DupThresh).
+    /// Three segments or more are selectively acknowledged (DupThresh).
     pub many_sacked: bool,
-    /// Least round-trip time.
+    /// Minimum round-trip time.
     pub min_rtt: Duration,
-    /// Smoothed round-trip time.
     pub smoothed_rtt: Duration,
 }
 
-/// A tail loss probe that is out (RFC 8985, section 7).
+/// A tail loss probe in flight (RFC 8985, section 7).
 #[derive(Clone, Copy, Debug)]
 pub struct TailProbe {
-    /// What had been sent with it.
+    /// SND.NXT after the probe.
     pub end: SeqNumber,
-    /// It repeated data rather than sending new.
+    /// It was a retransmission, not new data.
     pub retransmitted: bool,
 }
 
-/// What it takes to notice that a loss episode was none (RFC 3522 by timestamps, RFC 3708 by DSACK).
+/// State to detect a spurious recovery (RFC 3522 by timestamps, RFC 3708 by DSACK).
 #[derive(Clone, Copy, Debug)]
 pub struct Undo {
-    /// First unacknowledged byte when the episode began.
+    /// SND.UNA when the recovery began.
     pub una: SeqNumber,
-    /// Timestamp of the first retransmission, once there was one.
+    /// Timestamp of the first retransmission.
     pub first_stamp: Option<u32>,
     /// Retransmissions not yet reported as duplicates.
     pub retransmissions: u32,
-    /// The timestamps have answered: the episode was real as far as they tell.
+    /// Timestamps have shown that the recovery was not spurious.
     pub stamps_answered: bool,
 }
 
 impl Prr {
-    /// A recovery begins with `flight_size` bytes outstanding; one segment may go at once (fast retransmit).
+    /// Starts a recovery with `flight_size` bytes outstanding. One segment may be sent at once (fast retransmit).
     pub fn new(flight_size: u64, in_flight: u64, mss: u64) -> Self {
         Self { delivered: 0, out: 0, flight_size: flight_size.max(1), window: in_flight + mss }
     }
 
-    /// An acknowledgement delivered `delivered` bytes and leaves `in_flight`; `safe` if it made progress and showed
-    /// no further loss (SafeACK).
+    /// An acknowledgement delivered `delivered` bytes and leaves `in_flight`. `safe` if it made progress and showed no
+    /// further loss (SafeACK).
     pub fn on_ack(&mut self, delivered: u64, in_flight: u64, ssthresh: u64, mss: u64, safe: bool) {
         self.delivered += delivered;
         let quota = if in_flight > ssthresh {
@@ -113,24 +111,22 @@ impl Prr {
         self.window = in_flight + quota;
     }
 
-    /// At least `window` bytes may be in flight now.
+    /// Allows at least `window` bytes in flight.
     pub fn allow(&mut self, window: u64) {
         self.window = self.window.max(window);
     }
 
-    /// `bytes` were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
     }
 
-    /// What may be in flight now.
+    /// Bytes allowed in flight.
     pub fn window(&self) -> u64 {
         self.window
     }
 }
 
 impl Rack {
-    /// Nothing delivered yet.
     pub fn new(start: SeqNumber) -> Self {
         Self {
             sent_at: Instant::ZERO,
@@ -143,8 +139,8 @@ impl Rack {
         }
     }
 
-    /// Takes in the newest delivered segment (section 6.2, step 2). A retransmission that is acknowledged in less than
-    /// the least round trip was not what the acknowledgement is for.
+    /// Handles the newest delivered segment (section 6.2, step 2). A retransmission acknowledged in less than the
+    /// minimum round trip is ignored: the original was delivered.
     pub fn update(&mut self, now: Instant, newest: &Newest, min_rtt: Duration) {
         let rtt = now.since(newest.sent_at);
         if newest.retransmitted && rtt < min_rtt {
@@ -157,12 +153,12 @@ impl Rack {
         }
     }
 
-    /// Whether the segment known to be delivered was sent before this one.
+    /// Whether the newest delivered segment was sent before this one.
     fn sent_before(&self, sent_at: Instant, end: SeqNumber) -> bool {
         self.sent_at < sent_at || (self.sent_at == sent_at && end.after(self.end))
     }
 
-    /// Takes in signs of reordering (step 3) and of needless retransmission (step 4).
+    /// Adapts to signs of reordering (step 3) and of spurious retransmission (step 4).
     pub fn adapt(&mut self, acknowledged: &Acknowledged, dsack: bool, una: SeqNumber, nxt: SeqNumber) {
         self.reordering_seen |= acknowledged.reordered;
         if self.dsack_round.is_some_and(|round| una.at_or_after(round)) {
@@ -175,7 +171,6 @@ impl Rack {
         }
     }
 
-    /// A recovery is over.
     pub fn on_recovery_end(&mut self) {
         self.window_persist = self.window_persist.saturating_sub(1);
         if self.window_persist == 0 {
@@ -183,7 +178,7 @@ impl Rack {
         }
     }
 
-    /// How much later than expected a segment may come before it counts as lost.
+    /// The reordering window: by how much a segment may be late before it counts as lost.
     pub fn reordering_window(&self, conditions: &Conditions) -> Duration {
         if !self.reordering_seen && (conditions.recovering || conditions.many_sacked) {
             return Duration::ZERO;
@@ -191,12 +186,12 @@ impl Rack {
         (conditions.min_rtt / 4 * u64::from(self.window_multiplier)).min(conditions.smoothed_rtt)
     }
 
-    /// Whether a segment sent at `sent_at` and ending at `end` counts as lost now (step 5).
+    /// Whether a segment sent at `sent_at` that ends at `end` is lost (step 5).
     pub fn is_lost(&self, now: Instant, window: Duration, sent_at: Instant, end: SeqNumber) -> bool {
         !self.sent_before(sent_at, end) && end != self.end && sent_at + self.rtt + window <= now
     }
 
-    /// When a segment that was spared will count as lost; none if it was sent after the newest delivered.
+    /// When a segment that is not yet lost will be; none if it was sent after the newest delivered segment.
     pub fn deadline(&self, window: Duration, sent_at: Instant) -> Option<Instant> {
         (sent_at <= self.sent_at && !self.rtt.is_zero()).then(|| sent_at + self.rtt + window)
     }
@@ -205,24 +200,23 @@ impl Rack {
 /// Loss recovery of a subflow.
 #[derive(Debug)]
 pub struct Recovery {
-    /// What it is doing.
     pub phase: Phase,
     /// RACK (RFC 8985).
     pub rack: Rack,
-    /// What tells a needless recovery. On the heap, as [`Phase::Fast`] has its part: most of the time there is none.
+    /// State to detect a spurious recovery. On the heap, as the state of [`Phase::Fast`]: most of the time there is no
+    /// recovery.
     pub undo: Option<Box<Undo>>,
-    /// A tail loss probe that is on its way.
+    /// A tail loss probe in flight.
     pub tail_probe: Option<TailProbe>,
-    /// Duplicate acknowledgements in a row, where there is no SACK.
+    /// Duplicate acknowledgements in a row, without SACK.
     pub duplicate_acks: u32,
-    /// Sequence number until which a congestion mark has been answered (RFC 3168, section 6.1.2).
+    /// Sequence number up to which a congestion mark was answered (RFC 3168, section 6.1.2).
     pub mark_answered: SeqNumber,
-    /// CWR is to be sent.
+    /// CWR is due.
     pub send_cwr: bool,
 }
 
 impl Recovery {
-    /// Nothing is being repaired.
     pub fn new(initial: SeqNumber) -> Self {
         Self {
             phase: Phase::Open,
@@ -237,26 +231,26 @@ impl Recovery {
 }
 
 impl Recovery {
-    /// Whether nothing is being repaired, nor watched.
+    /// Whether no recovery is in progress or being verified.
     pub fn is_at_rest(&self) -> bool {
         self.phase == Phase::Open && self.undo.is_none() && self.tail_probe.is_none() && self.duplicate_acks == 0
     }
 }
 
 impl Undo {
-    /// An episode begins.
+    /// A recovery begins.
     pub fn new(una: SeqNumber) -> Self {
         Self { una, first_stamp: None, retransmissions: 0, stamps_answered: false }
     }
 
-    /// A segment is sent again.
+    /// A segment is retransmitted.
     pub fn on_retransmission(&mut self, stamp: u32) {
         self.first_stamp = self.first_stamp.or(Some(stamp));
         self.retransmissions += 1;
     }
 
-    /// Whether an acknowledgement shows that nothing was lost: what it answers was sent before the first
-    /// retransmission (Eifel detection), or the peer got everything twice.
+    /// Whether an acknowledgement shows that nothing was lost: it answers a segment sent before the first
+    /// retransmission (Eifel detection), or every retransmission was a duplicate.
     pub fn is_spurious(&mut self, una: SeqNumber, echo: Option<u32>, dsack: bool) -> bool {
         if dsack && self.retransmissions > 0 {
             self.retransmissions -= 1;
@@ -280,7 +274,7 @@ mod tests {
 
     #[test]
     fn prr_sends_in_proportion_until_the_threshold_is_reached() {
-        // 20 segments of 1000 bytes were out, the threshold is 10: one goes out for every two delivered.
+        // 20 segments of 1000 bytes are outstanding, the threshold is 10: one is sent for every two delivered.
         let mut prr = Prr::new(20_000, 19_000, 1000);
         prr.on_ack(1000, 18_000, 10_000, 1000, false);
         assert_eq!(prr.window(), 19_000); // the fast retransmit
@@ -334,7 +328,7 @@ mod tests {
     fn an_answer_to_the_original_shows_that_the_retransmission_was_needless() {
         let mut undo = Undo::new(SeqNumber(100));
         undo.on_retransmission(5_000);
-        assert!(!undo.is_spurious(SeqNumber(100), Some(4_000), false)); // no progress: says nothing
+        assert!(!undo.is_spurious(SeqNumber(100), Some(4_000), false)); // no progress: no conclusion
         assert!(undo.is_spurious(SeqNumber(200), Some(4_000), false));
         let mut undo = Undo::new(SeqNumber(100));
         undo.on_retransmission(5_000);

@@ -1,12 +1,12 @@
-//! Round-trip time and the retransmission timeout that follows from it (RFC 6298, or [`RtoRule::Paper`]).
+//! Round-trip time estimation and the retransmission timeout (RFC 6298, or [`RtoRule::Paper`]).
 
 use crate::config::{RtoRule, TcpConfig};
 use anabranch_policy::time::{Duration, Instant};
 
-/// Least timeout before the first sample if the handshake lost a segment (RFC 6298, section 5.7).
+/// Minimum timeout before the first sample if the handshake lost a segment (RFC 6298, section 5.7).
 const AFTER_LOST_HANDSHAKE: Duration = Duration::from_secs(3);
 
-/// Estimates the round-trip time of one subflow.
+/// Estimates the round-trip time of a subflow.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     smoothed: Duration,
@@ -16,23 +16,22 @@ pub struct RttEstimator {
     backoff: u8,
     handshake_lost: bool,
     pause: Pause,
-    /// When the pause ended, milliseconds modulo 2^32.
+    /// End of the pause, in milliseconds modulo 2^32.
     pause_end: u32,
 }
 
-/// A pause of the path, and what was sent before it ended. That measures the pause.
+/// A pause of the path. Segments sent before its end measure the pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pause {
-    /// There was none since the last sample.
+    /// No pause since the last sample.
     None,
-    /// It ended; what was sent before is no sample, and what was sent after it is the first.
+    /// A pause ended. Segments sent before its end give no sample; the first one sent after it does.
     Ended,
-    /// A second one came before a sample: the round trip may have become that long.
+    /// Another pause ended before a sample: the round trip may have become that long.
     Again,
 }
 
 impl RttEstimator {
-    /// No sample yet.
     pub fn new() -> Self {
         Self {
             smoothed: Duration::ZERO,
@@ -46,20 +45,20 @@ impl RttEstimator {
         }
     }
 
-    /// The path answers again after a silence. What it held back meanwhile says how long that was, and nothing of the round trip that
-    /// comes; the first that was sent after it begins the estimate anew, as RFC 6298, section 5, allows after timeouts.
+    /// The path answers again after a silence. Delayed acknowledgements then measure the silence. The first segment
+    /// sent after it starts the estimate anew, as RFC 6298, section 5, allows after timeouts.
     pub fn end_pause(&mut self, now: Instant) {
         self.pause = if self.pause == Pause::None { Pause::Ended } else { Pause::Again };
         self.pause_end = (now.as_nanos() / 1_000_000) as u32;
     }
 
-    /// Whether a sample of what arrived now measures a pause.
+    /// Whether a sample taken now measures a pause.
     pub fn measures_pause(&self, now: Instant, rtt: Duration) -> bool {
         let since = u64::from(((now.as_nanos() / 1_000_000) as u32).wrapping_sub(self.pause_end));
         self.pause == Pause::Ended && rtt > Duration::from_millis(since)
     }
 
-    /// Takes a sample in (RFC 6298, section 2: alpha 1/8, beta 1/4) and ends the back-off (section 5.7).
+    /// Adds a sample (RFC 6298, section 2: alpha 1/8, beta 1/4) and ends the back-off (section 5.7).
     pub fn sample(&mut self, rtt: Duration, rule: RtoRule) {
         self.latest = rtt;
         self.min = self.min.min(rtt);
@@ -77,29 +76,27 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// A SYN or its answer had to be repeated, so that there is no sample of the handshake.
+    /// A SYN or SYN/ACK was retransmitted, so that the handshake gives no sample.
     pub fn record_lost_handshake(&mut self) {
         self.handshake_lost = true;
     }
 
-    /// Whether it had to be.
     pub fn handshake_was_lost(&self) -> bool {
         self.handshake_lost
     }
 
-    /// Doubles the timeout from now on (RFC 6298, section 5.5).
+    /// Doubles the timeout (RFC 6298, section 5.5).
     pub fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// Ends the back-off: the network answered.
     pub fn end_back_off(&mut self) {
         self.backoff = 0;
     }
 
-    /// Timeout without back-off. The variation term has a floor of `min_rto` rather than the whole: a path whose
-    /// delay does not vary would else time out at the first packet queued behind a larger one. This is never less
-    /// than what RFC 6298, section 2.3, computes.
+    /// Timeout without back-off. `min_rto` bounds the variation term instead of the whole timeout: otherwise a path
+    /// with constant delay would time out on the first packet that queues behind a larger one. Never less than the
+    /// timeout of RFC 6298, section 2.3.
     pub fn base_rto(&self, config: &TcpConfig) -> Duration {
         if self.smoothed.is_zero() {
             let least = if self.handshake_lost { AFTER_LOST_HANDSHAKE } else { Duration::ZERO };
@@ -112,7 +109,6 @@ impl RttEstimator {
         timeout.min(config.max_rto)
     }
 
-    /// Timeout with back-off.
     pub fn rto(&self, config: &TcpConfig) -> Duration {
         (self.base_rto(config) * (1_u64 << self.backoff.min(16))).min(config.max_rto)
     }
@@ -121,11 +117,11 @@ impl RttEstimator {
     pub fn smoothed(&self) -> Duration {
         self.smoothed
     }
-    /// Its variation.
+    /// Variation of the round-trip time.
     pub fn variation(&self) -> Duration {
         self.variation
     }
-    /// Least sample; zero before the first.
+    /// Minimum sample; zero before the first.
     pub fn min(&self) -> Duration {
         if self.min == Duration::MAX { Duration::ZERO } else { self.min }
     }
@@ -194,7 +190,7 @@ mod tests {
         assert_eq!(rtt.smoothed(), Duration::from_millis(170));
         assert_eq!(rtt.rto(&config), Duration::from_millis(340));
         rtt.sample(Duration::from_millis(10), config.rto);
-        // 1/8 * 170 + 7/8 * 10 = 30, and 60 is below the least.
+        // 1/8 * 170 + 7/8 * 10 = 30, and 60 is below the minimum.
         assert_eq!((rtt.smoothed(), rtt.rto(&config)), (Duration::from_millis(30), Duration::from_millis(200)));
     }
 

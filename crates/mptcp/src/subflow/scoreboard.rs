@@ -1,8 +1,8 @@
-//! What was given to a subflow and is not acknowledged yet: where each segment is.
+//! Owns the segments assigned to a subflow that are not acknowledged yet.
 //!
-//! Records lie in sequence order in one queue: first those sent, then those that wait for the window. A sent record is
-//! in flight, selectively acknowledged, or lost; retransmission puts a lost one in flight again. All walks are
-//! amortised: an acknowledgement costs what it newly acknowledges, not what is outstanding.
+//! Records are in sequence order in one queue: first those sent, then those that wait for the window. A sent record is
+//! in flight, selectively acknowledged, or lost; a retransmission puts a lost one in flight again. All walks are
+//! amortised: an acknowledgement takes time for what it newly acknowledges, not for all that is outstanding.
 
 mod acknowledged;
 mod board;

@@ -8,12 +8,12 @@ use anabranch_wire::tcp::{OPTION_SPACE, SackBlocks, Timestamps};
 use anabranch_wire::{Flags, Segment, SeqNumber};
 use bytes::Bytes;
 
-/// Space of the timestamps option with its padding.
+/// Length of the timestamps option with padding.
 const TIMESTAMPS_SPACE: usize = 12;
 
 impl Subflow {
-    /// Makes `segment` the one that carries a record, pushed if it is the last of what was written so far (`push`; RFC 9293,
-    /// section 3.9.1.2). `mptcp_space` bytes of option space are spoken for.
+    /// Turns `segment` into the one that carries a record, with PSH if it ends the data written so far (`push`; RFC
+    /// 9293, section 3.9.1.2). `mptcp_space` bytes of option space are reserved.
     pub fn data_segment(
         &mut self,
         cx: &Context<'_>,
@@ -32,15 +32,16 @@ impl Subflow {
             flags |= Flags::CWR;
             self.recovery.send_cwr = false;
         }
-        // Without a DATA_ACK it settles no acknowledgement that is due.
+        // An acknowledgement that is due stays due if there is no DATA_ACK.
         let owed = self.receiver.due != AckDue::No && mptcp_space == 0 && self.is_bare(&record);
         segment.payload = record.payload;
         let complete = self.write_header(cx, (flags, record.seq), window, mptcp_space, segment);
         self.receiver.acknowledged(complete && !owed);
     }
 
-    /// Makes `segment` a bare acknowledgement. With `keepalive_due` it lies one before the window, so that the peer must answer; on a join that
-    /// came in it is the fourth segment of the handshake again, until something is acknowledged.
+    /// Turns `segment` into a bare acknowledgement. With `keepalive_due` its sequence number is one below the window,
+    /// so that the peer must answer. On a join of the peer it repeats the fourth segment of the handshake until
+    /// something is acknowledged.
     pub fn acknowledgement(&mut self, cx: &Context<'_>, window: u64, mptcp_space: usize, segment: &mut Segment) {
         let seq = match core::mem::take(&mut self.due.keepalive) {
             true => self.send.una - 1,
@@ -52,10 +53,10 @@ impl Subflow {
         self.receiver.acknowledged(complete);
     }
 
-    /// Writes all but the payload of a segment of a synchronised subflow: acknowledgement, window, timestamps and what SACK
-    /// blocks fit. Returns whether all fitted that there was to say.
+    /// Writes the header of a segment of a synchronized subflow: acknowledgement, window, timestamps and SACK blocks.
+    /// Returns whether all blocks fit.
     ///
-    /// Field by field, where the segment will be: a segment is large, and each copy of one on its way out counts.
+    /// Fields are written in place: a segment is large, and copies of it are costly.
     #[inline(always)]
     fn write_header(
         &mut self,
@@ -82,7 +83,7 @@ impl Subflow {
         self.add_sack(segment, mptcp_space)
     }
 
-    /// Adds what SACK blocks fit; returns whether a report of duplicates went along, if there was one.
+    /// Adds as many SACK blocks as fit; returns whether a report of a duplicate is among them, if there was one.
     fn add_sack(&self, segment: &mut Segment, mptcp_space: usize) -> bool {
         if !self.negotiated.sack || !self.receiver.wants_sack() {
             return true;
@@ -90,7 +91,7 @@ impl Subflow {
         let stamps = if self.negotiated.timestamps { TIMESTAMPS_SPACE } else { 0 };
         let mut free = OPTION_SPACE.saturating_sub(stamps + mptcp_space);
         if !segment.payload.is_empty() {
-            // A full segment has no room: its packet would be larger than the path takes (RFC 6691, section 2).
+            // A full segment has no space for them: its packet would exceed the path MTU (RFC 6691, section 2).
             free = free.min((self.mss as usize).saturating_sub(segment.payload.len()));
         }
         let most = (free.saturating_sub(4) / 8).min(SackBlocks::MAX);

@@ -1,4 +1,5 @@
-//! Whether a segment belongs to a subflow, and what its control bits change (RFC 9293, section 3.10.7; RFC 5961; RFC 7323).
+//! Whether a segment is acceptable to a subflow, and the effects of its control bits (RFC 9293, section 3.10.7; RFC
+//! 5961; RFC 7323).
 
 use super::acknowledge::AckJudgement;
 use super::negotiated::Notification;
@@ -9,35 +10,35 @@ use crate::config::{EcnMode, TcpConfig};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Ecn, Flags, Segment, SeqNumber};
 
-/// Least time between challenge acknowledgements of a subflow (RFC 5961, section 7).
+/// Minimum time between challenge acknowledgements of a subflow (RFC 5961, section 7).
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long TS.Recent is believed without news (RFC 7323, section 5.5).
+/// Validity of TS.Recent without an update (RFC 7323, section 5.5).
 const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
 
-/// Both bits on a SYN ask for ECN (RFC 3168, section 6.1.1).
+/// A SYN with both bits asks for ECN (RFC 3168, section 6.1.1).
 pub const ECN_SETUP: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
 
 /// What to do with a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Nothing; an acknowledgement may have become due.
+    /// Ignore it. An acknowledgement may have become due.
     Drop,
-    /// Its acknowledgement and payload count.
+    /// Process its acknowledgement and payload.
     Process {
         /// Its acknowledgement number is current.
         acknowledges: bool,
     },
     /// The peer reset the subflow.
     Reset,
-    /// It is answered with a reset that carries its acknowledgement number as sequence number.
+    /// Answer with a reset whose sequence number is the segment's acknowledgement number.
     Refuse,
 }
 
 impl Subflow {
-    /// Whether a segment is of the kind that nearly all are, so that [`Self::judge`] would have it processed: in the midst of
-    /// a connection, the next in sequence, with a timestamp, and with nothing but an acknowledgement that is current (Jacobson's header
-    /// prediction; RFC 1323, appendix, names it).
+    /// Whether a segment is of the usual kind, which [`Self::judge`] would have processed: in an established subflow,
+    /// next in sequence, with a timestamp and a current acknowledgement, and nothing else (Jacobson's header
+    /// prediction; RFC 1323, appendix).
     #[inline]
     pub fn is_expected(&self, segment: &Segment) -> bool {
         let Some(stamps) = segment.options.timestamps else { return false };
@@ -50,7 +51,7 @@ impl Subflow {
             && (stamps.value.wrapping_sub(self.receiver.timestamp) as i32) >= 0
     }
 
-    /// Takes in that such a segment came.
+    /// Records the arrival of such a segment.
     #[inline]
     pub fn take_expected(&mut self, now: Instant, segment: &Segment) {
         self.liveness.last_heard = now;
@@ -61,7 +62,7 @@ impl Subflow {
         }
     }
 
-    /// Judges a segment in every state from SYN-RECEIVED on. `window` is what may lie beyond RCV.NXT.
+    /// Judges a segment in any state from SYN-RECEIVED on. `window` is the window beyond RCV.NXT.
     pub fn judge(&mut self, now: Instant, segment: &Segment, window: u32) -> Verdict {
         let reset = segment.flags.contains(Flags::RST);
         if self.state == State::Closed {
@@ -69,7 +70,7 @@ impl Subflow {
         }
         if self.is_repeated_syn(segment) {
             if !segment.flags.contains(ECN_SETUP) {
-                // The peer tries without ECN, and neither end may use it (RFC 3168, section 6.1.1.1).
+                // The peer retries without ECN, so neither end may use it (RFC 3168, section 6.1.1.1).
                 self.negotiated.ecn = Notification::Off;
             }
             self.send_handshake_again();
@@ -82,7 +83,8 @@ impl Subflow {
             return self.judge_ack(now, segment);
         }
         if !reset && self.negotiated.timestamps && segment.options.timestamps.is_none() {
-            // RFC 7323, section 3.2, would drop it. Linux takes it, and leaves the option out beside a long ADD_ADDR.
+            // RFC 7323, section 3.2, would drop it. Linux accepts it, and itself omits the option beside a long
+            // ADD_ADDR.
             self.liveness.unstamped += 1;
         }
         if (!reset && !self.timestamp_is_acceptable(now, segment)) || !self.sequence_is_acceptable(segment, window) {
@@ -100,8 +102,8 @@ impl Subflow {
             return Verdict::Drop;
         }
         let verdict = self.judge_ack(now, segment);
-        // A blind segment, whose acknowledgement is out of range, must leave nothing behind (RFC 5961, section 5.2): its
-        // timestamp would have the peer's own refused.
+        // A blind segment, whose acknowledgement is out of range, must not change anything (RFC 5961, section 5.2): its
+        // timestamp would make us refuse the peer's own segments.
         if matches!(verdict, Verdict::Process { .. }) {
             self.liveness.last_heard = now;
             self.liveness.unanswered_probes = 0;
@@ -110,13 +112,13 @@ impl Subflow {
         verdict
     }
 
-    /// The SYN or SYN/ACK is to go out now, and its timer starts anew.
+    /// Sends the SYN or SYN/ACK now, and restarts its timer.
     pub fn send_handshake_again(&mut self) {
         self.handshake.due = true;
         self.timers.stop(SubflowTimer::Handshake);
     }
 
-    /// A SYN again while our SYN/ACK is out: it was lost.
+    /// A retransmitted SYN in SYN-RECEIVED: our SYN/ACK was lost.
     pub fn is_repeated_syn(&self, segment: &Segment) -> bool {
         self.state == State::SynReceived
             && segment.flags.contains(Flags::SYN)
@@ -124,7 +126,7 @@ impl Subflow {
             && segment.seq == self.peer.initial
     }
 
-    /// The peer's SYN/ACK after its SYN: both opened at once (RFC 9293, section 3.5, figure 7).
+    /// The peer's SYN/ACK after its SYN: a simultaneous open (RFC 9293, section 3.5, figure 7).
     fn is_crossing_syn_ack(&self, segment: &Segment) -> bool {
         self.state == State::SynReceived
             && segment.flags.contains(Flags::SYN | Flags::ACK)
@@ -133,9 +135,9 @@ impl Subflow {
             && segment.ack == self.send.nxt
     }
 
-    /// What is not acceptable is answered with an acknowledgement, unless it is a reset (RFC 9293, section 3.10.7.4).
-    /// Those without payload are answered at a bounded rate: two ends that disagree on their numbers would else answer
-    /// each other for ever.
+    /// Answers an unacceptable segment, unless it is a reset, with an acknowledgement (RFC 9293, section 3.10.7.4). The
+    /// rate of answers to segments without payload is limited: otherwise two ends that disagree on sequence numbers
+    /// would answer each other for ever.
     fn answer_unacceptable(&mut self, now: Instant, segment: &Segment) {
         self.counters.unacceptable += 1;
         if segment.flags.contains(Flags::RST) {
@@ -160,8 +162,8 @@ impl Subflow {
         !old || now.since(self.receiver.timestamp_at) > TIMESTAMP_LIFE
     }
 
-    /// RFC 9293, section 3.4: some of the segment lies in the window. The byte expected next is always acceptable, even
-    /// with a full buffer: peers that may not send it again stall for ever.
+    /// RFC 9293, section 3.4: a part of the segment lies in the window. The byte expected next is always acceptable,
+    /// even with a full buffer: peers that do not retransmit it would stall for ever.
     fn sequence_is_acceptable(&self, segment: &Segment, window: u32) -> bool {
         let next = self.receiver.next;
         let length = segment.sequence_length();
@@ -176,7 +178,7 @@ impl Subflow {
         starts_inside || ends_inside || covers
     }
 
-    /// A reset counts only at exactly the next sequence number (RFC 5961, section 3).
+    /// A reset is valid only at exactly the next sequence number (RFC 5961, section 3).
     fn judge_reset(&mut self, now: Instant, segment: &Segment) -> Verdict {
         if segment.seq == self.receiver.next {
             return Verdict::Reset;
@@ -201,11 +203,11 @@ impl Subflow {
         }
     }
 
-    /// Sends an acknowledgement in answer to something suspicious, at a bounded rate.
+    /// Answers a suspicious segment with an acknowledgement, at a limited rate.
     pub fn challenge(&mut self, now: Instant) {
         if now >= self.liveness.next_challenge {
             self.liveness.next_challenge = now + CHALLENGE_INTERVAL;
-            // Before the handshake is over, the SYN/ACK says what there is to say.
+            // In SYN-RECEIVED the SYN/ACK is the answer.
             if self.state == State::SynReceived {
                 self.handshake.due = true;
             } else {
@@ -214,7 +216,7 @@ impl Subflow {
         }
     }
 
-    /// TS.Recent follows segments that cover the last acknowledgement (RFC 7323, section 4.3).
+    /// Updates TS.Recent from a segment that covers the last acknowledgement (RFC 7323, section 4.3).
     pub fn take_timestamp(&mut self, now: Instant, segment: &Segment) {
         let Some(stamps) = segment.options.timestamps else { return };
         let newer = (stamps.value.wrapping_sub(self.receiver.timestamp) as i32) >= 0
@@ -225,7 +227,7 @@ impl Subflow {
         }
     }
 
-    /// Takes a congestion mark in, and the peer's word that it has answered the last (RFC 3168, section 6.1.3).
+    /// Handles a congestion mark, and the peer's confirmation of our last echo (RFC 3168, section 6.1.3).
     pub fn handle_ecn(&mut self, ecn: Ecn, segment: &Segment) {
         if !self.negotiated.ecn.echoes() {
             return;
@@ -233,7 +235,7 @@ impl Subflow {
         if segment.flags.contains(Flags::CWR) {
             self.receiver.echo_congestion = false;
         }
-        // Nobody slows down for marked acknowledgements (section 6.1.4).
+        // Marks on bare acknowledgements are ignored (section 6.1.4).
         if ecn == Ecn::Congestion && !segment.payload.is_empty() {
             if !self.receiver.echo_congestion {
                 self.receiver.acknowledge_now();
@@ -242,13 +244,13 @@ impl Subflow {
         }
     }
 
-    /// The peer's segment size if it names none: the least packet that every host takes, less the headers (RFC 9293,
+    /// The peer's segment size if its SYN has none: the packet that every host accepts, less the headers (RFC 9293,
     /// section 3.7.1, MUST-15).
     fn default_mss(&self) -> u16 {
         if self.identity.local.is_ipv6() { 1220 } else { 536 }
     }
 
-    /// Takes over what the peer's SYN says.
+    /// Handles the options of the peer's SYN.
     pub fn handle_syn(&mut self, now: Instant, segment: &Segment, config: &TcpConfig, scale: u8) {
         let options = &segment.options;
         self.peer.initial = segment.seq;
@@ -266,14 +268,14 @@ impl Subflow {
         }
     }
 
-    /// What the peer's SYN or SYN/ACK and ours lead to (RFC 3168, section 6.1.1).
+    /// The result of the peer's SYN or SYN/ACK and our own (RFC 3168, section 6.1.1).
     fn agree_on_ecn(&self, peer: Flags, ours: EcnMode) -> Notification {
         let (opened, again) = (self.state == State::SynSent, self.liveness.timeouts_in_row > 0);
         match ours {
             _ if !sets_up_ecn(peer) => Notification::Off,
             EcnMode::Off => Notification::Off,
             EcnMode::Accept if opened => Notification::Off,
-            // The first SYN was a promise to echo; the next was none, and our data may not be ECN-capable.
+            // Our first SYN obliges us to echo; a retransmission without ECN forbids ECN on our data.
             EcnMode::Request if opened && again => Notification::EchoOnly,
             EcnMode::Accept | EcnMode::Request => Notification::On,
         }
@@ -303,7 +305,7 @@ impl Subflow {
         self.after_transition(now, config);
     }
 
-    /// Our FIN has been put in the queue.
+    /// Our FIN has been queued.
     pub fn handle_fin_sent(&mut self) {
         self.state = match self.state {
             State::SynReceived | State::Established => State::FinWait1,
@@ -328,7 +330,7 @@ impl Subflow {
         self.suspicion.iter_mut().for_each(|suspicion| suspicion.until = Instant::NEVER);
     }
 
-    /// A segment again in TIME-WAIT: the peer lost our last acknowledgement (RFC 9293, section 3.10.7.4).
+    /// A retransmission in TIME-WAIT: the peer lost our last acknowledgement (RFC 9293, section 3.10.7.4).
     pub fn restart_time_wait(&mut self, now: Instant, config: &TcpConfig) {
         if self.state == State::TimeWait {
             self.timers.set(SubflowTimer::Linger, now + config.time_wait);
@@ -336,8 +338,8 @@ impl Subflow {
         }
     }
 
-    /// Whether the window of a segment is newer than the last (RFC 9293, section 3.10.7.4, SND.WL1 and SND.WL2). A new
-    /// acknowledgement counts in any case: the old edge says nothing of it.
+    /// Whether the window of a segment is newer than the last (RFC 9293, section 3.10.7.4, SND.WL1 and SND.WL2). With a
+    /// new acknowledgement it always is.
     pub fn takes_window(&mut self, seq: SeqNumber, ack: SeqNumber) -> bool {
         let newer = self
             .window
@@ -349,18 +351,18 @@ impl Subflow {
         newer
     }
 
-    /// Remembers the largest window that the peer offered (MAX.SND.WND, RFC 5961, section 5.2).
+    /// Records the largest window received (MAX.SND.WND, RFC 5961, section 5.2).
     pub fn record_window(&mut self, window: u32) {
         self.window.largest = self.window.largest.max(window);
     }
 
-    /// Where a segment's payload begins and ends in sequence space.
+    /// The range of a segment's payload in sequence space.
     pub fn payload_range(segment: &Segment) -> (SeqNumber, SeqNumber) {
         (segment.seq, segment.seq + segment.payload.len() as u32)
     }
 }
 
-/// Whether a SYN or SYN/ACK agrees to ECN. A SYN/ACK with both bits was written by who copies what it does not know
+/// Whether a SYN or SYN/ACK agrees to ECN. A SYN/ACK with both bits comes from a host that copies bits it does not know
 /// (RFC 3168, section 6.1.1.2).
 fn sets_up_ecn(flags: Flags) -> bool {
     if flags.contains(Flags::ACK) {
@@ -381,7 +383,7 @@ mod tests {
 
     const NOW: Instant = Instant::from_nanos(5_000_000_000);
 
-    /// Bytes 1,001 to 1,010 are under way to the peer, 500 is expected of it, and 20 was its last timestamp.
+    /// Bytes 1,001 to 1,010 are in flight, 500 is expected from the peer, and 20 was its last timestamp.
     fn subflow(state: State, stamped: bool) -> Subflow {
         let address = "10.0.0.1:80".parse().unwrap();
         let (local_address, remote_address) = (AddressId(0), AddressId(0));

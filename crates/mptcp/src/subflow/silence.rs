@@ -1,28 +1,29 @@
-//! When a subflow that acknowledges nothing is called silent.
+//! Detection of a silent subflow: one on which nothing is acknowledged for too long.
 
 use super::state::Subflow;
 use super::timers::SubflowTimer;
 use crate::config::TcpConfig;
 use anabranch_policy::time::{Duration, Instant};
 
-/// What a silence must last at least: one segment alone may be acknowledged late (RFC 9293, section 3.8.6.3; most
-/// receivers wait for 40 ms).
+/// Minimum silence: a single segment may be acknowledged late (RFC 9293, section 3.8.6.3; most receivers wait for 40
+/// ms).
 const LEAST_SILENCE: Duration = Duration::from_millis(50);
-/// What it must last at least by the quickest path's clock: shorter pauses are handovers of radio links.
+/// Minimum silence if measured by the fastest path: shorter pauses are handovers of radio links.
 const LEAST_BY_QUICKEST: Duration = Duration::from_millis(500);
 
-/// How long a silence is too long.
+/// The limit of a silence.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// Smoothed round trips, as the scheduler says.
     pub round_trips: f32,
-    /// The least smoothed round trip of the connection's paths.
+    /// Minimum smoothed round trip of the connection's paths.
     pub quickest: Duration,
 }
 
 impl Subflow {
-    /// Starts the timer of silence, unless it runs. Who is silent already and gets something nevertheless, because all are, has
-    /// it for as long again as the silence lasts: a moment that is over would have it go from one to the other at once, without end.
+    /// Starts the timer of silence, unless it runs. A subflow that is already silent, and gets data because all
+    /// subflows are, has the same limit again from now on: a limit in the past would move the data from one subflow to
+    /// the other for ever.
     pub fn watch_silence(&mut self, now: Instant, patience: Patience, config: &TcpConfig) {
         if !self.timers.runs(SubflowTimer::Silence) && !self.scoreboard.is_idle() {
             let (since, due) = (self.scoreboard.silent_since(), self.silence_ends(patience, config));
@@ -31,9 +32,9 @@ impl Subflow {
         }
     }
 
-    /// When the silence is too long, if it goes on: after the round trips that the scheduler allows, but not less than what RFC 6298
-    /// holds for possible. A path whose queue makes its round trips long is judged by the quickest path's, once the oldest of what it
-    /// holds is late too: it has delivered all the time until then.
+    /// When the silence will exceed its limit: after the round trips that the scheduler allows, but not before the
+    /// timeout of RFC 6298. A path whose own queue makes its round trips long is judged by the fastest path instead,
+    /// once its oldest segment is late too, since until then it has delivered.
     pub fn silence_ends(&self, patience: Patience, config: &TcpConfig) -> Instant {
         let since = self.scoreboard.silent_since();
         let smoothed = self.rtt.smoothed();

@@ -1,4 +1,4 @@
-//! One TCP of a connection: its state, split into parts, and what everything else asks of the whole.
+//! The state of a subflow, split into parts, and queries of the whole.
 
 use super::control::ControlOptions;
 use super::identity::Identity;
@@ -22,66 +22,52 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 use bytes::Bytes;
 
-/// One TCP of a connection.
+/// The TCP of one path of a connection.
 #[derive(Debug)]
 pub struct Subflow {
-    /// Who it is.
     pub identity: Identity,
-    /// Its state.
     pub state: State,
-    /// What we send.
     pub send: SendSequence,
-    /// What the peer sends.
     pub peer: PeerSequence,
-    /// What the handshake agreed on.
     pub negotiated: Negotiated,
-    /// How far its handshake is.
     pub handshake: Handshake,
-    /// Whether policies may use it.
     pub priority: Priority,
-    /// What is unacknowledged.
+    /// Unacknowledged and unsent segments.
     pub scoreboard: Scoreboard,
-    /// What came in.
     pub receiver: Receiver,
-    /// The peer's window.
     pub window: PeerWindow,
-    /// Round-trip time.
     pub rtt: RttEstimator,
-    /// Timers.
     pub timers: RunningTimers,
-    /// Counters.
     pub counters: Counters,
-    /// Whether the peer answers.
     pub liveness: Liveness,
-    /// Segments that are due without data of the stream.
     pub due: Due,
-    /// Loss recovery.
     pub(super) recovery: Recovery,
-    /// Rates measured, and pacing.
+    /// Measured rates, and pacing.
     pub(super) rates: Rates,
-    /// Largest payload per segment, options accounted for.
+    /// Maximum payload of a segment, options accounted for.
     pub mss: u32,
-    /// What is known of the path's largest packet, if it is less than the handshake allows.
+    /// State of path MTU discovery, if the path is narrower than the handshake allows.
     pub(super) path_mtu: Option<Box<PathMtu>>,
-    /// What has come in on it of MPTCP's options.
+    /// Whether the peer sends MPTCP options.
     pub signals: Signals,
-    /// The peer withdrew its address, and whether the path lives is being asked (RFC 8684, section 3.4.2).
+    /// Probes of the path after the peer has withdrawn its address (RFC 8684, section 3.4.2).
     pub suspicion: Option<Box<Suspicion>>,
     /// MPTCP options that wait for a segment.
     pub control: ControlOptions,
-    /// End of the data that was put on it in order: where a redundant scheduler goes on.
+    /// End of the data assigned in order, where a redundant scheduler continues.
     pub cursor: u64,
-    /// Mappings that cover more than the segment they came with.
+    /// Mappings that cover more than the segment that carried them.
     pub mappings: Mappings,
 }
 
 impl Subflow {
-    /// In flight; without SACK each duplicate acknowledgement stands for a segment that left the network (RFC 5681).
+    /// Bytes in flight. Without SACK each duplicate acknowledgement counts as a segment that left the network (RFC
+    /// 5681).
     pub fn pipe(&self) -> u64 {
         self.scoreboard.in_flight().saturating_sub(u64::from(self.recovery.duplicate_acks) * u64::from(self.mss))
     }
 
-    /// A subflow whose first SYN is to go out (`State::SynSent`) or whose peer's came in (`State::SynReceived`).
+    /// A subflow whose first SYN is to be sent (`State::SynSent`) or was received (`State::SynReceived`).
     pub fn new(identity: Identity, state: State, initial: SeqNumber, now: Instant) -> Self {
         Self {
             identity,
@@ -118,12 +104,11 @@ impl Subflow {
         }
     }
 
-    /// Its number in the connection.
     pub fn id(&self) -> SubflowId {
         self.identity.id
     }
 
-    /// Whether new data may be put on it.
+    /// Whether new data may be assigned to it.
     pub fn is_usable(&self) -> bool {
         self.state.can_send()
             && self.handshake.confirmed
@@ -132,47 +117,46 @@ impl Subflow {
             && self.suspicion.is_none()
     }
 
-    /// When something acceptable came last.
+    /// Time when an acceptable segment was last received.
     pub fn last_heard(&self) -> Instant {
         self.liveness.last_heard
     }
 
-    /// Whether it has sent again what was not answered, or waits for the answer to a probe of its window.
+    /// Whether a retransmission or a window probe is unanswered.
     pub fn is_unanswered(&self) -> bool {
         self.liveness.timeouts_in_row > 0 || self.liveness.unanswered_probes > 0
     }
 
-    /// The earliest of its deadlines but that of a delayed acknowledgement.
+    /// The earliest deadline, except that of a delayed acknowledgement.
     pub fn next_timeout(&self) -> Instant {
         self.timers.next().min(self.suspicion.as_ref().map_or(Instant::NEVER, |suspicion| suspicion.until))
     }
 
-    /// Whether either side calls it a backup.
+    /// Whether either end made it a backup.
     pub fn is_backup(&self) -> bool {
         self.priority.backup_local || self.priority.backup_remote
     }
 
-    /// Whether a retransmission timeout is unanswered, or the silence too long: data is outstanding and nothing came
-    /// back since. So it is if the peer was asked twice for its window.
+    /// Whether it is stale: data is outstanding, and a retransmission timeout is unanswered or the silence too long.
+    /// Two unanswered window probes count too.
     pub fn is_stale(&self) -> bool {
         let silent = (self.liveness.timeouts_in_row > 0 || self.liveness.silent) && !self.scoreboard.is_idle();
         silent || self.liveness.unanswered_probes > 1
     }
 
-    /// Whether this is a join that came in, and nothing that we sent on it is acknowledged but the SYN/ACK. The peer may still
-    /// wait for the fourth segment of the handshake, and Linux resets a join on which anything else comes first than the
-    /// first byte: as long as only that is under way, the network cannot reorder it.
+    /// Whether this is a join of the peer on which only our SYN/ACK is acknowledged. The peer may still wait for the
+    /// fourth segment of the handshake, and Linux resets a join if anything other than the first byte arrives first. As
+    /// long as only that segment is in flight, the network cannot reorder it.
     pub fn awaits_first_ack(&self) -> bool {
         self.handshake.came_in && self.send.una == self.send.initial + 1
     }
 
-    /// Whether losses found by acknowledgements are being repaired.
     pub fn in_fast_recovery(&self) -> bool {
         matches!(self.recovery.phase, Phase::Fast { .. })
     }
 
-    /// The window that limits sending: congestion control's, or what recovery allows (RFC 9937); one segment on a join that
-    /// came in, until the peer has acknowledged it.
+    /// The window that limits sending: that of congestion control, or of the recovery (RFC 9937); one segment on a join
+    /// of the peer until it is acknowledged.
     #[inline(always)]
     pub fn window(&self, congestion: &dyn CongestionControl, config: &TcpConfig) -> u64 {
         if self.awaits_first_ack() {
@@ -185,27 +169,26 @@ impl Subflow {
         config.max_window.map_or(window, |max| window.min(max.max(u64::from(self.mss))))
     }
 
-    /// Bytes after which the sequence of payload that begins at `seq` ends, with its beginning.
+    /// The range in sequence space of payload that begins at `seq`.
     pub fn range_of(seq: SeqNumber, payload: &Bytes) -> (SeqNumber, SeqNumber) {
         (seq, seq + payload.len() as u32)
     }
 
-    /// Whether all of it lies before the next expected byte.
+    /// Whether the whole range lies before the next expected byte.
     pub fn range_is_old(&self, seq: SeqNumber, payload: &Bytes) -> bool {
         Self::range_of(seq, payload).1.at_or_before(self.receiver.next)
     }
 
-    /// What both ends take of a segment: payload and options, bytes (RFC 9293, section 3.7.1).
+    /// Space of a segment for payload and options that both ends accept, in bytes (RFC 9293, section 3.7.1).
     pub(super) fn segment_room(&self, config: &TcpConfig) -> u32 {
         u32::from(self.negotiated.peer_mss.min(config.mtu.saturating_sub(self.identity.header_length())))
     }
 
-    /// Largest window that the peer offered, bytes.
     pub fn largest_window(&self) -> u32 {
         self.window.largest
     }
 
-    /// Time since the peer was last heard of.
+    /// Time since an acceptable segment was last received.
     pub fn unheard(&self, now: Instant) -> Duration {
         now.since(self.liveness.last_heard)
     }

@@ -1,44 +1,43 @@
-//! The states of TCP.
+//! The states of TCP (RFC 9293, section 3.3.2).
 
-/// The states of RFC 9293, section 3.3.2; LISTEN belongs to the endpoint.
+/// A state of RFC 9293, section 3.3.2. LISTEN belongs to the endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// A SYN is out.
+    /// Our SYN is sent.
     SynSent,
-    /// A SYN came in and ours is out.
+    /// The peer's SYN was received, and ours is sent.
     SynReceived,
-    /// Data flows.
+    /// Data is transferred.
     Established,
-    /// Our FIN is out.
+    /// Our FIN is sent.
     FinWait1,
     /// Our FIN is acknowledged.
     FinWait2,
-    /// The peer's FIN is in.
+    /// The peer's FIN was received.
     CloseWait,
-    /// Both FINs are out, ours is not acknowledged.
+    /// Both FINs are sent, ours is not acknowledged.
     Closing,
-    /// The peer closed first; our FIN is out.
+    /// Our FIN followed the peer's.
     LastAck,
-    /// Both are closed; late segments are answered.
+    /// Both directions are closed. Late segments are answered.
     TimeWait,
-    /// Nothing is left.
     Closed,
 }
 
 impl State {
-    /// Whether the handshake is not over.
+    /// The handshake is not complete.
     pub(crate) fn is_opening(self) -> bool {
         matches!(self, Self::SynSent | Self::SynReceived)
     }
-    /// Whether the SYNs have been exchanged.
+    /// The SYNs have been exchanged.
     pub(crate) fn is_synchronised(self) -> bool {
         !matches!(self, Self::SynSent | Self::SynReceived | Self::Closed)
     }
-    /// Whether data of ours may still be put on it.
+    /// We may send data.
     pub(crate) fn can_send(self) -> bool {
         matches!(self, Self::Established | Self::CloseWait)
     }
-    /// Whether data of the peer may still come.
+    /// The peer may send data.
     pub(crate) fn can_receive(self) -> bool {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }

@@ -1,4 +1,4 @@
-//! Decisions of a subflow in states that are set up by hand.
+//! Decisions of a subflow in states that the test sets up.
 
 use super::context::Context;
 use super::identity::Identity;
@@ -56,7 +56,7 @@ impl CongestionControl for Paces {
     }
 }
 
-/// When the next segment may go after one of 1,000 bytes.
+/// The earliest time of the next segment after one of 1,000 bytes.
 fn paced(rate: Option<Rate>, pacing: bool) -> Instant {
     let mut subflow = subflow();
     let config = TcpConfig { pacing, ..TcpConfig::default() };
@@ -67,7 +67,7 @@ fn paced(rate: Option<Rate>, pacing: bool) -> Instant {
 
 #[test]
 fn segments_leave_at_the_rate_of_congestion_control_or_twice_the_window_over_the_round_trip_or_at_once() {
-    // 80 kbit/s: a segment takes 100 ms. The first is late by what it takes itself, at most.
+    // 80 kbit/s: a segment takes 100 ms. The first may make up for its own duration at most.
     let rate = Rate::from_bytes_over(1_000, Duration::from_millis(100));
     assert_eq!(paced(Some(rate), false), at(1_000));
     // In slow start, 2 × 20,000 bytes in 100 ms: 2.5 ms.
@@ -80,11 +80,11 @@ fn segments_leave_at_the_rate_of_congestion_control_or_twice_the_window_over_the
 fn small_quanta_are_spread_and_who_is_late_catches_up_with_one_segment_only() {
     let mut subflow = subflow();
     let rate = Rate::from_bytes_over(1_000, Duration::from_millis(100));
-    // The last may go again at 1.00 s; it is 1.03 s.
+    // The limit is at 1.00 s; the time is 1.03 s.
     subflow.rates.pace_until = at(1_000);
     subflow.pace_quantum(at(1_030), rate, 1_000);
     assert_eq!(subflow.rates.pace_until, at(1_100));
-    // Two seconds later only one segment's time is made up for.
+    // Two seconds later only the time of one segment is made up for.
     subflow.pace_quantum(at(3_000), rate, 1_000);
     assert_eq!(subflow.rates.pace_until, at(3_000));
 }

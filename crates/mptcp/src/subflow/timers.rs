@@ -1,35 +1,34 @@
-//! A subflow's timers.
+//! The timers of a subflow.
 
 use crate::config::TcpConfig;
 use crate::timer_table::{TimerTable, Timers};
 use anabranch_policy::time::Instant;
 use core::ops::{Deref, DerefMut};
 
-/// What the retransmission timer will do.
+/// What the retransmission timer does on expiry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Retransmit {
-    /// Declare everything lost (RFC 6298).
+    /// Mark everything lost (RFC 6298).
     Timeout,
     /// Probe for a lost tail (RFC 8985, section 7).
     TailProbe,
 }
 
-/// Why a subflow's timeout fires.
+/// A timer of a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SubflowTimer {
     /// Retransmission or tail loss probe.
     Retransmit,
-    /// Losses may become certain (RFC 8985, section 6.3).
+    /// RACK may find losses (RFC 8985, section 6.3).
     Reordering,
-    /// The SYN, SYN/ACK or join's handshake ACK goes out again.
+    /// A SYN, SYN/ACK or the handshake ACK of a join is retransmitted.
     Handshake,
-    /// Keepalive.
     Keepalive,
-    /// TIME-WAIT or FIN-WAIT-2 is over.
+    /// End of TIME-WAIT or FIN-WAIT-2.
     Linger,
-    /// Pacing lets the next segment go.
+    /// Pacing allows the next segment.
     Pace,
-    /// Data is outstanding, and something must have been acknowledged by then.
+    /// Data is outstanding, and must be acknowledged by then.
     Silence,
 }
 
@@ -39,11 +38,10 @@ impl Timers for SubflowTimer {
     }
 }
 
-/// The timers of one subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningTimers {
     table: TimerTable<SubflowTimer, 7>,
-    /// What the retransmission timer will do.
+    /// What the retransmission timer does on expiry.
     pub retransmit_kind: Retransmit,
 }
 
@@ -61,17 +59,16 @@ impl DerefMut for RunningTimers {
 }
 
 impl RunningTimers {
-    /// None set.
     pub fn new() -> Self {
         Self { table: TimerTable::new(), retransmit_kind: Retransmit::Timeout }
     }
 
-    /// Starts the keepalive timer anew, if keepalive is on.
+    /// Restarts the keepalive timer, if keepalive is on.
     pub fn arm_keepalive(&mut self, now: Instant, config: &TcpConfig) {
         self.set(SubflowTimer::Keepalive, config.keepalive.map_or(Instant::NEVER, |idle| now + idle));
     }
 
-    /// Stops all, and forgets what they were for.
+    /// Stops all timers and resets their purposes.
     pub fn reset(&mut self) {
         *self = Self::new();
     }

@@ -1,4 +1,4 @@
-//! What a subflow sends: which record may go now, and the TCP segment around it.
+//! Selects the record that a subflow sends next.
 
 use super::context::Context;
 use super::receiver::AckDue;
@@ -12,41 +12,38 @@ use anabranch_policy::congestion::{Sent, send_quantum, whole_packet};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
 
-/// A record on its way out.
+/// A record to be sent.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// What goes.
     pub record: Departing,
-    /// Why.
     pub kind: SendKind,
 }
 
 impl Subflow {
-    /// Whether data waits that its state lets go.
+    /// Whether there is data that the state allows to send.
     pub fn has_something_to_send(&self) -> bool {
         let waits = self.scoreboard.lost() > 0 || self.scoreboard.has_unsent() || self.due.probe;
         waits && self.state.is_synchronised() && self.state != State::TimeWait && self.handshake.confirmed
     }
 
-    /// Whether pacing lets nothing go now.
+    /// Whether pacing delays the next segment.
     pub fn is_paced_out(&self, now: Instant) -> bool {
         self.rates.pace_until > now && self.rates.released == 0
     }
 
-    /// As if pacing had let something go.
     #[cfg(test)]
     pub fn set_paced_until(&mut self, until: Instant) {
         self.rates.pace_until = until;
     }
 
-    /// Has a timeout come when pacing lets the next segment go. Returns when that is.
+    /// Arms a timer for the time when pacing allows the next segment; returns it.
     pub fn wait_for_pacing(&mut self) -> Instant {
         self.timers.set(SubflowTimer::Pace, self.rates.pace_until);
         self.rates.pace_until
     }
 
-    /// The next record that the window lets go, already marked as sent. Its state ([`Self::has_something_to_send`]) and pacing
-    /// ([`Self::is_paced_out`]) do.
+    /// The next record that the windows allow, already marked as sent. The caller has checked the state
+    /// ([`Self::has_something_to_send`]) and pacing ([`Self::is_paced_out`]).
     pub fn next_transmission(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         let lost = self.scoreboard.lost() > 0;
         let window = self.window(cx.congestion, cx.config);
@@ -66,7 +63,7 @@ impl Subflow {
         Some(outgoing)
     }
 
-    /// Whether the peer's window on this subflow lets a record go.
+    /// Whether the peer's window on this subflow allows a record.
     fn permits(&self, record: &Record) -> bool {
         record.end().at_or_before(self.window.edge)
     }
@@ -80,8 +77,9 @@ impl Subflow {
         Some(Outgoing { record, kind: SendKind::New })
     }
 
-    /// A tail loss probe: new data if there is some, else the last segment again (RFC 8985, section 7.3). A stale subflow is
-    /// probed with the first: one segment is then in flight, however often, and its acknowledgement lets the next go.
+    /// A tail loss probe: new data if there is some, otherwise the last segment again (RFC 8985, section 7.3). A stale
+    /// subflow is probed with the first segment: only that one is in flight then, and its acknowledgement allows the
+    /// next.
     fn send_probe(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         self.due.probe = false;
         if self.is_stale() {
@@ -96,13 +94,13 @@ impl Subflow {
             false if path_probe_lost => again(self.scoreboard.retransmit_next(cx.now)?),
             false => again(self.scoreboard.retransmit_last(cx.now)?),
         };
-        // What repairs a probe of the path's largest packet says nothing of congestion.
+        // The retransmission of a path MTU probe is no sign of congestion.
         let retransmitted = outgoing.kind == SendKind::Retransmission && !path_probe_lost;
         self.recovery.tail_probe = Some(TailProbe { end: self.send.nxt, retransmitted });
         Some(outgoing)
     }
 
-    /// After a timeout's worth of silence the window is no longer known to fit (RFC 5681, section 4.1).
+    /// After an idle time longer than the timeout, the window may no longer fit the path (RFC 5681, section 4.1).
     fn restart_after_idle(&mut self, cx: &mut Context<'_>) {
         let idle = self.scoreboard.is_idle() && self.liveness.last_sent > Instant::ZERO;
         if idle && cx.now.since(self.liveness.last_sent) > self.rtt.base_rto(cx.config) {
@@ -138,8 +136,8 @@ impl Subflow {
         self.pace(cx, bytes);
     }
 
-    /// Sets when the next segment may go: at the rate of congestion control, or window over round trip with the
-    /// headroom that others use (2 in slow start, 1.2 later), if pacing is on.
+    /// Sets the time of the next segment if pacing is on: by the rate of congestion control, or by window over round
+    /// trip times a factor (2 in slow start, 1.2 later) that other stacks use too.
     pub(super) fn pace(&mut self, cx: &Context<'_>, bytes: u64) {
         let id = self.identity.id;
         let rate = match cx.congestion.pacing_rate(id) {
@@ -158,14 +156,14 @@ impl Subflow {
         }
     }
 
-    /// A quantum leaves together (send_quantum, draft-ietf-ccwg-bbr, section 5.6.3), and who was woken late catches up with
-    /// half of one, or where it is of whole packets of the host's offload with another. A quantum of two segments is spread, as
-    /// their acknowledgements are.
+    /// Segments of a quantum leave together (send_quantum, draft-ietf-ccwg-bbr, section 5.6.3). A late wake-up makes up
+    /// for half a quantum, or for a whole one if it consists of whole packets of segmentation offload. A quantum of two
+    /// segments is spread, as their acknowledgements are.
     pub(super) fn pace_quantum(&mut self, now: Instant, rate: Rate, bytes: u64) {
         let quantum = send_quantum(rate, self.mss);
         let whole = quantum >= whole_packet(self.mss);
         let together = quantum > 2 * u64::from(self.mss);
-        // What is of whole packets and has been begun is not begun anew: one and a half would end with a part of one.
+        // A quantum of whole packets is not restarted halfway: one and a half would end with a partial packet.
         if self.rates.pace_until <= now && !(whole && self.rates.released > 0) {
             self.rates.released = if together { quantum as u32 } else { 0 };
         }
@@ -178,7 +176,7 @@ impl Subflow {
         self.rates.pace_until = self.rates.pace_until.max(now - late) + rate.time_for(bytes);
     }
 
-    /// Whether a bare acknowledgement must go now: one is due, an option waits, or a probe.
+    /// Whether a bare acknowledgement must be sent now: an acknowledgement, an option or a probe is due.
     pub fn wants_acknowledgement(&self, now: Instant) -> bool {
         let due = match self.receiver.due {
             AckDue::No => false,
@@ -188,7 +186,7 @@ impl Subflow {
         (due || self.has_more_to_acknowledge()) && self.state.is_synchronised()
     }
 
-    /// Whether a bare acknowledgement must go now or at some later time, if nothing else goes before.
+    /// Whether a bare acknowledgement must be sent now or later, unless a data segment carries it.
     pub fn will_want_acknowledgement(&self) -> bool {
         (self.receiver.due != AckDue::No || self.has_more_to_acknowledge()) && self.state.is_synchronised()
     }
@@ -197,7 +195,7 @@ impl Subflow {
         !self.control.is_empty() || self.due.keepalive || self.due.data_fin
     }
 
-    /// The deadline of the delayed acknowledgement.
+    /// The deadline of a delayed acknowledgement.
     pub fn acknowledgement_deadline(&self) -> Instant {
         match self.receiver.due {
             AckDue::By(at) => at,

@@ -1,4 +1,5 @@
-//! What an acknowledgement changes: which records the peer is now known to have, and what that says of round trips and order.
+//! Effects of an acknowledgement on the scoreboard: which records were delivered, and what that says about round trips
+//! and reordering.
 
 use super::board::Scoreboard;
 use super::record::{Fate, Record};
@@ -8,7 +9,7 @@ use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 use bytes::Buf;
 
-/// What an acknowledgement changed.
+/// Effects of an acknowledgement.
 #[derive(Clone, Debug, Default)]
 pub struct Acknowledged {
     /// Bytes acknowledged cumulatively.
@@ -17,12 +18,12 @@ pub struct Acknowledged {
     pub delivered: u64,
     /// Round-trip time of the newest segment, if it was sent only once (Karn).
     pub rtt: Option<Duration>,
-    /// The newest transmission among those delivered: when it was sent, where it ends, whether it was a retransmission.
+    /// The newest transmission among those delivered.
     pub newest: Option<Newest>,
-    /// End of the highest data newly delivered.
+    /// Highest data sequence newly delivered.
     pub data_end: u64,
-    /// Something was newly acknowledged that lies below an earlier selective acknowledgement and was never
-    /// retransmitted: the network reorders.
+    /// Reordering: a record that was never retransmitted was newly acknowledged below an earlier selective
+    /// acknowledgement.
     pub reordered: bool,
     /// A FIN was acknowledged cumulatively.
     pub fin: bool,
@@ -31,20 +32,18 @@ pub struct Acknowledged {
 /// The most recently sent segment among those that an acknowledgement delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct Newest {
-    /// When it was sent.
     pub sent_at: Instant,
-    /// Where it ends.
+    /// Sequence number after its last byte.
     pub end: SeqNumber,
-    /// Whether it had been sent before.
     pub retransmitted: bool,
-    /// What was known when it was sent.
+    /// State recorded when it was sent.
     pub departure: Departure,
 }
 
 impl Scoreboard {
-    /// Takes an acknowledgement in: everything before `ack`, and the blocks above it (RFC 2018, RFC 6675). A block that begins at
-    /// `ack` contradicts it. Its octets go again: marked by each such acknowledgement and forgotten as reneged, they would put off
-    /// the timeout, and lengthen it by their age, without end.
+    /// Handles an acknowledgement: everything before `ack`, and the SACK blocks above it (RFC 2018, RFC 6675). A block
+    /// that begins at `ack` contradicts it and is ignored: if each such acknowledgement marked its bytes, to be
+    /// unmarked as reneged, it would postpone and lengthen the timeout for ever.
     pub fn acknowledge(&mut self, now: Instant, ack: SeqNumber, sack: &SackBlocks) -> Acknowledged {
         let mut result = Acknowledged::default();
         let highest_before = self.highest_sacked;
@@ -65,7 +64,7 @@ impl Scoreboard {
         }
         if result.delivered > 0 {
             self.sampler.deliver(now, result.delivered, result.newest.map(|newest| newest.sent_at));
-            // A subflow that waits for its application or its peer keeps no room for records.
+            // An idle subflow keeps no memory for records.
             self.shrink();
         }
         result
@@ -102,7 +101,7 @@ impl Scoreboard {
         record.length -= part;
         record.data_seq += u64::from(part);
         record.payload.advance(part as usize);
-        // The mapping stays where it was.
+        // The mapping itself does not change.
         record.joined.iter_mut().for_each(|joined| joined.before += part as u16);
     }
 
@@ -116,7 +115,7 @@ impl Scoreboard {
         }
     }
 
-    /// Counts a record that the peer is now known to have.
+    /// Counts a newly delivered record.
     fn deliver(record: &Record, now: Instant, highest_before: Option<SeqNumber>, result: &mut Acknowledged) {
         result.delivered += u64::from(record.length);
         result.data_end = result.data_end.max(record.data_end());
@@ -133,12 +132,12 @@ impl Scoreboard {
                 retransmitted: record.retransmitted,
                 departure: record.departure,
             });
-            // What was sent before a retransmission and only once may have arrived long ago, and its acknowledgement been lost.
+            // A record sent once, before a retransmission, may have arrived long ago, with its acknowledgement lost.
             result.rtt = (!record.retransmitted).then(|| now.since(record.sent_at));
         }
     }
 
-    /// Marks what a block covers; what the same block covered in the last acknowledgement is not walked again.
+    /// Marks the records of a block. What the same block covered in the last acknowledgement is not walked again.
     fn acknowledge_block(
         &mut self,
         now: Instant,
@@ -186,7 +185,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether the oldest record is marked as selectively acknowledged: only a peer that reneged leaves it so.
+    /// Whether the oldest record is marked as selectively acknowledged, which only a peer that reneged leaves so.
     pub fn first_is_sacked(&self) -> bool {
         self.records.front().is_some_and(|record| record.fate == Fate::Sacked)
     }
@@ -207,7 +206,7 @@ mod tests {
             board.send_next(at(data_seq));
         }
         assert_eq!(board.acknowledge(at(50), SeqNumber(14), &SackBlocks::new()).rtt, Some(Duration::from_millis(50)));
-        // The second may have arrived long ago.
+        // The second segment may have arrived long ago.
         board.retransmit_last(at(1_000));
         assert_eq!(board.acknowledge(at(1_050), SeqNumber(22), &SackBlocks::new()).rtt, None);
     }
@@ -226,7 +225,7 @@ mod tests {
             let acknowledged = board.acknowledge(at(millis), SeqNumber(10), &blocks);
             assert_eq!((acknowledged.delivered, acknowledged.rtt, board.sacked()), (0, None, 0));
         }
-        // Nor does it hide one that follows it.
+        // Nor does it hide a block that follows it.
         let mut blocks = SackBlocks::new();
         blocks.push(SackBlock { start: SeqNumber(14), end: SeqNumber(18) });
         assert_eq!(board.acknowledge(at(10_050), SeqNumber(10), &blocks).delivered, 4);

@@ -1,4 +1,4 @@
-//! The queue of records: what is pushed, sent, sent again and taken back.
+//! The queue of records: assigned, sent, retransmitted and taken back.
 
 use super::record::{Departing, Fate, Place, Record};
 use crate::event::SendKind;
@@ -10,13 +10,14 @@ use anabranch_wire::SeqNumber;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// The records of one subflow.
+/// The records of a subflow.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     pub(super) records: VecDeque<Record>,
-    /// Number of the first record, counted from the beginning of the subflow: hints survive removals at the front.
+    /// Number of the first record, counted from the beginning of the subflow, so that hints stay valid when records are
+    /// removed at the front.
     pub(super) first: u64,
-    /// Records that have been sent.
+    /// Number of records sent.
     pub(super) sent: usize,
     pub(super) in_flight: u64,
     pub(super) queued: u64,
@@ -26,23 +27,22 @@ pub struct Scoreboard {
     pub(super) lost_hint: u64,
     /// No record before this number is in flight and was sent only once.
     pub(super) original_hint: u64,
-    /// No record before this number is worth giving to another subflow.
+    /// No record before this number is a candidate for reinjection.
     pub(super) unshared_hint: u64,
-    /// Retransmissions in order of time: record number and when.
+    /// Retransmissions in order of time: record number and time.
     pub(super) retransmissions: RareQueue<(u64, Instant)>,
-    /// Blocks of the last acknowledgement: what was walked already.
+    /// SACK blocks of the last acknowledgement, which have been walked.
     pub(super) previous: RareBlocks,
     /// Highest sequence number selectively acknowledged.
     pub(super) highest_sacked: Option<SeqNumber>,
     pub(super) shares_mappings: bool,
-    /// What was delivered, and how fast.
     pub sampler: DeliverySampler,
-    /// What was marked lost, for who wants to know of each.
+    /// Segments marked lost, if congestion control asks for them.
     pub losses: LossReport,
 }
 
 impl Scoreboard {
-    /// Adds a record that waits to be sent.
+    /// Appends an unsent record.
     #[inline]
     pub fn push(&mut self, seq: SeqNumber, data_seq: u64, payload: Bytes, fin: bool, origin: SendKind) {
         let length = payload.len() as u32 + u32::from(fin);
@@ -64,63 +64,60 @@ impl Scoreboard {
         });
     }
 
-    /// Sent and neither acknowledged nor lost, bytes of sequence space.
+    /// Bytes of sequence space sent and neither acknowledged nor lost.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
-    /// Waiting to be sent, bytes of payload.
+    /// Unsent payload in bytes.
     pub fn queued(&self) -> u64 {
         self.queued
     }
-    /// Lost and waiting to be sent again.
+    /// Bytes lost and to be retransmitted.
     pub fn lost(&self) -> u64 {
         self.lost
     }
-    /// Selectively acknowledged.
+    /// Bytes selectively acknowledged.
     pub fn sacked(&self) -> u64 {
         self.sacked
     }
-    /// Whether nothing that was sent is unacknowledged.
+    /// Whether nothing is outstanding.
     pub fn is_idle(&self) -> bool {
         self.sent == 0
     }
-    /// Whether nothing is outstanding, and nothing that was is still to be reported.
+    /// Whether nothing is outstanding, and no loss remains to be reported.
     pub fn is_at_rest(&self) -> bool {
         self.records.is_empty() && self.highest_sacked.is_none() && self.losses.is_empty()
     }
-    /// How many records have been sent and not acknowledged cumulatively.
+    /// Number of records sent and not acknowledged cumulatively.
     pub fn sent_records(&self) -> usize {
         self.sent
     }
-    /// The records that were sent, oldest first.
+    /// The sent records, oldest first.
     pub fn sent(&self) -> impl DoubleEndedIterator<Item = &Record> {
         self.records.iter().take(self.sent)
     }
-    /// The records that were sent, or are bound to be, oldest first, to change what others know of them.
+    /// The records that are sent or bound to a mapping, oldest first.
     pub fn assigned_mut(&mut self) -> impl Iterator<Item = &mut Record> {
         let given = self.sent + self.bound();
         self.records.iter_mut().take(given)
     }
-    /// The records that were sent and lie in a range of sequence numbers, oldest first, to change what others know of them.
+    /// The sent records in a range of sequence numbers, oldest first.
     pub fn sent_between(&mut self, start: SeqNumber, end: SeqNumber) -> impl Iterator<Item = &mut Record> {
         let from = self.records.partition_point(|record| record.seq.before(start)).min(self.sent);
         self.records.range_mut(from..self.sent).take_while(move |record| record.end().at_or_before(end))
     }
-    /// The records that were sent, from a sequence number on, oldest first.
+    /// The sent records from a sequence number on, oldest first.
     pub fn sent_from(&self, start: SeqNumber) -> impl Iterator<Item = &Record> {
         let from = self.records.partition_point(|record| record.seq.before(start)).min(self.sent);
         self.records.range(from..self.sent)
     }
-    /// All records, oldest first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.iter()
     }
-    /// Whether some record waits to be sent.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         self.records.len() > self.sent
     }
-    /// The first record that waits to be sent.
     pub fn next_unsent(&self) -> Option<&Record> {
         self.records.get(self.sent)
     }
@@ -130,17 +127,17 @@ impl Scoreboard {
         self.records.front().map(|record| record.data_seq)
     }
 
-    /// Since when nothing that is outstanding was acknowledged, cumulatively or selectively.
+    /// Since when none of the outstanding data was acknowledged, cumulatively or selectively.
     pub fn silent_since(&self) -> Instant {
         self.sampler.delivered_at()
     }
 
-    /// When the oldest record that has not arrived was sent last.
+    /// Latest transmission time of the oldest record that has not been delivered.
     pub fn oldest_sent_at(&self) -> Option<Instant> {
         self.sent().find(|record| record.fate != Fate::Sacked).map(|record| record.sent_at)
     }
 
-    /// The oldest record that was sent, has not arrived and was not given to another subflow, of the data from `una` on.
+    /// The oldest sent record that was neither delivered nor reinjected, of data from `una` on.
     pub fn next_unshared(&mut self, una: u64) -> Option<&mut Record> {
         let from = (self.unshared_hint.saturating_sub(self.first) as usize).min(self.sent);
         let passed =
@@ -149,13 +146,13 @@ impl Scoreboard {
         if from + passed == self.sent { None } else { self.records.get_mut(from + passed) }
     }
 
-    /// Whether a record, sent or not, holds the byte at `data_seq`; returns the length of the data from there to its end.
+    /// Whether a record, sent or not, contains `data_seq`; returns the length of its data from there on.
     pub fn holds(&self, data_seq: u64) -> Option<u64> {
         let sender = self.records.iter().find(|r| (r.data_seq..r.data_end()).contains(&data_seq))?;
         Some(sender.data_end() - data_seq)
     }
 
-    /// Takes back what waits to be sent, last first; a FIN stays, and what is bound by a mapping.
+    /// Removes and returns the last unsent record, except a FIN or a record bound to a mapping.
     pub fn take_unsent(&mut self) -> Option<Record> {
         let stays = |record: &Record| record.fin || record.joined.is_some();
         if self.records.len() <= self.sent || self.records.back().is_some_and(stays) {
@@ -166,7 +163,7 @@ impl Scoreboard {
         Some(record)
     }
 
-    /// Forgets all records that have not been sent, but those that are bound by a mapping. Returns where the first began and
+    /// Removes all unsent records, except those bound to a mapping. Returns the sequence number of the first, and
     /// whether a FIN was among them.
     pub fn drop_unsent(&mut self) -> Option<(SeqNumber, bool)> {
         let kept = self.sent + self.bound();
@@ -177,8 +174,8 @@ impl Scoreboard {
         Some((first, fin))
     }
 
-    /// Takes out what waits to be sent and is useless, by its range of the stream; what waits behind it moves up. A FIN stays,
-    /// and so does everything where mappings go ahead of records. Returns the sequence number behind the last record.
+    /// Removes unsent records that are useless by their range of the stream; later ones move up. A FIN stays, and so
+    /// does everything if records share mappings. Returns the sequence number after the last record.
     pub fn drop_useless(&mut self, is_useless: impl Fn(u64, u64) -> bool) -> Option<SeqNumber> {
         let useless = |record: &Record| !record.fin && is_useless(record.data_seq, record.data_end());
         if self.shares_mappings || !self.records.range(self.sent..).any(useless) {
@@ -198,7 +195,7 @@ impl Scoreboard {
         Some(seq)
     }
 
-    /// The first unsent record goes out now.
+    /// Marks the first unsent record as sent.
     #[inline(always)]
     pub fn send_next(&mut self, now: Instant) -> Option<Departing> {
         if self.sent == 0 {
@@ -214,26 +211,26 @@ impl Scoreboard {
         Some(record.departing())
     }
 
-    /// The first lost record, if any.
+    /// The first lost record.
     pub fn next_lost(&mut self) -> Option<&Record> {
         let at = self.position_of_lost()?;
         self.records.get(at)
     }
 
-    /// The first lost record goes out again.
+    /// Marks the first lost record as retransmitted.
     pub fn retransmit_next(&mut self, now: Instant) -> Option<Departing> {
         let at = self.position_of_lost()?;
         self.lost_hint = self.first + at as u64 + 1;
         self.retransmit_at(at, now)
     }
 
-    /// The last record that was sent goes out again, as a probe (RFC 8985, section 7.3).
+    /// Marks the last sent record as retransmitted, as a tail loss probe (RFC 8985, section 7.3).
     pub fn retransmit_last(&mut self, now: Instant) -> Option<Departing> {
         let at = self.records.iter().take(self.sent).rposition(|record| record.fate != Fate::Sacked)?;
         self.retransmit_at(at, now)
     }
 
-    /// The first record goes out again, as the probe of a subflow that was silent.
+    /// Marks the first record as retransmitted, as the probe of a silent subflow.
     pub fn retransmit_first(&mut self, now: Instant) -> Option<Departing> {
         let at = self.records.iter().take(self.sent).position(|record| record.fate != Fate::Sacked)?;
         self.retransmit_at(at, now)
@@ -265,12 +262,12 @@ impl Scoreboard {
         Some(at)
     }
 
-    /// How many records have not been sent, and must be: their mapping is out.
+    /// Number of unsent records that are bound to a mapping already sent.
     pub(super) fn bound(&self) -> usize {
         self.records.range(self.sent..).take_while(|record| record.joined.is_some()).count()
     }
 
-    /// Releases memory that an idle subflow does not need.
+    /// Releases memory of an idle subflow.
     pub fn shrink(&mut self) {
         if self.records.is_empty() && self.records.capacity() > 0 {
             self.records = VecDeque::new();

@@ -1,4 +1,4 @@
-//! Which records are deemed lost, and which of these are in flight after all.
+//! Marks records as lost, or in flight after all.
 
 use super::board::Scoreboard;
 use super::record::Fate;
@@ -6,9 +6,9 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 
 impl Scoreboard {
-    /// Marks as lost every record in flight for which `is_lost` says so; stops at the first of each kind (sent once,
-    /// retransmitted) for which it does not, since both are walked in order of time. Returns the bytes marked and the
-    /// earliest transmission that was spared.
+    /// Marks as lost each record in flight for which `is_lost` is true; of each kind (sent once, retransmitted) it
+    /// stops at the first for which it is false, since both are walked in order of time. Returns the bytes marked, and
+    /// the earliest transmission not marked.
     pub fn mark_lost_in_time_order(&mut self, is_lost: impl Fn(Instant, SeqNumber) -> bool) -> (u64, Option<Instant>) {
         let (lost_once, spared_once) = self.mark_originals(&is_lost);
         let (lost_again, spared_again) = self.mark_retransmissions(&is_lost);
@@ -23,7 +23,7 @@ impl Scoreboard {
         let from = (self.original_hint.saturating_sub(self.first) as usize).min(self.sent);
         let (mut at, mut bytes, mut spared) = (from, 0, None);
         let mut first_lost = None;
-        // By number: most acknowledgements look at one record, and ranges of a ring are slow to begin.
+        // By index: most acknowledgements look at a single record, and iterators over a ring are slow to start.
         while at < self.sent
             && let Some(record) = self.records.get_mut(at)
         {
@@ -78,7 +78,7 @@ impl Scoreboard {
         }
     }
 
-    /// Marks everything in flight as lost (the retransmission timer ran out).
+    /// Marks everything in flight as lost (retransmission timeout).
     pub fn mark_all_lost(&mut self) -> u64 {
         let mut bytes = 0;
         for record in self.records.iter_mut().take(self.sent) {
@@ -93,7 +93,7 @@ impl Scoreboard {
         bytes
     }
 
-    /// Forgets selective acknowledgements: the peer dropped what it had acknowledged (RFC 2018, section 8).
+    /// Clears selective acknowledgements: the peer reneged (RFC 2018, section 8).
     pub fn forget_sacks(&mut self) {
         for record in self.records.iter_mut().take(self.sent) {
             if record.fate == Fate::Sacked {
@@ -107,7 +107,7 @@ impl Scoreboard {
         self.watch_all();
     }
 
-    /// The losses were an error: what is marked lost is in flight after all.
+    /// The recovery was spurious: lost records are in flight.
     pub fn unmark_lost(&mut self) {
         for record in self.records.iter_mut().take(self.sent) {
             if record.fate == Fate::Lost {
@@ -119,7 +119,7 @@ impl Scoreboard {
         self.watch_all();
     }
 
-    /// Whatever is in flight may be lost again: both walks in order of time begin anew.
+    /// Records in flight may be lost again: restarts both walks.
     pub(super) fn watch_all(&mut self) {
         self.original_hint = self.first;
         self.retransmissions.clear();

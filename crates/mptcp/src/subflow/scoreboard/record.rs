@@ -1,4 +1,4 @@
-//! A segment's worth of data on a subflow, and where it is.
+//! A segment's worth of data on a subflow.
 
 use crate::event::SendKind;
 use crate::subflow::delivery::Departure;
@@ -6,16 +6,16 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use bytes::Bytes;
 
-/// Where a record is.
+/// State of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// Waits for the window.
     Unsent,
-    /// Sent, and not heard of.
+    /// Sent, not acknowledged.
     InFlight,
     /// Selectively acknowledged.
     Sacked,
-    /// Deemed lost, to be sent again.
+    /// To be retransmitted.
     Lost,
 }
 
@@ -24,69 +24,60 @@ pub enum Fate {
 pub struct Record {
     /// First sequence number.
     pub seq: SeqNumber,
-    /// Length in sequence space; a FIN counts one.
+    /// Length in sequence space; a FIN counts as one.
     pub length: u32,
     /// Data sequence of the first byte.
     pub data_seq: u64,
-    /// The bytes, kept until the subflow acknowledges them: the peer needs them here even if they were
-    /// acknowledged at data level (RFC 8684, section 3.3.6).
+    /// The payload, kept until the subflow acknowledges it: the peer needs it here even after an acknowledgement at
+    /// data level (RFC 8684, section 3.3.6).
     pub payload: Bytes,
-    /// When it was sent last.
+    /// Time of the latest transmission.
     pub sent_at: Instant,
-    /// Where it is.
     pub fate: Fate,
-    /// It was sent more than once.
     pub retransmitted: bool,
-    /// It is a FIN.
     pub fin: bool,
-    /// It was handed to other subflows.
+    /// It was reinjected on another subflow.
     pub reinjected: bool,
-    /// Why it was given to this subflow.
+    /// Why it was assigned to this subflow.
     pub origin: SendKind,
-    /// It shares a mapping with others, which must not change any more: it is sent, also again, under that one.
+    /// It shares a mapping with others, which must not change: retransmissions use the same one.
     pub joined: Option<Joined>,
-    /// Its place in a shared mapping of records under one mapping.
     pub place: Place,
-    /// What was known when it was sent last, for the delivery rate.
+    /// State recorded at the latest transmission.
     pub(super) departure: Departure,
 }
 
-/// What leaves of a record: what its segment is made of. It is a third of a record, and moved from hand to hand.
+/// The part of a record that its segment is made of: a third of the record, since it is copied along the way.
 #[derive(Clone, Debug)]
 pub struct Departing {
     /// First sequence number.
     pub seq: SeqNumber,
-    /// Length in sequence space; a FIN counts one.
+    /// Length in sequence space; a FIN counts as one.
     pub length: u32,
     /// Data sequence of the first byte.
     pub data_seq: u64,
-    /// The bytes.
     pub payload: Bytes,
-    /// It was sent before.
     pub retransmitted: bool,
-    /// It is a FIN.
     pub fin: bool,
-    /// Why it was given to this subflow.
+    /// Why it was assigned to this subflow.
     pub origin: SendKind,
-    /// It shares a mapping with others, under which it is sent.
+    /// The mapping that it shares with others.
     pub joined: Option<Joined>,
-    /// Its place in a shared mapping.
     pub place: Place,
 }
 
 impl Departing {
-    /// The sequence number after the last.
+    /// Sequence number after the last byte.
     pub fn end(&self) -> SeqNumber {
         self.seq + self.length
     }
-    /// The data sequence after the last byte.
+    /// Data sequence after the last byte.
     pub fn data_end(&self) -> u64 {
         self.data_seq + self.payload.len() as u64
     }
 }
 
 impl Record {
-    /// What leaves of it.
     #[inline]
     pub fn departing(&self) -> Departing {
         Departing {
@@ -101,38 +92,39 @@ impl Record {
             place: self.place,
         }
     }
-    /// The sequence number after the last.
+    /// Sequence number after the last byte.
     pub fn end(&self) -> SeqNumber {
         self.seq + self.length
     }
-    /// Whether of data from `una` on it is the only one that may bring it: it has not arrived, is no copy, and was not handed to
-    /// other subflows. A copy is not copied in turn: the two would never end.
+    /// Whether this record alone may deliver its data, as far as the data lies from `una` on: it was not delivered, is
+    /// no duplicate, and was not reinjected. A duplicate is not duplicated again, which would never end.
     pub fn is_alone(&self, una: u64) -> bool {
         let arrived = self.fate == Fate::Sacked || self.data_end() <= una;
         !arrived && self.origin != SendKind::Duplicate && !self.reinjected && !self.payload.is_empty()
     }
-    /// The data sequence after the last byte.
+    /// Data sequence after the last byte.
     pub fn data_end(&self) -> u64 {
         self.data_seq + self.payload.len() as u64
     }
 }
 
-/// How a record lies among others under one mapping: those that left with it as one packet, or those of its shared mapping.
+/// Position of a record within its mapping, which it shares with records that left as one packet, or with those of a
+/// shared mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Joined {
-    /// Bytes of payload before it.
+    /// Bytes of payload before the record.
     pub before: u16,
-    /// Bytes of payload behind it.
+    /// Bytes of payload after the record.
     pub after: u16,
     /// The mapping ends with a DATA_FIN.
     pub data_fin: bool,
 }
 
-/// Where a record is in a shared mapping, which is put together while all of it waits.
+/// Place of a record in a shared mapping, which grows until its first record is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// From 0, the one that carries the mapping; 0 also without a shared mapping.
+    /// From 0, the record that carries the mapping; 0 also without a shared mapping.
     pub number: u8,
-    /// Bytes that had arrived from the peer when the shared mapping was begun, modulo 2^32.
+    /// Bytes received from the peer when the shared mapping began, modulo 2^32.
     pub arrived: u32,
 }

@@ -1,13 +1,13 @@
-//! Records under one mapping: which may share one, and from when on they must.
+//! Records under a shared mapping.
 
 use super::board::Scoreboard;
 use super::record::{Fate, Joined, Place, Record};
 use crate::event::SendKind;
 
 impl Scoreboard {
-    /// The place in a shared mapping of new data that is put behind what waits. It continues one of up to `most` records if it
-    /// continues the range of the stream that the last record ends, which is new too and whose mapping has not left
-    /// yet, and if nothing has arrived meanwhile: who receives has acknowledgements to send along.
+    /// The place in a shared mapping of new data to be appended. It continues the mapping of up to `most` records if it
+    /// continues the range of the last record, which must be new data whose mapping is not sent yet, and if no data has
+    /// arrived meanwhile: an end that receives has acknowledgements to send on each segment.
     pub fn next_place(&self, data_seq: u64, arrived: u32, most: u32) -> Place {
         let continues = |last: &&Record| {
             let open = last.fate == Fate::Unsent && last.joined.is_none() && !last.fin;
@@ -18,19 +18,18 @@ impl Scoreboard {
         Place { number, arrived }
     }
 
-    /// Returns the last record its place in a shared mapping.
     pub fn set_place(&mut self, place: Place) {
         self.records.back_mut().into_iter().for_each(|last| last.place = place);
         self.shares_mappings |= place.number > 0;
     }
 
-    /// Whether there was ever a shared mapping: some segments are longer than one with a mapping may be.
+    /// Whether there ever was a shared mapping: some segments are then longer than one with a mapping may be.
     pub fn shares_mappings(&self) -> bool {
         self.shares_mappings
     }
 
-    /// The record sent last has left for the first time: if it is the first of a shared mapping, its mapping is for all of it, and those
-    /// behind it are bound to it. `ends` says whether the stream ends at a data sequence.
+    /// The last record sent was sent for the first time. If it is the first of a shared mapping, that covers all of its
+    /// records, which are now bound to it. `ends` tells whether the stream ends at a data sequence.
     pub fn bind_to_mapping(&mut self, ends: impl FnOnce(u64) -> bool) -> Option<Joined> {
         if self.next_unsent().is_none_or(|next| next.place.number == 0) {
             return None;
@@ -63,7 +62,6 @@ mod tests {
     use anabranch_wire::SeqNumber;
     use bytes::Bytes;
 
-    /// Three records of ten bytes.
     fn board() -> Scoreboard {
         let mut board = Scoreboard::default();
         for at in 0..3 {

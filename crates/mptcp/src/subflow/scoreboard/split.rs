@@ -1,4 +1,4 @@
-//! Records that are longer than the path takes are cut.
+//! Splits records that are longer than the path MTU allows.
 
 use super::board::Scoreboard;
 use super::record::{Fate, Joined, Place, Record};
@@ -6,8 +6,8 @@ use anabranch_wire::SeqNumber;
 use std::collections::VecDeque;
 
 impl Scoreboard {
-    /// Cuts what the peer is not known to have into records of at most `most` bytes, sent or not. A part of a shared mapping stays
-    /// under it. Else each has one of its own: what was sent under the old one was too long to have arrived.
+    /// Splits undelivered records into records of at most `most` bytes, sent or not. Parts of a shared mapping stay
+    /// under it. Others get their own mapping: what was sent under the old one was too long to arrive.
     pub fn split_longer(&mut self, most: u32) {
         let most = (most as usize).max(1);
         let long = |record: &Record| record.payload.len() > most && record.fate != Fate::Sacked;
@@ -27,12 +27,12 @@ impl Scoreboard {
                 self.sent += self.records.len() - before;
             }
         }
-        // Numbers have changed.
+        // Record numbers have changed.
         (self.lost_hint, self.unshared_hint) = (self.first, self.first);
         self.watch_all();
     }
 
-    /// Marks what is in flight and longer than `most` bytes as lost; returns the bytes.
+    /// Marks records in flight longer than `most` bytes as lost; returns their bytes.
     pub fn mark_longer_lost(&mut self, most: u32) -> u64 {
         let (mut bytes, mut first) = (0, None);
         for (at, record) in self.records.iter_mut().take(self.sent).enumerate() {
@@ -56,12 +56,12 @@ impl Scoreboard {
         bytes
     }
 
-    /// Where the record that ends at `end` is; none if there is none any more.
+    /// State of the record that ends at `end`; none if there is none.
     pub fn fate_before(&self, end: SeqNumber) -> Option<Fate> {
         self.place_before(end).and_then(|at| self.records.get(at)).map(|record| record.fate)
     }
 
-    /// The place of the record that ends at `end`.
+    /// Index of the record that ends at `end`.
     fn place_before(&self, end: SeqNumber) -> Option<usize> {
         let at = self.records.partition_point(|record| record.seq.before(end)).checked_sub(1)?;
         self.records.get(at).filter(|record| record.end() == end).map(|_| at)
@@ -103,7 +103,7 @@ mod tests {
         board.records().map(|record| (record.seq.0, record.data_seq, record.payload.len())).collect()
     }
 
-    /// Three records of ten bytes, of which two were sent.
+    /// Three records of ten bytes, two of them sent.
     fn board() -> Scoreboard {
         let mut board = Scoreboard::default();
         for at in 0..3 {
@@ -156,7 +156,7 @@ mod tests {
         let shared: Vec<_> = board.sent().map(around).collect();
         let parts = [(0, 6, 14, true), (6, 4, 10, true), (10, 6, 4, true), (16, 4, 0, true)];
         assert_eq!(shared, parts.map(Some));
-        // What is acknowledged in part keeps its place in the mapping.
+        // A record acknowledged in part keeps its position in the mapping.
         board.acknowledge(Instant::ZERO, SeqNumber(102), &SackBlocks::new());
         assert_eq!(board.sent().next().and_then(around), Some((2, 4, 14, true)));
     }
