@@ -1,45 +1,44 @@
-//! What is known of the stream beyond the first hole: which messages are here, since when, and since when anything is.
+//! State of the stream beyond the first hole: which messages have arrived, and when.
 
 use anabranch_policy::time::Instant;
 use anabranch_wire::message::{HEADER, MessageHeader, find};
 use std::collections::VecDeque;
 
-/// Most messages that are remembered; behind more than these, later ones are not looked for.
+/// Limit of messages recorded; with more, later ones are not searched for.
 const MAX_MESSAGES: usize = 4_096;
 
-/// Most moments; beyond, the last one stands for all that comes later.
+/// Limit of recorded times; above it the last one applies to all later data.
 const MAX_MOMENTS: usize = 4_096;
 
-/// A header that came ahead of the hole.
+/// A header beyond the first hole.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// Where it begins.
+    /// Offset of the message.
     pub offset: u64,
-    /// What it says.
     pub header: MessageHeader,
-    /// When it came.
+    /// Arrival of the header.
     pub arrived: Instant,
-    /// All of it is here.
+    /// The message is complete.
     whole: bool,
 }
 
-/// Headers and moments, by offset.
+/// Headers and arrival times, by offset.
 #[derive(Debug, Default)]
 pub struct Ahead {
     messages: VecDeque<Seen>,
-    /// The highest byte that was here, and from when on.
+    /// The highest byte that had arrived, and the time.
     moments: VecDeque<(u64, Instant)>,
 }
 
 impl Seen {
-    /// Where the message ends.
+    /// Offset after the message.
     pub fn end(&self) -> u64 {
         self.offset + HEADER as u64 + u64::from(self.header.length)
     }
 }
 
 impl Ahead {
-    /// Something came ahead of the hole; the highest byte that is here ends at `highest`.
+    /// Data arrived beyond the hole; the highest byte so far ends at `highest`.
     pub fn record_highest(&mut self, now: Instant, highest: u64) {
         if self.moments.back().is_some_and(|(so_far, _)| *so_far >= highest) || self.moments.len() >= MAX_MOMENTS {
             return;
@@ -47,13 +46,13 @@ impl Ahead {
         self.moments.push_back((highest, now));
     }
 
-    /// Since when data beyond `offset` has been here; none if there is none.
+    /// Since when data beyond `offset` has been present; none if there is none.
     pub fn since(&self, offset: u64) -> Option<Instant> {
         let at = self.moments.partition_point(|(highest, _)| *highest <= offset);
         self.moments.get(at).or(self.moments.back()).map(|(_, since)| *since)
     }
 
-    /// Looks for headers in `bytes`, which begin at `start` and are together here. Returns those that are new.
+    /// Searches for headers in `bytes`, which begin at `start`. Returns the new ones.
     pub fn look_for_headers(&mut self, now: Instant, mut start: u64, mut bytes: &[u8]) -> Vec<Seen> {
         let mut new = Vec::new();
         while let Some((at, header)) = find(bytes) {
@@ -64,7 +63,7 @@ impl Ahead {
                 self.messages.insert(place, seen);
                 new.push(seen);
             }
-            // What looks like a header within the payload is none.
+            // What looks like a header within a payload is not one.
             let next = usize::try_from(u64::from(header.length)).unwrap_or(usize::MAX).saturating_add(at + HEADER);
             let Some(rest) = bytes.get(next..) else { break };
             bytes = rest;
@@ -73,16 +72,16 @@ impl Ahead {
         new
     }
 
-    /// Where the message ends that holds the byte at `offset`, if its header was seen; 0 if not. What says that it is longer than
-    /// `longest` is not believed.
+    /// The end of the message that contains `offset`, if its header has arrived; otherwise 0. A header of a message
+    /// longer than `longest` is ignored.
     pub fn known_to(&self, offset: u64, longest: u64) -> u64 {
         let behind = self.messages.partition_point(|seen| seen.offset <= offset);
         let sender = behind.checked_sub(1).and_then(|at| self.messages.get(at));
         sender.map_or(0, |seen| if seen.end() - seen.offset <= longest { seen.end() } else { 0 })
     }
 
-    /// The earliest time to be played, microseconds, of those among the first `most` messages from `offset` on that are here
-    /// whole; `is_here` says whether a range is. What is here stays, so that nobody asks again.
+    /// The earliest play-out time, in microseconds, of the complete messages among the first `most` from `offset` on;
+    /// `is_here` tells whether a range has arrived. The result is cached, since a complete message stays complete.
     pub fn earliest_whole(&mut self, offset: u64, most: usize, is_here: impl Fn(u64, u64) -> bool) -> Option<u64> {
         let from = self.messages.partition_point(|seen| seen.offset < offset);
         let mut earliest = None;
@@ -95,7 +94,7 @@ impl Ahead {
         earliest
     }
 
-    /// The stream is in order up to `next`: returns what was known before that.
+    /// The stream is in order up to `next`: removes and returns a header before that.
     pub fn pop_before(&mut self, next: u64) -> Option<Seen> {
         while self.moments.front().is_some_and(|(highest, _)| *highest <= next) {
             self.moments.pop_front();
@@ -151,7 +150,7 @@ mod tests {
             ahead.look_for_headers(at(nth), 100 * nth, &header);
         }
         assert_eq!((ahead.moments.len(), ahead.messages.len()), (MAX_MOMENTS, MAX_MESSAGES));
-        // The last moment stands for all that comes later.
+        // The last time applies to all later data.
         assert_eq!(ahead.since(499_999), Some(at(4_095)));
     }
 
@@ -166,7 +165,7 @@ mod tests {
         let offsets: Vec<_> = seen.iter().map(|seen| (seen.offset, seen.header.number)).collect();
         assert_eq!(offsets, [(104, 1), (152, 2)]);
         assert!(ahead.look_for_headers(at(6), 100, &bytes).is_empty());
-        // 24 bytes of header and 24 of payload; the last one has nothing yet but its header.
+        // 24 bytes of header and 24 of payload; of the last message only the header has arrived.
         assert_eq!([0, 103, 104, 151, 152, 500].map(|at| ahead.known_to(at, 48)), [0, 0, 152, 152, 200, 200]);
         assert_eq!(ahead.known_to(104, 47), 0);
         assert_eq!(ahead.pop_before(152).map(|seen| seen.arrived), Some(at(5)));

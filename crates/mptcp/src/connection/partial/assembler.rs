@@ -1,7 +1,7 @@
-//! Puts messages together from the stream in order, and says which of its bytes come to nothing.
+//! Assembles messages from the in-order stream, and records which bytes are abandoned.
 //!
-//! A message is handed over whole or not at all: one of which a byte was given up becomes a gap, with all of its bytes that
-//! have come and will come. Where a header was given up, the next one is looked for.
+//! A message is delivered whole or not at all: if one of its bytes is abandoned, all of it becomes a gap. If a header
+//! is abandoned, the next one is searched for.
 
 use crate::record::Record;
 use crate::stats::Abandoned;
@@ -11,55 +11,54 @@ use anabranch_wire::message::{HEADER, MessageHeader, find};
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Records that wait to be read beside what has not been taken apart: small messages must not cost more than their bytes.
+/// Limit of parsed records that wait to be read, so that small messages do not take more memory than their bytes.
 const MAX_READY: usize = 1_024;
 
-/// Pieces of messages are put together in blocks of at least this many bytes.
+/// Messages are assembled in blocks of at least this many bytes.
 const BLOCK: usize = 16 * 1024;
 
-/// An empty queue with room for more records than this releases its memory.
+/// An empty queue with capacity for more records releases its memory.
 const IDLE_PLACES: usize = 16;
 
-/// The stream at the place where it is being taken apart.
+/// Parser state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// A header must stand here.
+    /// A header is next.
     Header,
-    /// A message with this header begins here.
+    /// A message with this header is next.
     Message(MessageHeader),
-    /// So many bytes of a message that came to nothing.
+    /// This many bytes of an abandoned message are next.
     Rest(u64, Reason),
-    /// In the midst of messages that came to nothing; the next header is somewhere behind.
+    /// The borders of messages are unknown after abandoned data; the next header follows somewhere.
     Lost(Reason),
 }
 
-/// Takes a stream apart.
+/// Parses a stream into records.
 #[derive(Debug)]
 pub struct Assembler {
-    /// What has not been taken apart, and where it begins.
+    /// Bytes that are not parsed, and their offset.
     pending: BytesMut,
     start: u64,
     place: Place,
-    /// When the first of the pending bytes came.
+    /// Arrival of the first of the pending bytes.
     began: Instant,
-    /// The longest message that can be held, header included.
+    /// Length of the longest message that the buffer can hold, header included.
     longest: u64,
     ready: VecDeque<Record>,
-    /// What came to nothing.
     abandoned: Abandoned,
-    /// Headers met since last asked: when the message began to arrive, and what it says.
+    /// Headers parsed since the last [`Self::take_met`], with the arrival of the first byte of the message.
     met: Vec<(Instant, MessageHeader)>,
 }
 
-/// The message that the next byte of the stream belongs to, as far as it is known.
+/// The message of the next byte of the stream, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Current {
-    /// It begins with that byte, or its header is not whole, or that of a message before it is missing: it may begin anywhere
-    /// from there on.
+    /// It begins with that byte, or its header is incomplete, or that of an earlier message is missing: it may begin
+    /// anywhere from there on.
     Unknown,
-    /// Its header, and where it ends.
+    /// Its header, and its end.
     Known(MessageHeader, u64),
-    /// It has come to nothing already, and ends there.
+    /// It is abandoned already, and ends there.
     GivenUp(u64, Reason),
 }
 
@@ -78,27 +77,27 @@ impl Assembler {
         }
     }
 
-    /// The receive buffer can be as large from now on.
+    /// The receive buffer may become as large as this.
     pub fn set_longest(&mut self, longest: u64) {
         self.longest = longest;
     }
 
-    /// Offset of the first byte that has not been taken apart.
+    /// Offset of the first byte that is not parsed.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Whether all that can be taken apart was: with a reader that is far behind it is not.
+    /// Whether all complete data is parsed. It is not if the reader is slow.
     pub fn is_settled(&self) -> bool {
         self.ready.len() < MAX_READY
     }
 
-    /// Offset after the last byte that was taken.
+    /// Offset after the last byte received from [`Self::take`].
     pub fn end(&self) -> u64 {
         self.start + self.pending.len() as u64
     }
 
-    /// The next bytes of the stream.
+    /// Appends the next bytes of the stream.
     pub fn take(&mut self, now: Instant, mut bytes: Bytes) {
         if self.pending.is_empty() {
             self.began = now;
@@ -111,7 +110,7 @@ impl Assembler {
         self.parse(now);
     }
 
-    /// Messages that lie whole in what came together are handed over without a copy.
+    /// A message that is contiguous in memory is delivered without a copy.
     fn take_whole(&mut self, bytes: &mut Bytes) {
         while self.place == Place::Header
             && self.is_settled()
@@ -125,14 +124,14 @@ impl Assembler {
         }
     }
 
-    /// The next `length` bytes of the stream will not come.
+    /// The next `length` bytes of the stream were abandoned.
     pub fn skip(&mut self, now: Instant, length: u64, reason: Reason) {
         self.parse_all(now);
         let (start, end) = (self.start, self.end() + length);
         let (message_end, reason) = match self.place {
             Place::Header | Place::Lost(_) => (None, reason),
             Place::Message(header) => (Some(start + whole(&header)), reason),
-            // What began to come to nothing for one reason goes on for it.
+            // An abandoned range that continues another keeps its reason.
             Place::Rest(rest, first) => (Some(start + rest), first),
         };
         self.place = match message_end {
@@ -160,7 +159,7 @@ impl Assembler {
         }
     }
 
-    /// What the next byte belongs to.
+    /// The message of the next byte.
     pub fn current(&self) -> Current {
         match self.place {
             Place::Header | Place::Lost(_) => Current::Unknown,
@@ -169,7 +168,7 @@ impl Assembler {
         }
     }
 
-    /// Bytes of the message that is not whole yet: its length, once its header is known.
+    /// The length of the incomplete message, once its header has arrived.
     pub fn wanted(&self) -> Option<u64> {
         match &self.place {
             Place::Message(header) => Some(whole(header)),
@@ -177,7 +176,7 @@ impl Assembler {
         }
     }
 
-    /// Where the message ends that is being put together, if that is known: no header stands before.
+    /// The end of the message being assembled, if known: no header can be before it.
     pub fn known_to(&self) -> u64 {
         match &self.place {
             Place::Message(header) => self.start + whole(header),
@@ -186,17 +185,14 @@ impl Assembler {
         }
     }
 
-    /// What came to nothing so far.
     pub fn abandoned(&self) -> Abandoned {
         self.abandoned
     }
 
-    /// Whether a record can be read.
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// The next record.
     pub fn next_record(&mut self, now: Instant) -> Option<Record> {
         let record = self.ready.pop_front();
         self.parse(now);
@@ -206,12 +202,12 @@ impl Assembler {
         record
     }
 
-    /// Headers met since this was called last.
+    /// The headers parsed since the last call.
     pub fn take_met(&mut self) -> impl Iterator<Item = (Instant, MessageHeader)> {
         self.met.drain(..)
     }
 
-    /// The message at `offset` began to arrive earlier than it was taken in.
+    /// The message at `offset` began to arrive earlier than it was appended.
     pub fn record_arrival(&mut self, offset: u64, arrived: Instant) {
         for record in self.ready.iter_mut().rev() {
             if let Record::Message { offset: at, arrived: noted, .. } = record
@@ -228,12 +224,13 @@ impl Assembler {
         }
     }
 
-    /// Takes apart what is pending, as long as the reader keeps up.
+    /// Parses pending bytes, unless the reader is slow.
     fn parse(&mut self, now: Instant) {
         while self.ready.len() < MAX_READY && self.step(now) {}
     }
 
-    /// The same whether it does or not: what follows depends on it. Gaps are few, so that this adds little.
+    /// The same even if the reader is slow, where the result is needed at once. Gaps are rare, so this adds few
+    /// records.
     fn parse_all(&mut self, now: Instant) {
         while self.step(now) {}
     }
@@ -297,16 +294,16 @@ impl Assembler {
         }
     }
 
-    /// What is pending now came last.
+    /// The pending bytes arrived with the latest data.
     fn begin_anew(&mut self, now: Instant) {
         self.began = now;
         if self.pending.is_empty() {
-            // The memory goes with the records that were cut from it.
+            // The memory is shared with the records cut from it, and released with them.
             self.pending = BytesMut::new();
         }
     }
 
-    /// A gap that goes on where the last unread one ends, for the same reason, is one gap.
+    /// A gap that continues the last unread one, for the same reason, is merged with it.
     fn push_gap(&mut self, offset: u64, length: u64, reason: Reason) {
         if let Some(Record::Gap { offset: first, length: so_far, reason: same }) = self.ready.back_mut()
             && *first + *so_far == offset
@@ -321,7 +318,7 @@ impl Assembler {
     }
 }
 
-/// Bytes of a message with its header.
+/// Length of a message with its header.
 fn whole(header: &MessageHeader) -> u64 {
     HEADER as u64 + u64::from(header.length)
 }

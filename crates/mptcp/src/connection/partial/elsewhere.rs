@@ -1,14 +1,14 @@
-//! Reports of data missing on a subflow: they go on a faster one, and the sender reinjects the data at once.
+//! Reports of data missing on a subflow: they are sent on a faster one, and the sender reinjects the data at once.
 //!
-//! The sender of a subflow knows of a loss there after that subflow's round trip. The receiver knows half of it earlier, and
-//! its word over a quicker path ([`Notice::Missing`]) saves half the difference of the two round trips: on paths of 50 and 200
-//! ms a repair is there 150 ms after the loss was sent, and not 225. It is said once of each gap, when by the rule of RFC 6675
-//! it is a loss, to a peer whose hello asks for it, and may be lost.
+//! A sender detects a loss after a round trip of that subflow. The receiver knows of it half a round trip earlier, and
+//! a report on a faster path ([`Notice::Missing`]) saves half the difference of the two round trips: with paths of 50
+//! and 200 ms a repair arrives 150 ms after the lost segment was sent, instead of 225. A gap is reported once, when it
+//! is a loss by RFC 6675, to a peer whose hello asks for it. The report itself may be lost.
 //!
-//! The sender believes it for one thing only: what lies there, and is outstanding, goes elsewhere if the scheduler wants that
-//! ([`anabranch_policy::scheduler::Work::missing`]), each segment once. Congestion control, round trips and what is kept
-//! until it is acknowledged go by the subflow's own acknowledgements. So a peer that lies gets at most a copy of what is
-//! outstanding, which it could have by being silent, too.
+//! The sender uses it for a single purpose: outstanding data of that range is reinjected if the scheduler agrees
+//! ([`anabranch_policy::scheduler::Work::missing`]), each segment once. Congestion control, round trips and the send
+//! buffer depend on the subflow's own acknowledgements. A lying peer can thus cause at most one duplicate of
+//! outstanding data, which it can also cause by not answering.
 
 use crate::connection::association::Protocol;
 use crate::connection::state::Connection;
@@ -18,13 +18,14 @@ use crate::subflow::scoreboard::Fate;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::notice::Notice;
 
-/// Most gaps reported when a segment has arrived, which rarely shows more than one; the next segment reports the others.
+/// Limit of gaps reported per segment received, which rarely reveals more than one; the next segment reports the
+/// others.
 const MAX_GAPS: usize = 4;
-/// Most reports of missing data that wait for the scheduler.
+/// Limit of reports that wait for the scheduler.
 const MAX_REPORTS: usize = 64;
 
 impl Connection {
-    /// A segment found its place on a subflow: the peer hears of what is missing there.
+    /// A segment was placed on a subflow: reports what is missing there.
     pub(in crate::connection) fn tell_of_missing(&mut self, handle: Handle) {
         let wanted = self.partial.as_deref().is_some_and(|partial| partial.notices.peer_repairs);
         let subflow = &self.subflows[handle];
@@ -50,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// The peer says that this is missing on a subflow of ours: the scheduler decides on it at the next opportunity.
+    /// The peer reports a range missing on a subflow: the scheduler decides at the next opportunity.
     pub(in crate::connection) fn record_missing(&mut self, addresses: (u8, u8), subflow_seq: u32, length: u32) {
         let asks = self.association.protocol == Protocol::Multipath && self.duplicates();
         let handle = self.named_by_peer(addresses).filter(|_| asks);
@@ -63,17 +64,17 @@ impl Connection {
         }
     }
 
-    /// Whether the peer reported something missing since the scheduler was asked last.
+    /// Whether the peer reported missing data since the scheduler was last asked.
     pub(in crate::connection) fn has_reports(&self) -> bool {
         self.partial.as_ref().is_some_and(|partial| !partial.notices.missing.is_empty())
     }
 
-    /// The scheduler was asked: what it did not repair is left to its subflow.
+    /// The scheduler was asked: data that it did not reinject is left to its subflow.
     pub(in crate::connection) fn forget_reports(&mut self) {
         self.partial.iter_mut().for_each(|partial| partial.notices.missing.clear());
     }
 
-    /// Has what was reported missing sent again on another subflow.
+    /// Reinjects the data reported missing on another subflow.
     pub(in crate::connection) fn send_elsewhere(&mut self) {
         let una = self.sender.una();
         let Some(partial) = self.partial.as_mut() else { return };

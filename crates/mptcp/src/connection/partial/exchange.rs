@@ -1,36 +1,34 @@
-//! Notices (MP_EXPERIMENTAL): what the peer was told, and what it said.
+//! Owns the state of the notices (MP_EXPERIMENTAL) of both ends.
 
 use anabranch_policy::ids::{SubflowId, SubflowMap};
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::notice::WorstPath;
 
-/// The notices of both ends.
 #[derive(Debug)]
 pub(in crate::connection) struct NoticeExchange {
-    /// The peer knows of notices.
+    /// The peer understands notices.
     pub(super) peer_knows: bool,
     /// It knows that we do.
     pub(super) peer_heard: bool,
-    /// It reinjects data that we report as missing.
+    /// It reinjects data that we report missing.
     pub(super) peer_repairs: bool,
-    /// Up to where missing data was reported to it, by subflow.
+    /// Up to where missing data was reported, by subflow.
     pub(super) told_until: SubflowMap<SeqNumber>,
-    /// Hellos sent.
     pub(super) hellos: u32,
-    /// When the next one is due.
+    /// When the next hello is due.
     pub(super) hello_at: Instant,
-    /// Bytes that we abandoned, as notices say; wraps.
+    /// Bytes abandoned by us, as in notices. Wraps around.
     pub(super) told_total: u32,
-    /// Bytes that the peer abandoned, by its last notice; wraps.
+    /// Bytes abandoned by the peer, as in its last notice. Wraps around.
     pub(super) peer_total: u32,
-    /// Bytes that it abandoned in all.
+    /// Bytes abandoned by the peer, in total.
     pub(super) peer_abandoned: u64,
-    /// The path that it called the worst.
+    /// The slowest path by the peer's last notice.
     pub(super) peer_worst: Option<WorstPath>,
-    /// Ranges of our subflows' sequence numbers that it reported missing since the scheduler was asked last.
+    /// Ranges of subflow sequence numbers that the peer reported missing since the scheduler was last asked.
     pub(super) missing: Vec<(SubflowId, SeqNumber, SeqNumber)>,
-    /// Ranges of its stream that it will not send (again).
+    /// Ranges of its stream that the peer has withdrawn.
     pub(super) peer_withdrawn: Vec<(u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Messages written and records read.
+//! Writes messages and reads records.
 
 use super::state::{Gap, MessageError};
 use super::written::Written;
@@ -9,7 +9,8 @@ use anabranch_wire::message::{HEADER, MessageHeader};
 use bytes::Bytes;
 
 impl Connection {
-    /// Takes a message whole, or not at all if there is no room now ([`crate::Event::Writable`] follows). Returns its number.
+    /// Writes a whole message, or none of it if there is no space now ([`crate::Event::Writable`] follows). Returns its
+    /// number.
     ///
     /// # Errors
     /// [`MessageError`].
@@ -69,7 +70,7 @@ impl Connection {
             },
         };
         self.receiver.buffer.record_read(now, record.end());
-        // The reader may have been what held it back.
+        // Parsing may have waited for the reader.
         self.take_in_records(now);
         self.judge_missing(now);
         self.insert_released(now);

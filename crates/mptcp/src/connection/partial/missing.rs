@@ -1,7 +1,7 @@
-//! What the receiver abandons: the policy is asked about the first hole, and the DATA_ACK passes what it abandons.
+//! Abandons missing data: the policy judges the first hole, and the DATA_ACK passes what it abandons.
 //!
-//! Only what lies before something that is here can be given up (rule: nothing is acknowledged that was not seen), so the
-//! end of the stream never is: a DATA_FIN is nothing that was seen behind the hole.
+//! Only data in front of received data can be abandoned, since nothing is acknowledged that was not sent. Hence the end
+//! of the stream is never abandoned: a DATA_FIN is no data behind the hole.
 
 use super::assembler::Current;
 use super::state::Gap;
@@ -13,14 +13,14 @@ use anabranch_policy::reliability::{BufferState, Decision, Missing, Reason};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::message::HEADER;
 
-/// Gaps that wait to be read in a stream that is not framed; with so many nothing more is given up.
+/// Limit of unread gaps in an unframed stream; above it nothing more is abandoned.
 const MAX_GAPS: usize = 4_096;
 
-/// How many messages behind the hole are looked at for one that is whole and to be played first.
+/// Number of messages behind the hole among which a complete one with an earlier play-out time is searched.
 const LOOK_AHEAD: usize = 64;
 
 impl Connection {
-    /// Data was put into the receive buffer, at `data_seq`; `expected` was expected then.
+    /// Data was put into the receive buffer at `data_seq`, when `expected` was the next offset.
     pub(in crate::connection) fn record_inserted(
         &mut self,
         now: Instant,
@@ -29,7 +29,7 @@ impl Connection {
         inserted: &mut Inserted,
     ) {
         let Some(partial) = self.partial.as_mut() else { return };
-        // A position of the peer's may be any number.
+        // A position from the peer may be any number.
         let late = partial.missing.remove(data_seq, data_seq.saturating_add(length).min(expected));
         partial.late_bytes += late;
         inserted.duplicate -= late.min(inserted.duplicate);
@@ -42,7 +42,7 @@ impl Connection {
         self.judge_missing(now);
     }
 
-    /// Remembers what came ahead of the hole.
+    /// Records data beyond the hole.
     fn look_ahead(&mut self, now: Instant, start: u64, end: u64) {
         let highest = self.receiver.buffer.highest();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.receiver) else { return };
@@ -50,9 +50,9 @@ impl Connection {
         if partial.framing == Framing::Messages {
             let known = partial.assembler.known_to().max(partial.ahead.known_to(start, self.receiver.buffer.most()));
             if known >= end {
-                return; // in the midst of a message
+                return; // in the middle of a message
             }
-            // A header may be cut in two by the segments' borders.
+            // A header may be split across segments.
             let (from, bytes) = self.receiver.buffer.held_around(start.max(known), end, HEADER - 1);
             let payload = usize::try_from(known.saturating_sub(from)).unwrap_or(usize::MAX);
             let Some(bytes) = bytes.get(payload..) else { return };
@@ -62,7 +62,7 @@ impl Connection {
         }
     }
 
-    /// Puts the first hole before the policy, and the next one after it is gone.
+    /// Asks the policy about the first hole, and about the next one when it is gone.
     pub(in crate::connection) fn judge_missing(&mut self, now: Instant) {
         self.timers.stop(Timer::Missing);
         self.judge_holes(now);
@@ -78,11 +78,11 @@ impl Connection {
             let Some(partial) = self.partial.as_ref() else { return };
             let framed = partial.framing == Framing::Messages;
             if (framed && !partial.assembler.is_settled()) || partial.gaps.len() >= MAX_GAPS {
-                return; // the reader is behind, not the network
+                return; // the reader is the cause, not the network
             }
             let current = if framed { partial.assembler.current() } else { Current::Unknown };
             let (to, reason) = match current {
-                // What is left of a message that has come to nothing already.
+                // The rest of a message that is abandoned already.
                 Current::GivenUp(message_end, reason) => (Some(message_end), reason),
                 Current::Unknown | Current::Known(..) if self.withdrawn_by_peer(start).is_some() => {
                     (self.withdrawn_by_peer(start), Reason::Withdrawn)
@@ -94,7 +94,7 @@ impl Connection {
                     match partial.policy.give_up(now, &missing) {
                         Decision::GiveUp(reason) => (message_end, reason),
                         Decision::Wait { until } => {
-                            // A policy that names a time that has passed is asked again when more has come.
+                            // A policy that answers with a time in the past is asked again when more data has arrived.
                             self.timers.set(Timer::Missing, if until > now { until } else { Instant::NEVER });
                             return;
                         }
@@ -105,8 +105,8 @@ impl Connection {
         }
     }
 
-    /// Where the range ends that the peer withdrew, if it did. The last byte of a message is never withdrawn, so the one
-    /// behind is of the same message, and of no use without the rest.
+    /// The end of the range that the peer withdrew, if it did. The last byte of a message is never withdrawn, so the
+    /// next byte belongs to the same message, and is useless without the rest.
     pub(super) fn withdrawn_by_peer(&self, data_seq: u64) -> Option<u64> {
         let partial = self.partial.as_deref()?;
         let useless = u64::from(partial.framing == Framing::Messages);
@@ -141,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// Returns up `start..to`, where `start` is expected next and something at or after `to` is here.
+    /// Abandons `start..to`, where `start` is expected next and something at or after `to` has arrived.
     pub(super) fn give_up(&mut self, now: Instant, (start, to): (u64, u64), reason: Reason) {
         let Some(partial) = self.partial.as_mut() else { return };
         let skipped = self.receiver.buffer.skip_to(to);
@@ -157,10 +157,10 @@ impl Connection {
             }
         }
         if self.life.discarded() {
-            return self.abort(now); // nobody reads what follows the gap
+            return self.abort(now); // the application will not read what follows the gap
         }
         self.take_in_records(now);
-        // The sender is to hear of it at once, on whichever path is quickest.
+        // The sender should learn of it at once, on the fastest path.
         self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
         self.output.pending = true;
     }

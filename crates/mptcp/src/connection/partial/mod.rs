@@ -1,4 +1,4 @@
-//! Messages, and what is given up: the state of connections that have either, and their records.
+//! Messages and abandoned data: the optional state of a connection with either, and its records.
 
 mod ahead;
 mod assembler;

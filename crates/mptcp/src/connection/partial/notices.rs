@@ -1,15 +1,15 @@
-//! What two of our own ends tell each other about what is given up ([`Notice`]). Nothing waits for any of it.
+//! Handles the notices of a peer with this engine about abandoned data ([`Notice`]). Nothing depends on their arrival.
 
 use crate::connection::state::Connection;
 use anabranch_policy::time::Instant;
 use anabranch_wire::MptcpOption;
 use anabranch_wire::mptcp::notice::Notice;
 
-/// Ranges that the peer withdrew and that are remembered.
+/// Limit of recorded ranges that the peer withdrew.
 const MAX_WITHDRAWN: usize = 256;
 
 impl Connection {
-    /// A notice came in; anything else is not for us.
+    /// Handles a notice; other experimental options are ignored.
     pub(in crate::connection) fn handle_notice(&mut self, now: Instant, option: &MptcpOption) {
         let near = self.receiver.buffer.next();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.gives_up()) else { return };
@@ -29,7 +29,7 @@ impl Connection {
             }
             Some(Notice::Abandoned { total, worst, .. }) => {
                 let more = total.wrapping_sub(partial.notices.peer_total);
-                // One that was overtaken by a later one says nothing new.
+                // A notice that was overtaken by a later one has no news.
                 if more < 1 << 31 {
                     partial.notices.peer_total = total;
                     partial.notices.peer_abandoned += u64::from(more);

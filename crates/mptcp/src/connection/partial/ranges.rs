@@ -1,18 +1,18 @@
-//! A bounded set of ranges of the stream: those that were given up and have not come after all.
+//! A bounded set of ranges of the stream: those that were abandoned and did not arrive later.
 
 use std::collections::VecDeque;
 
-/// Most ranges; the first are forgotten.
+/// Limit of ranges. Above it the first are removed.
 const MAX_RANGES: usize = 4_096;
 
-/// Ranges in order, none empty, none touching another.
+/// Ranges in order, not empty, not adjacent.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     ranges: VecDeque<(u64, u64)>,
 }
 
 impl Ranges {
-    /// Adds a range that lies behind all others or touches the last.
+    /// Adds a range behind all others, or adjacent to the last.
     pub fn push(&mut self, start: u64, end: u64) {
         match self.ranges.back_mut() {
             Some(last) if last.1 >= start => last.1 = last.1.max(end),
@@ -24,7 +24,7 @@ impl Ranges {
         }
     }
 
-    /// Takes out what lies in `start..end`; returns how many bytes that were.
+    /// Removes `start..end`; returns the number of bytes that were in the set.
     pub fn remove(&mut self, start: u64, end: u64) -> u64 {
         let mut removed = 0;
         let mut at = self.ranges.partition_point(|range| range.1 <= start);
@@ -45,7 +45,7 @@ impl Ranges {
         removed
     }
 
-    /// How many bytes of `start..end` are in it.
+    /// Number of bytes of `start..end` in the set.
     pub fn overlap(&self, start: u64, end: u64) -> u64 {
         let from = self.ranges.partition_point(|range| range.1 <= start);
         let within = self.ranges.range(from..).take_while(|range| range.0 < end);

@@ -1,4 +1,4 @@
-//! Data with a deadline that was sent, of which the scheduler is asked once whether it goes a second time at once.
+//! Recently sent data with a deadline, of which the scheduler is asked once whether a duplicate is sent at once.
 
 use crate::connection::state::Connection;
 use crate::connection::subflows::Handle;
@@ -7,7 +7,8 @@ use anabranch_policy::scheduler::Outstanding;
 use anabranch_policy::time::{Duration, Instant};
 
 impl Connection {
-    /// The next of it, subflow by subflow, and how long it may wait. Of what begins withdrawn nothing goes again.
+    /// The next such data, subflow by subflow, and the time left for it. Data whose beginning was withdrawn is not
+    /// duplicated.
     pub(in crate::connection) fn next_recent(&mut self, now: Instant) -> Option<(Outstanding, Duration)> {
         let mut next = self.subflows.first_handle();
         while let Some(handle) = next {
@@ -23,7 +24,7 @@ impl Connection {
         None
     }
 
-    /// The oldest segment of a subflow that the scheduler was not asked about.
+    /// The oldest segment of a subflow about which the scheduler was not asked.
     fn next_unasked(&mut self, handle: Handle) -> Option<Outstanding> {
         let una = self.sender.una();
         let partial = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some())?;

@@ -1,4 +1,4 @@
-//! Records of the stream: what the reader gets, and whether anything may be given up.
+//! Records for the reader, and whether data may be abandoned.
 
 use super::state::Partial;
 use crate::connection::association::Protocol;
@@ -9,17 +9,17 @@ use anabranch_policy::reliability::PlayOutClock;
 use anabranch_policy::time::{Duration, Instant};
 
 impl Connection {
-    /// When messages of the peer's are to be played.
+    /// The play-out clock of the peer's messages.
     pub fn play_out_clock(&self) -> Option<PlayOutClock> {
         self.partial.as_ref().filter(|partial| partial.framing == Framing::Messages).map(|partial| partial.clock())
     }
 
-    /// Whether plain writes are taken.
+    /// Whether plain writes are allowed.
     pub fn takes_bytes(&self) -> bool {
         self.partial.as_ref().is_none_or(|partial| partial.framing == Framing::Bytes)
     }
 
-    /// Whether a plain read would stop here for good: at a gap, or because there are messages.
+    /// Whether a plain read can return no more data: a gap is next, or the stream is framed.
     pub fn read_stops(&self) -> bool {
         let stops = |partial: &Partial| match partial.framing {
             Framing::Messages => true,
@@ -28,7 +28,7 @@ impl Connection {
         self.partial.as_deref().is_some_and(stops)
     }
 
-    /// How much a plain read may return, so that it stops at a gap.
+    /// Bytes that a plain read may return before the next gap.
     pub(in crate::connection) fn readable_until_gap(&self, max: usize) -> usize {
         let Some(partial) = &self.partial else { return max };
         match (partial.framing, partial.gaps.front()) {
@@ -41,7 +41,6 @@ impl Connection {
         }
     }
 
-    /// Whether the application can read something.
     pub(in crate::connection) fn has_something_to_read(&self) -> bool {
         match &self.partial {
             Some(partial) if partial.framing == Framing::Messages => partial.has_record(),
@@ -60,7 +59,7 @@ impl Connection {
             if self.receiver.buffer.at_end() {
                 partial.assembler.finish(now);
             }
-            // The buffer must hold it, or it would never be whole.
+            // The buffer must hold it as a whole, or it could never be complete.
             let is_next = partial.assembler.start() == self.receiver.buffer.read_offset();
             if let Some(wanted) = partial.assembler.wanted().filter(|_| is_next)
                 && self.receiver.buffer.make_room_for(wanted)
@@ -76,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// The clock hears of messages that began to arrive, and those that came ahead of a hole get their time.
+    /// Reports the arrival of messages to the play-out clock, and corrects that of messages that arrived behind a hole.
     fn record_messages(&mut self) {
         let Some(partial) = self.partial.as_mut() else { return };
         for (arrived, header) in partial.assembler.take_met() {
@@ -87,12 +86,13 @@ impl Connection {
         }
     }
 
-    /// Whether something was given up that has not come after all.
+    /// Whether abandoned data is still missing.
     pub(in crate::connection) fn misses_what_was_given_up(&self) -> bool {
         self.partial.as_deref().is_some_and(|partial| partial.missing.overlap(0, u64::MAX) > 0)
     }
 
-    /// Whether the receiver may abandon data now: the protocol is MPTCP, and mappings have no checksum, for which they must be complete.
+    /// Whether the receiver may abandon data now: the protocol is MPTCP, and mappings have no checksum, for which they
+    /// must be complete.
     pub(in crate::connection) fn may_give_up(&self) -> bool {
         let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.notices.peer_knows);
         let wants = self.partial.as_deref().is_some_and(honours);

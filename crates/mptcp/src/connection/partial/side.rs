@@ -1,49 +1,48 @@
-//! What is remembered of a subflow whose acknowledgements may go over gaps.
+//! State of a subflow whose acknowledgements may skip gaps.
 
 use anabranch_policy::ids::SubflowMap;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use std::collections::VecDeque;
 
-/// Duplicate acknowledgements that tell a sender of a loss (RFC 5681, section 3.2).
+/// Duplicate acknowledgements that indicate a loss to a sender (RFC 5681, section 3.2).
 pub(in crate::connection) const DUPLICATES: u32 = 3;
 
-/// Copies of what was skipped that come although it was acknowledged.
+/// Limit of retransmissions of skipped data that was acknowledged.
 pub(in crate::connection) const MAX_REPEATS: u32 = 16;
 
-/// The receiving side of a subflow, as far as skipping asks.
+/// The receiving side of a subflow, as far as skipping needs it.
 #[derive(Debug)]
 pub struct Side {
-    /// The sequence number that is missing, and since when something behind it has been here.
+    /// The missing sequence number, and since when data behind it has been present.
     pub(super) gap: Option<(SeqNumber, Instant)>,
-    /// Segments that came behind it: each was answered with a duplicate acknowledgement.
+    /// Segments received behind it, each answered with a duplicate acknowledgement.
     pub(super) duplicates: u32,
-    /// Our timestamp when the first of them was due, and the third.
+    /// Our timestamp when the first duplicate acknowledgement was due, and the third.
     pub(super) told: Option<u32>,
     pub(super) told_thrice: Option<u32>,
-    /// The peer's timestamp on the first segment sent when it had heard of the first, and on one sent when it had acted.
+    /// The peer's timestamp on the first segment that it sent after receiving the first of them, and on one that it
+    /// sent after reacting.
     pub(super) heard: Option<u32>,
     pub(super) acted: Option<u32>,
-    /// Data sequence behind the last byte that came in order here, and behind the highest that came out of order.
+    /// Data sequence after the last in-order byte of the subflow, and after the highest out-of-order byte.
     pub(super) in_order: u64,
     pub(super) beyond: u64,
-    /// Bytes skipped.
     pub(super) skipped_bytes: u64,
     pub(super) last_skip: Option<Instant>,
-    /// What came on other subflows since, as long as nothing has come here.
+    /// Bytes received on other subflows since, as long as nothing arrived here.
     pub(super) elsewhere: Option<u64>,
     pub(super) skipped: VecDeque<(SeqNumber, SeqNumber)>,
     pub(super) repeats: u32,
 }
 
-/// Gaps of subflows that acknowledgements went over.
+/// State of skipping on all subflows.
 #[derive(Debug, Default)]
 pub(in crate::connection) struct Skips {
-    /// What is known of each subflow.
     pub(super) sides: SubflowMap<Side>,
-    /// It did harm: it is not done again on this connection.
+    /// Skipping did harm: it is off for this connection.
     pub(super) skips_no_more: bool,
-    /// Bytes that acknowledgements went over.
+    /// Bytes that acknowledgements skipped.
     pub(super) skipped_bytes: u64,
 }
 
@@ -93,7 +92,7 @@ impl Side {
             }
             self.beyond = self.beyond.max(data_end);
         } else if self.gap.is_some_and(|(gap, _)| gap != next) {
-            // Filled; what lies behind the next gap, if there is one, is known when something comes there.
+            // The hole is filled. The next one is recorded when a segment arrives behind it.
             self.gap = None;
         }
     }
@@ -103,7 +102,7 @@ impl Side {
     }
 }
 
-/// Whether one timestamp is later than another, modulo 2^32.
+/// Whether a timestamp is later than another, modulo 2^32.
 pub(in crate::connection) fn is_later(stamp: u32, than: u32) -> bool {
     (stamp.wrapping_sub(than) as i32) > 0
 }

@@ -1,14 +1,16 @@
-//! How a subflow's acknowledgement goes over what was given up ([`Level::Subflow`]), and what keeps that from doing harm.
+//! Lets the acknowledgement of a subflow skip abandoned data ([`Level::Subflow`]), and turns that off if it does harm.
 //!
-//! A sender that knows nothing of it takes what is acknowledged for delivered. So it must have seen the loss before, or its
-//! congestion control never would: selective acknowledgements, three duplicates and a round trip, or two round trips; at most
-//! a share of what comes in, and once a round trip. With timestamps that is certain: a segment has come which echoes
-//! what we stamped on a later acknowledgement than the third duplicate, or than the first if that segment was stamped half a
-//! round trip after the first of the kind (RACK waits for a quarter, RFC 8985, section 6.2). The acknowledgement that goes over the gap echoes that
-//! segment's stamp; an older one would tell the sender that the lost segment had come after all, and it would take back what it
-//! did about the loss (RFC 3522, section 3.2; Linux and this engine do). The gap of a subflow is skipped only when the stream is in order, or given
-//! up, as far as anything that came behind it: whatever the gap holds is then of no use. If a subflow is reset soon after,
-//! or falls silent while others are not, or goes on sending what was skipped, it is never done again on this connection.
+//! A sender that does not know of this takes acknowledged data for delivered. Hence it must have detected the loss
+//! before, or its congestion control would never react to it: by selective acknowledgements, three duplicates and a
+//! round trip, or after two round trips. Only a limited share of the received data is skipped, at most once per round
+//! trip. Timestamps make that detection certain: a segment has arrived that echoes our timestamp of a later
+//! acknowledgement than the third duplicate, or than the first, if the peer sent it half a round trip after its first
+//! such segment (RACK waits for a quarter, RFC 8985, section 6.2). The acknowledgement that skips the gap echoes the
+//! timestamp of that segment; an older one would show the sender that the original segment had arrived, and it would
+//! undo its reaction to the loss (RFC 3522, section 3.2; as Linux and this engine do). A gap of a subflow is skipped
+//! only when the stream is in order, or abandoned, up to all data received behind it: what the gap holds is then
+//! useless. If a subflow is reset soon after, or stalls while others do not, or keeps retransmitting what was skipped,
+//! skipping is off for this connection.
 
 use super::side::{DUPLICATES, MAX_REPEATS, Side, is_later};
 use crate::connection::stamp_clock::StampClock;
@@ -21,13 +23,13 @@ use anabranch_policy::reliability::Level;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Segment, SeqNumber};
 
-/// A reset so long after a skip is laid to it.
+/// A reset within this time after a skip is attributed to it.
 const SUSPECT: Duration = Duration::from_secs(10);
 
-/// So much on other subflows while one says nothing after a skip: it has stalled.
+/// Bytes received on other subflows after which a silent subflow counts as stalled.
 const STALLED_AFTER: u64 = 64 * 1024;
 
-/// Skipped ranges that are remembered.
+/// Limit of recorded skipped ranges.
 const MAX_SKIPPED: usize = 16;
 
 impl Connection {
@@ -36,7 +38,7 @@ impl Connection {
         self.partial.as_deref().is_some_and(wants) && self.may_give_up()
     }
 
-    /// A segment with data came in on a subflow: what its timestamps say.
+    /// A data segment arrived on a subflow: evaluates its timestamps.
     pub(in crate::connection) fn record_stamps(&mut self, handle: Handle, segment: &Segment) {
         let Some(partial) = self.partial.as_mut() else { return };
         let subflow = &self.subflows[handle];
@@ -53,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// A segment found its place on a subflow; it begins at `data_seq` in the stream.
+    /// A segment was placed on a subflow; it begins at `data_seq` in the stream.
     pub(in crate::connection) fn record_placed(
         &mut self,
         now: Instant,
@@ -77,7 +79,7 @@ impl Connection {
             if other == id {
                 side.note((now, stamp), (start, end), next, data_seq + length);
                 if side.skipped.iter().any(|skipped| start.before(skipped.1) && end.after(skipped.0)) {
-                    // What was skipped did not come twice, and must not be reported so.
+                    // Skipped data is no duplicate, and must not be reported as one.
                     subflow.receiver.forget_duplicate();
                 }
             } else if let (Some(bytes), Some(at)) = (&mut side.elsewhere, side.last_skip) {
@@ -89,7 +91,7 @@ impl Connection {
         self.skip_on_subflows(now);
     }
 
-    /// Skips the first gap of each subflow where that is due; where it will be, sees to it that it is asked again.
+    /// Skips the first gap of each subflow where that is due, and arms a timer where it will be.
     pub(in crate::connection) fn skip_on_subflows(&mut self, now: Instant) {
         if !self.skips() {
             return;
@@ -106,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// When the first gap of a subflow may be skipped; never if nothing that is known makes it so.
+    /// When the first gap of a subflow may be skipped; never if nothing known so far allows it.
     fn skip_due(&self, handle: Handle) -> Instant {
         let Some(partial) = self.partial.as_deref() else { return Instant::NEVER };
         let subflow = &self.subflows[handle];
@@ -124,8 +126,8 @@ impl Connection {
         }
         let round_trip = subflow.receiver.round_trip.max(subflow.rtt.smoothed()).max(Duration::from_millis(1));
         let seen = side.duplicates >= DUPLICATES;
-        // Without selective acknowledgements the duplicates are all that the sender hears.
-        // No earlier than a round trip after the last one: then this gap became the first.
+        // Without selective acknowledgements the sender learns only from duplicates. Not earlier than a round trip
+        // after the last skip, when this gap became the first.
         match (subflow.negotiated.timestamps, seen, subflow.negotiated.sack) {
             (true, ..) if side.acted.is_none() => Instant::NEVER,
             (_, true, _) => since + round_trip,
@@ -162,7 +164,7 @@ impl Connection {
         self.receiver.subflow_order.iter_mut().for_each(|order| order.release(id, next));
     }
 
-    /// A segment was not acceptable: perhaps it is what was skipped.
+    /// A segment was unacceptable: it may be skipped data.
     pub(in crate::connection) fn record_late_on_subflow(&mut self, handle: Handle, segment: &Segment) {
         if self.partial.is_none() {
             return;
@@ -185,7 +187,7 @@ impl Connection {
         partial.skips.skips_no_more |= side.repeats > MAX_REPEATS;
     }
 
-    /// A subflow ended.
+    /// A subflow was removed.
     pub(in crate::connection) fn record_subflow_gone(&mut self, id: SubflowId, why: CloseReason) {
         let Some(partial) = self.partial.as_mut() else { return };
         partial.notices.told_until.remove(id);

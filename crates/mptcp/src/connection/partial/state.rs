@@ -1,4 +1,4 @@
-//! The state of partial reliability, and of streams that are framed.
+//! State of partial reliability, and of framed streams.
 
 use super::ahead::Ahead;
 use super::assembler::Assembler;
@@ -13,16 +13,16 @@ use anabranch_policy::reliability::{PlayOutClock, Reason, Reliability, Terms};
 use anabranch_wire::SeqNumber;
 use std::collections::VecDeque;
 
-/// Why a message was not taken.
+/// Why a message was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageError {
     /// The connection carries bytes.
     NotFramed,
-    /// It never fits: longer than the send buffer, or a play-out time that the header cannot say.
+    /// It is longer than the send buffer, or its play-out time does not fit the header.
     TooLong,
 }
 
-/// A gap in a stream that is not framed.
+/// A gap in an unframed stream.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::connection) struct Gap {
     pub(super) offset: u64,
@@ -30,33 +30,32 @@ pub(in crate::connection) struct Gap {
     pub(super) reason: Reason,
 }
 
-/// What a connection remembers of messages and of what is given up.
+/// Messages and abandoned data of a connection.
 pub(in crate::connection) struct Partial {
     pub(super) framing: Framing,
     pub(super) policy: Box<dyn Reliability>,
     pub(super) terms: Terms,
     pub(super) clock: PlayOutClock,
-    /// Messages of the peer's, where the stream is framed.
+    /// Assembles the peer's messages in a framed stream.
     pub(super) assembler: Assembler,
-    /// Gaps in what waits to be read, where it is not.
+    /// Unread gaps in an unframed stream.
     pub(super) gaps: VecDeque<Gap>,
-    /// What is known beyond the first hole.
+    /// State beyond the first hole.
     pub(super) ahead: Ahead,
-    /// What was given up and has not come after all.
+    /// Abandoned ranges that did not arrive later.
     pub(super) missing: Ranges,
-    /// Bytes that came after they had been given up.
+    /// Bytes that arrived after they had been abandoned.
     pub(super) late_bytes: u64,
-    /// Gaps of subflows that acknowledgements go over.
+    /// State of skipping on subflows.
     pub(super) skips: Skips,
-    /// Notices of both ends.
+    /// State of the notices.
     pub(super) notices: NoticeExchange,
-    /// What the sender withdraws.
+    /// Messages withdrawn by us.
     pub(super) withdrawals: Withdrawals,
-    /// Up to where the scheduler was asked what goes twice.
+    /// Up to where the scheduler was asked about duplicates, by subflow.
     pub(super) asked_until: SubflowMap<SeqNumber>,
-    /// The number of our next message.
     pub(super) next_number: u32,
-    /// What was given up of a stream that is not framed.
+    /// Data abandoned in an unframed stream.
     pub(super) abandoned: Abandoned,
 }
 
@@ -67,7 +66,7 @@ impl std::fmt::Debug for Partial {
 }
 
 impl Partial {
-    /// None for a stream of bytes of which nothing is given up.
+    /// None for a stream of bytes without abandoned data.
     pub fn of(framing: Framing, policy: Box<dyn Reliability>) -> Option<Box<Self>> {
         let terms = policy.terms();
         (framing == Framing::Messages || terms != Terms::FULL).then(|| {
@@ -91,12 +90,12 @@ impl Partial {
         })
     }
 
-    /// Whether anything is given up, at either end.
+    /// Whether either end may abandon or withdraw data.
     pub fn gives_up(&self) -> bool {
         self.terms != Terms::FULL
     }
 
-    /// What was given up so far goes into the counters, and out of what was delivered.
+    /// Adds the abandoned data to the counters, and removes it from the delivered bytes.
     pub fn report(&self, stats: &mut ConnectionStats) {
         stats.abandoned = match self.framing {
             Framing::Messages => self.assembler.abandoned(),
@@ -108,11 +107,10 @@ impl Partial {
         stats.skips_no_more = self.skips.skips_no_more;
         stats.messages_withdrawn = self.withdrawals.withdrawn_messages;
         stats.bytes_withdrawn = self.withdrawals.withdrawn_bytes;
-        // A notice may overtake the DATA_ACK, or lie.
+        // A notice may overtake the DATA_ACK, or be forged.
         stats.bytes_abandoned_by_peer = self.notices.peer_abandoned.min(stats.bytes_acked);
     }
 
-    /// When messages are to be played.
     pub fn clock(&self) -> PlayOutClock {
         self.clock
     }

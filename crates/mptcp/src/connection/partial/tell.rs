@@ -1,4 +1,4 @@
-//! Notices to the peer.
+//! Sends notices to the peer.
 
 use crate::connection::state::Connection;
 use crate::connection::subflows::Handle;
@@ -8,13 +8,13 @@ use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::mptcp::notice::{Notice, WorstPath};
 
-/// How often we say that we know of notices, where no answer comes.
+/// Limit of hellos without an answer.
 const MAX_HELLOS: u32 = 4;
 
 impl Connection {
-    /// Says, a few times, that we know of notices.
+    /// Sends a hello, a limited number of times.
     pub(in crate::connection) fn say_hello(&mut self, now: Instant) {
-        // A server has the client's key with its first data, if not before.
+        // A server has the client's key at the latest with its first data.
         let confirmed = (self.association.confirmed || self.receiver.buffer.next() > 0)
             && self.association.protocol == crate::connection::association::Protocol::Multipath
             && self.life.closed.is_none();
@@ -38,7 +38,7 @@ impl Connection {
         }
     }
 
-    /// Puts a notice on the way, on every subflow or on the one of the shortest round trip.
+    /// Queues a notice on every subflow, or on the one with the shortest round trip.
     pub(in crate::connection) fn tell(&mut self, notice: Notice, everywhere: bool) {
         let option = notice.option();
         let open = |s: &&mut crate::subflow::Subflow| s.state.can_receive() && s.handshake.confirmed;
@@ -53,7 +53,7 @@ impl Connection {
         self.output.pending = true;
     }
 
-    /// We abandoned data: the sender gets a notice, if it understands them.
+    /// We abandoned data: sends a notice, if the peer understands it.
     pub(in crate::connection) fn tell_of_abandoned(&mut self, start: u64, length: u64, reason: Reason) {
         let worst = self.worst_path();
         let data_seq = self.identity.remote.data_seq(start) as u32;
@@ -67,7 +67,7 @@ impl Connection {
         self.tell(Notice::Abandoned { data_seq, length, total, reason: place, worst }, false);
     }
 
-    /// The path of the largest forward delay, where delays are measured.
+    /// The path with the largest one-way delay, where delays are measured.
     fn worst_path(&self) -> Option<WorstPath> {
         let delays: Vec<(Handle, f64)> = self.forward_delays().collect();
         let (handle, worst) = delays.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -80,14 +80,14 @@ impl Connection {
         })
     }
 
-    /// The peer's worst path by its own word: the subflow, and how much longer than the shortest way it takes.
+    /// The slowest path by the peer's last notice: the subflow, and by how much its delay exceeds the minimum.
     pub fn worst_path_of_peer(&self) -> Option<(anabranch_policy::ids::SubflowId, Duration)> {
         let worst = self.partial.as_ref()?.notices.peer_worst?;
         let handle = self.named_by_peer((worst.local_address, worst.remote_address))?;
         Some((self.subflows[handle].id(), Duration::from_millis(u64::from(worst.behind))))
     }
 
-    /// The subflow that the peer names by its address and ours.
+    /// The subflow that the peer identifies by its address and ours.
     pub(in crate::connection) fn named_by_peer(&self, (theirs, ours): (u8, u8)) -> Option<Handle> {
         self.subflows.find(|subflow| {
             subflow.identity.remote_address.0 == theirs
@@ -95,7 +95,8 @@ impl Connection {
         })
     }
 
-    /// The places of the subflows whose forward delay is measured on arrivals, and the delays, microseconds on one scale.
+    /// Indices of the subflows whose one-way delay is measured on arrivals, and the delays in microseconds on a common
+    /// scale.
     pub(super) fn forward_delays(&self) -> impl Iterator<Item = (Handle, f64)> {
         let watch = self.measurement.watch.as_ref().filter(|watch| watch.of == ForwardDelays::OfArrivals);
         let meter = move |id| watch.and_then(|watch| watch.meters.get(id));

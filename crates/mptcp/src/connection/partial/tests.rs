@@ -1,4 +1,4 @@
-//! What is remembered of what is given up, in states that are set up by hand.
+//! Tests of abandoned data in states that they set up.
 
 use super::side::Side;
 use crate::connection::state::Connection;

@@ -1,10 +1,11 @@
-//! What the sender withdraws: messages that its policy calls useless before the peer has acknowledged them.
+//! Withdraws messages that the policy calls useless before the peer has acknowledged them.
 //!
-//! A message of which nothing was given to a subflow is taken out of the stream, and needs no word. Of one that was, the peer
-//! must be told not to wait ([`Notice::Withdrawn`]); the word may be lost, and is repeated each round trip until the DATA_ACK
-//! has gone over it. A peer that never heeds it gets the data after all. What is withdrawn is not given to subflows (again). A subflow that has it still sends it until it is
-//! acknowledged there: its sequence numbers have no gaps. The last byte of a message is never withdrawn, so that something
-//! always comes behind the hole and the peer never acknowledges what it has not seen.
+//! A message of which nothing was assigned to a subflow is removed from the stream without a notice. Of any other the
+//! peer must be told not to wait ([`Notice::Withdrawn`]). The notice may be lost, and is repeated each round trip until
+//! the DATA_ACK has passed the message. A peer that ignores notices gets the data after all. Withdrawn data is not
+//! assigned to subflows again, but a subflow that carries it sends it until it is acknowledged there, since its
+//! sequence numbers have no gaps. The last byte of a message is never withdrawn, so that data always follows the hole,
+//! and the peer never acknowledges what it has not received.
 
 use crate::connection::reinjections::NOBODY;
 use crate::connection::state::Connection;
@@ -14,14 +15,14 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::SubflowView;
 use anabranch_wire::mptcp::notice::Notice;
 
-/// How many messages the policy sees of those that wait, when one of them is to begin.
+/// Number of waiting messages shown to the policy when one of them is to be sent.
 const LOOK_AHEAD: usize = 1_024;
 
-/// Most notices at a time: of what the peer comes to first, since it waits for nothing else.
+/// Limit of notices at a time: for the first withdrawn ranges, since the peer waits for no others.
 const MAX_NOTICES: usize = 8;
 
 impl Connection {
-    /// Puts the messages that are outstanding before the policy, and repeats what the peer has not heeded.
+    /// Asks the policy about outstanding messages, and repeats notices that were not heeded.
     pub(in crate::connection) fn judge_written(&mut self, now: Instant) {
         let una = self.sender.una();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some()) else { return };
@@ -41,7 +42,7 @@ impl Connection {
         }
     }
 
-    /// Returns when the next is due.
+    /// Returns when the next call is due.
     fn judge_each(&mut self, now: Instant) -> Instant {
         let paths = self.known_of_paths();
         let (mut at, mut wake) = (0, Instant::NEVER);
@@ -65,8 +66,8 @@ impl Connection {
         wake
     }
 
-    /// Asks the policy whether the messages are sent of which the next `length` bytes are, if it was not asked yet. Returns whether
-    /// one was withdrawn.
+    /// Asks the policy about the messages of the next `length` bytes, unless it was asked before. Returns whether one
+    /// was withdrawn.
     pub(in crate::connection) fn withdraws_next(&mut self, now: Instant, length: u64, paths: &[SubflowView]) -> bool {
         let (next, end) = (self.sender.data_nxt, self.sender.data_nxt + length);
         let Some(partial) = self.partial.as_ref().filter(|partial| partial.terms.sender.is_some()) else {
@@ -92,7 +93,7 @@ impl Connection {
         if begins || (!is_whole && !self.may_tell()) {
             let place = self.partial.as_mut().and_then(|partial| partial.withdrawals.written.get_mut(unasked));
             place.into_iter().for_each(|message| message.begun = true);
-            // Another may begin within the same segment.
+            // Another message may begin within the same segment.
             return self.withdraws_next(now, length, paths);
         }
         if is_whole {
@@ -103,7 +104,7 @@ impl Connection {
         true
     }
 
-    /// Nothing of it was given to anybody: those behind it move up.
+    /// Nothing of it was assigned: removes it, and later messages move up.
     fn take_out(&mut self, now: Instant, at: usize) {
         let Some(partial) = self.partial.as_mut() else { return };
         let Some(message) = partial.withdrawals.written.remove(at) else { return };
@@ -125,7 +126,7 @@ impl Connection {
         let unit = partial.terms.sender;
         let Some(message) = partial.withdrawals.written.get_mut(at) else { return };
         message.withdrawn = true;
-        // What comes behind the hole must find room in the peer's window, which the hole keeps where it is.
+        // Data behind the hole must fit into the peer's window, whose edge the hole blocks.
         let last = (message.end - 1).min(self.sender.window_edge.saturating_sub(1));
         let end = if unit == Some(Unit::Message) { last } else { last.min(self.sender.data_nxt) };
         let start = message.start.max(self.sender.buffer.start());
@@ -133,14 +134,14 @@ impl Connection {
             let place = partial.withdrawals.withdrawn.partition_point(|range| range.0 < start);
             partial.withdrawals.withdrawn.insert(place, (start, end));
             partial.withdrawals.count(end - start);
-            // What nobody was given yet is passed over.
+            // Its unassigned part is skipped.
             self.sender.data_nxt = self.sender.data_nxt.max(end);
             self.output.pending = true;
             self.drop_useless();
         }
     }
 
-    /// Tells the peer of what it has not gone over yet, on every subflow. Returns when to do so again.
+    /// Repeats the notices that the DATA_ACK has not passed, on every subflow. Returns when to do so again.
     fn repeat_withdrawals(&mut self, now: Instant) -> Instant {
         let una = self.sender.una();
         let round_trip = self.round_trip();
@@ -153,7 +154,7 @@ impl Connection {
             return Instant::NEVER;
         }
         let numbers: Vec<_> = partial.withdrawals.withdrawn.iter().take(MAX_NOTICES).copied().collect();
-        // To who heard no hello of ours the rest means nothing, and it would wait for ever.
+        // A peer that received no hello would ignore the notice and wait for ever.
         let unheard = self.partial.as_deref().is_some_and(|partial| !partial.notices.peer_heard);
         if unheard && !numbers.is_empty() {
             self.tell(Notice::Hello { heard: true, repairs: self.duplicates() }, true);
@@ -165,8 +166,8 @@ impl Connection {
         if numbers.is_empty() { Instant::NEVER } else { now + round_trip }
     }
 
-    /// The peer does not hear what we withdraw, and would wait for ever: it gets it, and nothing is withdrawn any more that was
-    /// given to a subflow.
+    /// The peer ignores notices: sends the withdrawn data, and from now on withdraws only messages of which nothing is
+    /// assigned.
     fn send_after_all(&mut self) {
         let Some(partial) = self.partial.as_mut() else { return };
         partial.withdrawals.peer_is_deaf = true;

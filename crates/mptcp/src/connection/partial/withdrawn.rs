@@ -1,4 +1,4 @@
-//! Messages that the sender has withdrawn or may withdraw, and what follows for data that waits.
+//! Queries of withdrawn messages and of those that may be withdrawn, and the removal of useless queued data.
 
 use super::state::Partial;
 use super::written::Paths;
@@ -7,7 +7,7 @@ use crate::subflow::scoreboard::Fate;
 use anabranch_policy::time::{Duration, Instant};
 
 impl Connection {
-    /// Whether a word of withdrawal would be understood.
+    /// Whether the peer would understand a notice of withdrawal.
     pub(in crate::connection) fn may_tell(&self) -> bool {
         let hears = |partial: &Partial| partial.notices.peer_knows && !partial.withdrawals.peer_is_deaf;
         self.partial.as_deref().is_some_and(hears) && self.may_withdraw()
@@ -19,7 +19,7 @@ impl Connection {
             && self.life.closed.is_none()
     }
 
-    /// How long the message that a byte belongs to may wait yet, if the policy knows of a deadline.
+    /// The time left for the message of a byte, if the policy has a deadline for it.
     pub(in crate::connection) fn time_left(&self, now: Instant, data_seq: u64) -> Option<Duration> {
         let partial = self.partial.as_deref().filter(|partial| partial.terms.sender.is_some())?;
         let at = partial.withdrawals.written.partition_point(|message| message.end <= data_seq);
@@ -35,8 +35,8 @@ impl Connection {
         Paths { round_trip, lost: lost.map(|record| (record.data_seq, record.data_end())).collect() }
     }
 
-    /// What waits on a subflow, and the peer has gone over at data level or need not have, is not sent there. What ends the stream
-    /// is, since DATA_FIN may go with it.
+    /// Removes queued data that the DATA_ACK has passed or that was withdrawn. The end of the stream is kept, since
+    /// DATA_FIN may be on it.
     pub(in crate::connection) fn drop_useless(&mut self) {
         let (una, end) = (self.sender.una(), self.sender.buffer.end());
         let Some(partial) = self.partial.as_deref().filter(|partial| partial.gives_up()) else { return };
@@ -50,20 +50,20 @@ impl Connection {
         }
     }
 
-    /// Whether something is withdrawn that the peer has not gone over.
+    /// Whether withdrawn data is not yet passed by the DATA_ACK.
     pub(in crate::connection) fn waits_to_be_gone_over(&self) -> bool {
         let una = self.sender.una();
         self.partial.as_deref().is_some_and(|partial| partial.withdrawals.withdrawn.iter().any(|range| range.1 > una))
     }
 
-    /// How much of a range that begins at `data_seq` is of use to be sent again: up to the next byte that is withdrawn.
+    /// Length of the range at `data_seq` that is worth reinjecting: up to the next withdrawn byte.
     pub(in crate::connection) fn useful_length(&self, data_seq: u64, length: u64) -> u64 {
         let Some(partial) = &self.partial else { return length };
         let ahead = partial.withdrawals.withdrawn.iter().filter(|range| range.1 > data_seq);
         ahead.map(|range| range.0.saturating_sub(data_seq)).fold(length, u64::min)
     }
 
-    /// Where the withdrawn range ends that a byte lies in.
+    /// The end of the withdrawn range that contains a byte.
     pub(in crate::connection) fn withdrawn_until(&self, data_seq: u64) -> Option<u64> {
         let ranges = &self.partial.as_ref()?.withdrawals.withdrawn;
         ranges.iter().find(|range| (range.0..range.1).contains(&data_seq)).map(|range| range.1)

@@ -1,4 +1,4 @@
-//! Messages of ours that may be withdrawn, as the policy sees them.
+//! Owns our messages that may be withdrawn, as the policy sees them.
 
 use anabranch_policy::reliability::Outstanding;
 use anabranch_policy::time::{Duration, Instant};
@@ -7,27 +7,27 @@ use std::collections::VecDeque;
 /// A message of ours that may be withdrawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
-    /// Where it begins and ends in the stream, its header included.
+    /// Its beginning and end in the stream, header included.
     pub start: u64,
     pub end: u64,
     pub importance: u8,
     pub at: Instant,
     pub expires: Option<Instant>,
     pub withdrawn: bool,
-    /// Its turn came, and it was begun.
+    /// Its turn came, and its transmission has begun.
     pub begun: bool,
 }
 
-/// What the paths say of messages, the same for all of them at a moment.
+/// State of the paths that is the same for all messages.
 pub(in crate::connection) struct Paths {
-    /// The least of those that can be used.
+    /// The minimum of the usable paths.
     pub(super) round_trip: Duration,
     /// Ranges that subflows have marked lost.
     pub(super) lost: Vec<(u64, u64)>,
 }
 
 impl Paths {
-    /// What a policy may know of a message, where new data begins at `next`.
+    /// What a policy may know of a message; new data begins at `next`.
     pub(super) fn outstanding(&self, message: &Written, next: u64) -> Outstanding {
         let lost = self.lost.iter().map(|lost| lost.1.min(message.end).saturating_sub(lost.0.max(message.start)));
         Outstanding {
@@ -42,23 +42,22 @@ impl Paths {
     }
 }
 
-/// If the peer's DATA_ACK stays before a withdrawn range for so long while it has what lies behind, it ignores notices.
+/// If the DATA_ACK stays before a withdrawn range for this long while the peer has data behind it, the peer ignores
+/// notices.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Messages that may be withdrawn, and ranges that were.
+/// Messages that may be withdrawn, and withdrawn ranges.
 #[derive(Debug)]
 pub(in crate::connection) struct Withdrawals {
-    /// Messages of ours that the peer has not acknowledged, in the stream's order.
+    /// Our unacknowledged messages, in order.
     pub(super) written: VecDeque<Written>,
-    /// Ranges that were withdrawn and that the peer has not gone over yet, in the stream's order.
+    /// Withdrawn ranges that the DATA_ACK has not passed, in order.
     pub(super) withdrawn: VecDeque<(u64, u64)>,
-    /// Where the DATA_ACK has stood before such a range, and since when, though the peer has what lies behind.
+    /// Where the DATA_ACK has stayed before such a range while the peer has data behind it, and since when.
     pub(super) stands: Option<(u64, Instant)>,
-    /// It stood there for too long: the peer does not hear what is withdrawn.
+    /// It stayed there for too long: the peer ignores notices.
     pub(super) peer_is_deaf: bool,
-    /// Messages withdrawn.
     pub(super) withdrawn_messages: u64,
-    /// Bytes of them.
     pub(super) withdrawn_bytes: u64,
     /// When the policy is asked again.
     pub(super) judge_written_at: Instant,
@@ -79,7 +78,7 @@ impl Default for Withdrawals {
 }
 
 impl Withdrawals {
-    /// Whether the DATA_ACK has stood too long before the first withdrawn range though the peer has what lies behind it.
+    /// Whether the DATA_ACK has stayed too long before the first withdrawn range while the peer has data behind it.
     pub(super) fn is_unheeded(&mut self, now: Instant, una: u64, delivered_end: u64) -> bool {
         let stands = self.withdrawn.front().is_some_and(|range| range.0 <= una && range.1 < delivered_end);
         let before = self.stands.filter(|(at, _)| stands && *at == una);
@@ -87,7 +86,6 @@ impl Withdrawals {
         self.stands.is_some_and(|(_, since)| now.since(since) >= MOST_PATIENCE)
     }
 
-    /// Counts a message that was withdrawn.
     pub(super) fn count(&mut self, bytes: u64) {
         self.withdrawn_messages += 1;
         self.withdrawn_bytes += bytes;
@@ -103,11 +101,11 @@ mod tests {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let mut withdrawals = Withdrawals { withdrawn: VecDeque::from([(100, 200)]), ..Withdrawals::default() };
         assert!(!withdrawals.is_unheeded(at(0), 100, 300));
-        // It moved: it is waited for anew.
+        // It moved: the time starts again.
         assert!(!withdrawals.is_unheeded(at(9), 101, 300));
         assert!(!withdrawals.is_unheeded(at(18), 101, 300));
         assert!(withdrawals.is_unheeded(at(19), 101, 300));
-        // It may not have what lies behind.
+        // The peer may not have data behind it.
         assert!(!withdrawals.is_unheeded(at(40), 101, 200));
     }
 }
