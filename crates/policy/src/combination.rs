@@ -1,9 +1,9 @@
 //! A combination of policies: one member of each family, with its settings.
 //!
-//! In words it is a list such as `scheduler=redundant,congestion=cubic,congestion.beta=0.8`: `family=member` chooses a
-//! member at its defaults, `family.setting=value` changes a setting of the member chosen. What is not said is at the
-//! default: `lia`, `lowest_rtt`, `full_mesh`, `full` and `persistence`; or as in the combination whose name comes first, as in
-//! `anabranch,congestion=bounded_cubic`.
+//! It is written as a list such as `scheduler=redundant,congestion=cubic,congestion.beta=0.8`: `family=member` chooses
+//! a member with default settings, `family.setting=value` changes a setting of the chosen member. Families not
+//! mentioned have the defaults `lia`, `lowest_rtt`, `full_mesh`, `full` and `persistence`; or those of the combination
+//! whose name comes first, as in `anabranch,congestion=bounded_cubic`.
 
 use crate::table::{self, SettingError, Settings};
 use crate::{CongestionControl, LinkForecaster, PathManager, Reliability, Scheduler};
@@ -14,20 +14,19 @@ use core::str::FromStr;
 /// A family of policies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Family {
-    /// How much may be in flight.
+    /// How much data may be in flight.
     Congestion,
     /// Which subflow carries the next chunk.
     Scheduler,
-    /// Which subflows there are.
+    /// Which subflows exist.
     PathManager,
-    /// What may be given up.
+    /// Which data may be abandoned.
     Reliability,
     /// How likely a link is up.
     Forecaster,
 }
 
 impl Family {
-    /// All five.
     pub const ALL: [Self; 5] =
         [Self::Congestion, Self::Scheduler, Self::PathManager, Self::Reliability, Self::Forecaster];
 
@@ -66,14 +65,13 @@ impl fmt::Display for Family {
 /// A member of a family by name, with its settings.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Choice {
-    /// The member.
     pub name: String,
-    /// Its settings; the others are at their defaults.
+    /// Settings that differ from the defaults.
     pub settings: Settings,
 }
 
 impl Choice {
-    /// A member at its defaults.
+    /// A member with default settings.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), settings: Settings::new() }
     }
@@ -92,10 +90,10 @@ impl fmt::Display for Choice {
     }
 }
 
-/// Why a combination cannot be understood or made.
+/// Why a combination is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CombinationError {
-    /// The first word is the name of no combination.
+    /// The first word is not the name of a combination.
     #[error("unknown combination '{0}': known are {known}", known = Combination::names().join(", "))]
     UnknownCombination(String),
     /// A word without an equals sign, or with nothing on one side of it.
@@ -104,28 +102,18 @@ pub enum CombinationError {
     /// There is no such family.
     #[error("unknown family '{0}': known are congestion, scheduler, path_manager, reliability, forecaster")]
     UnknownFamily(String),
-    /// A family's member or setting is wrong.
+    /// A member or setting of a family is invalid.
     #[error("{family}: {error}")]
-    Setting {
-        /// The family.
-        family: Family,
-        /// What is wrong.
-        error: SettingError,
-    },
+    Setting { family: Family, error: SettingError },
 }
 
 /// One member of each family.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Combination {
-    /// Congestion control.
     pub congestion: Choice,
-    /// Scheduler.
     pub scheduler: Choice,
-    /// Path manager.
     pub path_manager: Choice,
-    /// Reliability.
     pub reliability: Choice,
-    /// Forecaster.
     pub forecaster: Choice,
 }
 
@@ -142,8 +130,8 @@ impl Default for Combination {
 }
 
 impl Combination {
-    /// In words, what a stack on a network runs under unless something else is said: our own scheduler and path manager, with a
-    /// congestion control that leaves others their share of a link.
+    /// The default of a stack on a real network, as text: our own scheduler and path manager, with a congestion control
+    /// that is fair to other connections.
     pub const RECOMMENDED: &str = "anabranch,congestion=bounded_cubic";
 
     /// [`Self::RECOMMENDED`].
@@ -151,13 +139,13 @@ impl Combination {
         Self { congestion: Choice::new("bounded_cubic"), ..Self::anabranch() }
     }
 
-    /// Our own scheduler, path manager and congestion control: what to use if there is no reason for another choice.
+    /// Our own scheduler, path manager and congestion control.
     pub fn anabranch() -> Self {
         let own = Choice::new("anabranch");
         Self { congestion: own.clone(), scheduler: own.clone(), path_manager: own, ..Self::default() }
     }
 
-    /// The combinations of the recPR paper and its rivals, by name, and what each is beside the default.
+    /// The combinations of the recPR paper and those that it compares with, by name, as differences from the default.
     pub const NAMED: &[(&str, &str)] = &[
         ("recpr", "path_manager=one_way_delay,reliability=spe"),
         ("recpr_subflow", "path_manager=one_way_delay,reliability=spe,reliability.level=subflow"),
@@ -169,7 +157,7 @@ impl Combination {
         ("too_late", "reliability=too_late"),
     ];
 
-    /// Readings of published schemes that are not their letter, by name, and what each is beside the default.
+    /// Alternative readings of published schemes, by name, as differences from the default.
     pub const READINGS: &[(&str, &str)] = &[
         ("lm3_living", "path_manager=lm3,path_manager.dead_paths=last"),
         ("lm3_algorithm_1", "path_manager=lm3,path_manager.rounding=up,path_manager.counter_reset=never"),
@@ -178,7 +166,8 @@ impl Combination {
         ("maps_measured_loss", "scheduler=maps,scheduler.loss=measured"),
     ];
 
-    /// The combination of this name ([`Self::NAMED`], [`Self::READINGS`]), our own, or `plain`, the default of each family.
+    /// The combination of this name ([`Self::NAMED`], [`Self::READINGS`]), `anabranch`, or `plain`, the default of each
+    /// family.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "anabranch" => return Some(Self::anabranch()),
@@ -189,13 +178,13 @@ impl Combination {
         words.parse().ok()
     }
 
-    /// The names that [`Self::named`] knows.
+    /// The names that [`Self::named`] accepts.
     fn names() -> Vec<&'static str> {
         let others = Self::NAMED.iter().chain(Self::READINGS).map(|(name, _)| *name);
         ["anabranch", "plain"].into_iter().chain(others).collect()
     }
 
-    /// What is chosen in a family.
+    /// The choice in a family.
     pub fn choice(&self, family: Family) -> &Choice {
         match family {
             Family::Congestion => &self.congestion,
@@ -206,7 +195,7 @@ impl Combination {
         }
     }
 
-    /// What is chosen in a family, to change.
+    /// The choice in a family.
     pub fn choice_mut(&mut self, family: Family) -> &mut Choice {
         match family {
             Family::Congestion => &mut self.congestion,
@@ -217,9 +206,8 @@ impl Combination {
         }
     }
 
-    /// Changes what `words` say, separated by commas or white space, in their order: choosing a member puts its settings
-    /// at their defaults. Whether members and settings exist is for [`Self::check`] to find out. When a word
-    /// cannot be understood, nothing is changed.
+    /// Applies `words`, separated by commas or white space, in their order; choosing a member resets its settings.
+    /// [`Self::check`] finds out whether members and settings exist. If a word cannot be parsed, nothing is changed.
     pub fn apply(&mut self, words: &str) -> Result<(), CombinationError> {
         let mut changed = self.clone();
         for word in words.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()) {
@@ -249,8 +237,8 @@ impl Combination {
         Ok(())
     }
 
-    /// Whether each of the five can be made; the first that cannot is named. After a success the `build` functions
-    /// do not fail.
+    /// Whether each of the five can be built; the error is of the first that cannot. After a success the `build`
+    /// functions do not fail.
     pub fn check(&self) -> Result<(), CombinationError> {
         self.build_congestion()?;
         self.build_scheduler()?;
@@ -260,23 +248,23 @@ impl Combination {
         Ok(())
     }
 
-    /// Makes the congestion control of one connection.
+    /// Builds the congestion control of a connection.
     pub fn build_congestion(&self) -> Result<Box<dyn CongestionControl>, CombinationError> {
         self.build(Family::Congestion, congestion::TABLE)
     }
-    /// Makes the scheduler of one connection.
+    /// Builds the scheduler of a connection.
     pub fn build_scheduler(&self) -> Result<Box<dyn Scheduler>, CombinationError> {
         self.build(Family::Scheduler, scheduler::TABLE)
     }
-    /// Makes the path manager of one host.
+    /// Builds the path manager of a host.
     pub fn build_path_manager(&self) -> Result<Box<dyn PathManager>, CombinationError> {
         self.build(Family::PathManager, path_manager::TABLE)
     }
-    /// Makes the reliability policy of one connection.
+    /// Builds the reliability policy of a connection.
     pub fn build_reliability(&self) -> Result<Box<dyn Reliability>, CombinationError> {
         self.build(Family::Reliability, reliability::TABLE)
     }
-    /// Makes the forecaster of one link.
+    /// Builds the forecaster of a link.
     pub fn build_forecaster(&self) -> Result<Box<dyn LinkForecaster>, CombinationError> {
         self.build(Family::Forecaster, forecast::TABLE)
     }
@@ -290,7 +278,7 @@ impl Combination {
 impl FromStr for Combination {
     type Err = CombinationError;
 
-    /// The combination that the first word names, or else the default, changed by what the other words say, and checked.
+    /// The combination that the first word names, or the default, changed by the other words, and checked.
     fn from_str(words: &str) -> Result<Self, CombinationError> {
         let (first, rest) = words.split_once(',').unwrap_or((words, ""));
         let name = first.trim();
@@ -307,7 +295,7 @@ impl FromStr for Combination {
 }
 
 impl fmt::Display for Combination {
-    /// All five choices and their settings, in the words that [`Combination::apply`] understands.
+    /// All five choices and their settings, in the syntax of [`Combination::apply`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, family) in Family::ALL.into_iter().enumerate() {
             let choice = self.choice(family);

@@ -1,30 +1,29 @@
-//! What was measured of a path's forward one-way delay from TCP timestamps, on a scale whose zero nobody knows.
+//! One-way delay of a path, measured with TCP timestamps on a scale with an unknown zero.
 //!
-//! A sample is the time of arrival less the time of sending, each read off its own host's timestamp clock (RFC 7323). The
-//! clocks differ by an unknown offset, so **a value by itself means nothing; differences of values do**: between subflows
-//! whose peer stamps all of them from one clock, and on one subflow over time. The clocks' rates differ too, by up to a few
-//! hundred millionths, which bends values of different age apart; [`drift`] is an estimate of it, and what is asked for
-//! "now" is corrected by it.
+//! A sample is the time of arrival minus the time of sending, each by the timestamp clock of its own host (RFC 7323).
+//! The clocks differ by an unknown offset, so **a value has no meaning by itself; only differences of values do**:
+//! between subflows whose peer uses one clock for all of them, and on one subflow over time. The clocks' rates differ
+//! too, by up to a few hundred parts per million, which distorts differences of values of different age; [`drift`]
+//! estimates that, and values for "now" are corrected by it.
 
 use crate::time::{Duration, Instant};
 
 /// Weight of a new sample in [`ForwardDelay::smoothed`], as in RFC 6298.
 const GAIN: f64 = 1.0 / 8.0;
 
-/// The least value is taken over the last one to two of these: longer, and the clocks drift apart under it (RFC 6817,
-/// section 2.4.1, renews its base delay for the same reason); shorter, and a queue that stands is taken for the path.
+/// The minimum is taken over the last one to two of these. A longer time lets the drift of the clocks distort it (RFC
+/// 6817, section 2.4.1, renews its base delay for the same reason); a shorter time takes a standing queue for the path.
 const LEAST_OVER: Duration = Duration::from_secs(30);
 
-/// No clock worth the name drifts faster, microseconds a second (the limit of RFC 5905, section 7.1). A trend beyond it is of
-/// the queues.
+/// Limit of a clock's drift in microseconds per second (RFC 5905, section 7.1). A steeper trend is due to queues.
 const MAX_DRIFT: f64 = 500.0;
 
-/// Samples of one subflow, summed up. Values are microseconds.
+/// Summary of the samples of a subflow. Values are microseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ForwardDelay {
     samples: u64,
     latest_at: Instant,
-    /// Mean of all values, and of their times (seconds).
+    /// Mean of all values, and of their times in seconds.
     mean: f64,
     mean_at: f64,
     /// Sums of squares of times, and of products of times and values, about the means.
@@ -43,7 +42,6 @@ impl Default for ForwardDelay {
 }
 
 impl ForwardDelay {
-    /// Nothing measured.
     pub const fn new() -> Self {
         Self {
             samples: 0,
@@ -59,7 +57,7 @@ impl ForwardDelay {
         }
     }
 
-    /// Takes a sample in, microseconds.
+    /// Adds a sample in microseconds.
     pub fn include(&mut self, now: Instant, micros: i64) {
         let (at, value) = (now.as_secs_f64(), micros as f64);
         if self.samples == 0 {
@@ -81,35 +79,34 @@ impl ForwardDelay {
         self.least = self.least.min(value);
     }
 
-    /// How many samples there were.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// When the latest came; zero before the first.
+    /// Time of the latest sample; zero before the first.
     pub fn latest_at(&self) -> Instant {
         self.latest_at
     }
 
-    /// Mean of all samples (equation 5 of recPR), as the clocks stand now.
+    /// Mean of all samples (equation 5 of recPR), corrected for the present state of the clocks.
     pub fn mean(&self, now: Instant, drift: f64) -> f64 {
         self.mean + drift * (now.as_secs_f64() - self.mean_at)
     }
 
-    /// Exponentially weighted mean, an eighth for each new sample, as the clocks stand now.
+    /// Exponentially weighted mean with weight 1/8 for a new sample, corrected for the present state of the clocks.
     pub fn smoothed(&self, now: Instant, drift: f64) -> f64 {
         self.smoothed + drift * now.since(self.latest_at).as_secs_f64()
     }
 
-    /// Least value of the last half minute to a minute of samples.
+    /// Minimum of the last 30 to 60 s.
     pub fn least(&self) -> f64 {
         self.least.min(self.least_before)
     }
 }
 
-/// How fast our clock runs ahead of the peer's, microseconds a second (parts per million), from all subflows of a
-/// connection: the slope that their samples have in common, each about its own means, so that what the paths differ by
-/// does not enter. At most 500 either way.
+/// By how much our clock is faster than the peer's, in microseconds per second (parts per million), from all subflows
+/// of a connection: the common slope of their samples, each about its own mean, so that differences between paths do
+/// not matter. At most 500 either way.
 pub fn drift<'a>(delays: impl Iterator<Item = &'a ForwardDelay>) -> f64 {
     let sum = |(spread, covariance), delay: &ForwardDelay| (spread + delay.spread, covariance + delay.covariance);
     let (spread, covariance) = delays.fold((0.0, 0.0), sum);
@@ -147,7 +144,7 @@ mod tests {
         let other = of(&[(20_000, 52_000), (30_000, 53_000)]);
         let drift = drift([&one, &other].into_iter());
         assert!((drift - 100.0).abs() < 1e-6, "{drift}");
-        // At 30 s the first would be seen at 3 ms: mean 1 ms at 10 s, and 20 s of 100 us; the second at 53.
+        // At 30 s the first would measure 3 ms: mean 1 ms at 10 s, and 20 s of 100 us; the second 53.
         assert!((one.mean(at(30_000), drift) - 3_000.0).abs() < 1e-6);
         assert!((other.mean(at(30_000), drift) - 53_000.0).abs() < 1e-6);
         assert!((one.smoothed(at(30_000), 100.0) - one.smoothed(at(20_000), 100.0) - 1_000.0).abs() < 1e-6);

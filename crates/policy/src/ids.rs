@@ -1,8 +1,8 @@
-//! Names of connections, subflows and addresses, as types.
+//! Identifiers of connections, subflows and addresses.
 
 use core::fmt;
 
-/// A connection of a host; never reused in the lifetime of the endpoint.
+/// A connection of a host; never reused while the endpoint exists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId(pub u64);
 
@@ -30,12 +30,12 @@ impl fmt::Debug for AddressId {
     }
 }
 
-/// What a policy remembers per subflow.
+/// State of a policy by subflow.
 pub type SubflowMap<T> = ShortMap<SubflowId, T>;
 
 /// A key of a [`ShortMap`].
 pub trait Key: Copy + Ord {
-    /// Where its entry is if keys count up from 0 and none was removed.
+    /// Index of its entry if keys count up from 0 and none was removed.
     fn place(self) -> usize {
         usize::MAX
     }
@@ -51,10 +51,10 @@ impl Key for AddressId {}
 
 impl Key for (AddressId, AddressId) {}
 
-/// A short list in order of its keys, with room for no more than it holds.
+/// A short list sorted by key, with no spare capacity.
 ///
-/// A connection has a handful of subflows and addresses, so a look at the likely place, and else a scan of one cache line or two,
-/// beats every hash and tree.
+/// A connection has few subflows and addresses, so a look at the probable index, and otherwise a scan of one or two
+/// cache lines, is faster than any hash map or tree.
 #[derive(Clone, Debug)]
 pub struct ShortMap<K, T> {
     entries: Vec<(K, T)>,
@@ -75,22 +75,19 @@ impl<K, T> IntoIterator for ShortMap<K, T> {
 }
 
 impl<K: Key, T> ShortMap<K, T> {
-    /// An empty map.
     pub fn new() -> Self {
         Self::default()
     }
-    /// One entry.
+    /// A map with one entry.
     pub fn of(id: K, entry: T) -> Self {
         Self { entries: vec![(id, entry)] }
     }
-    /// The entry of `id`.
     pub fn get(&self, id: K) -> Option<&T> {
         match self.entries.get(id.place()) {
             Some((have, entry)) if *have == id => Some(entry),
             _ => self.entries.iter().find(|(have, _)| *have == id).map(|(_, entry)| entry),
         }
     }
-    /// The entry of `id`, to change.
     pub fn get_mut(&mut self, id: K) -> Option<&mut T> {
         let at = match self.entries.get(id.place()) {
             Some((have, _)) if *have == id => id.place(),
@@ -98,24 +95,24 @@ impl<K: Key, T> ShortMap<K, T> {
         };
         self.entries.get_mut(at).map(|(_, entry)| entry)
     }
-    /// Sets the entry of `id`; returns back the one it replaces.
+    /// Sets the entry of `id`; returns the previous one.
     pub fn insert(&mut self, id: K, entry: T) -> Option<T> {
         match self.entries.binary_search_by_key(&id, |(have, _)| *have) {
             Ok(at) => self.entries.get_mut(at).map(|(_, old)| core::mem::replace(old, entry)),
             Err(at) => {
-                // One more, not twice as many: most connections have one or two subflows for life.
+                // One entry more, not twice as many: most connections never have more than one or two subflows.
                 self.entries.reserve_exact(1);
                 self.entries.insert(at, (id, entry));
                 None
             }
         }
     }
-    /// Takes the entry of `id` out.
+    /// Removes and returns the entry of `id`.
     pub fn remove(&mut self, id: K) -> Option<T> {
         let at = self.entries.iter().position(|(have, _)| *have == id)?;
         Some(self.entries.remove(at).1)
     }
-    /// Drops the entries whose id `keep` does not want.
+    /// Keeps the entries for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(K) -> bool) {
         self.entries.retain(|(id, _)| keep(*id));
     }
@@ -123,7 +120,6 @@ impl<K: Key, T> ShortMap<K, T> {
     pub fn iter(&self) -> impl Iterator<Item = (K, &T)> {
         self.entries.iter().map(|(id, entry)| (*id, entry))
     }
-    /// The entries in order of id, to change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut T)> {
         self.entries.iter_mut().map(|(id, entry)| (*id, entry))
     }
@@ -135,11 +131,9 @@ impl<K: Key, T> ShortMap<K, T> {
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|(_, entry)| entry)
     }
-    /// How many entries there are.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

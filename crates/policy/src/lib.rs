@@ -1,8 +1,7 @@
-//! Every decision of multipath TCP that can be swapped, and the words it is made in.
+//! Every replaceable decision of multipath TCP, and the types to express it.
 //!
-//! A policy gets read-only views and returns decisions; it never sees the engine, a socket or a clock.
-//! So it can be tested in five lines, and the same object runs in the lab, in the user-space stack and
-//! in the daemon that steers a kernel.
+//! A policy gets read-only views and returns decisions; it has no access to the engine, a socket or a clock. So a test
+//! needs few lines, and the same object runs in the lab and in the user-space stack.
 //!
 //! | family | decides | table |
 //! |---|---|---|
@@ -10,10 +9,8 @@
 //! | [`Scheduler`] | which subflow carries the next chunk of data | [`scheduler::TABLE`] |
 //! | [`PathManager`] | which subflows exist and which are active | [`path_manager::TABLE`] |
 //! | [`LinkForecaster`] | how likely a link is up at a horizon | [`forecast::TABLE`] |
-//! | [`Reliability`] | what may be given up, and when | [`reliability::TABLE`] |
+//! | [`Reliability`] | which data may be abandoned, and when | [`reliability::TABLE`] |
 //! | [`DatagramPolicy`] | which paths carry a datagram | [`datagram::TABLE`] |
-
-#![warn(missing_docs)]
 
 pub mod combination;
 pub mod congestion;

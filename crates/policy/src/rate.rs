@@ -3,14 +3,12 @@
 use crate::time::Duration;
 use core::fmt;
 
-/// A data rate in bits per second; zero means "nothing passes".
+/// A data rate in bits per second; zero means that nothing passes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
 
 impl Rate {
-    /// Nothing passes.
     pub const ZERO: Self = Self(0);
-    /// No limit.
     pub const UNLIMITED: Self = Self(u64::MAX);
 
     /// A rate in bits per second.
@@ -41,7 +39,7 @@ impl Rate {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        // Anything up to 2 GB: a division of 128 bits costs as much as the rest of a segment's pacing.
+        // The common case, up to 2 GB: a 128-bit division costs as much as the rest of pacing a segment.
         if let Some(bit_nanos) = bytes.checked_mul(8_000_000_000) {
             return Duration::from_nanos(bit_nanos.div_ceil(self.0));
         }

@@ -1,4 +1,4 @@
-//! What a setting of an algorithm is: its name, unit, range, default and meaning, said once where it is read.
+//! Settings of algorithms: name, unit, range, default and meaning of each are stated once, where it is read.
 //!
 //! ```
 //! use anabranch_policy::table::{Choice, Number, Reader, SettingError, Settings};
@@ -17,45 +17,39 @@
 use crate::time::Duration;
 use core::ops::RangeInclusive;
 
-/// A setting as help and documentation show it.
+/// A setting, as help and documentation show it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
-    /// Its name, as in a scenario file.
+    /// The name in a scenario file.
     pub name: &'static str,
-    /// Its value when nothing is said.
+    /// The default value as text.
     pub default: String,
-    /// Unit and range, or the words allowed, separated by " | ".
+    /// Unit and range, or the allowed words, separated by " | ".
     pub values: String,
-    /// What it does, in one sentence.
+    /// The meaning in one sentence.
     pub summary: &'static str,
 }
 
-/// A kind of setting: how its text is read, and how it is shown.
+/// A kind of setting: how its text is parsed and shown.
 pub trait Setting {
-    /// What is made of the text.
     type Value;
-    /// Its name.
     fn name(&self) -> &'static str;
-    /// How it is shown.
+    /// Its description.
     fn parameter(&self) -> Parameter;
-    /// The value when nothing is said.
     fn default(&self) -> Self::Value;
-    /// The value of a text; what it must be instead if it is none.
+    /// Parses a text; the error says what is expected.
     fn parse(&self, text: &str) -> Result<Self::Value, String>;
 }
 
 /// A number in a range.
 #[derive(Clone, Debug)]
 pub struct Number {
-    /// Its name.
     pub name: &'static str,
-    /// Its unit; empty if it has none.
+    /// The unit; empty if there is none.
     pub unit: &'static str,
-    /// Its value when nothing is said.
     pub default: f64,
-    /// What it may be.
     pub range: RangeInclusive<f64>,
-    /// What it does, in one sentence.
+    /// The meaning in one sentence.
     pub summary: &'static str,
 }
 
@@ -118,16 +112,15 @@ impl Setting for Seconds {
     }
 }
 
-/// One of several words, each with what it stands for.
+/// One of several words, each with its value.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<T: 'static> {
-    /// Its name.
     pub name: &'static str,
-    /// Its value when nothing is said; one of those below.
+    /// The default; one of the values below.
     pub default: T,
-    /// The words, and what they stand for.
+    /// The words and their values.
     pub words: &'static [(&'static str, T)],
-    /// What it does, in one sentence.
+    /// The meaning in one sentence.
     pub summary: &'static str,
 }
 
@@ -153,14 +146,13 @@ impl<T: Copy + PartialEq> Setting for Choice<T> {
     }
 }
 
-/// Something that is off or on.
+/// A setting that is off or on.
 #[derive(Clone, Copy, Debug)]
 pub struct Switch {
-    /// Its name.
     pub name: &'static str,
-    /// Whether it is on when nothing is said.
+    /// Whether it is on by default.
     pub default: bool,
-    /// What it does, in one sentence.
+    /// The meaning in one sentence.
     pub summary: &'static str,
 }
 
@@ -187,20 +179,18 @@ impl Setting for Switch {
     }
 }
 
-/// Something written in a way of its own.
+/// A setting with a syntax of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<T> {
-    /// Its name.
     pub name: &'static str,
-    /// The text when nothing is said.
+    /// The default as text.
     pub default: &'static str,
-    /// How it is written, as documentation shows it.
+    /// The syntax, as documentation shows it.
     pub values: &'static str,
-    /// What it must be, as an error shows it.
+    /// What is expected, as an error shows it.
     pub expected: &'static str,
-    /// Reads a text.
     pub read: fn(&str) -> Option<T>,
-    /// What it does, in one sentence.
+    /// The meaning in one sentence.
     pub summary: &'static str,
 }
 

@@ -1,47 +1,45 @@
-//! The settings that somebody chose for an algorithm, and the reader that gives them to it.
+//! Chosen settings of an algorithm, and the reader that passes them to it.
 
 use crate::setting::{Parameter, Setting};
 use std::collections::BTreeMap;
 
-/// Settings of one algorithm, as a scenario gives them: parameter name to value.
+/// Settings of an algorithm by name, as in a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     values: BTreeMap<String, String>,
 }
 
-/// Why an algorithm cannot be made from what a scenario says.
+/// Why an algorithm cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// No such member.
+    /// There is no such member.
     #[error("unknown policy '{name}': known are {known}")]
     UnknownMember {
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
-    /// No such parameter.
+    /// There is no such setting.
     #[error("unknown setting '{name}': known are {known}")]
     UnknownParameter {
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
-    /// A value that the parameter cannot take.
+    /// The value is not valid for the setting.
     #[error("setting '{name}' is '{value}', which is not {expected}")]
     BadValue {
-        /// The parameter.
         name: String,
-        /// What was given.
         value: String,
-        /// What it must be.
+        /// What is expected.
         expected: String,
     },
 }
 
 impl Settings {
-    /// No settings: every parameter at its default.
+    /// No settings: all have their defaults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -59,18 +57,18 @@ impl Settings {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
-    /// The value as it stands, if set.
+    /// The value as text, if set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }
-    /// What `read` makes of them; each must be one that it reads.
+    /// Passes the settings to `read`, which must accept every one of them.
     pub fn read<T>(&self, read: impl Fn(&mut Reader<'_>) -> Result<T, SettingError>) -> Result<T, SettingError> {
         let mut reader = Reader { settings: self, known: None, found: 0 };
         let made = read(&mut reader);
         if made.is_ok() && reader.found == self.values.len() {
             return made;
         }
-        // Something is wrong; that a name is unknown is said first.
+        // There is an error: an unknown name is reported first.
         let parameters = Reader::parameters(read);
         match self.values.keys().find(|name| !parameters.iter().any(|known| known.name == name.as_str())) {
             None => made,
@@ -85,14 +83,14 @@ impl Settings {
     }
 }
 
-/// Returns an algorithm its settings, one by one; each call says all there is to know of a setting. So a reader with no
-/// settings learns which there are.
+/// Passes the settings to an algorithm one by one. Each call contains the description of a setting, so a reader without
+/// settings can collect the descriptions.
 #[derive(Debug)]
 pub struct Reader<'a> {
     settings: &'a Settings,
-    /// What was read so far, if that is to be known.
+    /// The descriptions read so far, if they are collected.
     known: Option<Vec<Parameter>>,
-    /// How many settings were found.
+    /// Number of settings that were set.
     found: usize,
 }
 
@@ -112,11 +110,11 @@ impl Reader<'_> {
         setting.parse(text).map_err(bad)
     }
 
-    /// The settings that `read` reads, in order.
+    /// The settings that `read` accepts, in order.
     pub fn parameters<T>(read: impl Fn(&mut Reader<'_>) -> Result<T, SettingError>) -> Vec<Parameter> {
         let none = Settings::new();
         let mut reader = Reader { settings: &none, known: Some(Vec::new()), found: 0 };
-        // With no settings nothing can be wrong.
+        // Without settings there can be no error.
         drop(read(&mut reader));
         reader.known.unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What the families' tables are made of: a member's name, source, and how it is made from its settings.
+//! Entries of the families' tables: name, source and constructor of a member.
 //!
 //! Help texts, documentation, the scenario reader and the test matrix are generated from the tables and from what the
 //! members read, so adding an algorithm is one file and one line.
@@ -10,16 +10,14 @@ pub use crate::settings::{Reader, SettingError, Settings};
 pub struct Member<P: ?Sized + 'static> {
     /// Its name, as in a scenario file and on the command line.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// The algorithm in one sentence.
     pub summary: &'static str,
-    /// Where its rule is written down.
+    /// Its publication.
     pub source: &'static str,
-    /// Makes one.
     pub build: fn(&mut Reader<'_>) -> Result<Box<P>, SettingError>,
 }
 
 impl<P: ?Sized> Member<P> {
-    /// Its settings.
     pub fn parameters(&self) -> Vec<Parameter> {
         Reader::parameters(self.build)
     }
@@ -31,12 +29,11 @@ impl<P: ?Sized> core::fmt::Debug for Member<P> {
     }
 }
 
-/// Finds a member by name.
 pub fn find<P: ?Sized>(table: &'static [Member<P>], name: &str) -> Option<&'static Member<P>> {
     table.iter().find(|member| member.name == name)
 }
 
-/// Makes the member called `name`; every setting must be one that it reads.
+/// Builds the member called `name`, which must accept all settings.
 pub fn build<P: ?Sized>(table: &'static [Member<P>], name: &str, settings: &Settings) -> Result<Box<P>, SettingError> {
     let member = find(table, name).ok_or_else(|| SettingError::UnknownMember {
         name: name.to_owned(),

@@ -1,7 +1,7 @@
 //! Time as an argument: an instant and a span in nanoseconds, with no way to ask a clock.
 //!
-//! Both are plain 64-bit counts (584 years), so that they cost one register on the path of a segment.
-//! Arithmetic saturates: a policy that computes a silly deadline gets "never", not a panic.
+//! Both are 64-bit counts (584 years), which fit into a register. Arithmetic saturates: a policy that computes an
+//! absurd deadline gets "never" instead of a panic.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -42,9 +42,7 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A span of nanoseconds.
@@ -91,7 +89,7 @@ impl Duration {
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }
-    /// The difference of the two, whichever is longer.
+    /// The absolute difference.
     pub const fn abs_diff(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))
     }
@@ -150,7 +148,7 @@ impl Mul<u64> for Duration {
 }
 impl Div<u64> for Duration {
     type Output = Self;
-    /// Division by zero gives the longest span.
+    /// Division by zero returns the longest span.
     fn div(self, divisor: u64) -> Self {
         Self(self.0.checked_div(divisor).unwrap_or(u64::MAX))
     }

@@ -97,7 +97,6 @@ pub struct Blest {
 }
 
 impl Blest {
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::read(reader)?))
     }

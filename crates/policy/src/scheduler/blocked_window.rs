@@ -56,12 +56,11 @@ pub struct BlockedWindow {
 }
 
 impl BlockedWindow {
-    /// Makes one with the given mechanisms.
     pub fn new(opportunistic_retransmission: bool, penalise: Penalise) -> Self {
         Self { opportunistic_retransmission, penalise, relieved: None, penalised: SubflowMap::new() }
     }
 
-    /// Makes one from its two settings, which have these defaults.
+    /// Reads the two settings, with these defaults.
     pub fn read(reader: &mut Reader<'_>, opportunistic: bool, penalise: Penalise) -> Result<Self, SettingError> {
         let opportunistic = reader.read(&Switch { default: opportunistic, ..OPPORTUNISTIC_RETRANSMISSION })?;
         Ok(Self::new(opportunistic, reader.read(&Choice { default: penalise, ..PENALISE })?))
@@ -85,7 +84,6 @@ impl BlockedWindow {
         relief
     }
 
-    /// A subflow ended: forget it.
     pub fn on_subflow_removed(&mut self, id: SubflowId) {
         self.penalised.remove(id);
     }

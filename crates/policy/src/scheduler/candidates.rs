@@ -1,10 +1,10 @@
-//! Which subflows a scheduler may choose from at all: usable, not where a reinjection failed, backups last.
+//! Which subflows a scheduler may choose from: usable, not the last sender of a reinjection, backups last.
 
 use super::{Chunk, ChunkKind};
 use crate::ids::SubflowId;
 use crate::view::SubflowView;
 
-/// The subflows to be preferred now, in order of id.
+/// The preferred subflows, in order of id.
 ///
 /// Of the usable ones, without `excluded`, the first class that has a member:
 ///
@@ -13,7 +13,7 @@ use crate::view::SubflowView;
 ///    subflow does not count as available, as in Linux),
 /// 3. regular and stale, 4. backup and stale: nothing better is left.
 ///
-/// Room is not asked for: a class whose members are all full is waited for.
+/// Room does not matter: a class whose members are all full is waited for.
 pub(super) fn preferred(
     subflows: &[SubflowView],
     excluded: Option<SubflowId>,
@@ -28,7 +28,7 @@ pub(super) fn class(subflow: &SubflowView) -> u8 {
     u8::from(subflow.stale) << 1 | u8::from(subflow.backup)
 }
 
-/// The subflow that `chunk` must not go to: a reinjection never goes back to where it was.
+/// The subflow that must not carry `chunk`: the last sender of a reinjection.
 pub(super) fn excluded(chunk: &Chunk) -> Option<SubflowId> {
     match chunk.kind {
         ChunkKind::New => None,
@@ -36,7 +36,7 @@ pub(super) fn excluded(chunk: &Chunk) -> Option<SubflowId> {
     }
 }
 
-/// Whether `length` bytes, or a whole segment if that is less, may leave at once.
+/// Whether `length` bytes, or a full segment if that is shorter, may be sent at once.
 pub(super) fn fits(subflow: &SubflowView, length: u32) -> bool {
     subflow.room() >= u64::from(length.min(subflow.mss))
 }
@@ -58,8 +58,8 @@ pub(super) fn fastest_to_wait_for(
         .min_by_key(|subflow| subflow.smoothed_rtt)
 }
 
-/// Whether there is room for `length` bytes, or something is under way whose acknowledgement can make some. Nothing
-/// would end the wait for a subflow of which neither is true.
+/// Whether there is room for `length` bytes, or data in flight whose acknowledgement can make room. Otherwise nothing
+/// would end a wait for the subflow.
 pub(super) fn will_have_room(subflow: &SubflowView, length: u32) -> bool {
     subflow.in_flight + subflow.queued > 0 || fits(subflow, length)
 }

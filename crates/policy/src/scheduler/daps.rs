@@ -21,9 +21,9 @@
 //!
 //! Decisions:
 //! - Delays in eighths of the least: the code rounds to multiples of 4 ms to keep schedules short.
-//! - `replan`: a schedule is given up before its end when a delay or a window is off by more than this share (0.5) of
-//!   what it was made for. The code never does that (`replan = 0`). It is always given up when the paths to be used
-//!   change.
+//! - `replan`: a schedule is replaced before its end when a delay or a window differs by more than this share (0.5)
+//!   from the values it was computed for. The code never does that (`replan = 0`). It is always replaced when the paths
+//!   to be used change.
 //! - The window is the present one; the code smooths it with 7/8 per window.
 //! - A reinjection is not part of the schedule: it goes to the fastest other path with room.
 //! - When the window is closed the code sends again what other paths hold, and penalises nobody. Ours sends the hole
@@ -80,7 +80,6 @@ pub struct Daps {
 }
 
 impl Daps {
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::read(reader)?))
     }

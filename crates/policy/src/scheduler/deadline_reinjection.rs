@@ -1,4 +1,4 @@
-//! Lowest round-trip time first, and what is outstanding is sent on another path too while the player is about to run dry.
+//! Lowest round-trip time first; outstanding data is duplicated on another path while the player is about to run dry.
 //!
 //! Source: Zheng et al., "XLINK: QoE-Driven Multi-Path QUIC Transport in Large-scale Video Services", SIGCOMM 2021: packets by
 //! lowest RTT; re-injection, steered by the play-out time left (double thresholding) and in front of less urgent data.
@@ -12,8 +12,8 @@
 //! T1 <= t <= T2                 what is outstanding is duplicated if D > t
 //! ```
 //!
-//! While it is on, what is outstanding goes first: the oldest data of the stream that was sent and not acknowledged goes to
-//! the fastest other subflow with room, each stretch once, and only then new data.
+//! While it is on, outstanding data goes first: the oldest data of the stream that was sent and not acknowledged is
+//! duplicated on the fastest other subflow with room, each range once, and only then new data is sent.
 //!
 //! Decisions:
 //! - XLINK gives T1 and T2 as percentiles of the play-out times its clients report. Here they are times, `t1` (500 ms)
@@ -65,12 +65,11 @@ pub struct DeadlineReinjection {
 }
 
 impl DeadlineReinjection {
-    /// Makes one with these thresholds of the play-out time left, the first not above the second.
+    /// The thresholds are of the play-out time left, the first not above the second.
     pub fn new(t1: Duration, t2: Duration, blocked_window: BlockedWindow) -> Self {
         Self { t1, t2, blocked_window }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         let t1 = reader.read(&T1)?;
         let t2 = reader.read(&Number { default: f64::max(t1, T2.default), range: t1..=LONGEST, ..T2 })?;
@@ -155,7 +154,7 @@ mod tests {
         build(TABLE, "deadline_reinjection", &Settings::new()).expect("the defaults")
     }
 
-    /// Where data that subflow 0 has outstanding is sent again, with nothing new to send.
+    /// The subflow that duplicates data that subflow 0 has outstanding, with nothing new to send.
     fn duplicate(scheduler: &mut dyn Scheduler, connection: &ConnectionView, subflows: &[SubflowView]) -> Option<u32> {
         match scheduler.next(connection, &mut Pile { outstanding: vec![HELD], ..Pile::default() }, subflows) {
             Answer::Copy(HELD, id) => Some(id.0),
@@ -169,7 +168,7 @@ mod tests {
         matches!(scheduler.next(connection, &mut work, subflows), Answer::Copy(..))
     }
 
-    /// A connection whose player has so many milliseconds left.
+    /// A connection whose player has this many milliseconds left.
     fn left(ms: u64) -> ConnectionView {
         ConnectionView { play_out_left: Some(MS * ms), ..connection(0) }
     }

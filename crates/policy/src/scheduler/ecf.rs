@@ -51,7 +51,6 @@ pub struct Ecf {
 }
 
 impl Ecf {
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::read(reader)?))
     }

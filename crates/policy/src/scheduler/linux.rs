@@ -70,7 +70,7 @@ const STALE_LOSS_CNT: Number = Number {
     summary: "Retransmission timeouts in a row after which a subflow gets no new data",
 };
 
-/// What is remembered of a subflow.
+/// State of a subflow.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     /// Average pacing rate, bytes per second.
@@ -83,7 +83,7 @@ struct Record {
     buffer: u64,
 }
 
-/// What can be chosen about [`Linux`].
+/// Settings of [`Linux`].
 #[derive(Clone, Copy, Debug)]
 pub struct LinuxSettings {
     /// Send buffer of a subflow, in congestion windows.
@@ -122,17 +122,15 @@ pub struct Linux {
 }
 
 impl Linux {
-    /// Makes one.
     pub fn new(settings: LinuxSettings) -> Self {
         Self { settings, records: SubflowMap::new(), burst_on: None, burst_left: 0, written: 0 }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::new(LinuxSettings::read(reader)?)))
     }
 
-    /// Takes note of progress and of subflows that are new.
+    /// Records progress and new subflows.
     fn observe(&mut self, subflows: &[SubflowView]) {
         for subflow in subflows {
             let buffer = self.buffer(subflow);

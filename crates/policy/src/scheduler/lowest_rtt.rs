@@ -21,12 +21,10 @@ pub struct LowestRtt {
 }
 
 impl LowestRtt {
-    /// Makes one with the given mechanisms.
     pub fn new(opportunistic_retransmission: bool, penalise: Penalise) -> Self {
         Self { blocked_window: BlockedWindow::new(opportunistic_retransmission, penalise) }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self { blocked_window: BlockedWindow::read(reader, true, Penalise::Slower)? }))
     }

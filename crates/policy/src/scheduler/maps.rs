@@ -110,24 +110,22 @@ impl Quality {
 pub struct Maps {
     loss: Loss,
     maxima: Maxima,
-    /// The largest that each has shown; empty unless wanted.
+    /// The largest values of each path; empty unless `maxima` is `own_history`.
     history: SubflowMap<Quality>,
 }
 
 impl Maps {
-    /// Makes one.
     pub fn new(loss: Loss, maxima: Maxima) -> Self {
         Self { loss, maxima, history: SubflowMap::new() }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         let loss = reader.read(&LOSS)?;
         let maxima = reader.read(&MAXIMA)?;
         Ok(Box::new(Self::new(loss, maxima)))
     }
 
-    /// Takes note of what each path shows now.
+    /// Records the values of each path.
     fn observe(&mut self, subflows: &[SubflowView]) {
         for subflow in subflows.iter().filter(|subflow| subflow.usable()) {
             let now = Quality::of(subflow, self.loss);

@@ -1,10 +1,10 @@
 //! The head of each message goes on two subflows, the rest on the fastest with room.
 //!
-//! An application that asks and answers waits for the first bytes of an answer longer than for each of the others: they open the
-//! page, or say how much follows. Sent twice, they arrive with the quicker of two subflows, whatever the other does. What that
-//! costs is bounded by `head` per message, and not by the length of the stream as with `redundant`.
+//! An interactive application waits for the first bytes of an answer longer than for each of the others: they open the
+//! page, or tell how much follows. Duplicated, they arrive with the faster of two subflows. The cost is bounded by
+//! `head` per message, not by the length of the stream as with `redundant`.
 //!
-//! A message begins where nothing before it is unacknowledged: the engine does not know what the application calls one.
+//! A message begins where nothing before it is unacknowledged: the engine does not know the application's messages.
 
 use super::candidates::{excluded, fastest};
 use super::{Answer, Chunk, Decision, Needs, Scheduler, Work, again, unsent};
@@ -22,14 +22,13 @@ const HEAD: Number = Number {
 /// The scheduler `message_head`.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageHead {
-    /// Bytes at the beginning of a message that go twice.
+    /// Bytes at the beginning of a message that are duplicated.
     head: u64,
     /// Where the present message begins.
     begins: u64,
 }
 
 impl MessageHead {
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self { head: (reader.read(&HEAD)? * 1000.0) as u64, begins: 0 }))
     }

@@ -15,18 +15,18 @@
 //!   is looked at. Round-trip times do not enter.
 //! - A subflow whose back-off is 4 or more is passed over. The back-off is a factor of the timeout, 1 at first, and doubles at
 //!   each timeout until something new is acknowledged: 4 is two timeouts in a row (`failed_after`).
-//! - The data level never sends anything again: what a subflow was given is its own for ever ([`super::Reinjection::Never`]).
-//!   The project's page names it as a limitation.
+//! - The data level never reinjects: data stays on the subflow to which it was assigned
+//!   ([`super::Reinjection::Never`]). The project's page names it as a limitation.
 //! - There is no window at data level. What limits a subflow is `window_`, 20 packets unless set.
 //!
 //! Decisions:
-//! - What is outstanding is what is in flight, since RACK and SACK know what duplicate acknowledgements only stand for; while a
-//!   timeout is being repaired it is all that was sent and is not acknowledged cumulatively, as there.
-//! - The module has no backups and no suspended subflows. Here a backup comes in when no regular subflow may be used (RFC 8684,
-//!   section 3.3.8), and what a suspended or closed subflow had goes to the others in the same order.
+//! - Outstanding data is what is in flight, since RACK and SACK know what duplicate acknowledgements can only suggest;
+//!   during recovery from a timeout it is all that was sent and is not acknowledged cumulatively, as there.
+//! - The module has no backups and no suspended subflows. Here a backup is used when no regular subflow may be (RFC
+//!   8684, section 3.3.8), and the data of a suspended or closed subflow goes to the others in the same order.
 //! - The peer's window is respected, which the module does not have.
-//! - The module ignores what it has given to a subflow and its TCP has not sent yet, so that it heaps data on one whose
-//!   congestion window is above `window_`. That is not done here: the window is the smaller of both.
+//! - The module ignores data that was assigned to a subflow and not yet sent, so that it queues without limit on one
+//!   whose congestion window is above `window_`. That is not done here: the window is the smaller of both.
 
 use super::candidates::excluded;
 use super::{Chunk, Decision, Needs, Reinjection, Scheduler};
@@ -48,18 +48,17 @@ pub struct Ns2 {
 }
 
 impl Ns2 {
-    /// Makes one that gives nothing to a subflow after so many timeouts in a row.
+    /// A scheduler that assigns nothing to a subflow after this many timeouts in a row.
     pub const fn new(failed_after: u32) -> Self {
         Self { failed_after }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::new(reader.read(&FAILED_AFTER)? as u32)))
     }
 }
 
-/// Whether the segment may be given, or a whole one if that is less.
+/// Whether the window has space for the segment, or for a full one if that is shorter.
 fn has_window(subflow: &SubflowView, length: u32) -> bool {
     let outstanding = match subflow.phase {
         Phase::TimeoutRecovery => subflow.counters.bytes_sent.saturating_sub(subflow.counters.bytes_acked),

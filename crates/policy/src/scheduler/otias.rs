@@ -45,7 +45,6 @@ pub struct Otias {
 }
 
 impl Otias {
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::read(reader)?))
     }
@@ -57,7 +56,7 @@ impl Otias {
         })
     }
 
-    /// When a segment given to the subflow now would arrive, from now.
+    /// When a segment assigned to the subflow now would arrive, from now.
     fn arrival(&self, subflow: &SubflowView) -> Duration {
         let waiting = (subflow.queued + subflow.in_flight).saturating_sub(subflow.cwnd);
         let rounds = waiting as f64 / subflow.cwnd.max(1) as f64;
@@ -91,7 +90,7 @@ mod tests {
         settings.read(Otias::read).unwrap()
     }
 
-    /// Returns segments of 1000 bytes until one goes elsewhere than to the first path; says how many went there.
+    /// Assigns segments of 1000 bytes until one goes elsewhere than to the first path; returns how many went there.
     fn segments_for_the_first(scheduler: &mut Otias, paths: &mut [SubflowView]) -> u64 {
         let mut given = 0;
         while scheduler.schedule(&connection(0), &new_data(), paths) == send(0) {

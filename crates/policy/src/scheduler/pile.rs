@@ -1,4 +1,4 @@
-//! A pile of work for tests of schedulers: what waits, is outstanding, or was reported missing.
+//! Work for tests of schedulers: unsent, outstanding and missing data.
 
 use super::{Chunk, ChunkKind, Outstanding, Relief, Unsent, Work};
 use crate::ids::SubflowId;

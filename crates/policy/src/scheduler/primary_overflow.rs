@@ -32,12 +32,10 @@ pub struct PrimaryOverflow {
 }
 
 impl PrimaryOverflow {
-    /// Makes one that uses local addresses in this order.
     pub fn new(order: Vec<AddressId>) -> Self {
         Self { order }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::new(reader.read(&Written {
             name: "order",

@@ -1,5 +1,5 @@
-//! A quality of each interface, worn down by losses and mended by acknowledgements, decides how fast applications of low
-//! priority may send on it; the fastest subflow goes first.
+//! Each interface has a quality, which losses reduce and acknowledgements restore. It limits the rate of low-priority
+//! applications; the fastest subflow goes first.
 //!
 //! Source: Zhang, Zhao, Cheng, "Multipath Routing and MPTCP-Based Data Delivery Over Manets", IEEE Access, 2020, section
 //! IV.B and Appendix B, which is the algorithm.
@@ -144,7 +144,6 @@ pub struct Qoe {
 }
 
 impl Qoe {
-    /// Makes one.
     pub fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::default()))
     }

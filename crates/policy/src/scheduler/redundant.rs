@@ -1,9 +1,9 @@
-//! Every subflow walks the unacknowledged stream itself; the first copy to arrive wins.
+//! Every subflow carries the whole unacknowledged stream; the first copy to arrive is used.
 //!
-//! ReMP ("ReMP TCP: Low Latency Multipath TCP", ICC 2016): latency is bought with bandwidth. The engine keeps one
-//! cursor per subflow and fills each subflow's window with what that subflow has not carried yet
-//! ([`Work::is_behind`]). What is decided here is only where the first copy of new data goes: to the fastest
-//! usable subflow with room. Backups carry copies only when no regular subflow is left, as far as this decision goes.
+//! ReMP ("ReMP TCP: Low Latency Multipath TCP", ICC 2016) trades bandwidth for latency. The engine keeps one cursor per
+//! subflow and fills each subflow's window with what that subflow has not carried yet ([`Work::is_behind`]). This
+//! scheduler only decides where the first copy of new data goes: to the fastest usable subflow with room. Backups carry
+//! copies only when no regular subflow is left.
 
 use super::candidates::{excluded, fastest};
 use super::{Answer, Chunk, Decision, Needs, Scheduler, Work, again, unsent};
@@ -15,7 +15,6 @@ use crate::view::{ConnectionView, SubflowView};
 pub struct Redundant;
 
 impl Redundant {
-    /// Makes one.
     pub fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self))
     }

@@ -18,7 +18,6 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Makes one.
     pub fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::default()))
     }

@@ -54,7 +54,6 @@ pub struct Sttf {
 }
 
 impl Sttf {
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::read(reader)?))
     }

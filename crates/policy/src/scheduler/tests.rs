@@ -1,4 +1,4 @@
-//! Decisions of the schedulers, worked by hand; the views they are asked about.
+//! Decisions of the schedulers, computed by hand, and the views for them.
 
 use super::blocked_window::Penalise;
 use super::linux::{Linux, LinuxSettings};
@@ -49,7 +49,7 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
     }
 }
 
-/// A connection with plenty to send and a window of a megabyte, `now_ms` after the start.
+/// A connection with much to send and a window of a megabyte, `now_ms` after the start.
 pub(crate) fn connection(now_ms: u64) -> ConnectionView {
     ConnectionView {
         id: ConnectionId(1),
@@ -66,7 +66,6 @@ pub(crate) fn connection(now_ms: u64) -> ConnectionView {
     }
 }
 
-/// So many milliseconds after the start.
 pub(crate) const fn at(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)
 }
@@ -76,12 +75,11 @@ pub(crate) fn new_data() -> Chunk {
     Chunk { data_seq: 0, length: 1000, kind: ChunkKind::New, last_sent_on: None, time_left: None }
 }
 
-/// The same, to be sent again: it was lost on this subflow.
+/// The same, to be reinjected: it was lost on this subflow.
 pub(crate) fn reinjection_from(id: u32) -> Chunk {
     Chunk { kind: ChunkKind::Reinjection, last_sent_on: Some(SubflowId(id)), ..new_data() }
 }
 
-/// Give it to this subflow.
 pub(crate) fn send(id: u32) -> Decision {
     Decision::Send(SubflowId(id))
 }
@@ -101,7 +99,7 @@ fn the_fastest_subflow_with_room_is_taken_and_a_full_one_is_passed_over() {
     // 6000 in flight and 3500 queued leave 500 of 10000: too little for a segment.
     (paths[1].in_flight, paths[1].queued) = (6_000, 3_500);
     assert_eq!(lowest_rtt().schedule(&connection(0), &new_data(), &paths), send(2));
-    // A last piece of 500 bytes fits.
+    // A last chunk of 500 bytes fits.
     let tail = Chunk { length: 500, ..new_data() };
     assert_eq!(lowest_rtt().schedule(&connection(0), &tail, &paths), send(1));
 }
@@ -173,7 +171,7 @@ fn a_hole_is_retransmitted_once_on_the_fastest_other_path_with_room() {
     let mut paths = [subflow(0, 10), subflow(1, 20), subflow(2, 30)];
     paths[1].in_flight = 10_000;
     paths[2].in_flight = 10_000;
-    // No room anywhere: nothing happens, and the hole is not ticked off.
+    // No room anywhere: nothing is sent, and the hole does not count as handled.
     assert_eq!(scheduler.on_window_blocked(&connection(0), &HOLE, &paths), Relief::default());
     paths[2].in_flight = 0;
     let relief = Relief { retransmit_on: Some(SubflowId(2)), penalise: None };
@@ -264,7 +262,7 @@ fn redundant_asks_for_duplicates_and_assigns_the_first_to_the_fastest() {
     };
     assert_eq!(next(&[], &paths), Answer::New(SubflowId(1)));
     assert_eq!(next(&[0, 1], &paths), Answer::CatchUp(SubflowId(0)));
-    // Who is full cannot catch up.
+    // A full subflow cannot catch up.
     paths[0].in_flight = paths[0].cwnd;
     assert_eq!(next(&[0, 1], &paths), Answer::CatchUp(SubflowId(1)));
     assert_eq!(next(&[0], &paths), Answer::New(SubflowId(1)));
@@ -286,7 +284,7 @@ fn linux_sends_a_burst_of_64_kib_to_the_same_subflow_before_it_chooses_again() {
     let mut scheduler = linux(10.0);
     let mut paths = [subflow(0, 10), subflow(1, 10)];
     let mut shares = [0; 2];
-    // 65536 bytes are 66 segments of 1000, the last of which overdraws the burst; then the other one's queue is less.
+    // 65536 bytes are 66 segments of 1000, the last of which exceeds the burst; then the other one's queue is shorter.
     for round in 0..132 {
         let Decision::Send(id) = scheduler.schedule(&connection(0), &new_data(), &paths) else { panic!("waits") };
         assert_eq!(id.0, round / 66, "segment {round}");
@@ -296,7 +294,7 @@ fn linux_sends_a_burst_of_64_kib_to_the_same_subflow_before_it_chooses_again() {
     assert_eq!(shares, [66, 66]);
 }
 
-/// Linux with send buffers of so many windows.
+/// `linux` with send buffers of this many windows.
 fn linux(send_buffer: f64) -> Linux {
     Linux::new(LinuxSettings { send_buffer, ..LinuxSettings::default() })
 }
@@ -312,7 +310,7 @@ fn linux_sends_nothing_anywhere_while_what_a_slow_subflow_owes_fills_the_connect
     };
     assert!(chunk_at(0, 0) && chunk_at(0, 65_535));
     assert!(!chunk_at(0, 65_536));
-    // The program wakes when no more than two thirds of 40000 are left, 26666 bytes: not yet, and now. It writes a page.
+    // The program wakes when at most two thirds of 40000 are left, 26666 bytes: not yet, and now. It writes a page.
     assert!(!chunk_at(38_869, 65_536));
     assert!(chunk_at(38_870, 65_536) && chunk_at(38_870, 98_303) && !chunk_at(38_870, 98_304));
 }
@@ -407,7 +405,7 @@ fn linux_reinjects_only_onto_an_idle_subflow_and_onto_a_backup_only_when_the_reg
     assert_eq!(scheduler.schedule(&connection(0), &reinjection_from(0), &paths), send(2));
     (paths[1].in_flight, paths[1].stale) = (0, false);
     assert_eq!(scheduler.schedule(&connection(0), &reinjection_from(0), &paths), send(1));
-    // Idle, but with an unanswered timeout: not there.
+    // Idle, but with an unanswered timeout: not used.
     paths[1].stale = true;
     assert_eq!(scheduler.schedule(&connection(0), &reinjection_from(0), &paths[..2]), Decision::Wait(None));
 }

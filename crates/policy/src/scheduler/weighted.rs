@@ -1,4 +1,4 @@
-//! In proportion to given weights: each segment goes to the subflow that has been given least of what is due to it.
+//! In proportion to weights: each segment goes to the subflow with the largest credit.
 //!
 //! Source: deficit (credit) accounting as in Adiseshu, Parulkar, Varghese, "A Reliable and Scalable Striping Protocol",
 //! SIGCOMM 1996, which turns fair queueing round to distribute one queue over many links; here with the account settled at
@@ -18,14 +18,14 @@
 //! less than one segment.
 //!
 //! Decisions:
-//! - Weights are given in order of subflow (the k-th weight for the k-th subflow by id that is not closing), or per local
-//!   address as `ADDRESS=WEIGHT`, by its identifier (0 is the address of the first subflow). What is not named has weight 1.
-//!   Subflows from one address each have its weight.
-//! - `when_full` others (the default) | wait. A subflow without room leaves its turn to the others: it does not take part,
-//!   and is not owed anything later. Then bulk data fills all windows and the shares are those of the windows; the weights
-//!   decide while there is room to choose. With `wait` the shares hold always, at the price that the connection is only
-//!   as fast as the subflow that is slowest for its weight.
-//! - The shares are of new data. What is sent again goes to the fastest other subflow with room and costs nobody a turn.
+//! - Weights are listed in order of subflow (the k-th weight for the k-th subflow by id that is not closing), or per
+//!   local address as `ADDRESS=WEIGHT`, by its identifier (0 is the address of the first subflow). Others have weight
+//!   1. Subflows from one address each have its weight.
+//! - `when_full` others (the default) | wait. A subflow without room passes its turn to the others: it does not take
+//!   part, and gets no credit for it. Then bulk data fills all windows and the shares are those of the windows; the
+//!   weights decide while there is room to choose. With `wait` the shares always hold, but the connection is only as
+//!   fast as the subflow that is slowest for its weight.
+//! - The shares are of new data. Reinjections go to the fastest other subflow with room, and change no credit.
 //! - Backup and stale subflows take part only when nothing better is left, as with the other schedulers.
 
 use super::candidates::{excluded, fastest, fits, preferred};
@@ -42,10 +42,9 @@ const WHEN_FULL: Choice<WhenFull> = Choice {
     summary: "Whether the others take the segments of a subflow without room, or wait for it",
 };
 
-/// The largest weight.
 const MOST: u32 = 1000;
 
-/// Whose the weights are.
+/// What the weights apply to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Weights {
     /// The k-th is that of the k-th subflow by id.
@@ -68,7 +67,7 @@ pub enum WhenFull {
 pub struct Weighted {
     weights: Weights,
     when_full: WhenFull,
-    /// What each is due beyond what it got, bytes times weight.
+    /// Credit of each: what it is due beyond what it got, in bytes times weight.
     credits: SubflowMap<i64>,
 }
 
@@ -101,12 +100,10 @@ impl Weights {
 }
 
 impl Weighted {
-    /// Makes one with these weights.
     pub fn new(weights: Weights, when_full: WhenFull) -> Self {
         Self { weights, when_full, credits: SubflowMap::new() }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         let weights = reader.read(&Written {
             name: "weights",

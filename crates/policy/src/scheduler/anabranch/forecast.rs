@@ -1,40 +1,41 @@
-//! What a subflow is expected to do with a segment.
+//! Forecast of what a subflow will do with a segment.
 
 use crate::congestion::send_quantum;
 use crate::ids::SubflowId;
 use crate::view::{Phase, SubflowView};
 
-/// Segments that may wait for the pacing of a subflow in any case.
+/// Number of segments that may always wait for the pacing of a subflow.
 const BURST: u64 = 2;
-/// Most segments that wait together, or share a mapping.
+/// Limit of segments that wait together, or share a mapping.
 pub const TOGETHER: u64 = 16;
-/// Seconds that they may wait.
+/// Time in seconds that they may wait.
 const QUEUED: f64 = 0.01;
-/// In-flight segments up to which a path's rate is unknown while no queue shows: an initial window (RFC 6928).
+/// In-flight segments up to which a path's rate is unknown while there is no sign of a queue: an initial window (RFC
+/// 6928).
 const UNTRIED: u64 = 10;
 
-/// What a subflow is expected to do.
+/// Forecast for a subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct Forecast {
     pub id: SubflowId,
     /// Bytes per second, [`SubflowView::trusted_rate`].
     pub rate: f64,
-    /// Seconds until a segment assigned to it now is acknowledged: it goes behind what is in flight and queued.
+    /// Seconds until a segment assigned now is acknowledged, behind all data in flight and queued.
     pub answer: f64,
-    /// Seconds that data stays in the connection's window if no queue stands and nothing is lost.
+    /// Seconds that data occupies the connection's window without a queue or loss.
     pub stay: f64,
-    /// The same for what is lost once.
+    /// The same for data that is lost once.
     pub repaired: f64,
-    /// Segments that are lost per second.
+    /// Lost segments per second.
     pub losses: f64,
-    /// A segment assigned to it now leaves at once, or nearly.
+    /// A segment assigned now is sent at once, or nearly.
     pub ready: bool,
     /// [`released_together`].
     pub together: f64,
 }
 
 impl Forecast {
-    /// `live`: the application is not ahead of the send buffer, so that a late segment costs more than a queue.
+    /// `live`: the application is not ahead of the send buffer, so a late segment is worse than a queue.
     pub fn of(subflow: &SubflowView, length: u32, live: bool) -> Self {
         let mss = u64::from(subflow.mss);
         let (least, smoothed) = (subflow.min_rtt.as_secs_f64(), subflow.smoothed_rtt.as_secs_f64());
@@ -51,7 +52,7 @@ impl Forecast {
         let answer = alone.max(queue);
         let losses = known / mss.max(1) as f64 * subflow.loss_rate;
         let ready = is_ready(subflow, length);
-        // A path on which nothing of ours waits has no queue of ours either, whatever the round trips were when it had.
+        // Without data of ours a path has no queue of ours, whatever its round trips were before.
         let repaired = alone + 2.0 * smoothed.min(answer);
         Self {
             id: subflow.id,
@@ -65,23 +66,23 @@ impl Forecast {
         }
     }
 
-    /// How long the window stands still for its repairs that take longer than it lasts, per time that it lasts.
+    /// How long repairs stall the window beyond the time for which it lasts, as a share of that time.
     pub fn standstill(&self, lasts: f64) -> f64 {
         (self.losses * lasts).min(1.0) * (self.repaired - lasts).max(0.0) / lasts
     }
 }
 
-/// Seconds that what a subflow releases together takes; 0 if it releases segments one by one.
+/// Seconds that segments released together take; 0 if the subflow releases them one by one.
 fn released_together(subflow: &SubflowView) -> f64 {
     let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
     if quantum > BURST * u64::from(subflow.mss) { quantum as f64 / subflow.bytes_per_second() } else { 0.0 }
 }
 
-/// Whether a segment of this length that is assigned to a subflow now leaves at once, or nearly.
+/// Whether a segment of this length that is assigned now is sent at once, or nearly.
 pub fn is_ready(subflow: &SubflowView, length: u32) -> bool {
     let mss = u64::from(subflow.mss);
     let few = || {
-        // What is released together is queued together.
+        // Segments released together are queued together.
         let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
         let most = (subflow.bytes_per_second() * QUEUED).min((TOGETHER * mss).max(quantum) as f64);
         subflow.queued as f64 <= most

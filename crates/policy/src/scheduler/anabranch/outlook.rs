@@ -1,4 +1,4 @@
-//! What was worked out for each of several subflows, kept from one decision to the next as long as its view is the same.
+//! Values computed for each subflow, cached from one decision to the next while its view is unchanged.
 
 use super::forecast::Forecast;
 use super::plan::Plan;
@@ -6,13 +6,12 @@ use crate::ids::SubflowId;
 use crate::scheduler::candidates::{class, fits};
 use crate::view::SubflowView;
 
-/// The class of what no data may go to.
+/// The class of a subflow that no data may be assigned to.
 const UNUSABLE: u8 = u8::MAX;
 
-/// What data is to be placed, as far as forecasts depend on it.
+/// The data to be placed, as far as forecasts depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Load {
-    /// Bytes.
     pub length: u32,
     /// The application is not ahead of the send buffer.
     pub live: bool,
@@ -24,13 +23,13 @@ struct Path {
     /// [`crate::view::Counters::changes`], or the largest number where there is none.
     changes: u64,
     forecast: Forecast,
-    /// How many classes of subflows are preferred to it; [`UNUSABLE`].
+    /// Number of classes of subflows that are preferred to it; [`UNUSABLE`].
     class: u8,
-    /// The data has room in its window.
+    /// The data fits into its window.
     fits: bool,
-    /// It is one of those to choose from.
+    /// It may be chosen.
     eligible: bool,
-    /// It is one of those, and in the plan if there is to be one.
+    /// It may be chosen, and is in the plan if there is one.
     considered: bool,
 }
 
@@ -47,24 +46,24 @@ impl Path {
     }
 }
 
-/// All subflows of the connection, in order of id, and what there is to choose from: of the usable ones, without one that is excluded,
-/// those of the best class.
+/// All subflows of the connection in order of id, and those that may be chosen: of the usable ones, without an excluded
+/// one, those of the best class.
 #[derive(Debug, Default)]
 pub struct Outlook {
     paths: Vec<Path>,
     load: Load,
     excluded: Option<SubflowId>,
-    /// How many there are to choose from.
+    /// Number of subflows that may be chosen.
     eligible: usize,
-    /// Into the windows of how many of these the data fits.
+    /// Number of these into whose windows the data fits.
     fitting: usize,
-    /// A hash of their numbers (FNV-1a): different ones have the same once in 2^64.
+    /// A hash of their numbers (FNV-1a). Different sets have the same one with probability 2^-64.
     among: u64,
 }
 
 impl Outlook {
-    /// Takes in how the subflows are: looks at what has changed. Returns whether the data fits into the window of one of those to
-    /// choose from.
+    /// Updates the subflows whose views have changed. Returns whether the data fits into the window of one that may be
+    /// chosen.
     pub fn look(
         &mut self,
         subflows: &[SubflowView],
@@ -113,7 +112,7 @@ impl Outlook {
         }
     }
 
-    /// Has a plan observed; none: all are considered.
+    /// Restricts the choice to a plan; none: all are considered.
     #[inline(never)]
     pub fn follow(&mut self, plan: Option<&Plan>) {
         for path in &mut self.paths {
@@ -121,23 +120,23 @@ impl Outlook {
         }
     }
 
-    /// The only one to choose from.
+    /// The subflow that may be chosen, if there is only one.
     pub fn only(&self) -> Option<&Forecast> {
         if self.eligible == 1 { self.eligible().next() } else { None }
     }
 
-    /// A hash of the numbers of those to choose from.
+    /// A hash of the numbers of those that may be chosen.
     pub fn among(&self) -> u64 {
         self.among
     }
 
-    /// Those to choose from, in order of id.
+    /// Those that may be chosen, in order of id.
     #[inline]
     pub fn eligible(&self) -> impl Iterator<Item = &Forecast> + Clone {
         self.paths.iter().filter(|path| path.eligible).map(|path| &path.forecast)
     }
 
-    /// Those of them that the plan has, if there is one.
+    /// Those of them that are in the plan, if there is one.
     #[inline]
     pub fn considered(&self) -> impl Iterator<Item = &Forecast> + Clone {
         self.paths.iter().filter(|path| path.considered).map(|path| &path.forecast)

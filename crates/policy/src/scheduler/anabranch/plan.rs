@@ -1,30 +1,30 @@
-//! The set of paths on which a window is best spent.
+//! The set of paths that makes the best use of a window.
 
 use super::forecast::Forecast;
 use crate::ids::SubflowId;
 use crate::time::Instant;
 
-/// How much of a window is used where several paths fill it: they do not hold it up at the same moments.
+/// Share of a window that is used if several paths fill it: they do not block it at the same moments.
 const MIXED: f64 = 0.85;
-/// Sets of paths that carry nearly the same are as good.
+/// Sets of paths whose rates differ by less than this factor are equally good.
 const AS_GOOD: f64 = 1.003;
 
 /// The subflows to be used for a while.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// When to plan again.
+    /// When to compute the next plan.
     pub until: Instant,
-    /// A hash of the subflows that it was made for.
+    /// A hash of the subflows among which it chose.
     pub among: u64,
-    /// The subflows chosen.
+    /// The chosen subflows.
     pub members: Vec<SubflowId>,
-    /// Bytes per second that they carry together.
+    /// Their total rate in bytes per second.
     pub carried: f64,
-    /// The longest of their stays, seconds.
+    /// Their longest stay in seconds.
     pub longest: f64,
 }
 
-/// A set of paths, and what it carries.
+/// A set of paths, and its rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Worth {
     pub carried: f64,
@@ -35,7 +35,7 @@ pub struct Worth {
 impl Worth {
     pub const NOTHING: Self = Self { carried: 0.0, longest: 0.0, count: 0 };
 
-    /// Of a set of paths, with a window of so many bytes.
+    /// Of a set of paths, with a window in bytes.
     pub fn of(window: f64, set: &[Forecast]) -> Self {
         let rate: f64 = set.iter().map(|path| path.rate).sum();
         let longest = set.iter().map(|path| path.stay).fold(0.0, f64::max);
@@ -46,7 +46,8 @@ impl Worth {
         Self { carried: carried / (1.0 + standstill), longest, count: set.len() }
     }
 
-    /// Whether it carries more than another, or nearly as much with shorter stays, or the same with fewer paths.
+    /// Whether its rate is larger than that of another, or nearly as large with shorter stays, or the same with fewer
+    /// paths.
     fn is_better_than(&self, other: &Self) -> bool {
         let as_good = self.carried * AS_GOOD > other.carried;
         self.carried > other.carried * AS_GOOD
@@ -58,10 +59,10 @@ impl Worth {
 impl Plan {
     pub const NONE: Self = Self { until: Instant::ZERO, among: 0, members: Vec::new(), carried: 0.0, longest: 0.0 };
 
-    /// The set of paths with which a window of so many bytes carries most: of sets that are as good, within
-    /// [`AS_GOOD`], the one with the shortest stay. But for the standstill, the best set has all paths whose stay is no longer than its
-    /// longest, so that one for each path is enough to look at, and the same without those that cost more by standstill than they
-    /// carry; then each path is left out, or taken in, if more is carried so. Puts the paths in order of their stays.
+    /// The set of paths with the largest rate for a window in bytes: of equally good sets, within [`AS_GOOD`], the one
+    /// with the shortest stay. Except for standstill, the best set contains all paths whose stay is no longer than its
+    /// longest one. So one set per path is evaluated, and the same without paths that cost more by standstill than they
+    /// carry; then each path is removed or added if that increases the rate. Sorts the paths by stay.
     pub fn best(window: f64, paths: &mut [Forecast]) -> Self {
         paths.sort_by(|a, b| a.stay.total_cmp(&b.stay).then(a.id.cmp(&b.id)));
         let mut best = (Worth::NOTHING, Vec::new());
@@ -95,7 +96,8 @@ impl Plan {
         Self { carried: worth.carried, longest: worth.longest, members, ..Self::NONE }
     }
 
-    /// Of a set of paths those whose share of what all carry is larger than that of the time in which the window waits for their repairs.
+    /// The paths of a set whose share of the total rate exceeds their share of the time in which the window waits for
+    /// repairs.
     fn worthwhile(window: f64, set: &[Forecast]) -> Vec<Forecast> {
         let rate: f64 = set.iter().map(|path| path.rate).sum();
         let lasts = window / Worth::of(window, set).carried.max(1.0);

@@ -1,5 +1,5 @@
-//! The default's decisions, worked by hand: segments of 1000 bytes, and windows of ten of them per round trip, so that a
-//! path of 20 ms carries 500 000 bytes per second and one of 100 ms 100 000.
+//! Decisions of `anabranch`, computed by hand: segments of 1000 bytes, and windows of ten of them per round trip, so
+//! that a path of 20 ms carries 500 000 bytes per second and one of 100 ms 100 000.
 
 use super::plan::Worth;
 use super::*;
@@ -16,7 +16,7 @@ fn new_data() -> Chunk {
     Chunk { data_seq: 0, length: 1_000, kind: ChunkKind::New, last_sent_on: None, time_left: None }
 }
 
-/// A path of 20 ms with so much in flight of 10 000 bytes, and one of 100 ms of 40 000.
+/// A path of 20 ms with `fast` bytes in flight of 10 000, and one of 100 ms with `slow` of 40 000.
 fn fast_and_slow(fast: u64, slow: u64) -> [SubflowView; 2] {
     let mut paths = [subflow(0, 20), subflow(1, 100)];
     (paths[0].in_flight, paths[1].in_flight) = (fast, slow);
@@ -63,7 +63,7 @@ fn a_path_is_ready_with_room_and_no_more_than_two_segments_ahead_of_the_pacing()
     }
 }
 
-/// Numbers of the paths that are left in a plan, and what they carry; paths are (bytes per second, milliseconds).
+/// The paths that a plan chooses, by number, and what they carry; paths are (bytes per second, milliseconds).
 fn planned(window: f64, paths: &[(f64, f64)]) -> (Vec<u32>, f64) {
     let forecast = |(id, (rate, stay)): (usize, &(f64, f64))| Forecast {
         id: SubflowId(id as u32),
@@ -89,7 +89,7 @@ fn a_window_is_spent_on_the_paths_with_which_it_carries_most() {
     assert_eq!(planned(1e6, &fast_and_slow), (vec![0, 1], 2.25e6));
     assert_eq!(planned(471e3, &fast_and_slow).0, [0]);
     assert_eq!(planned(473e3, &fast_and_slow).0, [0, 1]);
-    // The order of the subflows says nothing.
+    // The order of the subflows does not matter.
     assert_eq!(planned(64e3, &[(250e3, 200.0), (2e6, 20.0)]), (vec![1], 2e6));
 }
 
@@ -126,7 +126,7 @@ fn a_full_fast_path_is_waited_for_where_the_end_would_be_late_on_the_slow_one() 
         (view.unsent, view.backlogged) = (unsent, false);
         let paths = fast_and_slow(10_000, 0);
         assert_eq!(Anabranch::default().schedule(&view, &new_data(), &paths), decision);
-        // Behind what is written there is more, or it does not wait.
+        // More than what is written will follow, so it does not wait.
         view.backlogged = true;
         assert_eq!(Anabranch::default().schedule(&view, &new_data(), &paths), Decision::Send(SubflowId(1)));
         view.backlogged = false;
@@ -245,14 +245,14 @@ fn what_a_shut_window_lets_go_is_gathered_where_a_queue_stands() {
     let mut scheduler = Anabranch::default();
     assert_eq!(scheduler.schedule(&view(15_999), &new_data(), &[path.clone()]), Decision::Wait(None));
     assert_eq!(scheduler.schedule(&view(16_000), &new_data(), &[path.clone()]), Decision::Send(SubflowId(0)));
-    path.queued = 1_000; // the first of them has been given
+    path.queued = 1_000; // the first of them was assigned
     assert_eq!(scheduler.schedule(&view(15_000), &new_data(), &[path.clone()]), Decision::Send(SubflowId(0)));
     (path.queued, path.smoothed_rtt) = (0, Duration::from_millis(20)); // the link has room
     assert_eq!(scheduler.schedule(&view(15_999), &new_data(), &[path]), Decision::Send(SubflowId(0)));
 }
 
-/// A small end of a stream, a path that releases much at once and was the last to get something, and another one that answers a
-/// little earlier: both can send.
+/// The end of a stream, a path that releases many segments at once and was used last, and another whose answer is
+/// slightly earlier: both can send.
 #[test]
 fn nobody_waits_for_a_path_that_can_send() {
     let path = |id: u32, answer: f64, together: f64| Forecast {
@@ -274,7 +274,7 @@ fn nobody_waits_for_a_path_that_can_send() {
         scheduler.last = last;
         assert_eq!(scheduler.choose(&end, None, paths.iter()), Some(SubflowId(chosen)), "{last:?}");
     }
-    // Where path 1 cannot, that is worth the wait; not if path 0 is as early.
+    // If path 1 cannot send, waiting pays; not if path 0 is as early.
     paths[1].ready = false;
     assert_eq!(scheduler.choose(&end, None, paths.iter()), None);
     paths[0].answer = 0.00204;
@@ -288,12 +288,13 @@ fn nobody_waits_for_a_silent_path() {
     let mut view = connection(0);
     (view.unsent, view.backlogged) = (10_000, false);
     assert_eq!(Anabranch::default().schedule(&view, &new_data(), &paths), Decision::Send(SubflowId(1)));
-    // Nor does one get what can go elsewhere, room or not.
+    // Nor is a subflow chosen if the data can go elsewhere, room or not.
     paths[0].in_flight = 1_000;
     assert_eq!(Anabranch::default().schedule(&view, &new_data(), &paths), Decision::Send(SubflowId(1)));
 }
 
-/// Who sends a segment too that the path of 50 ms holds since `waited` milliseconds, of so many that are outstanding.
+/// The subflow that duplicates a segment that the path of 50 ms has had for `waited` milliseconds, with this many
+/// outstanding.
 fn duplicated(waited: u64, outstanding: u64, paths: &[SubflowView]) -> Option<u32> {
     let mut view = connection(1_000);
     (view.data_nxt, view.unsent) = (outstanding * 1_000, 0);
@@ -317,7 +318,7 @@ fn data_that_arrives_earlier_on_another_subflow_or_is_overdue_is_duplicated() {
     // It is overdue four variations, 50 ms, after that.
     assert_eq!(duplicated(100, 100, &paths), None);
     assert_eq!(duplicated(101, 100, &paths), Some(1));
-    // Not to a path that is silent or has no room.
+    // Not on a path that is stale or has no room.
     let mut other = paths.clone();
     other[1].stale = true;
     assert_eq!(duplicated(101, 100, &other), None);
@@ -342,7 +343,7 @@ fn the_tail_is_duplicated_where_its_path_loses() {
 fn what_is_overdue_comes_before_new_data_after_a_round_trip_of_the_quickest_and_a_late_acknowledgement() {
     let mut paths = [subflow(0, 50), subflow(1, 20)];
     (paths[0].rtt_variation, paths[1].rtt_variation) = (Duration::from_millis(10), Duration::from_millis(5));
-    // Nothing is acknowledged yet, and nothing new either, for long: but that is what the connection waits for.
+    // Nothing has been acknowledged for long, and nothing new was sent: that is what the connection waits for.
     let view = connection(1_000);
     // 20 and 50 ms.
     for (progress, in_flight, first) in [(930, 2_000, false), (929, 2_000, true), (929, 1_000, false)] {
@@ -352,7 +353,7 @@ fn what_is_overdue_comes_before_new_data_after_a_round_trip_of_the_quickest_and_
     // Its round trips vary by more than that.
     (paths[0].in_flight, paths[0].rtt_variation) = (2_000, Duration::from_millis(18));
     assert!(!fresh(&view).duplicates_first(&view, &paths));
-    // What a stale path holds was given to others.
+    // Data of a stale path was already reinjected.
     (paths[0].last_progress, paths[0].stale) = (at(1), true);
     assert!(!fresh(&view).duplicates_first(&view, &paths));
 }
@@ -372,7 +373,7 @@ fn a_path_with_a_long_queue_is_suspect_by_the_clock_of_the_fastest() {
     assert!(!fresh(&view).duplicates_first(&view, &paths));
     paths[0].last_progress = at(9_889);
     assert!(fresh(&view).duplicates_first(&view, &paths));
-    // What it has for longer than three seconds, 60 ms and 50 is overdue.
+    // Data that it has had for longer than three seconds, 60 ms and 50 is overdue.
     for (sent_at, copied) in [(6_891, None), (6_889, Some(SubflowId(1)))] {
         let held = Outstanding {
             data_seq: 9,
@@ -404,13 +405,13 @@ fn a_byte_that_all_waits_for_is_repaired_where_that_takes_half_of_the_time_even_
     let copies = |held| stuck_for(51).duplicate(&view, &held, Before::NewData, &paths).is_some();
     // The other answers after 60 and 6 ms: twice that before the three seconds are over.
     assert_eq!([2_867, 2_869].map(|millis| copies(held(millis, 0, false))), [true, false]);
-    // So is all that is lost, but nothing else.
+    // So is all lost data, but nothing else.
     assert!(copies(held(9, 5_000, true)) && !copies(held(9, 5_000, false)));
     assert_eq!(stuck_for(50).duplicate(&view, &held(9, 0, true), Before::NewData, &paths), None);
     // What waits for the sender's window has its whole round trip before it.
     let waits = Outstanding { unrepaired: true, ..held(2_990, 5_000, true) };
     assert!(copies(waits) && !copies(Outstanding { unrepaired: false, ..waits }));
-    // Behind a queue of two seconds: not in half of the time, but a second earlier.
+    // Behind a queue of two seconds: not in half the time, but a second earlier.
     paths[1] = subflow(1, 2_000);
     for (millis, copied) in [(540, Some(SubflowId(1))), (560, None)] {
         let held = held(millis, 0, true);
@@ -439,7 +440,7 @@ fn what_a_slower_path_lost_goes_before_new_data_unless_the_application_is_ahead(
     assert!(!scheduler.duplicates_first(&view, &paths));
     paths[0].phase = Phase::FastRecovery;
     assert!(scheduler.duplicates_first(&view, &paths));
-    // Sent again just now, it would be answered there after 200 ms, here after 55.
+    // Just retransmitted, it would be answered there after 200 ms, here after 55.
     (view.data_nxt, view.unsent) = (100_000, 50_000);
     let held = Outstanding {
         data_seq: 0,
@@ -451,7 +452,7 @@ fn what_a_slower_path_lost_goes_before_new_data_unless_the_application_is_ahead(
     };
     let mut copied = |held: &Outstanding| scheduler.duplicate(&view, held, Before::NewData, &paths);
     assert_eq!(copied(&held), Some(SubflowId(1)));
-    // What is not lost waits until nothing new can be sent, and what the quicker path lost it repairs itself.
+    // Data that is not lost waits until nothing new can be sent, and the faster path repairs its own losses.
     let only_sent = Outstanding { lost: false, ..held };
     assert_eq!(copied(&only_sent), None);
     assert_eq!(copied(&Outstanding { sender: SubflowId(1), ..held }), None);
@@ -496,7 +497,7 @@ fn a_path_that_got_little_is_tried_with_an_initial_window_and_a_live_stream_goes
         near(forecast.stay, 0.11);
         near(forecast.rate, 100_000.0);
     }
-    // More than that says something: 10 001 + 1000 / 2000 s.
+    // More than that is evidence: 10 001 + 1000 / 2000 s.
     path.in_flight = 10_000;
     let [bulk, live] = forecasts(&path);
     near(bulk.answer, 5.5);
@@ -506,7 +507,7 @@ fn a_path_that_got_little_is_tried_with_an_initial_window_and_a_live_stream_goes
     forecasts(&path).iter().for_each(|forecast| near(forecast.answer, 2.5));
 }
 
-/// Whether a path of 200 ms that loses sends a segment twice that it has just sent and that has so long.
+/// Whether a lossy path of 200 ms duplicates a segment that it has just sent and that has this much time left.
 fn goes_twice_with(
     time_left: u64,
     paths: &[SubflowView],
@@ -532,10 +533,10 @@ fn what_could_not_be_repaired_in_time_is_duplicated() {
     paths[1].loss_rate = LOSSY * 1.01;
     // The loss is known after 250 ms, and the quick path brings it in the time that the deadline has in it.
     assert_eq!([249, 250].map(|left| goes_twice_with(left, &paths, as_it_is)), [true, false]);
-    // Where that is silent the slow one takes 75 ms more.
+    // If that is stale the slow one takes 75 ms more.
     paths[0].stale = true;
     assert_eq!([324, 325].map(|left| goes_twice_with(left, &paths, as_it_is)), [true, false]);
-    // It was sent a while ago, is sent again already, or the application is ahead of the buffer.
+    // It was sent a while ago, is already retransmitted, or the application is ahead of the buffer.
     assert!(goes_twice_with(9, &paths, |_, held| held.sent_at = at(901)));
     assert!(!goes_twice_with(9, &paths, |_, held| held.sent_at = at(900)));
     assert!(!goes_twice_with(9, &paths, |_, held| held.lost = true));

@@ -1,4 +1,4 @@
-//! Scores and choices of MAPS, worked by hand.
+//! Scores and choices of MAPS, computed by hand.
 
 use super::*;
 use crate::scheduler::TABLE;

@@ -1,4 +1,4 @@
-//! Qualities, speeds and choices of the scheduler `qoe`, worked by hand.
+//! Qualities, speeds and choices of the scheduler `qoe`, computed by hand.
 
 use super::*;
 use crate::scheduler::tests::{at, connection, new_data, reinjection_from, send, subflow};

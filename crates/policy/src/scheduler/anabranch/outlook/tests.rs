@@ -1,4 +1,4 @@
-//! What is kept between decisions changes none of them.
+//! Caching between decisions does not change any of them.
 
 use crate::ids::SubflowId;
 use crate::scheduler::anabranch::Anabranch;
@@ -8,18 +8,17 @@ use crate::time::Duration;
 use crate::view::{ConnectionView, Phase, SubflowView};
 use proptest::prelude::*;
 
-/// What happens before a decision.
+/// An event before a decision.
 #[derive(Clone, Debug)]
 enum Step {
     /// In flight, queued, window, microseconds of the latest round trip of one of the subflows.
     Change(usize, u64, u64, u64, u64),
-    /// One becomes stale or is not any more.
+    /// One becomes stale, or is no longer.
     Stale(usize),
     Backup(usize),
     Suspend(usize),
     Remove(usize),
     Add,
-    /// Nothing of a subflow.
     Nothing,
 }
 
@@ -36,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// As the engine counts: a new number for each view that is not what it was.
+/// As the engine counts changes: a new number for each view that differs from the previous one.
 fn take(step: &Step, views: &mut Vec<SubflowView>, changes: u64) {
     match step {
         Step::Remove(at) if !views.is_empty() => drop(views.remove(at % views.len())),
