@@ -2,6 +2,7 @@
 //! tables.
 
 use anabranch_policy::combination::{Combination, Family};
+use anabranch_policy::setting::Parameter;
 use anabranch_policy::table::Member;
 use anabranch_policy::{congestion, datagram, forecast, path_manager, reliability, scheduler};
 use std::fmt::Write;
@@ -175,33 +176,55 @@ fn files_that_the_front_pages_name_exist() {
     }
 }
 
-fn family_table<P: ?Sized>(page: &mut String, table: &[Member<P>], default: &str) {
+/// A setting as an item of a list: name, default, values, meaning.
+fn item(parameter: &Parameter) -> String {
+    let summary = parameter.summary.trim_end_matches('.');
+    format!("- `{}` ({}; {}): {summary}.", parameter.name, parameter.default, parameter.values)
+}
+
+/// The members of a family, each with its settings. A setting that several members have alike stands once, behind them.
+fn family_list<P: ?Sized>(page: &mut String, table: &[Member<P>], default: &str) {
+    let all: Vec<String> =
+        table.iter().flat_map(|member| member.parameters()).map(|parameter| item(&parameter)).collect();
+    let is_shared = |item: &String| all.iter().filter(|other| *other == item).count() > 1;
+    let mut shared: Vec<String> = Vec::new();
     for member in table {
         let chosen = if member.name == default { " (the default)" } else { "" };
-        let _ = writeln!(page, "\n### {}{chosen}\n\n{}.\n", member.name, member.summary.trim_end_matches('.'));
-        let _ = writeln!(page, "Source: {}.", member.source.trim_end_matches('.'));
-        let parameters = member.parameters();
-        if parameters.is_empty() {
-            continue;
+        let (summary, source) = (member.summary.trim_end_matches('.'), member.source.trim_end_matches('.'));
+        let _ = writeln!(page, "\n### {}{chosen}\n\n{summary}. Source: {source}.", member.name);
+        let (mut own, mut names) = (String::new(), Vec::new());
+        for parameter in member.parameters() {
+            let item = item(&parameter);
+            if !is_shared(&item) {
+                let _ = writeln!(own, "{item}");
+                continue;
+            }
+            names.push(format!("`{}` ({})", parameter.name, parameter.default));
+            if !shared.contains(&item) {
+                shared.push(item);
+            }
         }
-        page.push_str("\n| setting | default | values | what it does |\n|---|---|---|---|\n");
-        for parameter in parameters {
-            let (values, summary) = (parameter.values.replace('|', "\\|"), parameter.summary.replace('|', "\\|"));
-            let _ = writeln!(page, "| `{}` | {} | {values} | {summary} |", parameter.name, parameter.default);
+        if !own.is_empty() {
+            let _ = write!(page, "\n{own}");
         }
+        if !names.is_empty() {
+            let _ = writeln!(page, "\nShared settings: {}.", names.join(", "));
+        }
+    }
+    if !shared.is_empty() {
+        let _ = writeln!(page, "\nThe shared settings:\n\n{}", shared.join("\n"));
     }
 }
 
 /// `docs/policies.md`, from the tables.
 fn policies_page() -> String {
     let mut page = "# Policies\n\n\
-        Every decision of the engine that can be swapped, family by family. This page is made from the tables in\n\
-        `crates/policy`; a test compares them, and `ANABRANCH_BLESS=1 cargo test -p anabranch-cli --test repository` writes\n\
-        the page anew. `anabranch list` prints the same.\n\n\
+        The members of each family of policies, as `anabranch list` prints them: name, what it does, source, and settings with\n\
+        their default and values. A test makes this page from the tables in `crates/policy`.\n\n\
         In a scenario: `congestion = \"olia\"`, or with settings `path_manager = { name = \"lm3\", rounding = \"up\" }`. On the\n\
-        command line: `--policy congestion=olia,path_manager=lm3,path_manager.rounding=up`. What is not said is at its\n\
-        default. The file of a member is `crates/policy/src/FAMILY/NAME.rs`; its first comment has the formulas with their\n\
-        units, the equation numbers of the source, and every deviation from it.\n"
+        command line: `--policy congestion=olia,path_manager=lm3,path_manager.rounding=up`. The first comment of\n\
+        `crates/policy/src/FAMILY/NAME.rs` has a member's formulas with units, the equation numbers of the source, and every\n\
+        deviation from it. [Single policies](measurements/policies.md) has what was measured.\n"
         .to_owned();
     let defaults = Combination::default();
     for family in Family::ALL {
@@ -215,11 +238,11 @@ fn policies_page() -> String {
         };
         let _ = writeln!(page, "\n## {title}: `{}`\n\nDecides {decides}.", family.name());
         match family {
-            Family::Congestion => family_table(&mut page, congestion::TABLE, default),
-            Family::Scheduler => family_table(&mut page, scheduler::TABLE, default),
-            Family::PathManager => family_table(&mut page, path_manager::TABLE, default),
-            Family::Reliability => family_table(&mut page, reliability::TABLE, default),
-            Family::Forecaster => family_table(&mut page, forecast::TABLE, default),
+            Family::Congestion => family_list(&mut page, congestion::TABLE, default),
+            Family::Scheduler => family_list(&mut page, scheduler::TABLE, default),
+            Family::PathManager => family_list(&mut page, path_manager::TABLE, default),
+            Family::Reliability => family_list(&mut page, reliability::TABLE, default),
+            Family::Forecaster => family_list(&mut page, forecast::TABLE, default),
         }
     }
     // No family of connections: sessions of datagrams have it.
@@ -227,7 +250,7 @@ fn policies_page() -> String {
         page,
         "\n## Datagrams: `datagram`\n\nDecides which paths carry a datagram ([datagrams](datagrams.md))."
     );
-    family_table(&mut page, datagram::TABLE, datagram::TABLE[0].name);
+    family_list(&mut page, datagram::TABLE, datagram::TABLE[0].name);
     page
 }
 
