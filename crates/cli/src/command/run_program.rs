@@ -83,7 +83,7 @@ pub struct RunProgramOptions {
 pub const RUN_PROGRAM_NOTES: &str = "\
 Needs no right: it begins a user namespace and a network namespace, and a TUN device inside. TCP of the program, whatever its
 destination, goes over all uplinks to the server and on from there; without --server each connection and each flow takes one uplink,
-and another if that is dead. Its exit code is the program's. See docs/run.md.
+and another if that is dead. Its exit code is the program's. See docs/up.md.
 
 Examples:
   anabranch run -- curl https://example.org/
