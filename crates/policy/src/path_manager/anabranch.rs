@@ -1,17 +1,18 @@
-//! Our own: all paths, none put aside, and those that say nothing are asked.
+//! Our own: uses all paths, suspends none, and probes those without news.
 //!
-//! Which path carries what is the scheduler's to decide, segment by segment; a path is not switched off. What a
-//! scheduler cannot know is how a path is now that carries nothing. So, while data is outstanding:
+//! The scheduler decides for each segment which path carries it; a path is never switched off. A scheduler cannot know
+//! the present state of a path that carries nothing. So, while data is outstanding:
 //!
 //! - a *stale* subflow (silent for too long with data outstanding) is probed each 250 ms, and each second once it has
-//!   been silent for 10 s: its retransmission timer alone backs off to two minutes, and a path that comes back should
-//!   carry its share within two seconds;
-//! - an *idle* subflow, on which nothing was sent for a second, is probed: its round-trip time may have been taken while its queue was
-//!   full, or it may have paused. Nothing is under way there, so that a probe costs 11 kbit/s, whatever its round-trip time was.
-//!   A backup is left alone: it may cost for each byte, and nothing is to be decided while another works.
+//!   been silent for 10 s: its retransmission timer alone backs off to two minutes, but a path that answers again
+//!   should carry its share within two seconds;
+//! - an *idle* subflow, on which nothing was sent for a second, is probed: its round-trip time may have been measured
+//!   with a full queue, or during a pause. Nothing is in flight there, so a probe costs 11 kbit/s, whatever the
+//!   round-trip time is. A backup is not probed: it may cost money per byte, and it is not needed while another path
+//!   works.
 //!
-//! A probe is one segment of data that is outstanding elsewhere ([`PathAction::Probe`]). Subflows are opened, and opened
-//! again, as by [`super::full_mesh`].
+//! A probe is one segment of data that is outstanding elsewhere ([`PathAction::Probe`]). Subflows are opened, and
+//! opened again, by [`super::full_mesh`].
 
 use super::full_mesh::{FullMesh, MeshSettings};
 use super::{Measurements, PathAction, PathEvent, PathManager};
@@ -19,15 +20,15 @@ use crate::table::{Reader, SettingError};
 use crate::time::{Duration, Instant};
 use crate::view::{SubflowState, SubflowView};
 
-/// How often the subflows are looked at.
+/// Interval at which subflows are checked.
 const LOOK: Duration = Duration::from_millis(125);
-/// Between two probes of a stale subflow.
+/// Interval between probes of a stale subflow.
 const STALE: Duration = Duration::from_millis(250);
 /// The same after [`LONG`].
 const LONG_STALE: Duration = Duration::from_secs(1);
-/// After what silence a path is probed less often.
+/// Silence after which a path is probed less often.
 const LONG: Duration = Duration::from_secs(10);
-/// How long an idle subflow is left alone.
+/// Time after which an idle subflow is probed.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// The path manager `anabranch`.
@@ -37,18 +38,16 @@ pub struct Anabranch {
 }
 
 impl Anabranch {
-    /// Makes one.
     pub fn new(mesh: MeshSettings) -> Self {
         Self { mesh: FullMesh::new(mesh) }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
         Ok(Box::new(Self::new(MeshSettings::read_with_backup(reader)?)))
     }
 }
 
-/// Whether it is time to ask the subflow how it is.
+/// Whether a probe of the subflow is due.
 fn is_due(now: Instant, view: &SubflowView) -> bool {
     if view.state != SubflowState::Established || view.suspended {
         return false;
@@ -90,13 +89,13 @@ mod tests {
         view.smoothed_rtt = Duration::from_millis(50);
         assert!(!is_due(at(1999), &view));
         assert!(is_due(at(2000), &view));
-        view.smoothed_rtt = Duration::from_secs(3); // of a queue that is gone
+        view.smoothed_rtt = Duration::from_secs(3); // measured with a queue that is gone
         assert!(!is_due(at(1999), &view) && is_due(at(2000), &view));
         view.backup = true;
         assert!(!is_due(at(9000), &view));
         view.backup = false;
         view.in_flight = 1000;
-        assert!(!is_due(at(9000), &view)); // it will answer by itself
+        assert!(!is_due(at(9000), &view)); // it has data of its own in flight
         view.stale = true;
         view.last_progress = at(900);
         assert!(!is_due(at(1249), &view) && is_due(at(1250), &view));

@@ -1,11 +1,11 @@
-//! What a path manager hears, what it can do, and what it asks for.
+//! Events, actions and measurements of a path manager.
 
 use crate::ids::{AddressId, ConnectionId, SubflowId};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, SubflowView};
 use core::net::{IpAddr, SocketAddr};
 
-/// Which end of the connection we are.
+/// Our end of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// We opened it.
@@ -19,251 +19,186 @@ pub enum Role {
 pub enum CloseReason {
     /// Both FINs were exchanged, or the path manager closed it.
     Normal,
-    /// A reset came in.
+    /// A reset was received.
     Reset,
-    /// Too many retransmissions without an answer, or the handshake got none.
+    /// Too many retransmissions, or the handshake, stayed without an answer.
     TimedOut,
-    /// Its local address went away.
+    /// Its local address is gone.
     AddressGone,
-    /// The peer refused the join or broke the protocol.
+    /// The peer refused the join or violated the protocol.
     ProtocolError,
 }
 
-/// What a path manager hears.
+/// An event for a path manager.
 #[derive(Clone, Copy, Debug)]
 pub enum PathEvent<'a> {
-    /// A local address can be used.
+    /// A local address is available.
     AddressUp {
-        /// Its identifier, stable as long as the address is up.
+        /// Stable as long as the address is up.
         id: AddressId,
-        /// The address.
         address: IpAddr,
     },
     /// A local address is gone; its subflows are being closed.
-    AddressDown {
-        /// Its identifier.
-        id: AddressId,
-    },
-    /// A connection is established and confirmed as multipath: joins may begin.
+    AddressDown { id: AddressId },
+    /// A connection is established and confirmed as multipath: joins are allowed.
     ConnectionEstablished {
-        /// The connection.
         connection: ConnectionId,
-        /// Which end we are.
         role: Role,
         /// Identifier of the local address of the initial subflow.
         local: AddressId,
         /// The peer's address and port of the initial subflow (its identifier is 0).
         remote: SocketAddr,
-        /// The peer asked not to open subflows to `remote` (the C flag of MP_CAPABLE).
+        /// The peer does not allow subflows to `remote` (the C flag of MP_CAPABLE).
         remote_denies_joins: bool,
     },
     /// A connection ended.
-    ConnectionClosed {
-        /// The connection.
-        connection: ConnectionId,
-    },
+    ConnectionClosed { connection: ConnectionId },
     /// The peer announced an address (ADD_ADDR).
     AddressAnnounced {
-        /// The connection.
         connection: ConnectionId,
         /// The peer's identifier.
         id: AddressId,
-        /// Address and port; the port of the initial subflow where ADD_ADDR named none.
+        /// Address and port; the port of the initial subflow if ADD_ADDR has none.
         remote: SocketAddr,
     },
     /// The peer withdrew an address (REMOVE_ADDR).
     AddressRemoved {
-        /// The connection.
         connection: ConnectionId,
         /// The peer's identifier.
         id: AddressId,
     },
-    /// A subflow is established; the initial one too.
+    /// A subflow is established, possibly the initial one.
     SubflowEstablished {
-        /// The connection.
         connection: ConnectionId,
-        /// The subflow.
         subflow: SubflowId,
-        /// Our address.
+        /// The local address.
         local: AddressId,
-        /// The peer's.
+        /// The remote address.
         remote: AddressId,
-        /// Whether either side calls it a backup.
+        /// Whether either end made it a backup.
         backup: bool,
     },
     /// A subflow ended, or could not be established.
     SubflowClosed {
-        /// The connection.
         connection: ConnectionId,
-        /// The subflow.
         subflow: SubflowId,
-        /// Our address.
+        /// The local address.
         local: AddressId,
-        /// The peer's.
+        /// The remote address.
         remote: AddressId,
-        /// Why.
         reason: CloseReason,
     },
     /// The peer changed a subflow's priority (MP_PRIO).
     SubflowPriority {
-        /// The connection.
         connection: ConnectionId,
-        /// The subflow.
         subflow: SubflowId,
         /// Whether it is a backup now.
         backup: bool,
     },
-    /// The state of all subflows, as often as [`PathManager::measurements`] asks.
+    /// The state of all subflows, at the interval of [`PathManager::measurements`].
     Measured {
-        /// The connection.
         connection: &'a ConnectionView,
-        /// Its subflows, in order of id.
+        /// In order of id.
         subflows: &'a [SubflowView],
     },
-    /// The receive buffer is blocked: data waits, a usable subflow has window to spare, and the connection-level
-    /// window is exhausted because of a hole. Once per episode; again each time it has outlasted the largest
-    /// round-trip time once more.
+    /// The receive buffer is blocked: data waits, a usable subflow has congestion window left, and the connection-level
+    /// window is exhausted because of a hole. Once per episode, and again after each further largest round-trip time.
     ReceiveBufferBlocked {
-        /// The connection.
         connection: &'a ConnectionView,
-        /// Its subflows, in order of id.
+        /// In order of id.
         subflows: &'a [SubflowView],
         /// First missing byte at data level.
         hole: u64,
     },
-    /// The receive buffer is blocked as the receiving end sees it: bytes are missing, and what arrived after them reaches
-    /// so near to the edge of the window that the peer was told that no whole segment fits behind it; nothing more can
-    /// come but what fills the hole. When that is known to the sender it calls itself blocked
-    /// ([`Self::ReceiveBufferBlocked`]), provided it has data waiting and window on a path, which the receiver cannot
-    /// know. The reverse does not hold: the sender's event also comes while what it has sent up to the edge is merely on
-    /// its way, and one path is faster than another. Once per episode; again each time it has outlasted the largest round-trip time once more. Only told where
-    /// [`PathManager::forward_delays`] asks for delays of arrivals.
+    /// The receive buffer is blocked, as the receiver sees it: bytes are missing, and what arrived after them reaches
+    /// so close to the edge of the advertised window that no full segment fits behind it; only data that fills the hole
+    /// can still arrive. When the sender knows this it reports [`Self::ReceiveBufferBlocked`], if it has data waiting
+    /// and congestion window on a path, which the receiver cannot know. The reverse does not hold: the sender's event
+    /// also occurs while data up to the edge is merely in flight, and one path is faster than another. Once per
+    /// episode, and again after each further largest round-trip time. Only if [`PathManager::forward_delays`] asks for
+    /// delays of arrivals.
     ReceiverBlocked {
-        /// The connection.
         connection: &'a ConnectionView,
-        /// Its subflows, in order of id.
+        /// In order of id.
         subflows: &'a [SubflowView],
         /// First missing byte of the peer's stream.
         hole: u64,
     },
-    /// A subflow's retransmission timer ran out.
+    /// The retransmission timer of a subflow expired.
     SubflowTimeout {
-        /// The connection.
         connection: &'a ConnectionView,
-        /// Its subflows, in order of id.
+        /// In order of id.
         subflows: &'a [SubflowView],
-        /// The subflow.
         subflow: SubflowId,
     },
-    /// The time that [`PathAction::WakeAt`] named has come.
+    /// The time of [`PathAction::WakeAt`].
     Wake,
 }
 
-/// What a path manager can do.
+/// An action of a path manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathAction {
     /// Announce a local address to the peer (ADD_ADDR, repeated until echoed).
-    Announce {
-        /// The connection.
-        connection: ConnectionId,
-        /// The local address.
-        local: AddressId,
-    },
+    Announce { connection: ConnectionId, local: AddressId },
     /// Withdraw an announced address (REMOVE_ADDR).
-    Remove {
-        /// The connection.
-        connection: ConnectionId,
-        /// The local address.
-        local: AddressId,
-    },
+    Remove { connection: ConnectionId, local: AddressId },
     /// Open a subflow (MP_JOIN).
     CreateSubflow {
-        /// The connection.
         connection: ConnectionId,
         /// From this local address.
         local: AddressId,
-        /// To this address of the peer's.
+        /// To this remote address.
         remote: AddressId,
-        /// Ask for it to be a backup.
+        /// Make it a backup.
         backup: bool,
     },
     /// Close a subflow.
-    CloseSubflow {
-        /// The connection.
-        connection: ConnectionId,
-        /// The subflow.
-        subflow: SubflowId,
-    },
-    /// Ask the peer to treat a subflow as backup or not, and do so ourselves (MP_PRIO).
-    SetBackup {
-        /// The connection.
-        connection: ConnectionId,
-        /// The subflow.
-        subflow: SubflowId,
-        /// Backup or not.
-        backup: bool,
-    },
-    /// Send no new data on a subflow; what is unacknowledged there is sent again elsewhere.
-    Suspend {
-        /// The connection.
-        connection: ConnectionId,
-        /// The subflow.
-        subflow: SubflowId,
-    },
+    CloseSubflow { connection: ConnectionId, subflow: SubflowId },
+    /// Make a subflow a backup, or not, at both ends (MP_PRIO).
+    SetBackup { connection: ConnectionId, subflow: SubflowId, backup: bool },
+    /// Send no new data on a subflow, and reinject what is unacknowledged there.
+    Suspend { connection: ConnectionId, subflow: SubflowId },
     /// Use a suspended subflow again.
-    Resume {
-        /// The connection.
-        connection: ConnectionId,
-        /// The subflow.
-        subflow: SubflowId,
-    },
-    /// Measure a subflow that carries nothing: send one segment of data that is in flight elsewhere.
-    Probe {
-        /// The connection.
-        connection: ConnectionId,
-        /// The subflow.
-        subflow: SubflowId,
-    },
+    Resume { connection: ConnectionId, subflow: SubflowId },
+    /// Measure a subflow that carries nothing, with one segment of data that is in flight elsewhere.
+    Probe { connection: ConnectionId, subflow: SubflowId },
     /// Deliver [`PathEvent::Wake`] at this time; a later action replaces it.
     WakeAt(Instant),
 }
 
-/// How often a path manager wants [`PathEvent::Measured`].
+/// Interval of [`PathEvent::Measured`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Measurements {
-    /// Not at all.
     Never,
-    /// Once per smoothed round-trip time of the connection (the longest of its usable subflows, 10 ms at least).
+    /// Once per smoothed round-trip time of the connection (the longest of its usable subflows, at least 10 ms).
     EveryRoundTrip,
-    /// At a fixed interval.
     Every(Duration),
 }
 
-/// Which forward one-way delays a path manager wants measured ([`SubflowView::forward_delay`]).
+/// One-way delays to be measured ([`SubflowView::forward_delay`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardDelays {
-    /// None.
     Unmeasured,
-    /// Of the data that arrives: our clock at its arrival less the timestamp it carries. A segment that is sent again has a
-    /// timestamp of its own, so all count.
+    /// Of data that arrives: our clock at its arrival minus its timestamp. A retransmission has a new timestamp, so all
+    /// segments count.
     OfArrivals,
-    /// Of the data that we send: the timestamp of what acknowledges it less the one echoed. Delayed acknowledgements are
-    /// in it.
+    /// Of data that we send: the timestamp of its acknowledgement minus the one echoed. Includes the delay of the
+    /// acknowledgement.
     OfAcknowledgements,
 }
 
-/// Decides which subflows a host's connections have.
+/// Decides which subflows the connections of a host have.
 pub trait PathManager: Send {
-    /// Takes one event in; what is to be done is appended to `actions`. An action that cannot be carried out
-    /// (no such subflow, a limit) is dropped and counted by the engine.
+    /// Handles an event, and appends actions to `actions`. An action that cannot be carried out (no such subflow, a
+    /// limit) is dropped and counted by the engine.
     fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>);
 
-    /// How often it wants measurements.
+    /// The interval of measurements.
     fn measurements(&self) -> Measurements {
         Measurements::Never
     }
 
-    /// Which forward delays it wants; asked once per connection.
+    /// The one-way delays to be measured; queried once per connection.
     fn forward_delays(&self) -> ForwardDelays {
         ForwardDelays::Unmeasured
     }

@@ -1,22 +1,22 @@
-//! Every local address to every address of the peer's, as far as the limits allow; the base of the other managers.
+//! Every local address to every address of the peer, within limits; the base of other path managers.
 //!
 //! - The client opens the joins (most servers cannot reach a client behind a NAT), local addresses in order of id, and
-//!   for each the peer's in order of id; the pair of the initial subflow exists already. Addresses of different
-//!   families are no pair. With the flag C (RFC 8684, section 3.1) the address of the initial subflow is left out.
+//!   for each the peer's in order of id, except the pair of the initial subflow. Addresses of different families are
+//!   not paired. With the flag C (RFC 8684, section 3.1) the peer's address of the initial subflow is left out.
 //! - The server announces its addresses other than that of the initial subflow (setting `announce`).
-//! - An address that goes is withdrawn if the peer knows it, announced or joined from (RFC 8684, section 3.4.2).
-//!   Closing the subflows of an address that the *peer* withdrew is the engine's, which first asks by keepalive
-//!   whether they still live (same section); they are only not opened again.
+//! - An address that goes down is withdrawn if the peer knows it, announced or joined from (RFC 8684, section 3.4.2).
+//!   The subflows of an address that the *peer* withdrew are closed by the engine, which first probes them by keepalive
+//!   (same section); here they are only not opened again.
 //! - Limits as in Linux: `subflows` beyond the initial one, opening ones included, and `add_addr_accepted`, how many
 //!   announced addresses of the peer's are used at all (Linux's default is 0; ours is 8).
-//! - `reopen` (Linux never does): a subflow that timed out, was reset or lost its address is opened again after 1 s, and
-//!   if that fails 2 s, 4 s up to 60 s; one that lived for 60 s starts at 1 s again. One that was closed in order or
-//!   refused for its protocol stays closed until its address goes and comes back. An address that comes back starts
+//! - `reopen` (Linux never does): a subflow that timed out, was reset or lost its address is opened again after 1 s,
+//!   and if that fails 2 s, 4 s up to 60 s; one that lived for 60 s starts at 1 s again. One that was closed in order
+//!   or refused for its protocol stays closed until its address goes down and up again. An address that comes up starts
 //!   afresh, without delay.
-//! - `backup` joined: what joins the initial subflow asks to be a backup (the flag B of MP_JOIN, RFC 8684, section 3.2), so
-//!   that it carries data only while the initial one does not work: one uplink until it is gone, then the other.
+//! - `backup` joined: subflows that join the initial one are backups (the flag B of MP_JOIN, RFC 8684, section 3.2), so
+//!   that they carry data only while the initial one does not work.
 //!
-//! An attempt that is not heard of for 120 s (the engine may have dropped the action) counts as timed out.
+//! An attempt without a result for 120 s (the engine may have dropped the action) counts as timed out.
 
 use super::subnets::Subnets;
 use super::{CloseReason, PathAction, PathEvent, PathManager, Role};
@@ -28,11 +28,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The first pause before a subflow is opened again.
 const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
-/// The longest pause, and how long a subflow must live to be trusted again.
+/// The longest pause, and how long a subflow must live for the next pause to be the first.
 const BACK_OFF_MOST: Duration = Duration::from_secs(60);
-/// How long an attempt may go unheard of; longer than six SYNs take (63 s at an initial timeout of 1 s).
+/// Limit of the time for an attempt; longer than six SYNs take (63 s at an initial timeout of 1 s).
 const ATTEMPT: Duration = Duration::from_secs(120);
-/// The identifier of the address of the initial subflow, on both sides.
+/// The identifier of the address of the initial subflow, at both ends.
 const INITIAL: AddressId = AddressId(0);
 
 const SUBFLOWS: Number = Number {
@@ -78,18 +78,18 @@ pub enum Announce {
     Both,
 }
 
-/// What can be chosen about a mesh.
+/// Settings of a mesh.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MeshSettings {
-    /// Most subflows of a connection beyond the initial one.
+    /// Limit of subflows of a connection besides the initial one.
     pub subflows: usize,
-    /// How many announced addresses of the peer's are used.
+    /// Limit of announced addresses of the peer that are used.
     pub add_addr_accepted: usize,
     /// Which role announces its other addresses.
     pub announce: Announce,
     /// Open lost subflows again.
     pub reopen: bool,
-    /// Ask for the subflows that join to be backups.
+    /// Make joining subflows backups.
     pub backup: bool,
 }
 
@@ -100,7 +100,7 @@ impl Default for MeshSettings {
 }
 
 impl MeshSettings {
-    /// Reads its settings but `backup`, which is not offered by who suspends subflows.
+    /// Reads all settings except `backup`, which path managers that suspend subflows do not offer.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
             subflows: reader.read(&SUBFLOWS)? as usize,
@@ -123,25 +123,25 @@ type PairOfAddresses = (AddressId, AddressId);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PairState {
-    /// Asked for, nothing heard yet; given up at this time.
+    /// Requested, no result yet; fails at this time.
     Opening(Instant),
     /// Established, since this time.
     Open(SubflowId, Instant),
-    /// Lost; opened again at this time.
+    /// Lost, to be opened again at this time.
     Waiting(Instant),
-    /// Lost and not to be opened again.
+    /// Lost, not to be opened again.
     GivenUp,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     state: PairState,
-    /// Attempts in a row that did not last.
+    /// Consecutive attempts that did not last.
     failures: u32,
 }
 
 impl Pair {
-    /// When something has to be done about it.
+    /// The next deadline.
     fn deadline(self) -> Option<Instant> {
         match self.state {
             PairState::Opening(until) | PairState::Waiting(until) => Some(until),
@@ -150,24 +150,24 @@ impl Pair {
     }
 }
 
-/// When which pair of which connection has to be looked at.
+/// Deadlines of pairs of addresses.
 type Deadlines = BTreeSet<(Instant, ConnectionId, PairOfAddresses)>;
 
-/// One connection.
+/// A connection.
 #[derive(Debug)]
 struct Mesh {
     role: Role,
-    /// Our address of the initial subflow.
+    /// Local address of the initial subflow.
     initial_local: AddressId,
     remote_denies_joins: bool,
     remotes: ShortMap<AddressId, SocketAddr>,
-    /// Our addresses that the peer knows.
+    /// Local addresses that the peer knows.
     known_to_peer: BTreeSet<AddressId>,
     pairs: ShortMap<PairOfAddresses, Pair>,
 }
 
 impl Mesh {
-    /// Subflows beyond the initial one, opening ones included.
+    /// Subflows besides the initial one, opening ones included.
     fn extra_subflows(&self) -> usize {
         let counts = |pair: &&Pair| match pair.state {
             PairState::Opening(_) => true,
@@ -177,7 +177,7 @@ impl Mesh {
         self.pairs.values().filter(counts).count()
     }
 
-    /// Whether a subflow may be opened between the two, limits aside.
+    /// Whether a subflow may be opened between the two, apart from limits.
     fn may_join(
         &self,
         addresses: &BTreeMap<AddressId, IpAddr>,
@@ -199,7 +199,7 @@ impl Mesh {
         if local == INITIAL { self.initial_local } else { local }
     }
 
-    /// Sets or drops what is known of a pair, and with it its deadline.
+    /// Sets or removes the state of a pair, and its deadline.
     fn set(&mut self, due: &mut Deadlines, id: ConnectionId, addresses: PairOfAddresses, pair: Option<Pair>) {
         let before = match pair {
             Some(pair) => self.pairs.insert(addresses, pair),
@@ -213,7 +213,7 @@ impl Mesh {
         }
     }
 
-    /// Drops what is known of pairs that are not open, where `forget` says so.
+    /// Removes the state of pairs that are not open, where `forget` says so.
     fn forget(&mut self, due: &mut Deadlines, id: ConnectionId, forget: impl Fn(PairOfAddresses) -> bool) {
         let open = |pair: &Pair| matches!(pair.state, PairState::Open(..));
         let pairs = self.pairs.iter().filter(|(addresses, pair)| !open(pair) && forget(*addresses));
@@ -228,33 +228,31 @@ impl Mesh {
 #[derive(Debug, Default)]
 pub struct FullMesh {
     settings: MeshSettings,
-    /// Which addresses are a pair; all are without it.
+    /// Which addresses may be paired; without it, all.
     subnets: Option<Subnets>,
     addresses: BTreeMap<AddressId, IpAddr>,
-    /// On the heap one by one: the tree has places for twice as many.
+    /// Boxed, since the tree has space for twice as many.
     connections: BTreeMap<ConnectionId, Box<Mesh>>,
     due: Deadlines,
-    /// The wake-up asked for last.
+    /// The last requested wake-up.
     wake: Option<Instant>,
 }
 
 impl FullMesh {
-    /// Makes one.
     pub fn new(settings: MeshSettings) -> Self {
         Self { settings, ..Self::default() }
     }
 
-    /// Makes one that pairs only what `subnets` lets be paired.
+    /// A mesh of the pairs that `subnets` allows.
     pub(super) fn within(subnets: Subnets, settings: MeshSettings) -> Self {
         Self { subnets: Some(subnets), ..Self::new(settings) }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
         Ok(Box::new(Self::new(MeshSettings::read_with_backup(reader)?)))
     }
 
-    /// Announces what is to be announced of `locals`, then opens what may be opened.
+    /// Announces the addresses of `locals`, then opens subflows.
     fn extend(&mut self, now: Instant, id: ConnectionId, actions: &mut Vec<PathAction>) {
         let Some(mesh) = self.connections.get_mut(&id) else { return };
         let announces = match self.settings.announce {
@@ -316,7 +314,7 @@ impl FullMesh {
         mesh.set(&mut self.due, id, addresses, pair);
     }
 
-    /// Looks at the pairs whose time has come.
+    /// Handles the pairs whose deadline has passed.
     fn catch_up(&mut self, now: Instant, actions: &mut Vec<PathAction>) {
         while let Some(first) = self.due.first().copied().filter(|(at, ..)| *at <= now) {
             self.due.remove(&first);
@@ -424,7 +422,7 @@ impl FullMesh {
     }
 }
 
-/// The pause after so many failures in a row.
+/// The pause after consecutive failures.
 fn back_off(failures: u32) -> Duration {
     let doubled = BACK_OFF_FIRST * 1_u64.checked_shl(failures).unwrap_or(u64::MAX);
     doubled.min(BACK_OFF_MOST)

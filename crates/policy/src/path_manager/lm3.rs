@@ -46,7 +46,7 @@
 //!   path that died while its RTT was low keeps that RTT, so it can outrank a living one and be the one that stays. With
 //!   `last`, paths with an unanswered timeout rank behind all others and do not enter the mean, and if all active ones are
 //!   such, the best living one returns. Either way the last established path is never suspended.
-//! - Backup subflows are left alone unless suspended by us.
+//! - Backup subflows are ignored unless suspended by us.
 //!
 //! What the published bounds amount to: on a path that is limited by its own queue the RTT rises linearly with the
 //! window, so that w' + r' = 1 and R = 1/2 whatever the window is; a suspended path has an empty queue, r' near 1
@@ -100,7 +100,7 @@ const COUNTER_RESET: Choice<bool> = Choice {
     summary: "Whether the third blocked event resets the counter",
 };
 
-/// How half of an odd number of paths is rounded.
+/// Rounding of half an odd number of paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
     /// Equation 5.
@@ -127,12 +127,11 @@ pub enum DeadPaths {
     Last,
 }
 
-/// What can be chosen about LM3.
+/// Settings of LM3.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Lm3Settings {
-    /// How subflows are opened.
     pub mesh: MeshSettings,
-    /// How half of an odd number of paths is rounded.
+    /// Rounding of half an odd number of paths.
     pub rounding: Rounding,
     /// Whether the third event resets the counter (equation 8).
     pub reset_at_three: bool,
@@ -140,7 +139,7 @@ pub struct Lm3Settings {
     pub bounds: ScoreBounds,
     /// Weight of the window, 0 to 1 (sigma of equation 2).
     pub cwnd_weight: f64,
-    /// Round trips without an event after which the counter falls back to 0; 0: never.
+    /// Round trips without an event after which the counter returns to 0; 0: never.
     pub quiet: f64,
     /// How paths with an unanswered timeout are ranked.
     pub dead_paths: DeadPaths,
@@ -166,7 +165,7 @@ impl Default for Lm3Settings {
     }
 }
 
-/// Least and largest of something measured.
+/// Minimum and maximum of a measured value.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     min: f64,
@@ -181,7 +180,7 @@ impl Bounds {
         self.max = self.max.max(value);
     }
 
-    /// Where `value` lies between the bounds, 1 at `best` and 0 at the other; 1 if they are the same.
+    /// The position of `value` between the bounds, 1 at `best` and 0 at the other; 1 if they are equal.
     fn place(&self, value: f64, best: f64) -> f64 {
         let span = self.max - self.min;
         if span > 0.0 { 1.0 - (value - best).abs() / span } else { 1.0 }
@@ -217,7 +216,7 @@ struct Path {
     score: f64,
 }
 
-/// What is remembered of one connection.
+/// State of a connection.
 #[derive(Debug, Default)]
 pub struct Paths {
     blocks: u32,
@@ -232,7 +231,7 @@ impl Memory for Paths {
 }
 
 impl Paths {
-    /// Takes in what was measured and scores every path.
+    /// Records the measurements and scores every path.
     fn score(&mut self, settings: &Lm3Settings, situation: &mut Situation<'_>) {
         let subflows = situation.subflows;
         let established = |id| subflows.iter().any(|s| s.id == id && s.state == SubflowState::Established);
@@ -259,7 +258,7 @@ impl Paths {
         self.paths.get(id).map_or(0.0, |path| path.score)
     }
 
-    /// The active paths, or those put aside, the best first.
+    /// The active or the suspended paths, the best first.
     fn ranked<'a>(&self, settings: &Lm3Settings, situation: &Situation<'a>, aside: bool) -> Vec<&'a SubflowView> {
         let suspensions: &Suspensions = situation.suspensions;
         let dead = |view: &SubflowView| settings.dead_paths == DeadPaths::Last && view.stale;
@@ -307,8 +306,8 @@ impl Paths {
             .collect();
         for view in self.ranked(settings, situation, true) {
             let score = self.score_of(view.id);
-            // With no living path active the mean is nothing and every fit one passes.
-            // The sum of n equal scores may exceed n times the score by a rounding error.
+            // Without a living active path the mean is undefined, and every suitable path passes. The sum of n equal
+            // scores may exceed n times the score by a rounding error.
             let at_least_mean = score * active.len() as f64 >= active.iter().sum::<f64>() - 1e-9;
             if at_least_mean && situation.suspensions.is_fit(view) {
                 situation.resume(view.id);
@@ -321,7 +320,6 @@ impl Paths {
 /// The path manager `lm3`.
 pub type Lm3 = Suspending<Lm3Settings>;
 
-/// Makes one.
 pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
     Ok(Box::new(Lm3::new(Lm3Settings::read(reader)?)))
 }

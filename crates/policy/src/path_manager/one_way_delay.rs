@@ -1,5 +1,5 @@
-//! recPR's path management: when the receive buffer blocks, the receiver names the path of the largest forward delay, and the
-//! sender leaves it until its delay is no more than the mean of the others.
+//! recPR's path management: when the receive buffer is blocked, the receiver names the path with the largest one-way
+//! delay, and the sender avoids it until its delay is at most the mean of the others.
 //!
 //! Source: Cao, Zeng, Liu, Lei, Huang, Wang, "Receiver-Assisted Partial-Reliable Multimedia Multipathing Over Multi-Homed
 //! Wireless Networks" (recPR-MPTCP), IEEE Access 7, 2019: what its SPE and SME do about paths, equations 3 to 7, Algorithm 2.
@@ -23,14 +23,16 @@
 //! - `measured_by` receiver (the paper's Algorithm 2) | sender: the sender takes the timestamp of an acknowledgement less the one it
 //!   echoes, goes by its own [`crate::path_manager::PathEvent::ReceiveBufferBlocked`] and suspends the path itself; nothing is asked of the peer. Delayed
 //!   acknowledgements, 40 ms at most, are in these delays, and in those of lone probes always: paths of shorter delay hardly return.
-//! - How the name gets to the sender: the paper's "SACK chunk" is not TCP's. Here it is MP_PRIO (RFC 8684, section 3.3.8), B = 1
-//!   to name and B = 0 to take back, which any peer understands. It goes on the path that it speaks of, and nothing confirms
-//!   it, so each is sent three times, a round trip apart, and B = 1 again whenever more than eight segments of data came on a named
-//!   path within a round trip. Our engine takes the path for a backup too, so what *we* send leaves it as well.
-//! - A sender with this path manager also suspends a path that its peer named: what is unacknowledged there goes again on the
-//!   others, and it probes ([`super::suspension`]), so that the receiver can measure. A sender without it (Linux)
-//!   sends nothing on a backup while it has another path, and there is nothing to measure: such a path is taken back when
-//!   nothing has come on it for `return_after` (10 s, which is longer than the timeouts that probes are apart; 0: never).
+//! - How the sender learns the name: the paper's "SACK chunk" does not exist in TCP. Here it is MP_PRIO (RFC 8684,
+//!   section 3.3.8), B = 1 to name and B = 0 to take back, which any peer understands. It is sent on the path that it
+//!   applies to, without confirmation, so each is sent three times, a round trip apart, and B = 1 again whenever more
+//!   than eight data segments arrived on a named path within a round trip. Our engine also treats the path as a backup,
+//!   so what *we* send avoids it as well.
+//! - A sender with this path manager also suspends a path that its peer named: its unacknowledged data is reinjected,
+//!   and it is probed ([`super::suspension`]), so that the receiver can measure it. A sender without it (Linux) sends
+//!   nothing on a backup while it has another path, so there is nothing to measure: such a path is taken back when
+//!   nothing has arrived on it for `return_after` (10 s, longer than the retransmission timeouts between probes; 0:
+//!   never).
 //! - Clocks. The paper wants them synchronised. They need not be: their offset is the same on every path and cancels in every
 //!   comparison above, if the peer stamps all subflows from one clock (our engine does). A mean over all history bends
 //!   with the clocks' drift, paths of different age differently; [`crate::forward_delay::drift`] takes that out.
@@ -38,13 +40,15 @@
 //!   per_subflow FD(p) is half the least RTT of p, plus FD less the least FD of the last minute, which is the queue and
 //!   free of offsets; auto takes it when two paths lie more than a minute apart, which no delay explains.
 //! - Without timestamps on some path, its FD is half its smoothed RTT, and the others are taken as under per_subflow.
-//! - A path without an estimate is neither named nor in the mean: in the first round trip, a path so slow that nothing has come on
-//!   it yet goes free and another one is named, until there is something to compare. The last active path is never named: a backup or a named
-//!   path does not count as another. When no active path is left, the named one of least FD returns.
+//! - A path without an estimate is neither named nor in the mean: in the first round trip, a path so slow that nothing
+//!   has arrived on it yet is not named, but another is, until the two can be compared. The last active path is never
+//!   named: a backup or a named path does not count as another. When no active path is left, the named one with the
+//!   smallest FD returns.
 //! - A named path returns only if data came on it since; the test is made once per round trip and never in the event that names.
-//! - Nothing damps: a path that is only bad when it carries traffic is named and taken back again and again.
-//!   The improved form is `hold`, the least time that a path stays away, doubled (32 times at most) for each time that
-//!   the path had been back for less time than it had been away. `return_after` is doubled likewise. 0, the default, is the paper.
+//! - There is no damping: a path that is bad only when it carries traffic is named and taken back again and again. The
+//!   improved form is `hold`, the minimum time that a path stays away, doubled (32 times at most) for each time that
+//!   the path had been back for less time than it had been away. `return_after` is doubled likewise. 0, the default, is
+//!   the paper.
 
 mod settings;
 
@@ -60,16 +64,16 @@ use crate::table::{Reader, SettingError};
 use crate::time::{Duration, Instant};
 use crate::view::{SubflowState, SubflowView};
 
-/// Two paths of one clock whose delays lie further apart than this do not exist, microseconds.
+/// Delays on paths with the same clock do not differ by more than this, in microseconds.
 const DIFFERENT_CLOCKS: f64 = 60e6;
-/// How often an MP_PRIO goes out in all.
+/// Transmissions of each MP_PRIO.
 const TOLD: u8 = 3;
-/// More segments than this in a round trip are not the probes of a path that is left.
+/// More segments than this in a round trip are no probes of a path that is avoided.
 const STILL_USED: u64 = 8;
-/// How often the time away is doubled at most.
+/// Limit of the doublings of the time away.
 const DOUBLINGS: u32 = 5;
 
-/// A path is away because we named it.
+/// A path is avoided because we named it.
 #[derive(Clone, Copy, Debug)]
 struct Away {
     since: Instant,
@@ -82,13 +86,13 @@ struct Path {
     away: Option<Away>,
     /// When it last returned, and how long it had been away.
     returned: Option<(Instant, Duration)>,
-    /// Namings in a row, each soon after the return from the one before.
+    /// Consecutive namings, each soon after the return from the one before.
     relapses: u32,
-    /// How often the last MP_PRIO is still to be said again.
+    /// Remaining repetitions of the last MP_PRIO.
     untold: u8,
     /// Samples at the last measurement.
     samples: u64,
-    /// The peer named it and it is not suspended yet.
+    /// The peer named it, and it is not suspended yet.
     named_by_peer: bool,
     delay: Option<f64>,
 }
@@ -109,7 +113,7 @@ impl Path {
     }
 }
 
-/// What is remembered of one connection.
+/// State of a connection.
 #[derive(Debug, Default)]
 pub struct Paths {
     paths: SubflowMap<Path>,
@@ -122,7 +126,7 @@ impl Memory for Paths {
 }
 
 impl Paths {
-    /// Forward delays now, microseconds from a zero of their own.
+    /// One-way delays now, in microseconds from a common zero.
     fn estimate(&mut self, settings: &OneWayDelaySettings, situation: &mut Situation<'_>) {
         let (now, subflows) = (situation.connection.now, situation.subflows);
         let established = |view: &&SubflowView| view.state == SubflowState::Established;
@@ -162,7 +166,7 @@ impl Paths {
         self.paths.get(id).copied().unwrap_or_default()
     }
 
-    /// The paths that data goes on, backups apart.
+    /// The paths that carry data, without backups.
     fn active<'a>(&self, situation: &Situation<'a>) -> Vec<&'a SubflowView> {
         let counts = |view: &&SubflowView| {
             view.state == SubflowState::Established
@@ -248,7 +252,7 @@ impl Paths {
         }
     }
 
-    /// A path that was resumed for want of another is not away any more.
+    /// A path that was resumed because no other was left is no longer avoided.
     fn adopt_resumed(&mut self, now: Instant, suspensions: &Suspensions) {
         for (id, path) in self.paths.iter_mut() {
             if path.away.is_some() && !suspensions.is_aside(id) {
@@ -257,14 +261,14 @@ impl Paths {
         }
     }
 
-    /// Which of the paths away has the least delay.
+    /// The avoided path with the smallest delay.
     fn least_away(&self) -> Option<SubflowId> {
         let away = self.paths.iter().filter(|(_, path)| path.away.is_some());
         let delay = |path: &Path| path.delay.unwrap_or(f64::MAX);
         away.min_by(|(_, a), (_, b)| delay(a).total_cmp(&delay(b))).map(|(id, _)| id)
     }
 
-    /// Says again what an MP_PRIO may have failed to say.
+    /// Repeats MP_PRIO, which may be lost.
     fn tell_again(&mut self, situation: &mut Situation<'_>) {
         let alone = self.active(situation).is_empty();
         for view in situation.subflows {
@@ -281,7 +285,7 @@ impl Paths {
         }
     }
 
-    /// Suspends what the peer named; a backup that it named from the first is not there yet.
+    /// Suspends the paths that the peer named; one that was a backup from the start is not among them.
     fn follow_peer(&mut self, situation: &mut Situation<'_>) {
         for view in situation.subflows.iter().filter(|view| view.state == SubflowState::Established) {
             if !self.path(view.id).named_by_peer {
@@ -307,7 +311,6 @@ impl Paths {
 /// The path manager `one_way_delay`.
 pub type OneWayDelay = Suspending<OneWayDelaySettings>;
 
-/// Makes one.
 pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
     Ok(Box::new(OneWayDelay::new(OneWayDelaySettings::read(reader)?)))
 }

@@ -1,12 +1,13 @@
-//! A path that is forecast to be down is left before it is.
+//! A path that is forecast to go down is suspended before it does.
 //!
-//! Each established subflow has a forecaster of the family ([`crate::forecast`]), fed every `interval` from what the host sees
-//! of the path anyhow:
+//! Each established subflow has a forecaster of the family ([`crate::forecast`]). Every `interval` it observes what the
+//! host sees of the path anyway:
 //!
-//! - acknowledgements made progress: the path was heard. Its strength, if data and not the application limits what is sent:
-//!   10 log10(delivery rate / best delivery rate) dB above -70 dBm, so that a sixteenth of the best is the -82 dBm that a
-//!   forecaster takes for the edge: a card that goes down from rate to rate as it leaves its access point is a signal that fades;
-//! - data is outstanding, and nothing came for a retransmission timeout and `interval`: something was missed;
+//! - acknowledgements made progress: the path was heard. If the application does not limit what is sent, it also has a
+//!   signal strength: 10 log10(delivery rate / best delivery rate) dB above -70 dBm, so that a sixteenth of the best
+//!   rate is the -82 dBm that a forecaster takes for the edge. A radio that reduces its rate step by step as it moves
+//!   away from its access point thus looks like a fading signal;
+//! - data is outstanding, and nothing arrived for a retransmission timeout and `interval`: something was missed;
 //! - nothing is outstanding: nothing was observed.
 //!
 //! With P the probability that the path is up `horizon` later:
@@ -16,10 +17,11 @@
 //! return   P >= return, at least `hold` after it was left, and a probe was answered since
 //! ```
 //!
-//! `hold` is doubled, up to 60 s, each time a path is left within 30 s of its return. The rest is as in
-//! [`super::suspension`]: the last active path is never left, one that is left is probed once per retransmission timeout,
-//! and if all active ones have an unanswered timeout and one put aside has none, that one returns. Source: ours; that paths
-//! which will be down are not used is the idea of Zhang, Zhao and Cheng, IEEE Access 8, 2020, there for next hops.
+//! `hold` is doubled, up to 60 s, each time a path is suspended within 30 s of its return. The rest is as in
+//! [`super::suspension`]: the last active path is never suspended, a suspended one is probed once per retransmission
+//! timeout, and if all active ones have an unanswered timeout and a suspended one has none, that one is resumed.
+//! Source: ours; not to use paths that will be down is the idea of Zhang, Zhao and Cheng, IEEE Access 8, 2020, there
+//! for next hops.
 
 use super::full_mesh::MeshSettings;
 use super::suspending::{Memory, Occasion, Rule, Situation, Suspending};
@@ -79,14 +81,13 @@ const HOLD: Seconds = Seconds(Number {
     summary: "Least time that a path is left, doubled when it is left again soon",
 });
 
-/// The strength of a path that delivers as much as ever, in dBm.
+/// The strength of a path that delivers at its best rate, in dBm.
 const BEST_STRENGTH: f64 = -70.0;
-/// A path that is left within so long of its return is held for longer.
+/// A path that is suspended within this time of its return has a longer hold.
 const SOON: Duration = Duration::from_secs(30);
-/// The longest hold.
 const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
-/// What can be chosen about the forecasts.
+/// Settings of the forecasts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Forecasting {
     mesh: MeshSettings,
@@ -112,14 +113,14 @@ impl Forecasting {
     }
 }
 
-/// One path and its forecast.
+/// A path and its forecast.
 struct Outlook {
     forecaster: Box<dyn LinkForecaster>,
-    /// The last progress that was taken in.
+    /// The last progress observed.
     seen: Instant,
-    /// The best delivery rate seen, in bits per second.
+    /// The best delivery rate in bits per second.
     best: f64,
-    /// Since when something would have been missed if nothing had come.
+    /// From when on a missing acknowledgement counts as missed.
     waits_since: Instant,
     probability: f64,
     left: Instant,
@@ -143,7 +144,7 @@ impl Outlook {
         }
     }
 
-    /// Strength of the path, from what it delivers.
+    /// Signal strength of the path, derived from its delivery rate.
     fn strength(&mut self, view: &SubflowView) -> Option<f32> {
         let rate = view.rates.delivery.bits_per_second() as f64;
         if rate <= 0.0 || view.suspended || (view.rates.app_limited && rate < self.best) {
@@ -177,7 +178,7 @@ impl Outlook {
     }
 }
 
-/// What is remembered of one connection.
+/// State of a connection.
 #[derive(Default)]
 pub struct Paths {
     outlooks: SubflowMap<Outlook>,
@@ -230,7 +231,6 @@ impl Paths {
 /// The path manager `predictive`.
 pub type Predictive = Suspending<Forecasting>;
 
-/// Makes one.
 pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
     Ok(Box::new(Predictive::new(Forecasting::read(reader)?)))
 }

@@ -1,4 +1,5 @@
-//! (PU)2M2, a reading: a path whose delay turns bad, or that times out, is put aside until its delay is good again.
+//! (PU)2M2, a reading: a path whose delay rises too much, or that times out, is suspended until its delay is normal
+//! again.
 //!
 //! The paper (Cao, Song, Luo, Yi, Wang, You, Hao, "(PU)2M2: A Potentially Underperforming-aware Path Usage Management
 //! Mechanism for Secure MPTCP-based Multipathing Services", 2018) was not at hand. **This is the simplest honest reading
@@ -17,13 +18,13 @@
 //! A path outside is suspended, the one furthest outside (x / c) first; so is one whose retransmission timer runs out.
 //! It returns once a sample taken since it was probed lies inside. Decisions:
 //! - Only the upper edge counts: a delay that gets better is no reason to leave.
-//! - The subflow's own smoothed RTT cannot be the centre: it already holds the sample, and so does its variation, which
-//!   takes in a quarter of every jump; with a width of 3.5 or more no jump, however large, would ever be outside.
-//! - The band follows the samples outside it too. So a lasting rise of delay is accepted after a few samples (and a path
-//!   is not lost for good because its neighbour's traffic went away).
-//! - `floor` keeps a path with constant delay from being removed for a microsecond.
-//! - Never all: the last active established path stays, whatever it does; if all active ones have an unanswered timeout
-//!   and one put aside has none, that one returns. See [`super::suspension`], also for the probes.
+//! - The subflow's own smoothed RTT cannot be the centre: it includes the sample, and so does its variation, which
+//!   grows by a quarter of every jump; with a width of 3.5 or more no jump, however large, would ever be outside.
+//! - The band follows the samples outside it too. So a lasting rise of delay is accepted after a few samples, and a
+//!   path is not lost for good when the traffic of another one ends.
+//! - `floor` prevents that a path with constant delay is suspended for a microsecond.
+//! - Never all: the last active established path stays active; if all active ones have an unanswered timeout and a
+//!   suspended one has none, that one is resumed. See [`super::suspension`], also for the probes.
 
 use super::PathManager;
 use super::full_mesh::MeshSettings;
@@ -48,14 +49,13 @@ const FLOOR: Number = Number {
     summary: "How far above its centre a delay may be however little it varies",
 };
 
-/// What can be chosen about (PU)2M2.
+/// Settings of (PU)2M2.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pu2m2Settings {
-    /// How subflows are opened.
     pub mesh: MeshSettings,
     /// Half the band, in variations.
     pub width: f64,
-    /// Least half of the band, as a share of the centre.
+    /// Minimum of half the band, as a share of the centre.
     pub floor: f64,
 }
 
@@ -76,11 +76,11 @@ impl Default for Pu2m2Settings {
 struct Band {
     centre: f64,
     variation: f64,
-    /// When the sample looked at last had come.
+    /// Arrival of the last sample handled.
     seen: Instant,
-    /// The last sample over the centre before it.
+    /// The last sample divided by the centre before it.
     excess: f64,
-    /// Whether the last sample was inside and no timeout came since.
+    /// The last sample was inside, and no timeout has happened since.
     inside: bool,
 }
 
@@ -109,7 +109,7 @@ impl Band {
     }
 }
 
-/// What is remembered of one connection.
+/// State of a connection.
 #[derive(Debug, Default)]
 pub struct Paths {
     bands: SubflowMap<Band>,
@@ -160,7 +160,6 @@ impl Paths {
 /// The path manager `pu2m2`.
 pub type Pu2m2 = Suspending<Pu2m2Settings>;
 
-/// Makes one.
 pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
     Ok(Box::new(Pu2m2::new(Pu2m2Settings::read(reader)?)))
 }

@@ -22,7 +22,7 @@
 //! - `prefix` 24 bits, as in the paper. It knows no IPv6: `prefix_ipv6`, 64 bits (RFC 4291, section 2.5.4). An IPv6
 //!   address that holds an IPv4 one counts as that one.
 //! - The prefix is a setting and not read off the interface, since nobody tells the prefix of the peer's address.
-//! - An address that the peer does not know by itself (behind a NAT) is compared as it is on this host.
+//! - An address behind a NAT is compared as it is on this host.
 
 use super::full_mesh::{FullMesh, MeshSettings};
 use super::subnets::Subnets;
@@ -37,12 +37,10 @@ pub struct SameSubnet {
 }
 
 impl SameSubnet {
-    /// Makes one.
     pub fn new(subnets: Subnets, mesh: MeshSettings) -> Self {
         Self { mesh: FullMesh::within(subnets, mesh) }
     }
 
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
         let mesh = MeshSettings::read(reader)?;
         Ok(Box::new(Self::new(Subnets::read(reader)?, mesh)))
@@ -65,7 +63,8 @@ mod tests {
 
     const ONE: ConnectionId = ConnectionId(1);
 
-    /// What node M8 opens to node M1, both with four interfaces, as (X of M8, X of M1); the initial subflow joins X = 0.
+    /// What node M8 opens to node M1, both with four interfaces, as (X of M8, X of M1); the initial subflow joins X =
+    /// 0.
     fn opened(reading: Reading, address: impl Fn(u8, u8) -> IpAddr) -> Vec<(u8, u8)> {
         let subnets = Subnets { reading, ..Subnets::default() };
         let mesh = MeshSettings { subflows: 64, ..MeshSettings::default() };

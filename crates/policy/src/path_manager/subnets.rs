@@ -1,4 +1,4 @@
-//! Which addresses are of one subnet, and so a pair of [`super::same_subnet`], whose header has the source.
+//! Which addresses are in one subnet, and so a pair of [`super::same_subnet`], whose header has the source.
 
 use crate::table::{Choice, Number, Reader, SettingError, Settings};
 use core::net::IpAddr;
@@ -24,7 +24,7 @@ const READING: Choice<Reading> = Choice {
     summary: "Whether, as in the pseudo-code, addresses of the initial subflow's network are paired with all",
 };
 
-/// Which of the paper's two rules is followed.
+/// The rule to follow, of the paper's two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
     /// Equation 6: the same subnet.
@@ -33,14 +33,13 @@ pub enum Reading {
     PseudoCode,
 }
 
-/// Which addresses are a pair.
+/// Which addresses may be paired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subnets {
-    /// Bits that two IPv4 addresses of a subnet have in common, at most 32.
+    /// Length of the common prefix of IPv4 addresses of a subnet, at most 32.
     pub prefix: u8,
-    /// Bits that two IPv6 addresses of a subnet have in common, at most 128.
+    /// Length of the common prefix of IPv6 addresses of a subnet, at most 128.
     pub prefix_ipv6: u8,
-    /// Which rule is followed.
     pub reading: Reading,
 }
 
@@ -51,7 +50,7 @@ impl Default for Subnets {
 }
 
 impl Subnets {
-    /// Reads the settings that are ours.
+    /// Reads the settings.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
             prefix: reader.read(&PREFIX)? as u8,
@@ -60,14 +59,14 @@ impl Subnets {
         })
     }
 
-    /// Whether a subflow may go between the two; `initial` is the local address of the initial subflow, if it is up.
-    /// Addresses are in canonical form.
+    /// Whether a subflow between the two may be opened; `initial` is the local address of the initial subflow, if it is
+    /// up. Addresses are in canonical form.
     pub(super) fn pair(self, from: IpAddr, to: IpAddr, initial: Option<IpAddr>) -> bool {
         let from_initial = self.reading == Reading::PseudoCode && initial.is_some_and(|one| self.share(from, one));
         self.share(from, to) || from_initial
     }
 
-    /// Whether two addresses are of one subnet.
+    /// Whether two addresses are in one subnet.
     fn share(self, one: IpAddr, other: IpAddr) -> bool {
         match (one, other) {
             (IpAddr::V4(one), IpAddr::V4(other)) => {
@@ -93,7 +92,7 @@ mod tests {
         let [one, near, far] = ["10.0.2.1", "10.0.3.254", "10.0.4.1"].map(|text| text.parse().unwrap());
         assert!(subnets.share(one, near));
         assert!(!subnets.share(one, far));
-        // With no bits in common, every address of the family is of one subnet, and none of the other.
+        // With a prefix of length 0, every address of the family is in one subnet, and none of the other family.
         let all = Subnets { prefix: 0, prefix_ipv6: 0, ..Subnets::default() };
         assert!(all.share(one, far));
         assert!(!all.share(one, "2001:db8::1".parse().unwrap()));

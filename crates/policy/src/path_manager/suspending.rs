@@ -1,7 +1,7 @@
-//! A path manager that opens a full mesh and suspends subflows by a rule; what all such managers do alike stands here.
+//! A path manager that opens a full mesh and suspends subflows by a rule; what all such managers have in common.
 //!
-//! At each event that the rule acts on: adopt what the engine says, let the rule decide, replace active subflows that are
-//! all dead, and once per measurement probe those put aside ([`Suspensions`]).
+//! At each event that the rule acts on: adopts the state of the engine, lets the rule decide, replaces active subflows
+//! if all are dead, and once per measurement probes the suspended ones ([`Suspensions`]).
 
 use super::api::{ForwardDelays, Measurements, PathAction, PathEvent, PathManager};
 use super::full_mesh::{FullMesh, MeshSettings};
@@ -11,7 +11,7 @@ use crate::time::Instant;
 use crate::view::{ConnectionView, SubflowView};
 use std::collections::BTreeMap;
 
-/// An event that comes with the state of all subflows.
+/// An event with the state of all subflows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Occasion {
     /// [`PathEvent::Measured`].
@@ -24,80 +24,76 @@ pub enum Occasion {
     Timeout(SubflowId),
 }
 
-/// A connection as a rule sees it, and what the rule may do.
+/// A connection as a rule sees it, and the rule's operations.
 #[derive(Debug)]
 pub struct Situation<'a> {
-    /// The connection.
     pub connection: &'a ConnectionView,
-    /// Its subflows, in order of id.
+    /// In order of id.
     pub subflows: &'a [SubflowView],
     pub(super) suspensions: &'a mut Suspensions,
     pub(super) actions: &'a mut Vec<PathAction>,
 }
 
 impl Situation<'_> {
-    /// Puts a subflow aside, unless no other path would stay active.
+    /// Suspends a subflow, unless no other path would stay active.
     pub(super) fn suspend(&mut self, view: &SubflowView) {
         self.suspensions.suspend(self.connection, view, self.subflows, self.actions);
     }
 
-    /// Takes a subflow back.
+    /// Resumes a subflow.
     pub(super) fn resume(&mut self, id: SubflowId) {
         self.suspensions.resume(self.connection.id, id, self.actions);
     }
 }
 
-/// What a rule remembers of a connection.
+/// State of a rule for a connection.
 pub trait Memory: Default + Send {
-    /// A subflow is gone: drops what is kept of it.
+    /// Removes the state of a subflow.
     fn forget(&mut self, subflow: SubflowId);
 }
 
-/// By which rule subflows are put aside and return.
+/// A rule that suspends and resumes subflows.
 pub trait Rule: Send {
-    /// What it remembers of a connection.
+    /// Its state of a connection.
     type Memory: Memory;
 
-    /// Decides about the subflows of one connection.
+    /// Decides about the subflows of a connection.
     fn decide(&self, occasion: Occasion, memory: &mut Self::Memory, situation: &mut Situation<'_>);
 
-    /// Whether anything happens at such an event.
+    /// Whether it acts on such an event.
     fn acts_on(&self, occasion: Occasion) -> bool {
         matches!(occasion, Occasion::Measured | Occasion::Timeout(_))
     }
 
-    /// Whether a subflow put aside returns when all active ones have an unanswered timeout and it has none.
+    /// Whether a suspended subflow is resumed when all active ones have an unanswered timeout and it has none.
     fn replaces_dead(&self) -> bool {
         true
     }
 
-    /// The peer changed the priority of a subflow: whether it is taken back at once.
+    /// The peer changed the priority of a subflow: whether it is resumed at once.
     fn takes_back(&self, _memory: &mut Self::Memory, _subflow: SubflowId, _backup: bool) -> bool {
         false
     }
 
-    /// How subflows are opened.
     fn mesh(&self) -> MeshSettings;
 
-    /// How often it wants measurements.
     fn measurements(&self) -> Measurements {
         Measurements::EveryRoundTrip
     }
 
-    /// Which forward delays it wants.
     fn forward_delays(&self) -> ForwardDelays {
         ForwardDelays::Unmeasured
     }
 }
 
-/// What is known of one connection.
+/// State of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Known<M> {
     pub(super) memory: M,
     suspensions: Suspensions,
 }
 
-/// A full mesh of which a rule suspends subflows.
+/// A full mesh whose subflows a rule suspends.
 pub struct Suspending<R: Rule> {
     rule: R,
     mesh: FullMesh,
@@ -105,12 +101,11 @@ pub struct Suspending<R: Rule> {
 }
 
 impl<R: Rule> Suspending<R> {
-    /// Makes one.
     pub fn new(rule: R) -> Self {
         Self { mesh: FullMesh::new(rule.mesh()), rule, connections: BTreeMap::new() }
     }
 
-    /// Follows which connections and subflows come and go.
+    /// Follows connections and subflows as they begin and end.
     fn follow(&mut self, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
         match *event {
             PathEvent::ConnectionEstablished { connection, .. } => {

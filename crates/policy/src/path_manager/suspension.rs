@@ -1,16 +1,16 @@
-//! Which subflows of a connection its path manager has put aside, and that never all of them are.
+//! The suspended subflows of a connection; never all of them are suspended.
 //!
-//! The rules that all path managers that suspend share, none of them in the papers:
+//! Rules that all path managers that suspend subflows share; the papers have none of them:
 //!
-//! - a subflow is put aside only while another path stays active;
-//! - when the last active subflow ends, the best of those put aside resumes at once: first the ones without an
-//!   unanswered timeout, of these the one with the highest rank;
-//! - a subflow put aside is probed once per its retransmission timeout, the first time one timeout after it was put
-//!   aside, and not while what was given to it still waits to be sent: a dead path does not pile up probes;
-//! - a subflow is judged fit to return only by what was measured since it was put aside: it has no unanswered timeout,
-//!   and an acknowledgement made progress on it since the first probe.
+//! - a subflow is suspended only while another path stays active;
+//! - when the last active subflow ends, the best suspended one is resumed at once: first those without an unanswered
+//!   timeout, and of these the one with the highest rank;
+//! - a suspended subflow is probed once per retransmission timeout, first one timeout after it was suspended, and not
+//!   while data assigned to it waits to be sent, so that probes do not queue on a dead path;
+//! - a subflow may be resumed only if it was measured since it was suspended: it has no unanswered timeout, and an
+//!   acknowledgement made progress since the first probe.
 //!
-//! The engine's views are the truth: what they say differently (an action dropped, one carried out late) is adopted.
+//! The engine's views take precedence: what they show differently (a dropped action, or a late one) is adopted.
 
 use super::api::PathAction;
 use crate::ids::{ConnectionId, SubflowId, SubflowMap};
@@ -30,14 +30,14 @@ struct Standing {
     rank: f64,
 }
 
-/// The established subflows of one connection: active, or put aside.
+/// The established subflows of a connection: active, or suspended.
 #[derive(Clone, Debug, Default)]
 pub struct Suspensions {
     standings: SubflowMap<Standing>,
 }
 
 impl Suspensions {
-    /// A subflow is established: active.
+    /// A subflow is established, and active.
     pub(super) fn established(&mut self, id: SubflowId) {
         self.standings.insert(id, Standing::default());
     }
@@ -48,7 +48,7 @@ impl Suspensions {
         self.keep_one_active(connection, actions);
     }
 
-    /// Adopts what the engine says.
+    /// Adopts the state of the engine.
     pub(super) fn observe(
         &mut self,
         connection: &ConnectionView,
@@ -66,26 +66,26 @@ impl Suspensions {
         self.keep_one_active(connection.id, actions);
     }
 
-    /// How good a subflow is, the more the better: decides who resumes when none is left.
+    /// Sets the rank of a subflow; the highest is resumed when none is active.
     pub(super) fn set_rank(&mut self, id: SubflowId, rank: f64) {
         if let Some(standing) = self.standings.get_mut(id) {
             standing.rank = rank;
         }
     }
 
-    /// Whether the subflow is put aside.
     pub(super) fn is_aside(&self, id: SubflowId) -> bool {
         self.standings.get(id).is_some_and(|standing| standing.aside.is_some())
     }
 
-    /// What counts as a path: established, and not a backup unless we put it aside (in the kernel by making it one).
+    /// The paths: established subflows that are no backups, unless we suspended them (in the kernel, by making them
+    /// backups).
     pub(super) fn paths<'a>(&self, subflows: &'a [SubflowView]) -> impl Iterator<Item = &'a SubflowView> {
         let counts =
             |view: &&SubflowView| view.state == SubflowState::Established && (!view.backup || self.is_aside(view.id));
         subflows.iter().filter(counts)
     }
 
-    /// Puts a subflow aside, unless no other path would stay active; a backup is not counted upon.
+    /// Suspends a subflow, unless no other path would stay active; a backup does not count as one.
     pub(super) fn suspend(
         &mut self,
         connection: &ConnectionView,
@@ -103,14 +103,14 @@ impl Suspensions {
         actions.push(PathAction::Suspend { connection: connection.id, subflow: view.id });
     }
 
-    /// Takes a subflow back.
+    /// Resumes a subflow.
     pub(super) fn resume(&mut self, connection: ConnectionId, id: SubflowId, actions: &mut Vec<PathAction>) {
         let Some(standing) = self.standings.get_mut(id).filter(|standing| standing.aside.is_some()) else { return };
         standing.aside = None;
         actions.push(PathAction::Resume { connection, subflow: id });
     }
 
-    /// Probes what is put aside and due.
+    /// Probes the suspended subflows that are due.
     pub(super) fn probe(
         &mut self,
         now: Instant,
@@ -130,13 +130,13 @@ impl Suspensions {
         }
     }
 
-    /// Whether a subflow put aside was measured since, and is alive.
+    /// Whether a suspended subflow was measured since, and answers.
     pub(super) fn is_fit(&self, view: &SubflowView) -> bool {
         let first_probe = self.standings.get(view.id).and_then(|standing| standing.aside?.first_probe);
         !view.stale && first_probe.is_some_and(|at| view.last_progress > at)
     }
 
-    /// When every active subflow has an unanswered timeout and one put aside has none, that one resumes.
+    /// If every active subflow has an unanswered timeout and a suspended one has none, resumes that.
     pub(super) fn replace_dead(&mut self, connection: ConnectionId, actions: &mut Vec<PathAction>) {
         let active_is_dead = self.standings.values().filter(|s| s.aside.is_none()).all(|s| s.stale);
         if let Some((id, _)) = self.best_aside().filter(|(_, standing)| active_is_dead && !standing.stale) {
@@ -152,7 +152,7 @@ impl Suspensions {
         }
     }
 
-    /// Alive before dead, then by rank, then the lower id.
+    /// Without an unanswered timeout first, then by rank, then the lower id.
     fn best_aside(&self) -> Option<(SubflowId, Standing)> {
         let aside = self.standings.iter().filter(|(_, standing)| standing.aside.is_some());
         let order = |(_, a): &(SubflowId, &Standing), (_, b): &(SubflowId, &Standing)| {

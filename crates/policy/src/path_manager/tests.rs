@@ -1,4 +1,4 @@
-//! Random event sequences against a small model of the engine, and the model of a host for the members' own tests.
+//! Random event sequences with a small model of the engine, and a model of a host for the tests of the members.
 
 use super::*;
 use crate::ids::{AddressId, ConnectionId, SubflowId};
@@ -11,17 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const CLIENT: ConnectionId = ConnectionId(1);
 
-/// An address of the peer's.
 pub(super) fn remote(last: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, last], 80))
 }
 
-/// A local address.
 pub(super) fn local(last: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, last])
 }
 
-/// One client connection whose engine does at once what the path manager says; time moves by hand.
+/// A client connection whose engine carries out actions at once; the test advances the time.
 pub(super) struct Host<P> {
     pub manager: P,
     pub now_ms: u64,
@@ -29,7 +27,7 @@ pub(super) struct Host<P> {
 }
 
 impl<P: PathManager> Host<P> {
-    /// With so many established subflows, ids from 0; no address is up, so that the mesh is idle.
+    /// With established subflows, ids from 0; no address is up, so that the mesh is idle.
     pub fn new(manager: P, subflows: u32) -> Self {
         let mut host = Self { manager, now_ms: 0, views: Vec::new() };
         host.tell(&PathEvent::ConnectionEstablished {
@@ -80,13 +78,13 @@ impl<P: PathManager> Host<P> {
         self.tell(&PathEvent::ReceiveBufferBlocked { connection: &view, subflows: &views, hole: 0 })
     }
 
-    /// The same as the receiving end sees it.
+    /// The same at the receiver.
     pub fn receiver_blocked(&mut self) -> Vec<PathAction> {
         let (view, views) = (connection(self.now_ms), self.views.clone());
         self.tell(&PathEvent::ReceiverBlocked { connection: &view, subflows: &views, hole: 0 })
     }
 
-    /// The peer says whether a subflow is a backup.
+    /// The peer makes a subflow a backup, or not.
     pub fn priority(&mut self, id: u32, backup: bool) -> Vec<PathAction> {
         self.view(id).backup = backup;
         self.tell(&PathEvent::SubflowPriority { connection: CLIENT, subflow: SubflowId(id), backup })
@@ -110,7 +108,7 @@ impl<P: PathManager> Host<P> {
         })
     }
 
-    /// An acknowledgement came on a subflow now.
+    /// An acknowledgement arrived on a subflow now.
     pub fn answered(&mut self, id: u32) {
         let now = at(self.now_ms);
         let view = self.view(id);
@@ -181,7 +179,7 @@ fn of(connections: &mut BTreeMap<ConnectionId, ModelConnection>, id: ConnectionI
     connections.get_mut(&id).expect("an action names a connection that there is")
 }
 
-/// The engine as a path manager sees it, with dice for a network.
+/// The engine as a path manager sees it, with a random network.
 struct Model {
     manager: Box<dyn PathManager>,
     dice: Dice,
@@ -426,7 +424,7 @@ fn whatever_happens_actions_name_what_exists_and_the_last_usable_subflow_is_neve
                 settings = settings.with("prefix", 0);
             }
             if member.name == "predictive" {
-                // The model's paths are up and down at random: nothing that a trend would believe in.
+                // The model's paths are up and down at random, so there is no trend.
                 settings = settings.with("forecaster", "persistence").with("interval", 0.05).with("hold", 0);
             }
             let by_receiver = member.name == "one_way_delay" && choice.is_empty();
@@ -446,7 +444,7 @@ fn whatever_happens_actions_name_what_exists_and_the_last_usable_subflow_is_neve
             for _ in 0..2_000 {
                 model.step();
             }
-            // The sequences are worth something only if everything happens in them.
+            // The sequences must contain every kind of event and action.
             let mut expected = vec!["announce", "remove", "create", "wake"];
             if by_receiver {
                 expected.extend(["backup", "regular"]);

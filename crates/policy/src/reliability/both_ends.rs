@@ -1,24 +1,26 @@
 //! The stream partial-reliability engine at the receiver, and withdrawal at the sender: an improvement of recPR-MPTCP.
 //!
-//! A receiver can give up what is under way and late. It can do nothing about a queue at the sender: where more is written
-//! than the paths carry, every message waits there until it is late, and all of them are still sent. The sender alone knows of
-//! that queue, and of what the paths will deliver ([`super::forecast`]).
+//! A receiver can abandon data that is in flight and late. It has no influence on a queue at the sender: if more is
+//! written than the paths carry, every message waits there until it is late, and all of them are still sent. Only the
+//! sender knows that queue, and what the paths will deliver ([`super::forecast`]).
 //!
-//! With the deadline of [`super`], on the sender's clock: what leaves on the quickest path before *written + latency* is in time,
-//! since that path's way is in the base. So
+//! With the deadline of [`super`], on the sender's clock: what is sent on the fastest path before *written + latency*
+//! is in time, since the delay of that path is in the base. So
 //!
-//! 1. **a message is not begun that will not be in time**: what the paths deliver by its deadline is less than it. Of
-//!    importance 0 ([`ESSENTIAL`]), it is begun until the deadline itself has come: late it is still what others are predicted from;
-//! 2. **nor one that makes a more important one late**: one that waits behind it, will be in time if only what is as important
-//!    as itself comes before it, and will not be with this one as well. So B frames go before P frames, and these before I
-//!    frames, and only when it is their turn: until then the queue may have become shorter;
-//! 3. what was begun is withdrawn if something of it is still to be sent, or sent again, when no path can bring it in time;
-//! 4. **the receiver gives up only what keeps a later message from being played**: one that is here whole, and its time has come.
-//!    Before that nothing is gained: what is missing may still come. There is no reserve: between that decision
-//!    and the reader is nothing but its waking up. Where nothing is known of times to be played, what later data has waited for as long
-//!    as the latency is given up; and what blocks the buffer as in [`super::spe`].
+//! 1. **a message that will not be in time is not sent**: its length exceeds what the paths deliver by its deadline. If
+//!    its importance is 0 ([`ESSENTIAL`]), it is sent unless the deadline has passed: even late, other frames depend on
+//!    it;
+//! 2. **nor one that makes a more important one late**: one that waits behind it, would be in time if only equally
+//!    important data came before it, and will not be in time otherwise. So B frames are dropped before P frames, and
+//!    these before I frames, and only when it is their turn, since the queue may become shorter until then;
+//! 3. a message of which a part was sent is withdrawn if another part is to be sent or retransmitted and no path can
+//!    deliver that in time;
+//! 4. **the receiver abandons only what prevents a later message from being played** that is complete and due. Before
+//!    that nothing is gained, since the missing data may still arrive. There is no reserve: between that decision and
+//!    the reader there is only its wake-up. Without play-out times, data is abandoned for which later data has waited
+//!    as long as the latency; and data that blocks the buffer as in [`super::spe`].
 //!
-//! Neither end waits for the other's word.
+//! Neither end waits for notices of the other.
 
 use super::forecast::Forecast;
 use super::spe::Spe;
@@ -27,7 +29,7 @@ use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 use crate::view::SubflowView;
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> = Member {
     name: "both_ends",
     summary: "The receiver gives up what keeps a later message from being played, the sender what will be late, B frames first.",
@@ -44,7 +46,7 @@ struct BothEnds {
 }
 
 impl BothEnds {
-    /// The last moment to send something of it on a path as quick as the quickest was.
+    /// The last moment to send a part of it on a path as fast as the fastest was.
     fn deadline(&self, message: &Outstanding) -> Instant {
         self.last_moment(message.written, message.expires).unwrap_or(Instant::NEVER)
     }
@@ -68,7 +70,7 @@ impl Reliability for BothEnds {
     }
 
     fn give_up(&mut self, now: Instant, missing: &Missing) -> Decision {
-        // Where times are known, that of a later message decides, and not its own.
+        // If play-out times are known, that of a later message decides, not its own.
         let known = missing.play_out.or(missing.later_play_out);
         self.receiver.give_up(now, &Missing { play_out: known.map(|_| Instant::NEVER), ..*missing })
     }
@@ -78,7 +80,7 @@ impl Reliability for BothEnds {
         match (now < deadline, message.left() > 0 || message.lost > 0) {
             (true, _) => Verdict::Keep { until: deadline },
             (false, true) => Verdict::Withdraw,
-            // All of it is under way, and may be in time. Whether something is lost is known in a round trip.
+            // All of it is in flight and may be in time. Losses are known after a round trip.
             (false, false) => Verdict::Keep { until: now + message.round_trip },
         }
     }
@@ -89,7 +91,7 @@ impl Reliability for BothEnds {
         if !self.is_worth_beginning(now, next, &forecast) {
             return false;
         }
-        // Bytes of those behind it, by their importance.
+        // Bytes of the messages behind it, by importance.
         let mut bytes = [0; 256];
         for message in behind {
             bytes.iter_mut().skip(usize::from(message.importance)).for_each(|bytes| *bytes += message.left());
@@ -119,12 +121,12 @@ mod tests {
     fn policy() -> Box<dyn Reliability> {
         Settings::new().with("latency", 400).read(build).expect("a setting of spe")
     }
-    /// 10,000 bytes, written at 100 ms, 40 ms of round trip.
+    /// 10,000 bytes, written at 100 ms, round trip 40 ms.
     fn message(importance: u8, given: u64) -> Outstanding {
         let round_trip = Duration::from_millis(40);
         Outstanding { importance, length: 10_000, given, lost: 0, written: at(100), expires: None, round_trip }
     }
-    /// 100 kB/s that are used.
+    /// A path of 100 kB/s that was filled.
     fn path() -> [SubflowView; 1] {
         let mut path = SubflowView { in_flight: 40_000, ..subflow(0, 40) };
         path.rates.bandwidth = Rate::from_bits_per_second(800_000);
@@ -151,7 +153,7 @@ mod tests {
         assert_eq!([300, 301].map(|now| begins(now, &[b, b, p])), [true, false]);
         assert_eq!([300, 301].map(|now| begins(now, &[b, p, i])), [true, false]);
         assert_eq!([200, 201].map(|now| begins(now, &[b, i, p])), [true, false]);
-        // It would be late in any case, and what is as important or less is no ground.
+        // It would be late in any case, and equally important messages do not matter.
         assert!(begins(400, &[b, Outstanding { expires: Some(at(450)), ..i }]));
         assert!(begins(400, &[p, p, b]));
     }

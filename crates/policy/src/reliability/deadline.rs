@@ -1,14 +1,14 @@
-//! What a deadline counts from: the time of each message itself, or that of the first of its group.
+//! What a deadline counts from: the time of each message, or that of the first message of its group.
 //!
-//! The definition of [`super`] is the same in both; what differs is the play-out time that goes into it. Under
-//! [`DeadlineOf::Group`] all messages of a group have that of its first, so that the group as a whole has the latency, as the
-//! recPR paper has it (section V.A: "the end-to-end transmission delay constraint specified for each GoP is set equal to the
-//! showing duration (e.g., 500 ms)"). The last frame of a group of nine at 30 a second, which is there 267 ms after the first,
-//! has 233 ms of 500 then.
+//! The definition of [`super`] is the same for both; only the play-out time differs. Under [`DeadlineOf::Group`] all
+//! messages of a group have that of its first, so that the latency applies to the group as a whole, as in the recPR
+//! paper (section V.A: "the end-to-end transmission delay constraint specified for each GoP is set equal to the showing
+//! duration (e.g., 500 ms)"). The last frame of a group of nine at 30 per second, which is produced 267 ms after the
+//! first, then has 233 ms of 500.
 
 use crate::time::Duration;
 
-/// What has a deadline of its own.
+/// What a deadline applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DeadlineOf {
     /// Each frame.
@@ -18,18 +18,16 @@ pub enum DeadlineOf {
     Group,
 }
 
-/// How long what is sent may take, and from when on.
+/// How long data may take, and from when on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
-    /// The latency of the play-out.
     pub latency: Duration,
-    /// What it counts for.
     pub of: DeadlineOf,
 }
 
 impl Deadline {
-    /// The play-out time of a frame that is there at `frame`, in a group whose first is there at `group`: what the header of its
-    /// message says, and what goes into [`super::PlayOutClock`].
+    /// The play-out time of a frame that is produced at `frame`, in a group whose first frame is produced at `group`:
+    /// the value in the header of its message, and for [`super::PlayOutClock`].
     ///
     /// ```
     /// use anabranch_policy::Duration;
@@ -47,14 +45,13 @@ impl Deadline {
         }
     }
 
-    /// How long after it was written it is of use to a sender, which goes by its own clock; nothing if its time is over when
-    /// it is there.
+    /// For how long after it was written it is useful, by the sender's clock; zero if its time is over then.
     pub fn lifetime(&self, frame: Duration, group: Duration) -> Duration {
         Duration::from_nanos((self.play_out(frame, group) + self.latency).as_nanos().saturating_sub(frame.as_nanos()))
     }
 }
 
-/// Each frame by itself.
+/// A deadline for each frame.
 impl From<Duration> for Deadline {
     fn from(latency: Duration) -> Self {
         Self { latency, of: DeadlineOf::Frame }
@@ -75,7 +72,7 @@ mod tests {
     fn frames_of_a_group_are_all_due_when_its_first_is() {
         let of_group = Deadline { latency: millis(500), of: DeadlineOf::Group };
         let mut clock = PlayOutClock::new(of_group.latency);
-        // Nine frames, one each 33 ms, 40 ms under way: the first sets the base.
+        // Nine frames, one each 33 ms, delay 40 ms: the first sets the base.
         let due: Vec<Option<Instant>> = (0..9)
             .map(|index| {
                 let at = millis(33 * index);
@@ -87,7 +84,7 @@ mod tests {
         assert_eq!(due, vec![Some(Instant::ZERO + millis(540)); 9]);
         let lifetimes = [0, 264].map(|at| of_group.lifetime(millis(at), millis(0)).as_millis());
         assert_eq!(lifetimes, [500, 236]);
-        // The sender's and the receiver's word differ by the way of the quickest.
+        // The times at sender and receiver differ by the delay of the fastest path.
         assert_eq!(
             Instant::ZERO + millis(264) + of_group.lifetime(millis(264), millis(0)),
             Instant::ZERO + millis(500)

@@ -1,21 +1,22 @@
-//! What the paths can deliver by a time, as far as the sender knows.
+//! Forecast of what the paths deliver by a given time, as far as the sender knows.
 //!
-//! Per path: B its bandwidth, l the share of segments that it loses, q the bytes that wait on it, s its smoothed round trip; r
-//! the least round trip of all paths. What is sent there comes (s - r) / 2 later than the quickest way brought anything, or more.
-//! A message of n segments of which one is lost more likely than not, (1 - l)^n < 1/2, takes a round trip more for the repair: d is
-//! s then, and else 0. So within a time t, counted as the deadline is, the path delivers of it
+//! Per path: B its bandwidth, l the share of segments that it loses, q the bytes queued on it, s its smoothed round
+//! trip; r the minimum round trip of all paths. Data sent there arrives at least (s - r) / 2 later than on the fastest
+//! path. If a message of n segments is more likely than not to lose one, (1 - l)^n < 1/2, it takes a round trip more
+//! for the repair: d is s then, and otherwise 0. So within a time t, counted as the deadline is, the path delivers of
+//! it
 //!
 //! ```text
 //! max(0, B (1 - l) (t - (s - r) / 2 - d) - q)
 //! ```
 //!
-//! Of a path that was never filled nobody knows B: as in the scheduler `anabranch`, it is trusted with more than was seen
-//! ([`SubflowView::trusted_rate`]), in start-up until a round trip shows a queue.
+//! For a path that was never filled B is unknown: as in the scheduler `anabranch`, more than the measured value is
+//! assumed ([`SubflowView::trusted_rate`]), in start-up until a round trip shows a queue.
 
 use crate::time::Duration;
 use crate::view::{Phase, SubflowView};
 
-/// Rates are bytes a second, times seconds.
+/// Bytes per second, and seconds.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     rate: f64,
@@ -49,19 +50,18 @@ impl Path {
     }
 }
 
-/// What is known of the paths.
+/// The state of the paths.
 #[derive(Clone, Debug)]
 pub(super) struct Forecast(Vec<Path>);
 
 impl Forecast {
-    /// By the paths as they are now.
     pub fn of(paths: &[SubflowView]) -> Self {
         let least = paths.iter().map(|path| path.min_rtt).min().unwrap_or_default();
         let carries = |path: &&SubflowView| path.usable() && !path.stale;
         Self(paths.iter().filter(carries).map(|path| Path::of(path, least)).collect())
     }
 
-    /// Bytes that can be there before a deadline that is so far away, if they end with a message of so many bytes.
+    /// Bytes that can arrive within this time, if they end with a message of `message` bytes.
     pub fn delivered_within(&self, time: Duration, message: u64) -> f64 {
         self.0.iter().map(|path| path.delivers(time.as_secs_f64(), message as f64)).sum()
     }

@@ -1,9 +1,9 @@
-//! Full reliability: nothing is ever given up, as TCP promises (RFC 9293, section 3.7; RFC 8684, section 3.3.2).
+//! Full reliability: nothing is ever abandoned, as TCP guarantees (RFC 9293, section 3.7; RFC 8684, section 3.3.2).
 
 use super::Reliability;
 use crate::table::{Member, Reader, SettingError};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> =
     Member { name: "full", summary: "Nothing is ever given up.", source: "RFC 9293", build };
 
@@ -11,7 +11,6 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Reliability>, SettingError>
     Ok(Box::new(Full))
 }
 
-/// Waits for everything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Full;
 

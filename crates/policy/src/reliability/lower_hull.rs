@@ -1,18 +1,18 @@
-//! The lower hull of points that come in order, and its slope at the middle.
+//! The lower convex hull of points that are added in order, and its slope at the middle.
 
-/// Most points of the hull; the oldest is forgotten for a new one.
+/// Limit of points; the oldest is removed for a new one.
 const MOST: usize = 32;
-/// Points older than this, by the newest, are forgotten, nanoseconds: an hour.
+/// Limit of the age of points, in nanoseconds, an hour.
 const LONGEST: i64 = 3_600_000_000_000;
 
-/// A difference of two clocks and the place in the stream where it was seen, nanoseconds.
+/// A difference of two clocks and its position in the stream, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Point {
     pub at: i64,
     pub difference: i64,
 }
 
-/// Points with no other below the lines between neighbours.
+/// The points of the hull, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LowerHull {
     points: [Point; MOST],
@@ -20,15 +20,13 @@ pub(super) struct LowerHull {
 }
 
 impl LowerHull {
-    /// No point.
     pub const EMPTY: Self = Self { points: [Point { at: 0, difference: 0 }; MOST], count: 0 };
 
-    /// The points, in order.
     pub fn points(&self) -> impl DoubleEndedIterator<Item = Point> + '_ {
         self.points.iter().take(self.count).copied()
     }
 
-    /// Takes a point in; one that is not behind the last is left out.
+    /// Adds a point; one that is not behind the last is ignored.
     pub fn push(&mut self, point: Point) {
         if self.points().next_back().is_some_and(|last| last.at >= point.at) {
             return;
@@ -48,8 +46,8 @@ impl LowerHull {
         }
     }
 
-    /// The slope, parts in a thousand million, of the edge that lies over the middle of what the points span; none if they
-    /// span less than `least`.
+    /// The slope, in parts per billion, of the edge over the middle of the range of the points; none if that is shorter
+    /// than `least`.
     pub fn slope_at_the_middle(&self, least: i64) -> Option<i64> {
         let (first, last) = (self.points().next()?, self.points().next_back()?);
         let span = last.at.saturating_sub(first.at);
@@ -61,7 +59,6 @@ impl LowerHull {
     }
 }
 
-/// Whether `point` lies on or above the line from `left` to `right`.
 fn is_above(point: Point, left: Point, right: Point) -> bool {
     let [point, left, right] = [point, left, right].map(|p| (i128::from(p.at), i128::from(p.difference)));
     (point.1 - left.1) * (right.0 - left.0) >= (right.1 - left.1) * (point.0 - left.0)

@@ -1,20 +1,20 @@
-//! What may be given up, and when.
+//! Which data may be abandoned, and when.
 //!
-//! Two ends can give up. The **receiver** gives up what is missing while later data waits for it ([`Missing`]): it needs no
-//! word from the sender, and none of it can get lost. The **sender** withdraws what it has written and the peer has not
-//! acknowledged ([`Outstanding`]), and says so.
+//! Either end can decide. The **receiver** abandons missing data while later data waits for it ([`Missing`]), without
+//! any notice of the sender, which might be lost. The **sender** withdraws data that it has written and the peer has
+//! not acknowledged ([`Outstanding`]), and notifies the peer.
 //!
-//! **The deadline** has one definition: a message is to be played at the receiver at
+//! **The deadline** is defined once: a message is played at the receiver at
 //!
 //! ```text
 //! base + play-out time of the message + latency
 //! base = least of (arrival of its first byte - its play-out time), over the messages seen so far
 //! ```
 //!
-//! where the play-out time counts from the stream's beginning and the latency is chosen. [`PlayOutClock`] is this, with
-//! the drift of the clocks taken out, and nothing else. The message that came through fastest sets the base, so the latency is
-//! what all others may take longer. A video's frames have each a play-out time of its own or, with a deadline per group of
-//! pictures, that of the first of their group: [`Deadline`].
+//! where the play-out time counts from the beginning of the stream and the latency is a setting. [`PlayOutClock`]
+//! computes this, corrected for the drift of the clocks. The message with the smallest delay sets the base, so the
+//! latency is what other messages may take longer. Each video frame has its own play-out time or, with a deadline per
+//! group of pictures, that of the first frame of its group: [`Deadline`].
 
 mod api;
 mod both_ends;

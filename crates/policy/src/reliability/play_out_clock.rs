@@ -1,25 +1,25 @@
-//! When a message is to be played at the receiver.
+//! The time at which the receiver plays a message.
 
 use super::lower_hull::{LowerHull, Point};
 use crate::time::{Duration, Instant};
 
-/// The least difference of so long a stretch of the stream, nanoseconds, is one point of what the drift is seen from.
+/// The minimum difference of this much of the stream, in nanoseconds, is one point for the estimate of the drift.
 const STRETCH: i64 = 10_000_000_000;
-/// Drift is looked for when so much of the stream was seen, nanoseconds: before that it is less than what paths vary by.
+/// Length of the stream, in nanoseconds, from which on drift is estimated: before, it is smaller than the variation of
+/// the paths.
 const SEEN: i64 = 60_000_000_000;
-/// No clock worth the name drifts faster, parts in a thousand million (500 in a million: the limit of RFC 5905, section 7.1). A
-/// trend beyond it is of the queues.
+/// Limit of a clock's drift, in parts per billion (500 ppm, RFC 5905, section 7.1). A steeper trend is due to queues.
 const MOST_DRIFT: i64 = 500_000;
 
-/// The one definition of the deadline ([`super`]): base + play-out time + latency. The base is the least difference of arrival
-/// and play-out time seen so far, as the clocks stand at that play-out time.
+/// The definition of the deadline ([`super`]): base + play-out time + latency. The base is the minimum difference of
+/// arrival and play-out time so far, corrected to the clocks at that play-out time.
 ///
-/// It reads no clock and knows nothing of the sender's: only differences count. The two clocks drift apart, so the differences lie
-/// above a line and not above a level. The line is the highest below all of them whose slope is that of the lower hull of
-/// the least differences of each ten seconds, at the middle of the last hour (Moon, Skelly, Towsley, "Estimation and removal of
-/// clock skew from network delay measurements", INFOCOM 1999, whose line has this slope too). A queue that stands for less than
-/// half of the time is above the hull there, and moves nothing; one that stands longer cannot be told from a drift, and
-/// is followed by 500 us a second at most.
+/// It reads no clock and knows nothing of the sender's: only differences matter. Because the two clocks drift apart,
+/// the base is not a constant but a line over the play-out time: the highest line below all differences whose slope is
+/// that of the lower hull of the minimum differences of each ten seconds, at the middle of the last hour (Moon, Skelly,
+/// Towsley, "Estimation and removal of clock skew from network delay measurements", INFOCOM 1999, whose line has this
+/// slope too). A queue that stands for less than half of the time is above the hull there and has no effect; one that
+/// stands longer cannot be distinguished from drift, and moves the line by at most 500 us per second.
 ///
 /// ```
 /// use anabranch_policy::reliability::PlayOutClock;
@@ -36,17 +36,16 @@ const MOST_DRIFT: i64 = 500_000;
 pub struct PlayOutClock {
     latency: Duration,
     line: Option<Line>,
-    /// Where the present stretch begins, and the point of it that lies lowest.
+    /// Begin of the present interval, and its lowest point.
     stretch: (i64, Point),
     leasts: LowerHull,
 }
 
-/// The base as a line over play-out times, nanoseconds; a stream whose first message says a late play-out time began before our
-/// clock.
+/// The base as a line over play-out times, in nanoseconds. Negative if the stream began before our clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Line {
     through: Point,
-    /// Parts in a thousand million.
+    /// In parts per billion.
     slope: i64,
 }
 
@@ -61,18 +60,17 @@ fn rise(slope: i64, over: i64) -> i64 {
 }
 
 impl PlayOutClock {
-    /// No message seen yet.
     pub const fn new(latency: Duration) -> Self {
         let nowhere = Point { at: 0, difference: 0 };
         Self { latency, line: None, stretch: (0, nowhere), leasts: LowerHull::EMPTY }
     }
 
-    /// The latency that was chosen.
     pub const fn latency(&self) -> Duration {
         self.latency
     }
 
-    /// The first byte of a message with this play-out time arrived then: the base, and with it all deadlines, may move.
+    /// The first byte of a message with this play-out time arrived at `arrived`: updates the base, and so all
+    /// deadlines.
     pub fn observe(&mut self, arrived: Instant, play_out: Duration) {
         let at = nanos(play_out.as_nanos());
         let seen = Point { at, difference: nanos(arrived.as_nanos()) - at };
@@ -94,7 +92,7 @@ impl PlayOutClock {
         }
     }
 
-    /// A stretch is over: the slope may be another, and the line lies below all that is remembered.
+    /// An interval is over: the slope may change, and the line stays below all recorded points.
     fn follow(&mut self, line: Line) {
         let Some(slope) = self.leasts.slope_at_the_middle(SEEN) else { return };
         let slope = slope.clamp(-MOST_DRIFT, MOST_DRIFT);
@@ -102,7 +100,7 @@ impl PlayOutClock {
         self.line = Some(Line { through: lowest.unwrap_or(line.through), slope });
     }
 
-    /// When a message with this play-out time is to be played; none before the first was seen.
+    /// When a message with this play-out time is played; none before the first message.
     pub fn at(&self, play_out: Duration) -> Option<Instant> {
         let play_out = nanos(play_out.as_nanos());
         let at = self.line?.at(play_out).saturating_add(play_out).saturating_add(nanos(self.latency.as_nanos()));
@@ -144,7 +142,7 @@ mod tests {
         let mut clock = PlayOutClock::new(millis(300));
         clock.observe(at(10), millis(60_000));
         assert_eq!(clock.at(millis(60_040)), Some(at(350)));
-        // What was to be played before the clock began is late in any case.
+        // A message due before the clock began is late in any case.
         assert_eq!(clock.at(millis(0)), Some(Instant::ZERO));
     }
 
@@ -158,9 +156,9 @@ mod tests {
         assert!(clock.at(Duration::MAX).is_some());
     }
 
-    /// An hour of 30 frames a second from a sender whose clock loses `drift` microseconds a second on ours; of each twenty one takes
-    /// the least way, 25 ms, and the others up to 40 ms more; `queue` adds to them. Returns the most that the base was wrong by,
-    /// milliseconds, too low and too high.
+    /// An hour of 30 frames per second from a sender whose clock loses `drift` microseconds per second; of each twenty
+    /// one takes the minimum, 25 ms, the others up to 40 ms more; `queue` is added. Returns the largest errors of the
+    /// base in milliseconds, too low and too high.
     fn hour(drift: i64, queue: impl Fn(u64) -> u64) -> (i64, i64) {
         let mut clock = PlayOutClock::new(Duration::ZERO);
         let (mut low, mut high) = (0, 0);
@@ -190,7 +188,7 @@ mod tests {
 
     #[test]
     fn no_trend_is_followed_in_the_first_minute_and_none_faster_than_a_clock_drifts() {
-        // Each second a message takes 2 ms longer than the one before: no clock does that.
+        // Each second a message takes 2 ms longer than the one before, more than any drift.
         let mut clock = PlayOutClock::new(Duration::ZERO);
         let mut base = |second: u64| {
             clock.observe(at(1_000 * second + 100 + 2 * second), millis(1_000 * second));

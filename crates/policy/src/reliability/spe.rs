@@ -1,17 +1,19 @@
-//! The stream partial-reliability engine of recPR-MPTCP: the receiver gives up what comes too late to be of use.
+//! The stream partial-reliability engine of recPR-MPTCP: the receiver abandons data that arrives too late to be useful.
 //!
-//! Source: "recPR-MPTCP: receiver-assisted partial reliability", section IV-A and algorithm 1. Missing data is given up when
+//! Source: "recPR-MPTCP: receiver-assisted partial reliability", section IV-A and algorithm 1. Missing data is
+//! abandoned when
 //!
-//! 1. its lifetime is over or about to be (`expired`): now + reserve has reached the time to play the message ([`super`]); if
-//!    that is not known, the time since which later data has waited, plus the latency;
+//! 1. its lifetime is over or about to be (`expired`): now + reserve has reached the play-out time of the message
+//!    ([`super`]); if that is not known, the time since which later data has waited, plus the latency;
 //! 2. the receive buffer is severely blocked (`blocked`), unimportant data first, and never data of importance 0;
-//! 3. a later message, which is here, is to be played (`overtaken`): now + reserve has reached its time.
+//! 3. a later message, which has arrived, is due (`overtaken`): now + reserve has reached its play-out time.
 //!
-//! What the paper leaves open: *about to be* is the setting `reserve`. *Severely blocked* is when what waits behind the hole
-//! has taken the share `blocked_from` of what was left for it, for a round trip at least, so that a retransmission has had its
-//! chance; from there to a full buffer the importance that is given up falls evenly from 255 to 1, which in the paper's
-//! words are B frames, then P frames, never I frames. Data of unknown importance is not given up for this reason. The paper
-//! advances the cumulative acknowledgement and does not say at which level: see [`super::Level`].
+//! What the paper leaves open: *about to be* is the setting `reserve`. *Severely blocked* means that the data behind
+//! the hole has taken the share `blocked_from` of the space left for it, for at least a round trip, so that a
+//! retransmission had a chance. From there to a full buffer the lowest importance value that is abandoned falls
+//! linearly from 255 to 1, which in the paper's terms are B frames, then P frames, never I frames. Data of unknown
+//! importance is not abandoned for this reason. The paper advances the cumulative acknowledgement and does not say at
+//! which level: see [`super::Level`].
 
 use super::{Decision, Level, Missing, Reason, Reliability, Terms};
 use crate::table::{Choice, Member, Milliseconds, Number, Reader, SettingError, Switch};
@@ -56,7 +58,7 @@ const MOST_SKIPPED: Number = Number {
     summary: "At level subflow: the most that acknowledgements go over, of what comes in.",
 };
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> = Member {
     name: "spe",
     summary: "The receiver gives up what has expired, what blocks its buffer, or what a later message has overtaken.",
@@ -82,7 +84,6 @@ pub(super) struct Spe {
 }
 
 impl Spe {
-    /// Reads all settings.
     fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
             latency: reader.read(&LATENCY)?,
@@ -96,7 +97,7 @@ impl Spe {
         })
     }
 
-    /// Reads the settings of a receiver that gives up all that is expired or overtaken, and not before.
+    /// Reads the settings of a receiver that abandons all data that is expired or overtaken, without a reserve.
     pub(super) fn without_reserve(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
             latency: reader.read(&LATENCY)?,
@@ -110,12 +111,12 @@ impl Spe {
         })
     }
 
-    /// The least importance that is given up now; none if none is.
+    /// The lowest importance value that is abandoned now; none if nothing is.
     fn given_up_from(&self, missing: &Missing) -> Option<u8> {
         let buffer = missing.buffer;
         let full = buffer.held as f64 / (buffer.held + buffer.room).max(1) as f64;
         let beyond = full - self.blocked_from;
-        // All of it at once, where the bound is a full buffer.
+        // All at once if the bound is a full buffer.
         let share = if self.blocked_from < 1.0 { beyond / (1.0 - self.blocked_from) } else { 1.0 };
         (beyond >= 0.0).then_some((255.0 - 254.0 * share) as u8)
     }
@@ -177,7 +178,7 @@ mod tests {
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
     }
-    /// Of importance 64, to be played at 1,000 ms, waited for since 600 ms, in a buffer a tenth full.
+    /// Of importance 64, due at 1,000 ms, waited for since 600 ms, in a buffer that is a tenth full.
     fn missing() -> Missing {
         Missing {
             data_seq: 0,

@@ -1,21 +1,21 @@
-//! SRT's too-late packet drop, as a reference: the receiver goes over what is missing when something later is to be played,
-//! and the sender drops what has waited too long.
+//! SRT's too-late packet drop, for comparison: the receiver skips missing data when later data is due, and the sender
+//! drops data that has waited too long.
 //!
-//! Source: draft-sharabayko-srt, section 4.6. The receiver has one trigger: the time of a
-//! packet that is here has come; what is missing before it is skipped and acknowledged. The sender drops what has been in
-//! its buffer for longer than the threshold, 1.25 times the latency and not below 1 s, since the receiver will have skipped it.
-//! SRT drops packets; here a message is what it is applied to, since a torn message is of no use.
+//! Source: draft-sharabayko-srt, section 4.6. The receiver has one trigger: a received packet is due; missing data
+//! before it is skipped and acknowledged. The sender drops data that has been in its buffer for longer than the
+//! threshold, 1.25 times the latency and at least 1 s, since the receiver will have skipped it. SRT drops packets; here
+//! messages are dropped, since an incomplete message is useless.
 
 use super::{Decision, Level, Missing, Outstanding, Reason, Reliability, Terms, Unit, Verdict};
 use crate::table::{Member, Milliseconds, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The threshold, of the latency.
+/// The threshold as a multiple of the latency.
 const THRESHOLD: f64 = 1.25;
-/// The threshold is never less.
+/// Minimum of the threshold.
 const LEAST_THRESHOLD: Duration = Duration::from_secs(1);
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> = Member {
     name: "too_late",
     summary: "Reference: the receiver skips what is missing when a later message is to be played; the sender drops what is old.",

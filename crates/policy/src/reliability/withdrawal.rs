@@ -1,22 +1,22 @@
-//! Two schemes in which the sender decides: it withdraws what has expired, and tells the receiver.
+//! Two schemes in which only the sender decides: it withdraws expired data and notifies the receiver.
 //!
-//! The recPR paper compares itself with both and describes neither beyond "drops expired data and says so" (PR-MPTCP, after
-//! PR-SCTP's timed reliability, RFC 3758, section 4.1) and "whole messages at a time, with message-oriented
+//! The recPR paper compares itself with both and describes neither beyond "drops expired data and says so" (PR-MPTCP,
+//! after PR-SCTP's timed reliability, RFC 3758, section 4.1) and "whole messages at a time, with message-oriented
 //! retransmission" (MO-PR). So:
 //!
-//! - `pr_mptcp` withdraws what is missing of a message when its lifetime is over: counted from when it was written;
-//! - `mo_pr` withdraws the whole message, and does so as soon as something of it must be sent, or sent again, that can no
-//!   longer arrive in time: half the least round trip before the lifetime ends. Retransmission is thus spent only on messages
-//!   that can be whole in time.
+//! - `pr_mptcp` withdraws the missing part of a message when its lifetime, counted from when it was written, is over;
+//! - `mo_pr` withdraws the whole message as soon as a part of it is to be sent or retransmitted that can no longer
+//!   arrive in time: half the minimum round trip before the lifetime ends. So only messages that can be complete in
+//!   time are retransmitted.
 //!
-//! The receiver waits for the sender's word, which may be lost on its way; it is repeated each round trip until it is
-//! heeded.
+//! The receiver waits for the notice of the sender, which may be lost; it is repeated each round trip until the
+//! DATA_ACK has passed the data.
 
 use super::{Level, Outstanding, Reliability, Terms, Unit, Verdict};
 use crate::table::{Member, Milliseconds, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of `pr_mptcp` in [`super::TABLE`].
+/// The entry of `pr_mptcp` in [`super::TABLE`].
 pub const PR_MPTCP: Member<dyn Reliability> = Member {
     name: "pr_mptcp",
     summary: "The sender withdraws what is missing of expired messages, and tells the receiver.",
@@ -24,7 +24,7 @@ pub const PR_MPTCP: Member<dyn Reliability> = Member {
     build: |reader| build(reader, Unit::Bytes),
 };
 
-/// The line of `mo_pr` in [`super::TABLE`].
+/// The entry of `mo_pr` in [`super::TABLE`].
 pub const MO_PR: Member<dyn Reliability> = Member {
     name: "mo_pr",
     summary: "The sender withdraws whole messages that can no longer arrive in time, and tells the receiver.",
@@ -62,7 +62,7 @@ impl Reliability for Withdrawal {
         let to_send = message.left() > 0 || message.lost > 0;
         let hopeless = expires - message.round_trip / 2;
         let until = match self.unit {
-            // Whether something must be sent then is known then.
+            // From then on a (re)transmission is too late; before, a part of it may still be lost.
             Unit::Message if to_send || now < hopeless => hopeless,
             Unit::Message | Unit::Bytes => expires,
         };
@@ -77,7 +77,7 @@ mod tests {
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
     }
-    /// Written at 100 ms and sent whole, 40 ms of round trip.
+    /// Written at 100 ms and sent whole, round trip 40 ms.
     fn message() -> Outstanding {
         Outstanding {
             importance: 0,

@@ -77,7 +77,7 @@ fn settings() -> MeshSettings {
 #[test]
 fn a_client_joins_from_every_address_to_every_address_but_not_the_initial_pair_again() {
     let mut driver = Driver::new(settings(), 2);
-    // An attempt that nobody speaks of would be given up after 120 s.
+    // An attempt without a result would time out after 120 s.
     assert_eq!(driver.connected(Role::Client, false), [create(2, 0), wake(120_000)]);
     assert_eq!(driver.announced(7, remote(2)), [create(1, 7), create(2, 7)]);
     assert_eq!(driver.announced(7, remote(2)), [], "repeated until echoed");
@@ -144,7 +144,7 @@ fn the_limit_counts_opening_subflows_and_a_slot_that_becomes_free_is_used() {
     driver.established(1, 2, 0);
     assert_eq!(driver.closed(2, 3, 0, CloseReason::ProtocolError), [create(4, 0)]);
     assert_eq!(driver.closed(1, 2, 0, CloseReason::Normal), []);
-    // The initial subflow was never counted, and its slot is nobody's.
+    // The initial subflow never counted for the limit.
     assert_eq!(creations(&driver.announced(7, remote(2))), [create(1, 7)]);
 }
 
@@ -172,7 +172,7 @@ fn a_lost_subflow_is_opened_again_after_one_second_two_four_up_to_sixty() {
         assert_eq!(driver.wake_at(due)[0], create(2, 0));
     }
     assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
-    // One that lives for a minute is trusted again; one that lives for less is not.
+    // One that lives for a minute starts with the first pause again; one that lives for less does not.
     let start = driver.now_ms;
     driver.established(9, 2, 0);
     driver.now_ms = start + 59_999;
@@ -202,7 +202,7 @@ fn the_initial_local_address_may_be_called_zero() {
     assert_eq!(driver.established(0, 0, 0), []);
     assert_eq!(driver.closed(0, 0, 0, CloseReason::TimedOut), [wake(1_000)]);
     assert_eq!(driver.wake_at(1_000)[0], create(1, 0));
-    // Also when the address goes before the subflow does.
+    // Also when the address goes down before the subflow ends.
     driver.established(1, 0, 0);
     driver.down(1);
     driver.closed(1, 0, 0, CloseReason::AddressGone);
@@ -275,11 +275,11 @@ fn a_story_a_phone_leaves_wifi_and_comes_back() {
     let mut driver = Driver::new(settings(), 2);
     driver.connected(Role::Client, false);
     driver.established(1, 2, 0);
-    // Wi-Fi (address 1, the initial subflow's) goes: the peer knows the address, so it is told.
+    // Wi-Fi (address 1, that of the initial subflow) goes down: the peer knows the address, so it is withdrawn.
     driver.now_ms = 5_000;
     assert_eq!(driver.down(1), [remove(1)]);
     assert_eq!(driver.closed(0, 1, 0, CloseReason::AddressGone), []);
-    // It is back: opened at once. The cellular path dies meanwhile, and is tried again a second later.
+    // It comes up and is used at once. The cellular path dies meanwhile, and is tried again a second later.
     driver.now_ms = 20_000;
     assert_eq!(creations(&driver.up(1)), [create(1, 0)]);
     driver.established(2, 1, 0);
@@ -287,7 +287,7 @@ fn a_story_a_phone_leaves_wifi_and_comes_back() {
     assert_eq!(driver.closed(1, 2, 0, CloseReason::TimedOut), [wake(31_000)]);
     assert_eq!(creations(&driver.wake_at(31_000)), [create(2, 0)]);
     driver.established(3, 2, 0);
-    // The connection ends, and nothing of it is kept.
+    // The connection ends, and no state of it is kept.
     assert_eq!(driver.tell(PathEvent::ConnectionClosed { connection: ONE }), []);
     assert!(driver.mesh.connections.is_empty());
     assert_eq!(driver.closed(3, 2, 0, CloseReason::TimedOut), []);

@@ -8,7 +8,7 @@ fn settings() -> Lm3Settings {
     Lm3Settings::default()
 }
 
-/// Our reading: what timed out ranks last.
+/// Our reading: a path with an unanswered timeout ranks last.
 fn living() -> Lm3Settings {
     Lm3Settings { dead_paths: DeadPaths::Last, ..settings() }
 }
@@ -349,7 +349,7 @@ fn a_story_the_third_path_fails_is_removed_and_comes_back_when_its_probe_is_answ
     set(&mut host, 2, 20_000, 60);
     assert_eq!(host.measured().first(), Some(&resume(2)));
     assert_eq!(host.active(), [0, 1, 2]);
-    // 50 s: down for good; the engine gives it up in the end and nothing is left of it.
+    // 50 s: down for good; the engine closes it in the end, and no state is left.
     host.now_ms = 50_300;
     host.timeout(2);
     assert_eq!(host.blocked(), [suspend(2)]);

@@ -1,4 +1,4 @@
-//! What can be chosen about `one_way_delay`.
+//! Settings of `one_way_delay`.
 
 use crate::path_manager::full_mesh::MeshSettings;
 use crate::table::{Choice, Number, Reader, Seconds, SettingError, Settings};
@@ -48,7 +48,7 @@ const RETURN_AFTER: Seconds = Seconds(Number {
 pub enum Average {
     /// Equation 5: the mean of all.
     History,
-    /// Each new one counts an eighth.
+    /// Each new sample has weight 1/8.
     Weighted,
 }
 
@@ -61,40 +61,37 @@ pub enum Return {
     Printed,
 }
 
-/// What the peer's timestamps are read off.
+/// The clocks of the peer's timestamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clock {
-    /// One clock, if the delays let it be.
+    /// One clock, unless the delays contradict it.
     Auto,
     /// One for all subflows.
     Shared,
-    /// One for each, with an offset of its own.
+    /// One for each subflow, with an offset of its own.
     PerSubflow,
 }
 
-/// Which end measures.
+/// The end that measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MeasuredBy {
-    /// The one that the data goes to.
+    /// The receiver of the data.
     Receiver,
-    /// The one that it comes from.
+    /// The sender of the data.
     Sender,
 }
 
-/// What can be chosen about `one_way_delay`.
+/// Settings of `one_way_delay`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct OneWayDelaySettings {
-    /// Which subflows there are.
     pub mesh: MeshSettings,
-    /// How samples become a delay.
     pub average: Average,
-    /// When a named path returns.
     pub returns: Return,
-    /// What the peer's timestamps are read off.
+    /// The clocks of the peer's timestamps.
     pub clock: Clock,
-    /// Which end measures.
+    /// The end that measures.
     pub measured_by: MeasuredBy,
-    /// Least time that a path stays away.
+    /// Minimum time that a path stays away.
     pub hold: Duration,
     /// Time without data after which it is taken back; zero: never.
     pub return_after: Duration,
@@ -107,7 +104,6 @@ impl Default for OneWayDelaySettings {
 }
 
 impl OneWayDelaySettings {
-    /// Reads them.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
             mesh: MeshSettings::read(reader)?,

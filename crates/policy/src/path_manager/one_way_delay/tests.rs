@@ -8,21 +8,21 @@ fn settings() -> OneWayDelaySettings {
     OneWayDelaySettings::default()
 }
 
-/// Paths that have timestamps, and nothing measured.
+/// Paths with timestamps, nothing measured.
 fn host(settings: OneWayDelaySettings, subflows: u32) -> Host<OneWayDelay> {
     let mut host = Host::new(OneWayDelay::new(settings), subflows);
     host.views.iter_mut().for_each(|view| view.forward_delay = Some(ForwardDelay::new()));
     host
 }
 
-/// Data arrives on a path now, after so many milliseconds by the clocks.
+/// Data arrives on a path now, with this difference of the clocks in milliseconds.
 fn arrives(host: &mut Host<OneWayDelay>, id: u32, millis: i64) {
     let now = at(host.now_ms);
     let delay = host.view(id).forward_delay.as_mut().unwrap();
     delay.include(now, millis * 1_000);
 }
 
-/// One sample each, all at once: no time, no drift.
+/// One sample each, at the same time, so without drift.
 fn measured(settings: OneWayDelaySettings, delays: &[i64]) -> Host<OneWayDelay> {
     let mut host = host(settings, delays.len() as u32);
     for (id, delay) in (0..).zip(delays) {
@@ -35,7 +35,7 @@ fn delays(host: &Host<OneWayDelay>) -> Vec<Option<f64>> {
     host.manager.connections[&ConnectionId(1)].memory.paths.values().map(|path| path.delay.map(|us| us / 1e3)).collect()
 }
 
-/// Lets so many milliseconds go by, ten at a time, and gives what was done.
+/// Advances the time in steps of ten milliseconds, and returns the actions.
 fn wait(host: &mut Host<OneWayDelay>, millis: u64) -> Vec<PathAction> {
     let mut all = Vec::new();
     for _ in 0..millis / 10 {

@@ -12,7 +12,7 @@ fn host(settings: &Settings) -> Host<Predictive> {
     host
 }
 
-/// A quarter of a second in which both paths deliver so many kbit/s, or nothing although data is outstanding.
+/// A quarter of a second in which both paths deliver at these rates in kbit/s, or nothing although data is outstanding.
 fn quarter(host: &mut Host<Predictive>, kilobits: [Option<u64>; 2]) -> Vec<PathAction> {
     host.now_ms += 250;
     for (id, rate) in (0..).zip(kilobits) {
