@@ -7,7 +7,7 @@ use crate::interface::Interface;
 use crate::neighbor::{Neighbor, NeighborState};
 use crate::neighborhood::Level;
 
-/// Whether there should be an adjacency with a neighbour now: the event AdjOK?.
+/// Whether an adjacency with a neighbour should exist: the event AdjOK?.
 pub(crate) fn is_ok(interface: &Interface, router: RouterId, neighbor: &Neighbor) -> bool {
     if neighbor.state >= NeighborState::ExStart {
         is_kept(interface, neighbor)
@@ -16,8 +16,8 @@ pub(crate) fn is_ok(interface: &Interface, router: RouterId, neighbor: &Neighbor
     }
 }
 
-/// Whether an adjacency should be formed with a neighbour in state 2-Way (RFC 5614, 7.2), which is also what makes it a
-/// backbone neighbour if adjacency reduction is used (9.2).
+/// Whether an adjacency should be formed with a neighbour in state 2-Way (RFC 5614, 7.2). With adjacency reduction this
+/// also makes it a backbone neighbour (9.2).
 fn is_wanted(interface: &Interface, router: RouterId, neighbor: &Neighbor) -> bool {
     let Some(manet) = interface.manet() else { return true };
     if manet.election.adj_connectivity == AdjConnectivity::Full {

@@ -1,22 +1,22 @@
-//! Sets of small numbers as rows of bits, so that an election over hundreds of neighbours is fast enough to run before each Hello.
+//! Sets of small numbers as bit rows, so that an election with hundreds of neighbours is fast enough to run before each
+//! Hello.
 //!
-//! A row is a slice of words; number n is bit n % 64 of word n / 64. A number beyond the row is in no set, and putting
-//! it into one does nothing: the size of the rows limits what can be in them.
+//! A row is a slice of words; number n is bit n % 64 of word n / 64. A number beyond the row is in no set, and
+//! inserting it has no effect.
 
 /// Bits of a word.
 const WORD: usize = u64::BITS as usize;
 
-/// Words that a row needs for the numbers below `size`.
+/// Words of a row for the numbers below `size`.
 pub(crate) fn words(size: usize) -> usize {
     size.div_ceil(WORD)
 }
 
-/// Whether `number` is in the row.
 pub(crate) fn contains(row: &[u64], number: usize) -> bool {
     row.get(number / WORD).is_some_and(|word| word >> (number % WORD) & 1 == 1)
 }
 
-/// Puts `number` into the row; true if it was not there.
+/// Inserts `number` into the row; true if it was not there.
 pub(crate) fn insert(row: &mut [u64], number: usize) -> bool {
     let Some(word) = row.get_mut(number / WORD) else { return false };
     let bit = 1 << (number % WORD);
@@ -25,7 +25,6 @@ pub(crate) fn insert(row: &mut [u64], number: usize) -> bool {
     new
 }
 
-/// Takes `number` out of the row.
 pub(crate) fn remove(row: &mut [u64], number: usize) {
     if let Some(word) = row.get_mut(number / WORD) {
         *word &= !(1 << (number % WORD));
@@ -37,24 +36,24 @@ pub(crate) fn ones(row: &[u64]) -> impl Iterator<Item = usize> + '_ {
     row.iter().enumerate().flat_map(|(index, &word)| Bits(word).map(move |bit| index * WORD + bit))
 }
 
-/// How many numbers two rows have in common.
+/// Number of elements that two rows have in common.
 pub(crate) fn common(one: &[u64], other: &[u64]) -> usize {
     one.iter().zip(other).map(|(a, b)| (a & b).count_ones() as usize).sum()
 }
 
-/// How many numbers are in a row.
+/// Number of elements of a row.
 pub(crate) fn count(row: &[u64]) -> usize {
     row.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Adds to `row` what is in both `one` and `other`.
+/// Adds the intersection of `one` and `other` to `row`.
 pub(crate) fn add_common(row: &mut [u64], one: &[u64], other: &[u64]) {
     for ((word, a), b) in row.iter_mut().zip(one).zip(other) {
         *word |= a & b;
     }
 }
 
-/// Makes `row` an empty set with room for the numbers below `size`.
+/// Makes `row` an empty set for the numbers below `size`.
 pub(crate) fn clear(row: &mut Vec<u64>, size: usize) {
     row.clear();
     row.resize(words(size), 0);
@@ -76,7 +75,7 @@ impl Iterator for Bits {
     }
 }
 
-/// As many rows as there are numbers, in one piece of memory that is used again.
+/// As many rows as there are numbers, in one allocation that is reused.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct BitMatrix {
     words: Vec<u64>,
@@ -84,20 +83,20 @@ pub(crate) struct BitMatrix {
 }
 
 impl BitMatrix {
-    /// Makes it `size` empty rows for the numbers below `size`.
+    /// Resets it to `size` empty rows for the numbers below `size`.
     pub(crate) fn clear(&mut self, size: usize) {
         self.stride = words(size);
         self.words.clear();
         self.words.resize(self.stride * size, 0);
     }
 
-    /// A row; of no bits if there is none.
+    /// A row; empty if there is none.
     pub(crate) fn row(&self, number: usize) -> &[u64] {
         let start = number * self.stride;
         self.words.get(start..start + self.stride).unwrap_or(&[])
     }
 
-    /// A row to change; of no bits if there is none.
+    /// A row; empty if there is none.
     pub(crate) fn row_mut(&mut self, number: usize) -> &mut [u64] {
         let start = number * self.stride;
         self.words.get_mut(start..start + self.stride).unwrap_or(&mut [])

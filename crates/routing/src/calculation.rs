@@ -1,4 +1,4 @@
-//! Calculating the paths: when, and from what (RFC 5614, 10; RFC 5340, 4.8; RFC 2328, 16).
+//! Calculates the paths: when, and from which data (RFC 5614, 10; RFC 5340, 4.8; RFC 2328, 16).
 
 mod alternates;
 pub(crate) mod table;
@@ -47,31 +47,31 @@ fn is_good(condition: &RoutableQuality, neighbor: &Neighbor, forecast: Option<f6
 pub(crate) struct Changed {
     /// The paths, or the addresses of their next hops.
     pub paths: bool,
-    /// What is behind a router, or how it is addressed.
+    /// The prefixes behind a router, or its addresses.
     pub prefixes: bool,
 }
 
-/// When paths are calculated, what from, and what was found.
+/// State of the calculation of paths: schedule, inputs and result.
 #[derive(Clone, Debug)]
 pub(crate) struct Calculation {
     own: RouterId,
     ipv4: bool,
-    /// How long the first calculation after a change waits for other changes.
+    /// Delay of the first calculation after a change, so that several changes share it.
     delay: Duration,
-    /// Least time between two calculations.
+    /// Minimum time between two calculations.
     hold: Duration,
     /// When the next calculation is; none if nothing changed.
     at: Option<Instant>,
     last: Option<Instant>,
-    /// Routers and networks whose LSAs changed since the graph was brought up to date.
+    /// Routers and networks whose LSAs changed since the graph was updated.
     changed: BTreeSet<Vertex>,
     graph: Graph,
     paths: ShortestPaths,
-    /// Digest of the paths and next hops of the last calculation, by which the next one knows whether it found others.
+    /// Digest of the paths and next hops of the last calculation, to detect changes.
     digest: u64,
-    /// Whether LSAs changed since that say what is behind a router or how it is addressed.
+    /// Whether LSAs with prefixes or addresses changed since then.
     prefixes_changed: bool,
-    /// The neighbours that the paths begin with, by the index of [`RootNeighbor`].
+    /// The neighbours at which paths begin, by the index of [`RootNeighbor`].
     roots: Vec<NeighborHandle>,
 }
 
@@ -107,31 +107,30 @@ impl Calculation {
         self.schedule(now);
     }
 
-    /// Paths are to be calculated, together with what else happens soon.
+    /// Schedules a calculation, together with other changes that follow soon.
     pub fn schedule(&mut self, now: Instant) {
         let soonest = now + self.delay;
         let at = self.last.map_or(soonest, |last| soonest.max(last + self.hold));
         self.at = Some(self.at.map_or(at, |before| before.min(at)));
     }
 
-    /// When paths are to be calculated next.
     pub fn next(&self) -> Option<Instant> {
         self.at
     }
 
-    /// Bytes of the graph and of the paths.
+    /// Memory of the graph and of the paths in bytes.
     pub fn footprint(&self) -> usize {
         self.graph.footprint() + self.paths.footprint()
     }
 
-    /// Where the lanes 1 to `lanes` to a destination go on from here, as planned for the whole network.
+    /// The next hops of the lanes 1 to `lanes` to a destination, planned for the whole network.
     pub fn plan_lanes(&self, destination: RouterId, lanes: usize) -> Vec<Option<RouterId>> {
         let mut plan = LanePlan::default();
         plan.compute(&self.graph, destination, lanes);
         (1..=lanes).map(|lane| plan.next_hop(&self.graph, self.own, lane)).collect()
     }
 
-    /// Calculates the paths. True if that changed which neighbours are routable.
+    /// Calculates the paths. True if other neighbours became routable.
     pub fn run(
         &mut self,
         now: Instant,
@@ -152,9 +151,9 @@ impl Calculation {
         changed
     }
 
-    /// What changed since the last time that this was asked; `next_hops` are those of the paths.
+    /// What changed since the last call; `next_hops` are those of the paths.
     pub fn take_changed(&mut self, next_hops: &[Option<NextHop>]) -> Changed {
-        // Only compared with others of this process.
+        // Only compared within this process.
         let mut hasher = DefaultHasher::new();
         self.paths.hash(&self.graph, &mut hasher);
         next_hops.hash(&mut hasher);
@@ -163,8 +162,8 @@ impl Calculation {
         Changed { paths, prefixes: core::mem::take(&mut self.prefixes_changed) }
     }
 
-    /// Makes neighbours on an interface routable to whom the last calculation found a way (RFC 5614, 9.1). True if there are
-    /// such.
+    /// Makes the neighbours on an interface routable to which the last calculation found a path (RFC 5614, 9.1). True
+    /// if there are any.
     pub fn update_routable(&self, now: Instant, interface: &mut Interface, forecasts: &Forecasts) -> bool {
         let Some(manet) = interface.manet() else { return false };
         if manet.election.adj_connectivity == AdjConnectivity::Full {
@@ -183,7 +182,7 @@ impl Calculation {
         changed
     }
 
-    /// Whether the last calculation found a way to a router.
+    /// Whether the last calculation found a path to a router.
     fn reaches(&self, router: RouterId) -> bool {
         self.paths.distance(&self.graph, Vertex::Router(router)).is_some()
     }
@@ -199,7 +198,7 @@ impl Calculation {
             let mut transit = None;
             for entry in database.of_router(kind, router).filter(|entry| !entry.is_aged_out(now)) {
                 match (entry.lsa.body(), vertex) {
-                    // All of a router's LSAs count as one; its options stand in the first (RFC 5340, 4.8.1).
+                    // All LSAs of a router count as one; its options are those of the first (RFC 5340, 4.8.1).
                     (LsaBody::Router(lsa), Vertex::Router(_)) => {
                         let forwards = lsa.options.contains(Options::R);
                         transit.get_or_insert(forwards && (self.ipv4 || lsa.options.contains(Options::V6)));
@@ -225,7 +224,7 @@ impl Calculation {
         }
     }
 
-    /// What the root's dummy Router-LSA holds (RFC 5614, 10).
+    /// The links of the root's dummy Router-LSA (RFC 5614, 10).
     fn root_neighbors(&mut self, now: Instant, interfaces: &Interfaces, forecasts: &Forecasts) -> Vec<RootNeighbor> {
         let mut roots = Vec::new();
         self.roots.clear();
@@ -315,7 +314,7 @@ mod tests {
         assert!(interfaces[third].manet.chosen.routable);
         assert_eq!(calculation.take_changed(&[]), Changed { paths: true, prefixes: false });
         assert_eq!(calculation.take_changed(&[]), Changed { paths: false, prefixes: false });
-        // It stays so between calculations, as soon as it hears this router again.
+        // It becomes so between calculations, as soon as it hears this router again.
         interfaces[third].manet.chosen.routable = false;
         let interface = &mut interfaces[InterfaceHandle::FIRST];
         assert!(calculation.update_routable(milli(20), interface, &Forecasts::new(None)));

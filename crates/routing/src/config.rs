@@ -24,23 +24,23 @@ pub struct Config {
     pub instance: InstanceId,
     /// Seed of all jitter.
     pub seed: u64,
-    /// LSRefreshTime: how often an own LSA is originated anew (RFC 2328, appendix B: 1800 s).
+    /// LSRefreshTime: interval at which an own LSA is originated again (RFC 2328, appendix B: 1800 s).
     pub ls_refresh_time: Duration,
-    /// MinLSInterval: least time between two instances of an own LSA (RFC 2328, appendix B: 5 s).
+    /// MinLSInterval: minimum time between two instances of an own LSA (RFC 2328, appendix B: 5 s).
     pub min_ls_interval: Duration,
-    /// MinLSArrival: least time between two instances accepted by flooding (RFC 2328, appendix B: 1 s).
+    /// MinLSArrival: minimum time between two instances accepted by flooding (RFC 2328, appendix B: 1 s).
     pub min_ls_arrival: Duration,
-    /// How long the first calculation of routes waits after a change, so that several changes share it.
+    /// Delay of the first calculation of routes after a change, so that several changes share it.
     pub spf_delay: Duration,
-    /// Least time between two calculations of routes.
+    /// Minimum time between two calculations of routes.
     pub spf_hold: Duration,
-    /// A flooded LSA waits a random time up to this one for company (RFC 5614, 2.2: less than 100 ms).
+    /// Limit of the random delay of a flooded LSA, so that several share a packet (RFC 5614, 2.2: less than 100 ms).
     pub flood_delay: Duration,
-    /// Most next hops of equal cost per route.
+    /// Limit of next hops of equal cost per route.
     pub maximum_paths: usize,
-    /// Prefixes behind this router that belong to none of its interfaces, with their metrics.
+    /// Prefixes behind this router besides those of its interfaces, with their metrics.
     pub attached: Vec<(Prefix, u16)>,
-    /// What bounds its memory.
+    /// Limits of its memory.
     pub limits: Limits,
     /// Forecasts of links, used for the local choice among next hops only.
     pub forecast: Option<Forecast>,
@@ -67,18 +67,18 @@ impl Config {
         }
     }
 
-    /// Whether the instance is one of IPv4.
+    /// Whether the instance is an IPv4 instance.
     pub(crate) fn is_ipv4(&self) -> bool {
         self.instance.address_family() == Some(AddressFamily::Ipv4Unicast)
     }
 
-    /// What this router can do, for Hellos, Database Descriptions and LSAs (RFC 5340, A.2; RFC 5838, 2.2).
+    /// The options in Hellos, Database Descriptions and LSAs (RFC 5340, A.2; RFC 5838, 2.2).
     pub(crate) fn options(&self) -> Options {
         let options = Options::V6 | Options::E | Options::R;
         if self.is_ipv4() { options | Options::AF } else { options }
     }
 
-    /// Looks for what cannot be.
+    /// Checks the configuration.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.router_id == RouterId::NONE {
             return Err(ConfigError::NoRouterId);
@@ -92,7 +92,7 @@ impl Config {
     }
 }
 
-/// What bounds a router's memory, whatever the network sends.
+/// Limits of a router's memory, whatever the network sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Neighbours per interface. A Hello lists at most 255 per list (RFC 5614, A.2.3).
@@ -103,9 +103,9 @@ pub struct Limits {
     pub lsa_bytes: usize,
     /// LSAs waiting on one neighbour's retransmission list.
     pub retransmissions: usize,
-    /// Acknowledgments remembered per neighbour for LSAs not yet seen (RFC 5614, 8.4), and waiting to be sent on an interface.
+    /// Acknowledgments stored per neighbour for LSAs not yet received (RFC 5614, 8.4), and queued on an interface.
     pub acked: usize,
-    /// Events kept for the caller; the oldest is dropped.
+    /// Events queued for the caller; above it the oldest is dropped.
     pub events: usize,
 }
 
@@ -122,29 +122,29 @@ impl Default for Limits {
     }
 }
 
-/// Forecasts of links to neighbours: who makes them and how they are used.
+/// Forecasts of links to neighbours: the forecasters and how they are used.
 #[derive(Clone)]
 pub struct Forecast {
     /// Makes the forecaster of one neighbour on one interface.
     pub build: Arc<dyn Fn(InterfaceId, RouterId) -> Box<dyn LinkForecaster> + Send + Sync>,
-    /// How far ahead is asked.
+    /// Horizon of the forecasts.
     pub horizon: Duration,
     /// How the choice among next hops uses them.
     pub usage: ForecastUse,
-    /// How often the choice is looked at again.
+    /// Interval at which the forecasts are evaluated.
     pub period: Duration,
-    /// What a link that is not trusted costs in addition, for all routers to know; 0 keeps forecasts out of LSAs. The choice
-    /// among next hops of equal cost helps only where there are several. A cost makes routes avoid the link also by a longer way,
-    /// from both its ends and from afar, and no cost makes a loop that lasts. It changes no more often than trust does,
-    /// which [`crate::next_hops::SoftUse::hold`] bounds.
+    /// Additional cost of a link that is not trusted, which is flooded; 0 keeps forecasts out of LSAs. The choice among
+    /// next hops of equal cost helps only where there are several. A cost makes all routers avoid the link, also on
+    /// longer paths, and does not cause a lasting loop. It changes no more often than trust does, which
+    /// [`crate::next_hops::SoftUse::hold`] limits.
     pub suspect_cost: u16,
-    /// Whether a link that is not trusted is left altogether where another next hop of equal cost or a loop-free alternate
-    /// (RFC 5286) is there. Suspect links are announced in Hellos only; nothing is flooded.
+    /// Whether a link that is not trusted gets no traffic at all if there is another next hop of equal cost or a
+    /// loop-free alternate (RFC 5286). Suspect links are announced in Hellos only; nothing is flooded.
     pub alternates: bool,
 }
 
 impl Forecast {
-    /// Asks these forecasters once per second what will be in two, for the choice among next hops alone.
+    /// Queries these forecasters once per second with a horizon of two, for the choice among next hops only.
     pub fn new(build: Arc<dyn Fn(InterfaceId, RouterId) -> Box<dyn LinkForecaster> + Send + Sync>) -> Self {
         Self {
             build,
@@ -155,10 +155,9 @@ impl Forecast {
             alternates: false,
         }
     }
-    /// The same with the forecasters that a combination of policies chose.
+    /// The same with the forecaster of a combination of policies.
     ///
-    /// # Errors
-    /// When the table has no such member, or it refuses a setting.
+    /// # Errors If the table has no such member, or it refuses a setting.
     pub fn chosen(choice: &Choice) -> Result<Self, SettingError> {
         let choice = choice.clone();
         let build = move || table::build(forecast::TABLE, &choice.name, &choice.settings);
@@ -179,18 +178,17 @@ impl fmt::Debug for Forecast {
     }
 }
 
-/// One interface's configuration.
+/// The configuration of an interface.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InterfaceConfig {
-    /// Its number, unlike that of every other interface of the router; not zero.
+    /// Its number, unique among the interfaces of the router; not zero.
     pub id: InterfaceId,
-    /// What kind of network it is attached to.
     pub kind: InterfaceKind,
-    /// The interface's own link-local address, the source of what it sends.
+    /// Link-local address of the interface, the source of its packets.
     pub link_local: Ipv6Addr,
-    /// Its addresses in the instance's family, each with the length of its prefix. Each is advertised as a host prefix
-    /// with the LA bit (RFC 5340, A.4.1.1), so that every address of every interface can be routed to; a shorter prefix
-    /// is advertised too where it belongs to one link (point-to-point, loopback).
+    /// Its addresses in the instance's family with their prefix lengths. Each is advertised as a host prefix with the
+    /// LA bit (RFC 5340, A.4.1.1), so that every address of every interface is routed; a shorter prefix is advertised
+    /// too if it belongs to one link (point-to-point, loopback).
     pub addresses: Vec<(IpAddr, u8)>,
     /// Interface output cost, 1 to 65535.
     pub cost: u16,
@@ -202,9 +200,9 @@ pub struct InterfaceConfig {
     pub router_dead_interval: Duration,
     /// RxmtInterval.
     pub rxmt_interval: Duration,
-    /// InfTransDelay: what the interface adds to the age of an LSA, rounded up to whole seconds (RFC 2328: 1 s).
+    /// InfTransDelay: added to the age of an LSA, rounded up to whole seconds (RFC 2328: 1 s).
     pub inf_trans_delay: Duration,
-    /// A Hello is sent up to this part of HelloInterval early or late, so that neighbours do not keep step.
+    /// Part of HelloInterval by which a Hello may be early or late, so that neighbours do not synchronize.
     pub hello_jitter: f64,
     /// Largest packet in bytes, IPv6 header included.
     pub mtu: u16,
@@ -248,7 +246,7 @@ impl InterfaceConfig {
         }
     }
 
-    /// Looks for what cannot be.
+    /// Checks the configuration.
     pub(crate) fn check(&self, ipv4: bool) -> Result<(), ConfigError> {
         if self.id == InterfaceId(0) {
             return Err(ConfigError::InterfaceId(self.id));
@@ -292,14 +290,13 @@ pub(crate) fn check_addresses(addresses: &[(IpAddr, u8)], ipv4: bool) -> Result<
     if addresses.iter().all(fits) { Ok(()) } else { Err(ConfigError::Address) }
 }
 
-/// What kind of network an interface is attached to.
+/// The type of network of an interface.
 #[derive(Clone, PartialEq, Debug)]
 pub enum InterfaceKind {
-    /// A wireless network in which not everyone hears everyone (RFC 5614).
+    /// A wireless network in which not all nodes hear each other (RFC 5614).
     Manet(Manet),
-    /// One peer (RFC 2328, 1.2), which may be a router that knows nothing of RFC 5614.
+    /// A single peer (RFC 2328, 1.2), which need not support RFC 5614.
     PointToPoint,
-    /// No network.
     Loopback,
 }
 
@@ -314,7 +311,7 @@ pub struct Manet {
     pub ack_interval: Duration,
     /// LSAFullness.
     pub lsa_fullness: LsaFullness,
-    /// 2HopRefresh: one of so many Hellos is full.
+    /// 2HopRefresh: one of this many Hellos is full.
     pub two_hop_refresh: u16,
     /// When a neighbour in state Down is accepted (RFC 5614, 4.3).
     pub acceptance: Acceptance,
@@ -339,14 +336,14 @@ impl Default for Manet {
     }
 }
 
-/// The neighbour acceptance condition (RFC 5614, 4.3). Met when each part is met.
+/// The neighbour acceptance condition (RFC 5614, 4.3). All parts must hold.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Acceptance {
-    /// So many Hellos in a row, by their sequence numbers; 1 or more.
+    /// Number of consecutive Hellos, by their sequence numbers; 1 or more.
     pub consecutive_hellos: u16,
-    /// The Hello's signal, where the radio tells it, is at least this, in dBm.
+    /// Minimum signal of the Hello in dBm, if the radio reports it.
     pub signal_dbm: Option<f32>,
-    /// The forecaster, where there is one, predicts at least this probability of the link at its horizon.
+    /// Minimum probability of the link at the forecaster's horizon, if there is a forecaster.
     pub forecast: Option<f64>,
 }
 
@@ -356,12 +353,13 @@ impl Default for Acceptance {
     }
 }
 
-/// The routable neighbour quality condition (RFC 5614, 9.1). Met when each part is met.
+/// The routable neighbour quality condition (RFC 5614, 9.1). All parts must hold.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RoutableQuality {
-    /// So many Hellos in a row said, openly or by silence, that the neighbour hears this router; 1 or more.
+    /// Number of consecutive Hellos that showed, explicitly or implicitly, that the neighbour hears this router; 1 or
+    /// more.
     pub hellos: u16,
-    /// The forecaster, where there is one, predicts at least this probability of the link at its horizon.
+    /// Minimum probability of the link at the forecaster's horizon, if there is a forecaster.
     pub forecast: Option<f64>,
 }
 
@@ -371,12 +369,12 @@ impl Default for RoutableQuality {
     }
 }
 
-/// Why a configuration is refused.
+/// Why a configuration is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfigError {
     /// The router ID is zero.
     NoRouterId,
-    /// The instance belongs to an address family that is not routed here.
+    /// The instance belongs to an address family that is not supported.
     UnknownInstance(InstanceId),
     /// The interface's number is zero or taken.
     InterfaceId(InterfaceId),
@@ -415,7 +413,7 @@ impl core::error::Error for ConfigError {}
 mod tests {
     use super::*;
 
-    /// What is said of an interface with MANET parameters that were changed.
+    /// The result of the check of an interface with changed MANET parameters.
     fn said(change: impl FnOnce(&mut InterfaceConfig, &mut Manet)) -> String {
         let mut config = InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::LOCALHOST);
         let mut manet = Manet::default();

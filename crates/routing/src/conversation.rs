@@ -1,5 +1,5 @@
-//! The exchange of databases with one neighbour: Database Descriptions and Link State Requests (RFC 2328, 10.6 to 10.9;
-//! RFC 5614, 7.4; RFC 5243).
+//! The database exchange with one neighbour: Database Descriptions and Link State Requests (RFC 2328, 10.6 to 10.9; RFC
+//! 5614, 7.4; RFC 5243).
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::lls::MdrDescription;
@@ -17,10 +17,10 @@ use crate::neighbor::{Neighbor, NeighborEvent, NeighborState};
 use crate::output::Output;
 use crate::verbs::{Destination, IPV6_HEADER};
 
-/// Header of the LLS block with an MDR-DD TLV in it: no room is lost if it is always kept free.
+/// Length of an LLS block with an MDR-DD TLV; always reserved.
 const LLS_ROOM: usize = 16;
 
-/// A neighbour, and what the exchange with it needs of the router.
+/// A neighbour, and the parts of the router that the exchange needs.
 pub(crate) struct Conversation<'a> {
     pub now: Instant,
     pub with: NeighborHandle,
@@ -37,19 +37,19 @@ impl Conversation<'_> {
         Destination::Neighbor(self.with.router, self.neighbor.address)
     }
 
-    /// How many of `size` bytes each fit into a packet, behind `fixed` bytes.
+    /// How many items of `size` bytes fit into a packet after `fixed` bytes.
     fn room(&self, fixed: usize, size: usize) -> usize {
         usize::from(self.interface.mtu).saturating_sub(IPV6_HEADER + HEADER + fixed) / size
     }
 
-    /// Enters ExStart: this router claims to be the master. `first` is the sequence number of a first attempt.
+    /// Enters ExStart: this router claims to be the master. `first` is the sequence number of the first attempt.
     pub fn negotiate(&mut self, first: u32) {
         self.neighbor.clear_lists();
         self.neighbor.exchange.begin(first);
         self.send_description(true);
     }
 
-    /// Enters Exchange: lists the database for its description.
+    /// Enters Exchange: lists the database for the descriptions.
     pub fn summarize(&mut self) {
         for (place, entry) in self.database.described(self.with.interface) {
             if entry.is_aged_out(self.now) {
@@ -96,7 +96,7 @@ impl Conversation<'_> {
         self.neighbor.exchange.sent = Some(packet);
     }
 
-    /// Sends the last Database Description again, if it is still there.
+    /// Sends the last Database Description again, if it is still stored.
     pub fn repeat_description(&mut self) {
         if let Some(packet) = &self.neighbor.exchange.sent {
             let destination = Destination::Neighbor(self.with.router, self.neighbor.address);
@@ -104,10 +104,10 @@ impl Conversation<'_> {
         }
     }
 
-    /// The master got no answer, or the slave may forget its last description.
+    /// The master got no answer, or the slave may discard its last description.
     pub fn description_timeout(&mut self) {
         match self.neighbor.state {
-            // Made anew: the roles it tells may have changed, and old ones would undo the adjacency.
+            // Created anew: the roles in it may have changed, and old ones would undo the adjacency.
             NeighborState::ExStart => self.send_description(true),
             NeighborState::Exchange if self.neighbor.exchange.role == Role::Master => {
                 let again = self.now + self.interface.rxmt_interval;
@@ -126,7 +126,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Takes in a description that is next in sequence, and answers it. The event that follows from it.
+    /// Accepts the description next in sequence, and answers it. Returns the resulting event.
     pub fn accept_description(&mut self, description: &DatabaseDescription) -> Option<NeighborEvent> {
         self.neighbor.exchange.received = Some((description.flags, description.options, description.sequence));
         if !self.list_requests(&description.headers) {
@@ -158,7 +158,7 @@ impl Conversation<'_> {
         Some(NeighborEvent::ExchangeDone { requests_left: !self.neighbor.exchange.requests.is_empty() })
     }
 
-    /// Lists what the neighbour has and this router lacks. False if a header cannot be.
+    /// Lists what the neighbour has and this router lacks. False if a header is invalid.
     fn list_requests(&mut self, headers: &[LsaHeader]) -> bool {
         let exchange = &mut self.neighbor.exchange;
         for header in headers {
@@ -168,7 +168,7 @@ impl Conversation<'_> {
             if newer && exchange.requests.len() < self.config.limits.lsas {
                 exchange.requests.insert(header.key, *header);
             }
-            // RFC 5243: what the neighbour has in the same or a newer instance needs no description.
+            // RFC 5243: LSAs that the neighbour has in the same or a newer instance need no description.
             if own.is_none_or(|own| header.compare_instance(&own).is_ge()) {
                 exchange.summary.remove(&header.key);
             }
@@ -183,7 +183,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Sends a Link State Request for the first of what is missing.
+    /// Sends a Link State Request for the first missing LSAs.
     pub fn request_again(&mut self) {
         let most = self.room(0, LinkStateRequest::ENTRY);
         let is_exchanging = self.neighbor.is_exchanging();
@@ -199,7 +199,7 @@ impl Conversation<'_> {
         self.output.send(self.interface.id, destination, Body::LinkStateRequest(LinkStateRequest { keys }), None);
     }
 
-    /// Requested LSAs may have come in, or are not needed any more. The event that follows.
+    /// Requested LSAs may have arrived, or are no longer needed. Returns the resulting event.
     pub fn requests_answered(&mut self) -> Option<NeighborEvent> {
         if self.neighbor.exchange.requests.is_empty() {
             self.neighbor.exchange.end_requests();
@@ -291,7 +291,7 @@ mod tests {
         scene.neighbor.state = NeighborState::Loading;
         scene.sent();
         scene.talk(|conversation| conversation.request_more());
-        // One is outstanding.
+        // One request is outstanding.
         assert_eq!(scene.talk(|conversation| conversation.requests_answered()), None);
         let [Body::LinkStateRequest(request)] = &scene.sent()[..] else { panic!("one request") };
         assert_eq!(request.keys, [newer.key]);

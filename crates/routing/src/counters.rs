@@ -1,6 +1,6 @@
 //! Counters of a router: packets by type, and drops by reason.
 
-/// Why a packet, or a part of one, was not used.
+/// Why a packet, or a part of one, was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum DropReason {
@@ -26,7 +26,7 @@ pub enum DropReason {
     NoMdrHello,
     /// A full Hello with neighbours in its List 1, or lists longer than the Hello (RFC 5614, 4.2.1).
     HelloLists,
-    /// The interface has as many neighbours as it may.
+    /// The interface has the maximum number of neighbours.
     NeighborLimit,
     /// The neighbour is not accepted yet (RFC 5614, 4.3).
     NotAccepted,
@@ -42,17 +42,17 @@ pub enum DropReason {
     LsaChecksum,
     /// An LSA of an unknown or reserved type or scope that may not be kept (RFC 5340, 4.5.1).
     LsaType,
-    /// An LSA whose header cannot be: age above MaxAge, sequence number 0x80000000.
+    /// An LSA with an invalid header: age above MaxAge, sequence number 0x80000000.
     LsaHeader,
-    /// An LSA that came sooner than MinLSArrival after the one in the database (RFC 2328, 13, step 5a).
+    /// An LSA received less than MinLSArrival after the one in the database (RFC 2328, 13, step 5a).
     LsaTooSoon,
     /// An LSA older than the one in the database (RFC 2328, 13, step 8).
     LsaOlder,
     /// The database is full.
     LsaLimit,
-    /// A MaxAge LSA that is in nobody's database (RFC 2328, 13, step 4).
+    /// A MaxAge LSA that is not in the database (RFC 2328, 13, step 4).
     LsaMaxAge,
-    /// A retransmission list is full; the adjacency starts anew.
+    /// A retransmission list is full; the adjacency is restarted.
     RetransmissionLimit,
     /// An acknowledgment of an LSA that was not sent (RFC 2328, 13.7).
     QuestionableAcknowledgment,
@@ -60,16 +60,16 @@ pub enum DropReason {
     PrefixFamily,
     /// An Intra-Area-Prefix-LSA that refers to another router's LSA than its originator's (RFC 5340, 4.4.3.9).
     PrefixOwner,
-    /// An acknowledgment that finds no room among those to be sent; the LSA will come again.
+    /// An acknowledgment for which the queue has no space; the LSA will be sent again.
     AcknowledgmentLimit,
-    /// An event that the caller did not fetch.
+    /// An event that the caller did not poll.
     Event,
 }
 
-/// How many reasons there are.
+/// Number of reasons.
 const DROPS: usize = DropReason::Event as usize + 1;
 
-/// The types of packet, in the order of their numbers.
+/// Number of packet types.
 const TYPES: usize = 5;
 
 /// Counters since the start.
@@ -83,7 +83,7 @@ pub struct Counters {
     pub received: [u64; TYPES],
     /// LSAs sent for the first time on an interface.
     pub lsas_flooded: u64,
-    /// LSAs sent again.
+    /// LSAs retransmitted.
     pub lsas_retransmitted: u64,
     /// LSAs received, duplicates included.
     pub lsas_received: u64,
@@ -95,19 +95,16 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// How often something was dropped for `reason`.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped.get(reason as usize).copied().unwrap_or(0)
     }
 
-    /// Counts a drop.
     pub(crate) fn drop(&mut self, reason: DropReason) {
         if let Some(count) = self.dropped.get_mut(reason as usize) {
             *count += 1;
         }
     }
 
-    /// Counts a packet that was sent.
     pub(crate) fn count_sent(&mut self, packet_type: u8, bytes: usize) {
         let kind = usize::from(packet_type) - 1;
         if let (Some(sent), Some(sent_bytes)) = (self.sent.get_mut(kind), self.sent_bytes.get_mut(kind)) {
@@ -116,7 +113,6 @@ impl Counters {
         }
     }
 
-    /// Counts a packet that was received.
     pub(crate) fn count_received(&mut self, packet_type: u8) {
         if let Some(received) = self.received.get_mut(usize::from(packet_type) - 1) {
             *received += 1;

@@ -9,17 +9,16 @@ use anabranch_wire::ospf::{AgedLsa, InterfaceId, LinkStateUpdate, Lsa, LsaBody, 
 
 use crate::handles::InterfaceHandle;
 
-/// Where an LSA is kept: with the router, or with the interface on whose link it stays (RFC 5340, 4.5.3).
+/// Where an LSA is stored: with the router, or with an interface for link-local scope (RFC 5340, 4.5.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place {
-    /// The interface if it stays on a link.
+    /// The interface, for link-local scope.
     pub link: Option<InterfaceHandle>,
-    /// Which LSA.
     pub key: LsaKey,
 }
 
 impl Place {
-    /// Where an LSA belongs that came in, or goes out, on an interface; none if its scope is reserved.
+    /// The place of an LSA received or sent on an interface; none if its scope is reserved.
     pub fn on(interface: InterfaceHandle, key: LsaKey) -> Option<Self> {
         let link = match key.kind.scope()? {
             Scope::Link => Some(interface),
@@ -43,14 +42,14 @@ pub(crate) struct Entry {
     age: u16,
     /// When it was installed.
     pub installed: Instant,
-    /// Whether it came in by flooding, rather than being this router's own.
+    /// Whether it was received by flooding, not originated here.
     pub received: bool,
     /// When it was last sent.
     pub sent: Option<Instant>,
 }
 
 impl Entry {
-    /// Its age now, seconds.
+    /// Its present age in seconds.
     pub fn age(&self, now: Instant) -> u16 {
         let passed = now.since(self.installed).as_nanos() / SECOND.as_nanos();
         u16::try_from(passed).unwrap_or(MAX_AGE).saturating_add(self.age).min(MAX_AGE)
@@ -61,12 +60,12 @@ impl Entry {
         self.age(now) >= MAX_AGE
     }
 
-    /// Its header now.
+    /// Its present header.
     pub fn header(&self, now: Instant) -> LsaHeader {
         self.lsa.header(self.age(now))
     }
 
-    /// As it leaves by an interface whose InfTransDelay is so many seconds (RFC 2328, 13.3, step 5).
+    /// The LSA as sent on an interface with this InfTransDelay in seconds (RFC 2328, 13.3, step 5).
     pub fn outgoing(&self, now: Instant, delay: u16) -> AgedLsa {
         AgedLsa { age: self.age(now).saturating_add(delay).min(MAX_AGE), lsa: Arc::clone(&self.lsa) }
     }
@@ -82,13 +81,13 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The most recent instance of every LSA.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Database {
-    /// Those of area and autonomous system scope.
+    /// LSAs of area and AS scope.
     wide: BTreeMap<LsaKey, Entry>,
-    /// Those that stay on a link, by interface.
+    /// LSAs of link-local scope, by interface.
     links: Vec<BTreeMap<LsaKey, Entry>>,
-    /// Those of age MaxAge, which leave as soon as they may (RFC 2328, 14).
+    /// LSAs of age MaxAge, to be removed as soon as possible (RFC 2328, 14).
     aged_out: BTreeSet<Place>,
-    /// No entry that is younger than MaxAge reaches it before this.
+    /// No younger entry reaches MaxAge before this.
     next_expiry: Option<Instant>,
     length: usize,
     /// Bytes of the LSAs.
@@ -115,30 +114,28 @@ impl Database {
         }
     }
 
-    /// How many LSAs it holds.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// How many bytes its LSAs have.
+    /// Total length of its LSAs in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The LSA of a place.
     pub fn get(&self, place: Place) -> Option<&Entry> {
         self.map(place.link)?.get(&place.key)
     }
 
-    /// Records that the LSA of a place is being sent, and returns it as it leaves.
+    /// Records the transmission of an LSA, and returns it as sent.
     fn send(&mut self, place: Place, now: Instant, delay: u16) -> Option<AgedLsa> {
         let entry = self.map_mut(place.link)?.get_mut(&place.key)?;
         entry.sent = Some(now);
         Some(entry.outgoing(now, delay))
     }
 
-    /// Installs an instance, in the place of the one before. True if that changes what the routes are made of: contents
-    /// other than the sequence number, or being flushed (RFC 2328, 13.2).
+    /// Installs an instance, and replaces the previous one. True if that may change routes: other contents than the
+    /// sequence number, or a flush (RFC 2328, 13.2).
     pub fn install(&mut self, place: Place, aged: AgedLsa, now: Instant, received: bool) -> bool {
         let AgedLsa { age, lsa } = aged;
         let entry = Entry { lsa, age: age.min(MAX_AGE), installed: now, received, sent: None };
@@ -169,7 +166,7 @@ impl Database {
         }
     }
 
-    /// Makes the LSA of a place MaxAge old. True if it was younger.
+    /// Sets the age of an LSA to MaxAge. True if it was younger.
     pub fn age_out(&mut self, place: Place, now: Instant) -> bool {
         let Some(entry) = self.map_mut(place.link).and_then(|map| map.get_mut(&place.key)) else { return false };
         let younger = entry.age < MAX_AGE;
@@ -179,7 +176,6 @@ impl Database {
         younger
     }
 
-    /// Removes the LSA of a place.
     pub fn remove(&mut self, place: Place) -> Option<Entry> {
         self.aged_out.remove(&place);
         let removed = self.map_mut(place.link)?.remove(&place.key)?;
@@ -188,7 +184,7 @@ impl Database {
         Some(removed)
     }
 
-    /// Forgets the LSAs that stay on the link of an interface.
+    /// Removes the LSAs of link-local scope of an interface.
     pub fn clear_link(&mut self, interface: InterfaceHandle) {
         if let Some(map) = self.links.get_mut(interface.index()) {
             self.length -= map.len();
@@ -208,12 +204,12 @@ impl Database {
         !self.aged_out.is_empty()
     }
 
-    /// When [`Self::expired`] may have something to tell.
+    /// When [`Self::expired`] may return something.
     pub fn next_expiry(&self) -> Option<Instant> {
         self.next_expiry
     }
 
-    /// Those that reached MaxAge by now and are not marked yet.
+    /// LSAs that have reached MaxAge and are not marked yet.
     pub fn expired(&mut self, now: Instant) -> Vec<Place> {
         if self.next_expiry.is_none_or(|next| next > now) {
             return Vec::new();
@@ -230,38 +226,38 @@ impl Database {
         due
     }
 
-    /// Everything, in order.
+    /// All LSAs, in order.
     pub fn all(&self) -> impl Iterator<Item = (Place, &Entry)> {
         let links = self.links.iter().enumerate().map(|(index, map)| (Some(InterfaceHandle::new(index)), map));
         let maps = core::iter::once((None, &self.wide)).chain(links);
         maps.flat_map(|(link, map)| map.iter().map(move |(key, entry)| (Place { link, key: *key }, entry)))
     }
 
-    /// What is described to a neighbour on an interface (RFC 2328, 10.3; RFC 5340, 4.4.2).
+    /// The LSAs to be described to a neighbour on an interface (RFC 2328, 10.3; RFC 5340, 4.4.2).
     pub fn described(&self, interface: InterfaceHandle) -> impl Iterator<Item = (Place, &Entry)> {
         self.of(None).chain(self.of(Some(interface)))
     }
 
-    /// Those that stay on the link of an interface, or none and all others.
+    /// The LSAs of link-local scope of an interface, or without one all others.
     pub fn of(&self, link: Option<InterfaceHandle>) -> impl Iterator<Item = (Place, &Entry)> {
         let map = self.map(link).into_iter().flatten();
         map.map(move |(key, entry)| (Place { link, key: *key }, entry))
     }
 
-    /// Those of one type that do not stay on a link, by advertising router.
+    /// The LSAs of one type, not of link-local scope, by advertising router.
     pub fn of_type(&self, kind: LsaType) -> impl Iterator<Item = &Entry> {
         let least = LsaKey { kind, ..LsaKey::default() };
         self.wide.range(least..).take_while(move |(key, _)| key.kind == kind).map(|(_, entry)| entry)
     }
 
-    /// Those of one type and router that do not stay on a link, by Link State ID.
+    /// The LSAs of one type and router, not of link-local scope, by Link State ID.
     pub fn of_router(&self, kind: LsaType, router: RouterId) -> impl Iterator<Item = &Entry> {
         let least = LsaKey { kind, advertising: router, ..LsaKey::default() };
         let range = self.wide.range(least..).take_while(move |(key, _)| key.kind == kind && key.advertising == router);
         range.map(|(_, entry)| entry)
     }
 
-    /// Those of one type and router that stay on the link of an interface.
+    /// The LSAs of one type and router of link-local scope on an interface.
     pub fn of_neighbor(
         &self,
         interface: InterfaceHandle,
@@ -279,8 +275,8 @@ impl Database {
         all.filter_map(|entry| if let LsaBody::Link(link) = entry.lsa.body() { Some(link) } else { None }).next()
     }
 
-    /// LSAs as they leave by an interface whose InfTransDelay is so many seconds, in as many updates as `room`, the bytes for
-    /// LSAs in one packet, demands.
+    /// LSAs as sent on an interface with this InfTransDelay in seconds, split into updates with at most `room` bytes of
+    /// LSAs each.
     pub fn updates(&mut self, places: &[Place], now: Instant, delay: u16, room: usize) -> Vec<LinkStateUpdate> {
         let mut updates = Vec::new();
         let mut lsas = Vec::new();

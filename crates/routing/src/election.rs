@@ -1,17 +1,17 @@
 //! The MDR selection algorithm of RFC 5614, section 5 and appendix B.
 //!
-//! It is run for each MANET interface on its own, before each Hello. Phase 1, which neighbours are connected with which,
-//! is [`Neighborhood::connect`]; the rest is here. With d neighbours it takes O(d^2) steps, mostly on 64 neighbours at a
-//! time, and no memory but what [`Election`] keeps from one run to the next.
+//! It runs for each MANET interface separately, before each Hello. Phase 1, which neighbours are connected with which,
+//! is [`Neighborhood::connect`]; the rest is here. With d neighbours it takes O(d^2) steps, mostly on 64 neighbours at
+//! a time, and no memory except what [`Election`] keeps from one run to the next.
 //!
 //! Readings of the text:
-//! - Step 3.3 says "sets its MDR Level to MDR Other" of a router that may be an MDR if AdjConnectivity is 2. It stays one,
-//!   as section 2.1 has it ("a router that does not select itself as an MDR will select itself as a BMDR unless"): else
-//!   the level would change twice in each run, and an MDR Other would have Dependent Neighbors.
-//! - Step (b) of appendix B.2 makes S(j) "smaller by removing S(k)". If j is k itself, a neighbour of Rmax without a label,
-//!   then nothing is left of S(j). To pair S(k) with itself would find paths that are not disjoint, and make an MDR Other
+//! - Step 3.3 says "sets its MDR Level to MDR Other" of a router that may be an MDR if AdjConnectivity is 2. Here it
+//!   stays an MDR, as section 2.1 has it ("a router that does not select itself as an MDR will select itself as a BMDR
+//!   unless"): otherwise the level would change twice in each run, and an MDR Other would have Dependent Neighbors.
+//! - Step (b) of appendix B.2 makes S(j) "smaller by removing S(k)". If j is k itself, a neighbour of Rmax without a
+//!   label, S(j) becomes empty. To pair S(k) with itself would find paths that are not disjoint, and make an MDR Other
 //!   of a router that must be a Backup MDR.
-//! - "Any adjacent neighbor" as a Parent (section 5.4) is the present Parent if it will do, or else the largest.
+//! - "Any adjacent neighbor" as a Parent (section 5.4) is the present Parent if it qualifies, otherwise the largest.
 //! - A router without neighbours is larger than all of them, and an MDR.
 
 mod tree;
@@ -23,7 +23,7 @@ use anabranch_wire::ospf::RouterId;
 use tree::Tree;
 use two_paths::TwoPaths;
 
-/// Which adjacencies there are to be (RFC 5614, section 3.2).
+/// Which adjacencies should exist (RFC 5614, section 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AdjConnectivity {
     /// 0: with every neighbour.
@@ -43,20 +43,18 @@ pub enum BackupSelection {
     Exact,
     /// Without its step (b): quicker, and more Backup MDRs.
     Simplified,
-    /// Not at all, which the RFC advises against; exactly all the same if AdjConnectivity is 2, where it must be.
+    /// Not at all, which the RFC advises against; as exact if AdjConnectivity is 2, which requires it.
     Omitted,
 }
 
 /// The configuration of phases 2 to 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ElectionSettings {
-    /// Which adjacencies there are to be.
     pub adj_connectivity: AdjConnectivity,
-    /// MDRConstraint, in hops: the fewer, the more MDRs. Less than 2 counts as 2.
+    /// MDRConstraint, in hops: a lower value leads to more MDRs. Less than 2 counts as 2.
     pub mdr_constraint: u8,
-    /// How Backup MDRs are selected.
     pub backup_selection: BackupSelection,
-    /// Whether phase 5 is run, so that an MDR may be a non-flooding one.
+    /// Whether phase 5 is run, which may make an MDR non-flooding.
     pub non_flooding_mdrs: bool,
 }
 
@@ -71,7 +69,7 @@ impl Default for ElectionSettings {
     }
 }
 
-/// What an interface chose: the outcome of one run, and part of what the next one begins with.
+/// Result of a run on an interface, and in part the input of the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Selection {
     /// MDR Level.
@@ -84,7 +82,7 @@ pub struct Selection {
     pub non_flooding: bool,
 }
 
-/// Selects MDRs; holds the Dependent Neighbors of the last run and the memory for the next.
+/// Selects MDRs; keeps the Dependent Neighbors of the last run, and memory.
 #[derive(Clone, Default, Debug)]
 pub struct Election {
     dependent: Vec<u64>,
@@ -95,7 +93,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// Runs phases 2 to 5 for the router `id` with Router Priority `priority`; `present` is what the last run chose.
+    /// Runs phases 2 to 5 for the router `id` with Router Priority `priority`; `present` is the result of the last run.
     pub fn select(
         &mut self,
         id: RouterId,

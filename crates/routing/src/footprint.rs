@@ -8,29 +8,28 @@ use crate::database;
 use crate::neighbor::Neighbor;
 use crate::router::Router;
 
-/// Bytes, by what they are for. Each counts what is held now, not what an allocator keeps beside it; an LSA counts with its
-/// length in a packet, as if this router were alone on its host.
+/// Memory in bytes, by use, without the overhead of the allocator. An LSA counts with its length in a packet, as if no
+/// other router shared its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Footprint {
     /// The LSAs of the link-state database.
     pub lsas: usize,
-    /// What the database keeps beside them.
+    /// Overhead of the database.
     pub database: usize,
-    /// The graph that is made of it, and the shortest paths of the last calculation.
+    /// The graph, and the shortest paths of the last calculation.
     pub paths: usize,
-    /// Neighbours, with their neighbours and their lists of LSAs.
+    /// Neighbours with their neighbour sets and LSA lists.
     pub neighbors: usize,
 }
 
 impl Footprint {
-    /// All of it.
     pub fn total(&self) -> usize {
         self.lsas + self.database + self.paths + self.neighbors
     }
 }
 
 impl Router {
-    /// What memory the router needs now for what it knows of the network.
+    /// The present memory of the router's state of the network.
     pub fn footprint(&self) -> Footprint {
         let entry = size_of::<LsaKey>() + size_of::<database::Entry>();
         Footprint {
@@ -42,7 +41,7 @@ impl Router {
     }
 }
 
-/// Of one neighbour.
+/// Memory of one neighbour.
 fn of(neighbor: &Neighbor) -> usize {
     let said = &neighbor.manet.said;
     let sets = &said.sets;

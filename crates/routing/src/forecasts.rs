@@ -1,4 +1,4 @@
-//! The forecasts of links and what they are used for: the choice among next hops, costs, and what Hellos say.
+//! Forecasts of links and their uses: the choice among next hops, costs, and suspect links in Hellos.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use crate::neighbor::Neighbor;
 use crate::next_hops::{ForecastUse, NextHopFilter, Trust, WeightedHop};
 use crate::routing_table::NextHop;
 
-/// What is made of the forecasts of the links to all neighbours.
+/// Forecasts of the links to all neighbours.
 pub(crate) struct Forecasts {
     settings: Option<Forecast>,
     filter: NextHopFilter,
-    /// When the forecasts are looked at next; none before an interface is up, or without forecasters.
+    /// When the forecasts are evaluated next; none before an interface is up, or without forecasters.
     at: Option<Instant>,
 }
 
@@ -26,7 +26,7 @@ impl Forecasts {
         Self { settings, filter: NextHopFilter::new(usage), at: None }
     }
 
-    /// Whether ways around suspect links are looked for.
+    /// Whether loop-free alternates around suspect links are used.
     pub fn uses_alternates(&self) -> bool {
         self.settings.as_ref().is_some_and(|settings| settings.alternates)
     }
@@ -41,17 +41,17 @@ impl Forecasts {
         neighbor.link.probability_up(now, self.settings.as_ref()?.horizon)
     }
 
-    /// The next hops to use, and each one's share.
+    /// The next hops to use with their shares.
     pub fn choose(&self, next_hops: &[NextHop]) -> Vec<WeightedHop> {
         self.filter.choose(next_hops)
     }
 
-    /// Whether the link to a next hop counts as trusted.
+    /// Whether the link to a next hop is trusted.
     pub fn trusts(&self, hop: &NextHop) -> bool {
         self.is_trusted(hop.interface, hop.router)
     }
 
-    /// Whether all links count as trusted.
+    /// Whether all links are trusted.
     pub fn trusts_all(&self) -> bool {
         self.filter.trusts_all()
     }
@@ -60,7 +60,7 @@ impl Forecasts {
         self.filter.trust(interface, router) == Trust::Trusted
     }
 
-    /// An interface is up: the forecasts are looked at after a period at the latest.
+    /// An interface is up: the forecasts are evaluated after a period at the latest.
     pub fn start(&mut self, now: Instant) {
         if let Some(settings) = &self.settings {
             let next = now + settings.period;
@@ -68,12 +68,12 @@ impl Forecasts {
         }
     }
 
-    /// When the forecasts are looked at next.
+    /// When the forecasts are evaluated next.
     pub fn next(&self) -> Option<Instant> {
         self.at
     }
 
-    /// Looks at the forecasts of all links if it is time. True if what a link counts as changed.
+    /// Evaluates the forecasts of all links if it is time. True if the trust of a link changed.
     pub fn update(&mut self, now: Instant, interfaces: &Interfaces) -> bool {
         let Some(settings) = self.settings.as_ref().filter(|_| self.at.is_some_and(|at| at <= now)) else {
             return false;
@@ -90,8 +90,8 @@ impl Forecasts {
         self.filter.update(forecasts)
     }
 
-    /// Decides which links the next Hello of an interface announces as suspect. True if that is something else than the last
-    /// one: neighbours change their routes on it, so ours may change too.
+    /// Decides which links the next Hello of an interface announces as suspect. True if that differs from the last one:
+    /// neighbours change their routes accordingly, so ours may change too.
     pub fn update_suspects_announced(&self, interface: &mut Interface) -> bool {
         if !self.uses_alternates() {
             return false;
@@ -105,8 +105,8 @@ impl Forecasts {
         changed
     }
 
-    /// Adds the additional cost to links that are not trusted, and removes it from those that are again. True if that changes
-    /// any.
+    /// Adds the additional cost to links that are not trusted, and removes it from trusted ones. True if a cost
+    /// changed.
     pub fn update_costs(&self, interfaces: &mut Interfaces) -> bool {
         let cost = self.settings.as_ref().map_or(0, |settings| settings.suspect_cost);
         let mut changed = false;
@@ -137,7 +137,7 @@ mod tests {
 
     const AT: NeighborHandle = NeighborHandle { interface: InterfaceHandle::FIRST, router: RouterId(2) };
 
-    /// Says that links are surely lost from second 2 on.
+    /// Forecasts that links are lost from second 2 on.
     struct Lost;
 
     impl LinkForecaster for Lost {

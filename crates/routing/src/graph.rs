@@ -1,7 +1,7 @@
 //! The link-state database as a directed graph: which router can be reached from which, at what cost.
 //!
-//! Kept up to date as advertisements come and go, so that a shortest-path run walks over arrays. Each link knows whether
-//! the vertex it leads to links back (RFC 2328, section 16.1, step 2b).
+//! Updated as LSAs change, so that a shortest-path run iterates over arrays. Each link records whether the vertex at
+//! its end links back (RFC 2328, section 16.1, step 2b).
 
 use anabranch_wire::ospf::{InterfaceId, RouterId};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub enum Vertex {
 /// A link from a vertex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
-    /// Index of the vertex it leads to.
+    /// Index of the vertex at its end.
     pub to: u32,
     /// Cost; at least 1 from a router, 0 from a network.
     pub cost: u16,
@@ -26,7 +26,7 @@ pub(crate) struct Link {
     pub back: bool,
 }
 
-/// The graph. Indices of vertices are reused once nothing refers to them.
+/// The graph. The index of a vertex is reused once nothing refers to it.
 #[derive(Clone, Default, Debug)]
 pub struct Graph {
     indices: BTreeMap<Vertex, u32>,
@@ -36,33 +36,33 @@ pub struct Graph {
     before: Vec<Link>,
 }
 
-/// A vertex that has an advertisement or that one refers to.
+/// A vertex with an LSA, or with links to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub vertex: Vertex,
-    /// In the order of the indices that they lead to.
+    /// In the order of the indices of their ends.
     pub links: Vec<Link>,
-    /// Whether it carries traffic that is not for itself.
+    /// Whether it forwards traffic.
     pub transit: bool,
     advertised: bool,
-    /// How many links lead here.
+    /// Number of links to it.
     referred: u32,
 }
 
 impl Graph {
-    /// Sets the links that a vertex advertises; true if that changed the graph. Of several links to one vertex the
-    /// cheapest counts. `transit` is false for a router that only takes what is for itself (R-bit or V6-bit clear, RFC 5340,
-    /// section A.2).
+    /// Sets the links that a vertex advertises; true if that changed the graph. Of several links to one vertex the one
+    /// with the lowest cost counts. `transit` is false for a router that does not forward (R-bit or V6-bit clear, RFC
+    /// 5340, section A.2).
     ///
-    /// A metric of 0 on a router's link, which RFC 2328, section C.3, forbids, counts as 1: distances must fall along every
-    /// link, or packets can go round.
+    /// A metric of 0 on a router's link, which RFC 2328, section C.3, forbids, counts as 1: distances must decrease
+    /// along every link, or packets could loop.
     pub fn set(&mut self, vertex: Vertex, transit: bool, links: impl IntoIterator<Item = (Vertex, u16)>) -> bool {
         let least = u16::from(matches!(vertex, Vertex::Router(_)));
         let index = self.intern(vertex);
         let mut new: Vec<Link> = Vec::new();
         for (to, metric) in links.into_iter().filter(|(to, _)| *to != vertex) {
             let to = self.intern(to);
-            // Held by a reference from the start, so that its index stays its own.
+            // Referenced from the start, so that its index is not reused.
             self.refer(to, 1);
             new.push(Link { to, cost: metric.max(least), back: false });
         }
@@ -86,7 +86,7 @@ impl Graph {
         changed
     }
 
-    /// Takes away what a vertex advertises; true if that changed the graph.
+    /// Removes the links that a vertex advertises; true if that changed the graph.
     pub fn remove(&mut self, vertex: Vertex) -> bool {
         let Some(&index) = self.indices.get(&vertex) else { return false };
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
@@ -97,24 +97,23 @@ impl Graph {
         changed
     }
 
-    /// Number of vertices that are advertised or referred to.
+    /// Number of vertices with an LSA, or with links to them.
     pub fn len(&self) -> usize {
         self.indices.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
 
-    /// What a vertex advertises, cheapest link to each; empty if nothing.
+    /// The links of a vertex, of those to the same vertex the one with the lowest cost; empty if there are none.
     pub fn links(&self, vertex: Vertex) -> impl Iterator<Item = (Vertex, u16)> + '_ {
         let entry = self.index(vertex).and_then(|index| self.entry(index));
         let links = entry.map_or(&[][..], |entry| &entry.links);
         links.iter().filter_map(|link| Some((self.entry(link.to)?.vertex, link.cost)))
     }
 
-    /// Bytes that it takes.
+    /// Its memory in bytes.
     pub(crate) fn footprint(&self) -> usize {
         let links: usize = self.entries.iter().map(|entry| entry.links.len()).sum();
         self.indices.len() * size_of::<(Vertex, u32)>()
@@ -122,7 +121,7 @@ impl Graph {
             + links * size_of::<Link>()
     }
 
-    /// The vertices by index; what an index that is free was used for last.
+    /// The vertices by index; of an unused index the last one that had it.
     pub(crate) fn vertices(&self) -> impl Iterator<Item = Vertex> + '_ {
         self.entries.iter().map(|entry| entry.vertex)
     }
@@ -158,7 +157,7 @@ impl Graph {
         index
     }
 
-    /// Puts new links, for which references are counted already, in the place of the old ones.
+    /// Replaces the links, with references already counted.
     fn replace(&mut self, index: u32, new: Vec<Link>) {
         for link in &new {
             self.set_back(link.to, index, true);
@@ -180,7 +179,7 @@ impl Graph {
         self.before = before;
     }
 
-    /// Notes at `at`, if it links to `to`, whether `to` links back.
+    /// Records for the link from `at` to `to`, if there is one, whether `to` links back.
     fn set_back(&mut self, at: u32, to: u32, back: bool) {
         let links = self.entries.get_mut(at as usize).map(|entry| &mut entry.links);
         if let Some(links) = links
@@ -197,7 +196,7 @@ impl Graph {
         }
     }
 
-    /// Frees the index of a vertex that has no advertisement and that no link leads to.
+    /// Frees the index of a vertex without an LSA and without links to it.
     fn release(&mut self, index: u32) {
         let unused = self.entry(index).filter(|entry| !entry.advertised && entry.referred == 0);
         if let Some(vertex) = unused.map(|entry| entry.vertex)
@@ -271,7 +270,7 @@ mod tests {
         assert_eq!(graph.len(), 2);
         graph.remove(router(2));
         assert!(graph.is_empty());
-        // A thousand routers in turn need no more than two indices.
+        // A thousand routers one after the other need only two indices.
         for id in 1..1000 {
             graph.set(router(id), true, [(router(id + 1), 1)]);
             graph.remove(router(id));

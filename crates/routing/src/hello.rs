@@ -6,10 +6,10 @@ pub(crate) mod writing;
 
 use anabranch_policy::Duration;
 
-/// The cost that a Hello announces for a link that its sender suspects: a last resort (MaxLinkMetric of RFC 6987).
+/// The cost in Hellos for a link that its sender suspects (MaxLinkMetric of RFC 6987).
 pub(crate) const MAX_LINK_METRIC: u16 = u16::MAX;
 
-/// Whole seconds, as Hellos say them: rounded up, at least 1.
+/// Whole seconds, as in Hellos: rounded up, at least 1.
 pub(crate) fn seconds(span: Duration) -> u16 {
     u16::try_from(span.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u16::MAX).max(1)
 }

@@ -1,4 +1,4 @@
-//! One interface: its state machine (RFC 2328, 9.3, changed by RFC 5614, 6.3) and what it owns.
+//! An interface: its state machine (RFC 2328, 9.3, changed by RFC 5614, 6.3) and its parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -36,20 +36,20 @@ pub enum InterfaceState {
     Dr,
 }
 
-/// What happens to an interface.
+/// An event of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum InterfaceEvent {
     /// It can send and receive.
     InterfaceUp,
     /// It cannot.
     InterfaceDown,
-    /// It has listened long enough.
+    /// The end of Waiting.
     WaitTimer,
     /// MDRs were selected (RFC 5614, 6.2, in the place of NeighborChange).
     Selected(Level),
 }
 
-/// The kinds of interface by which the state machine differs.
+/// Kinds of interface with different state machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Manet,
@@ -57,7 +57,7 @@ enum Kind {
     Loopback,
 }
 
-/// The state that follows. The caller starts and stops the timers that belong to it.
+/// The next state. The caller starts and stops the timers that belong to it.
 fn transition(state: InterfaceState, kind: Kind, event: InterfaceEvent) -> InterfaceState {
     use InterfaceEvent as On;
     use InterfaceState as S;
@@ -71,7 +71,7 @@ fn transition(state: InterfaceState, kind: Kind, event: InterfaceEvent) -> Inter
         (S::Down | S::Loopback | S::Waiting | S::PointToPoint | S::DrOther | S::Backup | S::Dr, On::InterfaceDown) => {
             S::Down
         }
-        // The level is selected right after; until then it is none.
+        // The level is selected immediately afterwards; until then it is MDR Other.
         (S::Waiting, On::WaitTimer) => S::DrOther,
         (S::Down | S::Loopback | S::PointToPoint | S::DrOther | S::Backup | S::Dr, On::WaitTimer) => state,
         (S::DrOther | S::Backup | S::Dr, On::Selected(level)) => match level {
@@ -90,7 +90,7 @@ pub(crate) enum InterfaceTimer {
     Wait,
     /// The next Hello is sent.
     Hello,
-    /// Some neighbour's Inactivity Timer may fire, or a Hello be missing; none does before.
+    /// The Inactivity Timer of a neighbour may expire, or a Hello be missing; not before.
     Silence,
 }
 
@@ -124,10 +124,10 @@ impl StateChange {
     }
 }
 
-/// Who was put on retransmission lists.
+/// Neighbours that were added to retransmission lists.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Listed {
-    /// Whether anyone was.
+    /// Whether there are any.
     pub any: bool,
     /// Neighbours whose list is full.
     pub overflown: Vec<RouterId>,
@@ -142,14 +142,14 @@ pub struct Interface {
     pub(crate) selection: Selection,
     /// MDRNeighborChange.
     pub(crate) mdr_neighbor_change: bool,
-    /// Whether something changed that the Selected Advertised Neighbors depend on.
+    /// Whether inputs of the Selected Advertised Neighbors changed.
     pub(crate) advertised_change: bool,
     pub(crate) neighbors: BTreeMap<RouterId, Neighbor>,
-    /// Those in state ExStart or greater, in order: the few that have lists of LSAs and timers other than for silence.
+    /// Neighbours in state ExStart or greater, in order: the few with LSA lists and timers other than for silence.
     adjacent: Vec<RouterId>,
-    /// Costs of links to neighbours that are not the interface's.
+    /// Costs of links to neighbours that differ from the interface's.
     pub(crate) link_costs: BTreeMap<RouterId, u16>,
-    /// What suspect links cost in addition.
+    /// Additional costs of suspect links.
     pub(crate) suspect_costs: BTreeMap<RouterId, u16>,
     /// The neighbours whose links the last Hello announced as suspect.
     pub(crate) suspects_announced: BTreeSet<RouterId>,
@@ -219,7 +219,7 @@ impl Interface {
         u16::try_from(seconds).unwrap_or(u16::MAX).max(1)
     }
 
-    /// Bytes for LSAs in one Link State Update.
+    /// Space for LSAs in one Link State Update, in bytes.
     pub(crate) fn update_room(&self) -> usize {
         usize::from(self.config.mtu).saturating_sub(IPV6_HEADER + HEADER + LinkStateUpdate::FIXED)
     }
@@ -231,7 +231,7 @@ impl Interface {
         }
         self.run(InterfaceEvent::InterfaceUp);
         if self.is_active() {
-            // Not all routers that start at once shall keep step.
+            // Routers that start at the same time must not synchronize.
             let first = match self.manet() {
                 Some(_) => self.config.hello_interval.mul_f64(random),
                 None => Duration::ZERO,
@@ -245,7 +245,7 @@ impl Interface {
         }
     }
 
-    /// It cannot send and receive any more.
+    /// It can no longer send and receive.
     pub(crate) fn bring_down(&mut self) {
         self.run(InterfaceEvent::InterfaceDown);
         self.selection = Selection::default();
@@ -273,7 +273,7 @@ impl Interface {
         self.state = transition(self.state, self.kind(), event);
     }
 
-    /// When it next needs something to be done, its neighbours included; or a little before.
+    /// The next timer, neighbours included; or slightly earlier.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let own = [self.timers.next(), self.flood.next(), self.acknowledgments.next()];
         let neighbors = self.adjacent().filter_map(|(_, neighbor)| neighbor.next_exchange_timeout());
@@ -285,7 +285,7 @@ impl Interface {
         self.adjacent.iter().filter_map(|router| Some((*router, self.neighbors.get(router)?)))
     }
 
-    /// Does something with each of the neighbours in state ExStart or greater, in order.
+    /// Calls `act` for each neighbour in state ExStart or greater, in order.
     pub(crate) fn for_each_adjacent(&mut self, mut act: impl FnMut(RouterId, &mut Neighbor)) {
         for router in &self.adjacent {
             if let Some(neighbor) = self.neighbors.get_mut(router) {
@@ -294,7 +294,7 @@ impl Interface {
         }
     }
 
-    /// A neighbour entered state ExStart or left it downwards.
+    /// A neighbour entered state ExStart or fell below it.
     fn set_adjacent(&mut self, router: RouterId, adjacent: bool) {
         match (self.adjacent.binary_search(&router), adjacent) {
             (Err(place), true) => self.adjacent.insert(place, router),
@@ -305,7 +305,7 @@ impl Interface {
         }
     }
 
-    /// Adds a neighbour, whose first Hello came from `source`.
+    /// Adds a neighbour, whose first Hello is from `source`.
     pub(crate) fn add_neighbor(
         &mut self,
         now: Instant,
@@ -347,7 +347,7 @@ impl Interface {
         event: NeighborEvent,
     ) -> (NeighborAction, Option<StateChange>) {
         let dead_interval = self.config.router_dead_interval;
-        // Long enough to tell of it in HelloRepeatCount differential Hellos, of which every second may be a full one.
+        // Long enough to announce it in HelloRepeatCount differential Hellos, of which every second may be a full one.
         let forget_after = self.config.hello_interval * u64::from(2 * HELLO_REPEAT_COUNT + 1);
         let neighbor = self.neighbors.get_mut(&router).expect("an event is of a known neighbour");
         let from = neighbor.state;
@@ -360,7 +360,7 @@ impl Interface {
         (action, (from != to).then_some(StateChange { from, to }))
     }
 
-    /// A neighbour's state changed: what depends on it here.
+    /// Effects of a change of a neighbour's state on the interface.
     pub(crate) fn neighbor_changed(&mut self, router: RouterId, change: StateChange) {
         if change.crosses_two_way() {
             // RFC 5614, 4.2.3.
@@ -376,7 +376,7 @@ impl Interface {
         }
     }
 
-    /// A Hello of a neighbour came.
+    /// A Hello of a neighbour was received.
     pub(crate) fn hear_hello(&mut self, now: Instant, router: RouterId, signal: Option<f32>, sequence: Option<u16>) {
         let (interval, dead_interval) = (self.config.hello_interval, self.config.router_dead_interval);
         let neighbor = self.neighbors.get_mut(&router).expect("the sender of a Hello was added");
@@ -386,7 +386,7 @@ impl Interface {
         }
     }
 
-    /// The neighbours with a timer that expired.
+    /// The neighbours with an expired timer.
     pub(crate) fn due_neighbors(&self, now: Instant) -> Vec<RouterId> {
         if self.timers.is_due(InterfaceTimer::Silence, now) {
             let due = self.neighbors.iter().filter(|(_, neighbor)| neighbor.is_due(now));
@@ -396,7 +396,7 @@ impl Interface {
         self.adjacent().filter(|(_, neighbor)| due(neighbor)).map(|(router, _)| router).collect()
     }
 
-    /// Starts the timer for the next neighbour's silence.
+    /// Restarts the timer for the silence of neighbours.
     pub(crate) fn restart_silence_timer(&mut self) {
         match self.neighbors.values().filter_map(Neighbor::next_silence_timeout).min() {
             Some(next) => self.timers.set(InterfaceTimer::Silence, next),
@@ -404,8 +404,8 @@ impl Interface {
         }
     }
 
-    /// Puts a new LSA on the retransmission lists of those that must get it, and takes it from their request lists if
-    /// they wait for no newer one (RFC 5614, 8.1, step 1). `sender` is the neighbour here that it came from.
+    /// Adds a new LSA to the retransmission lists of the neighbours that must get it, and removes it from their request
+    /// lists unless they wait for a newer one (RFC 5614, 8.1, step 1). `sender` is the neighbour here that sent it.
     pub(crate) fn list_for_retransmission(
         &mut self,
         now: Instant,
@@ -419,7 +419,7 @@ impl Interface {
             if !neighbor.is_exchanging() {
                 return;
             }
-            // Only a neighbour that is not Full yet has requests.
+            // Only a neighbour that is not Full has requests.
             if let Some(theirs) = neighbor.exchange.requests.get(&header.key) {
                 let order = header.compare_instance(theirs);
                 if order.is_ge() {
@@ -443,7 +443,7 @@ impl Interface {
         listed
     }
 
-    /// An LSA is flooded here now: nobody needs it again before RxmtInterval.
+    /// An LSA is flooded here now: it is not retransmitted before RxmtInterval.
     pub(crate) fn postpone_retransmissions(&mut self, now: Instant, key: LsaKey) {
         let due = now + self.config.rxmt_interval;
         self.for_each_adjacent(|_, neighbor| neighbor.retransmissions.postpone(key, due));
@@ -513,7 +513,7 @@ mod tests {
         interface.restart_silence_timer();
         assert_eq!(interface.next_timeout(), Some(second(9)));
         assert_eq!(interface.due_neighbors(second(9)), [router]);
-        // It is remembered for seven Hello intervals, to tell of it.
+        // It is kept for seven Hello intervals, to be announced.
         interface.handle_neighbor(second(9), router, NeighborEvent::InactivityTimer);
         interface.restart_silence_timer();
         assert_eq!(interface.next_timeout(), Some(second(9 + 14)));

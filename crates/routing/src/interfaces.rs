@@ -47,12 +47,10 @@ impl Interfaces {
         self.iter_mut().filter(move |(handle, _)| place.is_eligible(*handle)).map(|(_, interface)| interface)
     }
 
-    /// A neighbour, if it is known.
     pub fn neighbor(&self, at: NeighborHandle) -> Option<&Neighbor> {
         self.all.get(at.interface.index())?.neighbors.get(&at.router)
     }
 
-    /// A neighbour, if it is known.
     pub fn neighbor_mut(&mut self, at: NeighborHandle) -> Option<&mut Neighbor> {
         self.all.get_mut(at.interface.index())?.neighbors.get_mut(&at.router)
     }
@@ -65,7 +63,7 @@ impl Interfaces {
         })
     }
 
-    /// An LSA is no longer sent again to anyone.
+    /// Removes an LSA from all retransmission lists.
     pub fn stop_retransmitting(&mut self, place: Place) {
         for interface in self.eligible_mut(place) {
             interface.for_each_adjacent(|_, neighbor| {
@@ -74,7 +72,7 @@ impl Interfaces {
         }
     }
 
-    /// An LSA is no longer requested of anyone.
+    /// Removes an LSA from all request lists.
     pub fn stop_requesting(&mut self, place: Place) {
         for interface in self.eligible_mut(place) {
             interface.for_each_adjacent(|_, neighbor| {
@@ -83,7 +81,7 @@ impl Interfaces {
         }
     }
 
-    /// Drops what the Acked LSA lists hold of instances that are not newer than `own`, the database's.
+    /// Removes instances from the Acked LSA lists that are not newer than `own`, the database's.
     pub fn forget_acknowledged(&mut self, own: &LsaHeader) {
         for interface in &mut self.all {
             interface.for_each_adjacent(|_, neighbor| {
@@ -94,7 +92,7 @@ impl Interfaces {
         }
     }
 
-    /// Whether an LSA is still to be sent, or acknowledged by someone.
+    /// Whether an LSA is still to be sent to, or acknowledged by, any neighbour.
     pub fn is_awaited(&self, place: Place) -> bool {
         self.eligible(place).any(|interface| {
             interface.flood.contains(place.key)
@@ -102,7 +100,7 @@ impl Interfaces {
         })
     }
 
-    /// When the next timer of an interface or of a neighbour expires, or a little before.
+    /// The next expiry of a timer of an interface or neighbour, or slightly earlier.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.all.iter().filter_map(Interface::next_timeout).min()
     }
@@ -122,7 +120,7 @@ impl IndexMut<InterfaceHandle> for Interfaces {
     }
 }
 
-/// A neighbour that is known to be known: it sent the packet that is handled, or its timer expired.
+/// A neighbour that must be known: it sent the packet that is handled, or its timer expired.
 impl Index<NeighborHandle> for Interfaces {
     type Output = Neighbor;
 
@@ -144,7 +142,8 @@ mod tests {
     use anabranch_wire::ospf::{LsaKey, LsaType, RouterId};
     use std::net::Ipv6Addr;
 
-    /// Two interfaces with a neighbour in state Exchange each, that has this LSA on its retransmission and Acked LSA lists.
+    /// Two interfaces with a neighbour in state Exchange each, which has this LSA on its retransmission and Acked LSA
+    /// lists.
     fn interfaces(header: &LsaHeader) -> Interfaces {
         let mut interfaces = Interfaces::default();
         for id in [4, 5] {

@@ -1,14 +1,15 @@
 //! Disjoint lanes: for one destination, the next hop of each router for each lane.
 //!
-//! Every router computes the same from the same database, so that it knows where the lanes of its next hops go on to, and
-//! nobody has to tell. Routers choose in the order of their distance from the destination. Each lane of a router gets a next
-//! hop of equal cost such that as few lanes as possible have a router in common, then as few routers as possible are
-//! common; the paths of the next hops are known already. As each chooses among its next hops of equal cost, packets come
-//! nearer with every hop even where two routers' databases differ for a while; only then may lanes meet that need not.
+//! Every router computes the same plan from the same database, so it knows the lanes of its next hops without any
+//! message. Routers choose in the order of their distance from the destination. Each lane of a router gets a next hop
+//! of equal cost such that as few lanes as possible have a router in common, and then that as few routers as possible
+//! are shared; the paths of the next hops are known already. As each router chooses among its next hops of equal cost,
+//! packets get nearer with every hop even if the databases of two routers differ for some time; only then lanes may
+//! meet unnecessarily.
 //!
-//! The choice is greedy: the first lane tries each next hop, the others follow in turn. With n routers, h next hops and l
-//! lanes one destination costs n h^2 l^2 / 64 steps of n bits, so this is for networks of tens of routers, such as those
-//! with several radios.
+//! The choice is greedy: the first lane tries each next hop, the others follow in turn. With n routers, h next hops and
+//! l lanes one destination takes n h^2 l^2 / 64 steps of n bits, so this is for networks of tens of routers, such as
+//! those with several radios.
 
 use crate::bit_matrix;
 use crate::graph::{Graph, Vertex};
@@ -16,7 +17,7 @@ use anabranch_wire::ospf::RouterId;
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The choice of all routers for one destination; keeps its memory for the next.
+/// The plan for one destination; keeps its memory for the next.
 #[derive(Clone, Default, Debug)]
 pub struct LanePlan {
     lanes: usize,
@@ -26,7 +27,7 @@ pub struct LanePlan {
     order: Vec<u32>,
     /// By index of the graph and lane: the next hop.
     chosen: Vec<Option<u32>>,
-    /// By index of the graph and lane: the routers that the lane passes, the destination not among them.
+    /// By index of the graph and lane: the routers on the lane, without the destination.
     passed: Vec<u64>,
     queue: BinaryHeap<Reverse<(u32, u32)>>,
     candidates: Vec<u32>,
@@ -34,7 +35,7 @@ pub struct LanePlan {
     best: Vec<u32>,
 }
 
-/// Distance of what does not reach the destination.
+/// Distance of a router that cannot reach the destination.
 const UNREACHED: u32 = u32::MAX;
 
 impl LanePlan {
@@ -100,7 +101,7 @@ impl LanePlan {
         }
     }
 
-    /// Chooses the next hops of a router, those nearer having chosen theirs.
+    /// Chooses the next hops of a router; nearer routers have chosen theirs.
     fn choose(&mut self, graph: &Graph, router: u32, to: u32) {
         let Some(entry) = graph.entry(router) else { return };
         let distance = |index: u32| self.distances.get(index as usize).copied().unwrap_or(UNREACHED);
@@ -112,7 +113,7 @@ impl LanePlan {
                 self.candidates.push(link.to);
             }
         }
-        // In the order of Router IDs, since indices depend on who was heard of first.
+        // In the order of Router IDs, since indices depend on the order of arrival.
         self.candidates.sort_unstable_by_key(|index| graph.entry(*index).map(|entry| entry.vertex));
         let mut least = (usize::MAX, usize::MAX);
         for first in 0..self.candidates.len() {
@@ -132,7 +133,8 @@ impl LanePlan {
         }
     }
 
-    /// Assigns the first lane a candidate and the others what overlaps least; how many pairs of lanes meet, and where.
+    /// Assigns a candidate to the first lane, and to the others those that overlap least; returns how many pairs of
+    /// lanes meet, and the number of shared routers.
     fn attempt(&mut self, first: usize, to: u32) -> (usize, usize) {
         let mut attempt = core::mem::take(&mut self.attempt);
         attempt.clear();
@@ -144,7 +146,7 @@ impl LanePlan {
                     (pairs + usize::from(common > 0), routers + common)
                 })
             };
-            // Where all are equal, the lanes spread.
+            // If all are equal, the lanes spread.
             let count = self.candidates.len();
             let start = if lane == 0 { first } else { (first + lane * count / self.lanes.max(1)) % count.max(1) };
             let turns = if lane == 0 { 1 } else { count };
@@ -159,11 +161,11 @@ impl LanePlan {
         total
     }
 
-    /// How many routers two lanes have in common that go on by these next hops.
+    /// Number of routers that two lanes with these next hops have in common.
     fn common(&self, (lane, hop): (usize, u32), (other, chosen): (usize, u32), to: u32) -> usize {
         let meets = usize::from(hop == chosen && hop != to);
-        // Nobody is on a path of those that are not farther from the destination than itself, so a next hop of the one
-        // lane can be on the other only if distances differ.
+        // No router is on a path of one that is not farther from the destination, so a next hop of one lane can be on
+        // the other only if distances differ.
         let (one, two) = (self.row(hop, lane), self.row(chosen, other));
         let crossed = usize::from(bit_matrix::contains(one, chosen as usize))
             + usize::from(bit_matrix::contains(two, hop as usize));
@@ -188,7 +190,7 @@ impl LanePlan {
         }
     }
 
-    /// The routers that a lane of a router passes.
+    /// The routers on a lane of a router.
     fn row(&self, router: u32, lane: usize) -> &[u64] {
         let start = (router as usize * self.lanes + lane) * self.width;
         self.passed.get(start..start + self.width).unwrap_or(&[])

@@ -6,26 +6,28 @@
 //! To e(0) of a destination all next hops of equal cost are used, in either variant.
 //!
 //! Where the paper contradicts itself or is silent (the first value of each setting is the default):
-//! - `interfaces` real | virtual. Equations 3 and 4 have packets for e(1) to e(3) leave on eth0 as well, which fits virtual
-//!   interfaces (the combination MFm) only: where nodes have four real ones (MFxM, MPxM), the paper's counts of packets per
-//!   interface show that these were used. Real: by interface X, to the address of interface X of the next hop.
+//! - `interfaces` real | virtual. By equations 3 and 4 packets for e(1) to e(3) leave on eth0 as well, which fits
+//!   virtual interfaces (the combination MFm) only: where nodes have four real ones (MFxM, MPxM), the paper's counts of
+//!   packets per interface show that these were used. Real: by interface X, to the address of interface X of the next
+//!   hop.
 //! - `policy` spread | paper | disjoint. With two next hops, in appendix C lane 3 has the first one. At M4, with M6 and M7, that
 //!   is M6, where Table 3 has M7; on the way back M7 takes M3 where Table 3 has M4. Spread: next hop number
 //!   (X - 1) n / lanes of n, rounded down, which is Table 3. For more than three next hops or lanes appendix C says nothing;
 //!   its rule goes on as (X - 1) mod n. Disjoint is ours, see [`LanePlan`](crate::lane_plan::LanePlan): routers
 //!   take into account where the lanes go on to.
-//! - `addresses` host_prefixes | arithmetic. Appendix C makes 112.26.X.5 of 112.26.0.5. Here every router advertises the
-//!   addresses of all its interfaces, so nothing has to be made of anything.
+//! - `addresses` host_prefixes | arithmetic. Appendix C computes 112.26.X.5 from 112.26.0.5. Here every router
+//!   advertises the addresses of all its interfaces, so nothing has to be computed.
 //!
-//! Every choice is one of the next hops of equal cost, so packets come nearer with every hop, and no policy makes a loop. Lanes
-//! of one destination can still meet in a router, as each router chooses by itself: [`Disjointness`] counts.
+//! Every choice is one of the next hops of equal cost, so packets get nearer with every hop, and no policy causes a
+//! loop. Lanes of one destination can still meet in a router, as each router chooses separately: [`Disjointness`]
+//! counts that.
 
 use crate::routing_table::NextHop;
 use anabranch_wire::ospf::{InterfaceId, RouterId};
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::BTreeSet;
 
-/// How many next hops the interfaces beside e(0) are reached by.
+/// How many next hops are used for the interfaces other than e(0).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PathMode {
     /// "Full path", the first improvement (equation 3): all.
@@ -35,7 +37,7 @@ pub enum PathMode {
     Part,
 }
 
-/// Which one of several next hops a lane takes on a part path.
+/// Which of several next hops a lane uses on a part path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LanePolicy {
     /// So that neighbouring lanes spread over all next hops.
@@ -47,7 +49,7 @@ pub enum LanePolicy {
     Disjoint,
 }
 
-/// Which interface packets of the lanes beside the first leave by.
+/// The interface by which packets of lanes other than the first leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LaneInterfaces {
     /// Each lane by its own.
@@ -67,20 +69,16 @@ pub enum LaneAddresses {
     Arithmetic,
 }
 
-/// How lanes are made.
+/// Settings of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LaneSettings {
-    /// All next hops or one.
     pub paths: PathMode,
-    /// Which one.
     pub policy: LanePolicy,
-    /// By which interface.
     pub interfaces: LaneInterfaces,
-    /// To which address.
     pub addresses: LaneAddresses,
 }
 
-/// How one interface of a destination is reached.
+/// A route to one interface of a destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LaneRoute {
     /// Number of the interface, X.
@@ -95,7 +93,7 @@ impl LaneSettings {
     /// The routes to all interfaces of `destination`. `interfaces` are the router's own, e(0) first; `next_hops` those of
     /// the route to e(0), in the order of their Router IDs. `address` tells the address of an interface of a router.
     ///
-    /// A lane for which no next hop has an interface goes by e(0): there is no route without a next hop that exists.
+    /// A lane whose next hops have no such interface uses e(0): no route has a next hop that does not exist.
     pub fn routes(
         &self,
         interfaces: &[InterfaceId],
@@ -106,7 +104,7 @@ impl LaneSettings {
         self.planned_routes(interfaces, next_hops, destination, address, |_| None)
     }
 
-    /// The same; with policy disjoint, `planned` tells the next hop of each lane from 1 on.
+    /// The same; with policy disjoint, `planned` returns the next hop of each lane from 1 on.
     pub fn planned_routes(
         &self,
         interfaces: &[InterfaceId],
@@ -173,7 +171,7 @@ fn by_arithmetic(first: IpAddr, lane: usize) -> Option<IpAddr> {
     }
 }
 
-/// How far the lanes between two routers keep out of each other's way.
+/// How disjoint the lanes between two routers are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Disjointness {
     /// Pairs of lanes.
@@ -185,7 +183,7 @@ pub struct Disjointness {
 }
 
 impl Disjointness {
-    /// Of the routers that each lane passes, without the two ends.
+    /// Of the routers on each lane, without the two ends.
     pub fn of(lanes: &[BTreeSet<RouterId>]) -> Self {
         let mut count = Self::default();
         let mut seen = BTreeSet::new();

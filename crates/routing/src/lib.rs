@@ -1,8 +1,8 @@
-//! A sans-IO router for ad-hoc networks: OSPF-MDR (RFC 5614, on RFC 5340) and the routes over several interfaces.
+//! A sans-IO router for ad-hoc networks: OSPF-MDR (RFC 5614, on RFC 5340) with routes over several interfaces.
 //!
-//! It has the five verbs of every machine here: inputs are `handle_*` (a packet, an interface, a transmission's fate, a
-//! timeout), outputs are `poll_*` (transmit, event, timeout), drained in that order after every input. Time is an
-//! argument. What comes out is a function of the seed and the inputs alone.
+//! Its inputs are methods `handle_*` (a packet, an interface, the result of a transmission, a timeout); its outputs are
+//! `poll_*` (transmit, event, timeout), drained in that order after every input. Time is an argument. The output
+//! depends only on the seed and the inputs.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 

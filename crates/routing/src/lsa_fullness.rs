@@ -1,22 +1,22 @@
 //! Which neighbours a router advertises in its router-LSA: the Selected Advertised Neighbor Set (SANS) for each
 //! LSAFullness, RFC 5614, section 9 and appendix C.
 //!
-//! Two of the choices are our own, as the RFC allows any set of neighbours beside the backbone:
-//! - LSAFullness 2 shall "provide redundant routes" and include the set of 1; here a router does without a neighbour only if
-//!   two others advertise it, where 1 asks for one.
-//! - [`LsaFullness::Multipath`] does the same for any number of lanes. Then between any two routers the advertised links
-//!   have as many shortest paths without a common router as all links have, up to that number. Why: let fewer than that
-//!   number of routers fail, and a shortest path be left. Go back along it from the destination. Where its last two links
-//!   are a, b, c, and fewer than that number of routers lie between a and c, all of them advertise c. Otherwise at least
-//!   that number do, and one of them is up. Put it in the place of b, and go on with the links before it. The first link
-//!   leaves the root, which knows all its neighbours (section 10). By Menger's theorem, if that many routers cannot cut
-//!   off the destination, that many paths have no router in common. A test counts them.
+//! Two of the choices are our own, since the RFC allows any set of neighbours beside the backbone:
+//! - LSAFullness 2 shall "provide redundant routes" and include the set of 1; here a neighbour is left out only if two
+//!   others advertise it, where 1 requires one.
+//! - [`LsaFullness::Multipath`] does the same for any number of lanes. Then between any two routers the advertised
+//!   links have as many shortest paths without a common router as all links have, up to that number. Proof: let fewer
+//!   than that number of routers fail such that a shortest path is left, and follow it back from the destination. Let
+//!   its last two links be a, b, c. If fewer than that number of routers lie between a and c, all of them advertise c.
+//!   Otherwise at least that number do, and one of them has not failed: it replaces b. Continue with the links before
+//!   it. The first link begins at the root, which knows all its neighbours (section 10). By Menger's theorem, if that
+//!   many routers cannot cut off the destination, that many paths have no router in common. A test counts them.
 
 //!
-//! Step 3 of appendix C counts each Parent and each Dependent Neighbor as a backbone neighbour. A (Backup) Parent that is
-//! neither an MDR nor a Backup MDR (section 5.4) is none by section 7.2: no adjacency is formed with it, and the link may be
-//! advertised by nobody. Here the levels are asked, as in section 7.2. (By the letter, all shortest paths were found in 3,000
-//! random networks too.)
+//! Step 3 of appendix C counts each Parent and each Dependent Neighbor as a backbone neighbour. A (Backup) Parent that
+//! is neither an MDR nor a Backup MDR (section 5.4) is not one by section 7.2: no adjacency is formed with it, and the
+//! link may not be advertised at all. Here the levels decide, as in section 7.2. (Taken literally, all shortest paths
+//! were found in 3,000 random networks too.)
 
 mod min_cost;
 
@@ -40,12 +40,13 @@ pub enum LsaFullness {
     MdrFull,
     /// 4: all neighbours.
     Full,
-    /// Not in the RFC: enough for this number of shortest paths without a common router, where they exist. 0 counts as 1.
+    /// Not in the RFC: enough for this number of shortest paths without a common router, where they exist. 0 counts as
+    /// 1.
     Multipath(u8),
 }
 
 impl LsaFullness {
-    /// How many shortest paths it keeps by way of costs; none if it does not look at costs.
+    /// Number of shortest paths that it keeps, by cost; none if it ignores costs.
     fn paths(self) -> Option<usize> {
         match self {
             Self::Minimal | Self::MdrFull | Self::Full => None,
@@ -56,18 +57,17 @@ impl LsaFullness {
     }
 }
 
-/// What decides whether a MANET neighbour stands in the router-LSA.
+/// What decides whether a MANET neighbour is in the router-LSA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
-    /// Its state is Full.
     pub full: bool,
     /// It is routable (section 9.1).
     pub routable: bool,
     /// It is a backbone neighbour (section 9.2).
     pub backbone: bool,
-    /// The router's SANS, of any interface, holds it.
+    /// It is in the router's SANS of any interface.
     pub selected: bool,
-    /// Its SANS holds the router.
+    /// The router is in its SANS.
     pub selector: bool,
 }
 
@@ -79,7 +79,7 @@ impl Standing {
     }
 }
 
-/// A MANET interface of the router's own.
+/// A MANET interface of the router.
 #[derive(Clone, Copy, Debug)]
 pub struct ManetInterface {
     /// Router Priority on it.
@@ -89,7 +89,6 @@ pub struct ManetInterface {
     /// Whether adjacency reduction is used: false with AdjConnectivity 0. Then LSAFullness must be 1, 2, 4 or multipath
     /// (section 9.3), and 0 and 3 count as 1.
     pub reduction: bool,
-    /// How much is advertised.
     pub fullness: LsaFullness,
 }
 
@@ -102,26 +101,26 @@ impl ManetInterface {
     }
 }
 
-/// What a router knows of a bidirectional MANET neighbour beside what is in the [`Neighborhood`].
+/// A bidirectional MANET neighbour, besides what is in the [`Neighborhood`].
 #[derive(Clone, Copy, Debug)]
 pub struct Advertised {
-    /// Router ID; a neighbour that the neighbourhood does not have is ignored.
+    /// Router ID; ignored if it is not in the neighbourhood.
     pub id: RouterId,
     /// Metric of the router's own link to it.
     pub metric: u16,
-    /// Its metric for links that it lists no other for (Metric TLV); 1 if it sends none.
+    /// Its metric for links without one of their own (Metric TLV); 1 if it sends none.
     pub default_metric: u16,
     /// Its Parent and Backup Parent.
     pub parents: [Option<RouterId>; 2],
     /// Whether it is a backbone neighbour (section 9.2) on the interface.
     pub backbone: bool,
-    /// Whether the SANS of the interface holds it now.
+    /// Whether it is in the SANS of the interface now.
     pub selected: bool,
 }
 
-/// Selects the neighbours to advertise. Filled anew each time, into the same memory: [`clear`](Self::clear);
-/// [`add_interface`](Self::add_interface), each followed by [`add_neighbor`](Self::add_neighbor) for all its neighbours;
-/// [`select`](Self::select).
+/// Selects the neighbours to advertise. Filled each time, in the same memory: [`clear`](Self::clear);
+/// [`add_interface`](Self::add_interface), each followed by [`add_neighbor`](Self::add_neighbor) for all its
+/// neighbours; [`select`](Self::select).
 #[derive(Clone, Default, Debug)]
 pub struct AdvertisedNeighbors {
     interfaces: Vec<ManetInterface>,
@@ -148,7 +147,6 @@ struct View {
 }
 
 impl AdvertisedNeighbors {
-    /// Forgets all interfaces and neighbours.
     pub fn clear(&mut self) {
         self.interfaces.clear();
         self.views.clear();
@@ -162,8 +160,8 @@ impl AdvertisedNeighbors {
         self.interfaces.len() - 1
     }
 
-    /// Adds a neighbour on the last interface added, whose neighbours `neighborhood` holds, with its DNS, its SANS and the
-    /// metrics it lists.
+    /// Adds a neighbour on the last interface added, which must be in `neighborhood`, with its DNS, its SANS and its
+    /// metrics.
     pub fn add_neighbor(
         &mut self,
         neighborhood: &Neighborhood,
@@ -190,7 +188,7 @@ impl AdvertisedNeighbors {
         self.views.push(View { interface, rank, advertised, connected, dependent, selected, metrics, outcome: false });
     }
 
-    /// Selects for the router `id`.
+    /// Selects the neighbours of the router `id`.
     pub fn select(&mut self, id: RouterId) {
         if self.interfaces.iter().any(|one| one.fullness().paths().is_some()) {
             self.fill_matrices(id);
@@ -203,7 +201,7 @@ impl AdvertisedNeighbors {
         }
     }
 
-    /// Whether the neighbour of a view belongs to the SANS of the interface.
+    /// Whether the neighbour of a view is in the SANS of the interface.
     fn is_selected(&mut self, index: usize) -> bool {
         let Some(view) = self.views.get(index) else { return false };
         let Some(interface) = self.interfaces.get(view.interface) else { return false };
@@ -218,7 +216,7 @@ impl AdvertisedNeighbors {
         }
     }
 
-    /// The SANS of an interface by the last run, in the order in which its neighbours were added.
+    /// The SANS of an interface after the last run, in the order in which its neighbours were added.
     pub fn selected(&self, interface: usize) -> impl Iterator<Item = RouterId> + '_ {
         let chosen = self.views.iter().filter(move |view| view.interface == interface && view.outcome);
         chosen.map(|view| view.advertised.id)
@@ -252,7 +250,7 @@ impl AdvertisedNeighbors {
         }
     }
 
-    /// Whether a view's link to `to` has the least cost of all links there, so that its interface is a candidate.
+    /// Whether a view's link to `to` has the minimum cost of all links there, so that its interface is a candidate.
     fn is_candidate(costs: &Costs, metrics: &[(RouterId, u16)], view: &View, to: RouterId) -> bool {
         let listed = range(metrics, view.metrics).iter().find(|(id, _)| *id == to);
         let metric = listed.map_or(view.advertised.default_metric, |(_, metric)| *metric);
@@ -269,7 +267,7 @@ impl AdvertisedNeighbors {
             for to in dependent.chain(view.advertised.parents.iter().flatten()).filter(|to| near.contains(to)) {
                 let other = views.iter().find(|one| one.interface == view.interface && one.advertised.id == *to);
                 let Some(other) = other.filter(|other| relays(other)) else { continue };
-                // What one says holds for both directions, each if its own cost makes the interface a candidate.
+                // A report by one end holds for both directions, each if its own cost makes the interface a candidate.
                 if Self::is_candidate(costs, metrics, view, *to) {
                     costs.set(Key::Backbone, from, *to);
                 }
@@ -296,7 +294,7 @@ impl AdvertisedNeighbors {
         }
     }
 
-    /// Steps 5a to 5c: whether a neighbour may be selected, and on the interface of this view.
+    /// Steps 5a to 5c: whether a neighbour may be selected, on the interface of this view.
     fn is_preferred(&self, index: usize) -> bool {
         let Some(view) = self.views.get(index) else { return false };
         let id = view.advertised.id;

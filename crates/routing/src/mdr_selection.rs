@@ -1,4 +1,4 @@
-//! The selection of MDRs and of the neighbours to advertise on the router's interfaces (RFC 5614, 5 and 9.3).
+//! Selects MDRs and the neighbours to advertise on the router's interfaces (RFC 5614, 5 and 9.3).
 
 use anabranch_wire::ospf::RouterId;
 
@@ -20,7 +20,7 @@ pub(crate) struct MdrSelection {
 }
 
 impl MdrSelection {
-    /// Runs the MDR selection algorithm on a MANET interface (RFC 5614, 5). True if the router's level changed there.
+    /// Runs the MDR selection algorithm on a MANET interface (RFC 5614, 5). True if the router's level there changed.
     pub fn select_mdrs(&mut self, own: RouterId, interface: &mut Interface) -> bool {
         interface.mdr_neighbor_change = false;
         let settings = interface.manet().expect("MDRs are selected on MANET interfaces").election;
@@ -36,8 +36,8 @@ impl MdrSelection {
         before.level != selection.level
     }
 
-    /// Selects the Selected Advertised Neighbors of all MANET interfaces, if what they depend on changed on one of them
-    /// (RFC 5614, 9.3).
+    /// Selects the Selected Advertised Neighbors of all MANET interfaces, if their inputs changed on any of them (RFC
+    /// 5614, 9.3).
     pub fn select_advertised(&mut self, own: RouterId, interfaces: &mut Interfaces) {
         if !interfaces.iter().any(|(_, interface)| interface.advertised_change) {
             return;
@@ -54,14 +54,14 @@ impl MdrSelection {
             let mut selected = self.advertised.selected(place).peekable();
             for (router, neighbor) in &mut interface.neighbors {
                 let selected = selected.next_if_eq(router).is_some();
-                // What is selected now is looked at when it is selected next.
+                // The present selection is an input of the next one.
                 interface.advertised_change |= selected != neighbor.manet.chosen.selected;
                 neighbor.manet.chosen.selected = selected;
             }
         }
     }
 
-    /// Adds an interface with its bidirectional neighbours to those from which are selected; none if it takes no part.
+    /// Adds an interface with its bidirectional neighbours to the selection; none if it takes no part.
     fn add_interface(&mut self, interface: &Interface) -> Option<usize> {
         let manet = interface.manet().filter(|_| interface.is_active())?;
         let place = self.advertised.add_interface(ManetInterface {
@@ -95,7 +95,7 @@ impl MdrSelection {
     }
 }
 
-/// Fills the neighbourhood of an interface; who is connected with whom only if it is asked for.
+/// Fills the neighbourhood of an interface; its NCM only if needed.
 fn fill(neighborhood: &mut Neighborhood, interface: &Interface, connected: bool) {
     neighborhood.clear();
     for (router, neighbor) in interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional()) {
@@ -154,7 +154,7 @@ mod tests {
         let mut interfaces = interfaces();
         let mut selection = MdrSelection::default();
         interfaces[InterfaceHandle::FIRST].selection.level = Level::Mdr;
-        // Not yet: nothing is said to have changed.
+        // Not selected: no change was recorded.
         interfaces[InterfaceHandle::FIRST].advertised_change = false;
         selection.select_advertised(RouterId(1), &mut interfaces);
         let selected = |interfaces: &Interfaces| {

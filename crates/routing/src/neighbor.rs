@@ -1,4 +1,4 @@
-//! What a router knows of one neighbour on one interface (RFC 2328, 10; RFC 5614, 3.3).
+//! State of a neighbour on an interface (RFC 2328, 10; RFC 5614, 3.3).
 
 pub(crate) mod announcement;
 pub(crate) mod exchange;
@@ -22,12 +22,12 @@ use retransmission::RetransmissionList;
 pub use state_machine::NeighborState;
 pub(crate) use state_machine::{NeighborAction, NeighborEvent, transition};
 
-/// The timers that notice a neighbour's silence.
+/// Timers that detect the silence of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NeighborTimer {
-    /// It is declared down after silence; in state Down it is forgotten.
+    /// It is declared down; in state Down it is removed.
     Inactivity,
-    /// The next Hello is missing, if there is a forecaster to be told.
+    /// The next Hello is missing; used only with a forecaster.
     MissedHello,
 }
 
@@ -49,13 +49,13 @@ pub struct Neighbor {
     pub(crate) manet: ManetNeighbor,
     pub(crate) exchange: Exchange,
     pub(crate) retransmissions: RetransmissionList,
-    /// Acked LSA list (RFC 5614, 8.4): what it acknowledged and this router has not seen.
+    /// Acked LSA list (RFC 5614, 8.4): what it acknowledged and this router has not received.
     pub(crate) acked: BTreeMap<LsaKey, LsaHeader>,
     pub(crate) link: LinkMonitor,
 }
 
 impl Neighbor {
-    /// A neighbour of which nothing is known but that it sent a Hello.
+    /// A neighbour that has sent its first Hello.
     pub(crate) fn new(address: Ipv6Addr, forget_at: Instant, forecaster: Option<Box<dyn LinkForecaster>>) -> Self {
         let mut timers = TimerTable::default();
         timers.set(NeighborTimer::Inactivity, forget_at);
@@ -95,7 +95,7 @@ impl Neighbor {
         self.exchange.clear();
     }
 
-    /// Runs the state machine. A neighbour in state Down is forgotten `forget_after` later.
+    /// Runs the state machine. A neighbour in state Down is removed `forget_after` later.
     pub(crate) fn handle(
         &mut self,
         now: Instant,
@@ -121,22 +121,22 @@ impl Neighbor {
         action
     }
 
-    /// When something of the exchange or of flooding is to be done; never below state ExStart.
+    /// The next timer of the exchange or of flooding; never below state ExStart.
     pub(crate) fn next_exchange_timeout(&self) -> Option<Instant> {
         [self.retransmissions.next(), self.exchange.timers.next()].into_iter().flatten().min()
     }
 
-    /// When its silence is to be noticed.
+    /// The next timer that detects its silence.
     pub(crate) fn next_silence_timeout(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// Whether any of its timers expired.
+    /// Whether any of its timers has expired.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         [self.next_exchange_timeout(), self.next_silence_timeout()].into_iter().flatten().any(|at| at <= now)
     }
 
-    /// A Hello came. `interval` is HelloInterval.
+    /// A Hello was received. `interval` is HelloInterval.
     pub(crate) fn hear_hello(
         &mut self,
         now: Instant,

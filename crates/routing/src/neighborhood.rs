@@ -1,5 +1,5 @@
-//! What a router knows of one MANET interface when it elects and advertises: its bidirectional neighbours and which of
-//! them hear each other (RFC 5614, section 5.1).
+//! The neighbourhood of a router on one MANET interface for the election and the advertisement: its bidirectional
+//! neighbours, and which of them hear each other (RFC 5614, section 5.1).
 
 use crate::bit_matrix::{self, BitMatrix};
 use anabranch_wire::ospf::RouterId;
@@ -16,7 +16,7 @@ pub enum Level {
     Mdr,
 }
 
-/// What routers are ordered by: the triplet (RtrPri, MDR Level, RID), compared from left to right.
+/// The order of routers: the triplet (RtrPri, MDR Level, RID), compared from left to right.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Rank {
     /// Router Priority of the interface.
@@ -30,33 +30,33 @@ pub struct Rank {
 /// A bidirectional neighbour: one in state 2-Way or greater.
 #[derive(Clone, Copy, Debug)]
 pub struct Neighbor {
-    /// Its place in the order.
+    /// Its position in the order.
     pub rank: Rank,
-    /// Whether it is adjacent: past the decision of section 7.2, so in state ExStart or greater.
+    /// Whether it is adjacent: accepted by section 7.2, so in state ExStart or greater.
     pub adjacent: bool,
     /// FullHelloRcvd: whether a full Hello has been received from it.
     pub full_hello_received: bool,
 }
 
 /// The bidirectional neighbours of an interface, by index in the order of their Router IDs, and the neighbour
-/// connectivity matrix NCM between them.
+/// connectivity matrix NCM.
 ///
-/// It is filled anew for each election, into the same memory: [`clear`](Self::clear), [`add`](Self::add) for each
-/// neighbour, [`connect`](Self::connect).
+/// It is filled for each election, in the same memory: [`clear`](Self::clear), [`add`](Self::add) for each neighbour,
+/// [`connect`](Self::connect).
 #[derive(Clone, Default, Debug)]
 pub struct Neighborhood {
     neighbors: Vec<Listed>,
-    /// The bidirectional neighbour sets, one after the other.
+    /// The bidirectional neighbour sets, concatenated.
     heard: Vec<RouterId>,
-    /// NCM: row j holds the neighbours that j is connected with.
+    /// NCM: row j has the neighbours that j is connected with.
     connected: BitMatrix,
-    /// Row j: the neighbours that j names in its BNS, and the reverse.
+    /// Row j: the neighbours in the BNS of j, and the reverse.
     names: BitMatrix,
     named_by: BitMatrix,
     full: Vec<u64>,
 }
 
-/// A neighbour and where its bidirectional neighbour set lies.
+/// A neighbour and the range of its bidirectional neighbour set.
 #[derive(Clone, Copy, Debug)]
 struct Listed {
     neighbor: Neighbor,
@@ -65,7 +65,6 @@ struct Listed {
 }
 
 impl Neighborhood {
-    /// Forgets all neighbours.
     pub fn clear(&mut self) {
         self.neighbors.clear();
         self.heard.clear();
@@ -78,7 +77,7 @@ impl Neighborhood {
         self.neighbors.push(Listed { neighbor, heard_from, heard_to: self.heard.len() });
     }
 
-    /// Phase 1: sorts the neighbours and makes the matrix of who is connected with whom.
+    /// Phase 1: sorts the neighbours and fills the NCM.
     pub fn connect(&mut self) {
         self.neighbors.sort_by_key(|listed| listed.neighbor.rank.id);
         self.neighbors.dedup_by_key(|listed| listed.neighbor.rank.id);
@@ -112,17 +111,14 @@ impl Neighborhood {
         }
     }
 
-    /// How many neighbours there are.
     pub fn len(&self) -> usize {
         self.neighbors.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.neighbors.is_empty()
     }
 
-    /// The neighbour of an index.
     pub fn get(&self, index: usize) -> Option<&Neighbor> {
         self.neighbors.get(index).map(|listed| &listed.neighbor)
     }
@@ -137,7 +133,7 @@ impl Neighborhood {
         index_of(&self.neighbors, id)
     }
 
-    /// NCM(j, k): whether two neighbours are taken to be bidirectional neighbours of each other.
+    /// NCM(j, k): whether two neighbours count as bidirectional neighbours of each other.
     pub fn connected(&self, j: usize, k: usize) -> bool {
         self.connected.contains(j, k)
     }
@@ -169,7 +165,7 @@ mod tests {
 
     fn connected(hellos: [(bool, &[u32]); 2]) -> bool {
         let mut neighborhood = Neighborhood::default();
-        // In the order of descending ids, as nobody has to sort.
+        // In the order of descending ids, so that sorting is needed.
         for (id, (full, heard)) in [20, 10].into_iter().zip(hellos) {
             neighborhood.add(neighbor(id, full), heard.iter().map(|id| RouterId(*id)));
         }

@@ -1,15 +1,14 @@
-//! Which of a route's next hops are used, and how much of the traffic each gets, by what is forecast of the links to them.
+//! Selects the next hops of a route and their shares of the traffic by the forecasts of their links.
 //!
-//! Source: Zhang, Zhao, Cheng, "Multipath Routing and MPTCP-Based Data Delivery Over MANETs", IEEE Access 8, 2020, section
-//! III-D and appendix A, which installs the next hops that a hidden Markov model says are connected. Here the forecast is
-//! used softly first: a suspect next hop gets less of the traffic, one that is surely lost none, and a route never loses
-//! its last next hop. What is chosen is always a part of the set of equal cost, so no forecast can make a loop. Forecasts
-//! never go into LSAs: each change would be flooded.
+//! Source: Zhang, Zhao, Cheng, "Multipath Routing and MPTCP-Based Data Delivery Over MANETs", IEEE Access 8, 2020,
+//! section III-D and appendix A, which installs the next hops that a hidden Markov model says are connected. Here the
+//! forecast is used softly: a suspect next hop gets less of the traffic, a lost one none, and a route never loses its
+//! last next hop. The choice is always a subset of the next hops of equal cost, so no forecast can cause a loop.
+//! Forecasts never go into LSAs: each change would be flooded.
 //!
-//! `paper_literal` is the appendix as printed. If the forecast says of all next hops that they are disconnected, no route is
-//! installed: packets that might have arrived are dropped until a link recovers, and as nothing is sent over them, the
-//! paper's observations, acknowledgements of TCP, never come. That is a named deviation from what is wanted; for comparison
-//! only.
+//! `paper_literal` is the appendix as printed. If the forecast is "disconnected" for all next hops, no route is
+//! installed: packets that might have arrived are dropped until a link recovers, and since nothing is sent over them,
+//! the paper's observations, acknowledgements of TCP, never come. For comparison only.
 
 use crate::routing_table::NextHop;
 use anabranch_wire::ospf::{InterfaceId, RouterId};
@@ -18,9 +17,8 @@ use std::collections::BTreeMap;
 /// How forecasts are used.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ForecastUse {
-    /// Not at all.
     Ignored,
-    /// Weights, and exclusion only of what is surely lost.
+    /// Weights; only lost links are excluded.
     Soft(SoftUse),
     /// Appendix A: only next hops whose link is forecast to be up, and none at all if there is none.
     PaperLiteral,
@@ -32,20 +30,20 @@ impl Default for ForecastUse {
     }
 }
 
-/// When a link counts as suspect or lost. Probabilities are those that the link is up at the forecaster's horizon.
+/// When a link is suspect or lost. Probabilities are those that the link is up at the forecaster's horizon.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SoftUse {
     /// A suspect link is trusted again from this probability on.
     pub trust: f64,
-    /// A trusted link is suspect below this one; less than `trust`, so that it does not change all the time.
+    /// A trusted link is suspect below this one; less than `trust`, for hysteresis.
     pub suspect: f64,
     /// A suspect link is lost below this one.
     pub exclude: f64,
     /// A lost link is suspect again from this one on.
     pub readmit: f64,
-    /// Updates that a link stays what it has become, at least.
+    /// Minimum number of updates between two changes of a link's trust.
     pub hold: u32,
-    /// Weight of a trusted link, where a suspect one has 1.
+    /// Weight of a trusted link; a suspect one has 1.
     pub trusted_weight: u8,
 }
 
@@ -55,14 +53,14 @@ impl Default for SoftUse {
     }
 }
 
-/// What a link counts as.
+/// State of a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Trust {
-    /// It gets no traffic where there is another.
+    /// It gets no traffic if there is another.
     Lost,
-    /// It gets little.
+    /// It gets a small share.
     Suspect,
-    /// It gets its full share.
+    /// It gets a full share.
     #[default]
     Trusted,
 }
@@ -72,20 +70,20 @@ pub enum Trust {
 pub struct WeightedHop {
     /// The next hop.
     pub hop: NextHop,
-    /// Its share, in proportion to the others'; at least 1.
+    /// Its share relative to the others; at least 1.
     pub weight: u8,
 }
 
-/// What is known of one link.
+/// State of a link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Link {
     trust: Trust,
-    /// Updates since it became that.
+    /// Updates since its trust changed.
     held: u32,
     probability: f64,
 }
 
-/// Remembers what each link counts as. Memory is that of the neighbours of the last update.
+/// The state of each link. Its memory is that of the neighbours of the last update.
 #[derive(Clone, Default, Debug)]
 pub struct NextHopFilter {
     usage: ForecastUse,
@@ -93,20 +91,20 @@ pub struct NextHopFilter {
 }
 
 impl NextHopFilter {
-    /// Makes one that knows nothing, so trusts all.
+    /// A filter without forecasts, which trusts all links.
     pub fn new(usage: ForecastUse) -> Self {
         Self { usage, links: BTreeMap::new() }
     }
 
-    /// Takes the forecasts of all neighbours in, once per period (a Hello interval, say); true if what a link counts as
-    /// changed, so that routes must be installed anew. Neighbours that are not named are forgotten. A probability that is
-    /// no number is taken as unknown, and changes nothing.
+    /// Updates the forecasts of all neighbours, once per period (such as a Hello interval); true if the trust of a link
+    /// changed, so that routes must be installed again. Neighbours not among them are removed. A probability that is
+    /// not a number counts as unknown, and changes nothing.
     pub fn update(&mut self, forecasts: impl IntoIterator<Item = (InterfaceId, RouterId, f64)>) -> bool {
         let mut before = core::mem::take(&mut self.links);
         let mut changed = false;
         for (interface, router, probability) in forecasts {
             let known = before.remove(&(interface, router));
-            // A new neighbour was just heard. It may be judged at once.
+            // The first Hello of a new neighbour. Its trust may change at once.
             let link = known.unwrap_or(Link { trust: Trust::Trusted, held: u32::MAX, probability: 1.0 });
             let new = if probability.is_nan() { link } else { self.judge(link, probability) };
             changed |= new.trust != link.trust;
@@ -115,17 +113,17 @@ impl NextHopFilter {
         changed || !before.is_empty()
     }
 
-    /// What a link counts as; one that is unknown is trusted.
+    /// The trust of a link; an unknown one is trusted.
     pub fn trust(&self, interface: InterfaceId, router: RouterId) -> Trust {
         self.links.get(&(interface, router)).map_or(Trust::Trusted, |link| link.trust)
     }
 
-    /// Whether all links count as trusted.
+    /// Whether all links are trusted.
     pub(crate) fn trusts_all(&self) -> bool {
         self.links.values().all(|link| link.trust == Trust::Trusted)
     }
 
-    /// The next hops to use of a set of equal cost. Empty only if the set is, or by `paper_literal`.
+    /// The next hops to use among those of equal cost. Empty only if there are none, or by `paper_literal`.
     pub fn choose(&self, next_hops: &[NextHop]) -> Vec<WeightedHop> {
         let trust = |hop: &NextHop| self.trust(hop.interface, hop.router);
         match self.usage {
@@ -136,7 +134,7 @@ impl NextHopFilter {
             }
             ForecastUse::Soft(soft) => {
                 let best = next_hops.iter().map(trust).max();
-                // Where all are lost, the likeliest of them stays: it costs nothing that is not lost anyway.
+                // If all are lost, the most probable one is kept.
                 let likeliest = next_hops.iter().map(|hop| self.probability(hop)).fold(0.0, f64::max);
                 let kept = next_hops.iter().filter(|hop| match best {
                     Some(Trust::Lost) => self.probability(hop) >= likeliest,
@@ -155,7 +153,7 @@ impl NextHopFilter {
         self.links.get(&(hop.interface, hop.router)).map_or(1.0, |link| link.probability)
     }
 
-    /// What a link counts as after an update.
+    /// The state of a link after an update.
     fn judge(&self, link: Link, probability: f64) -> Link {
         let soft = match self.usage {
             ForecastUse::Ignored => return Link { probability, ..link },
@@ -190,7 +188,7 @@ mod tests {
         NextHop { router: RouterId(router), interface: INTERFACE, address: Ipv4Addr::from(router).into() }
     }
 
-    /// Feeds the same forecasts of routers 2, 3, ... some times, and returns (router, weight) of those that are used.
+    /// Applies the forecasts of routers 2, 3, ... `times` times, and returns (router, weight) of those used.
     fn used(filter: &mut NextHopFilter, times: usize, forecasts: &[f64]) -> Vec<(u32, u8)> {
         let all = || (2_u32..).zip(forecasts).map(|(router, p)| (INTERFACE, RouterId(router), *p));
         for _ in 0..times {
@@ -204,7 +202,7 @@ mod tests {
     fn a_suspect_next_hop_loses_weight_and_a_lost_one_leaves() {
         let mut filter = NextHopFilter::default();
         assert_eq!(used(&mut filter, 1, &[0.9, 0.5, 0.4, 0.1]), [(2, 4), (3, 4), (4, 1)]);
-        // Of suspect ones alone, each has the same share.
+        // If all are suspect, they have equal shares.
         assert_eq!(used(&mut filter, 5, &[0.4, 0.4, 0.4, 0.25]), [(2, 1), (3, 1), (4, 1)]);
     }
 

@@ -1,4 +1,4 @@
-//! This router's own LSAs: what they say, and when they are originated.
+//! The router's own LSAs: their contents, and when they are originated.
 
 pub(crate) mod contents;
 pub(crate) mod schedule;

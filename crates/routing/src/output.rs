@@ -1,4 +1,4 @@
-//! What leaves the router: packets, events, and the counters of both.
+//! Owns the output of the router: packets, events, and their counters.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use crate::config::Config;
 use crate::counters::{Counters, DropReason};
 use crate::verbs::{Destination, Event, IPV6_HEADER, Outgoing};
 
-/// The queues of packets and events that the caller fetches, and everything that is counted.
+/// The queues of packets and events that the caller polls, and all counters.
 pub(crate) struct Output {
     router: RouterId,
     area: AreaId,
     instance: InstanceId,
     packets: VecDeque<Outgoing>,
     events: VecDeque<Event>,
-    /// How many events are kept.
+    /// Limit of queued events.
     most_events: usize,
     pub counters: Counters,
 }
@@ -34,7 +34,7 @@ impl Output {
         }
     }
 
-    /// Puts a packet into the queue.
+    /// Queues a packet.
     pub fn send(
         &mut self,
         interface: InterfaceId,
@@ -47,13 +47,13 @@ impl Output {
         packet
     }
 
-    /// Puts a packet into the queue that was sent before.
+    /// Queues a packet that was sent before.
     pub fn send_again(&mut self, interface: InterfaceId, destination: Destination, packet: &Arc<Packet>) {
         self.counters.count_sent(packet.body.packet_type(), IPV6_HEADER + packet.encoded_len());
         self.packets.push_back(Outgoing { interface, destination, packet: Arc::clone(packet) });
     }
 
-    /// Tells the caller something. If it does not fetch its events, the oldest is dropped.
+    /// Queues an event. If there are too many, the oldest is dropped.
     pub fn tell(&mut self, event: Event) {
         if self.events.len() >= self.most_events {
             self.events.pop_front();
@@ -62,12 +62,10 @@ impl Output {
         self.events.push_back(event);
     }
 
-    /// The next packet to be sent.
     pub fn next_packet(&mut self) -> Option<Outgoing> {
         self.packets.pop_front()
     }
 
-    /// The next event.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

@@ -5,7 +5,7 @@ use anabranch_wire::ospf::RouterId;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// Random numbers from a seed and the router ID.
+/// Random numbers seeded by the seed and the router ID.
 pub(crate) struct Random(ChaCha8Rng);
 
 impl Random {
@@ -13,7 +13,6 @@ impl Random {
         Self(ChaCha8Rng::seed_from_u64(seed ^ u64::from(router.0) << 32))
     }
 
-    /// Any number.
     pub fn number(&mut self) -> u32 {
         self.0.next_u32()
     }

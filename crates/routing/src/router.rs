@@ -1,6 +1,6 @@
-//! The router: what it owns, and what it tells.
+//! The router: its parts and its outputs.
 //!
-//! Its inputs are in `inputs`; the modules below call downwards only, in the order in which they are declared.
+//! Its inputs are in `inputs`. The modules below call downwards only, in the order of their declaration.
 
 mod inputs;
 
@@ -51,13 +51,13 @@ pub struct Router {
     origination: Origination,
     pub(crate) calculation: Calculation,
     backup_waits: BackupWaits,
-    /// Neighbours whose adjacency is to be decided.
+    /// Neighbours whose adjacency has to be decided.
     adj_ok: BTreeSet<NeighborHandle>,
     selection: MdrSelection,
     pub(crate) forecasts: Forecasts,
     random: Random,
     output: Output,
-    /// Made when it is asked for, and good until the next input.
+    /// Computed on demand, valid until the next input.
     table: OnceCell<RoutingTable>,
     /// When the next timer expires.
     wake: Option<Instant>,
@@ -67,7 +67,6 @@ impl Router {
     /// A router without interfaces.
     ///
     /// # Errors
-    /// When the configuration cannot be.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
@@ -87,50 +86,47 @@ impl Router {
         })
     }
 
-    /// The next packet to be sent.
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
         self.output.next_packet()
     }
 
-    /// The next thing to be told.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.output.next_event()
     }
 
-    /// When [`Self::handle_timeout`] wants to be called.
+    /// When to call [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.wake
     }
 
-    /// The routes, with all next hops of equal cost: the prefixes in the database, by the paths of the last calculation.
+    /// The routes with all next hops of equal cost: the prefixes in the database, and the paths of the last
+    /// calculation.
     pub fn routes(&self) -> &RoutingTable {
         self.table.get_or_init(|| self.table_maker().make())
     }
 
-    /// The next hops to use of those of a route, or of a part of them, and each one's share of the traffic, by what is
-    /// forecast of their links. All with equal shares if nothing is forecast. [`Event::Routes`] tells of changes.
+    /// The next hops to use among those of a route, or of a part of them, with their shares of the traffic by the
+    /// forecasts of their links. Equal shares without forecasts. [`Event::Routes`] reports changes.
     pub fn choose(&self, next_hops: &[NextHop]) -> Vec<WeightedHop> {
         self.forecasts.choose(next_hops)
     }
 
-    /// Where the lanes 1 to `lanes` to a destination go on from here, as planned for the whole network from this router's
+    /// The next hops of the lanes 1 to `lanes` to a destination, planned for the whole network from this router's
     /// database; none where there is no plan. For
     /// [`LaneSettings::planned_routes`](crate::lanes::LaneSettings::planned_routes).
     pub fn plan_lanes(&self, destination: RouterId, lanes: usize) -> Vec<Option<RouterId>> {
         self.calculation.plan_lanes(destination, lanes)
     }
 
-    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What was counted.
     pub fn counters(&self) -> &Counters {
         &self.output.counters
     }
 
-    /// The exchange with a neighbour that is known.
+    /// The exchange with a known neighbour.
     fn conversation(&mut self, now: Instant, with: NeighborHandle) -> Conversation<'_> {
         let Interface { config, selection, neighbors, .. } = &mut self.interfaces[with.interface];
         Conversation {

@@ -1,28 +1,28 @@
-//! The routes: from prefix to the set of next hops of equal cost.
+//! Routes: from prefix to the next hops of equal cost.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anabranch_wire::ospf::{InterfaceId, Prefix, RouterId};
 
-/// The neighbour that takes a packet one hop further.
+/// The neighbour that receives a packet for the next hop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NextHop {
     /// Its router ID.
     pub router: RouterId,
-    /// The interface on which it is heard.
+    /// The interface to it.
     pub interface: InterfaceId,
     /// Its address there: link-local in IPv6, from its Link-LSA in IPv4 (RFC 5838, 2.5); its link-local IPv6 address while
     /// that Link-LSA is missing.
     pub address: IpAddr,
 }
 
-/// How to reach a prefix.
+/// A route to a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Route {
     /// Cost of the whole path.
     pub cost: u32,
-    /// Who advertises the prefix at that cost (the smallest router ID if several do).
+    /// The router that advertises the prefix at that cost (the smallest router ID if there are several).
     pub destination: RouterId,
     /// Next hops of equal cost, in order of router ID, then interface; empty for a prefix of this router itself.
     pub next_hops: Vec<NextHop>,
@@ -38,7 +38,7 @@ pub struct RoutingTable {
 }
 
 impl RoutingTable {
-    /// The route of the longest prefix that holds `address`.
+    /// The route of the longest prefix that contains `address`.
     pub fn lookup(&self, address: IpAddr) -> Option<(&Prefix, &Route)> {
         let host = Prefix::host(address);
         (0..=host.length()).rev().find_map(|length| self.prefixes.get_key_value(&Prefix::new(host.bits(), length)?))

@@ -1,4 +1,4 @@
-//! What a router shows of itself: interfaces, neighbours, database.
+//! Views of the router's state: interfaces, neighbours, database.
 
 use std::net::Ipv6Addr;
 
@@ -12,27 +12,21 @@ use crate::neighbor::NeighborState;
 use crate::neighborhood::Level;
 use crate::router::Router;
 
-/// An interface as it is now.
+/// Present state of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterfaceView {
-    /// Its number.
     pub id: InterfaceId,
-    /// Its state.
     pub state: InterfaceState,
-    /// What the last MDR selection chose on it.
+    /// Result of the last MDR selection on it.
     pub selection: Selection,
 }
 
-/// A neighbour as it is now.
+/// Present state of a neighbour.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NeighborView {
-    /// On which interface.
     pub interface: InterfaceId,
-    /// Its router ID.
     pub router: RouterId,
-    /// Its link-local address there.
     pub address: Ipv6Addr,
-    /// The state of the conversation with it.
     pub state: NeighborState,
     /// Its Router Priority.
     pub priority: u8,
@@ -48,11 +42,11 @@ pub struct NeighborView {
     pub routable: bool,
     /// The cost of the link to it.
     pub cost: u16,
-    /// How long ago its last Hello came.
+    /// Time since its last Hello.
     pub heard: Duration,
     /// LSAs it has not acknowledged.
     pub unacknowledged: usize,
-    /// LSAs that are being fetched from it.
+    /// LSAs requested from it.
     pub requested: usize,
     /// Probability that the link to it is up at the horizon; none without a forecaster.
     pub forecast: Option<f64>,
@@ -68,7 +62,7 @@ impl Router {
         })
     }
 
-    /// The neighbours, by interface and router ID; Down ones too, as long as they are remembered.
+    /// The neighbours, by interface and router ID, including those that are Down and not yet removed.
     pub fn neighbors(&self, now: Instant) -> impl Iterator<Item = NeighborView> + '_ {
         self.interfaces.iter().flat_map(move |(_, interface)| {
             interface.neighbors.iter().map(move |(router, neighbor)| NeighborView {
@@ -103,7 +97,7 @@ impl Router {
         self.interfaces.neighbor(at)?.link.probability_up(now, horizon)
     }
 
-    /// The database with the ages of now; those that stay on a link come with its interface.
+    /// The database with present ages; LSAs of link-local scope come with their interface.
     pub fn lsas(&self, now: Instant) -> impl Iterator<Item = (Option<InterfaceId>, AgedLsa)> + '_ {
         self.database.all().map(move |(place, entry)| {
             let link = place.link.map(|handle| self.interfaces[handle].config.id);

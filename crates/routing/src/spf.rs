@@ -1,11 +1,11 @@
 //! Shortest paths with all next hops of equal cost: RFC 2328, section 16.1, with the changes of RFC 5614, section 10.
 //!
-//! The root's own router-LSA is not looked at. In its place stand the links to all neighbours that may be next hops, which
-//! the caller names: Full ones, and with adjacency reduction routable ones, advertised or not.
+//! The root's own router-LSA is not used. The caller passes the links to all neighbours that may be next hops instead:
+//! Full ones, and with adjacency reduction routable ones, advertised or not.
 //!
-//! Every router counts the same database and prefers nothing else, so for each next hop of each destination the distance
-//! that the next hop itself finds is smaller: packets come nearer with every hop, whichever of the next hops each router
-//! takes. That needs costs of at least 1, which [`Graph::set`] sees to.
+//! All routers compute from the same database without other preferences. So for each next hop of each destination, the
+//! distance from the next hop is smaller: packets get nearer with every hop, whichever of the next hops each router
+//! uses. This requires costs of at least 1, which [`Graph::set`] ensures.
 
 use crate::bit_matrix;
 use crate::graph::{Entry, Graph, Vertex};
@@ -33,10 +33,10 @@ pub struct RootNeighbor {
     pub quality: bool,
 }
 
-/// Which parts of RFC 5614 are in use; what section 10 depends on.
+/// Which parts of RFC 5614 are in use, as far as section 10 depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reduction {
-    /// AdjConnectivity 0 and LSAFullness 4: nothing is changed.
+    /// AdjConnectivity 0 and LSAFullness 4: no change.
     None,
     /// AdjConnectivity 0 and LSAFullness 1 or 2.
     PartialTopology,
@@ -61,16 +61,16 @@ impl RootNeighbor {
     }
 }
 
-/// The one that a packet goes to first.
+/// The router to which a packet is sent first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FirstHop {
-    /// Index of the [`RootNeighbor`] whose interface it leaves by.
+    /// Index of the [`RootNeighbor`] whose interface is used.
     pub neighbor: usize,
-    /// The router that takes it.
+    /// The router that receives it.
     pub router: RouterId,
 }
 
-/// The shortest paths from one router; keeps its memory from run to run. What it says is good until the graph changes.
+/// The shortest paths from one router. Keeps its memory from run to run. The result is valid until the graph changes.
 #[derive(Clone, Default, Debug)]
 pub struct ShortestPaths {
     /// By index of the graph.
@@ -79,18 +79,18 @@ pub struct ShortestPaths {
     sets: Vec<u64>,
     width: usize,
     hops: Vec<FirstHop>,
-    /// By index of the graph: where in `hops` the routers of a network begin that the root is attached to.
+    /// By index of the graph: index in `hops` of the first router of a network to which the root is attached.
     attached: Vec<(u32, usize)>,
     queue: Queue,
     set: Vec<u64>,
 }
 
-/// Distance of what cannot be reached.
+/// Distance of an unreachable vertex.
 const UNREACHED: u32 = u32::MAX;
 
 impl ShortestPaths {
-    /// Finds the shortest paths from `root` and updates which neighbours are routable. If that lets more be used, finds
-    /// them once more: two runs are enough, as section 10 says. Returns how many there were.
+    /// Finds the shortest paths from `root` and updates which neighbours are routable. If that makes more of them
+    /// usable, runs once more: two runs are enough (section 10). Returns the number of runs.
     pub fn run(
         &mut self,
         graph: &Graph,
@@ -106,7 +106,7 @@ impl ShortestPaths {
         1
     }
 
-    /// Distance of a vertex; none if it cannot be reached.
+    /// Distance of a vertex; none if it is unreachable.
     pub fn distance(&self, graph: &Graph, vertex: Vertex) -> Option<u32> {
         let index = graph.index(vertex)?;
         self.distances.get(index as usize).copied().filter(|distance| *distance != UNREACHED)
@@ -118,14 +118,14 @@ impl ShortestPaths {
         bit_matrix::ones(set).filter_map(|hop| self.hops.get(hop).copied())
     }
 
-    /// Bytes that the last run takes.
+    /// Memory of the last run in bytes.
     pub(crate) fn footprint(&self) -> usize {
         self.distances.len() * size_of::<u32>()
             + self.sets.len() * size_of::<u64>()
             + self.hops.len() * size_of::<FirstHop>()
     }
 
-    /// Hashes all that the last run found.
+    /// Hashes the result of the last run.
     pub(crate) fn hash(&self, graph: &Graph, hasher: &mut impl Hasher) {
         for ((index, distance), vertex) in (0..).zip(&self.distances).zip(graph.vertices()) {
             if *distance != UNREACHED {
@@ -135,7 +135,7 @@ impl ShortestPaths {
         self.hops.hash(hasher);
     }
 
-    /// RFC 5614, section 9.1: true if that changed anything.
+    /// RFC 5614, section 9.1. True if anything changed.
     fn update_routable(&self, graph: &Graph, neighbors: &mut [RootNeighbor]) -> bool {
         let mut changed = false;
         for neighbor in neighbors.iter_mut().filter(|neighbor| neighbor.manet) {
@@ -175,14 +175,14 @@ impl ShortestPaths {
             self.reach(graph, index, cost);
         }
         while let Some((distance, _, index)) = self.queue.pop() {
-            // What was reached by a shorter way since has been here before.
+            // A vertex that was reached by a shorter path since has been processed.
             if self.distances.get(index as usize) == Some(&distance) {
                 self.walk(graph, index, distance);
             }
         }
     }
 
-    /// Numbers all that may be first hops: usable neighbours, and the routers on networks that the root is attached to.
+    /// Numbers all possible first hops: usable neighbours, and the routers on networks to which the root is attached.
     fn list_hops<'a>(&mut self, graph: &Graph, usable: impl Iterator<Item = (usize, &'a RootNeighbor)>) {
         self.hops.clear();
         for (neighbor, one) in usable {
@@ -214,7 +214,7 @@ impl ShortestPaths {
         self.queue.clear();
     }
 
-    /// Goes on from a vertex whose distance is final.
+    /// Relaxes the links of a vertex whose distance is final.
     fn walk(&mut self, graph: &Graph, index: u32, distance: u32) {
         let Some(entry) = graph.entry(index).filter(|entry| entry.transit) else { return };
         let Self { sets, set, width, .. } = self;
@@ -231,7 +231,7 @@ impl ShortestPaths {
         }
     }
 
-    /// The same for a network: routers on one that the root is attached to are first hops themselves.
+    /// The same for a network: routers on one to which the root is attached are first hops themselves.
     fn walk_network(&mut self, graph: &Graph, entry: &Entry, index: u32, distance: u32) {
         let common = self.set.clone();
         for (place, link) in entry.links.iter().enumerate().filter(|(_, link)| link.back) {
@@ -243,7 +243,7 @@ impl ShortestPaths {
         }
     }
 
-    /// A way to a vertex, with the next hops in `set`.
+    /// A path to a vertex, with the next hops in `set`.
     fn reach(&mut self, graph: &Graph, index: u32, distance: u32) {
         let at = index as usize;
         let Some(known) = self.distances.get_mut(at).filter(|known| distance <= **known) else { return };
@@ -251,7 +251,7 @@ impl ShortestPaths {
         let words = set.iter_mut().zip(&self.set);
         if distance < *known {
             *known = distance;
-            // Most sets are a word: no call to copy it.
+            // Most sets are a single word, copied without a call.
             words.for_each(|(word, new)| *word = *new);
             // Networks first, as they add next hops to routers at the same distance.
             let router = graph.entry(index).is_some_and(|entry| matches!(entry.vertex, Vertex::Router(_)));
@@ -267,8 +267,8 @@ impl ShortestPaths {
     }
 }
 
-/// Vertices to walk from, least distance first: a heap, with a way past it for those that come in order, as all do where
-/// all links cost the same.
+/// Vertices to process, least distance first: a heap, with a shortcut for vertices that are added in order, as all are
+/// if all links have the same cost.
 #[derive(Clone, Default, Debug)]
 struct Queue {
     in_order: VecDeque<Candidate>,
@@ -333,8 +333,8 @@ mod tests {
 
     #[test]
     fn a_bidirectional_neighbour_with_a_route_becomes_routable_and_the_second_run_takes_the_short_cut() {
-        // 3 is heard but not adjacent: the first run finds it behind 2, the second uses it, though nobody advertises that
-        // link.
+        // 3 is heard but not adjacent: the first run finds it behind 2, the second uses it, though no router advertises
+        // that link.
         let graph = chain();
         let mut neighbors = [manet(2, true, false), manet(3, false, false)];
         let mut paths = ShortestPaths::default();
@@ -352,7 +352,7 @@ mod tests {
         neighbors[1].quality = false;
         assert_eq!(paths.run(&graph, RouterId(1), &mut neighbors, Reduction::Adjacencies), 1);
         assert_eq!(path(&paths, &graph, 3), (Some(2), vec![2]));
-        // Quality is asked once: a routable neighbour stays so while it is bidirectional.
+        // Quality is checked once: a routable neighbour stays routable while it is bidirectional.
         neighbors[1].routable = true;
         assert_eq!(paths.run(&graph, RouterId(1), &mut neighbors, Reduction::Adjacencies), 1);
         assert_eq!(path(&paths, &graph, 3), (Some(1), vec![3]));

@@ -4,16 +4,16 @@ use core::marker::PhantomData;
 
 use anabranch_policy::Instant;
 
-/// An enum of timers that belong to one owner.
+/// An enum of timers of one owner.
 pub(crate) trait Timer: Copy {
-    /// Its place in the table, below the table's size.
+    /// Index in the table.
     fn index(self) -> usize;
 }
 
-/// When each of `N` timers expires, if it runs.
+/// Expiry times of `N` timers.
 #[derive(Clone, Debug)]
 pub(crate) struct TimerTable<T, const N: usize> {
-    /// [`Instant::NEVER`] where a timer does not run.
+    /// [`Instant::NEVER`] for a stopped timer.
     expiries: [Instant; N],
     timers: PhantomData<T>,
 }
@@ -25,33 +25,30 @@ impl<T, const N: usize> Default for TimerTable<T, N> {
 }
 
 impl<T: Timer, const N: usize> TimerTable<T, N> {
-    /// Starts a timer anew.
     pub fn set(&mut self, timer: T, at: Instant) {
         *self.slot(timer) = at;
     }
 
-    /// Makes a timer expire at `at` at the latest.
+    /// Starts a timer, or advances its expiry to `at`.
     pub fn set_at_latest(&mut self, timer: T, at: Instant) {
         let slot = self.slot(timer);
         *slot = at.min(*slot);
     }
 
-    /// Stops a timer.
     pub fn stop(&mut self, timer: T) {
         self.set(timer, Instant::NEVER);
     }
 
-    /// When a timer expires; none if it does not run.
+    /// The expiry of a timer; none if it is stopped.
     pub fn expiry(&self, timer: T) -> Option<Instant> {
         self.expiries.get(timer.index()).copied().filter(|at| *at != Instant::NEVER)
     }
 
-    /// Whether a timer runs and has expired.
     pub fn is_due(&self, timer: T, now: Instant) -> bool {
         self.expiry(timer).is_some_and(|at| at <= now)
     }
 
-    /// When the next timer expires; none if none runs.
+    /// The earliest expiry; none if all are stopped.
     pub fn next(&self) -> Option<Instant> {
         self.expiries.iter().copied().min().filter(|at| *at != Instant::NEVER)
     }

@@ -1,4 +1,4 @@
-//! What goes into a router and comes out of it: packets, changes of interfaces, events.
+//! Inputs and outputs of a router: packets, changes of interfaces, events.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -11,75 +11,70 @@ use crate::neighborhood::Level;
 /// Bytes of an IPv6 header.
 pub(crate) const IPV6_HEADER: usize = 40;
 
-/// How a packet came in.
+/// How a packet was received.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Reception {
-    /// The link-local address it came from.
+    /// Its link-local source address.
     pub source: Ipv6Addr,
-    /// Whether it was sent to AllSPFRouters rather than to this router alone.
+    /// Whether it was sent to AllSPFRouters rather than to this router.
     pub multicast: bool,
-    /// The signal it came with in dBm, where the radio tells it.
+    /// Its signal in dBm, if the radio reports it.
     pub signal: Option<f32>,
 }
 
-/// Where a packet goes.
+/// Destination of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Destination {
     /// FF02::5.
     AllSpfRouters,
-    /// One neighbour's link-local address.
+    /// The link-local address of a neighbour.
     Neighbor(RouterId, Ipv6Addr),
 }
 
 /// A packet to be sent.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// On this interface, from its link-local address, with hop limit 1.
+    /// Sent on this interface, from its link-local address, with hop limit 1.
     pub interface: InterfaceId,
-    /// To here.
     pub destination: Destination,
-    /// This.
     pub packet: Arc<Packet>,
 }
 
-/// What happens to an interface.
+/// A change of an interface.
 #[derive(Clone, PartialEq, Debug)]
 pub enum InterfaceChange {
     /// It can send and receive (InterfaceUp).
     Up,
-    /// It cannot (InterfaceDown).
+    /// It can no longer (InterfaceDown).
     Down,
-    /// It has these addresses now, as [`crate::config::InterfaceConfig::addresses`].
+    /// New addresses, as [`crate::config::InterfaceConfig::addresses`].
     Addresses(Vec<(IpAddr, u8)>),
-    /// Its cost is this now.
+    /// A new cost.
     Cost(u16),
-    /// The link to one neighbour costs this now; none: as the interface.
+    /// A new cost of the link to one neighbour; none: that of the interface.
     LinkCost(RouterId, Option<u16>),
-    /// Its Router Priority is this now (RFC 5614, 3.1).
+    /// A new Router Priority (RFC 5614, 3.1).
     Priority(u8),
 }
 
-/// What a caller may want to know.
+/// An event for the caller.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
-    /// The routes are others now, or what [`crate::Router::choose`] makes of them.
+    /// The routes changed, or the choice of [`crate::Router::choose`].
     Routes,
-    /// A neighbour is in another state now.
+    /// The state of a neighbour changed.
     Neighbor {
-        /// On which interface.
         interface: InterfaceId,
-        /// Which one.
         neighbor: RouterId,
-        /// The state it was in.
+        /// The previous state.
         from: NeighborState,
-        /// The state it is in.
+        /// The new state.
         to: NeighborState,
     },
-    /// The router has another MDR Level on an interface now.
+    /// The MDR Level of the router on an interface changed.
     Level {
-        /// On which interface.
         interface: InterfaceId,
-        /// Its level there.
+        /// The new level.
         level: Level,
     },
 }

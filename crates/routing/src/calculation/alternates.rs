@@ -1,21 +1,21 @@
-//! Ways around links that are not trusted: loop-free alternates (RFC 5286), used before the link fails rather than after. Nothing
-//! is flooded.
+//! Routes around links that are not trusted: loop-free alternates (RFC 5286), used before the link fails instead of
+//! afterwards. Nothing is flooded.
 //!
-//! Of next hops of equal cost, those over trusted links are left. Where there is none, a neighbour N over a trusted link may
-//! take the packets for D from this router S if
+//! Of next hops of equal cost, only those over trusted links are kept. If there is none, a neighbour N over a trusted
+//! link may receive the packets for D from this router S if
 //!
 //! ```text
 //! distance(N, D) < distance(S, D),  or
 //! distance(N, D) = distance(S, D)  and N has announced no suspect link
 //! ```
 //!
-//! These are RFC 5286's downstream paths, and half a step more. A packet comes nearer to D with every hop, but for steps
-//! between two equally far, which lead from the router that suspects its link to the one that does not: no packet comes back.
-//! So that the other knows, suspect links are announced in Hellos (a cost of [`MAX_LINK_METRIC`](crate::hello::MAX_LINK_METRIC)
-//! in the MDR-Metric TLV), which goes one hop far, and this router goes around a link only from the Hello on in which it said
-//! so. If that Hello is lost at a neighbour that begins to suspect in the same second, both may send each other packets until
-//! the next one; the TLV is repeated like all changes in Hellos. If N has just lost its own route, packets sent there by a
-//! false alarm may come back until N's next Hello.
+//! The first are RFC 5286's downstream paths; the second are an extension. A packet gets nearer to D with every hop,
+//! except for steps between two equally distant routers, which lead from the one that suspects its link to the one that
+//! does not: no packet returns. So that the other router knows, suspect links are announced in Hellos (a cost of
+//! [`MAX_LINK_METRIC`](crate::hello::MAX_LINK_METRIC) in the MDR-Metric TLV), which travel one hop, and this router
+//! uses an alternate only from that Hello on. If the Hello is lost at a neighbour that begins to suspect its link in
+//! the same second, the two may send packets to each other until the next one; the TLV is repeated like all changes in
+//! Hellos. If N has just lost its own route, packets sent there by a false alarm may return until N's next Hello.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -31,10 +31,10 @@ use crate::interfaces::Interfaces;
 use crate::neighbor::{Neighbor, NeighborState};
 use crate::routing_table::{NextHop, Route};
 
-/// Distances from a router by index of the graph.
+/// Distances from a router, by index of the graph.
 type Distances = Vec<Option<u32>>;
 
-/// A neighbour that may take packets in place of a suspect next hop.
+/// A neighbour that may replace a suspect next hop.
 struct Candidate {
     hop: NextHop,
     /// Cost of the link to it.
@@ -43,8 +43,8 @@ struct Candidate {
     distances: Distances,
 }
 
-/// Distances that a neighbour finds from the advertised LSAs, over those of its own links that are still in its Hellos: they show
-/// seconds before an LSA that a link is gone.
+/// Distances from a neighbour by the advertised LSAs, over those of its own links that are still in its Hellos, which
+/// show a lost link seconds before an LSA does.
 fn distances(graph: &Graph, from: RouterId, hears: impl Fn(RouterId) -> bool) -> Distances {
     let mut found = vec![None; graph.bound()];
     let mut queue = BinaryHeap::new();
@@ -68,7 +68,7 @@ fn is_usable(neighbor: &Neighbor) -> bool {
     neighbor.state == NeighborState::Full || neighbor.is_bidirectional() && neighbor.manet.chosen.routable
 }
 
-/// What ways around links that are not trusted are calculated from.
+/// The inputs of the calculation of alternates.
 pub(super) struct Alternates<'a> {
     pub config: &'a Config,
     pub interfaces: &'a Interfaces,
@@ -102,7 +102,8 @@ impl Alternates<'_> {
         }
     }
 
-    /// The one interface of these next hops, if our Hellos there have announced that the links to them are suspect.
+    /// The interface of these next hops if it is the same, and if our Hellos there have announced that the links to
+    /// them are suspect.
     fn announced_on(&self, next_hops: &[NextHop]) -> Option<InterfaceId> {
         let id = next_hops.first()?.interface;
         let interface = &self.interfaces[self.interfaces.find(id)?];
@@ -110,7 +111,7 @@ impl Alternates<'_> {
         next_hops.iter().all(told).then_some(id)
     }
 
-    /// The neighbours over trusted links, with what they find.
+    /// The neighbours over trusted links with their distances.
     fn candidates(&self, hops: &[Option<NextHop>]) -> Vec<Candidate> {
         let all = self.calculation.roots.iter().zip(hops);
         let candidate = |(at, hop): (&NeighborHandle, &Option<NextHop>)| {
@@ -124,7 +125,7 @@ impl Alternates<'_> {
         all.filter_map(candidate).collect()
     }
 
-    /// The best of the neighbours that may be gone by.
+    /// The best of the neighbours that may be used.
     fn alternates(
         &self,
         destination: RouterId,
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(of(&graph, &[2, 3], three), Some(20));
         graph.set(three, true, [(one, 20), (two, 5)]);
         assert_eq!(of(&graph, &[2, 3], three), Some(10));
-        // The link to 2 is gone, says its silence.
+        // The link to 2 is gone: it is missing in its Hellos.
         assert_eq!(of(&graph, &[3], two), Some(25));
     }
 }

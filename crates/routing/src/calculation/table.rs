@@ -16,7 +16,7 @@ use crate::handles::NeighborHandle;
 use crate::interfaces::Interfaces;
 use crate::routing_table::{NextHop, Route, RoutingTable};
 
-/// What the routing table is made of.
+/// The inputs of the routing table.
 pub(crate) struct TableMaker<'a> {
     pub config: &'a Config,
     pub interfaces: &'a Interfaces,
@@ -38,7 +38,7 @@ impl TableMaker<'_> {
         Some(neighbor.address.into())
     }
 
-    /// The first hops of the paths that were found, as next hops, by the index of their neighbour.
+    /// The first hops of the paths, as next hops, by the index of their neighbour.
     pub fn next_hops(&self) -> Vec<Option<NextHop>> {
         let hop = |at: &NeighborHandle| {
             let interface = self.interfaces[at.interface].config.id;
@@ -47,7 +47,7 @@ impl TableMaker<'_> {
         self.calculation.roots.iter().map(hop).collect()
     }
 
-    /// The route to a vertex; none if there is no way.
+    /// The route to a vertex; none if it is unreachable.
     fn route_to(&self, hops: &[Option<NextHop>], vertex: Vertex, destination: RouterId) -> Option<Route> {
         let cost = self.calculation.paths.distance(&self.calculation.graph, vertex)?;
         let first = self.calculation.paths.next_hops(&self.calculation.graph, vertex);
@@ -57,7 +57,7 @@ impl TableMaker<'_> {
         Some(Route { cost, destination, next_hops })
     }
 
-    /// Prefixes that are too long for the address family, and LSAs that speak for another router.
+    /// Prefixes too long for the address family, and LSAs on behalf of another router.
     pub fn foreign_prefixes(&self) -> Vec<DropReason> {
         let ipv4 = self.config.is_ipv4();
         let mut foreign = Vec::new();
@@ -73,8 +73,8 @@ impl TableMaker<'_> {
         foreign
     }
 
-    /// Makes the table from the paths of the last calculation and the prefixes in the database. With many routers that is
-    /// most of the work, so it is done when somebody asks.
+    /// Computes the table from the paths of the last calculation and the prefixes in the database. With many routers
+    /// that is most of the work, so it is done on demand.
     pub fn make(&self) -> RoutingTable {
         let mut table = RoutingTable::default();
         let Some(now) = self.calculation.last else { return table };
@@ -93,7 +93,7 @@ impl TableMaker<'_> {
             let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
             let router = lsa.referenced.advertising;
             if router != entry.lsa.key().advertising {
-                // The two are always equal (RFC 5340, 4.4.3.9): nobody says what is behind another.
+                // The two must be equal (RFC 5340, 4.4.3.9): a router cannot advertise the prefixes of another.
                 continue;
             }
             let own = router == self.config.router_id;
@@ -124,8 +124,8 @@ impl TableMaker<'_> {
     }
 }
 
-/// Adds a way to a prefix: the cheapest counts, and all that are as cheap together. What is this router's own has no next
-/// hop.
+/// Adds a route to a prefix: the lowest cost counts, with the next hops of all routes of that cost. The router's own
+/// prefixes have no next hop.
 fn add(prefixes: &mut BTreeMap<Prefix, Route>, prefix: Prefix, route: Route) {
     let Some(known) = prefixes.get_mut(&prefix) else {
         prefixes.insert(prefix, route);

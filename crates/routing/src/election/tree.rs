@@ -1,4 +1,4 @@
-//! The breadth-first tree by which a router finds out whether larger ones reach its neighbours (RFC 5614, appendix B.1).
+//! The breadth-first tree that shows whether larger routers reach the neighbours (RFC 5614, appendix B.1).
 
 use crate::bit_matrix;
 use crate::neighborhood::Neighborhood;
@@ -16,14 +16,14 @@ pub(super) struct Tree {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub hops: u32,
-    /// p(u), the one before it on the way from Rmax; Rmax's own is itself.
+    /// p(u), the predecessor on the path from Rmax; that of Rmax is itself.
     pub before: usize,
-    /// r(u), the second on the way from Rmax; Rmax's own is itself.
+    /// r(u), the second node on the path from Rmax; that of Rmax is itself.
     pub second: usize,
 }
 
 impl Tree {
-    /// Grows it from `root` through the nodes in `through`, and through `root` in any case.
+    /// Grows it from `root` through the nodes in `through`, and always through `root`.
     pub fn grow(&mut self, neighborhood: &Neighborhood, root: usize, through: &[u64]) {
         self.nodes.clear();
         self.nodes.resize(neighborhood.len(), None);
@@ -58,7 +58,7 @@ impl Tree {
         self.node(index).map(|node| node.hops)
     }
 
-    /// Whether every neighbour is reached in at most `hops`.
+    /// Whether every neighbour is reached within `hops`.
     pub fn within(&self, hops: u32) -> bool {
         self.nodes.iter().all(|node| node.is_some_and(|node| node.hops <= hops))
     }

@@ -68,14 +68,14 @@ impl TwoPaths {
         self.take_step();
     }
 
-    /// Neighbours next to one in another subtree, where labels cut the tree into subtrees.
+    /// Neighbours next to one in another subtree, where labels divide the tree into subtrees.
     fn step_b(&mut self, neighborhood: &Neighborhood, tree: &Tree, root: usize, larger: &[u64]) {
         while let Some(k) = self.waiting.pop() {
             let j = self.subtree_root(tree, root, k);
             bit_matrix::insert(&mut self.labelled, k);
             subtree(&mut self.new_subtree, tree, &self.labelled, k);
             if j == k {
-                // The old subtree was the same one: nothing of it is left.
+                // The old subtree is the same one, and becomes empty.
                 continue;
             }
             subtree(&mut self.old_subtree, tree, &self.labelled, j);
@@ -88,7 +88,7 @@ impl TwoPaths {
         }
     }
 
-    /// Moves what a step found into B; what is new there waits for its label.
+    /// Moves the result of a step into B; new members wait for their label.
     fn take_step(&mut self) {
         for index in bit_matrix::ones(&self.step) {
             if bit_matrix::insert(&mut self.found, index) {
@@ -111,11 +111,11 @@ impl TwoPaths {
     }
 }
 
-/// S(k): `k` and all below it that are reached without passing a label.
+/// S(k): `k` and its descendants that are reached without passing a label.
 fn subtree(into: &mut Vec<u64>, tree: &Tree, labelled: &[u64], k: usize) {
     bit_matrix::clear(into, tree.nodes.len());
     bit_matrix::insert(into, k);
-    // A node comes after the one before it in the order.
+    // A node comes after its predecessor in the order.
     for &u in &tree.order {
         let Some(node) = tree.node(u) else { continue };
         if u != node.before && bit_matrix::contains(into, node.before) && !bit_matrix::contains(labelled, u) {

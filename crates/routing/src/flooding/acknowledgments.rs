@@ -10,10 +10,10 @@ use crate::random::Random;
 
 /// The margin that RFC 5614, 8.2, keeps from RxmtInterval.
 const MARGIN: Duration = Duration::from_millis(500);
-/// How long an acknowledgment waits for company on other interfaces (RFC 2328, 13.5: short).
+/// How long an acknowledgment waits for others on other interfaces (RFC 2328, 13.5: short).
 const SHORT: Duration = Duration::from_secs(1);
 
-/// When a delayed acknowledgment leaves at the soonest and at the latest after its LSA came in.
+/// Minimum and maximum delay of a delayed acknowledgment after its LSA was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct AckDelay {
     pub soonest: Duration,
@@ -21,7 +21,6 @@ pub(crate) struct AckDelay {
 }
 
 impl AckDelay {
-    /// That of an interface.
     pub fn of(config: &InterfaceConfig) -> Self {
         match &config.kind {
             InterfaceKind::Manet(manet) => {
@@ -32,32 +31,32 @@ impl AckDelay {
         }
     }
 
-    /// A random time within the bounds, since all that hear an LSA hear it at once, and acknowledgments that leave at once
-    /// collide.
+    /// A random delay within the bounds: all neighbours receive an LSA at the same time, and simultaneous
+    /// acknowledgments would collide.
     pub fn draw(self, random: &mut Random) -> Duration {
         self.soonest + random.span(self.latest - self.soonest)
     }
 }
 
-/// There is no room for one more acknowledgment.
+/// There is no space for another acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Full;
 
 /// The acknowledgments that wait to be sent on an interface.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AckQueue {
-    /// Each with the time at which the LSA came in.
+    /// Each with the time at which the LSA was received.
     waiting: BTreeMap<LsaKey, (LsaHeader, Instant)>,
     at: Option<Instant>,
 }
 
 impl AckQueue {
-    /// When the next acknowledgments leave.
+    /// When the next acknowledgments are sent.
     pub fn next(&self) -> Option<Instant> {
         self.at
     }
 
-    /// Whether some are to leave by now.
+    /// Whether any acknowledgment is due.
     pub fn is_due(&self, now: Instant) -> bool {
         self.at.is_some_and(|at| at <= now)
     }
@@ -66,13 +65,13 @@ impl AckQueue {
         *self = Self::default();
     }
 
-    /// The acknowledgment of an LSA is not needed: the LSA is flooded.
+    /// The LSA is flooded, so it needs no acknowledgment.
     pub fn remove(&mut self, key: LsaKey) {
         self.waiting.remove(&key);
     }
 
-    /// A delayed acknowledgment of an instance that came in first at `since`. The newest instance takes the place of those
-    /// before, and waits anew. At most `limit` wait.
+    /// A delayed acknowledgment of an instance that was first received at `since`. A newer instance replaces an older
+    /// one, and its delay begins again. At most `limit` wait.
     pub fn add_delayed(&mut self, header: LsaHeader, since: Instant, wait: Duration, limit: usize) -> Result<(), Full> {
         let waiting = self.waiting.get(&header.key);
         if waiting.is_some_and(|(waiting, _)| waiting.compare_instance(&header).is_eq()) {
@@ -84,15 +83,15 @@ impl AckQueue {
         Ok(())
     }
 
-    /// An acknowledgment that makes the next ones leave now.
+    /// An acknowledgment that makes the next packet leave now.
     pub fn add_immediate(&mut self, header: LsaHeader, now: Instant, limit: usize) -> Result<(), Full> {
         self.insert(header, now, limit)?;
         self.at = Some(now);
         Ok(())
     }
 
-    /// Takes out the acknowledgments of LSAs that came in `waited` ago or earlier. `wait` is how long those wait that are
-    /// left.
+    /// Removes and returns the acknowledgments of LSAs received at least `waited` ago. `wait` is the delay of those
+    /// that are left.
     pub fn take(&mut self, now: Instant, waited: Duration, delay: AckDelay, wait: Duration) -> Vec<LsaHeader> {
         let mut headers = Vec::new();
         self.waiting.retain(|_, (header, since)| {
@@ -102,8 +101,8 @@ impl AckQueue {
             }
             !leaves
         });
-        // The next packet of delayed acknowledgments is one AckInterval away: what is left waited for less than the soonest,
-        // so that this is no later than the latest.
+        // The next packet of delayed acknowledgments follows after AckInterval: those left have waited less than the
+        // minimum, so that this is within the maximum.
         let oldest = self.waiting.values().map(|(_, since)| *since).min();
         let interval = delay.latest - delay.soonest;
         self.at = oldest.map(|since| (now + interval).max(since + wait).min(since + delay.latest));

@@ -8,7 +8,7 @@ use anabranch_wire::ospf::RouterId;
 use crate::database::Place;
 use crate::handles::InterfaceHandle;
 
-/// Who may still need an LSA on an interface: its BackupWait Neighbor List.
+/// The neighbours on an interface that may still need an LSA: the BackupWait Neighbor List.
 pub(crate) type WaitList = (InterfaceHandle, Vec<RouterId>);
 
 /// An LSA that is flooded only if others do not do it first.
@@ -36,7 +36,8 @@ impl BackupWaits {
         self.waits.remove(&place);
     }
 
-    /// `sender` and those in `covered`, which is sorted, have the LSA. If nobody is left that may need it, its timer stops.
+    /// `sender` and the neighbours in `covered`, which is sorted, have the LSA. If no neighbour is left that may need
+    /// it, its timer stops.
     pub fn cover(&mut self, place: Place, sender: RouterId, covered: &[RouterId]) {
         let Some(wait) = self.waits.get_mut(&place) else { return };
         for (_, list) in &mut wait.lists {
@@ -48,18 +49,17 @@ impl BackupWaits {
         }
     }
 
-    /// Takes out the LSAs whose timers expired, with who may still need them.
+    /// Removes and returns the LSAs whose timers expired, with the neighbours that may still need them.
     pub fn take_expired(&mut self, now: Instant) -> Vec<(Place, Vec<WaitList>)> {
         let due: Vec<Place> = self.waits.iter().filter(|(_, wait)| wait.at <= now).map(|(place, _)| *place).collect();
         due.into_iter().filter_map(|place| Some((place, self.waits.remove(&place)?.lists))).collect()
     }
 
-    /// Stops the timers of LSAs that stay on the link of an interface.
+    /// Stops the timers of LSAs of link-local scope of an interface.
     pub fn forget_link(&mut self, interface: InterfaceHandle) {
         self.waits.retain(|place, _| place.link != Some(interface));
     }
 
-    /// When the next timer expires.
     pub fn next(&self) -> Option<Instant> {
         self.waits.values().map(|wait| wait.at).min()
     }

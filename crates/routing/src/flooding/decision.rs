@@ -8,27 +8,27 @@ use crate::interface::Interface;
 use crate::interfaces::Interfaces;
 use crate::neighborhood::{Level, Rank};
 
-/// From where an LSA came.
+/// How an LSA was received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     /// The neighbour that sent it.
     pub from: NeighborHandle,
-    /// Whether it sent it to all.
+    /// Whether it was multicast.
     pub multicast: bool,
 }
 
-/// What becomes of an LSA on an interface.
+/// The decision for an LSA on an interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Decision {
     /// Not flooded.
     Stay,
     /// Flooded.
     Flood,
-    /// Flooded later, if one of these may still need it.
+    /// Flooded later, if one of these neighbours may still need it.
     Wait(Vec<RouterId>),
 }
 
-/// An LSA that is new in the database, and all that decides where it is flooded.
+/// An LSA that is new in the database, and the inputs of the decision.
 pub(crate) struct NewLsa<'a> {
     interfaces: &'a Interfaces,
     own: RouterId,
@@ -39,7 +39,7 @@ pub(crate) struct NewLsa<'a> {
 }
 
 impl<'a> NewLsa<'a> {
-    /// An LSA that came in, or without `arrival` one of this router's own or aged out.
+    /// A received LSA, or without `arrival` one that was originated or aged out here.
     pub fn new(interfaces: &'a Interfaces, own: RouterId, header: &'a LsaHeader, arrival: Option<Arrival>) -> Self {
         let sender = arrival.filter(|arrival| arrival.multicast);
         let sender = sender.and_then(|arrival| interfaces.neighbor(arrival.from));
@@ -68,7 +68,7 @@ impl<'a> NewLsa<'a> {
         let interface = &self.interfaces[handle];
         let (level, non_flooding) = (interface.selection.level, interface.selection.non_flooding);
         let received_here = self.arrival.is_some_and(|arrival| arrival.from.interface == handle);
-        // Step 3; step 2 before it comes to the same.
+        // Step 3; step 2 would have the same result.
         if received_here && level == Level::Other {
             return Decision::Stay;
         }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(decide(&interfaces(Level::BackupMdr), Some((2, true))), waits(&[4]));
         assert_eq!(decide(&interfaces(Level::BackupMdr), Some((2, false))), waits(&[3, 4]));
         assert_eq!(decide(&interfaces(Level::Other), Some((2, true))), Decision::Stay);
-        // What is this router's own is flooded by any.
+        // The router's own LSAs are always flooded.
         assert_eq!(decide(&interfaces(Level::Other), None), Decision::Flood);
     }
 

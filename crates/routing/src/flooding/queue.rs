@@ -1,11 +1,11 @@
-//! The LSAs that an interface is about to flood.
+//! Owns the LSAs that an interface is about to flood.
 
 use std::collections::BTreeSet;
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::LsaKey;
 
-/// LSAs that leave with the next Link State Update to all, and when that is.
+/// LSAs of the next multicast Link State Update, and its time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FloodQueue {
     keys: BTreeSet<LsaKey>,
@@ -13,7 +13,7 @@ pub(crate) struct FloodQueue {
 }
 
 impl FloodQueue {
-    /// Adds an LSA that leaves at `at` at the latest. True if it is new in the queue.
+    /// Adds an LSA that is sent at `at` at the latest. True if it is new in the queue.
     pub fn add(&mut self, key: LsaKey, at: Instant) -> bool {
         self.at = Some(self.at.map_or(at, |other| other.min(at)));
         self.keys.insert(key)
@@ -23,7 +23,7 @@ impl FloodQueue {
         self.keys.contains(&key)
     }
 
-    /// When the update leaves; none if there is nothing to flood.
+    /// When the update is sent; none if the queue is empty.
     pub fn next(&self) -> Option<Instant> {
         self.at
     }
@@ -32,7 +32,7 @@ impl FloodQueue {
         *self = Self::default();
     }
 
-    /// Takes everything if it is time.
+    /// Removes and returns all LSAs if it is time.
     pub fn take_due(&mut self, now: Instant) -> Option<BTreeSet<LsaKey>> {
         self.at.take_if(|at| *at <= now)?;
         Some(core::mem::take(&mut self.keys))

@@ -1,4 +1,4 @@
-//! Reading Hellos (RFC 5614, 4.2; RFC 5340, 4.2.2.1; RFC 2328, 10.5).
+//! Reads Hellos (RFC 5614, 4.2; RFC 5340, 4.2.2.1; RFC 2328, 10.5).
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::lls::{MdrHello, MdrMetric, MdrMetrics};
@@ -21,7 +21,7 @@ struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
-    /// Divides the neighbours of a Hello; none if there are fewer than the TLV says.
+    /// Splits the neighbours of a Hello into its lists; none if there are fewer than the TLV says.
     fn of(hello: &'a Hello, mdr: &MdrHello) -> Option<Self> {
         let (down, rest) = hello.neighbors.split_at_checked(mdr.down.into())?;
         let (init, rest) = rest.split_at_checked(mdr.init.into())?;
@@ -36,14 +36,14 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// A Hello of which all that must match does.
+/// A Hello that matches the interface's configuration.
 pub(crate) enum CheckedHello<'a> {
     Manet(ManetHello<'a>),
-    /// On an interface that is no MANET.
+    /// On an interface that is not a MANET.
     Other(&'a Hello),
 }
 
-/// Checks a Hello against the configuration of the interface it came in on.
+/// Checks a Hello against the configuration of its interface.
 pub(crate) fn check<'a>(
     hello: &'a Hello,
     lls: Option<&'a Lls>,
@@ -86,11 +86,11 @@ pub(crate) struct ManetHello<'a> {
 /// What a Hello changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Changes {
-    /// What MDRNeighborChange is for (RFC 5614, 4.2.3).
+    /// Triggers MDRNeighborChange (RFC 5614, 4.2.3).
     pub election: bool,
-    /// What AdjOK? is for, besides the state.
+    /// Triggers AdjOK?, besides a change of state.
     pub adjacency: bool,
-    /// Whom the neighbour selected to advertise, or made dependent.
+    /// The neighbours that it selected to advertise, or made dependent.
     pub advertised: bool,
     /// The costs of its links.
     pub metrics: bool,
@@ -99,13 +99,13 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Whether anything changed that the Selected Advertised Neighbors depend on.
+    /// Whether anything changed that determines the Selected Advertised Neighbors.
     pub fn concern_selection(self) -> bool {
         self.election || self.adjacency || self.advertised || self.metrics
     }
 }
 
-/// A neighbour that has been read a Hello of.
+/// Result of reading a neighbour's Hello.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HelloRead {
     /// The neighbour acceptance condition is satisfied (RFC 5614, 4.3).
@@ -117,7 +117,7 @@ pub(crate) struct HelloRead {
     pub may_become_routable: bool,
 }
 
-/// Who reads a Hello, and what bounds it.
+/// The reader of a Hello, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader {
     pub now: Instant,
@@ -126,7 +126,7 @@ pub(crate) struct Reader {
     pub signal: Option<f32>,
     /// Probability that the link to the neighbour is up at the horizon.
     pub forecast: Option<f64>,
-    /// Most members of a set of neighbours.
+    /// Limit of the members of a neighbour set.
     pub most: usize,
 }
 
@@ -136,7 +136,7 @@ impl ManetHello<'_> {
         self.mdr.sequence
     }
 
-    /// Takes the Hello into the data of its sender `router`, unless that one is down and not accepted yet.
+    /// Updates the data of the sender `router`, unless that is down and not accepted yet.
     pub fn read(
         &self,
         reader: &Reader,
@@ -166,7 +166,7 @@ impl ManetHello<'_> {
         Ok(HelloRead { accepted, hearing, changes, may_become_routable })
     }
 
-    /// What the Hello says of whether its sender hears this router: the event that follows (RFC 5614, 4.2.1 and 4.2.2).
+    /// Whether the sender hears this router: returns the resulting event (RFC 5614, 4.2.1 and 4.2.2).
     fn hearing(&self, own: RouterId, state: NeighborState, last: Option<u16>) -> NeighborEvent {
         let bidirectional = self.lists.bidirectional().any(|router| router == own);
         let listed = bidirectional || self.lists.init.contains(&own);
@@ -181,7 +181,7 @@ impl ManetHello<'_> {
         if two_way { NeighborEvent::TwoWayReceived } else { NeighborEvent::OneWayReceived }
     }
 
-    /// Copies what the Hello says of the sender's role and of its neighbours (RFC 5614, 4.2 to 4.2.3).
+    /// Reads the sender's role and neighbour sets (RFC 5614, 4.2 to 4.2.3).
     fn read_roles_and_sets(&self, reader: &Reader, router: RouterId, neighbor: &mut Neighbor) -> Changes {
         let ManetNeighbor { said, chosen, .. } = &mut neighbor.manet;
         let before = (said.level, said.child, said.dependent_selector, said.a_bit);
@@ -217,7 +217,7 @@ impl ManetHello<'_> {
         }
     }
 
-    /// The sets that a full Hello tells (RFC 5614, 4.2.1).
+    /// The sets of a full Hello (RFC 5614, 4.2.1).
     fn full_sets(&self) -> NeighborSets {
         let sorted = |mut all: Vec<RouterId>| {
             all.sort_unstable();
@@ -231,7 +231,7 @@ impl ManetHello<'_> {
         }
     }
 
-    /// The sets as a differential Hello changes them (RFC 5614, 4.2.2, steps 1 to 4). `most` bounds them.
+    /// The sets after a differential Hello (RFC 5614, 4.2.2, steps 1 to 4). `most` limits them.
     fn changed_sets(&self, mut sets: NeighborSets, most: usize) -> NeighborSets {
         let groups = [
             (self.lists.down, false, false, false),
@@ -251,8 +251,8 @@ impl ManetHello<'_> {
         sets
     }
 
-    /// Updates which of its links the sender suspects: of those to the neighbours that the Hello lists, the ones whose cost is
-    /// a last resort. True if the answer to whether it suspects any changed.
+    /// Updates which of its links the sender suspects: of those to the neighbours in the Hello, the ones with the
+    /// maximum cost. True if it starts or stops suspecting any link.
     fn update_suspects(&self, said: &mut Said) -> bool {
         let suspects = !said.suspects.is_empty();
         for (place, router) in self.lists.bidirectional().enumerate() {
@@ -267,8 +267,8 @@ impl ManetHello<'_> {
         suspects == said.suspects.is_empty()
     }
 
-    /// Updates the costs of the sender's links (RFC 5614, 4.2.3 and A.2.5). True if that changes any. That a link is suspect
-    /// is no cost.
+    /// Updates the costs of the sender's links (RFC 5614, 4.2.3 and A.2.5). True if that changes any. The cost of a
+    /// suspect link does not count.
     fn update_metrics(&self, said: &mut Said) -> bool {
         let before = said.metrics.clone();
         let Some(metric) = self.metric else {
@@ -287,7 +287,7 @@ impl ManetHello<'_> {
     }
 }
 
-/// Adds a router to a sorted set, or takes it out.
+/// Adds a router to a sorted set, or removes it.
 fn put(set: &mut Vec<RouterId>, router: RouterId, member: bool) {
     match (set.binary_search(&router), member) {
         (Err(place), true) => set.insert(place, router),
@@ -298,7 +298,7 @@ fn put(set: &mut Vec<RouterId>, router: RouterId, member: bool) {
     }
 }
 
-/// The cost that a TLV has for the link to a neighbour, which is listed at this place.
+/// The cost in a TLV for the link to the neighbour at this position.
 fn cost_in(metric: &MdrMetric, place: usize, router: RouterId) -> u16 {
     match &metric.metrics {
         MdrMetrics::Named(named) => {
@@ -405,7 +405,7 @@ mod tests {
             (read.hearing, neighbor.manet.said.sets.bidirectional.iter().map(|router| router.0).collect::<Vec<u32>>())
         };
         assert_eq!(say(1, [&[], &[], &[3], &[4], &[]]), (NeighborEvent::OneWayReceived, vec![3, 4]));
-        // Few Hellos were missed and nothing else is said: it still hears this router.
+        // Few Hellos were missed and there is no other information: it still hears this router.
         assert_eq!(say(2, [&[3], &[], &[], &[5], &[]]), (NeighborEvent::TwoWayReceived, vec![4, 5]));
         assert_eq!(say(3, [&[1], &[], &[], &[], &[6, 7, 8, 9]]), (NeighborEvent::OneWayReceived, vec![4, 5, 6, 7, 8]));
         assert_eq!(say(9, [&[]; 5]), (NeighborEvent::OneWayReceived, vec![4, 5, 6, 7, 8]));

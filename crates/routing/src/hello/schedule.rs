@@ -1,26 +1,26 @@
-//! When Hellos are sent, and which of them are full (RFC 5614, 4.1; RFC 2328, 9.5).
+//! Schedules Hellos, and decides which of them are full (RFC 5614, 4.1; RFC 2328, 9.5).
 
 use anabranch_policy::{Duration, Instant};
 
 /// The schedule of an interface's Hellos.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HelloSchedule {
-    /// When the next one would be sent without jitter.
+    /// When the next one is due without jitter.
     due: Instant,
-    /// Hello Sequence Number of the next one.
+    /// Hello Sequence Number of the next Hello.
     sequence: u16,
     /// Hellos until the next full one.
     to_full: u16,
 }
 
 impl HelloSchedule {
-    /// The first Hello is due at `first`, and it is full.
+    /// Schedules the first Hello, a full one, at `first`.
     pub fn begin(&mut self, first: Instant) {
         (self.due, self.to_full) = (first, 0);
     }
 
-    /// When the Hello after the one that is sent now is sent. `random` is from 0 to 1; `jitter` is the part of the interval
-    /// by which a Hello is early or late. The jitter does not add up: the rate stays that of HelloInterval.
+    /// Time of the Hello after the one sent now. `random` is from 0 to 1; `jitter` is the part of the interval by which
+    /// a Hello is early or late. The jitter does not add up: the rate stays that of HelloInterval.
     pub fn next(&mut self, now: Instant, interval: Duration, jitter: f64, random: f64) -> Instant {
         self.due = (self.due + interval).max(now);
         let jitter = interval.mul_f64(jitter);
@@ -59,7 +59,7 @@ mod tests {
             at = schedule.next(at, second, 0.1, 1.0);
         }
         assert_eq!(at, Instant::ZERO + second * 100 + Duration::from_millis(100));
-        // After a pause the missed ones are not made up for.
+        // Hellos missed in a pause are not made up for.
         let late = Instant::ZERO + second * 500;
         assert_eq!(schedule.next(late, second, 0.1, 0.5), late);
     }

@@ -1,4 +1,4 @@
-//! Writing Hellos, full and differential (RFC 5614, 4.1; RFC 2328, 9.5).
+//! Writes Hellos, full and differential (RFC 5614, 4.1; RFC 2328, 9.5).
 
 use anabranch_wire::ospf::lls::{MdrHello, MdrMetric, MdrMetrics};
 use anabranch_wire::ospf::{Hello, Lls, Options, RouterId, Tlv};
@@ -11,7 +11,7 @@ use crate::lsa_fullness::LsaFullness;
 use crate::neighbor::announcement::List;
 use crate::neighbor::{Neighbor, NeighborState};
 
-/// In which list of a Hello a neighbour belongs (RFC 5614, 4.1); none if it was never heard of enough.
+/// The list of a Hello to which a neighbour belongs (RFC 5614, 4.1); none if it was never accepted.
 fn list_of(neighbor: &Neighbor) -> Option<List> {
     match neighbor.state {
         NeighborState::Down => neighbor.manet.announcement.list().map(|_| List::Down),
@@ -30,8 +30,8 @@ fn list_of(neighbor: &Neighbor) -> Option<List> {
     }
 }
 
-/// Who is listed in the next Hello of an interface, in the order of the lists and of router IDs within them. Counts the
-/// Hello for each of them.
+/// The neighbours listed in the next Hello of an interface, in the order of the lists and of router IDs within them.
+/// Counts the Hello for each of them.
 fn listed(interface: &mut Interface, own: RouterId, differential: bool) -> Vec<(List, RouterId)> {
     let Interface { neighbors, link_costs, config, suspects_announced, .. } = interface;
     let mut all = Vec::with_capacity(neighbors.len());
@@ -53,7 +53,7 @@ fn listed(interface: &mut Interface, own: RouterId, differential: bool) -> Vec<(
     all
 }
 
-/// How many of a list are in a Hello.
+/// Number of neighbours in a list.
 fn count(all: &[(List, RouterId)], list: List) -> u8 {
     u8::try_from(all.iter().filter(|(one, _)| *one == list).count()).unwrap_or(u8::MAX)
 }
@@ -79,7 +79,7 @@ fn metric_of(interface: &Interface, manet: &Manet, all: &[(List, RouterId)]) -> 
         listed.map(|(_, router)| (*router, cost_to(*router)))
     };
     let others: Vec<(RouterId, u16)> = costs().filter(|(_, cost)| *cost != default).collect();
-    // The I bit is chosen so that the TLV is short: with fewer than a third of them to be named.
+    // The I bit is chosen so that the TLV is short: fewer than a third of the neighbours have to be listed.
     let metrics = if 3 * others.len() < costs().count() || others.is_empty() {
         MdrMetrics::Named(others)
     } else {

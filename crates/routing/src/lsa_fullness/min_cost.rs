@@ -1,4 +1,4 @@
-//! Whether a neighbour must be advertised so that others find a shortest path: steps 1 to 5d of appendix C.
+//! Whether a neighbour must be advertised so that other routers find a shortest path: steps 1 to 5d of appendix C.
 
 use crate::bit_matrix::{self, BitMatrix};
 use anabranch_wire::ospf::RouterId;
@@ -6,16 +6,16 @@ use anabranch_wire::ospf::RouterId;
 /// Cost of a link that does not exist (RFC 2328, appendix B).
 pub const LS_INFINITY: u32 = 0x00ff_ffff;
 
-/// Which of the two matrices of links.
+/// Selects one of the two matrices of links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Key {
     /// BNM: backbone neighbours of each other.
     Backbone,
-    /// SANM: the one advertises the other.
+    /// SANM: one advertises the other.
     Selected,
 }
 
-/// The matrices COST, BNM and SANM over the neighbours and the router itself, which comes last.
+/// The matrices COST, BNM and SANM of the neighbours and the router itself, which has the last index.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Costs {
     own: RouterId,
@@ -28,7 +28,7 @@ pub(super) struct Costs {
     selected: BitMatrix,
     /// Whether all links have one cost.
     uniform: Uniform,
-    /// The neighbours whose link to one goes before the router's own.
+    /// The neighbours whose link to a given one precedes the router's own.
     better: Vec<u64>,
 }
 
@@ -42,7 +42,7 @@ enum Uniform {
 }
 
 impl Costs {
-    /// Empties the matrices for these neighbours.
+    /// Resets the matrices for these neighbours.
     pub(super) fn begin(&mut self, own: RouterId, ids: impl Iterator<Item = RouterId>) {
         self.own = own;
         self.ids.clear();
@@ -65,14 +65,14 @@ impl Costs {
         if id == self.own { Some(self.ids.len()) } else { self.ids.binary_search(&id).ok() }
     }
 
-    /// RtrPri; the largest of those a router has on several interfaces.
+    /// RtrPri; the maximum over a router's interfaces.
     pub(super) fn raise_priority(&mut self, id: RouterId, priority: u8) {
         if let Some(slot) = self.index(id).and_then(|index| self.priorities.get_mut(index)) {
             *slot = priority.max(*slot);
         }
     }
 
-    /// Adds a link; of several, the least metric counts.
+    /// Adds a link; of several, the minimum metric counts.
     pub(super) fn link(&mut self, from: RouterId, to: RouterId, metric: u16) {
         let (Some(from), Some(to)) = (self.index(from), self.index(to)) else { return };
         let size = self.ids.len() + 1;
@@ -99,7 +99,7 @@ impl Costs {
         self.cost.get(from * (self.ids.len() + 1) + to).copied().unwrap_or(LS_INFINITY)
     }
 
-    /// Makes an entry of a matrix 1.
+    /// Sets an entry of a matrix.
     pub(super) fn set(&mut self, key: Key, from: RouterId, to: RouterId) {
         if let (Some(from), Some(to)) = (self.index(from), self.index(to)) {
             let matrix = if key == Key::Backbone { &mut self.backbone } else { &mut self.selected };
@@ -107,8 +107,8 @@ impl Costs {
         }
     }
 
-    /// Step 5d: whether there is a neighbour k for which the way over the router to neighbour `j` is a shortest one, and
-    /// fewer than `paths` others go before it.
+    /// Step 5d: whether there is a neighbour k for which the path over the router to neighbour `j` is a shortest one,
+    /// and fewer than `paths` others precede it.
     pub(super) fn is_needed(&mut self, j: Option<usize>, paths: usize) -> bool {
         let Some(j) = j else { return false };
         let own = self.ids.len();
@@ -118,7 +118,7 @@ impl Costs {
             bit_matrix::insert(&mut better, u);
         }
         let needed = match self.uniform {
-            // All ways of two links cost the same, and a direct link less.
+            // All paths of two links have the same cost, and a direct link a smaller one.
             Uniform::All(metric) if metric > 0 => {
                 self.keep_linked(&mut better, j);
                 let far = |k: &usize| *k != j && !self.linked.contains(*k, j);
@@ -139,11 +139,11 @@ impl Costs {
         }
     }
 
-    /// The same from one neighbour, for any costs.
+    /// The same for one neighbour k, for any costs.
     fn is_needed_from(&self, k: usize, j: usize, better: &[u64], paths: usize) -> bool {
         let own = self.ids.len();
         let via_own = self.at(k, own) + self.at(own, j);
-        // A direct link that costs as much is a path too; for the RFC's one path that settles it.
+        // A direct link of the same cost is a path too; for the RFC's single path that is enough.
         let direct = self.at(k, j);
         let mut before = usize::from(direct == via_own);
         if direct < via_own || before >= paths {
@@ -159,7 +159,7 @@ impl Costs {
         true
     }
 
-    /// Whether the link from `u` to `j` goes before the router's own, other things being equal.
+    /// Whether the link from `u` to `j` precedes the router's own at equal cost.
     fn goes_before(&self, u: usize, j: usize) -> bool {
         let key = |u: usize, id: RouterId| {
             let priority = self.priorities.get(u).copied().unwrap_or(0);
@@ -174,7 +174,7 @@ impl Costs {
 mod tests {
     use super::*;
 
-    /// The matrices of random neighbourhoods, and the answer of the way that is for all costs.
+    /// The matrices of random neighbourhoods, and the result of the general algorithm.
     #[test]
     fn the_quick_way_for_equal_costs_has_the_answer_of_the_general_one() {
         let mut bits = 0x9e37_79b9_7f4a_7c15_u64;

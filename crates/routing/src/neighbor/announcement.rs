@@ -1,8 +1,8 @@
-//! How a neighbour is listed in Hellos, and how often still (RFC 5614, 4.1).
+//! In which list a neighbour is in Hellos, and for how many more (RFC 5614, 4.1).
 
 use crate::config::HELLO_REPEAT_COUNT;
 
-/// In which list of a Hello a neighbour stands (RFC 5614, 4.1).
+/// The list of a Hello with a neighbour (RFC 5614, 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum List {
     /// List 1.
@@ -17,25 +17,25 @@ pub(crate) enum List {
     Unselected,
 }
 
-/// In which list of the Hellos a neighbour stands and what the link to it costs. What changes is said in HelloRepeatCount
+/// The list of a neighbour in Hellos, and the cost of the link to it. A change is announced in HelloRepeatCount
 /// differential Hellos.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Announcement {
     list: Option<List>,
-    /// Hellos in which the list is still to be said.
+    /// Remaining Hellos that announce the list.
     list_repeats: u16,
     cost: u16,
-    /// Hellos in which the cost is still to be said.
+    /// Remaining Hellos that announce the cost.
     cost_repeats: u16,
 }
 
 impl Announcement {
-    /// In which list the last Hello had the neighbour.
+    /// The list of the neighbour in the last Hello.
     pub fn list(&self) -> Option<List> {
         self.list
     }
 
-    /// What the next Hello is to say.
+    /// Sets the list and cost for the next Hello.
     pub fn update(&mut self, list: Option<List>, cost: u16) {
         if self.list != list {
             (self.list, self.list_repeats) = (list, HELLO_REPEAT_COUNT);
@@ -45,18 +45,18 @@ impl Announcement {
         }
     }
 
-    /// Whether a differential Hello must say it.
+    /// Whether a differential Hello must include it.
     pub fn is_news(&self) -> bool {
         self.list_repeats > 0 || self.cost_repeats > 0
     }
 
-    /// A Hello says it.
+    /// A Hello includes it.
     pub fn count(&mut self) {
         self.list_repeats = self.list_repeats.saturating_sub(1);
         self.cost_repeats = self.cost_repeats.saturating_sub(1);
     }
 
-    /// The neighbour is down. That it was there is still to be said, what the link costs is not.
+    /// The neighbour is down. Its list is still announced, the cost of the link is not.
     pub fn forget_cost(&mut self) {
         (self.cost, self.cost_repeats) = (0, 0);
     }

@@ -1,4 +1,4 @@
-//! The state of the exchange of databases with one neighbour (RFC 2328, 10).
+//! State of the database exchange with one neighbour (RFC 2328, 10).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::timers::{Timer, TimerTable};
 /// The timers of the exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ExchangeTimer {
-    /// The last Database Description is sent again (master), or may be forgotten (slave, when all is exchanged).
+    /// The last Database Description is retransmitted (master), or discarded (slave, after the exchange).
     Description,
     /// The Link State Request is sent again.
     Request,
@@ -22,59 +22,55 @@ impl Timer for ExchangeTimer {
     }
 }
 
-/// Who leads the exchange.
+/// The role of this router in the exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Role {
-    /// This router.
     Master,
-    /// The neighbour.
     #[default]
     Slave,
 }
 
-/// How a Database Description in state ExStart is taken.
+/// Result of a Database Description in state ExStart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Negotiation {
-    /// The roles are settled.
+    /// The roles are decided.
     Done,
-    /// The neighbour, which will be the slave, has not heard the beginning yet.
+    /// The neighbour, which will be the slave, has not received our first description.
     Unheard,
-    /// It settles nothing.
     Ignored,
 }
 
-/// The exchange of databases with a neighbour.
 #[derive(Default)]
 pub(crate) struct Exchange {
     /// Sequence number of its Database Descriptions; none before the first attempt.
     pub sequence: Option<u32>,
     pub role: Role,
-    /// Database summary list: what is still to be described.
+    /// Database summary list: LSAs still to be described.
     pub summary: BTreeSet<LsaKey>,
     /// The last Database Description sent.
     pub sent: Option<Arc<Packet>>,
     /// Flags, options and sequence number of the last one accepted.
     pub received: Option<(DescriptionFlags, Options, u32)>,
-    /// Link state request list: what the neighbour has and this router lacks.
+    /// Link state request list: LSAs that the neighbour has and this router lacks.
     pub requests: BTreeMap<LsaKey, LsaHeader>,
-    /// What the outstanding Link State Request asked for.
+    /// The keys of the outstanding Link State Request.
     pub requested: BTreeSet<LsaKey>,
     pub timers: TimerTable<ExchangeTimer, 2>,
 }
 
 impl Exchange {
-    /// Forgets all but the sequence number.
+    /// Clears everything except the sequence number.
     pub fn clear(&mut self) {
         *self = Self { sequence: self.sequence, ..Self::default() };
     }
 
-    /// Begins anew as the master, with `first` as the first sequence number of all.
+    /// Restarts as the master, with `first` as the sequence number of the first attempt.
     pub fn begin(&mut self, first: u32) {
         self.sequence = Some(self.sequence.map_or(first, |sequence| sequence.wrapping_add(1)));
         self.role = Role::Master;
     }
 
-    /// Settles who is the master by a description from `router`, if it does (RFC 2328, 10.6, state ExStart).
+    /// Decides who is the master by a description from `router`, if possible (RFC 2328, 10.6, state ExStart).
     pub fn negotiate(&mut self, own: RouterId, router: RouterId, description: &DatabaseDescription) -> Negotiation {
         let flags = description.flags;
         let begins = flags.init && flags.more && flags.master && description.headers.is_empty();
@@ -110,7 +106,7 @@ impl Exchange {
             && expected == Some(description.sequence)
     }
 
-    /// Whether the last description sent said that it is the last.
+    /// Whether the last description sent had the M-bit clear.
     pub fn described_all(&self) -> bool {
         self.sent.as_ref().is_some_and(|sent| match &sent.body {
             Body::DatabaseDescription(sent) => !sent.flags.more,
@@ -125,7 +121,7 @@ impl Exchange {
         self.requested.is_empty()
     }
 
-    /// All that was requested has come.
+    /// All requested LSAs have been received.
     pub fn end_requests(&mut self) {
         self.timers.stop(ExchangeTimer::Request);
         self.requested.clear();

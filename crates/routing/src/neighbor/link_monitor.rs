@@ -1,13 +1,13 @@
-//! The inputs of a link's forecaster: packets received, Hellos missed, and the fate of frames.
+//! Inputs of a link's forecaster: packets received, Hellos missed, and results of transmissions.
 
 use anabranch_policy::forecast::Observation;
 use anabranch_policy::{Duration, Instant, LinkForecaster};
 
-/// A Hello is missing if it is this part of HelloInterval late: more than two neighbours' jitter, and what a busy channel
-/// adds.
+/// A Hello is missing if it is late by this part of HelloInterval: more than the jitter of two neighbours, and the
+/// delay of a busy channel.
 const LATENESS: f64 = 0.25;
 
-/// How long after a Hello the next one is missing.
+/// Time after a Hello from which on the next one is missing.
 pub(crate) fn missing_after(interval: Duration) -> Duration {
     interval + interval.mul_f64(LATENESS)
 }
@@ -15,7 +15,7 @@ pub(crate) fn missing_after(interval: Duration) -> Duration {
 /// The forecaster of the link to a neighbour, if there is one.
 pub(crate) struct LinkMonitor {
     forecaster: Option<Box<dyn LinkForecaster>>,
-    /// Hellos reported to the forecaster as missing since the last one came.
+    /// Hellos reported as missing since the last one was received.
     reported: u16,
 }
 
@@ -24,13 +24,13 @@ impl LinkMonitor {
         Self { forecaster, reported: 0 }
     }
 
-    /// A packet other than a Hello came.
+    /// A packet other than a Hello was received.
     pub fn hear(&mut self, now: Instant, signal: Option<f32>) {
         self.observe(now, Observation::Heard { signal });
     }
 
-    /// A Hello came after `gap` others by their sequence numbers. A gap of more than twice `most` is a neighbour that
-    /// started anew rather than one that was not heard. True if there is a forecaster.
+    /// A Hello was received after `gap` missing ones by their sequence numbers. A gap of more than twice `most` means
+    /// that the neighbour restarted. True if there is a forecaster.
     pub fn hear_hello(&mut self, now: Instant, signal: Option<f32>, gap: Option<u16>, most: u16) -> bool {
         let reported = core::mem::take(&mut self.reported);
         if let Some(gap) = gap {

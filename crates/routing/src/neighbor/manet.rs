@@ -1,4 +1,4 @@
-//! What RFC 5614, 3.3, adds to the data of a neighbour.
+//! Data of a neighbour by RFC 5614, 3.3.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,27 +11,25 @@ use crate::neighborhood::Level;
 /// The data of a MANET neighbour.
 #[derive(Default)]
 pub(crate) struct ManetNeighbor {
-    /// When the last Hello came in.
+    /// Time of the last Hello.
     pub heard: Instant,
-    /// Hellos in a row without a gap in their sequence numbers.
+    /// Consecutive Hellos by their sequence numbers.
     pub consecutive: u16,
-    /// Hellos in a row that said, openly or by silence, that it hears this router.
+    /// Consecutive Hellos that showed, explicitly or implicitly, that it hears this router.
     pub hears_us: u16,
-    /// What the neighbour said.
+    /// What the neighbour announced.
     pub said: Said,
-    /// What this router chose it for.
     pub chosen: Chosen,
-    /// What this router's Hellos say of it.
     pub announcement: Announcement,
 }
 
 impl ManetNeighbor {
-    /// It is not a bidirectional neighbour any more.
+    /// It is no longer a bidirectional neighbour.
     pub fn lose(&mut self) {
         (self.chosen, self.hears_us) = (Chosen::default(), 0);
     }
 
-    /// It is down: what it said is out of date when it comes back. That it was here is still to be told.
+    /// It is down: what it announced is out of date when it returns. The list in our Hellos is still announced.
     pub fn reset(&mut self) {
         let mut announcement = self.announcement;
         announcement.forget_cost();
@@ -39,7 +37,7 @@ impl ManetNeighbor {
     }
 }
 
-/// What a neighbour said in its Hellos, or in the MDR-DD TLV of its Database Descriptions.
+/// Data from a neighbour's Hellos, or from the MDR-DD TLV of its Database Descriptions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Said {
     /// Neighbour Hello Sequence Number; none before the first Hello.
@@ -55,14 +53,14 @@ pub(crate) struct Said {
     /// It has this router as a Dependent Neighbor.
     pub dependent_selector: bool,
     pub sets: NeighborSets,
-    /// Costs other than 1 of its links to its bidirectional neighbours, by router ID.
+    /// Costs of its links to its bidirectional neighbours that differ from 1, by router ID.
     pub metrics: BTreeMap<RouterId, u16>,
-    /// Those of its neighbours whose links it announced as suspect.
+    /// Its neighbours whose links it announced as suspect.
     pub suspects: BTreeSet<RouterId>,
 }
 
 impl Said {
-    /// Takes in the DR and Backup DR fields of what `router` sent; `own` is this router.
+    /// Handles the DR and Backup DR fields from `router`; `own` is this router.
     pub fn set_parents(&mut self, own: RouterId, router: RouterId, parent: RouterId, backup_parent: RouterId) {
         (self.parent, self.backup_parent) = (parent, backup_parent);
         self.level = if parent == router {
@@ -76,7 +74,7 @@ impl Said {
     }
 }
 
-/// What this router chose a neighbour for.
+/// The roles for which this router chose a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Chosen {
     /// Dependent Neighbor.
@@ -87,14 +85,14 @@ pub(crate) struct Chosen {
     pub routable: bool,
 }
 
-/// The neighbour's neighbours, each set in the order of router IDs.
+/// The neighbour's neighbour sets, each in the order of router IDs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct NeighborSets {
-    /// BNS: whom it has as bidirectional neighbours.
+    /// BNS: its bidirectional neighbours.
     pub bidirectional: Vec<RouterId>,
-    /// DNS: whom of them it made dependent.
+    /// DNS: those that it made dependent.
     pub dependent: Vec<RouterId>,
-    /// SANS: whom of them it selected to advertise.
+    /// SANS: those that it selected to advertise.
     pub selected: Vec<RouterId>,
 }
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::LsaKey;
 
-/// What is due within this time goes along, so that several LSAs share a packet.
+/// LSAs due within this time share the packet.
 const COMPANY: Duration = Duration::from_millis(100);
-/// One packet is sent at a time (RFC 2328, 13.6); the next one after this.
+/// Time between packets, since one packet is sent at a time (RFC 2328, 13.6).
 const PACE: Duration = Duration::from_millis(50);
 
-/// The LSAs that a neighbour has not acknowledged, and when each is sent again.
+/// The LSAs that a neighbour has not acknowledged, with the time of the next retransmission.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RetransmissionList {
     due: BTreeMap<LsaKey, Instant>,
@@ -27,23 +27,23 @@ impl RetransmissionList {
         self.due.contains_key(&key)
     }
 
-    /// When [`Self::take_due`] may have something.
+    /// When [`Self::take_due`] may return something.
     pub fn next(&self) -> Option<Instant> {
         self.next
     }
 
-    /// Adds an LSA, or sets the time of one that is in the list.
+    /// Adds an LSA, or changes its time.
     pub fn add(&mut self, key: LsaKey, at: Instant) {
         self.due.insert(key, at);
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
-    /// Takes an LSA out; true if it was in the list. [`Self::next`] stays: the list is looked at once too often.
+    /// Removes an LSA; true if it was in the list. [`Self::next`] does not change, and may be too early.
     pub fn remove(&mut self, key: LsaKey) -> bool {
         self.due.remove(&key).is_some()
     }
 
-    /// Sets the time of an LSA if it is in the list.
+    /// Changes the time of an LSA that is in the list.
     pub fn postpone(&mut self, key: LsaKey, at: Instant) {
         if let Some(due) = self.due.get_mut(&key) {
             *due = at;
@@ -54,8 +54,8 @@ impl RetransmissionList {
         *self = Self::default();
     }
 
-    /// What goes into the next packet, which has `room` bytes for LSAs: if any is due, all that are due soon, or the first of
-    /// them. They are due again after `rxmt`.
+    /// The LSAs of the next packet, which has `room` bytes for them: if any is due, all that are due soon, or as many
+    /// as fit. They are due again after `rxmt`.
     pub fn take_due(
         &mut self,
         now: Instant,

@@ -1,26 +1,25 @@
-//! The neighbour state machine: what each event does in each state (RFC 2328, 10.3, changed by RFC 5614, 7.1).
+//! The neighbour state machine (RFC 2328, 10.3, changed by RFC 5614, 7.1).
 
 /// The state of the conversation with a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum NeighborState {
-    /// Nothing was heard of it lately, or it is not accepted yet.
+    /// Nothing was received from it lately, or it is not accepted yet.
     #[default]
     Down,
-    /// It is heard.
+    /// Its Hellos are received.
     Init,
     /// It hears this router too: a bidirectional neighbour.
     TwoWay,
-    /// An adjacency is to be formed: who leads the exchange?
+    /// An adjacency is being formed: negotiation of the master.
     ExStart,
-    /// The databases are described to each other.
+    /// Descriptions of the databases are exchanged.
     Exchange,
-    /// What the neighbour has and this router lacks is fetched.
+    /// LSAs that the neighbour has and this router lacks are requested.
     Loading,
-    /// Adjacent.
     Full,
 }
 
-/// What happens to a neighbour. Conditions that decide the new state are part of the event.
+/// An event of a neighbour. Conditions that determine the new state are part of the event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NeighborEvent {
     /// A Hello was received, and the neighbour acceptance condition (RFC 5614, 4.3) is satisfied or not.
@@ -29,46 +28,45 @@ pub(crate) enum NeighborEvent {
     TwoWayReceived,
     /// A Hello shows that it does not.
     OneWayReceived,
-    /// Whether there should be an adjacency (RFC 5614, 7.2 and 7.3) was decided again.
+    /// Whether an adjacency should exist (RFC 5614, 7.2 and 7.3) was decided again.
     AdjOk { wanted: bool },
-    /// It is settled who is master.
+    /// The master is decided.
     NegotiationDone,
     /// Both have described their databases.
     ExchangeDone { requests_left: bool },
-    /// The last LSA that was missing came in.
+    /// The last missing LSA was received.
     LoadingDone,
     /// A request for an LSA that is not in the database.
     BadLsReq,
-    /// A Database Description that is not what it should be.
+    /// An unexpected Database Description.
     SeqNumberMismatch,
-    /// Nothing was heard for RouterDeadInterval.
+    /// Nothing was received for RouterDeadInterval.
     InactivityTimer,
-    /// The interface went down.
+    /// The interface is down.
     KillNbr,
 }
 
-/// What goes with a change of state.
+/// The action of a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NeighborAction {
-    /// Nothing.
     None,
-    /// The Inactivity Timer starts anew.
+    /// Restart the Inactivity Timer.
     StartInactivityTimer,
-    /// The three lists of LSAs are cleared.
+    /// Clear the three LSA lists.
     ClearLists,
-    /// The lists are cleared and the Inactivity Timer is stopped.
+    /// Clear the lists and stop the Inactivity Timer.
     Forget,
-    /// The lists are cleared and the negotiation begins: an empty Database Description is sent until it is over.
+    /// Clear the lists and start the negotiation: send an empty Database Description until it ends.
     Negotiate,
-    /// The database is listed for its description.
+    /// List the database for its description.
     Summarize,
-    /// The Link State Requests go on.
+    /// Continue with Link State Requests.
     Request,
-    /// Whether there should be an adjacency is to be decided.
+    /// Schedule the decision whether an adjacency should exist.
     ScheduleAdjOk,
 }
 
-/// The state that follows `state` upon `event`, and what is to be done.
+/// The next state after `state` and `event`, and the action.
 pub(crate) fn transition(state: NeighborState, event: NeighborEvent) -> (NeighborState, NeighborAction) {
     use NeighborAction as Do;
     use NeighborEvent as On;
@@ -82,7 +80,7 @@ pub(crate) fn transition(state: NeighborState, event: NeighborEvent) -> (Neighbo
             On::HelloReceived { accepted: true | false },
         ) => (state, Do::StartInactivityTimer),
 
-        // RFC 5614, 7.1; on other interfaces the decision, which is scheduled at once, comes to the same.
+        // RFC 5614, 7.1; on other interfaces the decision, which is scheduled at once, has the same result.
         (S::Init, On::TwoWayReceived) => (S::TwoWay, Do::ScheduleAdjOk),
         (S::Down | S::TwoWay | S::ExStart | S::Exchange | S::Loading | S::Full, On::TwoWayReceived) => {
             (state, Do::None)

@@ -1,4 +1,4 @@
-//! What the own LSAs say (RFC 5614, 9.4 and A.4; RFC 5340, 4.4.3; RFC 5838, 2.3 and 2.5).
+//! Contents of the own LSAs (RFC 5614, 9.4 and A.4; RFC 5340, 4.4.3; RFC 5838, 2.3 and 2.5).
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use crate::interfaces::Interfaces;
 use crate::lsa_fullness::Standing;
 use crate::neighbor::{Neighbor, NeighborState};
 
-/// The prefix of a length that an address lies in.
+/// The prefix of this length that contains an address.
 fn prefix_of(address: IpAddr, length: u8) -> Option<Prefix> {
     match address {
         IpAddr::V4(address) => Prefix::v4(address, length),
@@ -25,7 +25,7 @@ fn prefix_of(address: IpAddr, length: u8) -> Option<Prefix> {
     }
 }
 
-/// What the own LSAs are made of.
+/// The inputs of the own LSAs.
 pub(crate) struct OwnLsas<'a> {
     pub config: &'a Config,
     pub interfaces: &'a Interfaces,
@@ -37,7 +37,7 @@ impl OwnLsas<'_> {
         self.wide_place(LsaType::ROUTER)
     }
 
-    /// The place of one of the own LSAs that do not stay on a link.
+    /// The place of an own LSA that is not of link-local scope.
     fn wide_place(&self, kind: LsaType) -> Place {
         Place { link: None, key: LsaKey { kind, advertising: self.config.router_id, id: LinkStateId(0) } }
     }
@@ -48,7 +48,7 @@ impl OwnLsas<'_> {
         Place { link: Some(handle), key: LsaKey { kind: LsaType::LINK, advertising: self.config.router_id, id } }
     }
 
-    /// What the own LSA of a place is to say now; none if there is not to be one.
+    /// The present contents of an own LSA; none if it should not exist.
     pub fn contents(&self, place: Place) -> Option<LsaBody> {
         if place == self.router_place() {
             return Some(LsaBody::Router(RouterLsa {
@@ -69,13 +69,13 @@ impl OwnLsas<'_> {
         (wanted && place == self.link_place(handle)).then(|| LsaBody::Link(self.link_lsa(interface)))
     }
 
-    /// Whether one of the conditions of RFC 5614, 9.4, for a new Router-LSA occurs: a neighbour is missing in the one of the
-    /// database, one in it is not bidirectional any more (on other interfaces: not Full), or a cost changed. That one need not
-    /// be in it any more is no reason.
+    /// Whether one of the conditions of RFC 5614, 9.4, for a new Router-LSA holds: a neighbour is missing in the one of
+    /// the database, one in it is no longer bidirectional (on other interfaces: not Full), or a cost changed. A
+    /// neighbour that need not be in it any more is no reason.
     pub fn is_router_lsa_outdated(&self, database: &Database) -> bool {
         let Some(LsaBody::Router(current)) = database.get(self.router_place()).map(|entry| entry.lsa.body()) else {
-            // Nobody needs the first instance before someone is adjacent; an empty one would put off, by MinLSInterval, the
-            // one with the first link.
+            // The first instance is not needed before the first adjacency; an empty one would delay the one with the
+            // first link by MinLSInterval.
             let mut all = self.interfaces.iter().flat_map(|(_, interface)| interface.neighbors.values());
             return all.any(|neighbor| neighbor.state == NeighborState::Full) || !self.advertised_links().is_empty();
         };
@@ -90,7 +90,7 @@ impl OwnLsas<'_> {
         !self.advertised_links().iter().all(is_there) || current.links.iter().any(gone)
     }
 
-    /// The other LSAs that say something else than those of the database.
+    /// The other LSAs whose contents differ from those in the database.
     pub fn outdated(&self, database: &Database) -> Vec<Place> {
         let links = self.interfaces.handles().map(|handle| self.link_place(handle));
         let places = links.chain([self.wide_place(LsaType::INTRA_AREA_PREFIX)]);
@@ -117,7 +117,7 @@ impl OwnLsas<'_> {
         links
     }
 
-    /// Whether a neighbour stands in the Router-LSA (RFC 5614, 9.4; RFC 5340, 4.4.3.2).
+    /// Whether a neighbour is in the Router-LSA (RFC 5614, 9.4; RFC 5340, 4.4.3.2).
     fn is_advertised(&self, interface: &Interface, router: RouterId, neighbor: &Neighbor) -> bool {
         let full = neighbor.state == NeighborState::Full;
         let Some(manet) = interface.manet() else { return full };
@@ -132,8 +132,8 @@ impl OwnLsas<'_> {
         standing.is_advertised(manet.election.adj_connectivity != AdjConnectivity::Full)
     }
 
-    /// The prefixes of the router: each own address as a host prefix with the LA bit, the prefixes of links that nobody else
-    /// shares, and what is attached.
+    /// The prefixes of the router: each own address as a host prefix with the LA bit, the prefixes of links that no
+    /// other router shares, and the attached ones.
     fn advertised_prefixes(&self) -> Vec<IntraAreaPrefix> {
         let mut all = Vec::new();
         for (_, interface) in self.interfaces.iter().filter(|(_, interface)| interface.state != InterfaceState::Down) {
@@ -168,7 +168,7 @@ impl OwnLsas<'_> {
             None if self.config.is_ipv4() => std::net::Ipv6Addr::UNSPECIFIED,
             Some(_) | None => config.link_local,
         };
-        // A MANET has no prefix that all on it share (RFC 5614, A.4.2).
+        // A MANET has no prefix that is shared on the link (RFC 5614, A.4.2).
         let shared = config.addresses.iter().filter(|_| interface.manet().is_none());
         let mut prefixes: Vec<LinkPrefix> = shared
             .filter_map(|(address, length)| prefix_of(*address, *length))

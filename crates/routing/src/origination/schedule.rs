@@ -1,4 +1,4 @@
-//! When own LSAs were and are to be originated (RFC 2328, 12.4).
+//! Schedules the origination of own LSAs (RFC 2328, 12.4).
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::handles::InterfaceHandle;
 struct Own {
     /// When the last instance was originated.
     originated: Option<Instant>,
-    /// When the next one is to be; none if nothing changed.
+    /// When the next one is due; none if nothing changed.
     pending: Option<Instant>,
-    /// When the contents are to be told again even if they did not change.
+    /// When the LSA is refreshed even without a change.
     refresh: Option<Instant>,
 }
 
@@ -31,55 +31,53 @@ pub(crate) struct Origination {
 }
 
 impl Origination {
-    /// An LSA is to be originated: now, or `interval` after the last instance.
+    /// Schedules an LSA: now, or `interval` after the last instance.
     pub fn schedule(&mut self, place: Place, now: Instant, interval: Duration) {
         let own = self.own.entry(place).or_default();
         let soonest = own.originated.map_or(now, |last| (last + interval).max(now));
         own.pending = Some(own.pending.map_or(soonest, |pending| pending.min(soonest)));
     }
 
-    /// LSAs that are due for their refreshment (LSRefreshTime) are to be originated now.
+    /// Schedules the LSAs that are due for a refresh (LSRefreshTime).
     pub fn schedule_refreshes(&mut self, now: Instant) {
         for own in self.own.values_mut().filter(|own| own.refresh.is_some_and(|at| at <= now)) {
             own.pending = Some(now);
         }
     }
 
-    /// An LSA that is to be originated by now. It is not, from then on.
+    /// Removes and returns an LSA that is due.
     pub fn take_due(&mut self, now: Instant) -> Option<Place> {
         let (place, own) = self.own.iter_mut().find(|(_, own)| own.pending.is_some_and(|at| at <= now))?;
         own.pending = None;
         Some(*place)
     }
 
-    /// Whether an LSA is due for its refreshment.
     pub fn needs_refresh(&self, place: Place, now: Instant) -> bool {
         self.own.get(&place).and_then(|own| own.refresh).is_some_and(|at| at <= now)
     }
 
-    /// An LSA was originated, and is due for its refreshment at `refresh`.
+    /// An LSA was originated; its refresh is due at `refresh`.
     pub fn set_originated(&mut self, place: Place, now: Instant, refresh: Instant) {
         self.own.insert(place, Own { originated: Some(now), pending: None, refresh: Some(refresh) });
     }
 
-    /// An LSA is not refreshed for now.
+    /// Stops the refresh of an LSA.
     pub fn stop_refreshing(&mut self, place: Place) {
         if let Some(own) = self.own.get_mut(&place) {
             own.refresh = None;
         }
     }
 
-    /// An LSA is not originated any more.
     pub fn forget(&mut self, place: Place) {
         self.own.remove(&place);
     }
 
-    /// Forgets the LSAs that stay on the link of an interface.
+    /// Removes the LSAs of link-local scope of an interface.
     pub fn forget_link(&mut self, interface: InterfaceHandle) {
         self.own.retain(|place, _| place.link != Some(interface));
     }
 
-    /// When the next LSA is to be originated or refreshed.
+    /// When the next LSA is due for origination or refresh.
     pub fn next(&self) -> Option<Instant> {
         self.own.values().filter_map(Own::next).min()
     }

@@ -1,4 +1,4 @@
-//! Database Descriptions and Link State Requests that come in (RFC 2328, 10.6 and 10.7; RFC 5614, 7.5).
+//! Handles Database Descriptions and Link State Requests (RFC 2328, 10.6 and 10.7; RFC 5614, 7.5).
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::router::Router;
 use crate::verbs::Destination;
 
 impl Router {
-    /// What an MDR-DD TLV says (RFC 5614, 7.5).
+    /// Handles an MDR-DD TLV (RFC 5614, 7.5).
     fn read_roles(&mut self, at: NeighborHandle, roles: &MdrDescription) {
         if self.interfaces[at.interface].manet().is_none() {
             return;
@@ -34,8 +34,8 @@ impl Router {
             self.interfaces[at.interface].mdr_neighbor_change = true;
             self.adj_ok.insert(at);
         } else if said.child && !was_child || said.dependent_selector && !was_selector {
-            // The RFC names the selector for Hellos only (4.2.3). Without it here, a Backup MDR that asks another one for an
-            // adjacency which that one does not want asks for ever.
+            // The RFC mentions the selector for Hellos only (4.2.3). Without it here, a Backup MDR that asks another
+            // for an adjacency which that does not want would ask for ever.
             self.adj_ok.insert(at);
         }
     }
@@ -57,7 +57,7 @@ impl Router {
         if let Some(roles) = lls.and_then(Lls::mdr_description) {
             self.read_roles(at, roles);
         }
-        // In state Init, a neighbour that describes its database hears this router. Then the adjacency is decided at once,
+        // In state Init, a neighbour that describes its database hears this router. The adjacency is decided at once,
         // so that this packet can already be used (RFC 5614, 7.1 and 7.5).
         self.neighbor_event(now, at, NeighborEvent::TwoWayReceived);
         self.decide_adjacencies(now);
@@ -90,7 +90,7 @@ impl Router {
         }
     }
 
-    /// A description in state ExStart: who is the master?
+    /// A description in state ExStart: decides who is the master.
     fn negotiate(
         &mut self,
         now: Instant,
@@ -105,7 +105,8 @@ impl Router {
                 Ok(())
             }
             Negotiation::Unheard => {
-                // It is ignored, as RFC 2328 says. But our beginning is repeated now rather than after RxmtInterval.
+                // It is ignored, as RFC 2328 says, but our first description is repeated now instead of after
+                // RxmtInterval.
                 self.conversation(now, at).send_description(true);
                 Err(DropReason::NeighborState)
             }
@@ -131,7 +132,7 @@ impl Router {
             return Err(DropReason::NeighborState);
         }
         let destination = Destination::Neighbor(at.router, neighbor.address);
-        // What is asked for twice is sent once.
+        // Repeated keys are answered once.
         let keys: BTreeSet<LsaKey> = request.keys.iter().copied().collect();
         let places: Vec<Place> = keys.iter().filter_map(|key| Place::on(at.interface, *key)).collect();
         if places.len() < keys.len() || places.iter().any(|place| self.database.get(*place).is_none()) {
@@ -142,7 +143,7 @@ impl Router {
         Ok(())
     }
 
-    /// LSAs that were requested of any neighbour may have come in.
+    /// LSAs requested from any neighbour may have arrived.
     pub(super) fn requests_answered(&mut self, now: Instant) {
         let exchanging: Vec<NeighborHandle> = self.interfaces.exchanging().collect();
         for at in exchanging {

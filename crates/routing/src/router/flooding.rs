@@ -13,7 +13,7 @@ use crate::router::Router;
 use crate::verbs::Destination;
 
 impl Router {
-    /// Puts an LSA into the database in the place of the instance before (RFC 2328, 13.2).
+    /// Installs an LSA in the database, and replaces the previous instance (RFC 2328, 13.2).
     pub(super) fn install(&mut self, now: Instant, place: Place, aged: AgedLsa, received: bool) {
         self.interfaces.stop_retransmitting(place);
         self.backup_waits.stop(place);
@@ -22,7 +22,8 @@ impl Router {
         }
     }
 
-    /// Takes an LSA out of the routing domain (RFC 2328, 14.1), also one of another router: it is flooded with age MaxAge.
+    /// Flushes an LSA from the routing domain (RFC 2328, 14.1), possibly one of another router: floods it with age
+    /// MaxAge.
     pub(super) fn flush(&mut self, now: Instant, place: Place) {
         self.interfaces.stop_retransmitting(place);
         self.backup_waits.stop(place);
@@ -32,8 +33,8 @@ impl Router {
         self.forward(now, place, None);
     }
 
-    /// Floods an LSA of the database that is new: one that came in, or one of this router's own or aged out. The interfaces
-    /// on which it is flooded.
+    /// Floods a new LSA of the database: a received one, or one that was originated or aged out here. Returns the
+    /// interfaces on which it is flooded.
     pub(super) fn forward(&mut self, now: Instant, place: Place, arrival: Option<Arrival>) -> Vec<InterfaceHandle> {
         let mut flooded = Vec::new();
         let mut lists = Vec::new();
@@ -46,7 +47,7 @@ impl Router {
             let decision = if self.interfaces[handle].manet().is_some() {
                 NewLsa::new(&self.interfaces, self.config.router_id, &header, arrival).decide(handle)
             } else if listed {
-                // RFC 2328, 13.3, steps 2 and 5; there is neither DR nor Backup.
+                // RFC 2328, 13.3, steps 2 and 5; there is no DR or Backup.
                 Decision::Flood
             } else {
                 Decision::Stay
@@ -58,7 +59,7 @@ impl Router {
             }
         }
         for handle in &flooded {
-            // One that is passed on waits a little for others.
+            // A received LSA waits a little for others, to share a packet.
             let delay = if arrival.is_some() { self.random.span(self.config.flood_delay) } else { Duration::ZERO };
             self.flood_on(now + delay, place, *handle);
         }
@@ -72,7 +73,7 @@ impl Router {
         flooded
     }
 
-    /// Step 1: who must get the LSA, and the request lists. True if anyone was listed.
+    /// Step 1: the neighbours that must get the LSA, and the request lists. True if any was listed.
     fn list_for_retransmission(
         &mut self,
         now: Instant,
@@ -92,26 +93,26 @@ impl Router {
         listed.any
     }
 
-    /// Puts an LSA into the next update of an interface, which leaves at `at` at the latest.
+    /// Adds an LSA to the next update of an interface, which is sent at `at` at the latest.
     fn flood_on(&mut self, at: Instant, place: Place, handle: InterfaceHandle) {
         let interface = &mut self.interfaces[handle];
         if interface.flood.add(place.key, at) {
             self.output.counters.lsas_flooded += 1;
         }
-        // RFC 5614, 8.2: flooding acknowledges.
+        // RFC 5614, 8.2: flooding implies an acknowledgment.
         if interface.manet().is_some() {
             interface.acknowledgments.remove(place.key);
         }
     }
 
-    /// Sends what is to be flooded on an interface, if it is time.
+    /// Sends the LSAs queued on an interface, if it is time.
     pub(super) fn flush_flood(&mut self, now: Instant, handle: InterfaceHandle) {
         let Some(keys) = self.interfaces[handle].flood.take_due(now) else { return };
         let places: Vec<Place> = keys.into_iter().filter_map(|key| Place::on(handle, key)).collect();
         self.send_update(now, handle, Destination::AllSpfRouters, &places);
     }
 
-    /// BackupWait Timers that expired (RFC 5614, 8.1.2).
+    /// Handles expired BackupWait Timers (RFC 5614, 8.1.2).
     pub(super) fn backup_wait_timeouts(&mut self, now: Instant) {
         for (place, lists) in self.backup_waits.take_expired(now) {
             for (handle, list) in lists {
@@ -127,7 +128,7 @@ impl Router {
         }
     }
 
-    /// Sends LSAs of the database in as many updates as the MTU demands.
+    /// Sends LSAs of the database, split into updates by the MTU.
     pub(super) fn send_update(
         &mut self,
         now: Instant,

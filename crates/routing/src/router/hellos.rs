@@ -1,4 +1,4 @@
-//! Hellos that come in and go out (RFC 5614, 4; RFC 2328, 9.5 and 10.5).
+//! Sends and receives Hellos (RFC 5614, 4; RFC 2328, 9.5 and 10.5).
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::{Body, Hello, Lls};
@@ -13,7 +13,7 @@ use crate::router::Router;
 use crate::verbs::{Destination, Event, Reception};
 
 impl Router {
-    /// Sends the Hello that is due on an interface, and sets the time of the next one.
+    /// Sends the Hello that is due on an interface, and schedules the next.
     pub(super) fn send_hello(&mut self, now: Instant, handle: InterfaceHandle) {
         self.refresh(now, handle);
         let interface = &mut self.interfaces[handle];
@@ -62,7 +62,7 @@ impl Router {
         }
     }
 
-    /// Makes a neighbour of who was not one.
+    /// Adds a neighbour unless it is known.
     fn find_or_add(&mut self, now: Instant, at: NeighborHandle, how: &Reception) -> Result<(), DropReason> {
         let interface = &mut self.interfaces[at.interface];
         if interface.neighbors.contains_key(&at.router) {

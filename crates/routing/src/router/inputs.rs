@@ -1,4 +1,4 @@
-//! What goes into the router: packets, changes of interfaces, the fate of transmissions, time.
+//! Inputs of the router: packets, changes of interfaces, results of transmissions, time.
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::{Body, InterfaceId, Packet, RouterId};
@@ -13,8 +13,7 @@ use crate::verbs::{InterfaceChange, Reception};
 impl Router {
     /// Adds an interface; it is down until [`InterfaceChange::Up`].
     ///
-    /// # Errors
-    /// When its configuration cannot be.
+    /// # Errors If its configuration is invalid.
     pub fn add_interface(&mut self, now: Instant, config: InterfaceConfig) -> Result<(), ConfigError> {
         config.check(self.config.is_ipv4())?;
         if self.interfaces.find(config.id).is_some() {
@@ -25,10 +24,9 @@ impl Router {
         Ok(())
     }
 
-    /// Something happened to an interface.
+    /// A change of an interface.
     ///
-    /// # Errors
-    /// When there is no such interface, or the change cannot be.
+    /// # Errors If there is no such interface, or the change is invalid.
     pub fn handle_interface(
         &mut self,
         now: Instant,
@@ -41,7 +39,7 @@ impl Router {
         Ok(())
     }
 
-    /// A packet came in on an interface. Its checksum and its authentication are the caller's.
+    /// A packet was received on an interface. The caller has verified its checksum and authentication.
     pub fn handle_packet(&mut self, now: Instant, interface: InterfaceId, how: &Reception, packet: &Packet) {
         if let Err(reason) = self.receive(now, interface, how, packet) {
             self.output.counters.drop(reason);
@@ -65,7 +63,7 @@ impl Router {
         self.settle(now);
     }
 
-    /// The time of [`Self::poll_timeout`] has come.
+    /// The time of [`Self::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         for handle in self.interfaces.handles() {
             self.interface_timeouts(now, handle);
@@ -78,7 +76,7 @@ impl Router {
         self.settle(now);
     }
 
-    /// The checks of RFC 5340, 4.2.2, that are not the caller's, and the way to the packet's type.
+    /// The checks of RFC 5340, 4.2.2, that are not left to the caller; dispatches on the type.
     fn receive(&mut self, now: Instant, id: InterfaceId, how: &Reception, packet: &Packet) -> Result<(), DropReason> {
         let handle = self.interfaces.find(id).ok_or(DropReason::Interface)?;
         if !self.interfaces[handle].is_active() {
@@ -114,7 +112,7 @@ impl Router {
         }
     }
 
-    /// What is left to do after every input, and when the next one is due at the latest.
+    /// After every input: pending work, and the next timeout.
     fn settle(&mut self, now: Instant) {
         self.table.take();
         self.decide_adjacencies(now);

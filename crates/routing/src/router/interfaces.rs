@@ -1,4 +1,4 @@
-//! Changes of interfaces.
+//! Handles changes of interfaces.
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::RouterId;

@@ -1,4 +1,4 @@
-//! What follows from the events of neighbours, up to the selection of MDRs and the adjacencies that depend on it.
+//! Effects of neighbour events: the selection of MDRs and the adjacencies that depend on it.
 
 use anabranch_policy::Instant;
 
@@ -10,7 +10,7 @@ use crate::router::Router;
 use crate::verbs::Event;
 
 impl Router {
-    /// Runs the state machine of a neighbour that is known, and does what it asks for.
+    /// Runs the state machine of a known neighbour, and carries out its action.
     pub(super) fn neighbor_event(&mut self, now: Instant, at: NeighborHandle, event: NeighborEvent) {
         let (action, change) = self.interfaces[at.interface].handle_neighbor(now, at.router, event);
         match action {
@@ -33,7 +33,7 @@ impl Router {
         }
     }
 
-    /// Passes a change of state on to whom it concerns.
+    /// Applies the effects of a change of state.
     fn neighbor_changed(&mut self, now: Instant, at: NeighborHandle, change: StateChange) {
         let interface = &mut self.interfaces[at.interface];
         interface.neighbor_changed(at.router, change);
@@ -52,8 +52,8 @@ impl Router {
         }
     }
 
-    /// What RFC 5614, 9.4, found to work well before each Hello and when a bidirectional neighbour is lost: MDRs,
-    /// adjacencies, routable neighbours, Selected Advertised Neighbors, Router-LSA.
+    /// The updates that RFC 5614, 9.4, found to work well before each Hello and when a bidirectional neighbour is lost:
+    /// MDRs, adjacencies, routable neighbours, Selected Advertised Neighbors, Router-LSA.
     pub(super) fn refresh(&mut self, now: Instant, handle: InterfaceHandle) {
         let interface = &self.interfaces[handle];
         if !interface.is_active() || interface.state == InterfaceState::Waiting {
@@ -83,25 +83,25 @@ impl Router {
         self.decide_adjacencies(now);
     }
 
-    /// The event AdjOK? of all neighbours for which it was scheduled.
+    /// The event AdjOK? of all neighbours for which it is scheduled.
     pub(super) fn decide_adjacencies(&mut self, now: Instant) {
         while let Some(at) = self.adj_ok.pop_first() {
             let interface = &self.interfaces[at.interface];
-            // It may have been forgotten since.
+            // It may have been removed since.
             let Some(neighbor) = interface.neighbors.get(&at.router) else { continue };
             let wanted = adjacency::is_ok(interface, at.router, neighbor);
             self.neighbor_event(now, at, NeighborEvent::AdjOk { wanted });
         }
     }
 
-    /// Makes neighbours routable to whom the last calculation found a way.
+    /// Makes the neighbours routable to which the last calculation found a path.
     pub(super) fn update_routable(&mut self, now: Instant, handle: InterfaceHandle) {
         if self.calculation.update_routable(now, &mut self.interfaces[handle], &self.forecasts) {
             self.calculation.schedule(now);
         }
     }
 
-    /// Originates a new Router-LSA if what it says is out of date.
+    /// Originates a new Router-LSA if its contents are outdated.
     pub(super) fn check_router_lsa(&mut self, now: Instant) {
         let own = self.own_lsas();
         if own.is_router_lsa_outdated(&self.database) {

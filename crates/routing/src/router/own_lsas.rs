@@ -1,4 +1,4 @@
-//! Originating and flushing this router's own LSAs, and ageing the database (RFC 2328, 12.4, 13.4 and 14; RFC 5340, 4.4.3).
+//! Originates and flushes this router's own LSAs, and ages the database (RFC 2328, 12.4, 13.4 and 14; RFC 5340, 4.4.3).
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::lsa::{LsaSequence, MAX_AGE};
@@ -8,14 +8,14 @@ use crate::database::Place;
 use crate::router::Router;
 
 impl Router {
-    /// Originates the other LSAs than the Router-LSA anew if what they say changed.
+    /// Originates each LSA other than the Router-LSA whose contents changed.
     pub(super) fn check_other_lsas(&mut self, now: Instant) {
         for place in self.own_lsas().outdated(&self.database) {
             self.origination.schedule(place, now, self.config.min_ls_interval);
         }
     }
 
-    /// Originates what is due.
+    /// Originates the LSAs that are due.
     pub(super) fn originate_due(&mut self, now: Instant) {
         while let Some(place) = self.origination.take_due(now) {
             self.originate(now, place);
@@ -39,7 +39,8 @@ impl Router {
         }
         let last = current.map(|entry| entry.lsa.sequence());
         let Some(sequence) = last.map_or(Some(LsaSequence::INITIAL), LsaSequence::next) else {
-            // The numbers are used up: the LSA is flushed first, and begins anew when it is gone (12.1.6).
+            // The sequence numbers are exhausted: the LSA is flushed first, and originated again when it is gone
+            // (12.1.6).
             self.origination.stop_refreshing(place);
             if is_alive {
                 self.flush(now, place);
@@ -53,26 +54,26 @@ impl Router {
         self.forward(now, place, None);
     }
 
-    /// An own LSA came in that is newer than the last one originated (RFC 2328, 13.4): it is overtaken, or flushed if this
-    /// router would not originate it.
+    /// Received an own LSA that is newer than the last one originated (RFC 2328, 13.4): originates a newer one, or
+    /// flushes it if this router has no such LSA.
     pub(super) fn own_lsa_received(&mut self, now: Instant, place: Place) {
         if self.own_lsas().contents(place).is_some() {
-            // No waiting for MinLSInterval: the network believes something wrong. But a forger sets no faster pace than that
-            // at which others accept LSAs.
+            // Without MinLSInterval, since the network has wrong data. MinLSArrival bounds the rate that a forger can
+            // cause.
             self.origination.schedule(place, now, self.config.min_ls_arrival);
         } else if self.database.get(place).is_some_and(|entry| entry.age(now) < MAX_AGE) {
             self.flush(now, place);
         }
     }
 
-    /// LSAs whose age reached MaxAge are flooded once more.
+    /// Floods LSAs whose age has reached MaxAge.
     pub(super) fn ageing_timeouts(&mut self, now: Instant) {
         for place in self.database.expired(now) {
             self.flush(now, place);
         }
     }
 
-    /// Removes the LSAs of age MaxAge that need no more flooding (RFC 2328, 14). An own one may be originated again.
+    /// Removes LSAs of age MaxAge that need no more flooding (RFC 2328, 14). An own one may be originated again.
     pub(super) fn remove_aged_out(&mut self, now: Instant) {
         if !self.database.has_aged_out() || self.interfaces.exchanging().next().is_some() {
             return;

@@ -1,4 +1,4 @@
-//! Timers that expire.
+//! Handles expired timers.
 
 use anabranch_policy::Instant;
 
@@ -38,7 +38,7 @@ impl Router {
     fn neighbor_timeouts(&mut self, now: Instant, at: NeighborHandle) {
         if self.interfaces[at].timers.is_due(NeighborTimer::Inactivity, now) {
             if self.interfaces[at].state == NeighborState::Down {
-                // It has been Down for long.
+                // It has been Down long enough.
                 self.interfaces[at.interface].neighbors.remove(&at.router);
                 return;
             }
@@ -63,7 +63,7 @@ impl Router {
         }
     }
 
-    /// Sends again what a neighbour has not acknowledged.
+    /// Retransmits what a neighbour has not acknowledged.
     fn retransmit(&mut self, now: Instant, at: NeighborHandle) {
         let Self { interfaces, database, .. } = self;
         let rxmt = interfaces[at.interface].config.rxmt_interval;
@@ -92,7 +92,7 @@ impl Router {
         }
     }
 
-    /// Tells if the calculation may have changed a route.
+    /// Reports an event if the calculation may have changed a route.
     fn tell_of_routes(&mut self) {
         let next_hops = self.table_maker().next_hops();
         let changed = self.calculation.take_changed(&next_hops);
@@ -100,14 +100,14 @@ impl Router {
             let foreign = self.table_maker().foreign_prefixes();
             foreign.into_iter().for_each(|reason| self.output.counters.drop(reason));
         }
-        // Ways around suspect links depend on more than the own paths.
+        // Alternates around suspect links depend on more than the router's own paths.
         let around = self.forecasts.uses_alternates() && !self.forecasts.trusts_all();
         if changed.paths || changed.prefixes || around {
             self.output.tell(Event::Routes);
         }
     }
 
-    /// Looks at the forecasts if it is time.
+    /// Evaluates the forecasts if it is time.
     pub(super) fn forecast_timeouts(&mut self, now: Instant) {
         if self.forecasts.update(now, &self.interfaces) {
             self.output.tell(Event::Routes);

@@ -1,4 +1,4 @@
-//! Link State Updates and Acknowledgments that come in, and which LSAs replace which (RFC 2328, 13; RFC 5614, 8).
+//! Handles Link State Updates and Acknowledgments (RFC 2328, 13; RFC 5614, 8).
 
 use core::cmp::Ordering;
 
@@ -23,7 +23,7 @@ impl Router {
         how: &Reception,
         update: &LinkStateUpdate,
     ) -> Result<(), DropReason> {
-        // RFC 5614, 8: on a MANET interface any bidirectional neighbour will do.
+        // RFC 5614, 8: on a MANET interface any bidirectional neighbour is accepted.
         let is_manet = self.interfaces[at.interface].manet().is_some();
         let least = if is_manet { NeighborState::TwoWay } else { NeighborState::Exchange };
         if self.interfaces[at].state < least {
@@ -35,7 +35,7 @@ impl Router {
             if let Err(reason) = self.receive_lsa(now, arrival, aged) {
                 self.output.counters.drop(reason);
             }
-            // A bad exchange ends the processing of the packet (step 6).
+            // BadLSReq ends the processing of the packet (step 6).
             if self.interfaces[at].state < least {
                 break;
             }
@@ -50,7 +50,7 @@ impl Router {
     /// The eight steps of RFC 2328, 13, for one LSA.
     fn receive_lsa(&mut self, now: Instant, arrival: Arrival, aged: &AgedLsa) -> Result<(), DropReason> {
         let at = arrival.from;
-        // Step 1, the checksum, is the codec's. Steps 2 and 3 in the words of RFC 5340, 4.5.1.
+        // Step 1, the checksum, is done by the codec. Steps 2 and 3 as in RFC 5340, 4.5.1.
         let place = Place::on(at.interface, aged.lsa.key()).ok_or(DropReason::LsaType)?;
         if aged.lsa.sequence() < LsaSequence::INITIAL || aged.age > MAX_AGE {
             return Err(DropReason::LsaHeader);
@@ -85,7 +85,7 @@ impl Router {
             Ordering::Less => {
                 if self.is_answered(now, entry, &own) {
                     let neighbor = &self.interfaces[at];
-                    // RFC 5614, 8: not to a neighbour that takes no part in the exchange.
+                    // RFC 5614, 8: not to a neighbour that does not take part in the exchange.
                     if neighbor.is_exchanging() {
                         let destination = Destination::Neighbor(at.router, neighbor.address);
                         self.send_update(now, at.interface, destination, &[place]);
@@ -96,14 +96,14 @@ impl Router {
         }
     }
 
-    /// Whether an LSA older than this entry is answered with the entry (step 8).
+    /// Whether an older LSA is answered with the database's (step 8).
     fn is_answered(&self, now: Instant, entry: &Entry, own: &LsaHeader) -> bool {
         let wrapping = own.age >= MAX_AGE && own.sequence == LsaSequence::MAX;
         let sent_lately = entry.sent.is_some_and(|sent| now.since(sent) < self.config.min_ls_arrival);
         !wrapping && !sent_lately
     }
 
-    /// Steps 4 and 5 for an LSA of which the database has no instance.
+    /// Steps 4 and 5 for an LSA that is not in the database.
     fn receive_unknown(
         &mut self,
         now: Instant,
@@ -123,14 +123,14 @@ impl Router {
         Ok(())
     }
 
-    /// Whether the database takes so many bytes more. What is said in this router's name must be answered.
+    /// Whether the database has space for `bytes` more. LSAs in this router's name must always be answered.
     fn has_room(&self, place: Place, bytes: usize) -> bool {
         let own = place.key.advertising == self.config.router_id;
         own || bytes == 0 || self.database.bytes() + bytes <= self.config.limits.lsa_bytes
     }
 
-    /// There is no room for an LSA. Nobody is asked for it any more, or no exchange would end, and no LSA of age MaxAge make
-    /// room (RFC 2328, 14).
+    /// There is no space for an LSA. It is no longer requested from anyone, or no exchange would end, and LSAs of age
+    /// MaxAge could not be removed (RFC 2328, 14).
     fn refuse_lsa(&mut self, place: Place) -> Result<(), DropReason> {
         self.interfaces.stop_requesting(place);
         Err(DropReason::LsaLimit)
@@ -146,18 +146,18 @@ impl Router {
         }
     }
 
-    /// Step 7: the same instance came again.
+    /// Step 7: the same instance was received again.
     fn duplicate_lsa(&mut self, now: Instant, arrival: Arrival, place: Place, header: LsaHeader) {
         let at = arrival.from;
         let neighbor = &mut self.interfaces[at];
         let implied = neighbor.retransmissions.remove(place.key);
         let covered: &[RouterId] = if arrival.multicast { &neighbor.manet.said.sets.bidirectional } else { &[] };
-        // RFC 5614, 8: who sent it has it, and so have those that heard it.
+        // RFC 5614, 8: the sender has it, and so have the neighbours that received it from the sender.
         self.backup_waits.cover(place, at.router, covered);
         self.acknowledge_duplicate(now, arrival, header, implied);
     }
 
-    /// A new LSA: a delayed acknowledgment where it is not flooded (RFC 5614, 8.2, rule 1).
+    /// A new LSA: a delayed acknowledgment if it is not flooded (RFC 5614, 8.2, rule 1).
     fn acknowledge_new(
         &mut self,
         now: Instant,
@@ -170,7 +170,7 @@ impl Router {
         for handle in eligible.filter(|handle| !flooded.contains(handle)) {
             let interface = &self.interfaces[handle];
             let concerned = interface.manet().is_some() || handle == arrival.from.interface;
-            // Acknowledgments are read by adjacent neighbours only (8.4).
+            // Only adjacent neighbours read acknowledgments (8.4).
             let read = interface.adjacent().any(|(_, neighbor)| neighbor.is_exchanging());
             if concerned && read && interface.is_active() {
                 self.acknowledge_later(handle, header, now);
@@ -178,7 +178,7 @@ impl Router {
         }
     }
 
-    /// A duplicate: none if it was multicast (rule 2), else at once or delayed (rule 3).
+    /// A duplicate: none if it was multicast (rule 2), otherwise at once or delayed (rule 3).
     fn acknowledge_duplicate(&mut self, now: Instant, arrival: Arrival, header: LsaHeader, implied: bool) {
         let handle = arrival.from.interface;
         let interface = &self.interfaces[handle];
@@ -196,7 +196,7 @@ impl Router {
         }
     }
 
-    /// A MaxAge LSA that nobody has (RFC 2328, 13, step 4).
+    /// A MaxAge LSA that is not in the database (RFC 2328, 13, step 4).
     fn acknowledge_unknown(&mut self, now: Instant, arrival: Arrival, header: LsaHeader) {
         let handle = arrival.from.interface;
         if arrival.multicast && self.interfaces[handle].manet().is_some() {
@@ -206,7 +206,7 @@ impl Router {
         }
     }
 
-    /// A delayed acknowledgment of an instance that came in first at `since`.
+    /// A delayed acknowledgment of an instance that was first received at `since`.
     fn acknowledge_later(&mut self, handle: InterfaceHandle, header: LsaHeader, since: Instant) {
         let interface = &mut self.interfaces[handle];
         let wait = AckDelay::of(&interface.config).draw(&mut self.random);
@@ -215,13 +215,13 @@ impl Router {
         }
     }
 
-    /// A delayed acknowledgment of an instance that came in long ago: it leaves within AckInterval.
+    /// A delayed acknowledgment of an instance received long ago, sent within AckInterval.
     fn acknowledge_soon(&mut self, now: Instant, handle: InterfaceHandle, header: LsaHeader) {
         let delay = AckDelay::of(&self.interfaces[handle].config);
         self.acknowledge_later(handle, header, now - delay.soonest);
     }
 
-    /// The acknowledgment goes with the next packet of them, which is sent before this input is done with.
+    /// An acknowledgment in the next packet, sent before this input is complete.
     fn acknowledge_now(&mut self, now: Instant, handle: InterfaceHandle, header: LsaHeader) {
         let interface = &mut self.interfaces[handle];
         if let Err(Full) = interface.acknowledgments.add_immediate(header, now, self.config.limits.acked) {
@@ -229,13 +229,13 @@ impl Router {
         }
     }
 
-    /// Sends the acknowledgments of an interface that have waited long enough to be sent.
+    /// Sends the delayed acknowledgments of an interface that are due.
     pub(super) fn send_delayed_acknowledgments(&mut self, now: Instant, handle: InterfaceHandle) {
         let delay = AckDelay::of(&self.interfaces[handle].config);
         self.send_acknowledgments(now, handle, delay.soonest);
     }
 
-    /// Sends the acknowledgments of LSAs that came in `waited` ago or earlier.
+    /// Sends the acknowledgments of LSAs received at least `waited` ago.
     fn send_acknowledgments(&mut self, now: Instant, handle: InterfaceHandle, waited: Duration) {
         let interface = &mut self.interfaces[handle];
         let delay = AckDelay::of(&interface.config);
