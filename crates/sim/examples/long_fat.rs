@@ -96,9 +96,10 @@ impl Transfer {
         let rtt = self.rtt_ms / 1e3;
         let link = self.mbit * f64::from(SEGMENT) / f64::from(PACKET) * (1.0 - self.loss);
         match self.control.as_str() {
-            // Average window in segments (RFC 9438, section 5.2).
+            // Average window in segments (RFC 9438, section 5.2), which is no smaller than Reno's.
             "cubic" if self.loss > 0.0 => {
-                let segments = 1.054 * (rtt.powi(3) / self.loss.powi(3)).powf(0.25);
+                let reno = (1.5 / self.loss).sqrt();
+                let segments = (1.054 * (rtt.powi(3) / self.loss.powi(3)).powf(0.25)).max(reno);
                 link.min(segments * f64::from(SEGMENT) * 8e-6 / rtt)
             }
             // Every 5 s half a bandwidth-delay product for a round trip or 200 ms (draft-ietf-ccwg-bbr, section 5.3.4), and
@@ -161,7 +162,8 @@ fn main() {
     };
     let Outcome { mbit, again, lost, packets, nanoseconds_per_packet } = transfer.run();
     println!(
-        "{mbit:.1} Mbit/s, {:.2} % lost, {:.2} % sent again, {nanoseconds_per_packet:.0} ns per packet, {packets} packets",
+        "{mbit:.1} Mbit/s, {:.2} of what the model allows, {:.2} % lost, {:.2} % sent again, {nanoseconds_per_packet:.0} ns per packet, {packets} packets",
+        mbit / transfer.allowed(),
         100.0 * lost,
         100.0 * again
     );
