@@ -1,4 +1,4 @@
-//! Our own: sends at the rate at which the path was seen to deliver, and tells losses by congestion from losses by chance.
+//! Our own: sends at the delivery rate of the path, and distinguishes losses by congestion from random losses.
 //!
 //! A model of the path, as BBR has it: `bandwidth`, the largest delivery rate of the last ten rounds; `min_rtt`, the
 //! least round-trip time of 15 seconds; bdp = bandwidth min_rtt. Segments are paced at gain x bandwidth, at most
@@ -13,10 +13,10 @@
 //! | cruise | 1 | 5 to 8 min_rtt, then up |
 //! | look | 1, with 0.75 bdp in flight | a round; entered from cruise when min_rtt, within a 64th, was not seen for 10 s |
 //!
-//! **A path that has more.** What an ascent sends shows in acknowledgements a round trip later, when it is over. If they say,
-//! within 4 min_rtt of its beginning, that the bandwidth grew by 15 % and no queue is left, it is followed by another at once,
-//! and with the double rate; behind that one the queue is drained. So a path whose rate has risen tenfold is found in a
-//! dozen round trips, and not in a hundred.
+//! **A path with more bandwidth.** The acknowledgements of an ascent arrive a round trip later, when it is over. If
+//! they show, within 4 min_rtt of its beginning, that the bandwidth grew by 15 % and no queue is left, another one
+//! follows at once, with double the rate; after that one the queue is drained. So a path whose rate has risen tenfold
+//! is found in a dozen round trips instead of a hundred.
 //!
 //! **Losses.** On radio links packets are lost by chance; a window that answers to each starves (at 1 % and 100 ms a
 //! standard TCP gets 1.2 Mbit/s, after Mathis et al., 1997). A round's losses count as congestion only if both are true:
@@ -28,15 +28,16 @@
 //! its packets, later than three rounds after a start-up, has met a slower path: the bandwidths of the rounds before are
 //! forgotten.
 //!
-//! **Limited elsewhere** (by the application, the peer's window, the scheduler) it paces at twice the bandwidth, since a
-//! segment that waits here only comes later; unless a queue stands or such bursts are lost.
+//! **Limited elsewhere** (by the application, the peer's window, the scheduler) it paces at twice the bandwidth, since
+//! a segment that waits here only arrives later; unless a queue stands or such bursts are lost.
 //!
-//! **Timeouts.** The window is one segment until something is acknowledged; then the path is alive, and the start-up
-//! begins at half of what the model says: a path that was away carries its share after a few round trips. That answer comes
-//! after a silence, and its rate is that of the silence: where nothing else is known, nothing is known with it either.
+//! **Timeouts.** The window is one segment until something is acknowledged. Then the path is alive, and start-up begins
+//! at half the bandwidth of the model, so that a path that was away carries its share after a few round trips. The rate
+//! sample of that acknowledgement covers the silence; if it is the only one, the bandwidth is still unknown.
 //!
-//! **Whatever the model says**, a segment may leave in each smoothed round trip, as after any timeout (RFC 5681, section 3.1): of
-//! what was a few octets in a long time the model says next to nothing, and could never be put right if what follows were paced by it.
+//! **Whatever the model is**, a segment may be sent in each smoothed round trip, as after any timeout (RFC 5681,
+//! section 3.1): after a few bytes in a long time the model is next to useless, and would never recover if later
+//! segments were paced by it.
 //!
 //! **Not fair everywhere.** Subflows are not coupled: over one bottleneck two of them take two shares; beside loss-based
 //! control in queues of much less than a bandwidth-delay product it takes more than its share, as BBR does.
@@ -51,7 +52,7 @@ use crate::rate::Rate;
 use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "anabranch",
     summary: "Our own: a model of the path as BBR has it, that tells losses by congestion from losses by chance",
@@ -75,22 +76,22 @@ const PLATEAU: u32 = 3;
 const GROWTH: f64 = 1.25;
 /// Share of a flight beyond chance that must be lost for congestion.
 const BEYOND_CHANCE: f64 = 0.02;
-/// By what factor the bandwidth must have grown in an ascent for another at once.
+/// Factor of bandwidth growth in an ascent after which another follows at once.
 const FOUND: f64 = 1.15;
-/// Share of the flight lost in a round that ends the start-up.
+/// Share of the flight lost in a round that ends start-up.
 const OVERSHOT: f64 = 0.1;
-/// The same in segments, more than which a start-up must lose in a round for it to say anything: of ten that a lossy path gets
-/// first, a few are lost by chance, and an acknowledgement that is delayed looks like a queue.
+/// Start-up must lose more segments than this in a round for the loss to count: of the first ten on a lossy path a few
+/// may be lost at random, and a delayed acknowledgement looks like a queue.
 const OVERSHOT_LEAST: u64 = 6;
 /// The same later.
 const FEW: u64 = 2;
-/// Rounds after start-up in which what it sent too much comes to light: one of its last flight, one of what was sent again.
+/// Rounds after start-up in which its excess is detected: one for its last flight, one for retransmissions.
 const OVERSHOT_ROUNDS: u64 = 3;
-/// What stays of the flight when the ceiling comes down.
+/// Factor of the flight for the new ceiling.
 const BETA: f64 = 0.85;
-/// Share of a round lost that makes the model start afresh.
+/// Share of a round whose loss resets the model.
 const COLLAPSE: f64 = 0.25;
-/// Weight of a round in the smoothed rate of chance losses.
+/// Weight of a round in the smoothed rate of random losses.
 const CHANCE_WEIGHT: f64 = 0.1;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,7 +124,7 @@ impl State {
     }
 }
 
-/// What a round lost and delivered.
+/// Bytes lost and delivered in a round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     lost: u64,
@@ -137,44 +138,45 @@ impl Round {
     }
 }
 
-/// An ascent, and those before it that found more.
+/// An ascent, and the number of successful ones before it.
 #[derive(Clone, Copy, Debug)]
 struct Ascent {
     began: Instant,
     /// Bandwidth at its beginning.
     bandwidth: u64,
-    /// Ascents in a row before it that found more.
+    /// Consecutive successful ascents before it.
     found: u32,
 }
 
 impl Ascent {
-    /// Behind several of them the queue is drained.
+    /// After several of them the queue is drained.
     fn followed_by(&self) -> State {
         if self.found > 0 { State::Drain } else { State::Down }
     }
 }
 
-/// What a start-up knows.
+/// State of start-up.
 #[derive(Clone, Copy, Debug)]
 struct StartUp {
     /// Bandwidth of the last round with growth, and rounds since.
     plateau: (u64, u32),
-    /// Something else limited each flight so far: what was seen is the least that the path carries, and takes nothing from
-    /// what every path may be tried with.
+    /// Something else limited each flight so far: the measured bandwidth is a lower bound, and does not reduce the
+    /// window that every path may be tried with.
     untried: bool,
-    /// Up to this round losses may be of what it sent too much.
+    /// Up to this round losses may be due to its excess.
     overshot_until: u64,
 }
 
 impl StartUp {
     const FIRST: Self = Self { plateau: (0, 0), untried: true, overshot_until: 0 };
 
-    /// Whether the last round found more.
+    /// Whether the last round found more bandwidth.
     fn still_grows(&self) -> bool {
         self.plateau.1 == 0
     }
 
-    /// A round is over: whether it was the last of a plateau. Rounds that did not try the path are not counted.
+    /// A round is over: returns whether it was the last of a plateau. Rounds that did not fill the window are not
+    /// counted.
     fn ends_with(&mut self, bandwidth: u64, tried: bool) -> bool {
         let (last, rounds) = self.plateau;
         if bandwidth as f64 >= last as f64 * GROWTH {
@@ -187,11 +189,11 @@ impl StartUp {
     }
 }
 
-/// What may be in flight at most, since more did harm.
+/// Upper limit of the bytes in flight, since more did harm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Ceiling {
     bytes: u64,
-    /// Bytes by which the next harmless round of an ascent lifts it.
+    /// Bytes by which the next harmless round of an ascent raises it.
     lift: u64,
 }
 
@@ -210,14 +212,14 @@ impl Ceiling {
     }
 }
 
-/// What the last acknowledgement and the last round showed.
+/// Results of the last acknowledgement and the last round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Something else than this control limits what is sent.
+    /// Something other than this control limits sending.
     app_limited: bool,
-    /// More was lost in the last round than by chance.
+    /// More was lost in the last round than at random.
     lossy: bool,
-    /// The last round-trip time had a queue in it.
+    /// The last round-trip time includes a queue.
     queue_stands: bool,
 }
 
@@ -228,7 +230,7 @@ struct Anabranch {
     initial_window: u64,
     state: State,
     since: Instant,
-    /// How long to cruise, in min_rtt.
+    /// Duration of cruise in min_rtt.
     cruise: u8,
     /// The latest ascent.
     ascent: Ascent,
@@ -240,7 +242,7 @@ struct Anabranch {
     min_rtt: MinRtt<MIN_RTT_WINDOW, LOOK_AFTER>,
     first_rtt: Duration,
     smoothed_rtt: Duration,
-    /// The least round-trip time was not seen for [`LOOK_AFTER`] seconds.
+    /// The minimum round-trip time was not measured for [`LOOK_AFTER`] seconds.
     look_due: bool,
     start_up: StartUp,
     chance: f64,
@@ -258,7 +260,7 @@ impl Anabranch {
         self.since = now;
     }
 
-    /// Cruises for so many of the least round-trip times.
+    /// Cruises for this many minimum round-trip times.
     fn enter_cruise(&mut self, long: u64, now: Instant) {
         self.cruise = long as u8;
         self.enter(State::Cruise, now);
@@ -277,17 +279,17 @@ impl Anabranch {
         LEAST_WINDOW * u64::from(self.mss)
     }
 
-    /// Where the window goes.
+    /// The target of the window.
     fn target(&self) -> u64 {
         if self.bandwidth.max() == 0 {
             return self.initial_window;
         }
         let wanted = (self.bdp() as f64 * self.state.window_gain()) as u64;
         if self.state == State::Look {
-            // Fewer than usually: on a slow path four segments are a queue by themselves.
+            // Fewer than usual: on a slow path four segments are a queue by themselves.
             return wanted.max(self.least() / 2);
         }
-        // Room for the acknowledgements of two segments that are delayed, and for what is released together.
+        // Space for the delayed acknowledgement of two segments, and for what is released together.
         let bandwidth = Rate::from_bits_per_second(self.bandwidth.max());
         let mss = u64::from(self.mss);
         let wanted = (wanted + 2 * mss).max(host_budget(bandwidth, mss, self.bdp()));
@@ -295,7 +297,7 @@ impl Anabranch {
         wanted.min(self.ceiling.bytes).clamp(self.least(), LARGEST_WINDOW)
     }
 
-    /// A segment in a round trip; zero while there is none.
+    /// One segment per round trip; zero without a round-trip time.
     fn least_rate(&self) -> Rate {
         if self.smoothed_rtt.is_zero() {
             return Rate::ZERO;
@@ -313,7 +315,7 @@ impl Anabranch {
         self.enter(State::Up, now);
     }
 
-    /// Whether most of what the ascent sent more was delivered, and no queue is left of it.
+    /// Whether most of the excess of the ascent was delivered, and left no queue.
     fn found_more(&self, now: Instant) -> bool {
         let since = now.since(self.ascent.began);
         self.bandwidth.max() as f64 >= self.ascent.bandwidth as f64 * FOUND
@@ -321,13 +323,13 @@ impl Anabranch {
             && since <= self.min_rtt() * 4
     }
 
-    /// What the round that is over says of the path.
+    /// Evaluates the round that is over.
     fn end_round(&mut self, now: Instant, in_flight: u64) {
         let round = core::mem::take(&mut self.round);
         let rate = round.loss_rate();
         let few = if self.state == State::StartUp { OVERSHOT_LEAST } else { FEW };
         self.seen.lossy = round.lost > few * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
-        // While start-up still finds more, the model is a round behind what is in flight.
+        // While start-up still finds more, the model is a round behind the data in flight.
         let behind = self.state == State::StartUp && self.start_up.still_grows();
         let full = round.queue_stood || (!behind && in_flight > self.bdp() + self.bdp() / 8 + self.least());
         let congested = full && self.seen.lossy;
@@ -349,8 +351,8 @@ impl Anabranch {
         }
     }
 
-    /// Whether start-up has found what the path carries. A round that was limited elsewhere says so only if there was
-    /// a queue nevertheless.
+    /// Whether start-up has found the bandwidth of the path. A round limited elsewhere counts only if there was a queue
+    /// nevertheless.
     fn consider_plateau(&mut self, ack: &Ack) {
         let queued = self.seen.queue_stands && ack.prior_in_flight > self.bdp().max(6 * u64::from(self.mss));
         let tried = !ack.app_limited || queued;
@@ -393,7 +395,7 @@ impl Anabranch {
         }
     }
 
-    /// Ends a start-up that sent too much, or that has found what the path carries.
+    /// Ends start-up if it sent too much, or has found the bandwidth.
     fn advance_start_up(&mut self, ack: &Ack) {
         let overshot = self.round.lost as f64 > OVERSHOT * ack.prior_in_flight as f64;
         let many = self.round.lost > OVERSHOT_LEAST * u64::from(self.mss);
@@ -404,7 +406,7 @@ impl Anabranch {
         }
     }
 
-    /// Whether an ascent of more than a round trip has shown what it can.
+    /// Whether an ascent of more than a round trip is complete.
     fn is_ascent_over(&self, ack: &Ack, bdp: u64, elapsed: Duration) -> bool {
         let high =
             ack.prior_in_flight >= bdp + bdp / 4 || ack.prior_in_flight + u64::from(self.mss) >= self.ceiling.bytes;
@@ -414,7 +416,7 @@ impl Anabranch {
     fn resize(&mut self, delivered: u64) {
         let target = self.target();
         let grown = self.window.saturating_add(delivered);
-        // In start-up the window never waits for the model; later it never exceeds what the model says.
+        // In start-up the window never waits for the model; later it never exceeds it.
         self.window = if self.state == State::StartUp && self.bandwidth.max() == 0 { grown } else { grown.min(target) };
         self.window = self.window.min(LARGEST_WINDOW);
     }
@@ -540,7 +542,7 @@ impl SinglePath for Anabranch {
             }
             bits => Rate::from_bits_per_second(bits),
         };
-        // What is limited elsewhere need not be spread too: it would only be later. Unless the bursts are lost.
+        // Data limited elsewhere need not be paced as well, which would only delay it, unless the bursts are lost.
         let ascends_again = self.state == State::Up && self.ascent.found > 0;
         let gain = match if ascends_again { 2.0 } else { self.state.pacing_gain() } {
             gain if !self.seen.app_limited || self.seen.queue_stands => gain,

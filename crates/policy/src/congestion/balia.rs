@@ -20,7 +20,7 @@ use super::slow_start::HYSTART_OFF;
 use crate::ids::SubflowMap;
 use crate::table::{Member, Reader, SettingError};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "balia",
     summary: "Balanced linked adaptation: slower paths grow and shrink by more than LIA's, by how much slower they are.",
@@ -36,9 +36,9 @@ fn build(reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingE
 #[derive(Debug)]
 enum Balia {}
 
-/// The rates that the rule speaks of, bytes per second.
+/// Rates in the rule, in bytes per second.
 struct Rates {
-    /// That of the path itself: x_r.
+    /// x_r, of the path itself.
     own: f64,
     /// The largest.
     largest: f64,

@@ -30,7 +30,7 @@ use crate::rate::Rate;
 use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "bounded_cubic",
     summary: "CUBIC beneath a model of the path: no queue where it is alone, no response to random loss",

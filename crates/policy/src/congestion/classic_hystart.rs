@@ -1,22 +1,22 @@
-//! HyStart as it came first (Ha and Rhee, "Taming the elephants: new TCP slow start", Computer Networks 55, 2011) and as
-//! Linux has it in its CUBIC: slow start ends at once, at the first sign of either kind.
+//! The original HyStart (Ha and Rhee, "Taming the elephants: new TCP slow start", Computer Networks 55, 2011), as in
+//! Linux's CUBIC: slow start ends at once, at the first sign of either kind.
 //!
 //! A round ends when all that had been sent at its beginning is acknowledged. From 16 segments of window on:
 //!
-//! - acknowledgement train: acknowledgements have followed each other within 2 ms since the round began, and that for
-//!   longer than half of the least RTT. A sender that does not pace has sent the round's segments at once, so the length
-//!   of the train is what the bottleneck needs for them;
+//! - acknowledgements: since the round began they have followed each other within 2 ms, for longer than half of the
+//!   minimum RTT. A sender that does not pace has sent the segments of the round at once, so that is the time that the
+//!   bottleneck takes for them;
 //! - delay: after eight samples of a round its least RTT is above the least of all by an eighth of that, 4 ms at
 //!   least, 16 ms at most.
 //!
-//! HyStart++ (RFC 9406) left the first sign out and made the end gentle.
+//! HyStart++ (RFC 9406) dropped the first sign and made the end gradual.
 
 use super::Ack;
 use crate::time::{Duration, Instant};
 
-/// Least window at which it looks, in segments.
+/// Minimum window for detection, in segments.
 const LOW_WINDOW: u64 = 16;
-/// Acknowledgements this close belong to one train.
+/// Acknowledgements this close belong to one burst.
 const TRAIN_GAP: Duration = Duration::from_millis(2);
 /// Samples of a round before its least RTT counts.
 const SAMPLES: u32 = 8;
@@ -30,7 +30,7 @@ pub(super) struct ClassicHyStart {
     /// The round ends when more than this many bytes are acknowledged in all; none before the first acknowledgement.
     round_end: Option<u64>,
     round_start: Instant,
-    /// The last acknowledgement of the train.
+    /// The last acknowledgement of the burst.
     last: Instant,
     round_min: Duration,
     samples: u32,
@@ -51,7 +51,7 @@ impl ClassicHyStart {
         }
     }
 
-    /// Takes an acknowledgement in, at a window of so many segments; returns whether slow start is over.
+    /// Handles an acknowledgement, with the window in segments; returns whether slow start is over.
     pub(super) fn on_ack(&mut self, ack: &Ack, window: u64) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         self.least = self.least.min(rtt);
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_train_longer_than_half_the_least_rtt_ends_slow_start() {
         let mut hystart = ClassicHyStart::new();
-        // 2 ms apart: at 20 ms the train is not longer than half of 40 ms, at 22 ms it is.
+        // 2 ms apart: at 20 ms the burst is not longer than half of 40 ms, at 22 ms it is.
         let over: Vec<u64> = (0..=11).map(|at| 2 * at).filter(|ms| hystart.on_ack(&at(*ms, 40), 16)).collect();
         assert_eq!(over, [22]);
     }
@@ -118,7 +118,7 @@ mod tests {
     fn a_least_rtt_above_the_least_of_all_by_an_eighth_ends_slow_start_after_eight_samples() {
         let mut hystart = ClassicHyStart::new();
         hystart.on_ack(&at(0, 80), 16);
-        // The next round; an eighth of 80 ms is 10 ms. Acknowledgements 5 ms apart are no train.
+        // The next round; an eighth of 80 ms is 10 ms. Acknowledgements 5 ms apart are no burst.
         let next = |step: u64, rtt: u64| Ack {
             total_acked: 1_000_001 + step,
             total_sent: 3_000_000,

@@ -1,16 +1,15 @@
-//! What coupled algorithms share: every subflow's window, and a rule that sees all of them.
+//! The common part of coupled algorithms: every subflow's window, and a rule over all of them.
 //!
-//! Coupling applies to congestion avoidance only (RFC 6356, section 3): slow start is each subflow's own, and losses are
-//! answered per subflow, by the share that the rule says.
+//! Coupling applies to congestion avoidance only (RFC 6356, section 3): slow start is separate for each subflow, and
+//! losses are answered per subflow, by the factor of the rule.
 //!
-//! The rules speak of windows w_i and smoothed round-trip times s_i. Here w_i is the smaller of the window and what is
-//! in flight, as RFC 6356, section 3, recommends: a subflow that carries nothing, such as a backup, must not slow
-//! the growth of those that do. It is taken at every event, so sums are of this moment; they are computed once per
-//! acknowledgement that may let the window grow, which costs a few multiplications per subflow. (RFC 6356, section 4.1,
-//! allows to compute them less often; with a handful of subflows and floating point there is nothing to save.) A subflow
-//! whose round-trip time is not known yet, because nothing was acknowledged, counts as carrying nothing. One that has failed,
-//! by a number of timeouts in a row that can be chosen, is left out of the rules that ask for it, until something is
-//! acknowledged there.
+//! The rules use windows w_i and smoothed round-trip times s_i. Here w_i is the smaller of the window and the bytes in
+//! flight, as RFC 6356, section 3, recommends: a subflow that carries nothing, such as a backup, must not slow the
+//! growth of the others. It is evaluated at every event; the sums are computed once per acknowledgement that may let
+//! the window grow, which takes a few multiplications per subflow. (RFC 6356, section 4.1, allows to compute them less
+//! often; with few subflows and floating point there is nothing to save.) A subflow without a round-trip time, because
+//! nothing was acknowledged, counts as carrying nothing. One that has failed, after a configurable number of
+//! consecutive timeouts, is left out by the rules that ask for it, until something is acknowledged there.
 
 use super::slow_start::SlowStart;
 use super::window::{Decrease, Window, counted};
@@ -38,23 +37,23 @@ pub(super) struct Path<R> {
     /// Window and threshold.
     pub(super) window: Window,
     slow_start: SlowStart,
-    /// 1 / smoothed round-trip time, per second; 0 as long as it is not known.
+    /// 1 / smoothed round-trip time, per second; 0 while it is unknown.
     pub(super) inverse_rtt: f64,
     /// Bytes in flight.
     pub(super) in_flight: u64,
     /// Timeouts since something was acknowledged.
     timeouts_in_row: u8,
-    /// They are so many that it takes no part.
+    /// After so many timeouts that it is left out.
     pub(super) failed: bool,
-    /// What the rule remembers.
+    /// State of the rule.
     pub(super) record: R,
-    /// The record before the last congestion event, if `has_before`: apart, so that the flags share a word.
+    /// The record before the last congestion event, if `has_before`: a separate field, so that the flags share a word.
     before: R,
     has_before: bool,
 }
 
 impl<R> Path<R> {
-    /// The window as far as it is used, bytes: w.
+    /// The used part of the window in bytes: w.
     pub(super) fn used_window(&self) -> f64 {
         self.window.cwnd().min(self.in_flight) as f64
     }
@@ -66,13 +65,13 @@ impl<R> Path<R> {
 
 /// A rule that couples the subflows of a connection.
 pub(super) trait Coupling: Send {
-    /// What it remembers of each subflow.
+    /// Its state of each subflow.
     type Record: Copy + Default + Send;
-    /// Least threshold in segments when the connection has several subflows; with one it is two (RFC 5681).
+    /// Minimum threshold in segments if the connection has several subflows; with one it is two (RFC 5681).
     const FLOOR_OF_SEVERAL: u64;
 
-    /// By how many bytes the window of `path` grows per byte acknowledged there, in units of its segment size: 1 / w is
-    /// what standard TCP does. Negative: it shrinks.
+    /// Growth of the window of `path` in bytes per byte acknowledged there, in units of its segment size: 1 / w is
+    /// standard TCP. Negative: it shrinks.
     fn increase(paths: &SubflowMap<Path<Self::Record>>, path: &Path<Self::Record>) -> f64;
 
     /// Share of the window of `path` that is kept after a loss.
@@ -85,7 +84,7 @@ pub(super) trait Coupling: Send {
     fn on_loss(_record: &mut Self::Record) {}
 }
 
-/// A connection under a coupling rule. A call for a subflow that is not there does nothing; its window is 0.
+/// A connection under a coupling rule. A call for an unknown subflow does nothing; its window is 0.
 #[derive(Debug)]
 pub(super) struct Coupled<C: Coupling> {
     hystart: bool,
@@ -99,7 +98,7 @@ impl<C: Coupling> Coupled<C> {
         Self { hystart, failed_after: None, paths: SubflowMap::new() }
     }
 
-    /// The same, with subflows left out after so many timeouts in a row.
+    /// The same, leaving out subflows after this number of consecutive timeouts.
     pub(super) fn without_failed(self, failed_after: Option<u8>) -> Self {
         Self { failed_after, ..self }
     }
@@ -237,7 +236,7 @@ pub(super) fn in_avoidance<C: Coupling>(paths: &[(u64, u64, C::Record)]) -> Coup
     coupled
 }
 
-/// The rule's increase on path `index`, in segments per segment acknowledged.
+/// The increase on path `index`, in segments per segment acknowledged.
 #[cfg(test)]
 pub(super) fn increase_on<C: Coupling>(coupled: &Coupled<C>, index: usize) -> f64 {
     let path = coupled.paths.get(super::harness::id(index)).expect("a path of the test");

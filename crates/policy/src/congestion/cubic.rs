@@ -34,7 +34,7 @@ use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
 use crate::table::{Choice, Member, Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "cubic",
     summary: "CUBIC on each subflow by itself: the window is a cubic function of the time since the last loss.",
@@ -78,7 +78,7 @@ fn build(reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingE
     Ok(Box::new(Uncoupled::<Cubic>::new(CubicSettings::read(reader)?)))
 }
 
-/// What can be chosen about CUBIC.
+/// Settings of CUBIC.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CubicSettings {
     /// Share of the window kept after a loss, above 0 and below 1 (beta_cubic).

@@ -1,4 +1,4 @@
-//! HyStart++ (RFC 9406): decides when the first slow start ends, before the queue it fills overflows.
+//! HyStart++ (RFC 9406): ends the first slow start before the queue that it builds overflows.
 //!
 //! Round trips are counted by bytes: a round ends when all that had been sent at its beginning is acknowledged. When
 //! the least RTT of a round is above that of the round before by an eighth of it (4 ms at least, 16 ms at most),
@@ -23,7 +23,7 @@ const CSS_ROUNDS: u32 = 5;
 /// Segments that one acknowledgement may count when segments are not paced (RFC 9406, section 4.2).
 pub(super) const SEGMENTS_PER_ACK: u64 = 8;
 
-/// Where the first slow start is.
+/// Stage of the first slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// Standard slow start.
@@ -63,7 +63,7 @@ impl HyStart {
         }
     }
 
-    /// By how much growth is divided now.
+    /// Divisor of growth at present.
     pub(super) fn growth_divisor(&self) -> u64 {
         match self.stage {
             Stage::Standard => 1,
@@ -71,7 +71,7 @@ impl HyStart {
         }
     }
 
-    /// Takes an acknowledgement in; returns whether slow start is over (RFC 9406, section 4.2).
+    /// Handles an acknowledgement; returns whether slow start is over (RFC 9406, section 4.2).
     pub(super) fn on_ack(&mut self, ack: &Ack) -> bool {
         let round_end = *self.round_end.get_or_insert(ack.total_sent);
         if let Some(rtt) = ack.rtt {

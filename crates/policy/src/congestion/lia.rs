@@ -20,7 +20,7 @@ use super::slow_start::HYSTART_OFF;
 use crate::ids::SubflowMap;
 use crate::table::{Member, Reader, SettingError};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "lia",
     summary: "Linked increases: together the subflows take what one TCP would on the best path.",

@@ -14,7 +14,7 @@ use super::{Ack, CongestionControl, CongestionEvent, Start};
 use crate::table::{Member, Reader, SettingError, Settings};
 use crate::time::Instant;
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "new_reno",
     summary: "Standard TCP on each subflow by itself: one segment more per round trip, half after a loss.",
@@ -26,7 +26,7 @@ fn build(reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingE
     Ok(Box::new(Uncoupled::<NewReno>::new(NewRenoSettings::read(reader)?)))
 }
 
-/// What can be chosen about NewReno.
+/// Settings of NewReno.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewRenoSettings {
     /// End the first slow start by HyStart++ (RFC 9406).

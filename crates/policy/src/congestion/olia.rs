@@ -1,4 +1,5 @@
-//! OLIA, "Opportunistic Linked Increases": moves window from the paths that have most of it to those that lose least.
+//! OLIA, "Opportunistic Linked Increases": moves window from the paths with the largest windows to those that lose
+//! least.
 //!
 //! In congestion avoidance each acknowledgement on path r adds, windows w in bytes and round-trip times s in seconds,
 //!
@@ -27,7 +28,7 @@ use super::slow_start::HYSTART_OFF;
 use crate::ids::SubflowMap;
 use crate::table::{Member, Reader, SettingError};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "olia",
     summary: "Opportunistic linked increases: as LIA, but window moves to the paths that lose least.",
@@ -58,14 +59,14 @@ impl Path<Delivered> {
     fn takes_part(&self) -> bool {
         self.inverse_rtt > 0.0 && !self.failed
     }
-    /// l^2 / s: how good the path is presumed to be.
+    /// l^2 / s: the presumed quality of the path.
     fn merit(&self) -> f64 {
         let bytes = self.record.between_losses.max(self.record.since_loss) as f64;
         bytes * bytes * self.inverse_rtt
     }
 }
 
-/// The sizes of the sets and the sum, and what it takes to be a member.
+/// The sizes of the sets and the sum, and the criteria of membership.
 struct Sets {
     /// Number of paths.
     paths: f64,

@@ -1,5 +1,5 @@
-//! What model-based algorithms measure of a path, each by itself: a windowed maximum, rounds of packets, the least
-//! round-trip time of late; and the numbers that they draw.
+//! Measurements of model-based algorithms: a windowed maximum, rounds of packets, the recent minimum round-trip time;
+//! and pseudo-random numbers.
 
 use crate::time::{Duration, Instant};
 
@@ -15,30 +15,29 @@ pub(super) struct WindowedMax<const SLOTS: usize> {
 }
 
 impl<const SLOTS: usize> WindowedMax<SLOTS> {
-    /// Nothing seen: the maximum is 0.
     pub(super) fn new() -> Self {
         Self { slots: [0; SLOTS], time: 0 }
     }
 
-    /// A new unit of time begins.
     pub(super) fn advance(&mut self) {
         self.time += 1;
         let at = self.index(0);
         self.slots[at] = 0;
     }
 
-    /// A value of the present unit.
+    /// Adds a value of the present unit.
     pub(super) fn update(&mut self, value: u64) {
         let at = self.index(0);
         self.slots[at] = self.slots[at].max(value);
     }
 
-    /// A sample of the delivery rate, where a unit is a round: what the application limited counts only if it is the largest.
+    /// Adds a sample of the delivery rate, where a unit is a round: an application-limited one counts only if it is the
+    /// largest.
     pub(super) fn sample(&mut self, value: u64, app_limited: bool, begins_round: bool) {
         if !app_limited || value > self.max() {
             self.update(value);
         } else if begins_round {
-            // Less was asked for: that says nothing against what was seen before.
+            // A smaller demand does not contradict the earlier maximum.
             self.update(self.max());
         }
     }
@@ -53,7 +52,7 @@ impl<const SLOTS: usize> WindowedMax<SLOTS> {
         self.slots.iter().copied().fold(0, u64::max)
     }
 
-    /// Forgets all but the present unit.
+    /// Keeps only the present unit.
     pub(super) fn forget_past(&mut self) {
         let present = self.present();
         self.slots = [0; SLOTS];
@@ -76,8 +75,8 @@ pub(super) struct RoundCounter {
 }
 
 impl RoundCounter {
-    /// Takes in an acknowledgement: what had been delivered when its newest segment was sent (none if it names none), and
-    /// what has been now. Returns whether it begins a round.
+    /// Handles an acknowledgement with the amount delivered when its newest segment was sent (none if it is unknown),
+    /// and the amount delivered now. Returns whether it begins a round.
     pub(super) fn on_ack(&mut self, prior_delivered: Option<u64>, total_delivered: u64) -> bool {
         self.is_start = prior_delivered.is_some_and(|prior| prior >= self.next_delivered);
         if self.is_start {
@@ -87,24 +86,22 @@ impl RoundCounter {
         self.is_start
     }
 
-    /// A round begins here, whatever the one before was about; it is not counted.
+    /// A round begins here, without counting it.
     pub(super) fn restart(&mut self, total_delivered: u64) {
         self.next_delivered = total_delivered;
     }
 
-    /// Rounds so far.
     pub(super) fn count(&self) -> u64 {
         u64::from(self.count)
     }
 
-    /// Whether the last acknowledgement began one.
     pub(super) fn is_start(&self) -> bool {
         self.is_start
     }
 }
 
-/// The least round-trip time of a window, and of a shorter one after which it is time to look for it by draining the
-/// queue (draft-ietf-ccwg-bbr, section 5.3.4.3, UpdateMinRTT).
+/// The minimum round-trip time of a window, and of a shorter interval after which the queue should be drained to
+/// measure it (draft-ietf-ccwg-bbr, section 5.3.4.3, UpdateMinRTT).
 ///
 /// The window and the interval are in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -118,13 +115,13 @@ pub(super) struct MinRtt<const WINDOW: u64, const INTERVAL: u64> {
 }
 
 impl<const WINDOW: u64, const INTERVAL: u64> MinRtt<WINDOW, INTERVAL> {
-    /// With a first round-trip time, if there is one.
+    /// With a first sample, if there is one.
     pub(super) fn new(now: Instant, first: Option<Duration>) -> Self {
         let least = first.unwrap_or(Duration::MAX);
         Self { least, at: now, least_of_interval: least, interval_at: now }
     }
 
-    /// Takes in a sample. Returns whether the interval was over before it.
+    /// Adds a sample. Returns whether the interval was over before it.
     pub(super) fn update(&mut self, now: Instant, sample: Option<Duration>) -> bool {
         let expired = now > self.interval_at + Duration::from_secs(INTERVAL);
         if let Some(rtt) = sample
@@ -142,13 +139,13 @@ impl<const WINDOW: u64, const INTERVAL: u64> MinRtt<WINDOW, INTERVAL> {
         expired
     }
 
-    /// A sample was as good as the least one.
+    /// A sample was as low as the minimum.
     pub(super) fn seen(&mut self, now: Instant) {
         self.at = now;
         self.interval_at = now;
     }
 
-    /// The queue was drained to look: the next interval begins now.
+    /// The queue was drained: the next interval begins now.
     pub(super) fn probed(&mut self, now: Instant) {
         self.interval_at = now;
     }
@@ -159,18 +156,16 @@ impl<const WINDOW: u64, const INTERVAL: u64> MinRtt<WINDOW, INTERVAL> {
     }
 }
 
-/// A small deterministic generator (SplitMix64), for algorithms that draw how long they wait. Each draw takes in a moment
-/// too, so that connections that began alike part ways.
+/// A small deterministic generator (SplitMix64), for algorithms that wait for random times. Each number depends on the
+/// present time too, so that connections that began at once diverge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draws(u64);
 
 impl Draws {
-    /// A stream of its own for each seed.
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 bits.
     pub(super) fn next(&mut self, now: Instant) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_add(now.as_nanos());
         let mut mixed = self.0;

@@ -1,17 +1,17 @@
-//! How much is released together (draft-ietf-ccwg-bbr, section 5.6.3), and how much must then be let into flight.
+//! The amount that is released together (draft-ietf-ccwg-bbr, section 5.6.3), and the window that it requires.
 
 use crate::rate::Rate;
 use crate::time::Duration;
 
-/// What is released together is sent in this time, ...
+/// The quantum is sent in this time, ...
 const SPAN: Duration = Duration::from_millis(1);
-/// ... and is at most so many packets as a host's offload takes. The draft's one packet of 64 kB would wake the sender
-/// every 0.1 ms at 5 Gbit/s, which costs as much as the packet does.
+/// ... and is at most this many packets of segmentation offload. The draft's single packet of 64 kB would wake the
+/// sender every 0.1 ms at 5 Gbit/s, which costs as much as the packet does.
 const MOST_PACKETS: u64 = 4;
 /// Bytes of such a packet: 64 kB with the headers of all segments where they travel inside UDP. A segment more would leave as a
 /// packet of its own.
 const PACKET: u64 = 62_000;
-/// Quanta that sender and receiver may hold: one that is put together, one on its way, one whose acknowledgement is.
+/// Quanta held by sender and receiver: one being assembled, one in flight, one being acknowledged.
 const OFFLOAD_QUANTA: u64 = 3;
 
 /// send_quantum, bytes of payload: what `rate` carries in a millisecond, two segments at least; from one [`whole_packet`] on so many
@@ -27,21 +27,21 @@ pub fn send_quantum(rate: Rate, mss: u32) -> u64 {
     (carried / packet).min(MOST_PACKETS) * packet
 }
 
-/// Bytes of the whole segments that a host's offload takes as one packet, two at least.
+/// Length of the full segments that segmentation offload takes as one packet, at least two.
 pub fn whole_packet(mss: u32) -> u64 {
     let mss = u64::from(mss).max(1);
     (PACKET / mss).max(2) * mss
 }
 
-/// offload_budget, bytes: the least window that does not idle while a quantum waits for its acknowledgement. Segments that leave
-/// two by two need none: for those it is three segments.
+/// offload_budget, bytes: the minimum window that does not idle while a quantum waits for its acknowledgement. Segments
+/// released two by two need none: for those it is three segments.
 pub(super) fn offload_budget(rate: Rate, mss: u64) -> u64 {
     let quantum = send_quantum(rate, mss as u32);
     OFFLOAD_QUANTA * if quantum > 2 * mss { quantum } else { mss }
 }
 
-/// How long hosts may hold data or acknowledgements back: they put them together, and have other things to do. On a path of less
-/// delay the least round-trip time says nothing of that.
+/// For how long hosts may delay data or acknowledgements, by merging them or by other work. On a path of less delay the
+/// minimum round-trip time does not include that.
 pub(super) const HOLD: Duration = Duration::from_millis(3);
 
 /// The least window, bytes, under which a path of this rate and bandwidth-delay product does not idle because of its hosts.

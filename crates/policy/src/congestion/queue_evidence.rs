@@ -16,17 +16,17 @@ use crate::time::{Duration, Instant};
 const HIGH: f64 = 0.25;
 /// ... and what hosts add.
 const NOISE: Duration = Duration::from_micros(300);
-/// It counts in any case above the standing queue that active queue management allows (RFC 8289: 5 ms).
+/// Above the standing queue that active queue management allows it always counts (RFC 8289: 5 ms).
 const STANDING: Duration = Duration::from_millis(4);
 /// The path has room for a queue if its queueing delay has reached this fraction of the least round-trip time.
 const ROOM: u64 = 16;
-/// Of fewer segments in flight each may be acknowledged late: it is not counted what they show.
+/// With fewer segments in flight, each may be acknowledged late: their delays are ignored.
 const ROOM_SEGMENTS: u64 = 4;
 /// How long that is remembered, seconds: between this and twice this.
 const ROOM_MEMORY: u64 = 60;
 /// At most this fraction of the least round-trip time is taken for the serialization of what the sender releases together.
 const BURST_SHARE: u64 = 4;
-/// A queueing delay below this fraction of the least round-trip time is none: paths are not that steady.
+/// A queueing delay below this fraction of the minimum round-trip time is ignored: paths vary by as much.
 const UNSTEADY: u64 = 128;
 /// An acknowledgement of a single segment may have been delayed (RFC 9293, 3.8.6.3) if its round-trip time is longer by this, ...
 const DELAYED: Duration = Duration::from_millis(15);
@@ -44,11 +44,11 @@ const EMPTY_SMOOTHED: f64 = 0.25;
 const ROUND_WEIGHT: f64 = 0.25;
 /// Time constant of the random loss rate, segments: at first, and later as many as there were, ...
 const RANDOM_SEGMENTS: f64 = 500.0;
-/// ... up to so many. A rate of a thousandth is forgotten after three times that without a loss.
+/// ... up to this many. A rate of 0.1 % is forgotten after three times as many segments without a loss.
 const MOST_RANDOM_SEGMENTS: f64 = 3000.0;
 /// Share by which it decays in each round with a queue.
 const FORGOTTEN: f64 = 0.02;
-/// Below this rate no loss is taken for random.
+/// Below this rate all losses count as congestion.
 const LEAST_RANDOM: f64 = 1e-4;
 /// Losses during start-up that show congestion: segments, plus a share of what was sent.
 const OVERSHOT_SEGMENTS: f64 = 2.0;
@@ -92,7 +92,6 @@ struct Both {
 }
 
 impl Both {
-    /// What was sent, in segments.
     fn segments(&self, mss: u32) -> f64 {
         self.sent as f64 / f64::from(mss)
     }
@@ -102,8 +101,8 @@ impl Both {
     }
 }
 
-/// The largest round-trip time of the present interval of so many seconds and of the one before it. (The least one may rise meanwhile: the
-/// largest queueing delay would then be one that no longer can be.)
+/// The largest round-trip time of the present and of the previous interval of `SECONDS`. (The minimum may rise
+/// meanwhile: the largest queueing delay would then be outdated.)
 #[derive(Clone, Debug)]
 struct LargestRtt<const SECONDS: u64> {
     began: Instant,
@@ -133,7 +132,7 @@ impl<const SECONDS: u64> LargestRtt<SECONDS> {
     }
 }
 
-/// What is known of one path's queue.
+/// State of the queue of a path.
 #[derive(Clone, Debug)]
 pub(super) struct QueueEvidence {
     /// Largest round-trip time of the last seconds.
@@ -146,7 +145,7 @@ pub(super) struct QueueEvidence {
     pair: Duration,
     /// Serialization of what the flow releases together, at its rate.
     burst: Duration,
-    /// The flow has not sent fast enough yet to make a queue.
+    /// The flow has not been fast enough yet to cause a queue.
     untried: bool,
     round: Round,
     last: Round,
@@ -268,13 +267,13 @@ impl QueueEvidence {
         }
     }
 
-    /// Whether the losses since the last reduction show congestion.
+    /// Whether the losses since the last reduction are congestion.
     pub(super) fn is_congested(&self, mss: u32) -> bool {
         if self.lost_since == 0 {
             return false;
         }
         let sent = self.round.with(&self.last).segments(mss);
-        // What is lost is reported a round after it was sent.
+        // A loss is reported a round after the transmission.
         let meanwhile = sent.max(f64::from(self.sent_since) / f64::from(mss));
         let expected = self.random_loss * meanwhile;
         let lost = f64::from(self.lost_since) / f64::from(mss);
@@ -282,7 +281,7 @@ impl QueueEvidence {
             return lost > MOST_RANDOM * sent + 2.0 * (MOST_RANDOM * sent).sqrt() + 3.0;
         }
         if self.untried {
-            // A start-up that overflows a queue loses a good part of a flight.
+            // A start-up that overflows a queue loses a large part of a flight.
             return lost > OVERSHOT_SEGMENTS + (self.random_loss + OVERSHOT) * sent;
         }
         if !self.has_room() {
@@ -292,12 +291,12 @@ impl QueueEvidence {
         lost > expected + 3.0 * expected.sqrt() + single
     }
 
-    /// Whether a queue on this path can be told from an empty one.
+    /// Whether a queue on this path can be distinguished from an empty one.
     pub(super) fn has_room(&self) -> bool {
         self.room.delay(self.min_rtt) > self.min_rtt / ROOM + self.pair
     }
 
-    /// The flow has left start-up: from now on it makes a queue now and then, if there is room for one.
+    /// The flow has left start-up: from now on it causes a queue now and then, if there is space for one.
     pub(super) fn tried(&mut self) {
         self.untried = false;
     }
@@ -323,7 +322,7 @@ mod tests {
     const MSS: u32 = 1_000;
     const LEAST: Duration = Duration::from_millis(40);
 
-    /// A path that is fed whole rounds.
+    /// A path to which the test reports whole rounds.
     struct Path {
         evidence: QueueEvidence,
         rounds: RoundCounter,
@@ -333,7 +332,7 @@ mod tests {
     }
 
     impl Path {
-        /// A path whose start-up is over, and that has shown room for a queue of so many milliseconds.
+        /// A path after start-up that has shown space for a queue of this many milliseconds.
         fn with_room(queue: u64) -> Self {
             let mut path = Self {
                 evidence: QueueEvidence::new(Instant::ZERO),
@@ -350,7 +349,7 @@ mod tests {
             path
         }
 
-        /// A round of so many segments, `lost` of them lost, with a queue of so many milliseconds.
+        /// A round of `segments` segments, `lost` of them lost, with a queue of `queue` milliseconds.
         fn round(&mut self, segments: u64, lost: u64, queue: u64) {
             let prior = self.delivered;
             for number in 0..(segments - lost) / 2 {
@@ -467,7 +466,7 @@ mod tests {
     #[test]
     fn a_delay_that_the_flows_own_bursts_and_the_path_make_is_no_queue() {
         let mut path = Path::with_room(12);
-        // What leaves together takes 1 ms at 53 Mbit/s, of 8 ms; the largest delay of late is 1.5 ms.
+        // A burst takes 1 ms at 53 Mbit/s, of 8 ms; the largest recent delay is 1.5 ms.
         let mut threshold = |least: Duration| {
             path.evidence.largest = LargestRtt::new(path.now);
             path.evidence.largest.update(path.now, least + Duration::from_micros(1_500));
@@ -479,11 +478,12 @@ mod tests {
         };
         let short = threshold(Duration::from_millis(8));
         assert!((1_250..1_350).contains(&short.as_micros()), "{short:?}");
-        // 256 ms: by a 128th of it paths vary.
+        // 256 ms: paths vary by a 128th of it.
         assert_eq!(threshold(Duration::from_millis(256)), Duration::from_millis(2));
     }
 
-    /// Whether the path has room after acknowledgements with so many milliseconds of delay and so many segments in flight.
+    /// Whether the path has space for a queue after acknowledgements with these delays in milliseconds and this many
+    /// segments in flight.
     fn has_room_after(delays: &[u64], in_flight: u64) -> bool {
         let mut path = Path::with_room(1);
         for delay in delays {

@@ -7,18 +7,19 @@
 //! between, and before [`LEAST`] bins, it stays as it was: shared, until shown otherwise, since what a wrong decision costs others
 //! weighs more.
 //!
-//! A slow path has no packet in most bins, and round trips of seconds are over when the other subflow's bins are forgotten. So queues
-//! are compared over spans of [`SPAN`] bins too: where one stands and the other is empty, [`SPANS_APART`] times in a row, there are two.
-//! Both are measured from the least round-trip time since both subflows were there, so that a queue that others keep counts in neither.
+//! A slow path has no packet in most bins, and its round trips of seconds end after the other subflow's bins are
+//! removed. So queues are also compared over spans of [`SPAN`] bins: if one stands and the other is empty,
+//! [`SPANS_APART`] times in a row, the bottlenecks are different. Both are measured from the minimum round-trip time
+//! since both subflows exist, so that a queue kept by other flows counts in neither.
 
 use crate::ids::{SubflowId, SubflowMap};
 use crate::time::{Duration, Instant};
 
 /// Length of a bin.
 const BIN: Duration = Duration::from_millis(100);
-/// Bins kept of each subflow: their packets' answers come at different times.
+/// Bins kept of each subflow: acknowledgements of their packets arrive at different times.
 const KEPT: usize = 16;
-/// Bins over which is smoothed.
+/// Number of bins for smoothing.
 const MEMORY: f64 = 40.0;
 /// Bins compared before the first decision.
 const LEAST: u32 = 20;
@@ -26,7 +27,8 @@ const LEAST: u32 = 20;
 const TOGETHER: f64 = 0.4;
 /// ... and below which it does not.
 const APART: f64 = 0.25;
-/// Variance of a pair's differences (seconds squared) below which there is no queue to compare: of half a millisecond.
+/// Variance of a pair's differences (seconds squared) below which there is no queue to compare: that of half a
+/// millisecond.
 const STILL: f64 = 2.5e-7;
 
 /// Bins of a span.
@@ -39,9 +41,9 @@ const SAMPLES: u32 = 4;
 const STANDS: f64 = 0.01;
 /// ... and the other is empty beside it if its mean delay is below this share of that.
 const EMPTY: f64 = 0.25;
-/// Spans in a row in which one queue stood and the other was empty, after which they are two.
+/// Consecutive spans with one standing and one empty queue after which the bottlenecks are different.
 const SPANS_APART: u8 = 3;
-/// Bins for which the least round-trip time is remembered: between this and twice this.
+/// Bins for which the minimum round-trip time is kept: between this and twice this.
 const LEAST_MEMORY: u32 = 300;
 
 /// The round-trip times of a span, seconds.
@@ -77,7 +79,7 @@ struct Spans {
 impl Spans {
     const NONE: Self = Self { open: Span::NONE, closed: None, began: 0, least: (f32::MAX, f32::MAX) };
 
-    /// Takes in a sample. Returns the number of the span that it closes, if that has enough of them.
+    /// Adds a sample. Returns the number of the span that it closes, if that has enough samples.
     fn take(&mut self, bin: u32, rtt: f64) -> Option<u32> {
         if bin.saturating_sub(self.began) > LEAST_MEMORY {
             self.began = bin;
@@ -148,14 +150,14 @@ impl Series {
     }
 }
 
-/// What is known of two subflows.
+/// State of a pair of subflows.
 #[derive(Clone, Debug)]
 struct Pair {
     ids: (SubflowId, SubflowId),
     covariance: f64,
     variances: (f64, f64),
     bins: u32,
-    /// Spans in a row in which one queue stood and the other was empty.
+    /// Consecutive spans with one standing and one empty queue.
     spans_apart: u8,
     shared: bool,
 }
@@ -174,7 +176,7 @@ impl Pair {
         self.shared = correlation > TOGETHER || (self.shared && correlation > APART);
     }
 
-    /// Takes in the least and the mean queueing delays of the same span.
+    /// Compares the minimum and the mean queueing delays of the same span.
     fn take_span(&mut self, one: (f64, f64), other: (f64, f64)) {
         let stands_beside = |one: (f64, f64), other: (f64, f64)| one.0 > STANDS && other.1 < one.0 * EMPTY;
         if stands_beside(one, other) || stands_beside(other, one) {
@@ -219,7 +221,7 @@ impl SharedBottleneck {
         self.pairs.retain(|pair| pair.ids.0 != id && pair.ids.1 != id);
     }
 
-    /// Takes in a round-trip time that ended at `now`.
+    /// Adds a round-trip time that ended at `now`.
     pub(super) fn on_rtt(&mut self, id: SubflowId, now: Instant, rtt: Duration) {
         let bin = now.as_nanos().saturating_sub(rtt.as_nanos()) / BIN.as_nanos();
         // Bins are numbered in 32 bits: the numbers repeat after 13 years.
@@ -253,8 +255,8 @@ impl SharedBottleneck {
         }
     }
 
-    /// Compares what the bin of a subflow shows with the same bin of the others, as far as they have it. What comes later
-    /// compares itself.
+    /// Compares the bin of a subflow with the same bin of the others, as far as they have it. A later bin is compared
+    /// when it is closed.
     fn compare(&mut self, id: SubflowId, bin: u32) {
         for pair in &mut self.pairs {
             if pair.ids.0 != id && pair.ids.1 != id {
@@ -267,13 +269,13 @@ impl SharedBottleneck {
         }
     }
 
-    /// Whether the two share a bottleneck, as far as is known; none if they are not compared.
+    /// Whether two subflows seem to share a bottleneck; none if they are not compared.
     pub(super) fn is_shared(&self, one: SubflowId, other: SubflowId) -> Option<bool> {
         let pair = self.pairs.iter().find(|pair| pair.ids == (one, other) || pair.ids == (other, one))?;
         Some(pair.shared)
     }
 
-    /// The other subflows that share a subflow's bottleneck, as far as is known.
+    /// The other subflows that seem to share a subflow's bottleneck.
     pub(super) fn beside(&self, id: SubflowId) -> impl Iterator<Item = SubflowId> {
         self.pairs.iter().filter(|pair| pair.shared).filter_map(move |pair| match pair.ids {
             (one, other) if one == id => Some(other),
@@ -290,7 +292,7 @@ mod tests {
     const ONE: SubflowId = SubflowId(0);
     const OTHER: SubflowId = SubflowId(1);
 
-    /// What the detector says after so many seconds of two queues, each a function of the bin, in milliseconds.
+    /// The result after this many seconds with two queues, each a function of the bin, in milliseconds.
     fn after(seconds: u64, queues: [fn(u64) -> f64; 2]) -> bool {
         let mut detector = SharedBottleneck::default();
         detector.add(ONE);
@@ -307,7 +309,7 @@ mod tests {
         detector.beside(ONE).eq([OTHER])
     }
 
-    /// A number from 0 to `most` that looks drawn.
+    /// A pseudo-random number from 0 to `most`.
     fn drawn(bin: u64, salt: u64, most: f64) -> f64 {
         let mixed = (bin + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt.wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,9 +1,9 @@
-//! How fast a window grows below its threshold: standard slow start with byte counting, or HyStart++.
+//! Growth of a window below its threshold: standard slow start with byte counting, or HyStart++.
 //!
-//! Standard slow start adds the bytes acknowledged, at most L segments per acknowledgement: L = 2 (RFC 3465,
-//! section 2.2), and L = 1 in the slow start that follows a timeout (section 2.3). With HyStart++ the first slow start
-//! counts up to 8 segments (RFC 9406, section 4.2) and later ones are standard (section 4.3 asks for no more). Linux has no
-//! L, and HyStart as it came first (see `classic_hystart`); both can be asked for.
+//! Standard slow start adds the bytes acknowledged, at most L segments per acknowledgement: L = 2 (RFC 3465, section
+//! 2.2), and L = 1 in the slow start that follows a timeout (section 2.3). With HyStart++ the first slow start counts
+//! up to 8 segments (RFC 9406, section 4.2) and later ones are standard (section 4.3 requires no more). Linux has no L,
+//! and the original HyStart (see `classic_hystart`); settings choose them.
 
 use super::Ack;
 use super::classic_hystart::ClassicHyStart;
@@ -18,7 +18,7 @@ pub(super) const HYSTART_OFF: Switch = Switch {
     summary: "End the first slow start when the RTT rises (HyStart++, RFC 9406).",
 };
 
-/// The setting that lifts L.
+/// The setting that removes L.
 pub(super) const SEGMENT_LIMIT: Switch = Switch {
     name: "segment_limit",
     default: true,
@@ -33,7 +33,7 @@ pub enum Detection {
     Off,
     /// HyStart++ (RFC 9406).
     HyStartPlusPlus,
-    /// HyStart as it came first, and as in Linux.
+    /// The original HyStart, as in Linux.
     Classic,
 }
 
@@ -43,19 +43,19 @@ enum Detector {
     Classic(ClassicHyStart),
 }
 
-/// What is not standard about a slow start.
+/// State of a slow start that is not standard.
 #[derive(Clone, Debug)]
 struct Special {
-    /// For the first one only.
+    /// Only for the first one.
     detector: Option<Detector>,
-    /// RFC 3465's L holds.
+    /// RFC 3465's L applies.
     limited: bool,
 }
 
 /// Growth of one subflow below its threshold.
 #[derive(Clone, Debug)]
 pub(super) struct SlowStart {
-    /// Only while there is something, and on the heap, so that others do not carry it along.
+    /// None if there is no such state; on the heap, since that is rare.
     special: Option<Box<Special>>,
 }
 
@@ -65,7 +65,7 @@ impl SlowStart {
         Self::with(if hystart { Detection::HyStartPlusPlus } else { Detection::Off }, true)
     }
 
-    /// At the start of a subflow; `limited` if RFC 3465's L is to hold.
+    /// At the start of a subflow; `limited` if RFC 3465's L applies.
     pub(super) fn with(detection: Detection, limited: bool) -> Self {
         let detector = match detection {
             Detection::Off => None,

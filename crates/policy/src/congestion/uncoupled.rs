@@ -1,18 +1,17 @@
-//! Lifts a single-path algorithm to a connection: every subflow has its own, and none knows of the others.
+//! Applies a single-path algorithm to each subflow of a connection separately.
 //!
-//! A connection of n subflows over one bottleneck then takes n times the share of one TCP connection there; RFC 6356,
-//! section 2, is about why that is not wanted on the open Internet.
+//! A connection of n subflows over one bottleneck then takes n times the share of a TCP connection there; RFC 6356,
+//! section 2, explains why that is not wanted on the open Internet.
 
 use super::{Ack, CongestionControl, CongestionEvent, Lost, Sent, Start};
 use crate::ids::{SubflowId, SubflowMap};
 use crate::rate::Rate;
 use crate::time::Instant;
 
-/// Congestion control of one subflow by itself; the calls mean what they mean in [`CongestionControl`].
+/// Congestion control of a single subflow; the methods are those of [`CongestionControl`].
 pub trait SinglePath: Send {
-    /// What can be chosen about it.
     type Settings: Clone + Send;
-    /// Whether it says itself how fast losses are repaired: [`CongestionControl::governs_recovery`].
+    /// [`CongestionControl::governs_recovery`].
     const GOVERNS_RECOVERY: bool = false;
     /// The subflow begins.
     fn start(settings: &Self::Settings, start: Start) -> Self;
@@ -24,9 +23,9 @@ pub trait SinglePath: Send {
     fn on_ack(&mut self, ack: &Ack);
     /// The network is congested.
     fn on_congestion(&mut self, event: &CongestionEvent);
-    /// A loss episode has been repaired.
+    /// A recovery has ended.
     fn on_recovery_end(&mut self, now: Instant);
-    /// The last congestion event was an error.
+    /// The last congestion event was spurious.
     fn on_spurious(&mut self, now: Instant);
     /// The subflow was idle.
     fn on_idle_restart(&mut self, window: u64);
@@ -36,17 +35,17 @@ pub trait SinglePath: Send {
     fn window(&self) -> u64;
     /// The slow-start threshold, bytes.
     fn ssthresh(&self) -> u64;
-    /// The rate that the path is expected to carry, if it has a model of it.
+    /// The bandwidth of the path by the algorithm's model, if it has one.
     fn bandwidth(&self) -> Option<Rate> {
         None
     }
-    /// The rate at which to release segments, if it has one.
+    /// The pacing rate, if it has one.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
 }
 
-/// One single-path algorithm per subflow. A call for a subflow that is not there does nothing; its window is 0.
+/// One single-path algorithm per subflow. A call for an unknown subflow does nothing; its window is 0.
 #[derive(Debug)]
 pub struct Uncoupled<A: SinglePath> {
     settings: A::Settings,
@@ -54,7 +53,6 @@ pub struct Uncoupled<A: SinglePath> {
 }
 
 impl<A: SinglePath> Uncoupled<A> {
-    /// A connection without subflows.
     pub fn new(settings: A::Settings) -> Self {
         Self { settings, subflows: SubflowMap::new() }
     }

@@ -1,7 +1,6 @@
-//! One subflow's congestion window and threshold: their bounds, what each kind of congestion does to them, and how
-//! that is undone.
+//! Congestion window and threshold of a subflow: their bounds, the effect of each kind of congestion, and its reversal.
 //!
-//! Growth is the algorithms' business; the rest is common to all of them:
+//! Growth is up to the algorithms; the rest is common to all of them:
 //!
 //! - A window is never below one segment nor above [`LARGEST_WINDOW`]; a threshold never below the floor of its source.
 //! - A loss or a mark multiplies the window by the algorithm's factor; threshold and window become the result. The
@@ -25,22 +24,22 @@ pub(super) const NO_THRESHOLD: u64 = u64::MAX;
 
 /// Bytes by which an acknowledgement may be counted towards growth.
 ///
-/// An acknowledgement that does not advance grows nothing (RFC 5681, section 3.2); one that does counts the bytes that
-/// it newly delivered, so that bytes acknowledged selectively before are not counted in one burst when the hole
-/// before them is filled (RFC 3465, section 2.3, names that danger). Nothing is counted while a loss is repaired or
-/// when the window was not what limited sending (RFC 7661, section 4).
+/// An acknowledgement that does not advance does not count (RFC 5681, section 3.2). One that does counts the bytes
+/// newly delivered, so that bytes acknowledged selectively before are not counted in one burst when the hole before
+/// them is filled (RFC 3465, section 2.3, names that danger). Nothing is counted during recovery, or if the window did
+/// not limit sending (RFC 7661, section 4).
 pub(super) fn counted(ack: &Ack) -> u64 {
     if ack.in_recovery || !ack.cwnd_limited || ack.acked == 0 { 0 } else { ack.delivered.min(LARGEST_WINDOW) }
 }
 
-/// How an algorithm answers congestion.
+/// Response of an algorithm to congestion.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decrease {
     /// Share of the window that is kept after a loss or mark, 0 to 1.
     pub(super) keep: f64,
     /// Share of the flight size that becomes the threshold after a timeout, 0 to 1.
     pub(super) keep_on_timeout: f64,
-    /// Least threshold, in segments.
+    /// Minimum threshold, in segments.
     pub(super) floor: u64,
 }
 
@@ -55,18 +54,18 @@ pub(super) struct Window {
     mss: u64,
     cwnd: u64,
     ssthresh: u64,
-    /// Part of a byte that growth has left over, or bytes counted towards the next segment.
+    /// Fraction of a byte left over by growth, or bytes counted towards the next segment.
     credit: f64,
     /// Window and threshold before the last congestion event.
     before: Option<(u64, u64)>,
-    /// A loss is being repaired; at its end the window is the threshold.
+    /// A recovery is in progress; at its end the window becomes the threshold.
     repairing: bool,
     /// Slow start follows a timeout.
     after_timeout: bool,
 }
 
 impl Window {
-    /// The initial window, with the threshold out of reach.
+    /// The initial window, with the maximum threshold.
     pub(super) fn new(start: Start) -> Self {
         let mss = u64::from(start.mss).max(1);
         Self {
@@ -79,15 +78,13 @@ impl Window {
             after_timeout: false,
         }
     }
-    /// Largest payload of one segment, at least 1.
+    /// Maximum payload of a segment, at least 1.
     pub(super) fn mss(&self) -> u64 {
         self.mss
     }
-    /// The window.
     pub(super) fn cwnd(&self) -> u64 {
         self.cwnd
     }
-    /// The threshold.
     pub(super) fn ssthresh(&self) -> u64 {
         self.ssthresh
     }
@@ -95,7 +92,7 @@ impl Window {
     pub(super) fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
-    /// Whether there has been no reason yet to set a threshold.
+    /// Whether no threshold has been set yet.
     pub(super) fn in_first_slow_start(&self) -> bool {
         self.ssthresh == NO_THRESHOLD
     }
@@ -104,8 +101,8 @@ impl Window {
         self.after_timeout
     }
 
-    /// Grows by `bytes` (negative: shrinks), carrying parts of a byte over to the next call. Because they are carried
-    /// over, no growth is ever rounded away, which RFC 6356, section 3, guards against with a least growth of one byte.
+    /// Grows by `bytes` (negative: shrinks), and carries fractions of a byte over to the next call. So no growth is
+    /// rounded away, which RFC 6356, section 3, prevents with a minimum growth of one byte.
     pub(super) fn add(&mut self, bytes: f64) {
         self.credit += bytes;
         // The cast saturates and takes not-a-number for zero; the sign is kept.
@@ -128,14 +125,14 @@ impl Window {
         self.enter_avoidance();
     }
 
-    /// The window becomes `bytes`, two segments at least, and is where slow start has ended.
+    /// Sets the window to `bytes`, at least two segments, and ends slow start.
     pub(super) fn settle(&mut self, bytes: u64) {
         self.cwnd = bytes.clamp(2 * self.mss, LARGEST_WINDOW.max(2 * self.mss)).min(self.cwnd.max(self.mss));
         self.ssthresh = self.cwnd;
         self.enter_avoidance();
     }
 
-    /// The window becomes `bytes`, two segments at least, and slow start brings it back to three quarters of what it was.
+    /// Sets the window to `bytes`, at least two segments; slow start brings it back to three quarters of the old one.
     pub(super) fn drain(&mut self, bytes: u64) {
         self.ssthresh = self.ssthresh.max(self.cwnd - self.cwnd / 4);
         self.cwnd = bytes.max(2 * self.mss).min(self.cwnd);
@@ -152,13 +149,13 @@ impl Window {
         self.credit += bytes as f64;
         let cwnd = self.cwnd as f64;
         if self.credit >= cwnd {
-            // What is left is at most a window, lest a giant acknowledgement be credited for several round trips.
+            // The rest is limited to a window, so that a giant acknowledgement is not credited for several round trips.
             self.credit = (self.credit - cwnd).min(cwnd);
             self.cwnd = self.cwnd.saturating_add(self.mss).min(LARGEST_WINDOW);
         }
     }
 
-    /// Answers congestion.
+    /// Responds to congestion.
     pub(super) fn on_congestion(&mut self, event: &CongestionEvent, decrease: Decrease) {
         let floor = decrease.floor.max(1).saturating_mul(self.mss);
         self.credit = 0.0;
@@ -166,7 +163,7 @@ impl Window {
             Congestion::Loss | Congestion::Mark => {
                 self.before = Some((self.cwnd, self.ssthresh));
                 self.ssthresh = scaled(self.cwnd, decrease.keep).max(floor);
-                // A window below the floor stays there until the repair is over.
+                // A window below the floor stays there until the end of the recovery.
                 self.cwnd = self.cwnd.min(self.ssthresh);
                 self.repairing |= event.cause == Congestion::Loss;
                 self.after_timeout = false;
@@ -185,14 +182,14 @@ impl Window {
                     self.ssthresh = (self.ssthresh / 2).max(floor);
                 }
                 self.cwnd = (self.cwnd / 2).max(self.mss);
-                // The penalty outlives the pardon of an earlier event.
+                // The penalty remains if an earlier event is reversed.
                 self.before = self.before.map(|(cwnd, ssthresh)| ((cwnd / 2).max(self.mss), ssthresh));
             }
         }
     }
 
-    /// A loss has been repaired: the window is the threshold (RFC 6582, section 3.2, step 3, option 2). After a timeout
-    /// the window is still growing towards it and stays as it is.
+    /// A recovery has ended: the window becomes the threshold (RFC 6582, section 3.2, step 3, option 2). After a
+    /// timeout the window is still growing towards it and stays as it is.
     pub(super) fn on_recovery_end(&mut self) {
         if self.repairing {
             self.cwnd = self.ssthresh.min(LARGEST_WINDOW);
@@ -200,8 +197,8 @@ impl Window {
         }
     }
 
-    /// The last congestion event was an error: restores threshold and window from before it; a window that has grown
-    /// beyond that since stays. Returns whether there was anything to restore.
+    /// The last congestion event was spurious: restores threshold and window, unless the window has grown further
+    /// since. Returns whether there was anything to restore.
     pub(super) fn on_spurious(&mut self) -> bool {
         let Some((cwnd, ssthresh)) = self.before.take() else { return false };
         self.cwnd = self.cwnd.max(cwnd);
@@ -223,7 +220,7 @@ impl Window {
         self.credit = 0.0;
     }
 
-    /// The segment size changed. The window stays the same number of bytes, but at least one segment.
+    /// The segment size changed. The window stays the same number of bytes, at least one segment.
     pub(super) fn on_mss(&mut self, mss: u32) {
         self.mss = u64::from(mss).max(1);
         self.cwnd = self.cwnd.max(self.mss);

@@ -27,7 +27,7 @@ use crate::ids::{SubflowId, SubflowMap};
 use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "wvegas",
     summary: "Weighted Vegas: ten segments in all wait in the paths' queues, most where the rate is highest.",
@@ -145,7 +145,7 @@ struct Wvegas {
 }
 
 impl Wvegas {
-    /// Weighs the paths anew, because the queue of this one is as full as it should be.
+    /// Weighs the paths again, because the queue of this one is full enough.
     fn weigh(&mut self, id: SubflowId, rtt: f64) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if path.queued(rtt) < path.alpha {
@@ -202,7 +202,7 @@ impl CongestionControl for Wvegas {
         if let Some(path) = self.paths.get_mut(id) {
             path.window.on_congestion(event, Decrease::STANDARD);
             if event.cause != Congestion::Penalty {
-                // What was measured before says nothing of the queue now.
+                // Earlier measurements do not apply to the queue now.
                 (path.sum, path.samples) = (0.0, 0);
             }
         }

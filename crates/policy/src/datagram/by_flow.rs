@@ -19,7 +19,7 @@ use super::{DatagramPolicy, Decision, Outgoing, PathView};
 use crate::table::{Member, Reader, SettingError};
 use crate::time::Instant;
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn DatagramPolicy> = Member {
     name: "by_flow",
     summary: "One path for each flow, drawn by its hash in proportion to capacities.",

@@ -7,7 +7,7 @@ use super::{DatagramPolicy, Decision, Outgoing, PathSet, PathView};
 use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn DatagramPolicy> = Member {
     name: "duplicate",
     summary: "A copy on each usable path; the receiver passes on the first that arrives.",

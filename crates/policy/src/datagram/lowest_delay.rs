@@ -65,7 +65,7 @@ const SEVERAL: Duration = Duration::from_secs(1);
 /// Nothing is held back for longer.
 const LONGEST: Duration = Duration::from_millis(40);
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn DatagramPolicy> = Member {
     name: "lowest_delay",
     summary: "The path on which the datagram arrives first, if it does not overtake what its flow has sent before.",

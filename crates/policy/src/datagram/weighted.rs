@@ -30,7 +30,7 @@ const HOLD: Milliseconds = Milliseconds(Number {
     summary: "How long the receiver may hold a datagram back for one that was sent before it",
 });
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn DatagramPolicy> = Member {
     name: "weighted",
     summary: "All paths in turn, in proportion to capacities; the receiver restores the order as long as that takes a bounded time.",

@@ -19,7 +19,7 @@ use super::{LinkForecaster, Observation};
 use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "forward",
     summary: "The paper's hidden Markov model as a forward filter, carried to the horizon",

@@ -28,7 +28,7 @@ use super::{LinkForecaster, Observation};
 use crate::table::{Member, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "online",
     summary: "A hidden Markov model over level and slope that learns its numbers on line, carried to the horizon",

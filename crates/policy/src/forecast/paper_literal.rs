@@ -23,7 +23,7 @@ use super::{LinkForecaster, Observation};
 use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "paper_literal",
     summary: "The paper's pseudo-code for its hidden Markov model as printed, with its faults",

@@ -8,7 +8,7 @@ use super::{LinkForecaster, Observation};
 use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "persistence",
     summary: "The link will be as it was last seen.",

@@ -39,7 +39,7 @@ use super::{LinkForecaster, Observation};
 use crate::table::{Member, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "trend",
     summary: "Level and slope of the signal, filtered, against the level that reception takes, carried to the horizon",

@@ -15,7 +15,7 @@ use super::{LinkForecaster, Observation};
 use crate::table::{Member, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "viterbi",
     summary: "Present state on the most likely path through the paper's hidden Markov model, decoded correctly",

@@ -146,7 +146,6 @@ impl Default for Anabranch {
 }
 
 impl Anabranch {
-    /// Makes one.
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::read(reader)?))
     }

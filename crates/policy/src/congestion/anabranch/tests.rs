@@ -1,4 +1,4 @@
-//! The default's rules with numbers worked by hand: segments of 1000 bytes, a path of 8 Mbit/s (1000 bytes per
+//! The default's rules with numbers computed by hand: segments of 1000 bytes, a path of 8 Mbit/s (1000 bytes per
 //! millisecond) and 100 ms, so that the bandwidth-delay product is 100 000 bytes.
 
 use super::*;

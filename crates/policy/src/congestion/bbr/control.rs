@@ -1,4 +1,4 @@
-//! What the model lets go: pacing rate and window (section 5.6).
+//! Outputs of the model: pacing rate and window (section 5.6).
 
 use super::super::Ack;
 use super::super::window::LARGEST_WINDOW;
@@ -7,7 +7,7 @@ use super::state::{State, UNBOUNDED};
 use crate::rate::Rate;
 use crate::time::Duration;
 
-/// What is paced below the rate delivered, so that queues shrink (PacingMarginPercent).
+/// Pacing rate relative to the delivery rate, so that queues shrink (PacingMarginPercent).
 const MARGIN: f64 = 0.99;
 
 /// Pacing rate and window.

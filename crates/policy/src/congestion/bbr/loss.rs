@@ -1,4 +1,4 @@
-//! What losses say of the path: at once while probing, once per round otherwise (section 5.5.10).
+//! Effects of losses on the model: at once while probing, once per round otherwise (section 5.5.10).
 
 use super::super::{Ack, Lost};
 use super::state::{LOSS_THRESHOLD, Sample, UNBOUNDED};
@@ -86,7 +86,7 @@ impl LossRound {
     }
 }
 
-/// What losses have pulled the model down to.
+/// Limits that losses have imposed on the model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) bw_shortterm: Rate,
@@ -135,7 +135,7 @@ impl Bounds {
         self.inflight_longterm.saturating_sub(headroom).max(least)
     }
 
-    /// At least what they were before a loss that was none.
+    /// At least the values before a spurious loss.
     pub(super) fn restore(&mut self, before: &Self) {
         self.bw_shortterm = self.bw_shortterm.max(before.bw_shortterm);
         self.inflight_shortterm = self.inflight_shortterm.max(before.inflight_shortterm);

@@ -1,4 +1,4 @@
-//! BBR on one subflow: the states, and in which order model, window and pacing rate are brought up to date (section 5.2.3).
+//! BBR on one subflow: the states, and the order in which model, window and pacing rate are updated (section 5.2.3).
 
 use super::super::path_model::{Draws, RoundCounter};
 use super::super::uncoupled::SinglePath;
@@ -19,10 +19,10 @@ const FULL_LOSS_COUNT: u32 = 6;
 /// Rounds after which Drain is over whatever is in flight.
 const DRAIN_ROUNDS: u64 = 3;
 
-/// Where a round would stand in which a recovery began: there is none. No round is as late.
+/// In place of a round number if no recovery is in progress.
 const NO_RECOVERY: u64 = u64::MAX;
 
-/// What was before a loss episode.
+/// State before a recovery.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     /// The state that the losses ended.

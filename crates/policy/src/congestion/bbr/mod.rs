@@ -26,19 +26,20 @@
 //!   released one by one, and a late wake-up catches up by one.
 //! - The "6 discontiguous sequence ranges lost" that end Startup are counted as acknowledgements that show a loss, as in
 //!   Linux.
-//! - What an error in loss detection restores is saved once, before the first loss of a recovery. (By the draft's letter the
-//!   first loss of each round saves it anew, and a loss after the one that ended a probe would forget that it did.)
+//! - The state that a spurious loss detection restores is saved once, before the first loss of a recovery. (By the
+//!   letter of the draft the first loss of each round saves it again, and a loss after the one that ended a probe would
+//!   discard that fact.)
 //! - An acknowledgement without a rate sample does not count as a round without growth.
 //! - The random numbers come from a generator seeded with the moment when the subflow began and its first round trip.
-//! - If the handshake gave no round-trip time, pacing begins anew with the first sample, as in Linux.
-//! - A product of bandwidth and delay below four segments counts as four for the time between probes: else the cycle would
-//!   be nothing but probes.
+//! - If the handshake gave no round-trip time, pacing restarts with the first sample, as in Linux.
+//! - A product of bandwidth and delay below four segments counts as four for the time between probes: otherwise the
+//!   cycle would consist of probes only.
 //! - Pacing never falls below one segment per second.
 //! - A penalty of the scheduler halves the window, which then grows back by what is delivered.
 //!
-//! Left out: the answer to ECN that BBR version 3 has in Linux (the draft has none); a congestion mark counts as a loss in
-//! its round, since RFC 3168 wants an answer. The rule for connections without SACK (one loss is too many): the family does
-//! not know what was negotiated.
+//! Left out: the response to ECN of BBR version 3 in Linux (the draft has none); a congestion mark counts as a loss in
+//! its round, since RFC 3168 requires a response. The rule for connections without SACK (one loss is too many): the
+//! family does not know what was negotiated.
 
 mod control;
 mod loss;
@@ -54,7 +55,7 @@ use super::uncoupled::Uncoupled;
 use crate::table::{Member, Reader, SettingError};
 use machine::Bbr;
 
-/// The line of [`super::TABLE`].
+/// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "bbr",
     summary: "Model of the path on each subflow by itself: sends at the rate delivered, version 3.",

@@ -1,4 +1,4 @@
-//! The model of a path: what it delivers, its least round-trip time, and the volumes that follow (section 5.5).
+//! The model of a path: its bandwidth, minimum round-trip time, and the volumes computed from them (section 5.5).
 
 use super::super::Ack;
 use super::super::path_model::{MinRtt, WindowedMax};
@@ -23,7 +23,7 @@ struct Aggregation {
     delivered: u64,
 }
 
-/// What is known of the path.
+/// The model of a path.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) mss: u64,
@@ -73,7 +73,7 @@ impl Model {
         self.aggregation.extra.advance();
     }
 
-    /// After a pause nothing is expected of the time before.
+    /// After a pause, no data is expected for the time before.
     pub(super) fn restart_aggregation(&mut self, now: Instant) {
         self.aggregation.since = now;
     }

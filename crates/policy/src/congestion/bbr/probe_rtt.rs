@@ -4,17 +4,17 @@
 use super::super::Ack;
 use crate::time::{Duration, Instant};
 
-/// How long little is in flight at least (ProbeRTTDuration).
+/// Minimum time with little in flight (ProbeRTTDuration).
 const DURATION: Duration = Duration::from_millis(200);
 
 /// The course of a ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeRtt {
-    /// When it may end; never until little enough is in flight.
+    /// When it may end; never before little enough is in flight.
     done_at: Instant,
     round_done: bool,
-    /// What is sent while this much had been delivered (first, last) shows our restraint, not the network. [`Self::NOTHING`] before
-    /// the first ProbeRTT.
+    /// Samples of segments sent while this much had been delivered (first, last) show our own limit, not the network.
+    /// [`Self::NOTHING`] before the first ProbeRTT.
     held_down: (u64, u64),
 }
 
@@ -38,7 +38,7 @@ impl ProbeRtt {
         prior_delivered.is_some_and(|prior| (first..=last).contains(&prior))
     }
 
-    /// What is sent until now shows our restraint.
+    /// Samples of segments sent until now show our own limit.
     pub(super) fn hold_down(&mut self, ack: &Ack) {
         let first = if self.held_down == Self::NOTHING { ack.total_delivered } else { self.held_down.0 };
         self.held_down = (first, ack.total_delivered.saturating_add(ack.in_flight));

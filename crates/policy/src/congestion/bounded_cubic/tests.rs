@@ -1,4 +1,4 @@
-//! The phases with numbers worked by hand: segments of 1000 bytes, acknowledgements of whole rounds, no losses.
+//! The phases with numbers computed by hand: segments of 1000 bytes, acknowledgements of whole rounds, no losses.
 
 use super::*;
 use crate::congestion::harness::{NOW, START, ack};

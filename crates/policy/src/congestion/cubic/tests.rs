@@ -1,4 +1,4 @@
-//! CUBIC against numbers worked by hand: segments of 1000 bytes, C = 0.4, beta = 0.7.
+//! CUBIC against numbers computed by hand: segments of 1000 bytes, C = 0.4, beta = 0.7.
 
 use super::*;
 use crate::congestion::harness::{NOW, START, ack, close_to, congestion, loss, timeout};
