@@ -147,7 +147,7 @@ impl Default for AllowList {
 }
 
 impl AllowList {
-    /// Whether a rule is about names, which only who names a target has.
+    /// Whether there is a rule about names, which needs clients that name their targets.
     pub fn has_names(&self) -> bool {
         self.rules.iter().any(|rule| matches!(rule.hosts, Hosts::Name(_) | Hosts::Under(_)))
     }
@@ -157,14 +157,14 @@ impl AllowList {
         Self { rules }
     }
 
-    /// Whether clients may reach an address that nobody has named. Rules with names do not speak of it.
+    /// Whether clients may reach an address without a name. Rules about names do not apply.
     pub fn allows(&self, address: SocketAddr) -> bool {
         let target = Target { host: Host::Address(address.ip().to_canonical()), port: address.port() };
         !self.admit(&target, vec![address]).is_empty()
     }
 
-    /// Those of the target's `addresses` that clients may be connected to. A rule with a name allows whatever the name
-    /// stands for; rules with addresses are compared with the addresses themselves, whatever name leads there.
+    /// The target's `addresses` that clients may be connected to. A rule about a name allows all addresses of the name;
+    /// rules about addresses are compared with the addresses, whatever the name is.
     pub(super) fn admit(&self, target: &Target, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
         let rules = || self.rules.iter().filter(|rule| rule.port.is_none_or(|port| port == target.port));
         let by_name = |rule: &Rule| matches!(&target.host, Host::Name(name) if rule.hosts.has_name(name));

@@ -1,4 +1,4 @@
-//! Connections of the kernel's that leave through chosen interfaces: the way out of who may not send packets of its own.
+//! Connections of the kernel that leave through chosen interfaces, for hosts on which raw packets cannot be sent.
 
 use super::failure::Failure;
 use super::resolve::connect_to_first;
@@ -10,20 +10,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// An interface that was outdone is asked last for this time.
+/// For how long an interface comes last after another was faster.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// A peer that does not answer is noticed as one of a connection of ours is: probed after this time without a word,
+/// A peer that does not answer is detected as on our own connections: probed after this idle time,
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// again after this,
 const KEEPALIVE_AGAIN: Duration = Duration::from_secs(5);
-/// and given up when nothing was acknowledged for this time.
+/// and closed when nothing was acknowledged for this time.
 const GIVE_UP: Duration = Duration::from_secs(55);
 
-/// The interfaces that may be used now, those that are preferred first.
+/// The available interfaces, preferred ones first.
 pub type Interfaces = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
-/// Sockets bound to one interface each, and what is known of these. Clones are the same.
+/// Sockets bound to one interface each, and the state of the interfaces. Clones share it.
 #[derive(Clone)]
 pub struct BoundSockets {
     interfaces: Interfaces,
@@ -31,7 +31,7 @@ pub struct BoundSockets {
 }
 
 impl BoundSockets {
-    /// `interfaces` is asked for each connection.
+    /// `interfaces` is called for each connection.
     pub fn new(interfaces: Interfaces) -> Self {
         Self { interfaces, outdone: Arc::default() }
     }
@@ -40,7 +40,7 @@ impl BoundSockets {
         self.outdone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The interfaces in the order to try them: those that others have outdone lately are last.
+    /// The interfaces in the order of attempts: those that others were faster than lately come last.
     fn order(&self) -> Vec<String> {
         let mut outdone = self.outdone();
         outdone.retain(|_, since| since.elapsed() < MEMORY);
@@ -70,7 +70,7 @@ impl BoundSockets {
         let began = began.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut outdone = self.outdone();
         outdone.remove(&winner);
-        // Those that began before have not answered yet, or have failed where this did not.
+        // Those that began earlier have not answered, or have failed.
         for name in began.into_iter().take_while(|name| *name != winner) {
             outdone.insert(name, Instant::now());
         }
@@ -86,7 +86,7 @@ async fn open(interface: &str, target: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpSocket::from_std_stream(socket.into()).connect(target).await?;
     let _ = stream.set_nodelay(true);
     let socket = SockRef::from(&stream);
-    // Without these it would only take longer until a peer that is gone is noticed.
+    // Without these a dead peer is only detected later.
     let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE_AGAIN));
     let _ = socket.set_tcp_user_timeout(Some(GIVE_UP));
     Ok(stream)
@@ -102,7 +102,7 @@ mod tests {
         let target = listener.local_addr().expect("it is bound");
         let sockets = BoundSockets::new(Arc::new(|| vec!["nowhere".to_owned(), "lo".to_owned()]));
         if sockets.connect(target).await.is_err() {
-            // Some kernels let only who has a right bind to an interface.
+            // Some kernels allow only privileged processes to bind to an interface.
             return eprintln!("skipped: a socket cannot be bound to an interface here");
         }
         assert_eq!(sockets.order(), ["lo", "nowhere"]);

@@ -1,5 +1,5 @@
-//! Carries connections out whose clients are not a socket's: whoever has them says where each is to go, and lets it begin when that
-//! is reached.
+//! Carries connections whose clients have no socket: the caller names the target of each, and accepts it once the
+//! target is reached.
 
 use super::bound::BoundSockets;
 use super::control::Control;
@@ -17,15 +17,15 @@ use core::fmt;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// What can be chosen about a carrier.
+/// Settings of a carrier.
 pub struct CarrierConfig {
     /// Where connections go.
     pub exit: Exit,
-    /// Asked for each connection.
+    /// Called for each connection.
     pub choose: Choose,
-    /// What keeps clients from taking everything.
+    /// Limits on what clients use.
     pub limits: Limits,
-    /// Who is told of each connection.
+    /// Called for each connection that has ended.
     pub journal: Option<Journal>,
 }
 
@@ -34,13 +34,13 @@ pub struct CarrierConfig {
 pub enum Exit {
     /// Over one of the stacks.
     Stacks(Via),
-    /// Over sockets of the kernel's, straight to the target.
+    /// Over sockets of the kernel, directly to the target.
     Sockets(BoundSockets),
 }
 
-/// Carries connections over one of several stacks each.
+/// Carries each connection over one of several stacks.
 pub struct Carrier {
-    /// Whoever serves a client holds its stack.
+    /// The task of each client holds its stack.
     stacks: Vec<Arc<Stack>>,
     outbound: Arc<Outbound>,
     exit: Arc<Exit>,
@@ -57,8 +57,8 @@ impl Carrier {
         Self { exit, stacks: stacks.iter().cloned().map(Arc::new).collect(), outbound: Arc::new(outbound), tasks }
     }
 
-    /// Connects to `target` for a client, tells `begin` what came of it, and carries the stream that it gives then. Returns false if there
-    /// are too many already: then `begin` is dropped.
+    /// Connects to `target` for a client, passes the result to `begin`, and carries the stream that it returns. Returns
+    /// false at the limit of connections: then `begin` is dropped.
     pub fn carry<B>(&mut self, client: impl fmt::Display + Send + 'static, target: Target, begin: B) -> bool
     where
         B: FnOnce(Result<(), Failure>) -> Option<Stream> + Send + 'static,
@@ -76,17 +76,17 @@ impl Carrier {
         true
     }
 
-    /// To see it while it runs.
+    /// A handle to query it while it runs.
     pub fn control(&self) -> Control {
         Control::new(&self.outbound.service)
     }
 
-    /// Gives back what clients that have gone had; never completes without one.
+    /// Reaps the tasks of clients that have gone; never completes without one.
     pub async fn reap(&mut self) {
         self.tasks.reap().await;
     }
 
-    /// Lets clients finish for a moment, then ends them. Gives the totals.
+    /// Lets clients finish for a short time, then ends them. Returns the totals.
     pub async fn drain(self) -> ProxyCounters {
         self.tasks.drain().await
     }
@@ -100,11 +100,11 @@ async fn serve(
     target: &Target,
     begin: impl FnOnce(Result<(), Failure>) -> Option<Stream>,
 ) -> (Outcome, u64, u64) {
-    // What is needed only until it is connected is returned then.
+    // Memory for opening the connection is released once it is connected.
     match Box::pin(outbound.connect(via, stack, Some(target))).await {
         Ok((far, first)) => {
             let Some(stream) = begin(Ok(())) else { return (Outcome::LeftEarly, 0, 0) };
-            // Whoever writes less than a segment wants it to arrive; if it has ended already, that will be seen.
+            // Short writes should be sent at once; if it has ended, that is detected later.
             let _ = stream.set_nodelay(true);
             let service = &*outbound.service;
             let (slots, idle) = (service.slots.clone(), service.limits().idle);

@@ -1,8 +1,8 @@
-//! Something that everybody reads and that is exchanged as a whole now and then.
+//! A shared value that is replaced as a whole.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What it is now; who has taken it keeps what he has.
+/// Its present value; earlier readers keep theirs.
 pub(super) struct Changing<T>(RwLock<Arc<T>>);
 
 impl<T> Changing<T> {

@@ -28,7 +28,7 @@ const BACKLOG: u32 = 4_096;
 /// How long to wait before accepting again when the process has no file descriptor left.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// A place to connect to, and what happens there.
+/// A listener, and where its clients are connected to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListenerConfig {
     /// The address to listen on.
@@ -48,7 +48,7 @@ pub enum Forward {
     ServerDefault,
 }
 
-/// What can change while a proxy runs. It counts for clients that come from then on.
+/// Settings that can change while a proxy runs. They apply to new clients.
 #[derive(Clone)]
 pub struct ProxyTerms {
     /// Where connections go.
@@ -57,11 +57,11 @@ pub struct ProxyTerms {
     pub credentials: Option<Arc<Credentials>>,
 }
 
-/// What can be chosen about a proxy.
+/// Settings of a proxy.
 pub struct ProxyConfig {
-    /// What can change.
+    /// Settings that can change.
     pub terms: ProxyTerms,
-    /// Asked for each connection.
+    /// Called for each connection.
     pub choose: Choose,
     /// Limits on what clients use.
     pub limits: Limits,
@@ -75,11 +75,11 @@ pub struct ProxyConfig {
 pub struct BindError {
     /// The address.
     pub address: SocketAddr,
-    /// What the kernel says.
+    /// The error of the kernel.
     pub error: io::Error,
 }
 
-/// What all clients' tasks share.
+/// State shared by all clients' tasks.
 struct Shared {
     outbound: Outbound,
     terms: Changing<ProxyTerms>,
@@ -154,12 +154,12 @@ impl Proxy {
         Self { listeners, stacks, shared: Arc::new(shared) }
     }
 
-    /// To see how it does while it runs.
+    /// A handle to query it while it runs.
     pub fn control(&self) -> Control {
         Control::new(&self.shared.outbound.service)
     }
 
-    /// To change terms and limits while it runs.
+    /// A handle to change terms and limits while it runs.
     pub fn changer(&self) -> impl Fn(ProxyTerms, Limits) + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move |terms, limits| {
@@ -173,7 +173,7 @@ impl Proxy {
         self.stacks.iter().min_by_key(|stack| Arc::strong_count(stack))
     }
 
-    /// Serves until `stop` completes, and then for a moment the clients that are connected. Returns the totals.
+    /// Serves clients until `stop` completes, and then connected ones for a short time. Returns the totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
         let mut tasks = Tasks::new(Arc::clone(&self.shared.outbound.service));
         let mut stop = Box::pin(stop);
@@ -207,16 +207,16 @@ impl Proxy {
     }
 }
 
-/// A socket that is watched by the runtime which this is called in, and not by the one of number `before`.
+/// A socket registered with the current runtime instead of the one with id `before`.
 fn at_home(socket: TcpStream, before: &runtime::Id) -> io::Result<TcpStream> {
     if Handle::current().id() == *before { Ok(socket) } else { TcpStream::from_std(socket.into_std()?) }
 }
 
 /// Serves one client from its first byte to its last.
 async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, peer: SocketAddr, forward: Forward) {
-    // Short writes are to arrive at once: no Nagle.
+    // Short writes should be sent at once: no Nagle.
     let _ = socket.set_nodelay(true);
-    // What is needed only until it is connected is returned then.
+    // Memory for opening the connection is released once it is connected.
     let opened = Box::pin(open(&shared, &stack, &mut socket, forward)).await;
     let service = &shared.outbound.service;
     match opened {
@@ -237,10 +237,10 @@ fn describe(target: Option<&Target>) -> String {
     target.map_or_else(|| "?".to_owned(), Target::to_string)
 }
 
-/// What a client is connected to; what it has sent and what it is sent already.
+/// What a client is connected to, data of either direction that has arrived already, and the target.
 type Opened = (Far, Bytes, Bytes, Option<Target>);
 
-/// Finds out what a client wants and connects it.
+/// Reads a client's request and connects it.
 async fn open(
     shared: &Shared,
     stack: &Stack,

@@ -1,10 +1,10 @@
-//! What can be seen of a proxy or server while it runs.
+//! State of a running proxy or server.
 
 use super::counters::ProxyCounters;
 use super::service::Service;
 use std::sync::Arc;
 
-/// A handle to a proxy or server that runs, for others than who runs it. Clones are of the same.
+/// A handle to query a running proxy or server. Clones refer to the same one.
 #[derive(Clone)]
 pub struct Control {
     service: Arc<Service>,
@@ -15,12 +15,12 @@ impl Control {
         Self { service: Arc::clone(service) }
     }
 
-    /// The totals until now.
+    /// The totals so far.
     pub fn counters(&self) -> ProxyCounters {
         self.service.with_counters(|counters| *counters)
     }
 
-    /// Clients that are served now.
+    /// Number of clients being served.
     pub fn clients(&self) -> usize {
         self.service.clients()
     }

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
 
-/// Slots that sockets are read into.
+/// Slots for reads from sockets.
 pub(super) fn slots() -> Slots {
     Slots::new(SEALED)
 }
@@ -49,7 +49,8 @@ pub(super) fn tampered() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-/// Proves the key to a server that must prove it too: `initiator` made `message`, of which the first `sent` bytes are on their way.
+/// Authenticates to a server that must prove the key too: `initiator` made `message`, of which the first `sent` bytes
+/// have been sent.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] if it does not, which includes that it closes or resets at this point. Others if the path is lost.
@@ -70,14 +71,14 @@ pub(super) async fn initiate(
     Ok(Far::Sealed(Sealed { stream, records, input: BytesMut::new() }))
 }
 
-/// Lets a client prove one of the keys; says whose it is.
+/// Authenticates a client by one of the keys; returns its name.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] if it does not.
 pub(super) async fn respond(mut stream: Stream, keys: &Keys) -> io::Result<(Far, Name)> {
     let mut message = [0; MESSAGE];
     stream.read_exact(&mut message).await?;
-    // A key that does not fit costs a few hashes.
+    // Trying a wrong key takes a few hashes.
     let mut fitting = keys.iter().filter_map(|(name, key)| Some((name, noise::respond(key, &message).ok()?)));
     let found = fitting.next();
     match found {
@@ -108,7 +109,7 @@ impl Far {
         }
     }
 
-    /// What goes on the wire for these bytes.
+    /// The wire form of these bytes.
     pub(super) fn wrap(&mut self, bytes: Bytes) -> Bytes {
         match self {
             Self::Plain(_) => bytes,
@@ -120,7 +121,7 @@ impl Far {
         }
     }
 
-    /// Has `read` fill a slot, once; returns how many bytes it read, and what goes on the wire for them. They are encrypted in
+    /// Lets `read` fill a slot, once; returns the number of bytes read, and their wire form. They are encrypted in
     /// place.
     pub(super) fn wrap_read(
         &mut self,
@@ -144,7 +145,7 @@ impl Far {
         Ok((length, Bytes::copy_from_slice(slot.bytes.get(..end).unwrap_or_default())))
     }
 
-    /// What goes on the wire before the end of the stream.
+    /// The wire form of the end of the stream.
     pub(super) fn wrap_end(&mut self) -> Bytes {
         match self {
             Self::Plain(_) => Bytes::new(),
@@ -206,7 +207,7 @@ impl Sealed {
             }
             let more = ready!(self.stream.poll_read_bytes(context, READ))?;
             if more.is_empty() {
-                // The stream ends, but the peer has not said so in a record.
+                // The stream ends without the record that must end it.
                 return Poll::Ready(Err(tampered()));
             }
             self.input.extend_from_slice(&more);

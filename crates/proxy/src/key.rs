@@ -22,10 +22,10 @@ pub enum KeyError {
     /// The file cannot be read, or others can read it.
     #[error(transparent)]
     File(#[from] PrivateFileError),
-    /// Not 32 bytes.
+    /// It is not 32 bytes.
     #[error("its key has {0} bytes instead of 32; make one with `anabranch key FILE`")]
     Length(usize),
-    /// Not a key at all.
+    /// It is not base64.
     #[error("it has no key, a line of 44 base64 characters; make one with `anabranch key FILE`")]
     Format,
 }
@@ -49,8 +49,7 @@ impl Key {
 
     /// Reads a key file: 44 characters of base64 (RFC 4648, section 4) on a line; lines that begin with `#` do not count.
     ///
-    /// # Errors
-    /// [`KeyError`].
+    /// # Errors [`KeyError`].
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         Self::from_text(&private_file::read(path)?)
     }
@@ -73,7 +72,6 @@ impl Key {
         file.sync_all()
     }
 
-    /// The key itself.
     pub fn bytes(&self) -> &[u8; LENGTH] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The side of a connection that is not the multipath one: a socket of the kernel, or a stream of a stack that stands in for it.
+//! The side of a connection that is not multipath: a socket of the kernel, or a stream of a stack in its place.
 
 use super::far::Far;
 use anabranch_stack::{Slots, Stream};
@@ -12,12 +12,12 @@ use std::time::Duration;
 use tokio::io::AsyncWrite as _;
 use tokio::net::TcpStream;
 
-/// Pieces written at once.
+/// Pieces written in one call.
 pub(super) const PIECES: usize = 64;
 
-/// What a relay does with that side.
+/// Operations of a relay on that side.
 pub(super) trait Near: Unpin {
-    /// Reads once; gives how many bytes were read, none at the end, and what goes to the other side for them.
+    /// Reads once; returns the number of bytes, 0 at the end, and what to send to the other side for them.
     fn poll_read(
         &mut self,
         context: &mut Context<'_>,
@@ -25,13 +25,13 @@ pub(super) trait Near: Unpin {
         slots: &Slots,
     ) -> Poll<io::Result<(usize, Bytes)>>;
 
-    /// Writes once from the front of `pending`; gives how many bytes were taken.
+    /// Writes once from the front of `pending`; returns the number of bytes.
     fn poll_write(&mut self, context: &mut Context<'_>, pending: &VecDeque<Bytes>) -> Poll<io::Result<usize>>;
 
     /// Ends our direction.
     fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Has it reset, now or when it is dropped.
+    /// Resets it, now or when it is dropped.
     fn reset(&self);
 }
 
@@ -68,7 +68,7 @@ impl Near for TcpStream {
     }
 
     fn reset(&self) {
-        // If the socket is gone there is nobody to tell.
+        // A socket that is gone needs no reset.
         let _ = SockRef::from(self).set_linger(Some(Duration::ZERO));
     }
 }
@@ -97,7 +97,7 @@ impl Near for Stream {
                         break;
                     }
                 }
-                // What was taken is told first; the error comes again.
+                // Written bytes are reported first; the error occurs again.
                 _ if written > 0 => break,
                 other => return other,
             }
@@ -115,7 +115,7 @@ impl Near for Stream {
     }
 }
 
-/// Copies what is there into the places, in order, each full before the next.
+/// Copies available data into the places, in order, each filled before the next.
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] if there is nothing, and what the stream says.
@@ -132,7 +132,7 @@ fn fill(stream: &Stream, context: &mut Context<'_>, places: &mut [IoSliceMut<'_>
                     filled += length;
                     room = rest;
                 }
-                // What has come is passed on first; the end or the error comes again.
+                // Data is passed on first; the end or the error occurs again.
                 _ if filled > 0 => return Ok(filled),
                 Poll::Ready(Ok(_end)) => return Ok(0),
                 Poll::Ready(Err(error)) => return Err(error),

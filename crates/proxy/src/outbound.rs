@@ -1,4 +1,4 @@
-//! The way out: straight to a target, or through a server of ours that goes on from there.
+//! Outgoing connections: directly to a target, or through our server.
 
 use super::counters::Outcome;
 use super::failure::Failure;
@@ -14,34 +14,34 @@ use std::io;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// How often a server is connected to, for one connection of a program's, if paths are lost before it has answered.
+/// Limit of connections to a server for one connection of a program, if paths are lost before it answers.
 const ATTEMPTS: u32 = 3;
 
 /// Where connections go.
 #[derive(Clone)]
 pub enum Via {
-    /// Straight to the target. Names are resolved here.
+    /// Directly to the target. Names are resolved here.
     Direct,
-    /// To a server of ours ([`super::Server`]), which goes on to the target. Names of targets are resolved there.
+    /// To our server ([`super::Server`]), which connects to the target. Names of targets are resolved there.
     Server {
         /// The server.
         server: Target,
-        /// The key that both have.
+        /// The shared key.
         key: Key,
     },
 }
 
-/// How the connection to a target, or to the server for its sake, is to be made: policies, priority, buffers.
+/// Settings of the connection to a target, or to the server for it: policies, priority, buffers.
 pub type Choose = Box<dyn Fn(&Target) -> ConnectionConfig + Send + Sync>;
 
-/// What makes connections.
+/// Opens connections.
 pub(super) struct Outbound {
     pub(super) service: Arc<Service>,
     pub(super) choose: Choose,
 }
 
 impl Outbound {
-    /// Connects to the target, or through the server; returns also what has come from there already.
+    /// Connects to the target, or through the server; returns also data that has arrived already.
     pub(super) async fn connect(
         &self,
         via: &Via,
@@ -61,8 +61,9 @@ impl Outbound {
         timeout(self.service.limits().connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
     }
 
-    /// Connects through the server. A connection has one subflow until the server has acknowledged data, and ends if that path is lost
-    /// before: then there is another, over what is left. Nothing of the program's has been sent yet.
+    /// Connects through the server. A connection has one subflow until the server has acknowledged data, and ends if
+    /// that path is lost before: then another one is opened over the remaining paths. No data of the program has been
+    /// sent by then.
     async fn connect_through(
         &self,
         stack: &Stack,
@@ -74,7 +75,7 @@ impl Outbound {
         loop {
             let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
             let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
-            // Half of the time, so that it is known that it was the server that did not answer.
+            // Half of the time, so that a missing answer can be attributed to the server.
             let patience = self.service.limits().connect / 2;
             let dialled = timeout(patience, self.dial(stack, server, config, first)).await;
             let (stream, sent) = dialled.unwrap_or(Err(Failure::TimedOut)).map_err(on_the_way)?;
@@ -83,14 +84,15 @@ impl Outbound {
             match asked.await {
                 Ok((far, first)) => return answered(far, first),
                 Err(error) if further > 0 && is_of_the_path(&error) => {}
-                // A portal on the way resets as a server does that has another key: once is not believed.
+                // A captive portal resets connections, as a server with another key does: a single reset is not
+                // believed.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !closed => closed = true,
                 Err(error) => return Err(lost(error)),
             }
         }
     }
 
-    /// A stream to the address of `target` that answers first, and how much of `first` has been written to it.
+    /// A stream to the address of `target` that answers first, and the number of bytes of `first` written to it.
     async fn dial(
         &self,
         stack: &Stack,
@@ -100,13 +102,13 @@ impl Outbound {
     ) -> Result<(Stream, usize), Failure> {
         let addresses = self.service.resolver.resolve(target).await?;
         let (stream, sent) = stack.connect_to_any(None, &addresses, config, first).await?;
-        // It may have ended already; that will be seen.
+        // It may have ended by now, which is detected later.
         let _ = stream.set_nodelay(true);
         Ok((stream, sent))
     }
 }
 
-/// The failure that is reported when a server does not answer as it should.
+/// The failure reported if a server does not answer correctly.
 fn lost(error: io::Error) -> Refused {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => {
@@ -116,7 +118,8 @@ fn lost(error: io::Error) -> Refused {
     }
 }
 
-/// What a server that cannot be reached means for the target: it neither refused nor kept silent, and no more is known.
+/// The failure for the target if the server cannot be reached: unspecific, since the target neither refused nor timed
+/// out.
 fn on_the_way(failure: Failure) -> Failure {
     match failure {
         Failure::Refused | Failure::General | Failure::TimedOut => Failure::HostUnreachable,
@@ -124,12 +127,12 @@ fn on_the_way(failure: Failure) -> Failure {
     }
 }
 
-/// Whether a path was lost, and not that the server does not answer as it should.
+/// Whether a path was lost, in contrast to a wrong answer of the server.
 fn is_of_the_path(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied)
 }
 
-/// Asks a server that has proved the key for the target; returns its answer.
+/// Sends the target to an authenticated server; returns its answer.
 async fn ask(mut far: Far, target: Option<&Target>) -> io::Result<(Far, Bytes)> {
     let mut request = vec![if target.is_some() { NAMED } else { SERVERS_OWN }];
     target.into_iter().for_each(|target| target.encode(&mut request));
@@ -138,7 +141,7 @@ async fn ask(mut far: Far, target: Option<&Target>) -> io::Result<(Far, Bytes)> 
     Ok((far, answer))
 }
 
-/// What a server's answer means; what follows it is the target's.
+/// Interprets a server's answer; data of the target follows it.
 fn answered(far: Far, answer: Bytes) -> Result<(Far, Bytes), Refused> {
     match answer.first() {
         Some(&CONNECTED) => Ok((far, answer.slice(1..))),

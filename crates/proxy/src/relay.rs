@@ -1,4 +1,5 @@
-//! Carries bytes between a socket, or what stands in for one, and a stream of ours, both ways, until both have ended.
+//! Carries bytes in both directions between a socket, or a stream in its place, and a multipath stream, until both
+//! directions have ended.
 //!
 //! Each direction holds a fixed number of bytes at most: what cannot be written is not read, so that a slow reader slows
 //! down the writer. The end of one direction is passed on while the other goes on; a reset on one side resets the other.
@@ -19,7 +20,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes taken from the stream before they are written to the socket.
 const GATHERED: usize = 128 * 1024;
-/// Most reads in a turn, after which others have theirs.
+/// Limit of reads in a turn.
 const TURN: usize = 16;
 
 /// From the socket to the stream.
@@ -58,7 +59,7 @@ pub(super) struct Relay<N: Near> {
     slots: Slots,
     idle: Pin<Box<Sleep>>,
     idle_limit: Duration,
-    /// Something moved since the idle limit was last looked at.
+    /// Data moved since the idle limit was last checked.
     active: bool,
     over: bool,
     /// The socket is the target's, not the client's.
@@ -99,7 +100,7 @@ impl<N: Near> Relay<N> {
         }
     }
 
-    /// Bytes that must reach the socket before all that comes.
+    /// Bytes to be sent to the socket before all others.
     pub(super) fn push_down(&mut self, bytes: Bytes) {
         self.down.push(bytes);
     }
@@ -196,7 +197,7 @@ impl<N: Near> Relay<N> {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the connection has been idle for too long; else to be asked again when it may have been.
+    /// Whether the connection has been idle for too long; otherwise to be polled again when it may have been.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.idle.as_mut().poll(context));
@@ -207,7 +208,7 @@ impl<N: Near> Relay<N> {
         }
     }
 
-    /// The stream was reset while nobody reads it any more.
+    /// The stream was reset after reading from it had ended.
     fn poll_lost(&self, context: &mut Context<'_>) -> Poll<()> {
         if !self.down.ended {
             return Poll::Pending;

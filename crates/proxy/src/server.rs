@@ -35,34 +35,34 @@ pub enum Destination {
     Named(AllowList),
 }
 
-/// What can change while a server runs. It counts for clients that come from then on.
+/// Settings that can change while a server runs. They apply to new clients.
 #[derive(Clone)]
 pub struct ServerTerms {
-    /// What clients must prove. Without a key whoever reaches the stack is served, and speaks plainly: SOCKS5 or HTTP
-    /// CONNECT with [`Destination::Named`], nothing at all with [`Destination::Fixed`]. That is for a stack that only its own
-    /// host can reach; anywhere else it would be an open relay.
+    /// Keys that clients must prove. Without keys, every client that reaches the stack is served, unencrypted: SOCKS5
+    /// or HTTP CONNECT with [`Destination::Named`], no protocol at all with [`Destination::Fixed`]. That is for a stack
+    /// that only its own host can reach; anywhere else it would be an open relay.
     pub keys: Option<Keys>,
     /// Where clients are connected to.
     pub destination: Destination,
-    /// What priority the connection of a client has, by the target it is led to.
+    /// The priority of a client's connection, by its target.
     pub priorities: Priorities,
 }
 
-/// What can be chosen about a server.
+/// Settings of a server.
 pub struct ServerConfig {
     /// The port of the stack to listen on.
     pub port: u16,
-    /// What can change.
+    /// Settings that can change.
     pub terms: ServerTerms,
-    /// How the clients' connections are treated.
+    /// Settings of the clients' connections.
     pub connection: ConnectionConfig,
-    /// What keeps clients from taking everything.
+    /// Limits on what clients use.
     pub limits: Limits,
     /// Called for each connection that has ended.
     pub journal: Option<Journal>,
 }
 
-/// What all clients' tasks share.
+/// State shared by all clients' tasks.
 struct Shared {
     service: Arc<Service>,
     terms: Changing<ServerTerms>,
@@ -70,13 +70,13 @@ struct Shared {
 
 /// A server that listens.
 pub struct Server {
-    /// Of each stack one, and where it is served.
+    /// One for each stack, with its runtime.
     listeners: Vec<(Listener, Handle)>,
     shared: Arc<Shared>,
 }
 
 impl Server {
-    /// Listens on stacks that are one host; no client is served before [`Self::run`].
+    /// Listens on stacks of one host; no client is served before [`Self::run`].
     ///
     /// # Errors
     /// [`ListenError`], e.g. if the port is taken.
@@ -91,12 +91,12 @@ impl Server {
         Ok(Self { listeners, shared: Arc::new(shared) })
     }
 
-    /// To see how it does while it runs.
+    /// A handle to query it while it runs.
     pub fn control(&self) -> Control {
         Control::new(&self.shared.service)
     }
 
-    /// To change terms and limits while it runs.
+    /// A handle to change terms and limits while it runs.
     pub fn changer(&self) -> impl Fn(ServerTerms, Limits) + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move |terms, limits| {
@@ -105,7 +105,8 @@ impl Server {
         }
     }
 
-    /// Serves until `stop` completes, and then for a moment those who are connected; each client where its stack is. Gives the totals.
+    /// Serves clients until `stop` completes, and then connected ones for a short time; each in the runtime of its
+    /// stack. Returns the totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
         let (over, is_over) = watch::channel(false);
         let mut workers = JoinSet::new();
@@ -145,16 +146,16 @@ async fn accept(listener: Listener, runtime: Handle, shared: Arc<Shared>, mut is
 
 /// Serves one client from its first byte to its last.
 async fn serve(shared: Arc<Shared>, stream: Stream) {
-    // It may have ended already; that will be seen.
+    // It may have ended by now, which is detected later.
     let _ = stream.set_nodelay(true);
     let peer = stream.peer_address();
-    // What is needed only until it is connected is returned then.
+    // Memory for opening the connection is released once it is connected.
     let terms = shared.terms.now();
     let opened = Box::pin(open(&shared.service, &terms, stream)).await;
     let service = &shared.service;
     match opened {
         Ok((far, early, socket, target, name)) => {
-            // It may have ended already; that will be seen.
+            // It may have ended by now, which is detected later.
             let _ = far.stream().set_priority(terms.priorities.of(&target));
             drop(terms);
             let slots = service.slots.clone();
@@ -171,10 +172,11 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
     }
 }
 
-/// A client's connection, what it has sent already, the target, and who the client is.
+/// A client's connection, data that it has sent already, the connection to the target, the target, and the client's
+/// name.
 type Opened = (Far, Bytes, TcpStream, Target, Name);
 
-/// Finds out who a client is and what it wants, and connects it.
+/// Authenticates a client, reads its request, and connects it.
 async fn open(service: &Service, terms: &ServerTerms, stream: Stream) -> Result<Opened, Outcome> {
     match &terms.keys {
         Some(keys) => open_proven(service, terms, stream, keys).await,
@@ -199,7 +201,7 @@ async fn open_proven(service: &Service, terms: &ServerTerms, stream: Stream, key
     }
 }
 
-/// The handshake, who the client is, and what it asks for: nothing in particular, or a target. What it has sent already follows.
+/// The handshake, the client's name, and its request: no target, or one. Data that it has sent already follows.
 async fn prove_and_ask(stream: Stream, keys: &Keys) -> Result<(Far, Name, Option<Target>, Bytes), Outcome> {
     let (mut far, name) = respond(stream, keys).await.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Outcome::Unproven,
@@ -211,7 +213,7 @@ async fn prove_and_ask(stream: Stream, keys: &Keys) -> Result<(Far, Name, Option
         Ok(request) => request,
         Err(error) => {
             far.stream().abort();
-            // One that has gone has proved nothing, but need not have lied.
+            // A client that is gone has proved nothing, but need not be an attacker.
             let lied = error.kind() == io::ErrorKind::InvalidData;
             return Err(if lied { Outcome::Unproven } else { Outcome::LeftEarly });
         }
@@ -223,7 +225,7 @@ async fn prove_and_ask(stream: Stream, keys: &Keys) -> Result<(Far, Name, Option
                 request = request.split_off(length);
                 Some(target)
             }
-            // A request is one record: there is no more to come.
+            // A request is a single record.
             Ok(None) | Err(_) => return Err(Outcome::Malformed),
         },
         _ => return Err(Outcome::Malformed),
@@ -258,7 +260,7 @@ async fn open_plain(service: &Service, terms: &ServerTerms, mut stream: Stream) 
     }
 }
 
-/// Connects to what was asked for, if that is where clients are led.
+/// Connects to the requested target, if that is the server's destination.
 async fn connect(
     service: &Service,
     terms: &ServerTerms,
@@ -282,7 +284,7 @@ async fn connect(
         connect_to_first(addresses, connect).await
     };
     let socket = timeout(service.limits().connect, attempt).await.unwrap_or(Err(Failure::TimedOut))?;
-    // Whoever writes less than a segment wants it to arrive.
+    // Short writes should be sent at once.
     let _ = socket.set_nodelay(true);
     Ok((socket, target.clone()))
 }

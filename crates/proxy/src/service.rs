@@ -62,7 +62,7 @@ pub(super) struct Service {
     journal: Option<Journal>,
 }
 
-/// Why a client was not connected: the answer to it, and what is counted.
+/// Why a client was not connected: the answer to it, and the counted outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Refused {
     pub(super) failure: Failure,
@@ -114,7 +114,7 @@ impl Service {
     }
 }
 
-/// Counts a client for as long as it is there.
+/// Counts a client while it is connected.
 pub(super) struct Seat(Arc<Service>);
 
 impl Drop for Seat {
@@ -134,7 +134,7 @@ impl Tasks {
         Self { service, tasks: JoinSet::new() }
     }
 
-    /// A place for one more client, which has just come, if there is room.
+    /// Admits a new client, if the limit allows it.
     pub(super) fn admit(&mut self) -> Option<Seat> {
         let service = &self.service;
         let before = service.clients.fetch_add(1, Ordering::Relaxed);
@@ -178,10 +178,9 @@ impl Tasks {
     }
 }
 
-/// Listens to a client until it has named its target.
+/// Negotiates with a client until it has named its target.
 ///
-/// # Errors
-/// Why it has not; the client has been answered.
+/// # Errors Why it did not; the client has been answered.
 pub(super) async fn negotiate<C>(client: &mut C, negotiation: &mut Negotiation) -> Result<Target, Outcome>
 where
     C: AsyncRead + AsyncWrite + Unpin,
@@ -216,6 +215,6 @@ pub(super) async fn send_refusal<C: AsyncRead + AsyncWrite + Unpin>(client: &mut
         while client.read(&mut ignored).await? > 0 {}
         std::io::Result::Ok(())
     };
-    // A client that does not read it in time does without.
+    // A client that does not read it in time misses it.
     let _ = timeout(REFUSAL_TIME, word).await;
 }

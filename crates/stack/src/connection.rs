@@ -1,4 +1,4 @@
-//! Per-connection state of the stack beside the engine: the tasks that wait.
+//! State of a connection outside the engine: the tasks that wait.
 
 use anabranch_mptcp::{CloseCause, FallbackCause};
 use anabranch_policy::ids::SubflowId;
@@ -6,10 +6,10 @@ use anabranch_policy::path_manager::CloseReason;
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 
-/// Most path changes that wait to be fetched.
+/// Limit of path changes that wait to be read.
 const MAX_PATH_CHANGES: usize = 64;
 
-/// What happened to the paths of a connection.
+/// A change of the paths of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathChange {
     /// A subflow carries data from now on.
@@ -23,27 +23,27 @@ pub enum PathChange {
 /// A connection, as its application sees it.
 #[derive(Default)]
 pub(super) struct Connection {
-    /// The handshake is over.
+    /// The handshake is complete.
     pub established: bool,
     /// The peer's stream has been read to its end.
     pub ended: bool,
-    /// Why it is no more.
+    /// Why it ended.
     pub closed: Option<CloseCause>,
-    /// Why it is plain TCP although MPTCP was offered.
+    /// Why it fell back to plain TCP.
     pub fallback: Option<FallbackCause>,
-    /// Who waits for bytes, or for the handshake.
+    /// The task that waits for data, or for the handshake.
     pub reader: Option<Waker>,
-    /// Who waits for room.
+    /// The task that waits for space.
     pub writer: Option<Waker>,
-    /// Who waits for the end.
+    /// The task that waits for the end.
     pub closer: Option<Waker>,
     path_changes: VecDeque<PathChange>,
     path_watcher: Option<Waker>,
-    /// Whether anybody ever asked for path changes.
+    /// Whether path changes were ever read.
     watched: bool,
 }
 
-/// Notes who waits, without a copy if it is the same as before.
+/// Stores the waker of a task, without a copy if it is the same as before.
 pub(super) fn wait(place: &mut Option<Waker>, context: &Context<'_>) {
     match place {
         Some(waker) => waker.clone_from(context.waker()),
@@ -51,7 +51,7 @@ pub(super) fn wait(place: &mut Option<Waker>, context: &Context<'_>) {
     }
 }
 
-/// Wakes who waits, if anybody.
+/// Wakes the task, if there is one.
 pub(super) fn wake(place: &mut Option<Waker>) {
     if let Some(waker) = place.take() {
         waker.wake();
@@ -59,7 +59,7 @@ pub(super) fn wake(place: &mut Option<Waker>) {
 }
 
 impl Connection {
-    /// Wakes everybody.
+    /// Wakes all tasks.
     pub(super) fn wake_all(&mut self) {
         wake(&mut self.reader);
         wake(&mut self.writer);
@@ -67,14 +67,14 @@ impl Connection {
         wake(&mut self.path_watcher);
     }
 
-    /// Notes a change for the application. Returns whether there was room.
+    /// Queues a change for the application. Returns false if one was dropped.
     pub(super) fn push_path_change(&mut self, change: PathChange) -> bool {
         let room = self.path_changes.len() < MAX_PATH_CHANGES;
         if room {
             self.path_changes.push_back(change);
             wake(&mut self.path_watcher);
         }
-        // Nobody misses what nobody asked for.
+        // A change is not missed if changes were never read.
         room || !self.watched
     }
 

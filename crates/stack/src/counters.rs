@@ -2,15 +2,14 @@
 
 use anabranch_mptcp::stats::EndpointCounters;
 
-/// What a stack dropped or could not do; totals.
+/// Drops and failures of a stack; totals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StackCounters {
-    /// The engine's.
     pub endpoint: EndpointCounters,
-    /// Connections aborted because nobody accepted them in time.
+    /// Connections aborted because they were not accepted in time.
     pub backlog_overflows: u64,
-    /// Packets to send from an address that no device has (any more).
+    /// Packets to be sent from an address without a device.
     pub no_device: u64,
-    /// Path changes that nobody fetched.
+    /// Path changes that were not read in time.
     pub dropped_path_changes: u64,
 }

@@ -8,16 +8,16 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Most packets taken from a device before the others, and the applications, get their turn.
+/// Limit of packets read from one device before other devices and the applications have their turn.
 const BATCH: usize = 64;
 
-/// The event loop of a [`super::Stack`]; it completes after [`super::Stack::shutdown`]. When it is dropped before, all connections
-/// end with [`anabranch_mptcp::CloseCause::Aborted`], and nothing can be begun any more.
+/// The event loop of a [`super::Stack`]; completes after [`super::Stack::shutdown`]. If it is dropped before, all
+/// connections end with [`anabranch_mptcp::CloseCause::Aborted`], and no new ones can be opened.
 #[must_use = "nothing moves until it is polled"]
 pub struct Driver {
     shared: Handle,
     timer: Timer,
-    /// What came in for other stacks of the same host.
+    /// Packets for other stacks of the same host.
     strays: Vec<Received>,
 }
 
@@ -27,15 +27,15 @@ impl Driver {
     }
 }
 
-/// Without an event loop nothing moves: if it panicked, or its runtime ended, all that wait for it get an error.
+/// Without an event loop nothing moves: if it panicked, or its runtime ended, all waiting tasks get an error.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.shared.lock().driver_ended();
     }
 }
 
-/// Takes what came in on one device, at most a batch; what is not ours, where there are others whose it may be, is a stray. Returns
-/// whether there may be more.
+/// Reads what arrived on one device, at most a batch. Packets that may belong to another stack of the host are strays.
+/// Returns whether there may be more.
 fn receive(state: &mut State, index: usize, context: &mut Context<'_>, mut strays: Option<&mut Vec<Received>>) -> bool {
     for _ in 0..BATCH {
         let Some(device) = state.devices.get_mut(index).and_then(Option::as_mut) else { return false };
@@ -71,7 +71,7 @@ impl Future for Driver {
         }
         loop {
             let now = state.now();
-            // The streams' operations, too, are inputs that may have output.
+            // Operations of streams are inputs, too, and may have output.
             state.drain(now);
             let due = state.poll_timeout();
             if due <= now {

@@ -15,7 +15,7 @@ pub enum AttachError {
 /// Why a port cannot be listened on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The engine says no.
+    /// The engine refused.
     #[error(transparent)]
     Refused(#[from] OperationError),
     /// The stack has been shut down.
@@ -26,7 +26,7 @@ pub enum ListenError {
 /// Why a connection was not established.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// It could not be begun.
+    /// It could not be opened.
     #[error(transparent)]
     Impossible(#[from] OperationError),
     /// It ended before it was established.
@@ -47,7 +47,7 @@ impl From<ConnectError> for io::Error {
     }
 }
 
-/// What reading or writing says of a connection that has ended.
+/// The error of reads and writes on a connection that has ended.
 pub(super) fn closed(cause: CloseCause) -> io::Error {
     let kind = match cause {
         CloseCause::Finished => io::ErrorKind::BrokenPipe,

@@ -1,4 +1,4 @@
-//! What a gateway's device has brought and nobody has taken yet.
+//! Owns what a gateway's device has brought and the application has not taken yet.
 
 use crate::connection::{wait, wake};
 use crate::device::Foreign;
@@ -6,15 +6,15 @@ use core::net::SocketAddr;
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 
-/// Most packets that wait which are not the engine's; further ones are dropped and counted.
+/// Limit of waiting packets other than TCP; further ones are dropped and counted.
 const MAX_FOREIGN: usize = 4_096;
 
 /// What a gateway's device has brought.
 #[derive(Default)]
 pub(super) struct Gate {
-    /// The place of the device; none if there is no gateway.
+    /// Index of the device; none if there is no gateway.
     pub(super) device: Option<usize>,
-    /// Connections that are asked for: no more than the engine holds SYNs.
+    /// Connections to be decided: no more than the engine holds SYNs.
     asked: VecDeque<(SocketAddr, SocketAddr)>,
     foreign: VecDeque<Foreign>,
     pub(super) dropped_foreign: u64,
@@ -23,7 +23,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Of a device in this place.
+    /// For the device with this index.
     pub(super) fn of(device: usize) -> Self {
         Self { device: Some(device), ..Self::default() }
     }
@@ -42,7 +42,7 @@ impl Gate {
         wake(&mut self.foreign_waker);
     }
 
-    /// The next connection that is asked for; none when the device is gone.
+    /// The next connection to be decided; none when the device is gone.
     pub(super) fn poll_asked(&mut self, context: &Context<'_>) -> Poll<Option<(SocketAddr, SocketAddr)>> {
         poll(&mut self.asked, &mut self.asked_waker, self.device.is_some(), context)
     }

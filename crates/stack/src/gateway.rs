@@ -1,4 +1,4 @@
-//! A device that brings connections to any address, as a router's does: each is asked for before it begins.
+//! A device that brings connections to any address, as a router does; the application decides about each.
 
 use super::error::ConnectError;
 use super::state::Handle;
@@ -10,12 +10,13 @@ use core::net::SocketAddr;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-/// The device's other side: whoever has it decides which connections begin, and gets what is not TCP.
+/// The application's side of the device: decides about connections, and gets packets other than TCP.
 pub struct Gateway {
     shared: Handle,
 }
 
-/// A connection that is asked for: its SYN waits, and those that follow are ignored. Dropped, it is forgotten without an answer.
+/// A connection to be decided: its SYN waits, and retransmissions of it are ignored. If dropped, it is forgotten
+/// without an answer.
 pub struct Asked {
     shared: Handle,
     from: SocketAddr,
@@ -29,7 +30,7 @@ impl Gateway {
         Self { shared }
     }
 
-    /// The next connection that is asked for; none when the device is gone or the stack has been shut down.
+    /// The next connection to be decided; none when the device is gone or the stack has been shut down.
     pub async fn asked(&self) -> Option<Asked> {
         let (to, from) = poll_fn(|context| self.shared.lock().gate.poll_asked(context)).await?;
         Some(Asked { shared: Arc::clone(&self.shared), from, to, waits: true })
@@ -40,29 +41,29 @@ impl Gateway {
         poll_fn(|context| self.shared.lock().gate.poll_foreign(context)).await
     }
 
-    /// Sends an IP packet by the device; returns whether it was taken.
+    /// Sends an IP packet through the device; returns whether it was accepted.
     pub fn send(&self, packet: &[u8]) -> bool {
         self.shared.lock().send_foreign(packet)
     }
 
-    /// Packets that were not the engine's and that nobody took in time.
+    /// Packets other than TCP that were dropped because they were not read in time.
     pub fn dropped_foreign(&self) -> u64 {
         self.shared.lock().gate.dropped_foreign
     }
 }
 
 impl Asked {
-    /// Who asks.
+    /// The source.
     pub fn from(&self) -> SocketAddr {
         self.from
     }
 
-    /// For whom.
+    /// The destination.
     pub fn to(&self) -> SocketAddr {
         self.to
     }
 
-    /// Lets it begin, as if its target listened with `config`. The stream can be used at once.
+    /// Accepts it, as if its destination listened with `config`. The stream can be used at once.
     ///
     /// # Errors
     /// [`ConnectError`], e.g. with too many connections.
@@ -72,7 +73,7 @@ impl Asked {
         Ok(Stream::new(Arc::clone(&self.shared), id, self.from))
     }
 
-    /// Answers with a reset, as a target where nobody listens.
+    /// Refuses it with a reset, as a destination without a listener does.
     pub fn refuse(mut self) {
         self.waits = false;
         let mut state = self.shared.lock();
@@ -80,7 +81,7 @@ impl Asked {
         state.wake_driver();
     }
 
-    /// Forgets it without an answer, and gives back its SYN, which a router's message would quote.
+    /// Forgets it without an answer, and returns its SYN, which an ICMP error would quote.
     pub fn forget(mut self) -> Option<Packet> {
         self.waits = false;
         self.shared.lock().endpoint.drop_held(self.to, self.from)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The reading half of a [`Stream`]; as the stream it knows all that needs neither half.
+/// The reading half of a [`Stream`].
 pub struct ReadHalf {
     stream: Arc<Stream>,
 }
@@ -19,7 +19,7 @@ pub struct WriteHalf {
 }
 
 impl Stream {
-    /// Two halves for two tasks. The connection is dropped with the second of them; dropping the writing half ends our
+    /// Splits the connection for two tasks. It is dropped with the second half; dropping the writing half closes our
     /// direction.
     pub fn into_split(self) -> (ReadHalf, WriteHalf) {
         let stream = Arc::new(self);

@@ -1,10 +1,8 @@
 //! A TCP/IP host in user space: one engine, the devices that carry its packets, and the handles of applications.
 //!
-//! All of it lies behind one lock, which the [`Driver`] holds for a turn of the event loop and a [`Stream`] for an
-//! operation; on one thread nobody ever waits for it. A stream acts on the engine directly and then wakes the driver, which
-//! moves the packets: so that what is written in one turn leaves in one batch.
-
-#![warn(missing_docs)]
+//! One lock protects all of it. The [`Driver`] holds it for a turn of the event loop, a [`Stream`] for an operation; on
+//! one thread nothing ever waits for it. A stream acts on the engine directly and then wakes the driver, which moves
+//! the packets, so that all data written in one turn leaves in one batch.
 
 mod connection;
 mod counters;
@@ -45,25 +43,25 @@ use std::io;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// Instead of a peer's address where there is none.
+/// In place of the peer's address if there is none.
 const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 0);
 
-/// What can be chosen about a stack.
+/// Settings of a stack.
 pub struct StackConfig {
-    /// The engine; its seed is drawn anew from the operating system's generator.
+    /// The engine. Its seed is replaced by a random one of the operating system.
     pub endpoint: EndpointConfig,
     /// The path manager of all connections.
     pub path_manager: Box<dyn PathManager>,
-    /// Connections that wait to be accepted at each listener; further ones are aborted and counted.
+    /// Limit of connections to be accepted at each listener; further ones are aborted and counted.
     pub backlog: usize,
-    /// Names of addresses ([`Stack::address_up_named`]) that are used only while no other works.
+    /// Names of backup addresses ([`Stack::address_up_named`]).
     pub backups: Vec<String>,
 }
 
 impl StackConfig {
-    /// The defaults, with this path manager.
+    /// The default settings with this path manager.
     pub fn new(path_manager: Box<dyn PathManager>) -> Self {
-        // All but those of well-known services (RFC 6056, section 3.2): a busy proxy goes through them in half a minute.
+        // All but well-known ports (RFC 6056, section 3.2): a busy proxy uses them all within half a minute.
         let ports = Ports::HashBased { low: 1_024, high: u16::MAX };
         Self {
             endpoint: EndpointConfig { ports, ..EndpointConfig::default() },
@@ -73,7 +71,7 @@ impl StackConfig {
         }
     }
 
-    /// The defaults, with the path manager of a combination.
+    /// The default settings with the path manager of a combination.
     ///
     /// # Errors
     /// [`CombinationError`] if it names something that does not exist, or a setting out of range.
@@ -81,7 +79,7 @@ impl StackConfig {
         Ok(Self::new(combination.build_path_manager()?))
     }
 
-    /// For one of several stacks that have the same addresses, each with tokens and ports of its own ([`Stack::unite`]).
+    /// For one of several stacks of a host, each with tokens and ports of its own ([`Stack::unite`]).
     #[must_use]
     pub fn share(mut self, share: Share) -> Self {
         if let Ports::HashBased { low, high } = self.endpoint.ports {
@@ -99,7 +97,7 @@ impl Default for StackConfig {
     }
 }
 
-/// A handle to a host in user space. Clones are the same host.
+/// A handle to a host in user space. Clones refer to the same host.
 #[derive(Clone)]
 pub struct Stack {
     shared: Arc<Shared>,
@@ -107,10 +105,9 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// A host without devices, and the event loop that must be spawned for anything to happen. To be called within a runtime.
+    /// A host without devices, and its event loop, which must be spawned. To be called within a runtime.
     ///
-    /// # Errors
-    /// If the operating system has no descriptor or no random numbers left.
+    /// # Errors If the operating system has no file descriptor or random numbers left.
     pub fn new(mut config: StackConfig) -> io::Result<(Self, Driver)> {
         getrandom::fill(&mut config.endpoint.seed).map_err(io::Error::other)?;
         let endpoint = Endpoint::new(config.endpoint, config.path_manager);
@@ -119,15 +116,15 @@ impl Stack {
         Ok((Self { shared, runtime: Handle::current() }, driver))
     }
 
-    /// The runtime that it was made in, where its driver is and its streams are best used.
+    /// The runtime of its driver, in which its streams are best used.
     pub fn runtime(&self) -> &Handle {
         &self.runtime
     }
 
-    /// Makes several stacks with the same addresses one host, e.g. on a core each: what comes to one and is another's reaches that. A
-    /// new connection is whose its SYN comes to; a join is whose token it names. Each stack must have been made with
-    /// its own [`StackConfig::share`] and have a queue of each device ([`Device::tun_queues`]), where each SYN from the same address
-    /// and port comes to the same stack.
+    /// Makes several stacks with the same addresses one host, for example with a stack per core. A packet that reaches
+    /// the wrong stack is passed to its owner. A new connection belongs to the stack that its SYN reaches; a join
+    /// belongs to the stack of its token. Each stack must have its own [`StackConfig::share`] and a queue of each
+    /// device ([`Device::tun_queues`]), and each SYN from the same address and port must reach the same stack.
     pub fn unite(stacks: &[Self]) {
         for (at, stack) in stacks.iter().enumerate() {
             let others = stacks.iter().enumerate().filter(|(other, _)| *other != at);
@@ -141,8 +138,8 @@ impl Stack {
         state.attach(device)
     }
 
-    /// Adds a device that brings connections to any address, and other IP packets too. There is one at most: a second takes the place of
-    /// the first. [`EndpointConfig::max_held_syns`] says how many connections may wait there.
+    /// Adds a device that brings connections to any address, and other IP packets too. There is at most one: a second
+    /// one replaces the first. [`EndpointConfig::max_held_syns`] limits the connections that wait for a decision.
     pub fn gateway(&self, device: Device) -> Gateway {
         self.shared.lock().open_gate(device);
         Gateway::new(Arc::clone(&self.shared))
@@ -153,7 +150,8 @@ impl Stack {
         self.shared.lock().detach(device);
     }
 
-    /// A local address can be used from now on, over `device`. Ids are the caller's, from 1, and go out in MP_JOIN and ADD_ADDR.
+    /// A local address is available on `device`. The caller chooses ids, from 1, which are sent in MP_JOIN and
+    /// ADD_ADDR.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -161,8 +159,8 @@ impl Stack {
         self.shared.lock().address_up(device, id, address, address)
     }
 
-    /// As [`Self::address_up`], for an address that peers reach under another: behind a router that translates `public` to
-    /// `address` (destination NAT), peers are sent `public`.
+    /// As [`Self::address_up`], for an address behind a NAT: a router translates `public` to `address` (destination
+    /// NAT), and peers are told `public`.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -176,7 +174,7 @@ impl Stack {
         self.shared.lock().address_up(device, id, address, public)
     }
 
-    /// As [`Self::address_up_as`], for an address that has a name from the beginning ([`Self::name_address`]).
+    /// As [`Self::address_up_as`], for an address with a name ([`Self::name_address`]).
     ///
     /// # Errors
     /// [`AttachError`].
@@ -194,23 +192,23 @@ impl Stack {
         Ok(())
     }
 
-    /// The addresses of this name, now and later, are used only while no other works, or as the others are.
+    /// Makes the present and later addresses of this name backups, or not.
     pub fn set_backup(&self, name: &str, backup: bool) {
         self.shared.lock().set_backup(name, backup);
     }
 
-    /// What people call a local address, an interface's name as a rule; reports say it. Forgotten when the address goes.
+    /// Names a local address, usually by its interface; reports contain the name. Removed with the address.
     pub fn name_address(&self, id: AddressId, name: &str) {
         self.shared.lock().name_address(id, name);
     }
 
-    /// A local address is gone: subflows from it end without a segment, the peer gets REMOVE_ADDR on the others.
+    /// A local address is gone: its subflows end without a segment, and the peer gets REMOVE_ADDR on the others.
     pub fn address_down(&self, id: AddressId) {
         self.shared.lock().address_down(id);
     }
 
-    /// Opens a connection, from `local` or from the first address of the right family; if that is not answered in a moment, from
-    /// others too ([`anabranch_mptcp::InitialPath`]).
+    /// Opens a connection, from `local` or from the first address of the right family; without an answer after a short
+    /// time, also from others ([`anabranch_mptcp::InitialPath`]).
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -223,9 +221,9 @@ impl Stack {
         Ok(self.connect_to_any(local, &[remote], config, Bytes::new()).await?.0)
     }
 
-    /// As [`Self::connect`], to a peer with several addresses, in the order in which they are to be tried: the first that answers has
-    /// the connection (RFC 8305). For who speaks first, `first` is written before the handshake is over, and leaves with its
-    /// third segment instead of behind it. Also returns how many bytes of it there was room for.
+    /// As [`Self::connect`], to a peer with several addresses in order of preference: the first that answers is used
+    /// (RFC 8305). `first` is written before the handshake is complete, and leaves with its third segment instead of
+    /// after it. Also returns how many bytes of it were written.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -251,28 +249,28 @@ impl Stack {
         Ok(Listener::new(Arc::clone(&self.shared), port))
     }
 
-    /// What was dropped.
+    /// Counters of drops and failures.
     pub fn counters(&self) -> StackCounters {
         self.shared.lock().counters()
     }
 
-    /// What a device carried and dropped.
+    /// Counters of a device.
     pub fn device_counters(&self, device: DeviceId) -> Option<DeviceCounters> {
         self.shared.lock().device_counters(device)
     }
 
-    /// The connections that applications hold now, in the order in which they were opened, at most `limit` of them.
+    /// The connections that applications hold, in the order in which they were opened, at most `limit` of them.
     pub fn connections(&self, limit: usize) -> Vec<ConnectionReport> {
         let state = self.shared.lock();
         state.connection_ids(limit).into_iter().filter_map(|id| state.connection_report(id)).collect()
     }
 
-    /// How many connections there are, those in TIME-WAIT included.
+    /// The number of connections, those in TIME-WAIT included.
     pub fn connection_count(&self) -> usize {
         self.shared.lock().endpoint.connection_count()
     }
 
-    /// Ends the event loop: connections are aborted, with a word to their peers, and [`Driver`] completes.
+    /// Ends the event loop: connections are aborted, their peers are notified, and [`Driver`] completes.
     pub fn shutdown(&self) {
         self.shared.lock().shut_down();
     }

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A port that is listened on. Dropping it frees the port and aborts what has not been accepted.
+/// A listener on a port. Dropping it frees the port and aborts connections that have not been accepted.
 pub struct Listener {
     shared: Handle,
     port: u16,
@@ -17,7 +17,6 @@ impl Listener {
         Self { shared, port }
     }
 
-    /// The port.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -27,7 +26,7 @@ impl Listener {
         poll_fn(|context| self.poll_accept(context)).await
     }
 
-    /// The next connection, by polling; see [`Self::accept`].
+    /// The same by polling.
     pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<Option<Stream>> {
         let accepted = self.shared.lock().poll_accept(self.port, context);
         accepted.map(|next| next.map(|(id, remote)| Stream::new(Arc::clone(&self.shared), id, remote)))

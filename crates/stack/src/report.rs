@@ -10,32 +10,31 @@ use core::net::SocketAddr;
 /// A path of a connection.
 #[derive(Clone, Debug)]
 pub struct PathReport {
-    /// The local interface's name if the stack was told one ([`super::Stack::name_address`]), else the local address.
+    /// Name of the local address ([`super::Stack::name_address`]), or the local address.
     pub name: String,
     /// The subflow on it.
     pub subflow: SubflowReport,
 }
 
-/// A connection now.
+/// State of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionReport {
-    /// Its name in the stack.
     pub id: ConnectionId,
-    /// The peer, as the connection was opened.
+    /// The peer's address of the initial subflow.
     pub remote: SocketAddr,
-    /// What is spoken.
+    /// MPTCP or plain TCP.
     pub protocol: Protocol,
-    /// Why it is plain TCP, if MPTCP was offered.
+    /// Why it fell back to plain TCP, if it did.
     pub fallback: Option<FallbackCause>,
-    /// The application's priority, 1 (highest) to 6.
+    /// The application's priority, from 1 (highest) to 6.
     pub priority: u8,
     /// Counters.
     pub stats: ConnectionStats,
-    /// Its paths, in order of the subflows' ids.
+    /// Its paths, in order of subflow id.
     pub paths: Vec<PathReport>,
 }
 
-/// Why a connection is plain TCP, in words.
+/// The cause of a fallback, as text.
 pub fn explain(cause: FallbackCause) -> &'static str {
     match cause {
         FallbackCause::NotCapable => "the peer's handshake had no MP_CAPABLE",

@@ -1,14 +1,13 @@
-//! Memory for what is read from devices and sockets and written by applications: slots of one size that are used again, the
-//! one that was free last first, since it is in the processor's cache.
+//! Memory for reads from devices and sockets and for writes of applications: slots of one size that are reused, the
+//! last one released first, since it is in the processor's cache.
 
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most slots kept while nobody uses them.
+/// Limit of unused slots.
 const MAX_FREE: usize = 64;
 
-/// Slots of one size.
 #[derive(Clone)]
 pub struct Slots {
     free: Arc<Mutex<Vec<Box<[u8]>>>>,
@@ -16,12 +15,12 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// None yet; each will have `size` bytes.
+    /// No slots yet; each will have `size` bytes.
     pub fn new(size: usize) -> Self {
         Self { free: Arc::default(), size }
     }
 
-    /// A slot, with what it held last in it.
+    /// A slot with its previous content.
     pub fn take(&self) -> Slot {
         let old = self.lock().pop();
         let bytes = old.unwrap_or_else(|| vec![0; self.size].into_boxed_slice());
@@ -33,15 +32,14 @@ impl Slots {
     }
 }
 
-/// A slot in somebody's hands; it goes home when it is dropped.
+/// A slot in use; it returns to the others when it is dropped.
 pub struct Slot {
-    /// All of it.
     pub bytes: Box<[u8]>,
     home: Slots,
 }
 
 impl Slot {
-    /// A part of the slot without a copy, which keeps all of it. Empty if there is no such part.
+    /// A part of the slot without a copy, which keeps the whole slot alive. Empty if the range is invalid.
     pub fn share(self, part: Range<usize>) -> Bytes {
         let part = part.start.min(self.bytes.len())..part.end.min(self.bytes.len());
         Bytes::from_owner(self).slice(part)

@@ -1,4 +1,4 @@
-//! State that driver, streams and listeners share, and the delivery of the engine's events to waiting tasks.
+//! State shared by driver, streams and listeners, and the delivery of the engine's events to waiting tasks.
 
 use super::connection::{Connection, PathChange, wait, wake};
 use super::error::{AttachError, ConnectError, ListenError};
@@ -18,15 +18,15 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
-/// Most bytes copied for one write. Less than a quarter gets no slot of this size, which would hold memory for nothing.
+/// Limit of bytes copied for one write. Less than a quarter gets no slot of this size, which would waste memory.
 const WRITE: usize = 64 * 1024;
 
 /// The state behind its lock.
 pub(super) struct Shared {
     state: Mutex<State>,
-    /// Where large writes are copied to.
+    /// Slots for large writes.
     slots: Slots,
-    /// The other stacks that are one host with this one.
+    /// The other stacks of the same host.
     others: OnceLock<Box<[Weak<Shared>]>>,
 }
 
@@ -35,18 +35,18 @@ impl Shared {
         Self { state: Mutex::new(state), slots: Slots::new(WRITE), others: OnceLock::new() }
     }
 
-    /// From now on this is one host with others. Only the first call counts.
+    /// From now on this stack shares a host with others. Only the first call has an effect.
     pub(super) fn unite(&self, others: impl Iterator<Item = Weak<Self>>) {
         let _ = self.others.set(others.collect());
     }
 
-    /// Whether others are one host with this one.
+    /// Whether it shares a host with others.
     pub(super) fn has_others(&self) -> bool {
         self.others.get().is_some_and(|others| !others.is_empty())
     }
 
-    /// Has whose packets these are take them; what nobody knows is ours. Without a lock in hand: of two, each might wait for the
-    /// other.
+    /// Passes packets to the stacks that own them; those without an owner are ours. Must be called without holding a
+    /// lock: two stacks might wait for each other.
     pub(super) fn hand_over(&self, strays: &mut Vec<Received>) {
         let others = self.others.get().into_iter().flatten().filter_map(Weak::upgrade);
         for other in others {
@@ -60,13 +60,13 @@ impl Shared {
         state.wake_driver();
     }
 
-    /// The state. A panic while it was locked does not matter: the engine's state is consistent
-    /// between its verbs.
+    /// Locks the state. A panic while it was locked does not matter: the engine's state is consistent between its
+    /// methods.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// A copy of the first bytes of what an application writes, at most `max` of them.
+    /// Copies the first bytes that an application writes, at most `max`.
     pub(super) fn copy(&self, bytes: &[u8], max: usize) -> Bytes {
         let length = bytes.len().min(max).min(WRITE);
         let bytes = bytes.get(..length).unwrap_or_default();
@@ -79,27 +79,27 @@ impl Shared {
     }
 }
 
-/// Connections that wait to be accepted at a port.
+/// Connections to be accepted on a port.
 #[derive(Default)]
 struct Backlog {
     waiting: VecDeque<(ConnectionId, SocketAddr)>,
     acceptor: Option<Waker>,
 }
 
-/// A local address and what carries its packets.
+/// A local address and the device that carries its packets.
 struct Address {
     id: AddressId,
     address: IpAddr,
     device: usize,
-    /// What people call it.
+    /// Its name in reports.
     name: Option<String>,
 }
 
-/// A host: engine, devices, and who waits for what.
+/// A host: engine, devices, and waiting tasks.
 pub(super) struct State {
     pub(super) endpoint: Endpoint,
     pub(super) clock: Clock,
-    /// Removed ones leave a gap, so that ids stay what they are.
+    /// A removed device leaves a gap, so that ids stay valid.
     pub(super) devices: Vec<Option<Device>>,
     addresses: Vec<Address>,
     connections: HashMap<ConnectionId, Connection, FixedState>,
@@ -111,7 +111,7 @@ pub(super) struct State {
     backlog_overflows: u64,
     no_device: u64,
     dropped_path_changes: u64,
-    /// Names of addresses that are used only while no other works.
+    /// Names of backup addresses.
     backups: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ impl State {
         }
     }
 
-    /// Something came in.
+    /// Handles a received packet.
     pub(super) fn receive(&mut self, received: Received) {
         let now = self.now();
         match received {
@@ -147,7 +147,7 @@ impl State {
         }
     }
 
-    /// Whether something that came in is this stack's, of several that are one host.
+    /// Whether a received packet belongs to this stack, of several of a host.
     pub(super) fn claims(&self, received: &Received) -> bool {
         match received {
             Received::Packet(packet) => self.endpoint.claims(packet),
@@ -156,7 +156,7 @@ impl State {
         }
     }
 
-    /// Takes of what came in elsewhere what is ours.
+    /// Takes this stack's packets out of those that others received.
     fn take_strays(&mut self, strays: &mut Vec<Received>) {
         let before = strays.len();
         let mut left = Vec::new();
@@ -173,12 +173,12 @@ impl State {
         self.clock.now()
     }
 
-    /// The driver has something to do.
+    /// Wakes the driver.
     pub(super) fn wake_driver(&mut self) {
         wake(&mut self.driver);
     }
 
-    /// The driver sleeps until somebody has something for it.
+    /// The driver sleeps until it is woken.
     pub(super) fn driver_waits(&mut self, context: &Context<'_>) {
         wait(&mut self.driver, context);
     }
@@ -217,13 +217,13 @@ impl State {
         Ok(())
     }
 
-    /// An address of this name will come.
+    /// Announces the name of an address that will come up.
     pub(super) fn expect_address(&mut self, id: AddressId, name: &str) {
         let backup = self.backups.iter().any(|backup| backup == name);
         self.endpoint.handle_address_backup(self.now(), id, backup);
     }
 
-    /// Addresses of this name are used only while no other works, or no longer so.
+    /// Makes the addresses of this name backups, or not.
     pub(super) fn set_backup(&mut self, name: &str, backup: bool) {
         self.backups.retain(|known| known != name);
         self.backups.extend(backup.then(|| name.to_owned()));
@@ -234,12 +234,11 @@ impl State {
         self.wake_driver();
     }
 
-    /// What people call an address.
     pub(super) fn name_address(&mut self, id: AddressId, name: &str) {
         self.addresses.iter_mut().filter(|known| known.id == id).for_each(|known| known.name = Some(name.to_owned()));
     }
 
-    /// An address's name, or the address.
+    /// The name of an address, or the address.
     pub(super) fn name_of(&self, address: IpAddr) -> String {
         let known = self.addresses.iter().find(|known| known.address == address);
         known.and_then(|known| known.name.clone()).unwrap_or_else(|| address.to_string())
@@ -278,7 +277,7 @@ impl State {
         let now = self.now();
         let id = self.endpoint.connect_to_any(now, local, remotes, self.fitted(config))?;
         self.connections.insert(id, Connection::default());
-        // If it cannot be written, that is said when the rest is.
+        // An error is reported when the rest is written.
         let taken = if first.is_empty() { 0 } else { self.endpoint.write(now, id, first).unwrap_or(0) };
         self.wake_driver();
         Ok((id, taken))
@@ -293,14 +292,14 @@ impl State {
         Ok(())
     }
 
-    /// From now on `device` brings connections to any address, and what is not the engine's.
+    /// From now on `device` brings connections to any address, and other packets.
     pub(super) fn open_gate(&mut self, mut device: Device) {
         device.keep_foreign();
         let DeviceId(device) = self.attach(device);
         self.gate = Gate::of(device);
     }
 
-    /// Lets a connection begin that a gateway was asked for.
+    /// Accepts a connection of a gateway.
     pub(super) fn accept_held(
         &mut self,
         local: SocketAddr,
@@ -317,7 +316,7 @@ impl State {
         Ok(id)
     }
 
-    /// Sends a packet that is not the engine's by the gateway's device; returns whether it was taken.
+    /// Sends a packet that is not the engine's through the gateway's device; returns whether it was accepted.
     pub(super) fn send_foreign(&mut self, packet: &[u8]) -> bool {
         let device = self.gate.device.and_then(|device| self.devices.get_mut(device)?.as_mut());
         device.is_some_and(|device| device.send(packet))
@@ -328,7 +327,7 @@ impl State {
         self.endpoint.unlisten(port);
         for (id, _) in self.backlogs.remove(&port).map(|backlog| backlog.waiting).unwrap_or_default() {
             self.connections.remove(&id);
-            // It may have ended meanwhile: then there is nobody to tell.
+            // It may have ended by now, which needs no report.
             let _ = self.endpoint.abort(now, id);
         }
         self.wake_driver();
@@ -350,12 +349,12 @@ impl State {
         self.connections.get_mut(&id)
     }
 
-    /// Nobody holds the connection any more.
+    /// The application has dropped the connection.
     pub(super) fn forget(&mut self, id: ConnectionId) {
         let now = self.now();
         let Some(connection) = self.connections.remove(&id) else { return };
         if connection.closed.is_none() {
-            // It may have ended since: then there is nothing to abandon.
+            // It may have ended by now.
             let _ = self.endpoint.discard(now, id);
         }
         self.endpoint.forget(now, id);
@@ -367,7 +366,7 @@ impl State {
         self.shut_down = true;
         self.gate.close();
         for (&id, connection) in &mut self.connections {
-            // Ended ones are no concern.
+            // Some have ended by now.
             let _ = self.endpoint.abort(now, id);
             connection.wake_all();
         }
@@ -375,7 +374,7 @@ impl State {
         self.wake_driver();
     }
 
-    /// Nobody moves packets any more. The engine is left alone: it may be what panicked.
+    /// The driver has ended. The engine is left alone, since it may have panicked.
     pub(super) fn driver_ended(&mut self) {
         self.shut_down = true;
         self.gate.close();
@@ -399,7 +398,7 @@ impl State {
         self.devices.get(device)?.as_ref().map(Device::counters)
     }
 
-    /// Takes the engine's output after an input: packets to the devices, events to the waiting tasks.
+    /// Takes the engine's output after an input: packets for the devices, events for the waiting tasks.
     pub(super) fn drain(&mut self, now: Instant) {
         while let Some(packet) = self.endpoint.poll_transmit(now) {
             self.transmit(packet);
@@ -427,13 +426,13 @@ impl State {
         self.endpoint.poll_timeout().min(devices.unwrap_or(Instant::NEVER))
     }
 
-    /// The time that [`Self::poll_timeout`] named has come.
+    /// Handles the deadline of [`Self::poll_timeout`].
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
         self.devices.iter_mut().flatten().for_each(|device| device.handle_timeout(now));
     }
 
-    /// Settings of a connection, with packets that fit all devices, and that those can take together.
+    /// Settings of a connection, with the packet size and segmentation that all devices support.
     fn fitted(&self, mut config: ConnectionConfig) -> ConnectionConfig {
         let mtu = self.devices.iter().flatten().filter_map(Device::mtu).min();
         config.tcp.mtu = config.tcp.mtu.min(mtu.unwrap_or(u16::MAX));
@@ -443,7 +442,7 @@ impl State {
         config
     }
 
-    /// Sends what waits at the devices.
+    /// Sends the packets that wait at the devices.
     pub(super) fn flush(&mut self) {
         self.flush_all_but(usize::MAX);
     }
@@ -459,7 +458,7 @@ impl State {
     fn pass_on(&mut self, now: Instant, event: Event) {
         match event {
             Event::Asked { local, remote } => self.gate.push_asked(local, remote),
-            // One that a gateway has accepted is held already.
+            // A gateway's connection is held already.
             Event::Accepted { connection: id, .. } if self.connections.contains_key(&id) => {
                 self.with(id, |connection| {
                     connection.established = true;
@@ -505,7 +504,7 @@ impl State {
             }
             None => {
                 self.backlog_overflows += 1;
-                // It may have ended already.
+                // It may have ended by now.
                 let _ = self.endpoint.abort(now, id);
             }
         }
@@ -517,11 +516,10 @@ impl State {
         }
     }
 
-    /// A device has failed for good: its addresses are gone.
+    /// A device has failed for good: removes its addresses.
     pub(super) fn device_failed(&mut self, device: usize) {
         self.detach(DeviceId(device));
     }
 }
 
-/// What everybody holds.
 pub(super) type Handle = Arc<Shared>;

@@ -19,14 +19,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Why plain reads end where there are records.
+/// The error of plain reads where there are records.
 const READ_STOPS: &str = "what comes next is not plain bytes: a gap or a message, to be read as a record";
 
-/// A connection: a stream of bytes each way. Dropping it closes it as `close` does a socket: what has been written still
-/// arrives, then the peer reads the end; what the peer sends from then on, or has sent and nobody has read, resets the
-/// connection.
+/// A connection: a stream of bytes in each direction. Dropping it closes it as `close` does a socket: written data
+/// still arrives, and then the end; data that the peer sends later, or that is unread, resets the connection.
 ///
-/// All operations take `&self`; at any time one task may wait to read, one to write, one for path changes and one for the end.
+/// All operations take `&self`. At any time one task each may wait to read, to write, for path changes and for the end.
 pub struct Stream {
     shared: Handle,
     id: ConnectionId,
@@ -38,7 +37,7 @@ impl Stream {
         Self { shared, id, remote }
     }
 
-    /// Completes when the handshake is over, and says then which of the peer's addresses answered.
+    /// Completes after the handshake, and returns which of the peer's addresses answered.
     pub(super) async fn established(&mut self) -> Result<(), ConnectError> {
         self.remote = poll_fn(|context| {
             let mut state = self.shared.lock();
@@ -59,18 +58,17 @@ impl Stream {
         Ok(())
     }
 
-    /// Its name in this stack.
     pub fn id(&self) -> ConnectionId {
         self.id
     }
 
-    /// The peer, as the connection was opened.
+    /// The peer's address of the initial subflow.
     pub fn peer_address(&self) -> SocketAddr {
         self.remote
     }
 
-    /// The next bytes without a copy, at most `max`; empty at the end of the stream. An error where something was abandoned,
-    /// and where messages are written: [`Self::read_record`] reads those.
+    /// The next bytes without a copy, at most `max`; empty at the end of the stream. An error at a gap, and on a
+    /// connection with messages: use [`Self::read_record`] for those.
     pub fn poll_read_bytes(&self, context: &mut Context<'_>, max: usize) -> Poll<io::Result<Bytes>> {
         let mut state = self.shared.lock();
         let now = state.now();
@@ -88,14 +86,14 @@ impl Stream {
             Some(cause) => Poll::Ready(Err(closed(cause))),
             None => {
                 wait(&mut connection.reader, context);
-                // The end of the stream may just have been reached: its event is on the way.
+                // The end of the stream may have been reached: its event follows.
                 state.wake_driver();
                 Poll::Pending
             }
         }
     }
 
-    /// The next record: bytes, a message, or a gap where something was abandoned; none at the end of the stream.
+    /// The next record: bytes, a message, or a gap of abandoned data; none at the end of the stream.
     ///
     /// # Errors
     /// If the connection broke.
@@ -103,7 +101,7 @@ impl Stream {
         poll_fn(|context| self.poll_read_record(context)).await
     }
 
-    /// The same, by polling.
+    /// The same by polling.
     pub fn poll_read_record(&self, context: &mut Context<'_>) -> Poll<io::Result<Option<Record>>> {
         let mut state = self.shared.lock();
         let now = state.now();
@@ -125,7 +123,7 @@ impl Stream {
         }
     }
 
-    /// Writes a message, whole, once there is room for it; returns its number.
+    /// Writes a whole message once there is space for it; returns its number.
     ///
     /// # Errors
     /// [`io::ErrorKind::BrokenPipe`] after [`Self::close`]; [`io::ErrorKind::InvalidInput`] if it never fits, or the
@@ -134,7 +132,7 @@ impl Stream {
         poll_fn(|context| self.poll_write_message(context, &payload, options)).await
     }
 
-    /// The same, by polling: the message is taken when it is ready, and not before.
+    /// The same by polling: the message is written only when this is ready.
     pub fn poll_write_message(
         &self,
         context: &mut Context<'_>,
@@ -157,7 +155,7 @@ impl Stream {
         }
     }
 
-    /// Writes bytes without a copy; returns how many were taken.
+    /// Writes bytes without a copy; returns how many were written.
     pub fn poll_write_bytes(&self, context: &mut Context<'_>, bytes: Bytes) -> Poll<io::Result<usize>> {
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
@@ -178,7 +176,7 @@ impl Stream {
         }
     }
 
-    /// An error if nothing that is written would be sent.
+    /// An error if written data would not be sent.
     fn moves(&self, state: &mut State) -> io::Result<()> {
         if !state.shut_down {
             return Ok(());
@@ -201,15 +199,15 @@ impl Stream {
         }
     }
 
-    /// Writes a copy of bytes; returns how many were taken.
+    /// Writes a copy of bytes; returns how many were written.
     pub fn poll_write_copy(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        // What does not fit would be copied in vain; but a write that takes nothing asks to be told when it can.
+        // Avoids a copy of what does not fit; a write of nothing still registers the task.
         let room = self.shared.lock().endpoint.room(self.id).unwrap_or_default();
         let copy = self.shared.copy(bytes, usize::try_from(room).unwrap_or(usize::MAX).max(1));
         self.poll_write_bytes(context, copy)
     }
 
-    /// Sends small segments at once, or holds them back while data is in flight (Nagle's algorithm).
+    /// Switches Nagle's algorithm off or on.
     ///
     /// # Errors
     /// If the connection has ended.
@@ -221,7 +219,7 @@ impl Stream {
         outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
     }
 
-    /// The application's priority, 1 (highest) to 6, for policies that look at it; others are brought into that range.
+    /// Sets the application's priority, from 1 (highest) to 6, for policies that use it; other values are clamped.
     ///
     /// # Errors
     /// If the connection has ended.
@@ -230,8 +228,8 @@ impl Stream {
         outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
     }
 
-    /// Tells policies for how long the peer's player can go on with what it has, for those that keep it from running
-    /// dry; it counts down by itself until it is told anew. None: it is not known, as at the start.
+    /// Tells policies for how long the peer's player can continue with its buffered data, which counts down by itself.
+    /// None: unknown, the initial state.
     ///
     /// # Errors
     /// If the connection has ended.
@@ -244,36 +242,36 @@ impl Stream {
         outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
     }
 
-    /// Ends our direction behind what has been written; reading goes on.
+    /// Closes our direction after the written data; reading continues.
     pub fn close(&self) {
         let mut state = self.shared.lock();
         let now = state.now();
-        // Closed twice is closed.
+        // A repeated close has no effect.
         let _ = state.endpoint.close(now, self.id);
         state.wake_driver();
     }
 
-    /// Ends the connection at once; what is in flight is lost, and the peer is reset.
+    /// Ends the connection immediately; data in flight is lost, and the peer is reset.
     pub fn abort(&self) {
         let mut state = self.shared.lock();
         let now = state.now();
-        // If it has ended there is nothing to abort.
+        // It may have ended by now.
         let _ = state.endpoint.abort(now, self.id);
         state.wake_driver();
     }
 
-    /// Multipath TCP, or why not; none after the end.
+    /// MPTCP or plain TCP; none after the end.
     pub fn protocol(&self) -> Option<Protocol> {
         self.shared.lock().endpoint.protocol(self.id)
     }
 
-    /// The stack's clock, by which records say when they arrived.
+    /// The stack's clock, which timestamps records.
     pub fn now(&self) -> Instant {
         self.shared.lock().now()
     }
 
-    /// All that is known of the connection and its subflows now; none after the end. It takes the stack's lock and looks at
-    /// each subflow once: ask it some times a second, not for each read.
+    /// State of the connection and its subflows; none after the end. It locks the stack and visits each subflow: call
+    /// it a few times per second, not for each read.
     pub fn info(&self) -> Option<ConnectionInfo> {
         let state = self.shared.lock();
         state.endpoint.info(state.now(), self.id)
@@ -284,45 +282,45 @@ impl Stream {
         self.shared.lock().endpoint.stats(self.id)
     }
 
-    /// The sending side now; none after the end.
+    /// The sending side; none after the end.
     pub fn view(&self) -> Option<ConnectionView> {
         let state = self.shared.lock();
         state.endpoint.connection_view(state.now(), self.id)
     }
 
-    /// The subflows now, in order of id.
+    /// The subflows, in order of id.
     pub fn subflows(&self) -> Vec<SubflowView> {
         let state = self.shared.lock();
         state.endpoint.subflow_views(state.now(), self.id)
     }
 
-    /// The paths now, with addresses and counters, in order of the subflows' ids.
+    /// The paths with addresses and counters, in order of subflow id.
     pub fn paths(&self) -> Vec<PathReport> {
         self.shared.lock().path_reports(self.id)
     }
 
-    /// Why it is plain TCP although MPTCP was offered.
+    /// Why it fell back to plain TCP, if it did.
     pub fn fallback(&self) -> Option<FallbackCause> {
         self.shared.lock().fallback_of(self.id)
     }
 
-    /// Our address and port of the first subflow that is left; none after the end.
+    /// Local address and port of the first open subflow; none after the end.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.shared.lock().endpoint.subflow_reports(self.id).first().map(|subflow| subflow.local)
     }
 
-    /// The receiving side now; none after the end.
+    /// The receiving side; none after the end.
     pub fn receive_state(&self) -> Option<ReceiveState> {
         self.shared.lock().endpoint.receive_state(self.id)
     }
 
-    /// The next change of its paths, from the first subflow on; none after the end. At most 64 wait, then new ones are dropped
-    /// and counted.
+    /// The next change of its paths, beginning with the first subflow; none after the end. At most 64 are queued,
+    /// further ones are dropped and counted.
     pub async fn path_change(&self) -> Option<PathChange> {
         poll_fn(|context| self.poll_path_change(context)).await
     }
 
-    /// The same, by polling.
+    /// The same by polling.
     pub fn poll_path_change(&self, context: &mut Context<'_>) -> Poll<Option<PathChange>> {
         match self.shared.lock().connection(self.id) {
             Some(connection) => connection.poll_path_change(context),
@@ -330,7 +328,7 @@ impl Stream {
         }
     }
 
-    /// Completes when the connection has ended, and says why.
+    /// Completes when the connection has ended, and returns the cause.
     pub async fn closed(&self) -> CloseCause {
         poll_fn(|context| self.poll_closed(context)).await
     }
@@ -360,7 +358,7 @@ impl AsyncWrite for Stream {
         self.poll_write_copy(context, buffer)
     }
 
-    /// Nothing waits here that is not on its way.
+    /// There is no buffer to flush.
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -5,16 +5,16 @@
 pub struct DeviceCounters {
     /// Packets sent to the network.
     pub packets_sent: u64,
-    /// Bytes of IP sent to the network.
+    /// Bytes of IP sent.
     pub bytes_sent: u64,
-    /// Writes that took them: fewer than packets with segmentation offload.
+    /// Write calls: fewer than packets with segmentation offload.
     pub writes: u64,
-    /// Packets received and understood; a long one that the device did not cut counts once.
+    /// Packets received and parsed; a merged one counts once.
     pub packets_received: u64,
     /// Bytes of IP received.
     pub bytes_received: u64,
-    /// Packets received that are neither IP with TCP nor a router's "packet too big", or are malformed.
+    /// Packets received that are malformed, or neither TCP nor an ICMP error "packet too big".
     pub malformed: u64,
-    /// Packets that the operating system did not take (its queue is full, the device is down, no memory): they are lost.
+    /// Packets that the operating system refused (queue full, device down, no memory): they are lost.
     pub not_taken: u64,
 }

@@ -1,9 +1,9 @@
 //! Generic segmentation offload: consecutive segments of one subflow go to the device as one long packet, which the kernel or
 //! the network card segments again.
 //!
-//! Segmentation copies the options onto each segment, so the mapping must be that of the whole packet, as in what Linux itself
-//! sends. Segments whose mappings cannot be joined, because they are not consecutive in the stream or have checksums, are sent
-//! alone.
+//! Segmentation copies the options onto each segment, so the mapping must be that of the whole packet, as in packets of
+//! Linux itself. Segments whose mappings cannot be merged, because they are not consecutive in the stream or have
+//! checksums, are sent alone.
 
 use super::virtio::{LENGTH, Offload};
 use anabranch_mptcp::JoinedSegments;
@@ -13,9 +13,9 @@ use bytes::Bytes;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 
-/// Most segments in a GSO packet.
+/// Limit of segments in a GSO packet.
 const MAX_SEGMENTS: usize = 64;
-/// Most pieces of memory that a GSO packet is written from: headers and payloads.
+/// Limit of memory pieces of a GSO packet: headers and payloads.
 pub(super) const MAX_PIECES: usize = MAX_SEGMENTS + 1;
 
 /// Bytes of the largest IP packet.
@@ -30,7 +30,7 @@ pub(super) struct GsoPacket {
     length: usize,
     /// Bytes of payload of each segment but the last.
     segment: usize,
-    /// Nothing can follow.
+    /// No segment can follow.
     complete: bool,
 }
 
@@ -44,7 +44,7 @@ impl GsoPacket {
         Self { head: packet, payloads, length, segment: length, complete }
     }
 
-    /// What the engine must know of it, if it is more than one segment of multipath TCP.
+    /// The merged segments, for the engine; none for a single segment or plain TCP.
     pub(super) fn joined_segments(&self) -> Option<JoinedSegments> {
         let segment = &self.head.segment;
         let dss = segment.options.dss.filter(|dss| dss.mapping.is_some() && self.payloads.len() > 1)?;
@@ -71,12 +71,12 @@ impl GsoPacket {
         self.length == 0
     }
 
-    /// How many packets it is made of.
+    /// Number of packets merged.
     pub(super) fn packets(&self) -> usize {
         self.payloads.len()
     }
 
-    /// Bytes of the IP packets it is made of.
+    /// Length of the merged IP packets in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.length + self.packets() * (self.head.ip.encoded_len() + self.head.segment.header_len())
     }
@@ -93,7 +93,7 @@ impl GsoPacket {
         true
     }
 
-    /// The data sequence signal of the GSO packet with this packet behind it, if it can be there.
+    /// The DSS of the GSO packet extended by this packet, if it can be.
     fn joined(&self, packet: &Packet) -> Option<Option<Dss>> {
         let (head, next) = (&self.head.segment, &packet.segment);
         let length = next.payload.len();
@@ -119,7 +119,7 @@ impl GsoPacket {
         }
     }
 
-    /// Writes what goes before the payload, and passes the pieces of the whole to `write`.
+    /// Writes the headers, and passes the pieces of the whole packet to `write`.
     ///
     /// # Errors
     /// [`EmitError`] if a header cannot be written.
@@ -144,7 +144,7 @@ impl GsoPacket {
     }
 }
 
-/// Whether a GSO packet can begin with this segment, its payload aside: nothing on it that belongs to it alone.
+/// Whether a GSO packet can begin with this segment, apart from its payload: it has nothing that applies to it alone.
 fn may_be_followed(segment: &Segment) -> bool {
     let joinable = |dss: &Dss| {
         !dss.data_fin && dss.mapping.is_some_and(|mapping| mapping.checksum.is_none() && mapping.length > 0)
@@ -159,7 +159,7 @@ fn without_push(flags: Flags) -> Flags {
     Flags(flags.0 & !Flags::PSH.0)
 }
 
-/// The signal for `first_length` bytes under `first` and `length` under `second`, if they are one range of the stream.
+/// The DSS for `first_length` bytes under `first` and `length` under `second`, if they are one range of the stream.
 fn join(first: &Dss, second: &Dss, first_length: usize, length: usize) -> Option<Dss> {
     let (one, other) = (first.mapping?, second.mapping?);
     let continues = match (one.data_seq, other.data_seq) {

@@ -29,7 +29,7 @@ use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
-/// Something that carries IP packets, for one or more local addresses.
+/// Carries IP packets of one or more local addresses.
 pub enum Device {
     /// One packet per read and write.
     Packets(Packets),
@@ -40,17 +40,17 @@ pub enum Device {
 }
 
 impl Device {
-    /// A new TUN device in the caller's namespace; it is gone when the last handle is. Addresses and routes are the caller's
-    /// job. To be called within a runtime.
+    /// A new TUN device in the caller's namespace; removed with the last handle. Addresses and routes are up to the
+    /// caller. To be called within a runtime.
     ///
-    /// # Errors
-    /// What the kernel says: [`io::ErrorKind::PermissionDenied`] without CAP_NET_ADMIN, "resource busy" if there is one of that name.
+    /// # Errors Of the kernel: [`io::ErrorKind::PermissionDenied`] without CAP_NET_ADMIN, "resource busy" if there is
+    /// one of that name.
     pub fn tun(config: &TunConfig) -> io::Result<Self> {
         if config.offload { Tun::new(config).map(Self::Tun) } else { Packets::tun(config).map(Self::Packets) }
     }
 
-    /// A TUN device that somebody opened with [`open_tun_with_offloads`], and may have brought here from another namespace. To be called
-    /// within a runtime.
+    /// A TUN device opened with [`open_tun_with_offloads`], possibly in another namespace. To be called within a
+    /// runtime.
     ///
     /// # Errors
     /// If the runtime cannot watch it.
@@ -58,9 +58,9 @@ impl Device {
         Tun::over(descriptor).map(Self::Tun)
     }
 
-    /// As [`Self::tun`], with offloads and a queue for each of these runtimes. The kernel gives what belongs to a connection to
-    /// the queue from which the last packet of that connection came (drivers/net/tun.c), or else to the one that a hash of
-    /// addresses and ports says.
+    /// As [`Self::tun`], with offloads and a queue for each of these runtimes. The kernel delivers packets of a
+    /// connection to the queue that last sent a packet of it (drivers/net/tun.c), or otherwise to the one given by a
+    /// hash of addresses and ports.
     ///
     /// # Errors
     /// As of [`Self::tun`].
@@ -76,8 +76,7 @@ impl Device {
     /// A device, and the other end of its pipe: each read returns one IP packet that was written to the device, each write one
     /// that it receives. To be called within a runtime.
     ///
-    /// # Errors
-    /// What the kernel says.
+    /// # Errors Of the kernel.
     pub fn pipe() -> io::Result<(Self, OwnedFd)> {
         let (device, other) = Packets::pipe()?;
         Ok((Self::Packets(device), other))
@@ -85,23 +84,21 @@ impl Device {
 
     /// One path of a client to a server of ours, inside UDP. To be called within a runtime.
     ///
-    /// # Errors
-    /// What the kernel says: no such interface, no descriptors.
+    /// # Errors Of the kernel: no such interface, no descriptors.
     pub fn tunnel(config: &TunnelConfig) -> io::Result<Self> {
         Ok(Self::Tunnel(Box::new(Tunnel::client(config)?)))
     }
 
-    /// The server's end of all its clients' paths inside UDP; the engine's address on it is
+    /// The server's end of the paths of all its clients inside UDP; the engine's address on it is
     /// [`anabranch_wire::encapsulation::SERVER`]. To be called within a runtime.
     ///
-    /// # Errors
-    /// What the kernel says: [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`].
+    /// # Errors Of the kernel: [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`].
     pub fn tunnel_server(bind: SocketAddr) -> io::Result<Self> {
         Ok(Self::Tunnel(Box::new(Tunnel::server(bind)?)))
     }
 
-    /// As [`Self::tunnel_server`], one of `count` sockets of one address: each gets the sessions whose number is, modulo `count`, its
-    /// own place in the order in which they are made. No other program listens there when the first is made.
+    /// As [`Self::tunnel_server`], one of `count` sockets of one address: each gets the sessions whose number modulo
+    /// `count` is its index in the order of creation. No other program may listen there when the first is created.
     ///
     /// # Errors
     /// As of [`Self::tunnel_server`].
@@ -109,12 +106,12 @@ impl Device {
         Ok(Self::Tunnel(Box::new(Tunnel::shared_server(bind, count)?)))
     }
 
-    /// Whether packets that are put together leave it, to be segmented behind it.
+    /// Whether it accepts merged packets and segments them.
     pub(crate) fn segments(&self) -> bool {
         matches!(self, Self::Tun(_))
     }
 
-    /// What came in next. What cannot be parsed is counted and skipped.
+    /// The next packet received. Malformed ones are counted and skipped.
     pub(crate) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Received>> {
         match self {
             Self::Packets(device) => device.poll_receive(context),
@@ -123,14 +120,15 @@ impl Device {
         }
     }
 
-    /// From now on what is not for the engine is passed on, where packets are read that can be (TUN devices with offloads).
+    /// From now on packets that are not for the engine are passed on, if the device supports that (TUN devices with
+    /// offloads).
     pub(crate) fn keep_foreign(&mut self) {
         if let Self::Tun(device) = self {
             device.keep_foreign();
         }
     }
 
-    /// Sends an IP packet that is not the engine's; returns whether it was taken.
+    /// Sends an IP packet that is not the engine's; returns whether it was accepted.
     pub(crate) fn send(&mut self, packet: &[u8]) -> bool {
         match self {
             Self::Tun(device) => device.send(packet),
@@ -138,11 +136,11 @@ impl Device {
         }
     }
 
-    /// Takes a packet to send; it has left for certain after [`Self::flush`]. It may leave as one with others, unless it must
-    /// be `alone`; [`Self::joined`] returns those that have.
+    /// Accepts a packet to be sent, at the latest with [`Self::flush`]. It may be merged with others, unless it must
+    /// leave `alone`; [`Self::joined`] returns merged segments.
     ///
-    /// Returns whether packets left that had waited for this one: then those that wait elsewhere should leave as well, so that a
-    /// stream over several devices stays nearly in order.
+    /// Returns whether waiting packets were sent before this one: then those waiting at other devices should be sent as
+    /// well, so that a stream over several devices stays nearly in order.
     pub(crate) fn transmit(&mut self, packet: Packet, alone: bool) -> bool {
         match self {
             Self::Packets(device) => device.transmit(&packet),
@@ -152,7 +150,7 @@ impl Device {
         false
     }
 
-    /// Sends what waits.
+    /// Sends waiting packets.
     pub(crate) fn flush(&mut self) {
         match self {
             Self::Packets(_) => {}
@@ -169,7 +167,7 @@ impl Device {
         }
     }
 
-    /// The time that [`Self::poll_timeout`] named has come.
+    /// Handles the deadline of [`Self::poll_timeout`].
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         match self {
             Self::Packets(_) | Self::Tun(_) => {}
@@ -177,7 +175,7 @@ impl Device {
         }
     }
 
-    /// Largest IP packet that the engine may send through it, bytes; none: whatever the connection's settings say.
+    /// Largest IP packet that the engine may send through it, in bytes; none: by the connection's settings.
     pub(crate) fn mtu(&self) -> Option<u16> {
         match self {
             Self::Packets(_) | Self::Tun(_) => None,
@@ -185,7 +183,7 @@ impl Device {
         }
     }
 
-    /// Tells of all segments that have left as one since the last call.
+    /// Reports all segments merged since the last call.
     pub(crate) fn joined(&mut self, tell: impl FnMut(JoinedSegments)) {
         match self {
             Self::Packets(_) | Self::Tunnel(_) => {}
@@ -193,7 +191,6 @@ impl Device {
         }
     }
 
-    /// What it carried and dropped.
     pub fn counters(&self) -> DeviceCounters {
         match self {
             Self::Packets(device) => device.counters(),

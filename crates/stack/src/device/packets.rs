@@ -15,20 +15,20 @@ use tun_rs::{DeviceBuilder, Layer};
 /// Bytes of the largest IP packet.
 const LARGEST: usize = 65_535;
 
-/// A new TUN device without offloads in the caller's namespace, non-blocking: one IP packet per read and write. It is gone
-/// when its last descriptor is.
+/// A new TUN device without offloads in the caller's namespace, non-blocking: one IP packet per read and write. It is
+/// removed when its last descriptor is closed.
 ///
 /// # Errors
 /// As for [`super::Device::tun`].
 pub fn open_tun(name: &str, mtu: u16) -> io::Result<OwnedFd> {
     let device = DeviceBuilder::new().name(name).mtu(mtu).tx_queue_len(TUN_QUEUE).build_sync()?;
     device.set_nonblocking(true)?;
-    // A second descriptor of the same device; the device's own wrapper has done its part.
+    // A duplicate descriptor of the same device; the wrapper of it is no longer needed.
     device.as_fd().try_clone_to_owned()
 }
 
 /// A new TAP device with this hardware address in the caller's namespace, non-blocking: one Ethernet frame per read and
-/// write. It is gone when its last descriptor is.
+/// write. It is removed when its last descriptor is closed.
 ///
 /// # Errors
 /// As for [`super::Device::tun`].
@@ -41,7 +41,7 @@ pub fn open_tap(name: &str, mtu: u16, hardware: [u8; 6]) -> io::Result<OwnedFd> 
         .tx_queue_len(TUN_QUEUE)
         .build_sync()?;
     device.set_nonblocking(true)?;
-    // A second descriptor of the same device; the device's own wrapper has done its part.
+    // A duplicate descriptor of the same device; the wrapper of it is no longer needed.
     device.as_fd().try_clone_to_owned()
 }
 

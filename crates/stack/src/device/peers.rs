@@ -5,19 +5,19 @@ use core::net::{IpAddr, SocketAddr};
 use foldhash::quality::RandomState;
 use std::collections::HashMap;
 
-/// Where a client is, and which of our addresses it speaks to: a NAT lets pass only what comes from there.
+/// A client's address, and our address that it uses: a NAT lets only answers from that pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Whereabouts {
     pub client: SocketAddr,
     pub ours: Option<IpAddr>,
 }
 
-/// Most places of one generation.
+/// Limit of entries of one generation.
 const GENERATION: usize = 32_768;
 
-/// Two generations of places. When the young one is full, the old one is forgotten and the young one grows old; whoever is
-/// heard from or spoken to is young again. So a flood of strangers costs a silent client its entry at worst, and the
-/// client's next segment brings it back.
+/// Two generations of entries. When the young one is full, it replaces the old one, which is dropped; an entry in use
+/// becomes young again. So a flood of unknown clients costs a silent client its entry at worst, and its next segment
+/// restores it.
 #[derive(Default)]
 pub(super) struct Peers {
     young: HashMap<Place, Whereabouts, RandomState>,
@@ -25,7 +25,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// A segment came from there.
+    /// A segment arrived from there.
     pub(super) fn learn(&mut self, place: Place, address: Whereabouts) {
         if let Some(known) = self.young.get_mut(&place) {
             *known = address;
@@ -37,7 +37,7 @@ impl Peers {
         self.young.insert(place, address);
     }
 
-    /// Where to send to.
+    /// The address to send to.
     pub(super) fn whereabouts(&mut self, place: Place) -> Option<Whereabouts> {
         if let Some(address) = self.young.get(&place) {
             return Some(*address);

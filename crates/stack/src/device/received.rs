@@ -1,32 +1,31 @@
-//! What a device delivers: to the engine, and what is not for it.
+//! Packets that a device delivers.
 
 use anabranch_wire::{Packet, PacketTooBig, ParseError, ip};
 use bytes::Bytes;
 
-/// What a device delivers to the engine.
+/// A packet that a device delivers.
 #[allow(clippy::large_enum_variant, reason = "nearly all that comes is packets, and each is used at once")]
 pub(crate) enum Received {
     /// A TCP segment in its packet.
     Packet(Packet),
-    /// A router's word that one of ours was too big.
+    /// An ICMP error "packet too big" for a packet of ours.
     TooBig(PacketTooBig),
-    /// Something else, from a device where it is of interest.
+    /// Another packet, if the device passes those on.
     Foreign(Foreign),
 }
 
-/// An IP packet that is not the engine's: no TCP, or a fragment.
+/// An IP packet that is not for the engine: not TCP, or a fragment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Foreign {
-    /// The packet.
     pub bytes: Bytes,
-    /// Its checksum is not finished, or somebody has verified it: it is not to be looked at.
+    /// Its checksum is incomplete, or verified already, and must not be checked.
     pub vouched: bool,
-    /// It is to be cut: bytes of payload of each UDP datagram but the last.
+    /// Payload size of each UDP datagram but the last, if it must be split.
     pub cut: Option<u16>,
 }
 
 impl Received {
-    /// Reads an IP packet whose TCP checksum somebody may vouch for.
+    /// Parses an IP packet whose TCP checksum may be verified already.
     pub(super) fn parse(bytes: &Bytes, vouched: bool) -> Result<Self, ParseError> {
         let packet = if vouched { Packet::parse_unverified(bytes) } else { Packet::parse(bytes) };
         match packet {

@@ -1,4 +1,4 @@
-//! A TUN device with offloads: checksums are left to the kernel in both directions, and long packets pass whole.
+//! A TUN device with offloads: the kernel handles checksums in both directions, and long packets pass as a whole.
 
 use super::gso::{GsoPacket, MAX_PIECES};
 use super::received::{Foreign, Received};
@@ -18,20 +18,21 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 /// Bytes of the largest IP packet with its header.
 const LARGEST: usize = virtio::LENGTH + 65_535;
 
-/// A packet of this length is worth keeping its slot: smaller ones are copied, so that a byte that waits to be read never
-/// holds more than four.
+/// Packets of this length keep their slot; shorter ones are copied, so that unread data never keeps more than four
+/// times its size alive.
 const KEEPS_SLOT: usize = 16 * 1024;
 
-/// Subflows that can have a GSO packet waiting.
+/// Limit of subflows with a waiting GSO packet.
 const MAX_WAITING: usize = 4;
 
-/// A new TUN device with offloads in the caller's namespace, for [`super::Device::opened_tun`]; it is gone when its last descriptor is.
+/// A new TUN device with offloads in the caller's namespace, for [`super::Device::opened_tun`]; removed when its last
+/// descriptor is closed.
 ///
 /// # Errors
 /// As for [`super::Device::tun`].
 pub fn open_tun_with_offloads(config: &TunConfig) -> io::Result<OwnedFd> {
     let opened = match Tun::open_with_queue(config, 1, Some(TUN_QUEUE)) {
-        // In a user namespace the old way to set the queue's length is closed; the caller may set it over rtnetlink.
+        // In a user namespace the queue length cannot be set this way; the caller may set it over rtnetlink.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Tun::open_with_queue(config, 1, None)?,
         other => other?,
     };
@@ -42,14 +43,14 @@ pub fn open_tun_with_offloads(config: &TunConfig) -> io::Result<OwnedFd> {
 pub struct Tun {
     descriptor: AsyncFd<OwnedFd>,
     slots: Slots,
-    /// The slot of the next read.
+    /// Slot of the next read.
     inbox: Slot,
-    /// What has not left yet, the oldest first.
+    /// Packets not sent yet, oldest first.
     waiting: Vec<GsoPacket>,
-    /// What left as one packet, until the engine is told.
+    /// Merged segments to be reported to the engine.
     joined: Vec<JoinedSegments>,
     headers: Vec<u8>,
-    /// What is not for the engine is passed on.
+    /// Packets that are not for the engine are passed on.
     keeps_foreign: bool,
     counters: DeviceCounters,
 }
@@ -59,12 +60,12 @@ impl Tun {
         Self::over(open_tun_with_offloads(config)?)
     }
 
-    /// A new device with so many queues, at least one.
+    /// A new device with this many queues, at least one.
     pub(super) fn open(config: &TunConfig, queues: usize) -> io::Result<Vec<OwnedFd>> {
         Self::open_with_queue(config, queues, Some(TUN_QUEUE))
     }
 
-    /// The same; the kernel's queue is as long as is said, or as usual.
+    /// The same, with the given queue length of the kernel or its default.
     fn open_with_queue(config: &TunConfig, queues: usize, length: Option<u32>) -> io::Result<Vec<OwnedFd>> {
         let builder = DeviceBuilder::new().name(&config.name).mtu(config.mtu).offload(true).multi_queue(queues > 1);
         let builder = match length {
@@ -75,7 +76,7 @@ impl Tun {
         let further = (1..queues).map(|_| device.try_clone()).collect::<io::Result<Vec<SyncDevice>>>()?;
         let queue = |device: &SyncDevice| {
             device.set_nonblocking(true)?;
-            // A second descriptor of the same queue; the device's own wrapper has done its part.
+            // A duplicate descriptor of the same queue; the wrapper of it is no longer needed.
             device.as_fd().try_clone_to_owned()
         };
         std::iter::once(&device).chain(&further).map(queue).collect()
@@ -123,12 +124,12 @@ impl Tun {
         }
     }
 
-    /// From now on what is not for the engine is passed on.
+    /// From now on packets that are not for the engine are passed on.
     pub(super) fn keep_foreign(&mut self) {
         self.keeps_foreign = true;
     }
 
-    /// Sends an IP packet whose checksums are finished; returns whether it was taken.
+    /// Sends an IP packet with complete checksums; returns whether it was accepted.
     pub(super) fn send(&mut self, packet: &[u8]) -> bool {
         let nothing_to_do = [0; virtio::LENGTH];
         let pieces = [IoSlice::new(&nothing_to_do), IoSlice::new(packet)];
@@ -152,15 +153,15 @@ impl Tun {
         Bytes::copy_from_slice(self.inbox.bytes.get(virtio::LENGTH..length).unwrap_or_default())
     }
 
-    /// What has been sent before leaves `alone`: nothing of its mapping may change. Returns whether GSO packets have left.
+    /// A retransmission leaves `alone`, since its mapping must not change. Returns whether GSO packets were sent.
     pub(super) fn transmit(&mut self, mut packet: Packet, alone: bool) -> bool {
         let of_flow = self.waiting.iter_mut().find(|gso| gso.is_of_flow(&packet));
         let follows = of_flow.map(|gso| !alone && gso.push(&mut packet));
         if follows == Some(true) {
             return false;
         }
-        // In order on its subflow, behind what was there. All leave: what another subflow carries of the same stream must not
-        // come later than the next GSO packet of this one.
+        // In order on its subflow. All waiting packets are sent: data of the same stream on another subflow must not be
+        // later than the next GSO packet of this one.
         let leave = follows.is_some() || self.waiting.len() >= MAX_WAITING;
         if leave {
             self.flush();
@@ -192,11 +193,11 @@ impl Tun {
     pub(super) fn flush(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.drain(..).for_each(|gso| self.write(&gso));
-        // Its room is for the next ones.
+        // Its memory is reused.
         self.waiting = waiting;
     }
 
-    /// What has left as one since the last call.
+    /// Segments merged since the last call.
     pub(super) fn joined(&mut self) -> impl Iterator<Item = JoinedSegments> + '_ {
         self.joined.drain(..)
     }

@@ -1,17 +1,17 @@
 //! Settings of a new TUN device.
 
-/// Packets of the kernel's that may wait to be read from a TUN device. The usual 500 run over when thousands of connections
+/// Limit of packets that wait to be read from a TUN device. The default of 500 overflows when thousands of connections
 /// answer at once.
 pub(super) const TUN_QUEUE: u32 = 4_096;
 
-/// What to ask of a new TUN device.
+/// Settings of a new TUN device.
 #[derive(Clone, Debug)]
 pub struct TunConfig {
-    /// Its name, at most 15 bytes.
+    /// At most 15 bytes.
     pub name: String,
-    /// Largest packet, bytes of IP.
+    /// Largest IP packet in bytes.
     pub mtu: u16,
-    /// Let the kernel finish checksums and cut long packets, and take both from it so (IFF_VNET_HDR).
+    /// Let the kernel complete checksums and segment long packets, in both directions (IFF_VNET_HDR).
     pub offload: bool,
 }
 

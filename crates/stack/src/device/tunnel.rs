@@ -1,8 +1,9 @@
 //! Segments inside UDP ([`anabranch_wire::encapsulation`]): needs no privileges and passes through NATs.
 //!
-//! A client has one socket per uplink, bound to the interface; the server one for all, and learns from each datagram that
-//! holds a well-formed segment where its sender is now. So a client may change its address, or its NAT the port, in the
-//! middle of a connection. Who can read the datagrams can redirect them, as anybody on the path of plain TCP can.
+//! A client has one socket per uplink, bound to its interface. The server has one for all clients, and updates a
+//! client's address with each datagram that contains a well-formed segment. So a client may change its address, or a
+//! NAT its port, in the middle of a connection. An attacker that can read the datagrams can redirect them, as on the
+//! path of plain TCP.
 
 use super::DeviceCounters;
 use super::peers::{Peers, Whereabouts};
@@ -20,38 +21,38 @@ use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// A client says something at least this often: NATs forget a UDP flow after two minutes at the earliest (RFC 4787, REQ-5),
-/// and many of them do not obey.
+/// A client sends at least this often: NATs keep a UDP binding for at least two minutes (RFC 4787, REQ-5), but many do
+/// not comply.
 const KEEPALIVE: Duration = Duration::from_secs(20);
-/// Bytes asked for in the socket's buffers; the operating system may grant less.
+/// Requested size of the socket's buffers; the operating system may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
-/// Datagrams that are copied together, so that what waits in the receive buffer holds on to no more than three others that came
-/// with it.
+/// Datagrams that are copied together, so that data waiting in the receive buffer keeps no more than three others
+/// alive.
 const COPIED_TOGETHER: usize = 4;
-/// Most bytes handed over in one call.
+/// Limit of bytes handed over in one call.
 const LARGEST_BATCH: usize = 65_000;
 
-/// Largest IP packet that the engine may send through a tunnel, so that the datagram fits into 1500 bytes: headers of IP, UDP and our
-/// own are added, and the IPv6 header that the engine counts is left out.
+/// Largest IP packet that the engine may send through a tunnel, so that the datagram fits into 1500 bytes: the headers
+/// of IP, UDP and the encapsulation are added, and the IPv6 header that the engine counts is left out.
 pub const MAX_TUNNEL_PACKET: u16 = (1_500 - udp::HEADER - encapsulation::HEADER) as u16;
 
 /// One path of a client.
 #[derive(Clone, Debug)]
 pub struct TunnelConfig {
-    /// Where the server's socket is.
+    /// Address of the server's socket.
     pub server: SocketAddr,
-    /// The interface to use; none: wherever the routes lead.
+    /// The interface to use; none: by the routing table.
     pub interface: Option<String>,
-    /// Which path of which client; its address is that of the engine on this path.
+    /// The client and its path; the address is that of the engine on this path.
     pub place: Place,
 }
 
-/// Which end we are.
+/// Which end this is.
 enum End {
     Client {
         server: SocketAddr,
         place: Place,
-        /// Whether anything was sent since the last time a keepalive was due.
+        /// Whether anything was sent since the last keepalive was due.
         spoke: bool,
         due: Instant,
     },
@@ -61,9 +62,9 @@ enum End {
 /// Datagrams of one size to one destination, handed over together (UDP_SEGMENT).
 #[derive(Default)]
 struct Batch {
-    /// The datagrams; behind them the next, until it is known whether it goes with them.
+    /// The datagrams, followed by the next one, until it is known whether it belongs to the batch.
     contents: Vec<u8>,
-    /// Bytes of those that go together.
+    /// Length of the batch in bytes.
     length: usize,
     destination: Option<Whereabouts>,
     ecn: Ecn,
@@ -73,7 +74,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Whether a datagram of `length` bytes can go with those that wait.
+    /// Whether a datagram of `length` bytes can join the batch.
     fn takes(&self, destination: Whereabouts, ecn: Ecn, length: usize, most: usize) -> bool {
         self.count == 0
             || (self.count < most
@@ -90,7 +91,7 @@ pub struct Tunnel {
     socket: UdpSocket,
     udp: UdpSocketState,
     end: End,
-    /// What was received in one call, and where in it the next datagram begins.
+    /// Received in one call, and the position of the next datagram.
     inbox: Vec<u8>,
     received: Option<RecvMeta>,
     next: usize,
@@ -117,8 +118,8 @@ impl Tunnel {
         Self::over(socket, bind, End::Server(Peers::default()))
     }
 
-    /// One of `count` sockets of one address, to each of which the kernel delivers the sessions whose number is, modulo `count`, its place
-    /// in the order of their binding.
+    /// One of `count` sockets of one address. The kernel delivers each session to the socket whose index in the order
+    /// of binding is the session number modulo `count`.
     pub(super) fn shared_server(bind: SocketAddr, count: u32) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_reuse_port(true)?;
@@ -130,7 +131,7 @@ impl Tunnel {
     fn over(socket: Socket, bind: SocketAddr, end: End) -> io::Result<Self> {
         socket.bind(&bind.into())?;
         socket.set_nonblocking(true)?;
-        // As much as there is: nothing to do if the system grants less.
+        // Best effort: the system may grant less.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         let socket = UdpSocket::from_std(socket.into())?;
@@ -164,14 +165,14 @@ impl Tunnel {
             let received = self.socket.try_io(Interest::READABLE, || {
                 self.udp.recv((&self.socket).into(), &mut [IoSliceMut::new(&mut self.inbox)], &mut metas)
             });
-            // Else it would block, or there was an ICMP error for an earlier datagram: the engine's timers judge the path.
+            // It would block, or there was an ICMP error for an earlier datagram: the engine's timers judge the path.
             if received.is_ok() {
                 (self.received, self.next) = (metas.first().copied(), 0);
             }
         }
     }
 
-    /// The next segment of what was received in one call.
+    /// The next segment received in the last call.
     fn next_received(&mut self) -> Option<Packet> {
         while let Some(meta) = self.received {
             let stride = meta.stride.max(1);
@@ -210,7 +211,7 @@ impl Tunnel {
                 None
             }
             End::Server(peers) => {
-                // Keepalives have no checksum of their own: they refresh a NAT, and move nobody.
+                // Keepalives have no checksum of their own: they refresh a NAT, but do not change an address.
                 if packet.is_some() {
                     peers.learn(place, Whereabouts { client: meta.addr, ours: meta.dst_ip });
                 }
@@ -237,7 +238,7 @@ impl Tunnel {
         }
     }
 
-    /// Adds the datagram that was written behind the batch.
+    /// Adds the datagram that was written after the batch.
     fn push(&mut self, destination: Whereabouts, ecn: Ecn) {
         let length = self.batch.contents.len() - self.batch.length;
         if !self.batch.takes(destination, ecn, length, self.udp.max_gso_segments()) {
@@ -260,7 +261,7 @@ impl Tunnel {
             segment_size: (self.batch.count > 1).then_some(self.batch.size),
             src_ip: destination.ours,
         };
-        // Not through the runtime's readiness: a full socket buffer is a full queue, and the engine sees a loss.
+        // Not through the runtime's readiness: a full socket buffer is a full queue, which is a loss for the engine.
         let sent = self.udp.try_send((&self.socket).into(), &transmit).is_ok();
         let count = self.batch.count as u64;
         if sent {
@@ -269,7 +270,7 @@ impl Tunnel {
         } else {
             self.counters.not_taken += count;
         }
-        // What was written behind it, if anything, begins the next.
+        // What was written after it begins the next batch.
         self.batch.contents.drain(..self.batch.length);
         (self.batch.count, self.batch.length) = (0, 0);
     }
@@ -282,7 +283,7 @@ impl Tunnel {
         }
     }
 
-    /// Sends a keepalive if nothing else was sent for long.
+    /// Sends a keepalive if nothing else was sent for a while.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         let End::Client { server, place, spoke, due } = &mut self.end else { return };
         if now < *due {

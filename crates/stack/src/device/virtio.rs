@@ -1,5 +1,5 @@
-//! The header that goes before each packet of a TUN device with offloads (Virtio 1.2, section 5.1.6): whether its checksum is
-//! still to be finished, and into what segments a long packet is to be cut.
+//! The header before each packet of a TUN device with offloads (Virtio 1.2, section 5.1.6): whether its checksum is
+//! incomplete, and the segment size of a long packet.
 
 /// Length of the header, bytes.
 pub(super) const LENGTH: usize = 10;
@@ -17,30 +17,30 @@ const UDP: u8 = 5;
 /// Where TCP's checksum lies in its header (RFC 9293, section 3.1).
 const TCP_CHECKSUM: u16 = 16;
 
-/// Whether the checksum of the packet behind a header need not be verified. False if the header is too short.
+/// Whether the checksum of the packet after this header need not be verified. False if the header is too short.
 pub(super) fn vouches_for_checksum(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|flags| flags & (NEEDS_CHECKSUM | CHECKSUM_VALID) != 0)
 }
 
-/// Into datagrams of how many bytes the UDP packet behind a header is to be cut, if it is.
+/// The datagram size into which the UDP packet after this header must be split, if it must.
 pub(super) fn cut(bytes: &[u8]) -> Option<u16> {
     let [_, kind, _, _, s0, s1, ..] = *bytes.first_chunk::<LENGTH>()?;
     (kind == UDP).then(|| u16::from_ne_bytes([s0, s1])).filter(|length| *length > 0)
 }
 
-/// A TCP packet whose checksum the device finishes.
+/// A TCP packet whose checksum the device completes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Offload {
     /// Length of the IP header.
     pub ip_header: usize,
     /// Length of the headers of IP and TCP.
     pub headers: usize,
-    /// Bytes of payload in each segment but the last, if the packet is to be cut.
+    /// Payload of each segment but the last in bytes, if the packet is to be segmented.
     pub segment: Option<u16>,
 }
 
 impl Offload {
-    /// The header in the machine's byte order, as Linux has it for TUN devices.
+    /// The header in native byte order, as for TUN devices of Linux.
     pub(super) fn encode(&self) -> [u8; LENGTH] {
         let kind = match (self.segment, self.ip_header) {
             (None, _) => 0,

@@ -1,4 +1,4 @@
-//! GSO packets segmented again, as the kernel or a network card would, by code that knows nothing of how they were made.
+//! Segments GSO packets as the kernel or a network card would, with code that is independent of how they were built.
 
 use super::*;
 use anabranch_wire::mptcp::DataAck;
@@ -39,7 +39,7 @@ fn packet(v6: bool, from: u32, payload: Vec<u8>) -> Packet {
     Packet { ip: IpHeader { source, destination, ecn: Ecn::Capable0, dscp: 0, hop_limit: 64 }, segment }
 }
 
-/// A row of packets of these lengths, with bytes that differ.
+/// Consecutive packets of these lengths, with bytes that differ.
 fn row(v6: bool, lengths: &[usize]) -> Vec<Packet> {
     let mut from = 0;
     let packet_at = |length: &usize| {
@@ -51,7 +51,7 @@ fn row(v6: bool, lengths: &[usize]) -> Vec<Packet> {
     lengths.iter().map(packet_at).collect()
 }
 
-/// The packets put into as few GSO packets as possible, each as the bytes that are written.
+/// The packets merged into as few GSO packets as possible, as bytes.
 fn written(packets: Vec<Packet>) -> Vec<Vec<u8>> {
     let mut made: Vec<GsoPacket> = Vec::new();
     for mut packet in packets {
@@ -79,7 +79,7 @@ fn ones_complement(bytes: impl IntoIterator<Item = u8>) -> u16 {
     sum as u16
 }
 
-/// Does what the header before a packet asks for, and returns the packets that then go over the network.
+/// Applies the header before a packet, and returns the packets sent on the network.
 fn cut(written: &[u8]) -> Vec<Vec<u8>> {
     let ne16 = |at: usize| usize::from(u16::from_ne_bytes([written[at], written[at + 1]]));
     let (flags, kind) = (written[0], written[1]);
@@ -143,8 +143,8 @@ fn place(packet: &Packet) -> (u64, usize, bool) {
     (from.wrapping_add(u64::from(skipped)), packet.segment.payload.len(), ends)
 }
 
-/// Asserts that the packets after merging and cutting are those before, but for mappings that say the same in larger pieces
-/// and a push that moves to the end.
+/// Asserts that the packets after merging and segmenting are those before, except for mappings merged to larger ones
+/// and a PSH that moves to the end.
 fn assert_same(before: &[Packet], after: &[Packet]) {
     assert_eq!(before.len(), after.len());
     for (before, after) in before.iter().zip(after) {
