@@ -55,7 +55,7 @@ use crate::time::{Duration, Instant};
 /// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "anabranch",
-    summary: "Our own: a model of the path as BBR has it, that tells losses by congestion from losses by chance",
+    summary: "Our own: a model of the path as in BBR, which tells congestion losses from random ones",
     source: "docs/default-policy.md, after BBR (ACM Queue 2016) and draft-ietf-ccwg-bbr",
     build,
 };

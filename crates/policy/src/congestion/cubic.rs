@@ -59,19 +59,19 @@ const C: Number = Number {
 const FAST_CONVERGENCE: Switch = Switch {
     name: "fast_convergence",
     default: true,
-    summary: "Give room to others when a loss comes earlier than the one before (RFC 9438, section 4.7).",
+    summary: "Release bandwidth when a loss comes at a smaller window than the one before (RFC 9438, section 4.7).",
 };
 const HYSTART: Choice<Detection> = Choice {
     name: "hystart",
     default: Detection::HyStartPlusPlus,
     words: &[("off", Detection::Off), ("on", Detection::HyStartPlusPlus), ("classic", Detection::Classic)],
-    summary: "End the first slow start when the RTT rises: HyStart++ (RFC 9406), or HyStart as it came first.",
+    summary: "End the first slow start when the RTT rises: HyStart++ (RFC 9406), or the original HyStart.",
 };
 const RENO_REGION: Choice<bool> = Choice {
     name: "reno_region",
     default: false,
     words: &[("rfc9438", false), ("rfc8312", true)],
-    summary: "Growth of Reno's estimate: faster once it is above the window before the loss, or always alike.",
+    summary: "Growth of Reno's estimate: faster once it exceeds the window before the loss, or constant.",
 };
 
 fn build(reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {

@@ -22,7 +22,7 @@ pub(super) const HYSTART_OFF: Switch = Switch {
 pub(super) const SEGMENT_LIMIT: Switch = Switch {
     name: "segment_limit",
     default: true,
-    summary: "Count no more than so many segments per acknowledgement in slow start (RFC 3465); Linux counts all.",
+    summary: "Limit the segments counted per acknowledgement in slow start (RFC 3465); Linux counts all.",
 };
 
 /// What ends the first slow start before the queue overflows.

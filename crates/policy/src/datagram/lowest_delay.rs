@@ -40,7 +40,7 @@ const PATIENCE: Milliseconds = Milliseconds(Number {
     unit: "ms",
     default: 5.0,
     range: 0.0..=1_000.0,
-    summary: "A flow changes its path although that costs its order if it gains more than this",
+    summary: "Least gain in delay for which a flow changes its path although that may reorder it",
 });
 
 const LOSS_TIME: Milliseconds = Milliseconds(Number {
@@ -48,7 +48,7 @@ const LOSS_TIME: Milliseconds = Milliseconds(Number {
     unit: "ms",
     default: 2_000.0,
     range: 0.0..=10_000.0,
-    summary: "What a datagram that is lost counts as, in delay",
+    summary: "Delay that a lost datagram counts as",
 });
 
 const HOLD: Milliseconds = Milliseconds(Number {

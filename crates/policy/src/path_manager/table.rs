@@ -38,7 +38,7 @@ pub const TABLE: &[Member<dyn PathManager>] = &[
     },
     Member {
         name: "pu2m2",
-        summary: "full_mesh, and a path whose delay leaves its band, or that times out, is put aside (a reading)",
+        summary: "full_mesh, and a path whose delay leaves its band, or that times out, is suspended (a reading)",
         source: "Cao et al., Concurrency and Computation 30(3), 2018, as its authors describe it later",
         build: pu2m2::build,
     },

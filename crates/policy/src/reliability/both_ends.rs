@@ -32,7 +32,7 @@ use crate::view::SubflowView;
 /// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> = Member {
     name: "both_ends",
-    summary: "The receiver gives up what keeps a later message from being played, the sender what will be late, B frames first.",
+    summary: "The receiver abandons what keeps a later message from play-out, the sender what will be late, B frames first.",
     source: "recPR-MPTCP, IV-A, improved",
     build,
 };

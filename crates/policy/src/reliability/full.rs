@@ -5,7 +5,7 @@ use crate::table::{Member, Reader, SettingError};
 
 /// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> =
-    Member { name: "full", summary: "Nothing is ever given up.", source: "RFC 9293", build };
+    Member { name: "full", summary: "Nothing is abandoned.", source: "RFC 9293", build };
 
 fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Reliability>, SettingError> {
     Ok(Box::new(Full))

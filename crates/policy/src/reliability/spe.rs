@@ -24,44 +24,44 @@ const LATENCY: Milliseconds = Milliseconds(Number {
     unit: "ms",
     default: 500.0,
     range: 1.0..=60_000.0,
-    summary: "How long after the fastest message's way a message is played: the deadline.",
+    summary: "Play-out delay beyond the transit time of the fastest message: the deadline.",
 });
 const LEVEL: Choice<Level> = Choice {
     name: "level",
     default: Level::Data,
     words: &[("data", Level::Data), ("subflow", Level::Subflow)],
-    summary: "Whether the subflow's acknowledgement, too, goes over what is given up.",
+    summary: "Whether the subflow's acknowledgement passes abandoned data too.",
 };
-const EXPIRED: Switch = Switch { name: "expired", default: true, summary: "Give up what has expired." };
-const BLOCKED: Switch = Switch { name: "blocked", default: true, summary: "Give up what blocks the buffer." };
+const EXPIRED: Switch = Switch { name: "expired", default: true, summary: "Abandon expired data." };
+const BLOCKED: Switch = Switch { name: "blocked", default: true, summary: "Abandon data that blocks the buffer." };
 const OVERTAKEN: Switch =
-    Switch { name: "overtaken", default: true, summary: "Give up what keeps a later message from being played." };
+    Switch { name: "overtaken", default: true, summary: "Abandon data that keeps a later message from play-out." };
 const RESERVE: Milliseconds = Milliseconds(Number {
     name: "reserve",
     unit: "ms",
     default: 10.0,
     range: 0.0..=1_000.0,
-    summary: "So long before its time a message counts as expired, or as to be played.",
+    summary: "How long before its deadline a message counts as expired, or as due for play-out.",
 });
 const BLOCKED_FROM: Number = Number {
     name: "blocked_from",
     unit: "share",
     default: 0.75,
     range: 0.0..=1.0,
-    summary: "The buffer is severely blocked when it is so full behind the hole.",
+    summary: "Share of the buffer behind a hole from which it counts as severely blocked.",
 };
 const MOST_SKIPPED: Number = Number {
     name: "most_skipped",
     unit: "share",
     default: 0.05,
     range: 0.0..=0.5,
-    summary: "At level subflow: the most that acknowledgements go over, of what comes in.",
+    summary: "At level subflow: most data that acknowledgements skip, as a share of what arrives.",
 };
 
 /// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> = Member {
     name: "spe",
-    summary: "The receiver gives up what has expired, what blocks its buffer, or what a later message has overtaken.",
+    summary: "The receiver abandons data that has expired, blocks its buffer, or was overtaken by a later message.",
     source: "recPR-MPTCP, IV-A",
     build,
 };

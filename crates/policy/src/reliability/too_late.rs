@@ -28,7 +28,7 @@ const LATENCY: Milliseconds = Milliseconds(Number {
     unit: "ms",
     default: 500.0,
     range: 1.0..=60_000.0,
-    summary: "How long after the fastest message's way a message is played.",
+    summary: "Play-out delay beyond the transit time of the fastest message.",
 });
 
 fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Reliability>, SettingError> {

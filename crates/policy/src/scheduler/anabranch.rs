@@ -103,7 +103,7 @@ const SILENCE: Number = Number {
     unit: "smoothed round trips",
     default: 3.0,
     range: 2.0..=1000.0,
-    summary: "How long a path with data outstanding may be silent before it counts as stale",
+    summary: "How long a path with outstanding data may be unresponsive before it counts as stale",
 };
 const WAIT: Switch = Switch {
     name: "wait",

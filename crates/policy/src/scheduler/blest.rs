@@ -61,9 +61,9 @@ const ESTIMATE: Choice<Estimate> = Choice {
     name: "estimate",
     default: Estimate::Code,
     words: &[("code", Estimate::Code), ("paper", Estimate::Paper)],
-    summary: "How the round trips of the fast path in the time of the slow one are reckoned",
+    summary: "How the fast path's round trips within one of the slow path are counted",
 };
-const ADAPT: Switch = Switch { name: "adapt", default: true, summary: "Whether the factor follows what happens" };
+const ADAPT: Switch = Switch { name: "adapt", default: true, summary: "Whether the factor adapts to blocked windows" };
 
 /// How the time of the slow path is turned into round trips of the fast one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

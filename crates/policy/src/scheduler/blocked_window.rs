@@ -22,7 +22,7 @@ use crate::view::{ConnectionView, SubflowState, SubflowView};
 const OPPORTUNISTIC_RETRANSMISSION: Switch = Switch {
     name: "opportunistic_retransmission",
     default: true,
-    summary: "Send the bytes that hold the closed window on another path too, once per hole",
+    summary: "Reinject the data that blocks the closed window on another path, once per hole",
 };
 
 /// Mechanism 2, against slower paths unless said otherwise.
@@ -30,7 +30,7 @@ const PENALISE: Choice<Penalise> = Choice {
     name: "penalise",
     default: Penalise::Slower,
     words: &[("never", Penalise::Never), ("slower", Penalise::Slower), ("always", Penalise::Always)],
-    summary: "Whose window is halved for holding the closed window: nobody's, a slower path's, anybody's",
+    summary: "Which path's window is halved for blocking the closed window: none, a slower one, any",
 };
 
 /// Whose window is halved for holding the closed connection-level window.

@@ -39,7 +39,7 @@ const BETA: Number = Number {
     unit: "",
     default: 0.25,
     range: 0.0..=10.0,
-    summary: "How much later the fast path may be through while it is waited for already",
+    summary: "How much later the fast path may finish while it is already waited for",
 };
 
 /// The scheduler `ecf`.

@@ -42,7 +42,7 @@ const LOSS: Choice<Loss> = Choice {
     name: "loss",
     default: Loss::Mathis,
     words: &[("mathis", Loss::Mathis), ("measured", Loss::Measured)],
-    summary: "Loss as the paper computes it from window and round trip, or as it was found",
+    summary: "Loss as the paper computes it from window and round trip, or as measured",
 };
 const MAXIMA: Choice<Maxima> = Choice {
     name: "maxima",

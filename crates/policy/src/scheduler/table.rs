@@ -65,7 +65,7 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
     },
     Member {
         name: "ecf",
-        summary: "Waits for the fastest path where everything would be through earlier that way",
+        summary: "Waits for the fastest path where all data would be delivered earlier that way",
         source: "Lim et al., CoNEXT 2017, and the out-of-tree kernel v0.95",
         build: ecf::Ecf::build,
     },
@@ -101,7 +101,7 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
     },
     Member {
         name: "deadline_reinjection",
-        summary: "The lowest RTT first; what is outstanding goes on another path too when the player is about to run dry",
+        summary: "The lowest RTT first; outstanding data is duplicated on another path when the player's buffer runs low",
         source: "Zheng et al., XLINK, SIGCOMM 2021",
         build: deadline_reinjection::DeadlineReinjection::build,
     },

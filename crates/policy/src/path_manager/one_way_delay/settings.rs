@@ -33,14 +33,14 @@ const HOLD: Seconds = Seconds(Number {
     unit: "seconds",
     default: 0.0,
     range: 0.0..=3600.0,
-    summary: "Least time that a named path stays away, doubled when it is named again soon",
+    summary: "Least time that a named path stays suspended, doubled when it is named again soon",
 });
 const RETURN_AFTER: Seconds = Seconds(Number {
     name: "return_after",
     unit: "seconds",
     default: 10.0,
     range: 0.0..=3600.0,
-    summary: "After how long without any data a named path is taken back; 0: never",
+    summary: "After how long without any data a named path is resumed; 0: never",
 });
 
 /// How samples become a delay.
