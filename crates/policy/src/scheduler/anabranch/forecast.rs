@@ -1,6 +1,6 @@
 //! Forecast of what a subflow will do with a segment.
 
-use crate::congestion::send_quantum;
+use crate::congestion::{send_quantum, whole_packet};
 use crate::ids::SubflowId;
 use crate::view::{Phase, SubflowView};
 
@@ -84,6 +84,11 @@ pub fn is_ready(subflow: &SubflowView, length: u32) -> bool {
     let few = || {
         // Segments released together are queued together.
         let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
+        if quantum >= whole_packet(subflow.mss) {
+            // And no more: a segment that stays behind would leave as a packet of its own, since what follows it in the stream
+            // goes to another subflow meanwhile.
+            return subflow.queued + u64::from(length) <= quantum;
+        }
         let most = (subflow.bytes_per_second() * QUEUED).min((TOGETHER * mss).max(quantum) as f64);
         subflow.queued as f64 <= most
     };

@@ -63,6 +63,19 @@ fn a_path_is_ready_with_room_and_no_more_than_two_segments_ahead_of_the_pacing()
     }
 }
 
+#[test]
+fn where_whole_packets_are_released_no_segment_is_queued_beyond_them() {
+    let mut path = subflow(0, 50);
+    // 600 Mbit/s: one packet of 62 segments a millisecond; 400: 50 segments, and what is begun within them.
+    for (megabits, queued, ready) in
+        [(600, 61_000, true), (600, 61_001, false), (400, 50_000, true), (400, 50_001, false)]
+    {
+        path.rates.bandwidth = Rate::from_bits_per_second(megabits * 1_000_000);
+        (path.cwnd, path.queued) = (1_000_000, queued);
+        assert_eq!(Forecast::of(&path, 1_000, false).ready, ready, "{megabits} Mbit/s, {queued} queued");
+    }
+}
+
 /// The paths that a plan chooses, by number, and what they carry; paths are (bytes per second, milliseconds).
 fn planned(window: f64, paths: &[(f64, f64)]) -> (Vec<u32>, f64) {
     let forecast = |(id, (rate, stay)): (usize, &(f64, f64))| Forecast {
