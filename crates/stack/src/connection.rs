@@ -59,12 +59,15 @@ pub(super) fn wake(place: &mut Option<Waker>) {
 }
 
 impl Connection {
+    /// Takes the wakers of all tasks.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        let all = [&mut self.reader, &mut self.writer, &mut self.closer, &mut self.path_watcher];
+        all.map(Option::take).into_iter().flatten()
+    }
+
     /// Wakes all tasks.
     pub(super) fn wake_all(&mut self) {
-        wake(&mut self.reader);
-        wake(&mut self.writer);
-        wake(&mut self.closer);
-        wake(&mut self.path_watcher);
+        self.take_all().for_each(Waker::wake);
     }
 
     /// Queues a change for the application. Returns false if one was dropped.

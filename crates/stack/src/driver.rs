@@ -11,6 +11,10 @@ use std::task::{Context, Poll};
 /// Limit of packets read from one device before other devices and the applications have their turn.
 const BATCH: usize = 64;
 
+/// The same for a gateway's device, where datagrams wait behind segments in the kernel's queue: if thousands of connections end at
+/// once, that queue must be read soon. A packet of 64 kB counts as sixteen.
+const GATEWAY_BATCH: usize = 1_024;
+
 /// The event loop of a [`super::Stack`]; completes after [`super::Stack::shutdown`]. If it is dropped before, all
 /// connections end with [`anabranch_mptcp::CloseCause::Aborted`], and no new ones can be opened.
 #[must_use = "nothing moves until it is polled"]
@@ -37,17 +41,22 @@ impl Drop for Driver {
 /// Reads what arrived on one device, at most a batch. Packets that may belong to another stack of the host are strays.
 /// Returns whether there may be more.
 fn receive(state: &mut State, index: usize, context: &mut Context<'_>, mut strays: Option<&mut Vec<Received>>) -> bool {
-    for _ in 0..BATCH {
+    let gateway = state.gate.device == Some(index);
+    let mut left = if gateway { GATEWAY_BATCH } else { BATCH };
+    while left > 0 {
         let Some(device) = state.devices.get_mut(index).and_then(Option::as_mut) else { return false };
         match device.poll_receive(context) {
-            Poll::Ready(Ok(received)) => match strays.as_mut().filter(|_| !state.claims(&received)) {
-                Some(strays) => strays.push(received),
-                None => {
-                    state.receive(received);
-                    let now = state.now();
-                    state.drain(now);
+            Poll::Ready(Ok(received)) => {
+                left = left.saturating_sub(if gateway { cost(&received) } else { 1 });
+                match strays.as_mut().filter(|_| !state.claims(&received)) {
+                    Some(strays) => strays.push(received),
+                    None => {
+                        state.receive(received);
+                        let now = state.now();
+                        state.drain(now);
+                    }
                 }
-            },
+            }
             Poll::Ready(Err(_gone)) => {
                 state.device_failed(index);
                 return false;
@@ -56,6 +65,14 @@ fn receive(state: &mut State, index: usize, context: &mut Context<'_>, mut stray
         }
     }
     true
+}
+
+/// How much of [`GATEWAY_BATCH`] a packet uses up.
+fn cost(received: &Received) -> usize {
+    match received {
+        Received::Packet(packet) => 1 + packet.segment.payload.len() / 4_096,
+        Received::TooBig(_) | Received::Foreign(_) => 1,
+    }
 }
 
 impl Future for Driver {
@@ -85,6 +102,7 @@ impl Future for Driver {
             }
         }
         state.flush();
+        more |= state.wake_tasks();
         if state.shut_down {
             return Poll::Ready(Ok(()));
         }

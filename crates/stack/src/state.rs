@@ -21,6 +21,10 @@ use std::task::{Context, Poll, Waker};
 /// Limit of bytes copied for one write. Less than a quarter gets no slot of this size, which would waste memory.
 const WRITE: usize = 64 * 1024;
 
+/// Limit of tasks of connections that are woken after a turn of the driver. The runtime runs them before the next turn: if thousands
+/// of connections end at once, packets and datagrams would wait for all of them.
+const WOKEN: usize = 32;
+
 /// The state behind its lock.
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -107,6 +111,8 @@ pub(super) struct State {
     backlog_limit: usize,
     pub(super) gate: Gate,
     driver: Option<Waker>,
+    /// Tasks to be woken, the oldest first. Each waits for a connection, which limits their number.
+    waking: VecDeque<Waker>,
     pub(super) shut_down: bool,
     backlog_overflows: u64,
     no_device: u64,
@@ -127,6 +133,7 @@ impl State {
             backlog_limit,
             gate: Gate::default(),
             driver: None,
+            waking: VecDeque::new(),
             shut_down: false,
             backlog_overflows: 0,
             no_device: 0,
@@ -176,6 +183,13 @@ impl State {
     /// Wakes the driver.
     pub(super) fn wake_driver(&mut self) {
         wake(&mut self.driver);
+    }
+
+    /// Wakes the first tasks in the queue, [`WOKEN`] at most. Returns true if tasks are left for the next turn.
+    pub(super) fn wake_tasks(&mut self) -> bool {
+        let some = self.waking.len().min(WOKEN);
+        self.waking.drain(..some).for_each(Waker::wake);
+        !self.waking.is_empty()
     }
 
     /// The driver sleeps until it is woken.
@@ -370,6 +384,7 @@ impl State {
             let _ = self.endpoint.abort(now, id);
             connection.wake_all();
         }
+        self.waking.drain(..).for_each(Waker::wake);
         self.backlogs.values_mut().for_each(|backlog| wake(&mut backlog.acceptor));
         self.wake_driver();
     }
@@ -382,6 +397,7 @@ impl State {
             connection.closed.get_or_insert(CloseCause::Aborted);
             connection.wake_all();
         }
+        self.waking.drain(..).for_each(Waker::wake);
         self.backlogs.values_mut().for_each(|backlog| wake(&mut backlog.acceptor));
     }
 
@@ -460,28 +476,28 @@ impl State {
             Event::Asked { local, remote } => self.gate.push_asked(local, remote),
             // A gateway's connection is held already.
             Event::Accepted { connection: id, .. } if self.connections.contains_key(&id) => {
-                self.with(id, |connection| {
+                self.with(id, |connection, waking| {
                     connection.established = true;
-                    connection.wake_all();
+                    waking.extend(connection.take_all());
                 });
             }
             Event::Accepted { connection, port, remote } => self.accepted(now, connection, port, remote),
-            Event::Connected(id) => self.with(id, |connection| {
+            Event::Connected(id) => self.with(id, |connection, waking| {
                 connection.established = true;
-                connection.wake_all();
+                waking.extend(connection.take_all());
             }),
-            Event::Readable(id) => self.with(id, |connection| wake(&mut connection.reader)),
-            Event::Writable(id) => self.with(id, |connection| wake(&mut connection.writer)),
-            Event::EndOfStream(id) => self.with(id, |connection| {
+            Event::Readable(id) => self.with(id, |connection, waking| waking.extend(connection.reader.take())),
+            Event::Writable(id) => self.with(id, |connection, waking| waking.extend(connection.writer.take())),
+            Event::EndOfStream(id) => self.with(id, |connection, waking| {
                 connection.ended = true;
-                wake(&mut connection.reader);
+                waking.extend(connection.reader.take());
             }),
-            Event::Closed(id, cause) => self.with(id, |connection| {
+            Event::Closed(id, cause) => self.with(id, |connection, waking| {
                 connection.closed = Some(cause);
-                connection.wake_all();
+                waking.extend(connection.take_all());
             }),
             Event::FellBack(id, cause) => {
-                self.with(id, |connection| connection.fallback = Some(cause));
+                self.with(id, |connection, _| connection.fallback = Some(cause));
                 self.path_change(id, PathChange::FellBack(cause));
             }
             Event::SubflowEstablished(id, subflow) => self.path_change(id, PathChange::Established(subflow)),
@@ -489,9 +505,10 @@ impl State {
         }
     }
 
-    fn with(&mut self, id: ConnectionId, act: impl FnOnce(&mut Connection)) {
+    /// Changes a connection and queues tasks to be woken.
+    fn with(&mut self, id: ConnectionId, act: impl FnOnce(&mut Connection, &mut VecDeque<Waker>)) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            act(connection);
+            act(connection, &mut self.waking);
         }
     }
 
@@ -523,3 +540,6 @@ impl State {
 }
 
 pub(super) type Handle = Arc<Shared>;
+
+#[cfg(test)]
+mod tests;
