@@ -395,3 +395,21 @@ impl Default for TcpConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_policy::combination::Choice;
+
+    #[test]
+    fn a_combination_that_names_what_does_not_exist_makes_no_configuration() {
+        let of = |congestion: &str| {
+            ConnectionConfig::of(&Combination { congestion: Choice::new(congestion), ..Combination::default() })
+        };
+        assert!(of("no_such_control").is_err());
+        // The defaults of the lab, not those of a network.
+        let config = of("cubic").unwrap();
+        assert_eq!((config.peer_timeout, config.tcp.keepalive), (None, TcpConfig::default().keepalive));
+        assert_eq!(ConnectionConfig::default().peer_timeout, Some(Duration::from_secs(55)));
+    }
+}

@@ -237,4 +237,13 @@ mod tests {
         let (ring, _) = sorted(0..10 * CHUNK as u64);
         assert_eq!(ring.inner.unwrap().chunks.len(), 10);
     }
+
+    #[test]
+    fn nothing_is_left_of_what_was_cleared() {
+        let (mut ring, _) = sorted(numbers(3 * CHUNK));
+        ring.clear();
+        assert_eq!((ring.len(), ring.is_empty(), ring.front()), (0, true, None));
+        ring.insert(ring.end(), 7);
+        assert_eq!(ring.iter().copied().collect::<Vec<u64>>(), [7]);
+    }
 }

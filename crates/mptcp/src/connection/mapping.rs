@@ -244,7 +244,7 @@ impl Connection {
 
     /// Bytes without a mapping are dropped; the peer sends them again. Options that never arrive indicate a middlebox
     /// (RFC 8684, section 3.7).
-    fn record_unmapped(&mut self, now: Instant, handle: Handle, seq: SeqNumber, payload: Bytes) {
+    pub(super) fn record_unmapped(&mut self, now: Instant, handle: Handle, seq: SeqNumber, payload: Bytes) {
         let subflow = &mut self.subflows[handle];
         if subflow.range_is_old(seq, &payload) {
             subflow.receiver.acknowledge_now();

@@ -119,7 +119,7 @@ impl Connection {
     /// Whether the peer answered our data without any MPTCP option, and never sent one on this subflow. On the first
     /// subflow its data counts too, and earlier options do not until it has sent a DATA_ACK for data of ours: a peer
     /// that does not receive our options falls back silently (RFC 8684, section 3.7).
-    fn lost_its_options(&mut self, handle: Handle, segment: &Segment) -> bool {
+    pub(super) fn lost_its_options(&mut self, handle: Handle, segment: &Segment) -> bool {
         let (initial, confirmed) = (self.is_initial(handle), self.association.confirmed);
         let unseen = initial && !self.association.joined && self.sender.una() == 0;
         let subflow = &mut self.subflows[handle];

@@ -86,7 +86,7 @@ impl Connection {
         }
     }
 
-    fn handle_reset(&mut self, now: Instant, handle: Handle, segment: &Segment) {
+    pub(super) fn handle_reset(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let fast_close = segment.options.mptcp.iter().any(|option| self.is_our_fast_close(option));
         if fast_close {
             return self.close_fast(now);

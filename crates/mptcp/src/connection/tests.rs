@@ -2,7 +2,7 @@
 
 use super::agenda::Task;
 use super::association::Protocol;
-use super::opening::Opening;
+use super::opening::{Join, Opening};
 use super::opportunity::Opportunity;
 use super::output::Workspace;
 use super::scheduling::Blocked;
@@ -10,7 +10,7 @@ use super::state::Connection;
 use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::config::{BufferSize, ConnectionConfig, Policies};
-use crate::event::SendKind;
+use crate::event::{CloseCause, SendKind};
 use crate::keys::Key;
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
@@ -21,7 +21,7 @@ use anabranch_policy::time::Instant;
 use anabranch_policy::view::SubflowView;
 use anabranch_policy::{congestion, scheduler};
 use anabranch_wire::tcp::Timestamps;
-use anabranch_wire::{Packet, Segment, SeqNumber};
+use anabranch_wire::{MptcpOption, Packet, Segment, SeqNumber};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -308,4 +308,141 @@ fn of_many_subflows_those_with_data_are_found_and_those_that_are_paced_when_paci
     assert_eq!(sending(&mut connection, at(5)), [2, 29, 30, 38], "numbers are not those of the slots any more");
     connection.subflow_mut(SubflowId(30)).unwrap().drop_unsent(0);
     assert_eq!(sending(&mut connection, at(5)), [2, 29, 38]);
+}
+
+#[test]
+fn a_subflow_is_a_backup_if_either_side_says_so_and_others_are_not_for_it() {
+    let mut connection = connected(config(), 2);
+    assert!(!connection.is_backup(SubflowId(0)) && !connection.is_backup(SubflowId(1)));
+    connection.subflow_mut(SubflowId(1)).unwrap().priority.backup_remote = true;
+    assert!(!connection.is_backup(SubflowId(0)) && connection.is_backup(SubflowId(1)));
+    assert!(!connection.is_backup(SubflowId(7)), "there is none");
+}
+
+#[test]
+fn outstanding_data_that_a_subflow_lost_is_unrepaired_until_it_is_sent_again() {
+    let mut connection = connected(config(), 2);
+    connection.sender.window_edge = 50_000;
+    write(&mut connection, 1_000);
+    let handle = first(&connection);
+    put_new(&mut connection, handle, 1_000);
+    assert!(connection.poll_transmit(Instant::ZERO, &mut Workspace::default(), &mut Packet::default()));
+    let state = |connection: &mut Connection| {
+        let found = connection.next_outstanding(0, None).unwrap();
+        (found.data_seq, found.length, found.lost, found.unrepaired)
+    };
+    assert_eq!(state(&mut connection), (0, 1_000, false, false));
+    let end = connection.subflows[handle].send.nxt;
+    assert_eq!(connection.subflows[handle].scoreboard.mark_lost_before(end), 1_000);
+    assert_eq!(state(&mut connection), (0, 1_000, true, true));
+    assert!(connection.next_outstanding(0, Some(0)).is_none(), "nothing is outstanding behind it");
+}
+
+#[test]
+fn the_first_data_without_a_mapping_is_a_fallback_only_before_our_own_mappings_went_out() {
+    // RFC 8684, section 3.7: who has sent a DSS on this path knows that options pass.
+    let protocol = |dss_sent: bool| {
+        let mut connection = connected(config(), 1);
+        connection.association.dss_sent = dss_sent;
+        let handle = first(&connection);
+        let next = connection.subflows[handle].receiver.next;
+        connection.record_unmapped(Instant::ZERO, handle, next, Bytes::from_static(b"plain"));
+        connection.association.protocol
+    };
+    assert_eq!(protocol(false), Protocol::Tcp);
+    assert_eq!(protocol(true), Protocol::Multipath);
+}
+
+#[test]
+fn only_a_segment_of_plain_tcp_shows_that_the_peer_knows_of_the_fallback() {
+    let is_known = |options: &[MptcpOption]| {
+        let mut connection = connected(config(), 1);
+        connection.association.protocol = Protocol::Tcp;
+        connection.association.fallback.fail(5);
+        let mut segment = Segment::default();
+        segment.options.mptcp.extend(options.iter().cloned());
+        let handle = first(&connection);
+        connection.watch_fallback(Instant::ZERO, handle, &segment);
+        connection.association.fallback.unheard().is_none()
+    };
+    assert!(is_known(&[]), "bare");
+    assert!(is_known(&[MptcpOption::Fail { data_seq: 5 }]), "its answer");
+    assert!(!is_known(&[MptcpOption::Priority { backup: true }]), "beside it a DSS has no room");
+}
+
+#[test]
+fn a_peer_that_has_acknowledged_at_data_level_has_not_lost_its_options_by_one_bare_segment() {
+    // RFC 8684, section 3.7: fallback in silence is possible until then only.
+    let is_lost = |acknowledged: u64| {
+        let mut connection = connected(config(), 1);
+        let handle = first(&connection);
+        let initial = connection.subflows[handle].send.initial;
+        connection.sender.window_edge = 50_000;
+        write(&mut connection, 2_000);
+        connection.subflows[handle].counters.bytes_acked = 1_000;
+        connection.sender.buffer.acknowledge(acknowledged);
+        let segment = Segment { ack: initial + 1_001, payload: Bytes::from_static(b"data"), ..Segment::default() };
+        connection.lost_its_options(handle, &segment)
+    };
+    assert!(is_lost(0));
+    assert!(!is_lost(1_000));
+}
+
+#[test]
+fn a_join_that_is_confirmed_is_open_no_longer_and_the_others_are() {
+    let mut connection = connected(config(), 3);
+    let join = |id: u32| Join { subflow: SubflowId(id), local_nonce: id, remote_nonce: id };
+    connection.joins.open = vec![join(1), join(2)];
+    let second = connection.subflows.after(first(&connection)).unwrap();
+    connection.subflows[second].handshake.confirmed = false;
+    connection.confirm_join(Instant::ZERO, second);
+    assert!(connection.subflows[second].handshake.confirmed);
+    assert_eq!(connection.joins.open.iter().map(|join| join.subflow.0).collect::<Vec<u32>>(), [2]);
+}
+
+#[test]
+fn a_view_that_was_made_anew_has_another_number_and_one_that_is_the_same_keeps_its_own() {
+    let mut connection = connected(config(), 2);
+    let mut workspace = Workspace::default();
+    let mut numbers = |connection: &mut Connection| {
+        connection.refresh_views(&mut workspace);
+        workspace.views.iter().map(|view| view.counters.changes).collect::<Vec<_>>()
+    };
+    let before = numbers(&mut connection);
+    assert_eq!(numbers(&mut connection), before, "nothing has changed");
+    connection.subflow_mut(SubflowId(1)).unwrap().mss = 500;
+    let after = numbers(&mut connection);
+    assert_eq!(after[0], before[0]);
+    assert_ne!(after[1], before[1]);
+}
+
+#[test]
+fn a_connection_is_readable_while_bytes_in_order_wait() {
+    let mut connection = connected(config(), 1);
+    assert!(!connection.is_readable());
+    connection.receiver.buffer.insert(Instant::ZERO, 3, Bytes::from_static(b"later"));
+    assert!(!connection.is_readable(), "behind a hole");
+    connection.receiver.buffer.insert(Instant::ZERO, 0, Bytes::from_static(b"now"));
+    assert!(connection.is_readable());
+    assert_eq!(connection.read(Instant::ZERO, 100).as_deref(), Some(&b"now"[..]));
+    assert_eq!(connection.read(Instant::ZERO, 100).as_deref(), Some(&b"later"[..]));
+    assert!(!connection.is_readable());
+}
+
+#[test]
+fn a_reset_behind_the_end_of_both_streams_is_no_abortion() {
+    let cause = |both_ended: bool| {
+        let mut connection = connected(config(), 1);
+        connection.association.protocol = Protocol::Tcp;
+        if both_ended {
+            connection.life.close_writing();
+            connection.life.acknowledge_end();
+            connection.receiver.buffer.set_end(0).unwrap();
+        }
+        let handle = first(&connection);
+        connection.handle_reset(Instant::ZERO, handle, &Segment::default());
+        connection.life.closed
+    };
+    assert_eq!(cause(true), Some(CloseCause::Finished));
+    assert_eq!(cause(false), Some(CloseCause::AbortedByPeer));
 }

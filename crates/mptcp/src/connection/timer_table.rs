@@ -85,3 +85,22 @@ impl ConnectionTimers {
         self.set(Timer::User, user);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_policy::time::{Duration, Instant};
+
+    #[test]
+    fn an_open_window_stops_the_probes_that_were_sent_and_not_the_wait_before_the_first() {
+        let at = Instant::ZERO + Duration::from_secs(1);
+        let due = |persist_attempts: u32| {
+            let mut timers = ConnectionTimers { persist_attempts, ..ConnectionTimers::new() };
+            timers.set(Timer::Persist, at);
+            timers.begin_probes_anew();
+            (timers.persist_attempts, timers.at(Timer::Persist))
+        };
+        assert_eq!(due(0), (0, at));
+        assert_eq!(due(3), (0, Instant::NEVER));
+    }
+}

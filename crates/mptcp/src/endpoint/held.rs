@@ -65,3 +65,24 @@ impl HeldSyns {
         self.held.remove(&pair)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_syns_wait_as_may_and_one_that_waits_takes_no_second_place() {
+        let pair = |port: u16| (SocketAddr::from(([10, 0, 0, 1], port)), SocketAddr::from(([10, 0, 0, 2], 80)));
+        assert!(!HeldSyns::new(0, FixedState::default()).is_used());
+        let mut syns = HeldSyns::new(2, FixedState::default());
+        assert!(syns.is_used());
+        let mut hold = |port, room| syns.hold(pair(port), &Packet::default(), None, room);
+        assert_eq!(hold(1, false), Holding::Full, "others have taken the room");
+        assert_eq!(hold(1, true), Holding::New);
+        assert_eq!(hold(2, true), Holding::New);
+        assert_eq!(hold(1, true), Holding::Again);
+        assert_eq!(hold(3, true), Holding::Full);
+        assert!(syns.release(pair(1)).is_some() && syns.release(pair(3)).is_none());
+        assert_eq!(syns.hold(pair(3), &Packet::default(), None, true), Holding::New);
+    }
+}

@@ -486,3 +486,13 @@ proptest! {
         prop_assert!(received.iter().enumerate().all(|(at, &byte)| byte == pattern(at as u64)));
     }
 }
+
+#[test]
+fn a_buffer_is_tight_when_more_than_seven_eighths_of_it_are_read_in_a_round_trip() {
+    let mut buffer = fixed(80_000);
+    let mut is_tight = |round_bytes: u64| {
+        buffer.round_bytes = round_bytes;
+        buffer.is_tight()
+    };
+    assert!(!is_tight(0) && !is_tight(70_000) && is_tight(70_001));
+}

@@ -534,3 +534,63 @@ impl Subflow {
         if ack.at_or_after(self.send.una - self.window.largest) { AckJudgement::Old } else { AckJudgement::TooOld }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subflow::delivery::{Departure, LossReport};
+    use crate::subflow::tests::{Fixed, subflow};
+    use anabranch_wire::tcp::Timestamps;
+
+    #[test]
+    fn each_segment_that_is_delivered_takes_a_hundredth_off_the_loss_rate() {
+        let left = |delivered: u64| {
+            let mut subflow = subflow();
+            subflow.rates.loss_rate = 0.5;
+            let (config, acked) = (TcpConfig::default(), Acknowledged { delivered, ..Acknowledged::default() });
+            let mut cx = Context { now: Instant::ZERO, config: &config, congestion: &mut Fixed::default(), stamp: 0 };
+            subflow.grow(&mut cx, &acked, Flight { before: 0, newly_lost: 0, rtt: None, holds: false });
+            subflow.rates.loss_rate
+        };
+        // Segments of 1,000 bytes; a hundred and more leave nothing of it.
+        assert!((left(2_000) - 0.49).abs() < 1e-9, "{}", left(2_000));
+        assert!((left(2_500) - 0.487_5).abs() < 1e-9, "{}", left(2_500));
+        assert!(left(300_000).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_acknowledgement_that_delivers_nothing_is_none_for_congestion_control() {
+        let (mut subflow, config, mut congestion) = (subflow(), TcpConfig::default(), Fixed::default());
+        let mut cx = Context { now: Instant::ZERO, config: &config, congestion: &mut congestion, stamp: 0 };
+        subflow.handle_news(&mut cx, &Segment { ack: subflow.send.una, ..Segment::default() });
+        assert_eq!(congestion.acks, 0);
+    }
+
+    #[test]
+    fn congestion_control_hears_of_each_segment_that_was_marked_lost_once() {
+        let (mut subflow, config, mut congestion) = (subflow(), TcpConfig::default(), Fixed::default());
+        subflow.scoreboard.losses = LossReport::new(true);
+        for total in [1_000, 2_000] {
+            subflow.scoreboard.losses.note(1_000, &Departure::default(), total);
+        }
+        let mut cx = Context { now: Instant::ZERO, config: &config, congestion: &mut congestion, stamp: 0 };
+        subflow.report_losses(&mut cx);
+        subflow.report_losses(&mut cx);
+        assert_eq!(congestion.lost, 2_000);
+    }
+
+    #[test]
+    fn after_a_second_timeout_an_echo_from_before_the_first_measures_no_round_trip() {
+        let may_echo = |timeouts_in_row: u32, echo: u32| {
+            let mut subflow = subflow();
+            subflow.liveness.timeouts_in_row = timeouts_in_row;
+            subflow.recovery.undo = Some(Box::new(Undo { first_stamp: Some(100), ..Undo::new(SeqNumber(0)) }));
+            let mut segment = Segment::default();
+            segment.options.timestamps = Some(Timestamps { value: 7, echo });
+            subflow.may_echo_an_outage(&segment)
+        };
+        assert!(may_echo(2, 99));
+        assert!(!may_echo(2, 100), "it is of the retransmission");
+        assert!(!may_echo(1, 99));
+    }
+}

@@ -262,4 +262,13 @@ mod tests {
         assert_eq!(sampler.depart(500, 1_000).lost, 3_000);
         assert_eq!(sampler.lost(), 3_000);
     }
+
+    #[test]
+    fn a_limit_is_new_if_more_is_in_flight_than_at_the_last() {
+        let mut sampler = DeliverySampler::default();
+        sampler.deliver(at(0), 1_000, None);
+        assert!(!sampler.is_limited_until(500));
+        sampler.limit(500);
+        assert!(sampler.is_limited_until(500) && !sampler.is_limited_until(600));
+    }
 }

@@ -3,11 +3,12 @@
 use super::context::Context;
 use super::identity::Identity;
 use super::path_mtu_search::PathMtu;
+use super::recovery::{Phase, Prr};
 use super::state::Subflow;
 use super::tcp_state::State;
 use crate::config::TcpConfig;
 use crate::event::SendKind;
-use anabranch_policy::congestion::{Ack, CongestionControl, CongestionEvent, Start};
+use anabranch_policy::congestion::{Ack, CongestionControl, CongestionEvent, Lost, Start};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
@@ -21,7 +22,7 @@ const fn at(millis: u64) -> Instant {
 }
 
 /// Established, with segments of 1,000 bytes.
-fn subflow() -> Subflow {
+pub(super) fn subflow() -> Subflow {
     let identity = Identity {
         id: SubflowId(0),
         local: ([10, 0, 0, 1], 5_000).into(),
@@ -34,13 +35,26 @@ fn subflow() -> Subflow {
     subflow
 }
 
-/// A congestion control that has a rate, and a window of 20,000 bytes.
-struct Paces(Option<Rate>);
+/// A congestion control that has a rate, perhaps, and a window of 20,000 bytes, which it may keep while losses are repaired.
+#[derive(Default)]
+pub(super) struct Fixed {
+    rate: Option<Rate>,
+    governs_recovery: bool,
+    /// How often it was told of something delivered.
+    pub acks: u32,
+    /// Of how many bytes it was told that they are lost.
+    pub lost: u64,
+}
 
-impl CongestionControl for Paces {
+impl CongestionControl for Fixed {
     fn on_subflow_added(&mut self, _: SubflowId, _: Start) {}
     fn on_subflow_removed(&mut self, _: SubflowId) {}
-    fn on_ack(&mut self, _: SubflowId, _: &Ack) {}
+    fn on_ack(&mut self, _: SubflowId, _: &Ack) {
+        self.acks += 1;
+    }
+    fn on_lost(&mut self, _: SubflowId, lost: &Lost) {
+        self.lost += lost.bytes;
+    }
     fn on_congestion(&mut self, _: SubflowId, _: &CongestionEvent) {}
     fn on_spurious(&mut self, _: SubflowId, _: Instant) {}
     fn on_idle_restart(&mut self, _: SubflowId, _: u64) {}
@@ -52,7 +66,10 @@ impl CongestionControl for Paces {
         u64::MAX
     }
     fn pacing_rate(&self, _: SubflowId) -> Option<Rate> {
-        self.0
+        self.rate
+    }
+    fn governs_recovery(&self) -> bool {
+        self.governs_recovery
     }
 }
 
@@ -61,7 +78,10 @@ fn paced(rate: Option<Rate>, pacing: bool) -> Instant {
     let mut subflow = subflow();
     let config = TcpConfig { pacing, ..TcpConfig::default() };
     subflow.rtt.sample(Duration::from_millis(100), config.rto);
-    subflow.pace(&Context { now: NOW, config: &config, congestion: &mut Paces(rate), stamp: 0 }, 1_000);
+    subflow.pace(
+        &Context { now: NOW, config: &config, congestion: &mut Fixed { rate, ..Fixed::default() }, stamp: 0 },
+        1_000,
+    );
     subflow.rates.pace_until
 }
 
@@ -110,4 +130,58 @@ fn a_path_is_probed_only_while_nothing_waits_and_the_peer_answers() {
     assert_eq!(size(|subflow| subflow.liveness.timeouts_in_row = 1), None);
     assert_eq!(size(|subflow| subflow.liveness.silent = true), None);
     assert_eq!(size(|subflow| subflow.push(0, Bytes::from_static(&[0; 100]), SendKind::New)), None);
+}
+
+#[test]
+fn in_recovery_prr_limits_the_window_unless_congestion_control_governs_it() {
+    let window = |governs_recovery: bool| {
+        let mut subflow = subflow();
+        // One segment may go beside the 5,000 bytes in flight.
+        subflow.recovery.phase = Phase::Fast { end: SeqNumber(10_000), prr: Box::new(Prr::new(10_000, 5_000, 1_000)) };
+        subflow.window(&Fixed { governs_recovery, ..Fixed::default() }, &TcpConfig::default())
+    };
+    assert_eq!(window(false), 6_000);
+    assert_eq!(window(true), 20_000);
+}
+
+#[test]
+fn a_subflow_is_limited_by_its_application_if_a_segment_more_would_just_fit_the_window() {
+    let is_limited = |mss: u32| {
+        let mut subflow = subflow();
+        subflow.mss = mss;
+        subflow.record_limit(&Fixed::default())
+    };
+    assert!(is_limited(20_000));
+    assert!(!is_limited(20_001));
+}
+
+#[test]
+fn segments_share_mappings_only_on_a_path_that_loses_hardly_any() {
+    let may_share = |change: fn(&mut Subflow)| {
+        let mut subflow = subflow();
+        subflow.negotiated.sack = true;
+        subflow.counters.bytes_acked = 1_001;
+        change(&mut subflow);
+        subflow.may_share_mappings()
+    };
+    assert!(may_share(|_| {}));
+    assert!(!may_share(|subflow| subflow.rates.loss_rate = 0.001));
+    assert!(!may_share(|subflow| subflow.liveness.timeouts_in_row = 1));
+    assert!(!may_share(|subflow| subflow.counters.bytes_acked = 1_000));
+    assert!(!may_share(|subflow| subflow.negotiated.sack = false));
+}
+
+#[test]
+fn a_syn_ack_offers_window_scaling_if_the_peer_did_though_it_scales_by_nothing() {
+    // RFC 7323, section 2.2: the option with a shift of 0 is an offer as well.
+    let offers = |state: State, (receive_scale, send_scale): (u8, u8)| {
+        let mut subflow = subflow();
+        subflow.state = state;
+        (subflow.negotiated.receive_scale, subflow.negotiated.send_scale) = (receive_scale, send_scale);
+        subflow.syn(&TcpConfig::default(), 0, 7, 60_000).options.window_scale
+    };
+    assert_eq!(offers(State::SynSent, (0, 0)), Some(7));
+    assert_eq!(offers(State::SynReceived, (7, 0)), Some(7));
+    assert_eq!(offers(State::SynReceived, (0, 3)), Some(7));
+    assert_eq!(offers(State::SynReceived, (0, 0)), None);
 }

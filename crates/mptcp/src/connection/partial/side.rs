@@ -106,3 +106,24 @@ impl Side {
 pub(in crate::connection) fn is_later(stamp: u32, than: u32) -> bool {
     (stamp.wrapping_sub(than) as i32) > 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stamps_of_the_first_and_of_the_third_duplicate_acknowledgement_are_kept() {
+        let mut side = Side::new();
+        let mut come = |stamp: u32, start: u32, next: u32| {
+            let range = (SeqNumber(start), SeqNumber(start + 1_000));
+            side.note((Instant::ZERO, stamp), range, SeqNumber(next), 9_000);
+            (side.duplicates, side.told, side.told_thrice)
+        };
+        assert_eq!(come(1, 2_000, 1_000), (1, Some(1), None));
+        assert_eq!(come(2, 3_000, 1_000), (2, Some(1), None));
+        assert_eq!(come(3, 4_000, 1_000), (3, Some(1), Some(3)));
+        assert_eq!(come(4, 5_000, 1_000), (4, Some(1), Some(3)));
+        // Another gap is told of anew.
+        assert_eq!(come(5, 9_000, 6_000), (1, Some(5), None));
+    }
+}

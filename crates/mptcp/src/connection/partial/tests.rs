@@ -8,9 +8,11 @@ use crate::{ConnectionConfig, Policies};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::reliability;
 use anabranch_policy::table::{Settings, build};
-use anabranch_policy::time::Duration;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::Segment;
+use anabranch_wire::mptcp::notice::Notice;
 use anabranch_wire::tcp::Timestamps;
+use bytes::Bytes;
 use std::sync::Arc;
 
 fn giving_up(framing: Framing) -> Connection {
@@ -49,4 +51,33 @@ fn the_sender_has_acted_half_a_round_trip_after_it_heard_of_the_first_duplicate(
     };
     assert_eq!(acted(50), None);
     assert_eq!(acted(51), Some(1_051));
+}
+
+#[test]
+fn withdrawn_ranges_are_forgotten_when_the_stream_has_passed_them() {
+    let left = |next: u64| {
+        let mut connection = giving_up(Framing::Messages);
+        let notices = &mut connection.partial.as_mut().unwrap().notices;
+        notices.peer_knows = true;
+        notices.peer_withdrawn.push((10, 20));
+        connection.receiver.buffer.insert(Instant::ZERO, 0, Bytes::from(vec![0; next as usize]));
+        let data_seq = connection.identity.remote.data_seq(1_000) as u32;
+        connection.handle_notice(Instant::ZERO, &Notice::Withdrawn { data_seq, length: 5 }.option());
+        connection.partial.as_ref().unwrap().notices.peer_withdrawn.clone()
+    };
+    assert_eq!(left(19), [(10, 20), (1_000, 1_005)], "a byte of it is to come");
+    assert_eq!(left(20), [(1_000, 1_005)]);
+}
+
+#[test]
+fn nothing_is_abandoned_before_the_peer_has_shown_that_it_understands() {
+    let may = |receiver: bool, peer_knows: bool| {
+        let mut connection = giving_up(Framing::Messages);
+        let partial = connection.partial.as_mut().unwrap();
+        assert!(partial.gives_up());
+        (partial.terms.receiver, partial.notices.peer_knows) = (receiver, peer_knows);
+        connection.may_give_up()
+    };
+    assert!(!may(false, false));
+    assert!(may(false, true) && may(true, false), "the peer knows, or need not");
 }
