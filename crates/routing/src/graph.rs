@@ -277,4 +277,15 @@ mod tests {
         }
         assert!(graph.is_empty() && graph.bound() <= 3);
     }
+
+    #[test]
+    fn its_bytes_are_those_of_vertices_and_links() {
+        let mut graph = Graph::default();
+        assert_eq!(graph.footprint(), 0);
+        graph.set(router(1), true, [(router(2), 5)]);
+        let (one, vertices) = (graph.footprint(), 2 * (size_of::<(Vertex, u32)>() + size_of::<Entry>()));
+        assert_eq!(one, vertices + size_of::<Link>());
+        graph.set(router(2), true, [(router(1), 5)]);
+        assert_eq!(graph.footprint() - one, size_of::<Link>(), "two vertices with a link each");
+    }
 }

@@ -535,4 +535,43 @@ mod tests {
         let listed = interface.list_for_retransmission(second(1), &other, None, 1);
         assert_eq!(listed, Listed { any: true, overflown: vec![RouterId(3)] });
     }
+
+    #[test]
+    fn a_neighbour_is_lost_when_it_falls_below_two_way_and_only_then() {
+        use NeighborState::{Down, ExStart, Full, Init, TwoWay};
+        let change = |from, to| StateChange { from, to };
+        for (from, to) in [(TwoWay, Init), (Full, Down), (ExStart, Init)] {
+            assert!(change(from, to).loses_two_way() && change(from, to).crosses_two_way());
+        }
+        for (from, to) in [(Init, TwoWay), (Init, ExStart), (Down, Init), (Init, Down), (Full, TwoWay)] {
+            assert!(!change(from, to).loses_two_way());
+        }
+    }
+
+    #[test]
+    fn an_update_has_room_for_what_the_headers_of_ip_ospf_and_the_update_leave() {
+        let mut config = InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED);
+        config.mtu = 1500;
+        // 40, 16 and 4 bytes (RFC 8200, section 3; RFC 5340, sections A.3.1 and A.3.5).
+        assert_eq!(Interface::new(config.clone()).update_room(), 1440);
+        config.mtu = 50;
+        assert_eq!(Interface::new(config).update_room(), 0);
+    }
+
+    #[test]
+    fn what_is_flooded_is_not_sent_again_before_rxmt_interval() {
+        let key = LsaKey::default();
+        let mut interface = Interface::new(InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED));
+        interface.add_adjacent(Instant::ZERO, RouterId(2));
+        interface.for_each_adjacent(|_, neighbor| neighbor.retransmissions.add(key, Instant::ZERO));
+        interface.postpone_retransmissions(Instant::ZERO, key);
+        let rxmt = interface.config.rxmt_interval;
+        let mut due = |at: Instant| {
+            let mut taken = Vec::new();
+            interface.for_each_adjacent(|_, one| taken.extend(one.retransmissions.take_due(at, rxmt, 1_000, |_| 24)));
+            taken
+        };
+        assert!(due(Instant::ZERO).is_empty());
+        assert_eq!(due(Instant::ZERO + rxmt), [key]);
+    }
 }

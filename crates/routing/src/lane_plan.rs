@@ -239,4 +239,122 @@ mod tests {
         assert_eq!(plan.next_hop(&graph, RouterId(1), 3), None);
         assert_eq!(plan.next_hop(&graph, RouterId(9), 1), None);
     }
+
+    /// A router-LSA: who, whether it carries what is not for itself, and its links.
+    type Lsa<'a> = (u32, bool, &'a [(u32, u16)]);
+
+    /// The next hops of router 1 on two lanes to 9.
+    fn next_hops(lsas: &[Lsa]) -> [Option<u32>; 2] {
+        let router = |id: u32| Vertex::Router(RouterId(id));
+        let mut graph = Graph::default();
+        for (from, transit, links) in lsas {
+            graph.set(router(*from), *transit, links.iter().map(|(to, cost)| (router(*to), *cost)));
+        }
+        let mut plan = LanePlan::default();
+        plan.compute(&graph, RouterId(9), 2);
+        [1, 2].map(|lane| plan.next_hop(&graph, RouterId(1), lane).map(|hop| hop.0))
+    }
+
+    #[test]
+    fn next_hops_of_unequal_cost_and_those_that_lead_nowhere_are_on_no_lane() {
+        let (first, last) = ((1, true, &[(2, 1), (3, 1)][..]), (9, true, &[(2, 1), (3, 1)][..]));
+        let back = &[(1, 1), (9, 1)][..];
+        assert_eq!(next_hops(&[first, (2, true, back), (3, true, back), last]), [Some(2), Some(3)]);
+        // Costs are those towards the destination: 2 pays more for its link to 9, though 9 pays as much for both.
+        let dear = &[(1, 1), (9, 2)][..];
+        assert_eq!(next_hops(&[first, (2, true, dear), (3, true, back), last]), [Some(3), Some(3)]);
+        assert_eq!(next_hops(&[(1, true, &[(2, 2), (3, 1)]), (2, true, back), (3, true, back), last]), [Some(3); 2]);
+        // A router without the R-bit is not passed, and a link counts if both ends have it.
+        assert_eq!(next_hops(&[first, (2, false, back), (3, true, back), last]), [Some(3), Some(3)]);
+        assert_eq!(next_hops(&[first, (2, true, &[(9, 1)]), (3, true, back), last]), [Some(3), Some(3)]);
+        assert_eq!(next_hops(&[first, (2, true, &[(1, 1)]), (3, true, back), last]), [Some(3), Some(3)]);
+        assert_eq!(next_hops(&[first, (2, true, &[(1, 1)]), (3, true, &[(1, 1)]), last]), [None, None]);
+        // The destination itself need not carry anything on.
+        assert_eq!(next_hops(&[(1, true, &[(9, 1)]), (9, false, &[(1, 1)])]), [Some(9), Some(9)]);
+    }
+
+    #[test]
+    fn a_next_hop_on_the_way_of_another_lane_is_left_to_it() {
+        // From 1 the ways over 2, over 3 and 2, and over 4 cost the same.
+        let lsas: [Lsa; 5] = [
+            (1, true, &[(2, 2), (3, 1), (4, 2)]),
+            (2, true, &[(1, 2), (3, 1), (9, 1)]),
+            (3, true, &[(1, 1), (2, 1)]),
+            (4, true, &[(1, 2), (9, 1)]),
+            (9, true, &[(2, 1), (4, 1)]),
+        ];
+        assert_eq!(next_hops(&lsas), [Some(2), Some(4)]);
+    }
+
+    #[test]
+    fn lanes_spread_over_next_hops_that_are_all_alike() {
+        // 2 to 6 are all between 1 and 9; the second lane begins in the middle of them.
+        let middle = [(1, 1), (9, 1)];
+        let ends: Vec<(u32, u16)> = (2..=6).map(|id| (id, 1)).collect();
+        let mut lsas: Vec<Lsa> = (2..=6).map(|id| (id, true, &middle[..])).collect();
+        lsas.extend([(1, true, &ends[..]), (9, true, &ends[..])]);
+        assert_eq!(next_hops(&lsas), [Some(2), Some(4)]);
+    }
+
+    /// Random networks of unlike costs, some of them over several words of bits.
+    #[test]
+    fn lanes_follow_shortest_paths_and_the_plan_knows_whom_they_pass() {
+        let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut draw = |of: u64| {
+            bits ^= bits << 13;
+            bits ^= bits >> 7;
+            bits ^= bits << 17;
+            bits % of
+        };
+        let mut plan = LanePlan::default();
+        let (mut apart, mut together) = (0, 0);
+        for round in 0..60 {
+            let (size, lanes) = (if round % 10 == 0 { 70 } else { 4 + draw(12) as u32 }, 2 + round % 3);
+            let links: Vec<(u32, u32, u16)> = (2..=size)
+                .flat_map(|to| (0..3).map(move |_| to))
+                .map(|to| (1 + draw(u64::from(to) - 1) as u32, to, 1 + draw(2) as u16))
+                .collect();
+            let mut graph = Graph::default();
+            for from in 1..=size {
+                let ends = links.iter().filter(|link| link.0 == from || link.1 == from);
+                let ends = ends.map(|(a, b, cost)| (Vertex::Router(RouterId(a + b - from)), *cost));
+                graph.set(Vertex::Router(RouterId(from)), true, ends.collect::<Vec<_>>());
+            }
+            // Distances from 1 by relaxation of all links until nothing changes.
+            let mut distances = vec![u32::MAX; size as usize + 1];
+            distances[1] = 0;
+            for _ in 0..size {
+                for (a, b, cost) in &links {
+                    let (a, b) = (*a as usize, *b as usize);
+                    let through = |end: u32| end.saturating_add(u32::from(*cost));
+                    distances[a] = distances[a].min(through(distances[b]));
+                    distances[b] = distances[b].min(through(distances[a]));
+                }
+            }
+            plan.compute(&graph, RouterId(1), lanes);
+            for from in 2..=size {
+                let walks: Vec<Vec<u32>> = (1..=lanes).map(|number| lane(&graph, &plan, from, 1, number)).collect();
+                for (number, walk) in walks.iter().enumerate() {
+                    let mut at = from;
+                    for next in walk.iter().chain([&1]) {
+                        let cost = graph.links(Vertex::Router(RouterId(at)));
+                        let mut cost = cost.filter(|(to, _)| *to == Vertex::Router(RouterId(*next)));
+                        let cost = u32::from(cost.next().expect("a lane follows links").1);
+                        assert_eq!(distances[*next as usize] + cost, distances[at as usize]);
+                        at = *next;
+                    }
+                    let index = graph.index(Vertex::Router(RouterId(from))).unwrap();
+                    let noted = bit_matrix::ones(plan.row(index, number)).map(|passed| graph.entry(passed as u32));
+                    let mut noted: Vec<Vertex> = noted.map(|entry| entry.unwrap().vertex).collect();
+                    let mut walked: Vec<Vertex> = walk.iter().map(|id| Vertex::Router(RouterId(*id))).collect();
+                    noted.sort_unstable();
+                    walked.sort_unstable();
+                    assert_eq!(noted, walked);
+                }
+                let meet = walks[0].iter().any(|router| walks[1].contains(router));
+                (apart, together) = (apart + usize::from(!meet), together + usize::from(meet));
+            }
+        }
+        assert!(apart > 100 && together > 100, "{apart} {together}");
+    }
 }

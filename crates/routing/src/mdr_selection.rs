@@ -114,7 +114,7 @@ fn fill(neighborhood: &mut Neighborhood, interface: &Interface, connected: bool)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::InterfaceConfig;
+    use crate::config::{InterfaceConfig, InterfaceKind};
     use crate::interface::InterfaceState;
     use crate::neighborhood::Level;
     use anabranch_policy::Instant;
@@ -165,5 +165,35 @@ mod tests {
         interfaces[InterfaceHandle::FIRST].advertised_change = true;
         selection.select_advertised(RouterId(1), &mut interfaces);
         assert_eq!(selected(&interfaces), [true, true]);
+    }
+
+    #[test]
+    fn a_neighbour_is_left_to_its_parent_if_that_connects_it_as_well() {
+        // 3 hears 2 and 4, as router 9 does, whose ID is larger. Only what 2 says of its parent puts 3 before it.
+        let selected = |parent: RouterId| {
+            let mut config = InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED);
+            if let InterfaceKind::Manet(manet) = &mut config.kind {
+                manet.lsa_fullness = LsaFullness::MinCost;
+            }
+            let mut interface = Interface::new(config);
+            interface.bring_up(Instant::ZERO, 0.0);
+            interface.end_waiting();
+            for (router, hears) in [(2, vec![3, 9]), (3, vec![2, 4, 9]), (4, vec![3, 9])] {
+                interface.add_neighbor(Instant::ZERO, RouterId(router), Ipv6Addr::UNSPECIFIED, None);
+                let neighbor = interface.neighbors.get_mut(&RouterId(router)).unwrap();
+                (neighbor.state, neighbor.priority) = (NeighborState::Full, 1);
+                neighbor.manet.said.full_hello_received = true;
+                neighbor.manet.said.sets.bidirectional = hears.into_iter().map(RouterId).collect();
+            }
+            interface.neighbors.get_mut(&RouterId(2)).unwrap().manet.said.parent = parent;
+            interface.neighbors.get_mut(&RouterId(3)).unwrap().manet.said.level = Level::Mdr;
+            interface.advertised_change = true;
+            let mut interfaces = Interfaces::default();
+            interfaces.add(interface);
+            MdrSelection::default().select_advertised(RouterId(9), &mut interfaces);
+            interfaces[InterfaceHandle::FIRST].neighbors.get(&RouterId(2)).unwrap().manet.chosen.selected
+        };
+        assert!(selected(RouterId::NONE) && selected(RouterId(9)));
+        assert!(!selected(RouterId(3)));
     }
 }

@@ -419,4 +419,33 @@ mod tests {
         assert_eq!(path(&paths, &graph, 2), (Some(1), vec![2]));
         assert_eq!(path(&paths, &graph, 3), (None, vec![]));
     }
+
+    #[test]
+    fn its_bytes_are_a_distance_and_a_set_of_next_hops_for_each_vertex_and_the_next_hops() {
+        let graph = chain();
+        let mut paths = ShortestPaths::default();
+        assert_eq!(paths.footprint(), 0);
+        paths.run(&graph, RouterId(1), &mut [manet(2, true, true)], Reduction::Adjacencies);
+        // Three vertices: 4 bytes and a word of 8 each, and one next hop.
+        assert_eq!(paths.footprint(), 3 * (4 + 8) + size_of::<FirstHop>());
+    }
+
+    #[test]
+    fn the_hash_of_what_was_found_tells_distances_and_next_hops_apart() {
+        let hash = |cost: u16, neighbors: &mut [RootNeighbor]| {
+            let mut graph = chain();
+            graph.set(router(3), true, [(router(2), cost)]);
+            graph.set(router(2), true, [(router(1), 1), (router(3), cost)]);
+            let mut paths = ShortestPaths::default();
+            paths.run(&graph, RouterId(1), neighbors, Reduction::None);
+            let mut hasher = std::hash::DefaultHasher::new();
+            paths.hash(&graph, &mut hasher);
+            hasher.finish()
+        };
+        let one = || [manet(2, true, true)];
+        assert_eq!(hash(1, &mut one()), hash(1, &mut one()));
+        assert_ne!(hash(1, &mut one()), hash(5, &mut one()), "3 is farther");
+        let two = &mut [manet(2, true, true), manet(2, true, true)];
+        assert_ne!(hash(1, &mut one()), hash(1, two), "there is a second way to 2");
+    }
 }

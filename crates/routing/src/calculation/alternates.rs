@@ -171,4 +171,16 @@ mod tests {
         // The link to 2 is gone: it is missing in its Hellos.
         assert_eq!(of(&graph, &[3], two), Some(25));
     }
+
+    #[test]
+    fn full_neighbours_are_next_hops_and_of_the_bidirectional_ones_those_that_are_routable() {
+        let is = |state: NeighborState, routable: bool| {
+            let mut neighbor = Neighbor::new(std::net::Ipv6Addr::UNSPECIFIED, anabranch_policy::Instant::ZERO, None);
+            neighbor.state = state;
+            neighbor.manet.chosen.routable = routable;
+            is_usable(&neighbor)
+        };
+        assert!(is(NeighborState::Full, false) && is(NeighborState::TwoWay, true));
+        assert!(!is(NeighborState::TwoWay, false) && !is(NeighborState::Init, true));
+    }
 }

@@ -122,4 +122,13 @@ mod tests {
         assert!(!monitor.hear_hello(Instant::ZERO, None, Some(2), 3));
         assert_eq!(monitor.probability_up(Instant::ZERO, Duration::ZERO), None);
     }
+
+    #[test]
+    fn any_packet_shows_that_the_link_is_up_and_how_strong_the_signal_was() {
+        let (mut monitor, seen) = monitor();
+        monitor.hear(Instant::ZERO, Some(-60.0));
+        monitor.transmitted(Instant::ZERO, true);
+        let expected = [Observation::Heard { signal: Some(-60.0) }, Observation::Transmitted { delivered: true }];
+        assert_eq!(*seen.lock().unwrap(), expected);
+    }
 }

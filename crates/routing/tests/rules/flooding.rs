@@ -22,8 +22,10 @@ fn floods_of(bench: &mut Bench, router: u32) -> usize {
 #[test]
 fn rfc5614_8_1_an_mdr_floods_a_new_lsa_back_within_100_ms_and_that_acknowledges_it() {
     let mut bench = mdr();
+    let counted = bench.router.counters().lsas_flooded;
     bench.update(1, true, &[router_lsa(77, 0, &[1])]);
     bench.pass(0.1);
+    assert_eq!(bench.router.counters().lsas_flooded, counted + 1);
     let updates = bench.updates();
     assert_eq!(updates.len(), 1);
     assert_eq!(updates[0].1, Destination::AllSpfRouters);
@@ -212,6 +214,22 @@ fn rfc5614_8_step_8_who_sends_an_old_lsa_gets_the_newer_one_if_it_takes_part_in_
     bench.update(2, true, &[router_lsa(77, 4, &[1])]);
     assert!(bench.updates().is_empty());
     assert_eq!(bench.dropped(DropReason::LsaOlder), 1);
+}
+
+#[test]
+fn rfc2328_13_step_8_the_newer_one_is_not_sent_again_within_min_ls_arrival() {
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    bench.pass_with(2, &[(9, hears(&[5]))]);
+    bench.make_full(9);
+    bench.update(9, true, &[router_lsa(77, 5, &[1])]);
+    bench.pass_with(2, &[(9, hears(&[5]))]);
+    let mut answers = |pass: f64| {
+        bench.pass(pass);
+        bench.sent.clear();
+        bench.update(9, true, &[router_lsa(77, 4, &[1])]);
+        bench.updates().len()
+    };
+    assert_eq!([answers(0.0), answers(0.99), answers(0.01)], [1, 0, 1]);
 }
 
 #[test]

@@ -161,6 +161,21 @@ fn rfc5340_4_4_3_9_every_own_address_is_a_host_prefix_with_the_la_bit() {
 }
 
 #[test]
+fn rfc5340_4_8_3_what_a_router_has_itself_it_reaches_at_its_own_metric_without_a_next_hop() {
+    let attached = Prefix::v6("fd77::".parse().unwrap(), 48).unwrap();
+    let mut bench = Bench::new(5, |config, interface| {
+        interface.addresses = vec![("fd00::5".parse().unwrap(), 64)];
+        config.attached = vec![(attached, 3)];
+    });
+    bench.pass(30.0);
+    let host = Prefix::host("fd00::5".parse().unwrap());
+    for (prefix, cost) in [(host, 0), (attached, 3)] {
+        let route = bench.router.routes().prefixes.get(&prefix).unwrap();
+        assert_eq!((route.cost, route.destination, route.next_hops.len()), (cost, RouterId(5), 0));
+    }
+}
+
+#[test]
 fn rfc5340_4_4_3_8_a_link_lsa_tells_the_link_local_address() {
     let mut bench = Bench::new(5, |_, _| {});
     bench.pass(1.0);
