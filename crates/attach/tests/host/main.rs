@@ -12,6 +12,7 @@ mod scene;
 mod uplinks;
 mod workers;
 
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
@@ -21,9 +22,7 @@ fn main() {
     if default_route::is_child() {
         return default_route::child();
     }
-    let nft = std::process::Command::new("nft").arg("--version").output();
-    let no_nft = nft.err().map(|error| format!("there is no program `nft` (nftables): {error}"));
-    let missing = kernel::missing().or(no_nft);
+    let missing = missing(&[Need::Mptcp, Need::Tun, Need::Programs(&["ip", "nft"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }

@@ -5,23 +5,11 @@ mod datagrams;
 mod scene;
 mod tcp;
 
-use anabranch_system::Namespace;
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
-use std::path::Path;
-
-/// What this machine lacks for these tests, if anything.
-fn missing() -> Option<String> {
-    if !Path::new("/dev/net/tun").exists() {
-        return Some("the kernel has no TUN".to_owned());
-    }
-    if std::process::Command::new("ip").arg("-V").output().is_err() {
-        return Some("there is no program `ip` (iproute2)".to_owned());
-    }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
-}
 
 fn main() {
-    let missing = missing();
+    let missing = missing(&[Need::Tun, Need::Programs(&["ip"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }

@@ -15,6 +15,7 @@ mod relay;
 mod scene;
 mod wireguard;
 
+use anabranch_system::{Need, missing};
 use scene::{Mode, SHIPPED, Scene, Setting, WIREGUARD, WIREGUARD_PROGRAM};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -93,7 +94,7 @@ fn main() {
         eprintln!("{error}");
         std::process::exit(2);
     });
-    if let Some(reason) = scene::missing() {
+    if let Some(reason) = missing(&[Need::Programs(&["ip", "nft", "sysctl"]), Need::Namespaces]) {
         println!("skipped: {reason}");
         return;
     }
@@ -103,8 +104,11 @@ fn main() {
         }
         return;
     }
-    if request.policies.iter().any(|policy| policy == WIREGUARD) && !scene::is_installed(&request.wireguard) {
-        println!("skipped: {WIREGUARD}, there is no program `{}`", request.wireguard.display());
+    let wireguard = request.wireguard.to_string_lossy();
+    if request.policies.iter().any(|policy| policy == WIREGUARD)
+        && let Some(reason) = missing(&[Need::Programs(&[&wireguard])])
+    {
+        println!("skipped: {WIREGUARD}, {reason}");
         request.policies.retain(|policy| policy != WIREGUARD);
     }
     let wanted = |what: &str| request.only.as_ref().is_none_or(|only| only == what);

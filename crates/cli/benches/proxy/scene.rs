@@ -71,21 +71,6 @@ impl fmt::Display for Setting {
     }
 }
 
-/// What this machine lacks, if anything.
-pub fn missing() -> Option<String> {
-    for program in ["ip", "nft", "sysctl"] {
-        if !is_installed(Path::new(program)) {
-            return Some(format!("there is no program `{program}`"));
-        }
-    }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
-}
-
-/// Whether there is such a program.
-pub fn is_installed(program: &Path) -> bool {
-    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-}
-
 /// A program that is ended with this.
 pub struct Program(Child);
 

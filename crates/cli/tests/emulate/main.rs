@@ -9,21 +9,8 @@ mod programs;
 mod stage;
 mod streams;
 
-use anabranch_system::Namespace;
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
-use std::path::Path;
-use std::process::Command;
-
-/// What this machine lacks for these tests, if anything.
-fn missing() -> Option<String> {
-    if !Path::new("/dev/net/tun").exists() {
-        return Some("the kernel has no TUN".to_owned());
-    }
-    if Command::new("ip").arg("-V").output().is_err() {
-        return Some("there is no program `ip` (iproute2)".to_owned());
-    }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
-}
 
 fn main() {
     // The tests' own programs on the paths are this one, called by another name.
@@ -33,13 +20,13 @@ fn main() {
     {
         return agent::run(task);
     }
-    let missing = missing();
-    if let Some(reason) = &missing {
+    let lacking = missing(&[Need::Tun, Need::Programs(&["ip"]), Need::Namespaces]);
+    if let Some(reason) = &lacking {
         eprintln!("skipped: {reason}");
     }
-    let no_mptcp = !Path::new("/proc/sys/net/mptcp/enabled").exists();
-    if no_mptcp {
-        eprintln!("skipped those with MPTCP: the kernel has none");
+    let no_mptcp = missing(&[Need::Mptcp]);
+    if let Some(reason) = &no_mptcp {
+        eprintln!("skipped those with MPTCP: {reason}");
     }
     let mut trials: Vec<Trial> = links::trials()
         .into_iter()
@@ -48,15 +35,18 @@ fn main() {
         .chain(mesh::trials())
         .chain(streams::trials())
         .collect();
-    trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
+    trials = trials.into_iter().map(|trial| trial.with_ignored_flag(lacking.is_some())).collect();
     let multipath = programs::multipath_trials().into_iter().chain(mesh::multipath_trials());
-    trials.extend(multipath.map(|trial| trial.with_ignored_flag(missing.is_some() || no_mptcp)));
-    let no_nft = Command::new("nft").arg("-v").output().is_err();
-    if no_nft {
-        eprintln!("skipped those with the stack on uplinks: there is no program `nft`");
+    trials.extend(multipath.map(|trial| trial.with_ignored_flag(lacking.is_some() || no_mptcp.is_some())));
+    let no_nft = missing(&[Need::Programs(&["nft"])]);
+    if let Some(reason) = &no_nft {
+        eprintln!("skipped those with the stack on uplinks: {reason}");
     }
     let stack = programs::stack_trials().into_iter().chain(streams::linux_trials());
-    trials.extend(stack.map(|trial| trial.with_ignored_flag(missing.is_some() || no_mptcp || no_nft)));
+    let masquerade = programs::masquerade_trials().into_iter().chain(mesh::masquerade_trials());
+    trials.extend(masquerade.map(|trial| trial.with_ignored_flag(lacking.is_some() || no_nft.is_some())));
+    let no_stack = lacking.or(no_mptcp).or(no_nft).is_some();
+    trials.extend(stack.map(|trial| trial.with_ignored_flag(no_stack)));
     let mut arguments = Arguments::from_args();
     // They mostly wait.
     arguments.test_threads.get_or_insert(8);

@@ -6,13 +6,15 @@ use libtest_mimic::{Failed, Trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("programs::a_capture_has_what_left_and_what_arrived", a_capture_has_what_left_and_what_arrived),
-        Trial::test(
-            "programs::our_stack_uses_both_paths_by_its_own_devices",
-            our_stack_uses_both_paths_by_its_own_devices,
-        ),
         Trial::test("programs::without_any_right_our_stack_uses_both_paths_inside_udp", without_any_right_inside_udp),
         Trial::test("programs::routes_have_the_congestion_control", routes_have_the_congestion_control),
     ]
+}
+
+/// The one that needs the program `nft`, for the stack's masquerade.
+pub fn masquerade_trials() -> Vec<Trial> {
+    let name = "programs::our_stack_uses_both_paths_by_its_own_devices";
+    vec![Trial::test(name, our_stack_uses_both_paths_by_its_own_devices)]
 }
 
 /// The one that needs the kernel's MPTCP and, for the stack's masquerade, the program `nft`.

@@ -2,6 +2,7 @@
 //! server, servers of iperf3.
 
 use crate::scene::{Running, Scene, text};
+use anabranch_system::{Need, missing};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -156,7 +157,7 @@ impl Town {
             ("iperf3", 5202),
         ] {
             let here = format!(":{port} ");
-            while crate::is_there(program) && !listening().contains(&here) {
+            while missing(&[Need::Programs(&[program])]).is_none() && !listening().contains(&here) {
                 assert!(Instant::now() < until, "{program} does not listen on port {port}");
                 std::thread::sleep(Duration::from_millis(50));
             }

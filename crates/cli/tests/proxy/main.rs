@@ -4,23 +4,10 @@
 mod refused;
 mod running;
 
-use anabranch_system::Namespace;
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-/// What this machine lacks for running, if anything.
-fn missing() -> Option<String> {
-    if !Path::new("/dev/net/tun").exists() || !Path::new("/proc/sys/net/mptcp/enabled").exists() {
-        return Some("the kernel has no TUN or no MPTCP".to_owned());
-    }
-    for program in ["ip", "curl", "python3", "mptcpize"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            return Some(format!("there is no program `{program}`"));
-        }
-    }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
-}
 
 /// The program, with these arguments.
 fn anabranch(arguments: &[&str]) -> Command {
@@ -52,7 +39,8 @@ fn complaint(output: &Output) -> String {
 }
 
 fn main() {
-    let missing = missing();
+    let missing =
+        missing(&[Need::Tun, Need::Mptcp, Need::Programs(&["ip", "curl", "python3", "mptcpize"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped those that run: {reason}");
     }

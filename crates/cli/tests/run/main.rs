@@ -11,28 +11,11 @@ mod status;
 mod straight;
 mod tcp;
 
-use anabranch_system::Namespace;
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
-use std::path::Path;
-use std::process::Command;
-
-/// What this machine lacks for running, if anything.
-fn missing() -> Option<String> {
-    if !Path::new("/dev/net/tun").exists() {
-        return Some("the kernel has no TUN".to_owned());
-    }
-    for (program, asks) in
-        [("ip", "-V"), ("tc", "-V"), ("curl", "--version"), ("python3", "--version"), ("setpriv", "--version")]
-    {
-        if Command::new(program).arg(asks).output().is_err() {
-            return Some(format!("there is no program `{program}`"));
-        }
-    }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
-}
 
 fn main() {
-    let missing = missing();
+    let missing = missing(&[Need::Tun, Need::Programs(&["ip", "tc", "curl", "python3", "setpriv"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped those that run: {reason}");
     }

@@ -8,24 +8,9 @@ mod faults;
 mod town;
 mod traffic;
 
-use anabranch_system::Namespace;
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
-
-/// What this machine lacks, if anything.
-fn missing() -> Option<String> {
-    if !Path::new("/dev/net/tun").exists() {
-        return Some("the kernel has no TUN".to_owned());
-    }
-    for (program, version) in [("ip", "-V"), ("nft", "-v")] {
-        if Command::new(program).arg(version).output().is_err() {
-            return Some(format!("there is no program `{program}`"));
-        }
-    }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
-}
 
 /// A number from the environment.
 fn setting(name: &str, default: u64) -> u64 {
@@ -34,7 +19,7 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 fn main() {
-    let missing = missing();
+    let missing = missing(&[Need::Tun, Need::Programs(&["ip", "nft"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }

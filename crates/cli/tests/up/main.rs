@@ -5,26 +5,11 @@ mod scene;
 mod straight;
 mod traffic;
 
-use anabranch_system::Namespace;
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
-use std::path::Path;
-use std::process::Command;
-
-/// What this machine lacks, if anything.
-fn missing() -> Option<String> {
-    if !Path::new("/dev/net/tun").exists() {
-        return Some("the kernel has no TUN".to_owned());
-    }
-    for (program, word) in [("ip", "-V"), ("nft", "--version"), ("python3", "--version"), ("unshare", "--version")] {
-        if Command::new(program).arg(word).output().is_err() {
-            return Some(format!("there is no program `{program}`"));
-        }
-    }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
-}
 
 fn main() {
-    let missing = missing();
+    let missing = missing(&[Need::Tun, Need::Programs(&["ip", "nft", "python3", "unshare"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }

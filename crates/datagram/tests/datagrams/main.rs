@@ -5,10 +5,11 @@ mod loopback;
 mod scene;
 mod uplinks;
 
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
-    let missing = scene::missing();
+    let missing = missing(&[Need::Programs(&["ip"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped between namespaces: {reason}");
     }

@@ -25,14 +25,6 @@ pub const KEY: [u8; 32] = [7; 32];
 /// Longer than anything takes that does not fail.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// What this machine lacks, if anything.
-pub fn missing() -> Option<String> {
-    if Command::new("ip").arg("-V").output().is_err() {
-        return Some("there is no program `ip` (iproute2)".to_owned());
-    }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
-}
-
 /// Runs `ip WORDS` in the calling thread's namespace.
 pub fn ip(words: &str) {
     let output = Command::new("ip").args(words.split_whitespace()).output().expect("ip runs");

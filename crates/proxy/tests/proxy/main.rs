@@ -14,13 +14,14 @@ mod proof;
 mod scene;
 mod served;
 
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     if crowd::play() {
         return;
     }
-    let missing = kernel::missing();
+    let missing = missing(&[Need::Mptcp, Need::Tun, Need::Programs(&["ip"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }

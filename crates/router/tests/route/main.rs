@@ -12,13 +12,14 @@ mod mesh;
 mod probe;
 mod scene;
 
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     if host::is_child() {
         return host::child();
     }
-    let missing = kernel::missing();
+    let missing = missing(&[Need::Mptcp, Need::Tun, Need::Programs(&["ip"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }

@@ -1,12 +1,11 @@
 //! What all transfers have in common: settings, cores, applications on the kernel's sockets, and the measurement.
 
-use anabranch_system::Namespace;
+use anabranch_system::Need;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::{Pid, gettid};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -52,16 +51,10 @@ pub const THEIRS: usize = 1;
 
 /// What this machine lacks, if anything.
 pub fn missing() -> Option<String> {
-    if !Path::new("/proc/sys/net/mptcp/enabled").exists() || !Path::new("/dev/net/tun").exists() {
-        return Some("the kernel has no MPTCP or no TUN".to_owned());
-    }
-    if Command::new("ip").arg("-V").output().is_err() {
-        return Some("there is no program `ip` (iproute2)".to_owned());
-    }
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return Some("one core for each end is needed".to_owned());
     }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
+    anabranch_system::missing(&[Need::Mptcp, Need::Tun, Need::Programs(&["ip"]), Need::Namespaces])
 }
 
 /// Runs `ip WORDS` in the calling thread's namespace.

@@ -1,25 +1,9 @@
 //! The kernel's end: what it must have, how it is set up, and its sockets.
 
-use anabranch_system::Namespace;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::process::Command;
-
-/// What this machine lacks for these tests, if anything.
-pub fn missing() -> Option<String> {
-    if !Path::new("/proc/sys/net/mptcp/enabled").exists() {
-        return Some("the kernel has no MPTCP".to_owned());
-    }
-    if !Path::new("/dev/net/tun").exists() {
-        return Some("the kernel has no TUN".to_owned());
-    }
-    if Command::new("ip").arg("-V").output().is_err() {
-        return Some("there is no program `ip` (iproute2)".to_owned());
-    }
-    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
-}
 
 /// The kernel's version, e.g. (6, 12).
 pub fn release() -> (u32, u32) {

@@ -28,10 +28,11 @@ mod scene;
 mod traffic;
 mod wire_profile;
 
+use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
-    let missing = kernel::missing();
+    let missing = missing(&[Need::Mptcp, Need::Tun, Need::Programs(&["ip"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }

@@ -5,8 +5,7 @@ use super::trial::{PORT, client_addresses, failed, server_address};
 use crate::calibrate::kernel_model::{READ_MEMORY, WRITE_MEMORY};
 use crate::calibrate::meter::Meter;
 use anabranch_stack::device::open_tun;
-use anabranch_system::Namespace;
-use anabranch_system::raise_priority;
+use anabranch_system::{Namespace, Need, raise_priority};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt::Write as _;
@@ -28,17 +27,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// What this machine lacks, if anything.
 pub fn missing() -> Option<String> {
-    let there = |path: &str| std::path::Path::new(path).exists();
-    if !there("/proc/sys/net/mptcp/enabled") {
-        return Some("this kernel has no MPTCP".to_owned());
-    }
-    if !there("/dev/net/tun") {
-        return Some("this kernel has no TUN devices".to_owned());
-    }
-    if Command::new("ip").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-        return Some("there is no program 'ip': install iproute2".to_owned());
-    }
-    Namespace::new().err().map(|error| format!("no network namespace can be made ({error}): run it as root"))
+    anabranch_system::missing(&[Need::Mptcp, Need::Tun, Need::Programs(&["ip"]), Need::Namespaces])
 }
 
 /// Does something inside a namespace.

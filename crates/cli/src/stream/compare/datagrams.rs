@@ -5,11 +5,11 @@ use super::judge::Judge;
 use super::packet::{LARGEST, Part, datagrams};
 use super::schedule::Frame;
 use anabranch_emulate::{Hosts, address};
-use anabranch_system::{command_in, raise_priority};
+use anabranch_system::{Need, command_in, missing, raise_priority};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ impl Programs {
 
     /// The one of the two that is missing.
     pub fn missing(self) -> Option<&'static str> {
-        self.names().into_iter().find(|name| !is_there(name))
+        self.names().into_iter().find(|name| missing(&[Need::Programs(&[name])]).is_some())
     }
 
     /// Arguments of the sender and of the receiver.
@@ -89,13 +89,6 @@ impl Programs {
             }
         }
     }
-}
-
-/// Whether there is a program of this name.
-fn is_there(name: &str) -> bool {
-    let mut command = Command::new(name);
-    command.arg("--help").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok()
 }
 
 /// The programs at work; they end with this.
