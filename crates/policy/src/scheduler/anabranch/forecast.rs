@@ -75,7 +75,9 @@ impl Forecast {
 /// Seconds that segments released together take; 0 if the subflow releases them one by one.
 fn released_together(subflow: &SubflowView) -> f64 {
     let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
-    if quantum > BURST * u64::from(subflow.mss) { quantum as f64 / subflow.bytes_per_second() } else { 0.0 }
+    // Whole packets: what was just released is in flight when the next to be released is queued.
+    let quanta = if quantum >= whole_packet(subflow.mss) { 2.0 } else { 1.0 };
+    if quantum > BURST * u64::from(subflow.mss) { quanta * quantum as f64 / subflow.bytes_per_second() } else { 0.0 }
 }
 
 /// Whether a segment of this length that is assigned now is sent at once, or nearly.

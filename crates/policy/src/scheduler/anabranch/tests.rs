@@ -64,6 +64,18 @@ fn a_path_is_ready_with_room_and_no_more_than_two_segments_ahead_of_the_pacing()
 }
 
 #[test]
+fn data_goes_where_the_last_went_for_two_quanta_of_whole_packets_and_one_of_less() {
+    let mut path = subflow(0, 50);
+    let mut together = |megabits: u64| {
+        path.rates.bandwidth = Rate::from_bits_per_second(megabits * 1_000_000);
+        Forecast::of(&path, 1_000, false).together
+    };
+    near(together(400), 0.001);
+    // 62 000 bytes at 75 000 000 a second.
+    near(together(600), 2.0 * 62.0 / 75_000.0);
+}
+
+#[test]
 fn where_whole_packets_are_released_no_segment_is_queued_beyond_them() {
     let mut path = subflow(0, 50);
     // 600 Mbit/s: one packet of 62 segments a millisecond; 400: 50 segments, and what is begun within them.
