@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::congestion::harness::{NOW, START, ack};
+use crate::ids::SubflowId;
 
 /// A path of so much bandwidth and delay, and the flow on it.
 struct Flow {

@@ -1,0 +1,95 @@
+//! The subflows of a connection: those over one bottleneck together are one CUBIC.
+
+use super::BoundedCubic;
+use crate::congestion::shared_bottleneck::SharedBottleneck;
+use crate::congestion::uncoupled::{SinglePath, Uncoupled};
+use crate::congestion::{Ack, CongestionControl, CongestionEvent, Lost, Start};
+use crate::ids::SubflowId;
+use crate::rate::Rate;
+use crate::time::Instant;
+
+/// The subflows of a connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    each: Uncoupled<BoundedCubic>,
+    bottlenecks: SharedBottleneck,
+}
+
+impl Connection {
+    /// Without subflows.
+    pub(super) fn new() -> Self {
+        Self { each: Uncoupled::new(()), bottlenecks: SharedBottleneck::default() }
+    }
+
+    /// The share that `id` has of the windows of all subflows over its bottleneck.
+    fn share(&self, id: SubflowId, now: Instant) -> f64 {
+        let beside = self.bottlenecks.beside(id).filter_map(|other| self.each.subflows.get(other));
+        let others: u64 = beside.filter(|other| other.is_active(now)).map(|other| other.cubic.window()).sum();
+        let own = self.each.subflows.get(id).map_or(0, |subflow| subflow.cubic.window());
+        own as f64 / (own + others).max(1) as f64
+    }
+}
+
+impl CongestionControl for Connection {
+    fn on_subflow_added(&mut self, id: SubflowId, start: Start) {
+        self.each.on_subflow_added(id, start);
+        // One subflow has nothing to be compared with.
+        if self.each.subflows.len() == 2 {
+            self.each.subflows.keys().for_each(|id| self.bottlenecks.add(id));
+        } else if self.each.subflows.len() > 2 {
+            self.bottlenecks.add(id);
+        }
+    }
+    fn on_subflow_removed(&mut self, id: SubflowId) {
+        self.each.on_subflow_removed(id);
+        self.bottlenecks.remove(id);
+    }
+    fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
+        let several = self.each.subflows.len() > 1;
+        let share = if several { self.share(id, ack.now) } else { 1.0 };
+        let Some(subflow) = self.each.subflows.get_mut(id) else { return };
+        if several && let Some(rtt) = ack.rtt.filter(|rtt| !subflow.queue.is_delayed(*rtt, ack.delivered, subflow.mss))
+        {
+            self.bottlenecks.on_rtt(id, ack.now, rtt);
+        }
+        if subflow.acknowledge(ack, share) && several {
+            for other in self.bottlenecks.beside(id) {
+                // At its own next acknowledgement: a window changes only with its own subflow's events.
+                self.each.subflows.get_mut(other).into_iter().for_each(|subflow| subflow.reduction_due = true);
+            }
+        }
+    }
+    fn governs_recovery(&self) -> bool {
+        self.each.governs_recovery()
+    }
+    fn on_lost(&mut self, id: SubflowId, lost: &Lost) {
+        self.each.on_lost(id, lost);
+    }
+    fn on_congestion(&mut self, id: SubflowId, event: &CongestionEvent) {
+        self.each.on_congestion(id, event);
+    }
+    fn on_spurious(&mut self, id: SubflowId, now: Instant) {
+        self.each.on_spurious(id, now);
+    }
+    fn on_idle_restart(&mut self, id: SubflowId, window: u64) {
+        self.each.on_idle_restart(id, window);
+    }
+    fn on_mss(&mut self, id: SubflowId, mss: u32) {
+        self.each.on_mss(id, mss);
+    }
+    fn window(&self, id: SubflowId) -> u64 {
+        self.each.window(id)
+    }
+    fn ssthresh(&self, id: SubflowId) -> u64 {
+        self.each.ssthresh(id)
+    }
+    fn bandwidth(&self, id: SubflowId) -> Option<Rate> {
+        self.each.bandwidth(id)
+    }
+    fn shares_bottleneck(&self, one: SubflowId, other: SubflowId) -> Option<bool> {
+        self.bottlenecks.is_shared(one, other)
+    }
+    fn pacing_rate(&self, id: SubflowId) -> Option<Rate> {
+        self.each.pacing_rate(id)
+    }
+}
