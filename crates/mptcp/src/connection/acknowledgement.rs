@@ -64,7 +64,7 @@ impl Connection {
         // A DATA_FIN does not fit beside the keys: it follows them.
         let subflow = &self.subflows[handle];
         let end_waits = subflow.due.data_fin && subflow.receiver.due != AckDue::Now;
-        let keys_wait = self.role == Role::Client
+        let keys_wait = self.identity.role == Role::Client
             && !self.association.confirmed
             && self.is_initial(handle)
             && self.sender.data_nxt == 0;

@@ -47,7 +47,7 @@ impl Connection {
         let in_place = record.seq == initial + 1;
         let first = in_place
             && record.data_seq == 0
-            && self.role == Role::Client
+            && self.identity.role == Role::Client
             && !self.association.confirmed
             && self.is_initial(handle);
         if first {

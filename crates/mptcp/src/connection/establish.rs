@@ -32,7 +32,8 @@ impl Connection {
             return;
         }
         // The path manager of a client is notified only once joins are allowed.
-        if self.association.protocol == Protocol::Multipath && (self.association.confirmed || self.role == Role::Server)
+        if self.association.protocol == Protocol::Multipath
+            && (self.association.confirmed || self.identity.role == Role::Server)
         {
             self.output.tell(Notice::SubflowEstablished(id));
             self.fit_buffers();

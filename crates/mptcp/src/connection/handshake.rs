@@ -186,7 +186,7 @@ impl Connection {
         subflow.handshake.due = !initial; // the fourth segment of a join
         self.establish(now, handle);
         if initial {
-            let event = match self.role {
+            let event = match self.identity.role {
                 Role::Client => Event::Connected(self.id),
                 Role::Server => Event::Accepted {
                     connection: self.id,

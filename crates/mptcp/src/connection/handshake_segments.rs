@@ -44,7 +44,7 @@ impl Connection {
 
     /// Whether a SYN without MP_CAPABLE was sent on this path because those with it were lost.
     pub(super) fn went_without_capable(&self, handle: Handle) -> bool {
-        self.role == Role::Client && self.subflows[handle].liveness.timeouts_in_row >= CAPABLE_SYN_ATTEMPTS
+        self.identity.role == Role::Client && self.subflows[handle].liveness.timeouts_in_row >= CAPABLE_SYN_ATTEMPTS
     }
 
     fn handshake_option(&self, handle: Handle, state: State) -> Option<MptcpOption> {

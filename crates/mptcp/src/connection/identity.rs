@@ -3,6 +3,7 @@
 use super::opening::Opening;
 use crate::keys::{Derived, Key, Keys};
 use anabranch_policy::ids::AddressId;
+use anabranch_policy::path_manager::Role;
 use core::net::{IpAddr, SocketAddr};
 
 /// Keys and initial addresses. Changes once, when the peer's key arrives.
@@ -22,13 +23,15 @@ pub(super) struct ConnectionIdentity {
     pub initial_local: IpAddr,
     /// The peer's address and port of the initial subflow.
     pub initial_remote: SocketAddr,
+    /// Which end we are.
+    pub role: Role,
     /// The peer does not allow joins to its initial address (MP_CAPABLE, flag C).
     pub remote_denies_joins: bool,
 }
 
 impl ConnectionIdentity {
     /// The identity before the peer has answered.
-    pub fn new(opening: &Opening) -> Self {
+    pub fn new(opening: &Opening, role: Role) -> Self {
         Self {
             keys: Keys { local: opening.key, remote: Key(0) },
             local: opening.derived,
@@ -37,6 +40,7 @@ impl ConnectionIdentity {
             initial_address: opening.local_address,
             initial_local: opening.local.ip(),
             initial_remote: opening.remote,
+            role,
             remote_denies_joins: false,
         }
     }

@@ -86,8 +86,11 @@ impl Connection {
         let known = self.subflows.iter().find(|subflow| subflow.id() == on).map(|s| s.identity.remote.port());
         let remote = SocketAddr::new(address, port.or(known).unwrap_or(self.identity.initial_remote.port()));
         let id = AddressId(id);
+        // Before joins may begin the path manager of a client hears of nothing; then of all that is known.
+        if self.remember_remote_address(id, remote)
         // The path manager of a client is notified only once joins are allowed, then of all addresses known.
-        if self.remember_remote_address(id, remote) && (self.association.confirmed || self.role == Role::Server) {
+            && (self.association.confirmed || self.identity.role == Role::Server)
+        {
             self.output.tell(Notice::AddressAnnounced(id, remote));
         }
     }

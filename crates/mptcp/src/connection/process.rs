@@ -106,7 +106,7 @@ impl Connection {
         if first && self.partial.is_some() {
             self.say_hello(now);
         }
-        if first && self.role == Role::Client {
+        if first && self.identity.role == Role::Client {
             self.output.tell(Notice::Established);
             let initial = self.subflows.first().map(Subflow::id);
             initial.into_iter().for_each(|id| self.output.tell(Notice::SubflowEstablished(id)));

@@ -13,7 +13,7 @@ impl Connection {
     pub fn info(&self, now: Instant) -> ConnectionInfo {
         let (stats, una, receive) = (self.stats(), self.sender.una(), self.receive_state());
         ConnectionInfo {
-            role: self.role,
+            role: self.identity.role,
             protocol: self.association.protocol,
             fell_back: self.association.protocol == Protocol::Tcp && self.config.multipath,
             token: (self.association.protocol == Protocol::Multipath).then_some(self.identity.local.token),

@@ -30,7 +30,6 @@ use std::sync::Arc;
 
 pub struct Connection {
     pub(super) id: ConnectionId,
-    pub(super) role: Role,
     pub(super) config: Arc<ConnectionConfig>,
     pub(super) identity: ConnectionIdentity,
     pub(super) association: Association,
@@ -81,8 +80,7 @@ impl Connection {
         let checksum = opening.config.checksum && !partial.as_ref().is_some_and(|partial| partial.gives_up());
         Self {
             id: opening.id,
-            role,
-            identity: ConnectionIdentity::new(&opening),
+            identity: ConnectionIdentity::new(&opening, role),
             association: Association::new(protocol, checksum),
             subflows: Subflows::default(),
             joins: Joins::default(),
@@ -107,7 +105,7 @@ impl Connection {
     }
 
     pub fn role(&self) -> Role {
-        self.role
+        self.identity.role
     }
 
     pub fn protocol(&self) -> Protocol {

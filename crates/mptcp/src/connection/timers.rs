@@ -157,7 +157,7 @@ impl Connection {
 
     fn handle_retransmit_timeout(&mut self, now: Instant, handle: Handle) -> bool {
         let (subflow, mut cx) = self.subflow_in_context(now, handle);
-        let (id, kind) = (subflow.id(), subflow.timers.retransmit_kind);
+        let (id, kind) = (subflow.id(), subflow.retransmit_kind());
         if !subflow.handle_retransmit_timeout(&mut cx) {
             self.reset_subflow(now, handle, CloseReason::TimedOut, REASON_UNSPECIFIED);
             return false;

@@ -144,7 +144,8 @@ impl Subflow {
         if advanced {
             // Segments for which duplicates came have been counted then.
             let segments = (acked.cumulative / u64::from(self.mss)) as u32;
-            let counted = self.recovery.duplicate_acks.min(segments.max(1) - 1);
+            let most = u16::try_from(segments.max(1) - 1).unwrap_or(u16::MAX);
+            let counted = self.recovery.duplicate_acks.min(most);
             self.recovery.duplicate_acks -= counted;
             acked.delivered = acked.delivered.saturating_sub(u64::from(counted) * u64::from(self.mss));
             if self.recovery.phase == Phase::Open {
@@ -153,7 +154,7 @@ impl Subflow {
         } else if self.is_duplicate(segment) {
             // No more duplicates can be genuine than segments are behind the first hole. Others answer duplicate data;
             // counting one for each retransmission would postpone the timeout for ever.
-            let behind = (self.scoreboard.sent_records() as u32).saturating_sub(1);
+            let behind = u16::try_from(self.scoreboard.sent_records().saturating_sub(1)).unwrap_or(u16::MAX);
             if self.recovery.duplicate_acks < behind {
                 self.recovery.duplicate_acks += 1;
                 acked.delivered += u64::from(self.mss);
@@ -454,22 +455,22 @@ impl Subflow {
                 span += config.delayed_ack.max(Duration::from_millis(200)); // WCDelAckT
             }
             self.timers.set(SubflowTimer::Retransmit, now + span.min(rto));
-            self.timers.retransmit_kind = Retransmit::TailProbe;
+            self.recovery.retransmit_kind = Retransmit::TailProbe;
         } else if restart
             || !self.timers.runs(SubflowTimer::Retransmit)
-            || self.timers.retransmit_kind == Retransmit::TailProbe
+            || self.recovery.retransmit_kind == Retransmit::TailProbe
         {
             self.timers.set(SubflowTimer::Retransmit, now + rto);
-            self.timers.retransmit_kind = Retransmit::Timeout;
+            self.recovery.retransmit_kind = Retransmit::Timeout;
         }
     }
 
     /// The retransmission timer expired (RFC 6298, section 5.4 to 5.7). Returns false if the subflow must be closed.
     pub fn handle_retransmit_timeout(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.timers.retransmit_kind == Retransmit::TailProbe {
+        if self.recovery.retransmit_kind == Retransmit::TailProbe {
             self.due.probe = true;
             // Whether or not the probe can be sent, the next expiry is a timeout.
-            self.timers.retransmit_kind = Retransmit::Timeout;
+            self.recovery.retransmit_kind = Retransmit::Timeout;
             self.timers.set(SubflowTimer::Retransmit, cx.now + self.rtt.rto(cx.config));
             return true;
         }

@@ -1,6 +1,7 @@
 //! Loss detection and the rate of retransmissions: RACK-TLP (RFC 8985) and PRR (RFC 9937).
 
 use super::scoreboard::{Acknowledged, Newest};
+use super::timers::Retransmit;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 
@@ -208,12 +209,14 @@ pub struct Recovery {
     pub undo: Option<Box<Undo>>,
     /// A tail loss probe in flight.
     pub tail_probe: Option<TailProbe>,
-    /// Duplicate acknowledgements in a row, without SACK.
-    pub duplicate_acks: u32,
+    /// Duplicate acknowledgements in a row, where there is no SACK; no more than 65,535 are counted.
+    pub duplicate_acks: u16,
     /// Sequence number up to which a congestion mark was answered (RFC 3168, section 6.1.2).
     pub mark_answered: SeqNumber,
     /// CWR is due.
     pub send_cwr: bool,
+    /// What the retransmission timer will do.
+    pub retransmit_kind: Retransmit,
 }
 
 impl Recovery {
@@ -226,6 +229,7 @@ impl Recovery {
             duplicate_acks: 0,
             mark_answered: initial,
             send_cwr: false,
+            retransmit_kind: Retransmit::Timeout,
         }
     }
 }

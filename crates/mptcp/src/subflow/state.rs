@@ -13,7 +13,7 @@ use super::recovery::{Phase, Recovery};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::tcp_state::State;
-use super::timers::RunningTimers;
+use super::timers::{Retransmit, RunningTimers};
 use crate::config::TcpConfig;
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::ids::SubflowId;
@@ -125,6 +125,11 @@ impl Subflow {
     /// Whether a retransmission or a window probe is unanswered.
     pub fn is_unanswered(&self) -> bool {
         self.liveness.timeouts_in_row > 0 || self.liveness.unanswered_probes > 0
+    }
+
+    /// What the retransmission timer will do.
+    pub fn retransmit_kind(&self) -> Retransmit {
+        self.recovery.retransmit_kind
     }
 
     /// The earliest deadline, except that of a delayed acknowledgement.

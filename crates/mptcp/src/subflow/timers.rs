@@ -41,8 +41,6 @@ impl Timers for SubflowTimer {
 #[derive(Clone, Copy, Debug)]
 pub struct RunningTimers {
     table: TimerTable<SubflowTimer, 7>,
-    /// What the retransmission timer does on expiry.
-    pub retransmit_kind: Retransmit,
 }
 
 impl Deref for RunningTimers {
@@ -60,7 +58,7 @@ impl DerefMut for RunningTimers {
 
 impl RunningTimers {
     pub fn new() -> Self {
-        Self { table: TimerTable::new(), retransmit_kind: Retransmit::Timeout }
+        Self { table: TimerTable::new() }
     }
 
     /// Restarts the keepalive timer, if keepalive is on.
