@@ -152,7 +152,8 @@ fn an_idle_connection_takes_less_than_3_kb_and_with_two_subflows_little_more_tha
     let mut over = Vec::new();
     for subflows in [1, 2] {
         let controls = congestion::TABLE.iter().map(|member| (member.name, "lowest_rtt"));
-        for (congestion, scheduler) in controls.chain([("anabranch", "anabranch")]) {
+        let ours = ["anabranch", "bounded_cubic"].map(|congestion| (congestion, "anabranch"));
+        for (congestion, scheduler) in controls.chain(ours) {
             let (established, used) = measure(congestion, scheduler, subflows);
             let what =
                 format!("{congestion} with {scheduler}, {subflows}: {established} established, {used} after use");

@@ -7,7 +7,32 @@ use crate::subflow::State;
 use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::time::{Duration, Instant};
 
+/// After so long without a segment either way congestion control may forget what it can find out anew.
+const REST_AFTER: Duration = Duration::from_secs(60);
+
 impl Connection {
+    /// Congestion control hears of something: from now on it is looked whether nothing moves any more.
+    #[inline]
+    pub(super) fn watch_rest(&mut self, now: Instant) {
+        if !self.timers.runs(Timer::Rest) {
+            self.timers.set(Timer::Rest, now + REST_AFTER);
+        }
+    }
+
+    /// Tells congestion control that the connection rests, or looks again later.
+    pub(super) fn rest_if_nothing_moves(&mut self, now: Instant) {
+        let outstanding = self.subflows.iter().any(|subflow| !subflow.scoreboard.is_idle());
+        let last = self.subflows.iter().map(|subflow| subflow.last_moved()).max().unwrap_or(Instant::ZERO);
+        if outstanding {
+            self.timers.set(Timer::Rest, now + REST_AFTER);
+        } else if last + REST_AFTER > now {
+            self.timers.set(Timer::Rest, last + REST_AFTER);
+        } else {
+            self.timers.stop(Timer::Rest);
+            self.congestion.on_rest();
+        }
+    }
+
     /// A connection that the application discarded waits for the peer's DATA_FIN as long as for a FIN.
     pub(super) fn limit_wait_for_end(&mut self, now: Instant) {
         let only_waits = self.life.discarded() && self.life.end_acknowledged() && self.life.closed.is_none();

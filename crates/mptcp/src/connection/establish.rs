@@ -58,6 +58,7 @@ impl Connection {
         self.receiver.buffer.set_segment_size(mss);
         self.receiver.buffer.set_round_trip(round_trip);
         self.arm_measurement(now);
+        self.watch_rest(now);
         self.output.pending = true;
     }
 

@@ -62,6 +62,9 @@ impl Connection {
         let progress = subflow.handle_acknowledgement(&mut cx, segment);
         let advanced = subflow.send.una != una;
         self.sender.delivered_end = self.sender.delivered_end.max(progress.data_end);
+        if advanced {
+            self.watch_rest(now);
+        }
         if advanced && self.measurement.watch.is_some() {
             self.record_acknowledged_delay(now, handle, segment);
         }

@@ -28,6 +28,8 @@ pub(super) enum Timer {
     Peer,
     /// No attempt was answered in time: the next begins.
     Race,
+    /// Nothing moves perhaps: then congestion control may forget.
+    Rest,
 }
 
 impl Timers for Timer {
@@ -39,7 +41,7 @@ impl Timers for Timer {
 /// The timers, and the consecutive expiries of two of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionTimers {
-    table: TimerTable<Timer, 11>,
+    table: TimerTable<Timer, 12>,
     /// Consecutive expiries of [`Timer::DataRetransmit`].
     pub data_attempts: u32,
     /// Consecutive probes of a closed window.
@@ -47,7 +49,7 @@ pub(super) struct ConnectionTimers {
 }
 
 impl Deref for ConnectionTimers {
-    type Target = TimerTable<Timer, 11>;
+    type Target = TimerTable<Timer, 12>;
     fn deref(&self) -> &Self::Target {
         &self.table
     }

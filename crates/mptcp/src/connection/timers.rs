@@ -35,6 +35,12 @@ impl Connection {
 
     /// Handles all timers that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.timers.is_due(Timer::Rest, now) {
+            self.rest_if_nothing_moves(now);
+            if self.next_timeout() > now {
+                return;
+            }
+        }
         self.output.pending = true;
         let mut next = self.subflows.first_handle();
         while let Some(handle) = next {
@@ -81,6 +87,7 @@ impl Connection {
                 self.reset_all(now, CloseCause::UserTimeout);
             }
             Timer::Peer => self.handle_peer_timeout(now),
+            Timer::Rest => self.rest_if_nothing_moves(now),
             Timer::Race => {
                 self.timers.stop(Timer::Race);
                 if self.has_candidates() {

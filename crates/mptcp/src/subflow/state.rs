@@ -122,6 +122,11 @@ impl Subflow {
         self.liveness.last_heard
     }
 
+    /// When a segment was sent or something acceptable came last.
+    pub fn last_moved(&self) -> Instant {
+        self.liveness.last_heard.max(self.liveness.last_sent)
+    }
+
     /// Whether a retransmission or a window probe is unanswered.
     pub fn is_unanswered(&self) -> bool {
         self.liveness.timeouts_in_row > 0 || self.liveness.unanswered_probes > 0

@@ -150,6 +150,9 @@ pub trait CongestionControl: Send {
     fn on_spurious(&mut self, id: SubflowId, now: Instant);
     /// The subflow was idle for longer than a retransmission timeout (RFC 5681, section 4.1): restart from `window`.
     fn on_idle_restart(&mut self, id: SubflowId, window: u64);
+    /// The connection rests: for a minute nothing was sent on any of its subflows, nothing came, and nothing is unacknowledged. What
+    /// can be found out anew need not be kept.
+    fn on_rest(&mut self) {}
     /// The maximum payload of a segment changed.
     fn on_mss(&mut self, id: SubflowId, mss: u32);
     /// The congestion window.

@@ -30,6 +30,7 @@ use crate::time::{Duration, Instant};
 use connection::Connection;
 
 mod connection;
+mod rest;
 
 /// The entry in [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {

@@ -212,6 +212,15 @@ impl Cubic {
         self.window.in_first_slow_start()
     }
 
+    /// Begins with the threshold that another has found out; its window is below it, or slow start is over.
+    pub(super) fn with_threshold(mut self, ssthresh: u64) -> Self {
+        self.window.set_threshold(ssthresh);
+        if !self.window.in_first_slow_start() {
+            self.slow_start = SlowStart::with(Detection::Off, self.settings.segment_limit);
+        }
+        self
+    }
+
     /// Ends slow start without a reduction.
     pub(super) fn leave_slow_start(&mut self) {
         self.window.leave_slow_start();

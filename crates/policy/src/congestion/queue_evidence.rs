@@ -189,6 +189,17 @@ impl QueueEvidence {
         }
     }
 
+    /// The rate of random losses, and of how many segments it is known.
+    pub(super) fn random_loss(&self) -> (f64, u32) {
+        (self.random_loss, self.empty_segments)
+    }
+
+    /// Begins with a rate of random losses that was known before.
+    pub(super) fn with_random_loss(mut self, known: (f64, u32)) -> Self {
+        (self.random_loss, self.empty_segments) = known;
+        self
+    }
+
     /// Queueing delay above which a packet counts as queued.
     fn threshold(&self) -> Duration {
         let largest = self.largest.delay(self.min_rtt);

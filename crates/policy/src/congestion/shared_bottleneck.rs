@@ -127,6 +127,8 @@ struct Series {
 }
 
 impl Series {
+    const NONE: Self = Self { open: (0, 0, 0.0), last: NO_BIN, kept: None, spans: Spans::NONE };
+
     fn close(&mut self, bin: Closed) {
         if self.kept.is_none() && self.last.0.checked_add(1) == Some(bin.0) {
             let mut kept = [NO_BIN; KEPT];
@@ -191,7 +193,8 @@ impl Pair {
 /// Finds out which subflows of a connection share a bottleneck.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedBottleneck {
-    series: SubflowMap<Series>,
+    /// None until it has a sample, and while the connection rests.
+    series: SubflowMap<Option<Box<Series>>>,
     pairs: Vec<Pair>,
 }
 
@@ -211,8 +214,11 @@ impl SharedBottleneck {
             };
             self.pairs.push(pair);
         }
-        self.series.iter_mut().for_each(|(_, other)| other.spans.least = Spans::NONE.least);
-        self.series.insert(id, Series { open: (0, 0, 0.0), last: NO_BIN, kept: None, spans: Spans::NONE });
+        self.series
+            .iter_mut()
+            .filter_map(|(_, other)| other.as_mut())
+            .for_each(|other| other.spans.least = Spans::NONE.least);
+        self.series.insert(id, None);
     }
 
     /// A subflow ends.
@@ -221,17 +227,23 @@ impl SharedBottleneck {
         self.pairs.retain(|pair| pair.ids.0 != id && pair.ids.1 != id);
     }
 
+    /// The connection rests: no bin of before will be compared with one of after. What was decided stays.
+    pub(super) fn rest(&mut self) {
+        self.series.iter_mut().for_each(|(_, series)| *series = None);
+    }
+
     /// Adds a round-trip time that ended at `now`.
     pub(super) fn on_rtt(&mut self, id: SubflowId, now: Instant, rtt: Duration) {
         let bin = now.as_nanos().saturating_sub(rtt.as_nanos()) / BIN.as_nanos();
         // Bins are numbered in 32 bits: the numbers repeat after 13 years.
         let bin = (bin % u64::from(u32::MAX)) as u32;
         let Some(series) = self.series.get_mut(id) else { return };
+        let series = series.get_or_insert_with(|| Box::new(Series::NONE));
         let span = series.spans.take(bin, rtt.as_secs_f64());
         if let Some(span) = span {
             self.compare_spans(id, span);
         }
-        let Some(series) = self.series.get_mut(id) else { return };
+        let Some(series) = self.series.get_mut(id).and_then(Option::as_mut) else { return };
         let (open, count, sum) = &mut series.open;
         if bin <= *open {
             *sum += rtt.as_secs_f64();
@@ -248,7 +260,7 @@ impl SharedBottleneck {
     /// Compares a closed span of a subflow with the same of the others, as [`Self::compare`] does.
     fn compare_spans(&mut self, id: SubflowId, span: u32) {
         for pair in self.pairs.iter_mut().filter(|pair| pair.ids.0 == id || pair.ids.1 == id) {
-            let delays = |id| self.series.get(id)?.spans.delays(span);
+            let delays = |id| self.series.get(id)?.as_ref()?.spans.delays(span);
             if let (Some(one), Some(other)) = (delays(pair.ids.0), delays(pair.ids.1)) {
                 pair.take_span(one, other);
             }
@@ -262,7 +274,7 @@ impl SharedBottleneck {
             if pair.ids.0 != id && pair.ids.1 != id {
                 continue;
             }
-            let difference = |id| self.series.get(id)?.difference(bin);
+            let difference = |id| self.series.get(id)?.as_ref()?.difference(bin);
             if let (Some(one), Some(other)) = (difference(pair.ids.0), difference(pair.ids.1)) {
                 pair.take(one, other);
             }

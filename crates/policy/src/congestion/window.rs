@@ -88,6 +88,10 @@ impl Window {
     pub(super) fn ssthresh(&self) -> u64 {
         self.ssthresh
     }
+    /// Sets the threshold, bytes; [`NO_THRESHOLD`] for none.
+    pub(super) fn set_threshold(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(self.mss);
+    }
     /// Whether the window is below the threshold.
     pub(super) fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh

@@ -1,6 +1,6 @@
 //! The subflows of a connection: those over one bottleneck together are one CUBIC.
 
-use super::BoundedCubic;
+use super::rest::Path;
 use crate::congestion::shared_bottleneck::SharedBottleneck;
 use crate::congestion::uncoupled::{SinglePath, Uncoupled};
 use crate::congestion::{Ack, CongestionControl, CongestionEvent, Lost, Start};
@@ -11,7 +11,7 @@ use crate::time::Instant;
 /// The subflows of a connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    each: Uncoupled<BoundedCubic>,
+    each: Uncoupled<Path>,
     bottlenecks: SharedBottleneck,
 }
 
@@ -23,9 +23,9 @@ impl Connection {
 
     /// The share that `id` has of the windows of all subflows over its bottleneck.
     fn share(&self, id: SubflowId, now: Instant) -> f64 {
-        let beside = self.bottlenecks.beside(id).filter_map(|other| self.each.subflows.get(other));
+        let beside = self.bottlenecks.beside(id).filter_map(|other| self.each.subflows.get(other)?.active());
         let others: u64 = beside.filter(|other| other.is_active(now)).map(|other| other.cubic.window()).sum();
-        let own = self.each.subflows.get(id).map_or(0, |subflow| subflow.cubic.window());
+        let own = self.each.subflows.get(id).and_then(Path::active).map_or(0, |subflow| subflow.cubic.window());
         own as f64 / (own + others).max(1) as f64
     }
 }
@@ -46,8 +46,10 @@ impl CongestionControl for Connection {
     }
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
         let several = self.each.subflows.len() > 1;
+        let Some(path) = self.each.subflows.get_mut(id) else { return };
+        path.wake(ack.now);
         let share = if several { self.share(id, ack.now) } else { 1.0 };
-        let Some(subflow) = self.each.subflows.get_mut(id) else { return };
+        let Some(subflow) = self.each.subflows.get_mut(id).map(|path| path.wake(ack.now)) else { return };
         if several && let Some(rtt) = ack.rtt.filter(|rtt| !subflow.queue.is_delayed(*rtt, ack.delivered, subflow.mss))
         {
             self.bottlenecks.on_rtt(id, ack.now, rtt);
@@ -55,7 +57,8 @@ impl CongestionControl for Connection {
         if subflow.acknowledge(ack, share) && several {
             for other in self.bottlenecks.beside(id) {
                 // At its own next acknowledgement: a window changes only with its own subflow's events.
-                self.each.subflows.get_mut(other).into_iter().for_each(|subflow| subflow.reduction_due = true);
+                let other = self.each.subflows.get_mut(other).and_then(Path::active_mut);
+                other.into_iter().for_each(|subflow| subflow.reduction_due = true);
             }
         }
     }
@@ -73,6 +76,10 @@ impl CongestionControl for Connection {
     }
     fn on_idle_restart(&mut self, id: SubflowId, window: u64) {
         self.each.on_idle_restart(id, window);
+    }
+    fn on_rest(&mut self) {
+        self.each.subflows.iter_mut().for_each(|(_, path)| path.rest());
+        self.bottlenecks.rest();
     }
     fn on_mss(&mut self, id: SubflowId, mss: u32) {
         self.each.on_mss(id, mss);

@@ -1,5 +1,6 @@
 //! The phases with numbers computed by hand: segments of 1000 bytes, acknowledgements of whole rounds, no losses.
 
+use super::rest::Path;
 use super::*;
 use crate::congestion::harness::{NOW, START, ack};
 use crate::ids::SubflowId;
@@ -177,4 +178,35 @@ fn two_subflows_are_taken_to_share_a_bottleneck_at_first_and_one_with_nobody() {
     );
     control.on_subflow_removed(one);
     assert_eq!(control.shares_bottleneck(one, other), None);
+}
+
+#[test]
+fn after_a_rest_it_begins_anew_with_the_threshold_the_bandwidth_and_the_random_losses_that_it_knew() {
+    let mut flow = steady();
+    flow.control.queue = flow.control.queue.clone().with_random_loss((0.01, 2_000));
+    let bandwidth = flow.control.bandwidth();
+    let mut path = Path::Active(Box::new(flow.control));
+    // 122,000 bytes are the model's window.
+    assert_eq!(path.window(), 122_000);
+    let threshold = path.active().expect("active").cubic.ssthresh();
+    path.rest();
+    assert!(path.active().is_none());
+    assert_eq!((path.window(), path.bandwidth(), path.ssthresh()), (122_000, bandwidth, threshold));
+    path.on_idle_restart(10_000);
+    assert_eq!(path.window(), 10_000);
+    // Twice the window in a round trip of at least 100 ms.
+    assert!(path.pacing_rate().is_some_and(|rate| rate <= Rate::from_bytes_per_second(200_000)));
+    let again = path.wake(flow.now + Duration::from_secs(100));
+    assert_eq!((again.window(), again.ssthresh(), again.bandwidth()), (10_000, threshold, bandwidth));
+    assert!(again.cubic.in_slow_start() && !again.cubic.in_first_slow_start());
+    assert_eq!(again.queue.random_loss(), (0.01, 2_000));
+}
+
+#[test]
+fn one_that_has_not_met_congestion_has_its_first_slow_start_after_a_rest_too() {
+    let mut path = Path::start(&(), START);
+    path.rest();
+    let again = path.wake(NOW);
+    assert!(again.cubic.in_first_slow_start());
+    assert_eq!(again.window(), START.initial_window);
 }
