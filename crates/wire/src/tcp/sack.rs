@@ -43,6 +43,14 @@ impl SackBlocks {
             None => false,
         }
     }
+    /// Those of the blocks that `keep` wants.
+    pub fn only(&self, keep: impl Fn(&SackBlock) -> bool) -> Self {
+        let mut kept = Self::new();
+        for block in self.as_slice().iter().filter(|block| keep(block)) {
+            kept.push(*block);
+        }
+        kept
+    }
     /// The blocks.
     pub fn as_slice(&self) -> &[SackBlock] {
         self.blocks.get(..usize::from(self.count)).unwrap_or(&[])

@@ -49,14 +49,13 @@ impl Scoreboard {
         let highest_before = self.highest_sacked;
         self.acknowledge_cumulatively(now, ack, &mut result);
         if !sack.is_empty() {
-            let mut taken = SackBlocks::new();
-            for block in sack.as_slice() {
-                if block.start.after(ack) && block.end.after(block.start) {
-                    self.acknowledge_block(now, *block, highest_before, &mut result);
-                    taken.push(*block);
-                }
+            let is_taken = |block: &SackBlock| block.start.after(ack) && block.end.after(block.start);
+            let mut count = 0;
+            for block in sack.as_slice().iter().filter(|block| is_taken(block)) {
+                self.acknowledge_block(now, *block, highest_before, &mut result);
+                count += 1;
             }
-            self.previous.set(taken);
+            self.previous.set(if count == sack.len() { *sack } else { sack.only(is_taken) });
         }
         if self.highest_sacked.is_some_and(|highest| highest.at_or_before(ack)) {
             self.highest_sacked = None;
