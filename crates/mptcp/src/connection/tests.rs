@@ -17,7 +17,7 @@ use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{ForwardDelays, Measurements};
 use anabranch_policy::scheduler::Work;
 use anabranch_policy::table::{Settings, build};
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::SubflowView;
 use anabranch_policy::{congestion, scheduler};
 use anabranch_wire::tcp::Timestamps;
@@ -445,4 +445,20 @@ fn a_reset_behind_the_end_of_both_streams_is_no_abortion() {
     };
     assert_eq!(cause(true), Some(CloseCause::Finished));
     assert_eq!(cause(false), Some(CloseCause::AbortedByPeer));
+}
+
+#[test]
+fn a_connection_rests_a_minute_after_its_last_segment_and_never_while_something_is_outstanding() {
+    let minute = Instant::ZERO + Duration::from_secs(60);
+    let due = |connection: &Connection| connection.timers.at(Timer::Rest);
+    let mut connection = connected(config(), 2);
+    assert_eq!(due(&connection), minute);
+    connection.handle_timeout(minute);
+    assert_eq!(due(&connection), Instant::NEVER);
+    let mut busy = connected(config(), 2);
+    let handle = first(&busy);
+    put_new(&mut busy, handle, 1_000);
+    assert!(busy.poll_transmit(Instant::ZERO, &mut Workspace::default(), &mut Packet::default()));
+    busy.handle_timeout(minute);
+    assert_eq!(due(&busy), minute + Duration::from_secs(60));
 }
