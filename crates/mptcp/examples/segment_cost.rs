@@ -12,7 +12,9 @@ use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::Packet;
 use bytes::Bytes;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Time of a packet of 1,500 bytes on a path of 1 Gbit/s.
@@ -45,6 +47,8 @@ impl Pipe {
 struct Lab {
     hosts: [Endpoint; 2],
     pipes: Vec<[Pipe; 2]>,
+    /// When the first packet of each pipe that has one arrives: path, and who sent it.
+    arrivals: BinaryHeap<Reverse<(Instant, usize, usize)>>,
     delay: Duration,
     now: Instant,
     connection: ConnectionId,
@@ -87,7 +91,16 @@ impl Lab {
         let connection = hosts[0].connect(now, None, SocketAddr::from((SERVER, PORT)), config).expect("it can");
         let pipes = (0..paths).map(|_| <[Pipe; 2]>::default()).collect();
         let delay = SERIALIZATION * window / 2;
-        Self { hosts, pipes, delay, now, connection, piece: Bytes::from(vec![7; PIECE]), read: 0 }
+        Self {
+            hosts,
+            pipes,
+            arrivals: BinaryHeap::new(),
+            delay,
+            now,
+            connection,
+            piece: Bytes::from(vec![7; PIECE]),
+            read: 0,
+        }
     }
 
     /// What the applications do.
@@ -110,7 +123,12 @@ impl Lab {
             for host in 0..2 {
                 while let Some(packet) = self.hosts[host].poll_transmit(self.now) {
                     let path = path_of(&packet);
-                    self.pipes[path][host].put(self.now, self.delay, packet);
+                    let pipe = &mut self.pipes[path][host];
+                    let first = pipe.packets.is_empty();
+                    pipe.put(self.now, self.delay, packet);
+                    if first {
+                        self.arrivals.push(Reverse((pipe.next(), path, host)));
+                    }
                     sent = true;
                 }
             }
@@ -122,16 +140,18 @@ impl Lab {
 
     fn step(&mut self) {
         self.drain();
-        let arrival = self.pipes.iter().flatten().map(Pipe::next).min().unwrap_or(Instant::NEVER);
+        let arrival = self.arrivals.peek().map_or(Instant::NEVER, |Reverse((at, ..))| *at);
         let next = arrival.min(self.hosts[0].poll_timeout()).min(self.hosts[1].poll_timeout());
         self.now = self.now.max(next);
-        for pair in &mut self.pipes {
-            for (from, pipe) in pair.iter_mut().enumerate() {
-                while pipe.next() <= self.now {
-                    let Some((_, packet)) = pipe.packets.pop_front() else { break };
-                    self.hosts[1 - from].handle_packet(self.now, packet);
-                }
+        while let Some(mut arrival) = self.arrivals.peek_mut().filter(|arrival| arrival.0.0 <= self.now) {
+            let Reverse((_, path, from)) = *arrival;
+            let pipe = &mut self.pipes[path][from];
+            let Some((_, packet)) = pipe.packets.pop_front() else { unreachable!("its arrival is known") };
+            match pipe.next() {
+                Instant::NEVER => drop(PeekMut::pop(arrival)),
+                next => arrival.0.0 = next,
             }
+            self.hosts[1 - from].handle_packet(self.now, packet);
         }
         self.hosts.iter_mut().for_each(|host| host.handle_timeout(self.now));
     }

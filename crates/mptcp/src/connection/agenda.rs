@@ -12,6 +12,8 @@ pub(super) enum Task {
     /// A handshake segment, or data.
     Data,
     Acknowledgement,
+    /// A tail loss probe.
+    Probe,
 }
 
 impl Task {
@@ -21,6 +23,7 @@ impl Task {
         match self {
             Self::Data => subflow.handshake.due || subflow.has_something_to_send(),
             Self::Acknowledgement => subflow.will_want_acknowledgement(),
+            Self::Probe => subflow.due.probe,
         }
     }
 
@@ -31,6 +34,7 @@ impl Task {
         match self {
             Self::Data => subflow.handshake.due || subflow.has_something_to_send(),
             Self::Acknowledgement => subflow.wants_acknowledgement(now),
+            Self::Probe => subflow.due.probe,
         }
     }
 }
@@ -40,38 +44,51 @@ impl Task {
 pub(super) struct Agenda {
     data: u32,
     acknowledgements: u32,
+    probes: u32,
     /// Of those with data, those that pacing delays until [`Self::paced_until`].
     paced: u32,
     /// Subflows that may have changed since [`Self::take_unrecorded`].
     unrecorded: u32,
+    /// May have changed since [`Self::take_unarmed`].
+    unarmed: u32,
     paced_until: Instant,
 }
 
 impl Agenda {
     /// No subflow was polled.
-    pub const NEW: Self =
-        Self { data: 0, acknowledgements: 0, paced: 0, unrecorded: u32::MAX, paced_until: Instant::NEVER };
+    pub const NEW: Self = Self {
+        data: 0,
+        acknowledgements: 0,
+        probes: 0,
+        paced: 0,
+        unrecorded: u32::MAX,
+        unarmed: u32::MAX,
+        paced_until: Instant::NEVER,
+    };
 
     /// Polls the subflows that may have changed.
     #[inline]
     pub fn ask(&mut self, mut changed: u32, slots: &[Subflow]) {
         self.unrecorded |= changed;
+        self.unarmed |= changed;
         self.paced &= !changed;
         while let Some(slot) = first(changed) {
             let bit = 1 << slot;
             changed &= !bit;
             self.data &= !bit;
             self.acknowledgements &= !bit;
+            self.probes &= !bit;
             let Some(subflow) = slots.get(slot).filter(|subflow| !subflow.liveness.removed) else { continue };
             self.data |= u32::from(Task::Data.is_for(subflow)) << slot;
             self.acknowledgements |= u32::from(Task::Acknowledgement.is_for(subflow)) << slot;
+            self.probes |= u32::from(Task::Probe.is_for(subflow)) << slot;
         }
     }
 
     /// Whether every task of these subflows is recorded.
     pub fn is_of(&self, slots: &[Subflow]) -> bool {
         slots.iter().take(SLOTS).enumerate().filter(|(_, subflow)| !subflow.liveness.removed).all(|(slot, subflow)| {
-            [Task::Data, Task::Acknowledgement]
+            [Task::Data, Task::Acknowledgement, Task::Probe]
                 .iter()
                 .all(|task| (self.of(*task) & 1 << slot != 0) == task.is_for(subflow))
         })
@@ -82,6 +99,7 @@ impl Agenda {
         match task {
             Task::Data => self.data,
             Task::Acknowledgement => self.acknowledgements,
+            Task::Probe => self.probes,
         }
     }
 
@@ -99,7 +117,14 @@ impl Agenda {
         if slot < SLOTS {
             self.paced |= 1 << slot;
             self.paced_until = self.paced_until.min(until);
+            // Its timer was set.
+            self.unarmed |= 1 << slot;
         }
+    }
+
+    /// Those whose deadlines may have changed since the last call.
+    pub fn take_unarmed(&mut self) -> u32 {
+        core::mem::take(&mut self.unarmed)
     }
 
     /// The slots that may have changed since the last call.

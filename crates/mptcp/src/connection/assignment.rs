@@ -1,5 +1,6 @@
 //! Assigns data to a subflow: how much, and what is recorded about it.
 
+use super::agenda::Task;
 use super::state::Connection;
 use super::subflows::Handle;
 use crate::event::SendKind;
@@ -72,9 +73,15 @@ impl Connection {
         windows.min().map(|(_, left)| left)
     }
 
+    /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3). A stale subflow is probed with what
+    /// it has outstanding: what is new would wait there while the stream goes on elsewhere.
+    #[inline(always)]
     /// A tail loss probe carries new data regardless of the congestion window (RFC 8985, section 7.3). A stale subflow
     /// is probed with its outstanding data instead: new data would wait there while the stream continues elsewhere.
-    pub(super) fn probing_subflow(&self) -> Option<SubflowId> {
+    pub(super) fn probing_subflow(&mut self) -> Option<SubflowId> {
+        if !self.subflows.may_have(Task::Probe) {
+            return None;
+        }
         let wants = |s: &&Subflow| s.due.probe && s.is_usable() && !s.is_stale() && s.scoreboard.queued() == 0;
         self.subflows.iter().find(wants).map(Subflow::id)
     }

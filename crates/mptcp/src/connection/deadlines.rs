@@ -78,18 +78,27 @@ impl Connection {
         self.timers.set(Timer::Measure, due);
     }
 
+    /// The earliest deadline that is of no subflow.
+    fn own_timeout(&self) -> Instant {
+        let watch = self.measurement.watch.as_ref().map_or(Instant::NEVER, |watch| watch.repeat_at);
+        self.timers.next().min(watch)
+    }
+
     /// The earliest deadline.
     pub fn next_timeout(&self) -> Instant {
-        let watch = self.measurement.watch.as_ref().map_or(Instant::NEVER, |watch| watch.repeat_at);
-        let own = self.timers.next().min(watch);
-        self.subflows.iter().fold(own, |least, s| least.min(s.next_timeout()).min(s.acknowledgement_deadline()))
+        self.subflows
+            .iter()
+            .fold(self.own_timeout(), |least, s| least.min(s.next_timeout()).min(s.acknowledgement_deadline()))
     }
 
     /// The earliest deadline, if it is earlier than the one armed at the endpoint; it counts as armed from now on.
     pub fn next_to_arm(&mut self) -> Option<Instant> {
-        let due = self.next_timeout();
+        // Of a subflow that has not changed since, the endpoint knows a deadline as early as its own, unless that has come.
+        let all = self.output.armed == Instant::NEVER || self.subflows.are_few();
+        let due = if all { self.next_timeout() } else { self.own_timeout().min(self.subflows.earliest_deadline()) };
         let earlier = due < self.output.armed;
         self.output.armed = self.output.armed.min(due);
+        debug_assert!(self.output.armed <= self.next_timeout(), "a deadline was not noticed");
         earlier.then_some(due)
     }
 

@@ -64,8 +64,10 @@ impl Work for Opportunity<'_> {
     }
 
     fn unsent(&mut self) -> Unsent {
-        let usable = self.views.iter().filter(|view| view.usable());
-        let Some(mss) = usable.map(|view| view.mss).max() else { return Unsent::Nothing };
+        // Most have the same size: whether they are usable is asked of those that would change it.
+        let larger =
+            |most, view: &SubflowView| if Some(view.mss) > most && view.usable() { Some(view.mss) } else { most };
+        let Some(mss) = self.views.iter().fold(None, larger) else { return Unsent::Nothing };
         let Some(length) = self.connection.next_length(mss) else {
             let hole = self.connection.consider_blocked(self.now, mss, self.views);
             return hole.map_or(Unsent::Nothing, Unsent::Blocked);

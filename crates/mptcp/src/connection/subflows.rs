@@ -181,6 +181,31 @@ impl Subflows {
         }
     }
 
+    /// Whether somebody may have this to do.
+    #[inline]
+    pub fn may_have(&mut self, task: Task) -> bool {
+        self.are_few() || self.slots.len() > SLOTS || self.agenda().of(task) != 0
+    }
+
+    /// Whether all are asked each time.
+    #[inline]
+    pub fn are_few(&self) -> bool {
+        self.slots.len() <= Self::FEW
+    }
+
+    /// The earliest deadline of those that may have changed since the last call.
+    #[inline(never)]
+    pub fn earliest_deadline(&mut self) -> Instant {
+        let changed = self.agenda().take_unarmed();
+        let mut earliest = Instant::NEVER;
+        each_of(changed, self.slots.len(), |slot| {
+            if let Some(subflow) = self.slots.get(slot).filter(|subflow| !subflow.liveness.removed) {
+                earliest = earliest.min(subflow.next_timeout()).min(subflow.acknowledgement_deadline());
+            }
+        });
+        earliest
+    }
+
     /// The agenda, brought up to date.
     #[inline(always)]
     fn agenda(&mut self) -> &mut Agenda {
@@ -230,12 +255,21 @@ impl Subflows {
     /// Applies a change to each subflow that may have changed since the last call, and to others where that is cheaper.
     /// The change must not affect a [`Task`], and returns whether it affects [`Subflow::view`].
     pub fn each_changed(&mut self, mut change: impl FnMut(&mut Subflow) -> bool) {
-        let changed = if self.slots.len() > Self::FEW { self.agenda().take_unrecorded() } else { u32::MAX };
-        for (slot, subflow) in self.slots.iter_mut().enumerate() {
-            if changed & 1 << slot.min(SLOTS) != 0 && !subflow.liveness.removed && change(subflow) {
+        if self.are_few() {
+            for (slot, subflow) in self.slots.iter_mut().enumerate() {
+                if !subflow.liveness.removed && change(subflow) {
+                    self.changed.mark_shown(slot);
+                }
+            }
+            return;
+        }
+        let changed = self.agenda().take_unrecorded();
+        each_of(changed, self.slots.len(), |slot| {
+            let subflow = self.slots.get_mut(slot).filter(|subflow| !subflow.liveness.removed);
+            if subflow.is_some_and(&mut change) {
                 self.changed.mark_shown(slot);
             }
-        }
+        });
     }
 
     pub fn entries(&self) -> impl Iterator<Item = (Handle, &Subflow)> {
@@ -297,6 +331,18 @@ impl Subflows {
 
     pub fn is_empty(&self) -> bool {
         self.first().is_none()
+    }
+}
+
+/// The slots that have a bit, of so many; those without one of their own share one.
+#[inline]
+fn each_of(mut bits: u32, slots: usize, mut act: impl FnMut(usize)) {
+    while let Some(slot) = first(bits).filter(|slot| *slot < slots) {
+        bits &= bits - 1;
+        act(slot);
+    }
+    if slots > SLOTS && bits >> SLOTS & 1 != 0 {
+        (SLOTS..slots).for_each(act);
     }
 }
 

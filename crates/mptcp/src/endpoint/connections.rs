@@ -5,9 +5,12 @@ use crate::subflow::is_at;
 use anabranch_policy::ids::ConnectionId;
 use anabranch_wire::Packet;
 use core::hash::BuildHasher;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
+
+/// How many address pairs are known without the map; a power of two.
+const RECENT: usize = 64;
 
 /// Local and remote address with ports.
 type Pair = (SocketAddr, SocketAddr);
@@ -26,8 +29,8 @@ pub struct Connections {
     opened: u32,
     routes: HashMap<u64, ConnectionId, FixedState>,
     tokens: HashMap<u32, ConnectionId, FixedState>,
-    /// The two pairs looked up last: packets arrive in bursts, and those of two paths alternate.
-    recent: [Option<(Pair, ConnectionId)>; 2],
+    /// Pairs looked up lately, each in its [`place`]: packets come in trains, and those of several paths in turn.
+    recent: Box<[Option<(Pair, ConnectionId)>; RECENT]>,
 }
 
 impl Connections {
@@ -38,7 +41,7 @@ impl Connections {
             opened: 0,
             routes: HashMap::with_hasher(hash.clone()),
             tokens: HashMap::with_hasher(hash),
-            recent: [None; 2],
+            recent: Box::new([None; RECENT]),
         }
     }
 
@@ -99,7 +102,8 @@ impl Connections {
 
     pub fn remove_route(&mut self, local: SocketAddr, remote: SocketAddr) {
         self.routes.remove(&self.hash_of((local, remote)));
-        self.recent = [None; 2];
+        let place = place((&local.ip(), local.port()), (&remote.ip(), remote.port()));
+        self.recent.get_mut(place).into_iter().for_each(|recent| *recent = None);
     }
 
     pub fn has_route(&self, local: SocketAddr, remote: SocketAddr) -> bool {
@@ -113,16 +117,16 @@ impl Connections {
         let same = |((local, remote), _): &&(Pair, ConnectionId)| {
             is_at(remote, &ip.source, segment.source_port) && is_at(local, &ip.destination, segment.destination_port)
         };
-        let [last, other] = &self.recent;
-        last.as_ref().filter(same).or_else(|| other.as_ref().filter(same)).map(|(_, id)| *id)
+        let place = place((&ip.destination, segment.destination_port), (&ip.source, segment.source_port));
+        self.recent.get(place)?.as_ref().filter(same).map(|(_, id)| *id)
     }
 
     /// The connection of an address pair.
     pub fn route(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<ConnectionId> {
         let pair = (local, remote);
         let id = *self.routes.get(&self.hash_of(pair))?;
-        let [last, _] = self.recent;
-        self.recent = [Some((pair, id)), last];
+        let place = place((&local.ip(), local.port()), (&remote.ip(), remote.port()));
+        self.recent.get_mut(place).into_iter().for_each(|recent| *recent = Some((pair, id)));
         Some(id)
     }
 
@@ -137,6 +141,19 @@ impl Connections {
     pub fn by_token(&self, token: u32) -> Option<ConnectionId> {
         self.tokens.get(&token).copied()
     }
+}
+
+/// Where a pair is among those looked up lately: whoever makes pairs that share a place only has them looked up again.
+#[inline]
+fn place(local: (&IpAddr, u16), remote: (&IpAddr, u16)) -> usize {
+    let bits = |address: &IpAddr| match address {
+        IpAddr::V4(address) => address.to_bits(),
+        IpAddr::V6(address) => address.to_bits() as u32,
+    };
+    let ports = u32::from(local.1) << 16 | u32::from(remote.1);
+    let mixed = bits(local.0) ^ bits(remote.0).rotate_left(16) ^ ports;
+    // The upper bits of a product with 2^32 divided by the golden ratio depend on all.
+    (mixed.wrapping_mul(0x9e37_79b1) >> (u32::BITS - RECENT.ilog2())) as usize
 }
 
 /// A hash keyed with a seed.

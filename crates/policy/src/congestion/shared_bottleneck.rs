@@ -190,11 +190,19 @@ impl Pair {
     }
 }
 
+/// A subflow.
+#[derive(Clone, Debug, Default)]
+struct Member {
+    /// None until it has a sample, and while the connection rests.
+    series: Option<Box<Series>>,
+    /// The subflows that share with it, a bit for each number below 32; all pairs are looked at where there is a larger one.
+    beside: u32,
+}
+
 /// Finds out which subflows of a connection share a bottleneck.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedBottleneck {
-    /// None until it has a sample, and while the connection rests.
-    series: SubflowMap<Option<Box<Series>>>,
+    series: SubflowMap<Member>,
     pairs: Vec<Pair>,
 }
 
@@ -214,22 +222,30 @@ impl SharedBottleneck {
             };
             self.pairs.push(pair);
         }
-        self.series
-            .iter_mut()
-            .filter_map(|(_, other)| other.as_mut())
-            .for_each(|other| other.spans.least = Spans::NONE.least);
-        self.series.insert(id, None);
+        let series = self.series.iter_mut().filter_map(|(_, other)| other.series.as_mut());
+        series.for_each(|other| other.spans.least = Spans::NONE.least);
+        self.series.insert(id, Member::default());
+        self.note_beside();
     }
 
     /// A subflow ends.
     pub(super) fn remove(&mut self, id: SubflowId) {
         self.series.remove(id);
         self.pairs.retain(|pair| pair.ids.0 != id && pair.ids.1 != id);
+        self.note_beside();
+    }
+
+    /// Notes for each subflow who shares with it.
+    fn note_beside(&mut self) {
+        for (id, member) in self.series.iter_mut() {
+            let beside = partners(&self.pairs, id).filter(|other| other.0 < u32::BITS);
+            member.beside = beside.fold(0, |bits, other| bits | 1 << other.0);
+        }
     }
 
     /// The connection rests: no bin of before will be compared with one of after. What was decided stays.
     pub(super) fn rest(&mut self) {
-        self.series.iter_mut().for_each(|(_, series)| *series = None);
+        self.series.iter_mut().for_each(|(_, member)| member.series = None);
     }
 
     /// Adds a round-trip time that ended at `now`.
@@ -237,13 +253,13 @@ impl SharedBottleneck {
         let bin = now.as_nanos().saturating_sub(rtt.as_nanos()) / BIN.as_nanos();
         // Bins are numbered in 32 bits: the numbers repeat after 13 years.
         let bin = (bin % u64::from(u32::MAX)) as u32;
-        let Some(series) = self.series.get_mut(id) else { return };
-        let series = series.get_or_insert_with(|| Box::new(Series::NONE));
+        let Some(member) = self.series.get_mut(id) else { return };
+        let series = member.series.get_or_insert_with(|| Box::new(Series::NONE));
         let span = series.spans.take(bin, rtt.as_secs_f64());
         if let Some(span) = span {
             self.compare_spans(id, span);
         }
-        let Some(series) = self.series.get_mut(id).and_then(Option::as_mut) else { return };
+        let Some(series) = self.series.get_mut(id).and_then(|member| member.series.as_mut()) else { return };
         let (open, count, sum) = &mut series.open;
         if bin <= *open {
             *sum += rtt.as_secs_f64();
@@ -259,25 +275,37 @@ impl SharedBottleneck {
 
     /// Compares a closed span of a subflow with the same of the others, as [`Self::compare`] does.
     fn compare_spans(&mut self, id: SubflowId, span: u32) {
+        let mut decided = false;
         for pair in self.pairs.iter_mut().filter(|pair| pair.ids.0 == id || pair.ids.1 == id) {
-            let delays = |id| self.series.get(id)?.as_ref()?.spans.delays(span);
+            let before = pair.shared;
+            let delays = |id| self.series.get(id)?.series.as_ref()?.spans.delays(span);
             if let (Some(one), Some(other)) = (delays(pair.ids.0), delays(pair.ids.1)) {
                 pair.take_span(one, other);
             }
+            decided |= pair.shared != before;
+        }
+        if decided {
+            self.note_beside();
         }
     }
 
     /// Compares the bin of a subflow with the same bin of the others, as far as they have it. A later bin is compared
     /// when it is closed.
     fn compare(&mut self, id: SubflowId, bin: u32) {
+        let mut decided = false;
         for pair in &mut self.pairs {
+            let before = pair.shared;
             if pair.ids.0 != id && pair.ids.1 != id {
                 continue;
             }
-            let difference = |id| self.series.get(id)?.as_ref()?.difference(bin);
+            let difference = |id| self.series.get(id)?.series.as_ref()?.difference(bin);
             if let (Some(one), Some(other)) = (difference(pair.ids.0), difference(pair.ids.1)) {
                 pair.take(one, other);
             }
+            decided |= pair.shared != before;
+        }
+        if decided {
+            self.note_beside();
         }
     }
 
@@ -289,12 +317,24 @@ impl SharedBottleneck {
 
     /// The other subflows that seem to share a subflow's bottleneck.
     pub(super) fn beside(&self, id: SubflowId) -> impl Iterator<Item = SubflowId> {
-        self.pairs.iter().filter(|pair| pair.shared).filter_map(move |pair| match pair.ids {
-            (one, other) if one == id => Some(other),
-            (one, other) if other == id => Some(one),
-            _ => None,
-        })
+        let numbered = self.series.keys().last().is_none_or(|last| last.0 < u32::BITS);
+        let mut bits = if numbered { self.series.get(id).map_or(0, |member| member.beside) } else { 0 };
+        let noted = core::iter::from_fn(move || {
+            let number = (bits != 0).then(|| bits.trailing_zeros())?;
+            bits &= bits - 1;
+            Some(SubflowId(number))
+        });
+        noted.chain(partners(if numbered { &[] } else { &self.pairs }, id))
     }
+}
+
+/// The other subflows of the pairs that share.
+fn partners(pairs: &[Pair], id: SubflowId) -> impl Iterator<Item = SubflowId> {
+    pairs.iter().filter(|pair| pair.shared).filter_map(move |pair| match pair.ids {
+        (one, other) if one == id => Some(other),
+        (one, other) if other == id => Some(one),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -397,5 +437,18 @@ mod tests {
         detector.remove(OTHER);
         assert!(detector.beside(ONE).eq([]));
         assert!(detector.pairs.is_empty() && detector.series.len() == 1);
+    }
+
+    #[test]
+    fn who_shares_is_known_whatever_the_numbers_are() {
+        let beside = |ids: [u32; 3]| {
+            let mut detector = SharedBottleneck::default();
+            ids.iter().for_each(|id| detector.add(SubflowId(*id)));
+            detector.pairs[0].shared = false;
+            detector.note_beside();
+            ids.map(|id| detector.beside(SubflowId(id)).map(|other| other.0).collect::<Vec<_>>())
+        };
+        assert_eq!(beside([0, 1, 31]), [vec![31], vec![31], vec![0, 1]]);
+        assert_eq!(beside([0, 1, 40]), [vec![40], vec![40], vec![0, 1]]);
     }
 }
