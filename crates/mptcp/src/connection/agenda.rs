@@ -114,11 +114,11 @@ impl Agenda {
 
     /// Pacing delays the subflow in a slot until then.
     pub fn pace(&mut self, slot: usize, until: Instant) {
+        // Its timer was set.
+        self.unarmed |= 1 << slot.min(SLOTS);
         if slot < SLOTS {
             self.paced |= 1 << slot;
             self.paced_until = self.paced_until.min(until);
-            // Its timer was set.
-            self.unarmed |= 1 << slot;
         }
     }
 

@@ -23,26 +23,12 @@ use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
 use super::quantum::{HOLD, host_budget};
 use super::queue_evidence::QueueEvidence;
 use super::uncoupled::SinglePath;
-use super::{Ack, Congestion, CongestionControl, CongestionEvent, Lost, Start};
+use super::{Ack, Congestion, CongestionEvent, Lost, Start};
 use crate::rate::Rate;
-use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
-use connection::Connection;
 
-mod connection;
+pub(super) mod connection;
 mod rest;
-
-/// The entry in [`super::TABLE`].
-pub const MEMBER: Member<dyn CongestionControl> = Member {
-    name: "bounded_cubic",
-    summary: "CUBIC beneath a model of the path: no queue where it is alone, no response to random loss",
-    source: "RFC 9438, draft-ietf-ccwg-bbr",
-    build,
-};
-
-fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
-    Ok(Box::new(Connection::new()))
-}
 
 /// The model's window, in bdp.
 const WINDOW: f64 = 1.2;

@@ -14,5 +14,5 @@ pub const TABLE: &[Member<dyn CongestionControl>] = &[
     balia::MEMBER,
     wvegas::MEMBER,
     anabranch::MEMBER,
-    bounded_cubic::MEMBER,
+    bounded_cubic::connection::MEMBER,
 ];

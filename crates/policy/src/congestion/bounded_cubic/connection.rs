@@ -6,18 +6,31 @@ use crate::congestion::uncoupled::{SinglePath, Uncoupled};
 use crate::congestion::{Ack, CongestionControl, CongestionEvent, Lost, Start};
 use crate::ids::SubflowId;
 use crate::rate::Rate;
+use crate::table::{Member, Reader, SettingError};
 use crate::time::Instant;
+
+/// The entry in [`crate::congestion::TABLE`].
+pub const MEMBER: Member<dyn CongestionControl> = Member {
+    name: "bounded_cubic",
+    summary: "CUBIC beneath a model of the path: no queue where it is alone, no response to random loss",
+    source: "RFC 9438, draft-ietf-ccwg-bbr",
+    build,
+};
+
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
+    Ok(Box::new(Connection::new()))
+}
 
 /// The subflows of a connection.
 #[derive(Debug)]
-pub(super) struct Connection {
+struct Connection {
     each: Uncoupled<Path>,
     bottlenecks: SharedBottleneck,
 }
 
 impl Connection {
     /// Without subflows.
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { each: Uncoupled::new(()), bottlenecks: SharedBottleneck::default() }
     }
 
