@@ -84,6 +84,10 @@ impl Endpoint {
             }
             self.settle(now, id);
         }
+        // Connections at rest have no timer.
+        if self.timers.capacity() > 64 && self.timers.capacity() / 4 > self.timers.len() {
+            self.timers.shrink_to(self.timers.len() * 2);
+        }
         self.time_waits.expire(now);
         if self.path_wake <= now {
             self.path_wake = Instant::NEVER;
