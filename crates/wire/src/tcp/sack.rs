@@ -44,7 +44,7 @@ impl SackBlocks {
         }
     }
     /// Those of the blocks that `keep` wants.
-    pub fn only(&self, keep: impl Fn(&SackBlock) -> bool) -> Self {
+    pub fn filtered(&self, keep: impl Fn(&SackBlock) -> bool) -> Self {
         let mut kept = Self::new();
         for block in self.as_slice().iter().filter(|block| keep(block)) {
             kept.push(*block);

@@ -55,7 +55,7 @@ impl Scoreboard {
                 self.acknowledge_block(now, *block, highest_before, &mut result);
                 count += 1;
             }
-            self.previous.set(if count == sack.len() { *sack } else { sack.only(is_taken) });
+            self.previous.set(if count == sack.len() { *sack } else { sack.filtered(is_taken) });
         }
         if self.highest_sacked.is_some_and(|highest| highest.at_or_before(ack)) {
             self.highest_sacked = None;
