@@ -128,8 +128,6 @@ impl Due {
 pub struct Liveness {
     /// Retransmission timeouts without progress in between.
     pub timeouts_in_row: u32,
-    /// Segments without a timestamp although timestamps were negotiated.
-    pub unstamped: u32,
     /// Window probes sent since anything was received.
     pub unanswered_probes: u16,
     /// Segments without a mapping since the last one with a mapping.
@@ -154,7 +152,6 @@ impl Liveness {
     pub fn new(now: Instant) -> Self {
         Self {
             timeouts_in_row: 0,
-            unstamped: 0,
             unanswered_probes: 0,
             unmapped: 0,
             silent: false,

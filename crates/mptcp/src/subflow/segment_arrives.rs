@@ -82,11 +82,6 @@ impl Subflow {
             }
             return self.judge_ack(now, segment);
         }
-        if !reset && self.negotiated.timestamps && segment.options.timestamps.is_none() {
-            // RFC 7323, section 3.2, would drop it. Linux accepts it, and itself omits the option beside a long
-            // ADD_ADDR.
-            self.liveness.unstamped += 1;
-        }
         if (!reset && !self.timestamp_is_acceptable(now, segment)) || !self.sequence_is_acceptable(segment, window) {
             self.answer_unacceptable(now, segment);
             return Verdict::Drop;
@@ -155,7 +150,8 @@ impl Subflow {
         }
     }
 
-    /// Protection against wrapped sequences (RFC 7323, section 5).
+    /// Protection against wrapped sequences (RFC 7323, section 5). A segment without a timestamp where timestamps were agreed on
+    /// would be dropped (section 3.2). Linux accepts it, and itself omits the option beside a long ADD_ADDR.
     fn timestamp_is_acceptable(&self, now: Instant, segment: &Segment) -> bool {
         let Some(stamps) = segment.options.timestamps.filter(|_| self.negotiated.timestamps) else { return true };
         let old = (stamps.value.wrapping_sub(self.receiver.timestamp) as i32) < 0;
