@@ -143,6 +143,16 @@ mod tests {
             assert!(PacketTooBig::parse(&router, protocol, &damaged).is_err(), "byte {at}");
             assert!(PacketTooBig::parse(&router, protocol, &bytes[..at]).is_err(), "{at} bytes");
         }
+        // Whole, but about UDP, or about a later fragment.
+        for (at, value) in [(8 + 9, 17), (8 + 7, 1)] {
+            let mut other = bytes.clone();
+            other[at] = value;
+            other[2..4].fill(0);
+            let mut checksum = Checksum::new();
+            checksum.add_bytes(&other);
+            other[2..4].copy_from_slice(&checksum.finish().to_be_bytes());
+            assert_eq!(PacketTooBig::parse(&router, protocol, &other), Err(ParseError::Unsupported), "byte {at}");
+        }
         // Of the other family, by its protocol number or by its header.
         assert_eq!(PacketTooBig::parse(&router, PROTOCOL_ICMPV6, &bytes), Err(ParseError::Unsupported));
         let v6 = header("fd00::9", "fd00::1");

@@ -138,7 +138,7 @@ fn an_announcement_with_a_wrong_hmac_is_ignored() {
     let right = peer.keys.sign_add_address(address_id, address, port);
     let announce = |hmac| MptcpOption::AddAddress { address_id, address, port, truncated_hmac: Some(hmac) };
     peer.send(0, Flags::ACK, options(vec![announce(right ^ 1)]), &[]);
-    assert_eq!(announcements(&peer.take()), []);
+    assert_eq!(peer.take(), []);
     assert_eq!(peer.host.stats(peer.id()).unwrap().bad_hmacs, 1);
     peer.send(0, Flags::ACK, options(vec![announce(right)]), &[]);
     assert_eq!(announcements(&peer.take()), [(5, address, None, true)]);
@@ -189,8 +189,13 @@ fn an_address_that_goes_down_is_withdrawn_on_another_subflow_and_its_data_goes_t
         true => Fate::Drop,
         false => Fate::Deliver,
     });
+    pair.run(Duration::from_millis(50));
+    let before = pair.received[1].len();
     pair.hosts[0].handle_address_down(pair.now, AddressId(2));
     orders[0].give(&mut pair, 0, PathAction::Remove { connection: id, local: AddressId(2) });
+    // No timer has to help.
+    pair.run(Duration::from_millis(150));
+    assert!(pair.received[1].len() > before, "{before}");
     pair.run(SECOND * 2);
     assert_eq!(removals(&sent(&pair, 0)), [[2]]);
     assert!(orders[1].heard().contains(&Heard::Removed(AddressId(2))));
@@ -264,9 +269,22 @@ fn identifier_0_withdraws_the_address_of_the_initial_subflow() {
 }
 
 #[test]
+fn an_address_that_still_works_is_withdrawn_on_another_subflow_too() {
+    let (mut pair, orders, id, _) = warm_pair(2, true);
+    orders[0].give(&mut pair, 0, PathAction::Remove { connection: id, local: AddressId(1) });
+    pair.run(SECOND);
+    let removing = |packet: &&Packet| !removals(std::slice::from_ref(packet)).is_empty();
+    let said: Vec<Packet> = sent(&pair, 0).iter().filter(removing).cloned().collect();
+    assert_eq!(removals(&said), [[0]]);
+    assert_eq!(said[0].ip.source, address(0, 1));
+    assert!(orders[1].heard().contains(&Heard::Removed(AddressId(0))));
+}
+
+#[test]
 fn unknown_identifiers_are_ignored() {
     let mut peer = warm_peer();
     peer.send(0, Flags::ACK, options(vec![MptcpOption::RemoveAddress { address_ids: vec![200, 201] }]), &[]);
+    assert_eq!(peer.take(), []);
     peer.run(SECOND * 10);
     assert!(!peer.take().iter().any(|packet| packet.segment.flags.contains(Flags::RST)));
     assert_eq!(peer.host.subflow_views(peer.now, peer.id()).len(), 1);

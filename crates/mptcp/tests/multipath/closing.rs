@@ -82,8 +82,17 @@ fn data_fin_is_sent_again_until_it_is_acknowledged_or_abandoned_in_the_end() {
     let mut peer = two_subflows();
     peer.close();
     peer.take();
-    peer.run(SECOND * 5);
-    assert!(peer.take().iter().filter(|packet| has_data_fin(packet)).count() >= 4);
+    let rto = peer.host.subflow_views(peer.now, peer.id()).iter().map(|view| view.rto).max().unwrap();
+    // Twice the retransmission timeout later, and then twice as long each time.
+    let (mut last, mut pause) = (peer.now, rto * 2);
+    for _ in 0..4 {
+        while !peer.take().iter().any(has_data_fin) {
+            peer.run(Duration::from_millis(1));
+        }
+        let waited = peer.now.since(last);
+        assert!(waited.abs_diff(pause) <= Duration::from_millis(2), "{waited:?} and not {pause:?}");
+        (last, pause) = (peer.now, pause * 2);
+    }
     peer.run(SECOND * 3_600);
     assert!(peer.events.contains(&Event::Closed(peer.id(), CloseCause::TimedOut)), "{:?}", peer.events);
 }
@@ -111,7 +120,12 @@ fn data_fin_may_come_with_data_and_may_come_again() {
         peer.send_at(flow, 1, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, b"abc");
     }
     assert_eq!(peer.received, b"abc");
-    assert_eq!(peer.acknowledged(), Some(4));
+    for flow in [1, 0] {
+        peer.take();
+        peer.flows[flow].nxt = 4;
+        peer.signal(flow, peer.data_fin(3));
+        assert_eq!(peer.acknowledged(), Some(4));
+    }
     let ends = peer.events.iter().filter(|event| matches!(event, Event::EndOfStream(_))).count();
     assert_eq!(ends, 1);
 }
@@ -125,6 +139,13 @@ fn a_data_fin_at_another_place_than_the_first_is_ignored() {
     peer.send_data(0, 0, b"abc");
     assert_eq!(peer.received, b"abc");
     assert_eq!(peer.acknowledged(), Some(4));
+    // Nor can the stream end before what is here.
+    let mut peer = two_subflows();
+    peer.send_data(0, 0, b"abc");
+    peer.signal(0, peer.data_fin(2));
+    peer.send_data(0, 3, b"def");
+    peer.signal(0, peer.data_fin(6));
+    assert_eq!((peer.received.as_slice(), peer.acknowledged()), (&b"abcdef"[..], Some(7)));
 }
 
 #[test]
@@ -138,6 +159,20 @@ fn subflows_close_with_fins_once_both_data_fins_are_acknowledged_and_not_before(
     let said = peer.take();
     assert_eq!(said.iter().filter(|packet| has_fin(packet)).count(), 2, "{said:?}");
     assert!(peer.events.contains(&Event::Closed(peer.id(), CloseCause::Finished)));
+    // The other way round.
+    let mut peer = two_subflows();
+    peer.signal(0, peer.data_fin(0));
+    peer.close();
+    assert!(!peer.take().iter().any(has_fin));
+    peer.acknowledge(0, 1);
+    assert_eq!(peer.take().iter().filter(|packet| has_fin(packet)).count(), 2);
+    // Both are out, and ours is not acknowledged.
+    let mut peer = two_subflows();
+    peer.close();
+    peer.signal(0, peer.data_fin(0));
+    assert!(!peer.take().iter().any(has_fin));
+    peer.acknowledge(1, 1);
+    assert_eq!(peer.take().iter().filter(|packet| has_fin(packet)).count(), 2);
 }
 
 #[test]

@@ -43,6 +43,11 @@ fn the_first_copy_of_data_counts() {
     peer.send_data(0, 0, b"abc");
     peer.send_data(1, 0, b"XYZdef");
     assert_eq!(peer.received, b"abcdef");
+    // Also where something is missing before it.
+    peer.send_data(0, 9, b"jkl");
+    peer.send_data(1, 9, b"XYZ");
+    peer.send_data(1, 6, b"ghi");
+    assert_eq!(peer.received, b"abcdefghijkl");
 }
 
 #[test]
@@ -162,6 +167,12 @@ fn one_segment_may_hold_the_end_of_one_mapping_and_the_beginning_of_the_next() {
         peer.send(1, Flags::ACK, with_dss(second), b"defghi");
         peer.send(1, Flags::ACK, TcpOptions::default(), b"jkl");
         assert_eq!(peer.received, b"abcdefghijkl", "checksum {checksum}");
+        // What follows on the subflow need not follow in the stream: these two never become one.
+        let (first, second) = (peer.map(18, 13, b"stuvwx", false), peer.map(12, 19, b"mnopqr", false));
+        peer.send(1, Flags::ACK, with_dss(first), b"stu");
+        peer.send(1, Flags::ACK, with_dss(second), b"vwxmno");
+        peer.send(1, Flags::ACK, TcpOptions::default(), b"pqr");
+        assert_eq!(peer.received, b"abcdefghijklmnopqrstuvwx", "checksum {checksum}");
     }
 }
 
@@ -228,6 +239,9 @@ fn a_checksum_that_was_not_agreed_on_or_is_missing_closes_the_subflow() {
 fn data_beyond_the_window_is_dropped_and_not_acknowledged_at_data_level() {
     let mut peer = two_subflows(config());
     peer.send_data(1, 300_000, b"far");
+    // Acknowledged on its subflow, it would not come again.
+    let next = peer.flows[1].peer_initial + 1;
+    assert_eq!(peer.take().iter().map(|packet| packet.segment.ack).collect::<Vec<_>>(), [next]);
     peer.send_data(0, 0, b"abc");
     assert_eq!((peer.received.as_slice(), peer.acknowledged()), (&b"abc"[..], Some(3)));
     let state = peer.host.receive_state(peer.id()).unwrap();
@@ -238,22 +252,39 @@ fn data_beyond_the_window_is_dropped_and_not_acknowledged_at_data_level() {
 fn data_acks_of_what_was_never_sent_are_ignored() {
     let mut peer = two_subflows(config());
     peer.write(b"hello");
+    let before = peer.host.connection_view(peer.now, peer.id()).unwrap();
     peer.acknowledge(0, 1_000);
-    assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 0);
+    let after = peer.host.connection_view(peer.now, peer.id()).unwrap();
+    assert_eq!((after.data_una, after.window), (0, before.window));
     peer.acknowledge(1, 5);
     assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 5);
 }
 
 #[test]
 fn a_segment_without_a_data_ack_acknowledges_its_subflow_only_and_its_window_counts_for_nothing() {
-    let mut peer = two_subflows(config());
+    let mut peer = Peer::new(config());
+    peer.window = 10_000;
+    peer.open(vec![capable(CapableKeys::None)]);
+    peer.acknowledge_keys();
     peer.acknowledge(0, 0);
     peer.write(b"hello");
-    let before = peer.host.connection_view(peer.now, peer.id()).unwrap();
+    let state = |peer: &Peer| {
+        let view = peer.host.connection_view(peer.now, peer.id()).unwrap();
+        let acknowledged = peer.host.subflow_views(peer.now, peer.id())[0].counters.bytes_acked;
+        (acknowledged, view.data_una, view.data_una + view.window)
+    };
+    assert_eq!(state(&peer), (0, 0, 10_000));
+    peer.flows[0].window = 20_000;
+    peer.signal(0, Dss { data_ack: None, ..peer.map(0, 1, b"abc", false) });
+    assert_eq!(state(&peer), (5, 0, 10_000));
+    peer.signal(0, Dss { data_ack: None, ..peer.data_fin(3) });
+    assert_eq!(state(&peer), (5, 0, 10_000));
+    // With a DATA_ACK it counts, but does not move the right edge left.
+    peer.acknowledge(0, 5);
+    assert_eq!(state(&peer), (5, 5, 20_005));
     peer.flows[0].window = 0;
-    peer.signal(0, peer.map(0, 1, b"", true)); // its DATA_ACK says 0, so the window may not move left either
-    let after = peer.host.connection_view(peer.now, peer.id()).unwrap();
-    assert_eq!((after.data_una, after.window), (before.data_una, before.window));
+    peer.acknowledge(0, 5);
+    assert_eq!(state(&peer), (5, 5, 20_005));
 }
 
 #[test]
@@ -315,6 +346,22 @@ fn a_lossy_path_and_a_reordering_one_still_deliver_the_stream() {
     pair.run(Duration::from_secs(20));
     assert_eq!(pair.received[1].len(), data.len());
     assert_eq!(pair.received[1], data);
+}
+
+#[test]
+fn data_out_of_order_does_not_move_the_right_edge_of_the_window() {
+    let mut peer = two_subflows(ConnectionConfig { receive_buffer: BufferSize::Fixed(60_000), ..config() });
+    let mut edge = 0;
+    for (flow, offset) in [(0, 30_000), (1, 10_000), (0, 20_000), (1, 50_000), (0, 0)] {
+        peer.send_data(flow, offset, &pattern(1_000));
+        for packet in peer.take() {
+            let Some(Dss { data_ack: Some(ack), .. }) = packet.segment.options.dss else { continue };
+            let right = peer.offset_of(ack) + u32::from(packet.segment.window);
+            assert!(right >= edge, "{right} after {edge}, on subflow {flow}");
+            edge = right;
+        }
+    }
+    assert_eq!(edge, 60_000);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event, FallbackC
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Duration;
-use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping};
+use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping, dss_checksum};
 use anabranch_wire::tcp::TcpOptions;
 use anabranch_wire::{Flags, MptcpOption, Packet};
 
@@ -250,6 +250,10 @@ fn a_dss_after_the_fallback_is_ignored() {
     peer.send_data(0, 900, b"def");
     assert_eq!(peer.received, b"abcdef");
     assert_eq!(peer.protocol(), Protocol::Tcp);
+    // Nor does its DATA_ACK: what the subflow acknowledges does.
+    peer.write(b"more");
+    peer.acknowledge(0, 5);
+    assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 9);
 }
 
 #[test]
@@ -320,6 +324,13 @@ fn a_wrong_checksum_on_the_only_subflow_is_answered_with_mp_fail_and_ends_mptcp(
     // What a middlebox makes of the stream is delivered, as by TCP.
     peer.send(0, Flags::ACK, TcpOptions::default(), b"ghi");
     assert_eq!(peer.received, b"abcdXfghi");
+    // Our own stream goes on under an infinite mapping, which has a checksum of zero.
+    peer.take();
+    peer.write(b"more");
+    let said = peer.take();
+    let infinite: Vec<_> = said.iter().filter_map(super::peer::mapping).collect();
+    let data_seq = DataSequence::Long(peer.remote.data_seq(5));
+    assert_eq!(infinite, [Mapping { data_seq, subflow_seq: 6, length: 0, checksum: Some(0) }]);
 }
 
 #[test]
@@ -403,6 +414,19 @@ fn a_wrong_checksum_of_the_first_data_ends_mptcp() {
     peer.send(0, Flags::ACK, options(vec![capable(keys)]), b"abc");
     assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::Checksum)), "{:?}", peer.events);
     assert_eq!(peer.received, b"abc");
+}
+
+#[test]
+fn the_checksum_of_our_data_fin_alone_is_that_of_its_pseudo_header() {
+    let mut peer = one_subflow(checked());
+    peer.close();
+    let [said] = &peer.take()[..] else { panic!("a DATA_FIN") };
+    let Some(Dss { mapping: Some(Mapping { data_seq, checksum, .. }), data_fin: true, .. }) = said.segment.options.dss
+    else {
+        panic!("{said:?}")
+    };
+    let number = peer.remote.data_seq(5);
+    assert_eq!((data_seq, checksum), (DataSequence::Long(number), Some(dss_checksum(number, 0, 1, []))));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use anabranch_policy::path_manager::{CloseReason, PathAction};
 use anabranch_policy::time::Duration;
 use anabranch_policy::view::SubflowState;
 use anabranch_wire::mptcp::{CapableKeys, Dss};
-use anabranch_wire::tcp::TcpOptions;
+use anabranch_wire::tcp::{TcpOptions, Timestamps};
 use anabranch_wire::{Flags, MptcpOption, Packet};
 
 /// A pair that has exchanged data, so that joins may begin.
@@ -276,8 +276,35 @@ fn a_join_beyond_the_limit_is_refused_as_prohibited() {
     peer.join(1);
     peer.take();
     let token = peer.remote.token;
+    let stamps = Some(Timestamps { value: 1, echo: 0 });
+    peer.stamps = Some(TcpOptions { timestamps: stamps, ..TcpOptions::default() });
     peer.syn(2, 41_002, vec![MptcpOption::JoinSyn { backup: false, address_id: 2, token, nonce: 7 }]);
-    assert_eq!(peer.take().iter().map(reset_reason).collect::<Vec<_>>(), [Some(3)]);
+    let [reset] = &peer.take()[..] else { panic!("one answer") };
+    assert_eq!(reset_reason(reset), Some(3));
+    // MP_TCPRST alone, as from Linux.
+    assert_eq!((reset.segment.window, reset.segment.options.timestamps), (0, None));
+    assert_eq!(reset.segment.options.mptcp.len(), 1);
+}
+
+#[test]
+fn a_server_that_answers_with_flag_b_is_heeded() {
+    let (mut pair, orders, id, _) = warm_pair(2);
+    pair.judge = Box::new(|_, _, packet| {
+        let mut packet = packet.clone();
+        for option in &mut packet.segment.options.mptcp {
+            if let MptcpOption::JoinSynAck { backup, .. } = option {
+                *backup = true; // its proof does not cover the flag
+                return Fate::Instead(Box::new(packet));
+            }
+        }
+        Fate::Deliver
+    });
+    orders[0].give(&mut pair, 0, create(id, 2, 0, false));
+    pair.run(Duration::from_millis(100));
+    assert_eq!(established(&pair, 0), 2);
+    pair.write_all(0, id, &pattern(100_000), Duration::from_secs(5));
+    let views = pair.hosts[0].subflow_views(pair.now, id);
+    assert!(views[1].backup && views[1].counters.bytes_sent == 0 && views[0].counters.bytes_sent > 0);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::peer::{Peer, SYN_ACK, capable, options};
 use crate::pair::{address, config};
+use anabranch_mptcp::Protocol;
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, PathAction};
 use anabranch_policy::time::{Duration, Instant};
@@ -147,6 +148,14 @@ fn both_zeros_of_ones_complement_are_the_same_checksum() {
         dss.mapping = dss.mapping.map(|mapping| Mapping { checksum: Some(sent), ..mapping });
         peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &payload);
         assert_eq!(peer.received, payload, "{sent:#06x}");
+        assert_eq!(peer.protocol(), Protocol::Multipath, "{sent:#06x} is no wrong checksum");
+        // Of both, ours is the first.
+        let number = peer.remote.data_seq(0);
+        peer.take();
+        peer.write(&dss_checksum(number, 1, 2, [&[0, 0][..]]).to_be_bytes());
+        let checksums: Vec<_> =
+            peer.take().iter().filter_map(|packet| super::peer::mapping(packet)?.checksum).collect();
+        assert_eq!(checksums, [0]);
     }
 }
 

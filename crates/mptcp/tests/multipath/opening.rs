@@ -87,6 +87,8 @@ fn a_second_segment_sent_before_any_answer_carries_a_dss_and_the_first_is_repeat
     let data: Vec<_> = pair.sent[0].iter().filter(|(_, packet)| !packet.segment.payload.is_empty()).collect();
     assert!(capable_of(&data[0].1).is_some() && data[0].1.segment.options.dss.is_none());
     assert!(capable_of(&data[1].1).is_none() && data[1].1.segment.options.dss.is_some());
+    let again = data[1..].iter().find(|(_, packet)| packet.segment.seq == data[0].1.segment.seq).expect("it was lost");
+    assert!(capable_of(&again.1).is_some() && again.1.segment.options.dss.is_none());
 }
 
 #[test]
@@ -213,9 +215,11 @@ fn mp_capable_with_data_may_be_duplicated() {
     let (sender, receiver) = (peer.keys.local.0, peer.keys.remote.0);
     let both = || options(vec![capable(CapableKeys::BothWithData { sender, receiver, length: 3, checksum: None })]);
     peer.send_at(0, 1, Flags::ACK, both(), b"abc");
+    peer.take();
     peer.send(0, Flags::ACK, both(), b"abc");
     assert_eq!(peer.received, b"abc");
     assert_eq!(peer.acknowledged(), Some(3));
+    assert!(peer.take().iter().all(|packet| packet.segment.flags == Flags::ACK));
     assert_eq!(peer.protocol(), Protocol::Multipath);
 }
 
@@ -261,11 +265,17 @@ fn checksums_are_used_if_either_side_asks_for_them() {
             config
         };
         let id = pair.connect(with(client), with(server));
+        // Data that waits would go in the place of the third ACK.
+        pair.run(Duration::from_millis(50));
         assert_eq!(pair.write_all(0, id, &pattern(5_000), Duration::from_secs(1)), 0);
         pair.run(Duration::from_millis(200));
         assert_eq!(pair.received[1], pattern(5_000));
-        let third = pair.sent[0].iter().filter_map(|(_, packet)| capable_of(packet)).nth(1).unwrap();
-        assert_eq!(third.1.checksum_required, client || server, "flag A of the third ACK");
+        let flags: Vec<_> =
+            pair.sent[0].iter().filter_map(|(_, packet)| Some((packet, capable_of(packet)?.1))).collect();
+        let [(_, syn), (third, confirmed), (_, first_data)] = flags[..] else { panic!("{flags:?}") };
+        assert!(third.segment.payload.is_empty());
+        let asked = [syn, confirmed, first_data].map(|flags| flags.checksum_required);
+        assert_eq!(asked, [client, client || server, client || server], "flag A of SYN, third ACK and first data");
         let mappings = pair.sent[0].iter().filter_map(|(_, packet)| super::peer::mapping(packet));
         let checked: Vec<bool> = mappings.map(|mapping| mapping.checksum.is_some()).collect();
         assert!(checked.iter().all(|checked| *checked == (client || server)) && checked.len() >= 2, "{checked:?}");
@@ -294,6 +304,11 @@ fn joins_wait_until_a_dss_option_has_come_in() {
     assert_eq!(orders[0].heard(), []);
     orders[0].give(&mut pair, 0, create(id, 2, 0, false));
     assert_eq!(pair.sent[0].iter().filter(|(_, packet)| is_syn(packet)).count(), 1);
+    // The server has heard of the connection, and must wait as well.
+    let server = pair.accepted().unwrap();
+    orders[1].give(&mut pair, 1, create(server, 2, 0, false));
+    assert_eq!(pair.sent[1].iter().filter(|(_, packet)| is_syn(packet)).count(), 1);
+    assert_eq!(pair.hosts[1].counters().impossible_actions, 1);
     assert_eq!(pair.write_all(0, id, b"x", Duration::ZERO), 0);
     pair.run(Duration::from_millis(100));
     assert_eq!(orders[0].heard(), [Heard::Established]);
@@ -348,4 +363,15 @@ fn unanswered_syns_are_followed_by_plain_ones() {
     let with_option = pair.sent[0].iter().filter(|(_, packet)| is_syn(packet) && capable_of(packet).is_some());
     assert_eq!(with_option.count(), 3);
     exchange_and_close(&mut pair, id);
+}
+
+#[test]
+fn data_that_was_written_before_the_handshake_ended_goes_in_the_place_of_the_third_ack() {
+    let (mut pair, _) = obedient_pair(1);
+    let id = pair.connect(config(), config());
+    assert_eq!(pair.write_all(0, id, b"hello", Duration::ZERO), 0);
+    pair.run(Duration::from_millis(25));
+    let [(_, syn), (_, third)] = &pair.sent[0][..] else { panic!("{:?}", pair.sent[0]) };
+    assert!(is_syn(syn) && third.segment.payload[..] == *b"hello");
+    assert!(matches!(capable_of(third), Some((_, _, CapableKeys::BothWithData { length: 5, .. }))));
 }

@@ -8,6 +8,7 @@ use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::scheduler::Reinjection;
 use anabranch_policy::time::Duration;
 use anabranch_wire::Packet;
+use anabranch_wire::mptcp::{DataSequence, Mapping};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -36,6 +37,22 @@ fn carried(pair: &Pair) -> usize {
     passing.map(|packet| packet.segment.payload.len()).sum()
 }
 
+/// No byte of the first subflow is ever mapped to another place than at first (RFC 8684, section 3.3.1).
+fn assert_mappings_stay(pair: &Pair) {
+    let mut places = vec![None; 2_000_000];
+    let first = |packet: &Packet| (packet.ip.source, packet.ip.destination) == (address(0, 0), address(1, 0));
+    for (_, packet) in pair.sent[0].iter().filter(|(_, packet)| first(packet)) {
+        let Some(dss) = packet.segment.options.dss else { continue };
+        let Some(Mapping { data_seq: DataSequence::Long(number), subflow_seq, length, .. }) = dss.mapping else {
+            continue;
+        };
+        for at in 0..u32::from(length - u16::from(dss.data_fin)) {
+            let place = number.wrapping_add(u64::from(at));
+            assert_eq!(*places[(subflow_seq + at) as usize].get_or_insert(place), place, "{packet:?}");
+        }
+    }
+}
+
 /// One megabyte, of which half is written when the path becomes narrow; it must be used again.
 fn transfer(pair: &mut Pair, id: ConnectionId, before: usize) {
     let limit = narrow(pair);
@@ -46,6 +63,7 @@ fn transfer(pair: &mut Pair, id: ConnectionId, before: usize) {
     assert_eq!(pair.write_all(0, id, &rest[..250_000], Duration::from_secs(60)), 0);
     // Timeouts, and then the search.
     pair.run(Duration::from_secs(10));
+    assert_mappings_stay(pair);
     pair.sent[0].clear();
     assert_eq!(pair.write_all(0, id, &rest[250_000..], Duration::from_secs(60)), 0);
     pair.run(Duration::from_secs(10));

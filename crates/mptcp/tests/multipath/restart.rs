@@ -1,6 +1,6 @@
 //! A host that restarted knows nothing of its connections, and says so.
 
-use crate::pair::{PORT, Pair, address, config, pattern};
+use crate::pair::{Fate, PORT, Pair, address, config, pattern};
 use anabranch_mptcp::{CloseCause, Endpoint, EndpointConfig, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager;
@@ -61,4 +61,27 @@ fn what_a_restarted_host_answers_to_a_join_says_that_it_does_not_know_the_connec
             && packet.segment.options.mptcp.iter().any(|o| matches!(o, MptcpOption::TcpReset { reason: 1, .. }))
     });
     assert!(refusals.count() > 0);
+}
+
+#[test]
+fn a_join_that_is_refused_for_its_token_does_not_end_a_connection_that_has_a_subflow() {
+    let mut pair = Pair::new(2);
+    pair.judge = Box::new(|_, _, packet| {
+        let mut packet = packet.clone();
+        for option in &mut packet.segment.options.mptcp {
+            if let MptcpOption::JoinSyn { token, .. } = option {
+                *token ^= 1;
+                return Fate::Instead(Box::new(packet));
+            }
+        }
+        Fate::Deliver
+    });
+    let id = pair.connect(config(), config());
+    assert_eq!(pair.write_all(0, id, &pattern(10_000), Duration::from_secs(1)), 0);
+    pair.run(Duration::from_secs(1));
+    let refused = pair.sent[1].iter().filter(|(_, packet)| packet.segment.flags.contains(Flags::RST));
+    assert!(refused.count() > 0);
+    assert_eq!(pair.write_all(0, id, &pattern(10_000), Duration::from_secs(1)), 0);
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.received[1].len(), 20_000);
 }

@@ -12,13 +12,36 @@ fn every_test_named_in_the_tables_exists() {
     let pages = [
         ("rfc8684", [MULTIPATH].as_slice(), 160),
         ("rfc9293", [TCP, MULTIPATH].as_slice(), 200),
-        ("wire-profile", [MULTIPATH, INTEROP].as_slice(), 15),
+        ("wire-profile", [MULTIPATH, TCP, INTEROP].as_slice(), 15),
     ];
     for (page, folders, least) in pages {
         let text = std::fs::read_to_string(root().join(format!("../../docs/{page}.md"))).unwrap();
         let named = text.split('`').skip(1).step_by(2).filter(|code| is_test(code, folders)).count();
         assert!(named >= least, "{page}: {named} tests named");
     }
+}
+
+/// In the second column; a file of another crate follows the name of that and a colon.
+#[test]
+fn every_file_named_in_the_tables_exists() {
+    let mut files = 0;
+    for page in ["rfc8684", "rfc9293"] {
+        let text = std::fs::read_to_string(root().join(format!("../../docs/{page}.md"))).unwrap();
+        for column in text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").nth(1)) {
+            for group in column.replace('`', "").split(';') {
+                let (of, names) = group.split_once(':').unwrap_or(("mptcp", group));
+                for name in names.split(',').map(str::trim).filter(|name| name.ends_with(".rs")) {
+                    let folders = [("con/", "connection/"), ("sf/", "subflow/"), ("ep/", "endpoint/")];
+                    let long =
+                        folders.iter().find_map(|(short, long)| Some(format!("{long}{}", name.strip_prefix(short)?)));
+                    let path = format!("../{}/src/{}", of.trim(), long.as_deref().unwrap_or(name));
+                    assert!(root().join(&path).is_file(), "{page}: {name} of {of}");
+                    files += 1;
+                }
+            }
+        }
+    }
+    assert!(files > 200, "{files} files named");
 }
 
 fn root() -> PathBuf {

@@ -141,6 +141,10 @@ fn duplicates_are_reported_before_the_block_that_holds_them() {
     t.expect("A 1:1 ack 1001 sack 1-1001,2001-3001");
     t.peer("A 2501:2601 ack 1");
     t.expect("A 1:1 ack 1001 sack 2501-2601,2001-3001");
+    t.peer("A 4001:5001 ack 1");
+    t.expect("A 1:1 ack 1001 sack 4001-5001,2001-3001");
+    t.peer("A 2501:2601 ack 1");
+    t.expect("A 1:1 ack 1001 sack 2501-2601,2001-3001,4001-5001");
 }
 
 // RFC 9293, section 3.4: numbers wrap.
@@ -191,7 +195,9 @@ fn data_crosses() {
     t.expect("A 2001:2001 ack 2001");
     t.write(1000);
     t.expect("A 2001:3001 ack 2001");
-    t.peer("A 2001:3001 ack 3001");
+    t.peer("A 2001:2001 ack 3001");
+    t.peer("A 2001:2501 ack 1001"); // it left before that
+    t.peer("A 2501:3001 ack 3001");
     t.expect_in(40, "A 3001:3001 ack 3001");
     t.read(3000);
 }

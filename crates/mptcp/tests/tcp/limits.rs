@@ -101,6 +101,7 @@ fn selective_acknowledgements_of_what_was_not_sent_are_ignored() {
     t.peer("A 1:1 ack 1 sack 100000-200000");
     t.peer("A 1:1 ack 1 sack 3001-2001,500-400,1-1");
     t.peer("A 1:1 ack 1 sack 4294962296-4294963296");
+    assert_eq!(t.host.subflow_views(t.now, t.id())[0].in_flight, 3000);
     t.peer("A 1:1 ack 3001");
     assert_eq!(t.host.stats(t.id()).unwrap().bytes_acked, 3000);
     assert_eq!(t.closed(), None);

@@ -14,6 +14,8 @@ fn a_passive_open_answers_a_syn_and_is_established_by_the_third_segment() {
     assert!(t.events.is_empty(), "{:?}", t.events);
     t.peer("A 1:1 ack 1");
     assert!(matches!(t.events.first(), Some(Event::Accepted { port: PORT, .. })), "{:?}", t.events);
+    t.write(1000);
+    t.expect("A 1:1001 ack 1");
 }
 
 #[test]
@@ -214,6 +216,8 @@ fn a_port_where_nobody_listens_refuses_with_a_reset() {
     t.expect("RA 0:0 ack 1");
     t.peer("- 5:105");
     t.expect("RA 0:0 ack 105");
+    t.peer("A 5:105 ack 77");
+    t.expect("R 77:77");
     t.peer("R 1:1");
     t.expect_nothing();
 }
@@ -266,6 +270,12 @@ fn data_and_close_may_be_asked_for_before_the_connection_is_established() {
     t.peer("SA 0:0 ack 1 mss 1000");
     t.expect("A 1:501 ack 1");
     t.expect("FA 501:501 ack 1");
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.close();
+    t.wait(100);
+    t.peer("SA 0:0 ack 1 mss 1000");
+    t.expect("FA 1:1 ack 1");
 }
 
 // RFC 6528 and RFC 6056: neither numbers nor ports can be foretold from another host's or another connection's.
@@ -303,6 +313,22 @@ fn initial_sequence_numbers_of_the_same_pair_follow_a_clock_of_four_microseconds
 }
 
 #[test]
+fn initial_sequence_numbers_cannot_be_computed_from_those_of_another_pair_or_host() {
+    let answer = |seed: u8, port: u16| {
+        let host = EndpointConfig { seed: [seed; 32], ..EndpointConfig::default() };
+        let mut t = Transcript::on(plain(), host, [10, 0, 0, 1].into());
+        t.remote.set_port(port);
+        t.peer("S 0:0 mss 1000");
+        t.hear().segment.seq
+    };
+    let of_first = |port| answer(1, port) - answer(1, 5000);
+    assert_ne!(of_first(5001), 0);
+    assert_ne!(answer(2, 5000), answer(1, 5000));
+    // Nor is the distance of two pairs the same at two hosts.
+    assert_ne!(answer(2, 5001) - answer(2, 5000), of_first(5001));
+}
+
+#[test]
 fn no_two_connections_share_a_pair_of_addresses_and_ports() {
     let mut t = Transcript::new(plain());
     let mut ports = std::collections::BTreeSet::new();
@@ -317,10 +343,12 @@ fn no_two_connections_share_a_pair_of_addresses_and_ports() {
 fn more_half_open_connections_than_allowed_cost_the_oldest_their_place() {
     let host = EndpointConfig { max_half_open: 10, ..EndpointConfig::default() };
     let mut t = Transcript::on(plain(), host, [10, 0, 0, 1].into());
+    let mut initials = Vec::new();
     for port in 0..11 {
         t.remote.set_port(5000 + port);
         t.peer("S 0:0 mss 1000");
         t.expect("SA 0:0 ack 1");
+        initials.push(t.initial);
     }
     // A quarter of ten are two; the eleventh came in their place.
     assert_eq!(t.host.counters().evicted_handshakes, 2);
@@ -329,9 +357,15 @@ fn more_half_open_connections_than_allowed_cost_the_oldest_their_place() {
     t.peer("A 1:1 ack 1");
     t.write(1000);
     t.expect("A 1:1001 ack 1");
-    t.remote.set_port(5000);
-    t.peer("A 1:1 ack 1");
-    t.expect("R 1:1");
+    for (port, initial) in initials.into_iter().enumerate().take(10) {
+        t.remote.set_port(5000 + port as u16);
+        t.initial = initial;
+        t.peer("A 1:1 ack 1");
+        match port {
+            0 | 1 => drop(t.expect("R 1:1")),
+            _ => t.expect_nothing(),
+        }
+    }
 }
 
 #[test]

@@ -87,6 +87,23 @@ fn our_numbers_go_on_beyond_those_of_the_last_connection() {
         let t = waiting(forgotten);
         let last = SeqNumber(t.initial) + 2;
         assert!(answer_to(t, "S 0:0 mss 1000 ts 1101/0").segment.seq.after(last));
+        // Also where they went faster than the clock that initial ones are read off.
+        let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 sackok ts 1000/0");
+        for end in (1..=100).map(|sent| 1 + 988 * sent) {
+            t.write(988);
+            t.take();
+            t.peer(&format!("A 1:1 ack {end} ts 1001/0"));
+        }
+        t.take();
+        t.close();
+        t.expect("FA 98801:98801 ack 1");
+        t.peer("FA 1:1 ack 98802 ts 1100/0");
+        t.expect("A 98802:98802 ack 2");
+        if forgotten {
+            t.forget();
+        }
+        let last = SeqNumber(t.initial) + 98_802;
+        assert!(answer_to(t, "S 0:0 mss 1000 ts 1101/0").segment.seq.after(last));
     }
 }
 
@@ -182,9 +199,16 @@ fn a_port_in_time_wait_is_taken_again_after_a_second_with_later_stamps_and_numbe
 #[test]
 fn the_oldest_time_wait_goes_when_there_are_too_many() {
     let mut t = in_turn(2_000, 2_999);
-    (0..5).for_each(|_| drop(come_and_go(&mut t)));
+    let syns: Vec<Packet> = (0..5).map(|_| come_and_go(&mut t)).collect();
     assert_eq!(t.host.connection_count(), 3);
     assert_eq!(t.host.counters().shortened_time_waits, 2);
+    // Only the last three answer a late FIN; to the others it is one of a connection that never was.
+    for (at, syn) in syns.iter().enumerate() {
+        t.local.set_port(syn.segment.source_port);
+        t.initial = syn.segment.seq.0;
+        t.peer("FA 1:1 ack 2 ts 501/0");
+        t.expect(if at < 2 { "R 2:2" } else { "A 2:2 ack 2" });
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig};
+use anabranch_wire::{Packet, SeqNumber};
 
 fn small_buffer(size: u64) -> ConnectionConfig {
     plain_with(|c| c.receive_buffer = BufferSize::Fixed(size))
@@ -15,12 +16,18 @@ fn what_lies_in_the_window_is_taken_and_what_does_not_is_acknowledged() {
     t.expect("A 1:1 ack 1");
     t.peer("A 5001:5101 ack 1"); // just beyond
     t.expect("A 1:1 ack 1");
-    t.peer("A 5000:5001 ack 1"); // the last byte of the window
-    t.expect("A 1:1 ack 1 sack 5000-5001");
-    t.peer("A 1:1001 ack 1");
-    t.expect("A 1:1 ack 1001 sack 5000-5001");
-    t.peer("A 1:1001 ack 1"); // old; reported as such by RFC 2883
-    t.expect("A 1:1 ack 1001 sack 1-1001,5000-5001");
+    t.write(100);
+    t.expect("A 1:101 ack 1");
+    t.peer("A 5001:5001 ack 101"); // what is said beyond the window counts for nothing
+    t.expect("A 101:101 ack 1");
+    assert_eq!(t.host.connection_view(t.now, t.id()).unwrap().data_una, 0);
+    t.peer("A 1:1 ack 101");
+    t.peer("A 5000:5001 ack 101"); // the last byte of the window
+    t.expect("A 101:101 ack 1 sack 5000-5001");
+    t.peer("A 1:1001 ack 101");
+    t.expect("A 101:101 ack 1001 sack 5000-5001");
+    t.peer("A 1:1001 ack 101"); // old; reported as such by RFC 2883
+    t.expect("A 101:101 ack 1001 sack 1-1001,5000-5001");
     t.read(1000);
 }
 
@@ -246,6 +253,16 @@ fn a_window_that_shrinks_below_what_was_sent_stops_new_data_and_not_retransmissi
     let mut t = Transcript::accepted(plain());
     t.write(4000);
     t.expect_segments(1, 4, 1);
+    t.peer("A 1:1 ack 1001 win 1000");
+    t.write(2000);
+    t.wait(2_000);
+    let again = t.take();
+    let of = |packet: &Packet| packet.segment.seq - SeqNumber(t.initial);
+    assert!(again.iter().any(|packet| of(packet) == 1001 && packet.segment.payload.len() == 1000), "{again:?}");
+    assert!(again.iter().all(|packet| of(packet) < 4001));
+    let mut t = Transcript::accepted(plain());
+    t.write(4000);
+    t.expect_segments(1, 4, 1);
     t.peer("A 1:1 ack 1001 win 1000"); // 3000 are out, 1000 are allowed
     t.write(2000);
     t.wait(50);
@@ -351,6 +368,22 @@ fn windows_are_scaled_after_the_handshake_and_not_in_it() {
     t.peer("A 1:1 ack 2001 win 750");
     t.expect_segments(2001, 3, 1);
     t.peer("A 1:1 ack 5001");
+}
+
+#[test]
+fn the_window_of_a_syn_ack_is_not_scaled() {
+    let mut config = plain();
+    config.tcp.options.window_scaling = true;
+    let mut t = Transcript::connecting(config);
+    t.expect("S 0:0");
+    t.write(5000);
+    t.wait(100);
+    t.peer("SA 0:0 ack 1 win 2000 mss 1000 scale 2");
+    t.expect_segments(1, 2, 1);
+    t.expect_nothing();
+    t.peer("A 1:1 ack 2001 win 500"); // 2000 bytes
+    t.expect_segments(2001, 2, 1);
+    t.expect_nothing();
 }
 
 #[test]

@@ -211,6 +211,7 @@ fn options_of_the_handshake_are_read_on_syns_only() {
     assert_eq!(TcpOptions::parse(&bytes, Flags::ACK), Ok(TcpOptions::default()));
     let read = TcpOptions::parse(&bytes, SYN_ACK).unwrap();
     assert_eq!((read.maximum_segment_size, read.window_scale, read.sack_permitted), (Some(1460), Some(7), true));
+    assert_eq!((read.check(SYN_ACK), read.check(Flags::ACK)), (Ok(()), Err(EmitError::BadValue)));
 }
 
 #[test]
