@@ -451,4 +451,17 @@ mod tests {
         assert_eq!(beside([0, 1, 31]), [vec![31], vec![31], vec![0, 1]]);
         assert_eq!(beside([0, 1, 40]), [vec![40], vec![40], vec![0, 1]]);
     }
+
+    #[test]
+    fn a_span_counts_when_the_next_begins_if_it_has_enough_samples() {
+        let closes = |samples: u32| {
+            let mut spans = Spans::NONE;
+            for _ in 0..samples {
+                assert_eq!(spans.take(0, 0.05), None);
+            }
+            spans.take(SPAN, 0.05)
+        };
+        assert_eq!(closes(SAMPLES), Some(0));
+        assert_eq!(closes(SAMPLES - 1), None);
+    }
 }

@@ -413,3 +413,17 @@ fn without_a_queue_losses_count_from_an_eighth_over_what_the_path_holds() {
     let held = BDP + BDP / 16 + 2_000;
     assert_eq!(flow.control.ceiling.bytes, (((most + 1) as f64 * BETA) as u64).max(held));
 }
+
+#[test]
+fn who_is_limited_elsewhere_is_not_spread_unless_its_bursts_are_lost() {
+    let bits = |app_limited: bool, lossy: bool| {
+        let mut flow = Flow::in_cruise();
+        (flow.control.seen.app_limited, flow.control.seen.lossy) = (app_limited, lossy);
+        flow.control.seen.queue_stands = false;
+        flow.control.pacing_rate().map(Rate::bits_per_second)
+    };
+    let spread = bits(false, false);
+    assert_eq!(spread, Some((8e6 * State::Cruise.pacing_gain()) as u64));
+    assert_eq!(bits(true, false), Some(16_000_000));
+    assert_eq!(bits(true, true), spread);
+}
