@@ -44,7 +44,7 @@ pub struct ConnectionStats {
     /// Bytes of abandoned data that acknowledgements of subflows skipped.
     pub skipped_bytes: u64,
     /// Skipping on subflows is off: a subflow was reset, stalled or ignored it.
-    pub skips_no_more: bool,
+    pub skipping_is_off: bool,
     /// Messages of which we withdrew unacknowledged data.
     pub messages_withdrawn: u64,
     /// Bytes of messages withdrawn.
@@ -58,7 +58,7 @@ pub struct ConnectionStats {
 
 /// Number and size of abandoned gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct GivenUp {
+pub struct GapTotals {
     /// Number of gaps. A gap that continues another counts again.
     pub gaps: u64,
     /// Size in bytes.
@@ -69,20 +69,20 @@ pub struct GivenUp {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Abandoned {
     /// Its lifetime was over.
-    pub expired: GivenUp,
+    pub expired: GapTotals,
     /// The receive buffer was blocked.
-    pub blocked: GivenUp,
+    pub blocked: GapTotals,
     /// A later message was due for play-out.
-    pub overtaken: GivenUp,
+    pub overtaken: GapTotals,
     /// The sender withdrew it.
-    pub withdrawn: GivenUp,
+    pub withdrawn: GapTotals,
     /// It was no part of a message that could be delivered.
-    pub unframed: GivenUp,
+    pub unframed: GapTotals,
 }
 
 impl Abandoned {
     /// Data abandoned for one reason.
-    pub const fn of(&self, reason: Reason) -> GivenUp {
+    pub const fn of(&self, reason: Reason) -> GapTotals {
         match reason {
             Reason::Expired => self.expired,
             Reason::Blocked => self.blocked,
@@ -92,9 +92,10 @@ impl Abandoned {
         }
     }
 
-    pub fn total(&self) -> GivenUp {
-        let add = |sum: GivenUp, each: GivenUp| GivenUp { gaps: sum.gaps + each.gaps, bytes: sum.bytes + each.bytes };
-        Reason::ALL.into_iter().map(|reason| self.of(reason)).fold(GivenUp::default(), add)
+    pub fn total(&self) -> GapTotals {
+        let add =
+            |sum: GapTotals, each: GapTotals| GapTotals { gaps: sum.gaps + each.gaps, bytes: sum.bytes + each.bytes };
+        Reason::ALL.into_iter().map(|reason| self.of(reason)).fold(GapTotals::default(), add)
     }
 
     /// Counts `bytes`, and `gaps` new gaps (0 if the last gap continues).
@@ -141,7 +142,7 @@ impl Totals {
             bytes_withdrawn: 0,
             bytes_abandoned_by_peer: 0,
             worst_path_of_peer: None,
-            skips_no_more: false,
+            skipping_is_off: false,
             bytes_sent: self.bytes_sent,
             bytes_retransmitted: self.bytes_retransmitted,
             bytes_reinjected: self.bytes_reinjected,

@@ -7,7 +7,7 @@
 
 mod pair;
 
-use anabranch_mptcp::stats::{ConnectionStats, GivenUp};
+use anabranch_mptcp::stats::{ConnectionStats, GapTotals};
 use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event, Framing, MessageOptions, Record};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::reliability::{self, Reason};
@@ -230,7 +230,7 @@ fn on_the_way(run: &Run) -> pair::Judge {
 struct Account {
     offset: u64,
     /// How many, and how many bytes, by reason.
-    gaps: BTreeMap<&'static str, GivenUp>,
+    gaps: BTreeMap<&'static str, GapTotals>,
     delivered: u64,
     next_number: u32,
 }
@@ -353,7 +353,7 @@ impl Life<'_> {
     }
 }
 
-fn live(number: u64) -> (BTreeMap<&'static str, GivenUp>, [ConnectionStats; 2]) {
+fn live(number: u64) -> (BTreeMap<&'static str, GapTotals>, [ConnectionStats; 2]) {
     let run = Run::draw(number);
     let mut luck = Luck(run.seed ^ 99);
     let mut pair = Pair::new(run.paths);
@@ -441,7 +441,7 @@ fn check_the_sums(life: &Life<'_>) {
 fn what_is_delivered_is_exact_and_each_gap_is_announced_once() {
     let only = std::env::var("ANABRANCH_GAP_RUN").ok().map(|number| number.parse::<u64>().expect("a number"));
     let runs = std::env::var("ANABRANCH_GAP_RUNS").map_or(200, |number| number.parse().expect("a number"));
-    let (mut gaps, mut with_gaps) = (BTreeMap::<&str, GivenUp>::new(), 0);
+    let (mut gaps, mut with_gaps) = (BTreeMap::<&str, GapTotals>::new(), 0);
     let (mut delivered, mut late, mut skipped, mut withdrawn) = (0, 0, 0, 0);
     for number in only.map_or(0..runs, |only| only..only + 1) {
         let outcome = std::panic::catch_unwind(|| live(number));

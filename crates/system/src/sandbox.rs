@@ -103,7 +103,7 @@ fn replace(named: &Path, content: &str) -> io::Result<()> {
     bound
 }
 
-/// Gives up all capabilities, for the programs that follow too, and ends with the process `parent` from now on.
+/// Drops all capabilities, for the programs that follow too, and ends with the process `parent` from now on.
 ///
 /// # Errors
 /// What the kernel says; [`io::ErrorKind::NotConnected`] if `parent` is gone.

@@ -86,7 +86,7 @@ fn excuse(history: &History) -> Option<&'static str> {
         Op::Lie(Lie::BlindSyn, _) => Some("a forged SYN may end TIME-WAIT"),
         // The engine takes no other subflow while it has that one.
         Op::Act(_, Action::Fin(_)) if history.is_set("max_subflows") => Some("the peer closed the only subflow"),
-        // What was sent twice before an infinite mapping arrives ends in a reset (RFC 8684, section 3.7).
+        // What was duplicated before an infinite mapping arrives ends in a reset (RFC 8684, section 3.7).
         Op::Act(_, Action::Infinite) if !calm => Some("an infinite mapping may have been lost"),
         _ => None,
     })

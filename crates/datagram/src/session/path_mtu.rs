@@ -13,7 +13,7 @@ const BASE: usize = 1_200;
 const LEAST: usize = 512;
 /// What is known so well is known well enough.
 const EXACT: usize = 8;
-/// A size is given up when so many probes of it were not answered (MAX_PROBES),
+/// A size fails when so many probes of it were not answered (MAX_PROBES),
 const TRIES: u32 = 3;
 /// each for this time and two round trips.
 const UNANSWERED: Duration = Duration::from_millis(250);

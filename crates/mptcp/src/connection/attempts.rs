@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// Reports to the endpoint that an address was answered, and its round-trip time.
-    pub(super) fn tell_of_answer(&mut self, handle: Handle) {
+    pub(super) fn report_answer(&mut self, handle: Handle) {
         if self.identity.role == Role::Client && self.config.initial_path == InitialPath::Race {
             let subflow = &self.subflows[handle];
             let round_trip = Some(subflow.rtt.smoothed()).filter(|time| !time.is_zero());

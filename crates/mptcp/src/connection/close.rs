@@ -18,10 +18,10 @@ impl Connection {
     /// In plain TCP, FIN follows the last byte. During the negotiation of MPTCP it waits.
     #[inline]
     pub(super) fn close_plain(&mut self) {
-        let all_given = self.sender.all_assigned();
+        let all_assigned = self.sender.all_assigned();
         if self.association.protocol != Protocol::Tcp
             || !self.life.write_closed()
-            || !all_given
+            || !all_assigned
             || self.association.fallback.unheard().is_some()
         {
             return;

@@ -25,7 +25,7 @@ impl Connection {
 
     /// Answers a peer that uses MPTCP although we lack its key with MP_FAIL. Its first mapping has the first byte of
     /// the stream, so that retransmissions sent before the MP_FAIL arrives are recognized.
-    pub(super) fn tell_of_fallback(&mut self, segment: &Segment) {
+    pub(super) fn report_fallback_to_peer(&mut self, segment: &Segment) {
         let Some(mapping) = segment.options.dss.as_ref().and_then(|dss| dss.mapping) else { return };
         let first = match mapping.data_seq {
             DataSequence::Long(number) => number,
@@ -68,7 +68,7 @@ impl Connection {
             next = record.data_end();
             follows
         });
-        follows && next == self.sender.data_nxt && !self.waits_to_be_gone_over() && self.receive_is_aligned(handle)
+        follows && next == self.sender.data_nxt && !self.has_unheeded_withdrawals() && self.receive_is_aligned(handle)
     }
 
     /// Whether the next expected byte of the subflow is that of the stream, counting data held for checksums. The
@@ -76,7 +76,7 @@ impl Connection {
     fn receive_is_aligned(&self, handle: Handle) -> bool {
         let subflow = &self.subflows[handle];
         let has_gap = subflow.receiver.has_gap();
-        let ahead = has_gap && self.misses_what_was_given_up();
+        let ahead = has_gap && self.misses_abandoned_data();
         !ahead && (self.receiver.buffer.out_of_order() == 0 || has_gap || self.association.checksum)
     }
 

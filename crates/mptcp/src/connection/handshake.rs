@@ -117,7 +117,7 @@ impl Connection {
         subflow.handle_syn_acknowledged(now, segment.ack, config.tcp.rto);
         subflow.state = State::Established;
         subflow.receiver.acknowledge_now();
-        self.tell_of_answer(handle);
+        self.report_answer(handle);
         if !initial {
             self.subflows[handle].handshake.due = true;
         }
@@ -230,7 +230,7 @@ impl Connection {
             _ if overtook => false,
             _ => {
                 self.association.protocol = Protocol::Tcp;
-                self.tell_of_fallback(segment);
+                self.report_fallback_to_peer(segment);
                 self.report_fallback(FallbackCause::OptionsStripped);
                 true
             }

@@ -88,7 +88,7 @@ impl Connection {
             }
             if self.partial.is_some() {
                 self.record_placed(now, handle, range, data_seq);
-                self.tell_of_missing(handle);
+                self.report_missing(handle);
             }
             if self.receiver.subflow_order.is_some() {
                 self.release_in_order(now, handle);
@@ -181,7 +181,7 @@ impl Connection {
         }
         if self.partial.is_some() {
             self.record_placed(now, handle, (start, end), data_seq);
-            self.tell_of_missing(handle);
+            self.report_missing(handle);
         }
     }
 

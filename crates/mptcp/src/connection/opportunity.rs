@@ -107,7 +107,7 @@ impl Work for Opportunity<'_> {
     }
 
     fn repair_missing(&mut self) {
-        self.connection.send_elsewhere();
+        self.connection.reinject_missing();
     }
 
     fn is_behind(&mut self, subflow: SubflowId) -> bool {

@@ -107,7 +107,7 @@ impl Connection {
     fn confirm(&mut self, now: Instant) {
         let first = !core::mem::replace(&mut self.association.confirmed, true);
         if first && self.partial.is_some() {
-            self.say_hello(now);
+            self.send_hello(now);
         }
         if first && self.identity.role == Role::Client {
             self.output.tell(Notice::Established);

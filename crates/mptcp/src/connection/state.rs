@@ -77,7 +77,7 @@ impl Connection {
         let policies = &opening.config.policies;
         let partial = Partial::of(opening.config.framing, (policies.reliability)());
         // If a mapping may have a hole, its checksum cannot be verified.
-        let checksum = opening.config.checksum && !partial.as_ref().is_some_and(|partial| partial.gives_up());
+        let checksum = opening.config.checksum && !partial.as_ref().is_some_and(|partial| partial.abandons());
         Self {
             id: opening.id,
             identity: ConnectionIdentity::new(&opening, role),

@@ -158,7 +158,7 @@ impl Connection {
     }
 
     /// Silently aborts the handshake of an incoming connection.
-    pub(crate) fn give_up_handshake(&mut self, now: Instant) {
+    pub(crate) fn abort_handshake(&mut self, now: Instant) {
         if let Some(handle) = self.subflows.first_handle() {
             self.drop_subflow(now, handle, CloseReason::TimedOut);
         }
@@ -216,7 +216,7 @@ impl Connection {
     }
 
     /// The last attempt to open the connection has failed.
-    pub(crate) fn give_up_race(&mut self, now: Instant) {
+    pub(crate) fn fail_race(&mut self, now: Instant) {
         let refused = self.race.as_ref().is_some_and(|race| race.refused);
         if refused || self.subflows.is_empty() {
             self.reset_all(now, if refused { CloseCause::Refused } else { CloseCause::TimedOut });

@@ -93,7 +93,7 @@ impl Connection {
                 if self.has_candidates() {
                     self.output.tell(Notice::Attempt(Attempt::Due));
                 } else {
-                    self.give_up_race(now);
+                    self.fail_race(now);
                 }
             }
         }
@@ -113,8 +113,8 @@ impl Connection {
         let suspected = subflow.suspicion.as_ref().is_some_and(|suspicion| suspicion.until <= now);
         if timers.is_due(SubflowTimer::Linger, now) {
             let waits_for_fin = self.subflows[handle].state == State::FinWait2;
-            let gave_up = self.association.protocol == Protocol::Tcp && waits_for_fin;
-            let why = if gave_up { CloseReason::TimedOut } else { CloseReason::Normal };
+            let timed_out = self.association.protocol == Protocol::Tcp && waits_for_fin;
+            let why = if timed_out { CloseReason::TimedOut } else { CloseReason::Normal };
             return self.drop_subflow(now, handle, why);
         }
         if timers.is_due(SubflowTimer::Handshake, now) && !self.handle_handshake_timeout(now, handle) {
@@ -231,6 +231,6 @@ impl Connection {
             self.reinject_first();
         }
         self.arm_data_retransmit(now);
-        self.ask_silent_subflows(now);
+        self.probe_silent_subflows(now);
     }
 }

@@ -18,14 +18,14 @@ const LATE: Duration = Duration::from_secs(1);
 impl Connection {
     /// Repeats window probes on subflows that carry nothing and did not answer the last probe: they get no data, so no
     /// other timer would detect that they answer again.
-    pub(super) fn ask_silent_subflows(&mut self, now: Instant) {
+    pub(super) fn probe_silent_subflows(&mut self, now: Instant) {
         let silent =
             |s: &&mut Subflow| s.liveness.unanswered_probes > 1 && s.scoreboard.is_idle() && s.state.is_synchronised();
         for subflow in self.subflows.iter_mut().filter(silent) {
             subflow.due.keepalive = true;
             subflow.liveness.unanswered_probes += 1;
         }
-        self.give_up_unanswered(now);
+        self.close_unanswered(now);
     }
 
     /// The window is closed and nothing is in flight: probes the window.
@@ -33,7 +33,7 @@ impl Connection {
         self.timers.stop(Timer::Persist);
         if !self.is_shut_out() {
             self.timers.persist_attempts = 0;
-            return self.ask_shut_subflows(now);
+            return self.probe_shut_subflows(now);
         }
         self.timers.persist_attempts += 1;
         self.arm_persist(now);
@@ -53,7 +53,7 @@ impl Connection {
             subflow.due.keepalive = true;
             subflow.liveness.unanswered_probes = subflow.liveness.unanswered_probes.saturating_add(1);
         }
-        self.give_up_unanswered(now);
+        self.close_unanswered(now);
         self.watch_peer(now);
     }
 
@@ -142,7 +142,7 @@ impl Connection {
     }
 
     /// Probes each subflow that only its own window keeps idle. Takes back the queued data of one that did not answer.
-    fn ask_shut_subflows(&mut self, now: Instant) {
+    fn probe_shut_subflows(&mut self, now: Instant) {
         let mut next = self.subflows.first_handle();
         while let Some(handle) = next {
             next = self.subflows.after(handle);
@@ -156,11 +156,11 @@ impl Connection {
                 self.take_back_queued(handle);
             }
         }
-        self.give_up_unanswered(now);
+        self.close_unanswered(now);
         self.watch_shut_subflows(now);
     }
 
-    fn give_up_unanswered(&mut self, now: Instant) {
+    fn close_unanswered(&mut self, now: Instant) {
         let most = self.config.tcp.max_timeouts;
         while let Some(handle) = self.subflows.find(|s| u32::from(s.liveness.unanswered_probes) > most) {
             self.reset_subflow(now, handle, CloseReason::TimedOut, REASON_UNSPECIFIED);

@@ -59,11 +59,11 @@ impl Endpoint {
     /// A segment for a subflow in TIME-WAIT whose connection is gone, or for no connection.
     pub(super) fn handle_unrouted(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
         let Some(time_wait) = self.time_waits.get_mut(local, remote) else {
-            return self.handle_stranger(now, (local, remote), packet, None);
+            return self.handle_unmatched(now, (local, remote), packet, None);
         };
         if time_wait.accepts_syn(&packet.segment) {
             let last = self.time_waits.remove(local, remote);
-            return self.handle_stranger(now, (local, remote), packet, last);
+            return self.handle_unmatched(now, (local, remote), packet, last);
         }
         match time_wait.handle_segment(now, &packet.segment) {
             TimeWaitVerdict::Drop => {}
@@ -76,7 +76,7 @@ impl Endpoint {
     }
 
     /// A segment for no connection. If it ended a TIME-WAIT, `last` is the state of that.
-    pub(super) fn handle_stranger(
+    pub(super) fn handle_unmatched(
         &mut self,
         now: Instant,
         (local, remote): (SocketAddr, SocketAddr),
@@ -196,7 +196,7 @@ impl Endpoint {
         for id in evicted {
             self.counters.evicted_handshakes += 1;
             if let Some(connection) = self.connections.get_mut(id) {
-                connection.give_up_handshake(now);
+                connection.abort_handshake(now);
             }
             self.settle(now, id);
         }

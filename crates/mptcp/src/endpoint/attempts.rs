@@ -32,7 +32,7 @@ impl Endpoint {
                 return;
             }
         }
-        self.connections.get_mut(id).into_iter().for_each(|connection| connection.give_up_race(now));
+        self.connections.get_mut(id).into_iter().for_each(|connection| connection.fail_race(now));
     }
 
     fn begin_attempt(&mut self, now: Instant, id: ConnectionId, candidate: &Candidate) -> bool {

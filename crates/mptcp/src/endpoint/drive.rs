@@ -50,7 +50,7 @@ impl Endpoint {
         let last = connection.and_then(|connection| connection.end_time_wait(local, remote, &packet.segment));
         if last.is_some() {
             self.settle(now, id);
-            return self.handle_stranger(now, (local, remote), packet, last);
+            return self.handle_unmatched(now, (local, remote), packet, last);
         }
         self.handle_routed(now, id, packet);
     }

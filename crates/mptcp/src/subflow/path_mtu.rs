@@ -121,7 +121,7 @@ impl Subflow {
     }
 
     /// The retransmission timer expired on the probe, which counts as its loss.
-    fn give_up_probe(&mut self, now: Instant) {
+    fn fail_probe(&mut self, now: Instant) {
         let Some(path) = self.path_mtu.as_deref_mut() else { return };
         if let Some(probe) = path.probe.take() {
             path.handle_failure(now, probe.size);
@@ -131,7 +131,7 @@ impl Subflow {
 
     /// After a retransmission timeout of a long segment: the path may be a black hole for it.
     pub(super) fn consider_black_hole(&mut self, cx: &mut Context<'_>) {
-        self.give_up_probe(cx.now);
+        self.fail_probe(cx.now);
         if !cx.config.path_mtu_discovery || !self.liveness.timeouts_in_row.is_multiple_of(BLACK_HOLE_TIMEOUTS) {
             return;
         }

@@ -9,7 +9,7 @@ use anabranch_wire::MptcpOption;
 use bytes::Bytes;
 
 /// Above this share of lost segments, each segment has a mapping of its own.
-pub(super) const MOST_LOSS_IN_TRAINS: f64 = 0.001;
+pub(super) const MOST_LOSS_WITH_SHARED_MAPPINGS: f64 = 0.001;
 
 impl Subflow {
     /// Records whether the window allows another segment and there is none, so that samples of the delivery rate are
@@ -46,7 +46,7 @@ impl Subflow {
     /// Whether a mapping may cover several segments: the peer has used MPTCP on this subflow, and loss is rare, since
     /// the loss of a mapping makes the peer drop all segments that rely on it.
     pub fn may_share_mappings(&self) -> bool {
-        let calm = self.rates.loss_rate < MOST_LOSS_IN_TRAINS
+        let calm = self.rates.loss_rate < MOST_LOSS_WITH_SHARED_MAPPINGS
             && self.scoreboard.lost() == 0
             && self.liveness.timeouts_in_row == 0;
         calm && self.negotiated.sack

@@ -67,9 +67,9 @@ fn after_a_subflow_that_falls_silent_behind_a_skip_nothing_is_skipped_any_more()
     losses.black.set(true);
     bench.stream(50);
     assert_eq!(bench.stats().skipped_bytes, SEGMENT);
-    assert!(!bench.stats().skips_no_more, "for less than a second");
+    assert!(!bench.stats().skipping_is_off, "for less than a second");
     bench.stream(100);
-    assert!(bench.stats().skips_no_more);
+    assert!(bench.stats().skipping_is_off);
     // The next loss, on the path that still works, is waited for.
     losses.lost.set(None);
     losses.countdown.set(Some(2));
@@ -91,10 +91,10 @@ fn after_sixteen_copies_of_what_was_skipped_the_next_means_that_the_sender_takes
         bench.pair.inject(1, copy.clone());
     }
     bench.run(10);
-    assert!(!bench.stats().skips_no_more);
+    assert!(!bench.stats().skipping_is_off);
     bench.pair.inject(1, copy);
     bench.run(10);
-    assert!(bench.stats().skips_no_more);
+    assert!(bench.stats().skipping_is_off);
     assert_eq!(bench.stats().late_bytes_received, SEGMENT, "counted once");
 }
 

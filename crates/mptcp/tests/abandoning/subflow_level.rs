@@ -50,7 +50,7 @@ fn the_subflow_skips_abandoned_data_and_the_sender_which_has_seen_the_loss_goes_
     bench.run(2_000);
     assert_eq!(retransmitted(&bench), so_far);
     assert_eq!(bench.stats().bytes_delivered, 100 + (40 + 4 * 40 + 100 - 1) * SEGMENT);
-    assert!(!bench.stats().skips_no_more);
+    assert!(!bench.stats().skipping_is_off);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn after_a_reset_that_follows_a_skip_nothing_is_skipped_any_more() {
     bench.lost.borrow_mut().push(at(42));
     bench.stream(50);
     assert!(bench.stats().skipped_bytes > 0);
-    assert!(!bench.stats().skips_no_more);
+    assert!(!bench.stats().skipping_is_off);
     // A middlebox resets the subflow on which it was.
     let number = |packet: &Packet| match packet.segment.options.dss.as_ref()?.mapping?.data_seq {
         DataSequence::Long(number) => Some(number),
@@ -295,7 +295,7 @@ fn after_a_reset_that_follows_a_skip_nothing_is_skipped_any_more() {
     reset.segment.seq = ack;
     bench.pair.inject(1, reset);
     bench.run(10);
-    assert!(bench.stats().skips_no_more);
+    assert!(bench.stats().skipping_is_off);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::time::{Duration, Instant};
 /// Minimum window for detection, in segments.
 const LOW_WINDOW: u64 = 16;
 /// Acknowledgements this close belong to one burst.
-const TRAIN_GAP: Duration = Duration::from_millis(2);
+const BURST_GAP: Duration = Duration::from_millis(2);
 /// Samples of a round before its least RTT counts.
 const SAMPLES: u32 = 8;
 /// Bounds of the rise that counts.
@@ -63,7 +63,7 @@ impl ClassicHyStart {
         if window < LOW_WINDOW {
             return false;
         }
-        if ack.now.since(self.last) <= TRAIN_GAP {
+        if ack.now.since(self.last) <= BURST_GAP {
             self.last = ack.now;
             if ack.now.since(self.round_start) > self.least / 2 {
                 return true;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_longer_than_half_the_least_rtt_ends_slow_start() {
+    fn a_burst_longer_than_half_the_least_rtt_ends_slow_start() {
         let mut hystart = ClassicHyStart::new();
         // 2 ms apart: at 20 ms the burst is not longer than half of 40 ms, at 22 ms it is.
         let over: Vec<u64> = (0..=11).map(|at| 2 * at).filter(|ms| hystart.on_ack(&at(*ms, 40), 16)).collect();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_ends_the_train_for_this_round() {
+    fn a_gap_ends_the_burst_for_this_round() {
         let mut hystart = ClassicHyStart::new();
         let times = [0, 2, 4, 7, 9, 11, 30];
         assert!(times.iter().all(|ms| !hystart.on_ack(&at(*ms, 40), 16)));

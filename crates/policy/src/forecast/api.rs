@@ -18,7 +18,7 @@ pub enum Observation {
     },
     /// The medium is done with a frame that was sent to the neighbour alone.
     Transmitted {
-        /// It was acknowledged; otherwise it was given up after its retries.
+        /// It was acknowledged; otherwise it was dropped after its retries.
         delivered: bool,
     },
 }

@@ -1,7 +1,7 @@
 //! Persistence: the link will be as it was last seen.
 //!
 //! The forecast is certain (1 after [`Observation::Heard`] and a frame that was delivered, 0 after [`Observation::Missed`] and
-//! a frame that was given up) and the same at every horizon; before the first observation it is 1/2, because nothing is
+//! a frame that was dropped) and the same at every horizon; before the first observation it is 1/2, because nothing is
 //! known. It is the yardstick of forecasting: one that cannot beat persistence over a horizon has no skill there.
 
 use super::{LinkForecaster, Observation};

@@ -9,9 +9,9 @@
 //!
 //! - `reception`: the share of what carried among all that was observed, step by step, smoothed:
 //!   q <- q + gain (share - q), times 10,000; Hellos that came and frames that were delivered carry, Hellos that are missing
-//!   and frames that were given up do not;
+//!   and frames that were dropped do not;
 //! - `if_quality`: the paper's counter ([`InterfaceQuality`]). Its events are an end host's: acknowledgement, loss, timeout.
-//!   Here a Hello or a frame that was delivered counts as an acknowledgement, a frame that was given up as a loss, and a
+//!   Here a Hello or a frame that was delivered counts as an acknowledgement, a frame that was dropped as a loss, and a
 //!   Hello that is missing, known by its timer, as a timeout.
 
 use super::Observation;

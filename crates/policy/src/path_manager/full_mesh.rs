@@ -130,7 +130,7 @@ enum PairState {
     /// Lost, to be opened again at this time.
     Waiting(Instant),
     /// Lost, not to be opened again.
-    GivenUp,
+    Ended,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +145,7 @@ impl Pair {
     fn deadline(self) -> Option<Instant> {
         match self.state {
             PairState::Opening(until) | PairState::Waiting(until) => Some(until),
-            PairState::Open(..) | PairState::GivenUp => None,
+            PairState::Open(..) | PairState::Ended => None,
         }
     }
 }
@@ -172,7 +172,7 @@ impl Mesh {
         let counts = |pair: &&Pair| match pair.state {
             PairState::Opening(_) => true,
             PairState::Open(subflow, _) => subflow != SubflowId(0),
-            PairState::Waiting(_) | PairState::GivenUp => false,
+            PairState::Waiting(_) | PairState::Ended => false,
         };
         self.pairs.values().filter(counts).count()
     }
@@ -309,7 +309,7 @@ impl FullMesh {
             let until = now + back_off(failures);
             Some(Pair { state: PairState::Waiting(until), failures: failures.saturating_add(1) })
         } else {
-            Some(Pair { state: PairState::GivenUp, failures })
+            Some(Pair { state: PairState::Ended, failures })
         };
         mesh.set(&mut self.due, id, addresses, pair);
     }

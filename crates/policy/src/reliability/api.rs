@@ -78,7 +78,7 @@ pub enum Decision {
     /// arrived.
     Wait { until: Instant },
     /// Abandon the message of the data, or the data itself in an unframed stream.
-    GiveUp(Reason),
+    Abandon(Reason),
 }
 
 /// Importance of data that everything else depends on (I frames): never abandoned for lack of space.
@@ -95,7 +95,7 @@ pub struct Outstanding {
     /// In bytes, header included.
     pub length: u64,
     /// Bytes of it assigned to subflows.
-    pub given: u64,
+    pub assigned: u64,
     /// Bytes of it known to be lost and not yet retransmitted.
     pub lost: u64,
     /// When it was written.
@@ -109,7 +109,7 @@ pub struct Outstanding {
 impl Outstanding {
     /// Bytes not assigned to a subflow.
     pub const fn left(&self) -> u64 {
-        self.length.saturating_sub(self.given)
+        self.length.saturating_sub(self.assigned)
     }
 }
 
@@ -145,7 +145,7 @@ pub enum Unit {
 /// Which parts of partial reliability a policy uses.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Terms {
-    /// The receiver abandons data: [`Reliability::give_up`] is called.
+    /// The receiver abandons data: [`Reliability::abandon`] is called.
     pub receiver: bool,
     /// The sender withdraws data: [`Reliability::withdraw`] is called. What is withdrawn together.
     pub sender: Option<Unit>,
@@ -170,7 +170,7 @@ pub trait Reliability: Send {
 
     /// Whether the receiver abandons the missing data now. Called when it is found missing, when more data has arrived,
     /// and at the time of the last answer.
-    fn give_up(&mut self, _now: Instant, _missing: &Missing) -> Decision {
+    fn abandon(&mut self, _now: Instant, _missing: &Missing) -> Decision {
         Decision::Wait { until: Instant::NEVER }
     }
 

@@ -69,10 +69,10 @@ impl Reliability for BothEnds {
         Some(expires.unwrap_or(written + self.receiver.terms().latency))
     }
 
-    fn give_up(&mut self, now: Instant, missing: &Missing) -> Decision {
+    fn abandon(&mut self, now: Instant, missing: &Missing) -> Decision {
         // If play-out times are known, that of a later message decides, not its own.
         let known = missing.play_out.or(missing.later_play_out);
-        self.receiver.give_up(now, &Missing { play_out: known.map(|_| Instant::NEVER), ..*missing })
+        self.receiver.abandon(now, &Missing { play_out: known.map(|_| Instant::NEVER), ..*missing })
     }
 
     fn withdraw(&mut self, now: Instant, message: &Outstanding) -> Verdict {
@@ -122,9 +122,9 @@ mod tests {
         Settings::new().with("latency", 400).read(build).expect("a setting of spe")
     }
     /// 10,000 bytes, written at 100 ms, round trip 40 ms.
-    fn message(importance: u8, given: u64) -> Outstanding {
+    fn message(importance: u8, assigned: u64) -> Outstanding {
         let round_trip = Duration::from_millis(40);
-        Outstanding { importance, length: 10_000, given, lost: 0, written: at(100), expires: None, round_trip }
+        Outstanding { importance, length: 10_000, assigned, lost: 0, written: at(100), expires: None, round_trip }
     }
     /// A path of 100 kB/s that was filled.
     fn path() -> [SubflowView; 1] {
@@ -180,13 +180,13 @@ mod tests {
             round_trip: Duration::ZERO,
         };
         let mut policy = policy();
-        assert_eq!(policy.give_up(at(332), &missing), Decision::Wait { until: at(333) });
-        assert_eq!(policy.give_up(at(333), &missing), Decision::GiveUp(Reason::Overtaken));
+        assert_eq!(policy.abandon(at(332), &missing), Decision::Wait { until: at(333) });
+        assert_eq!(policy.abandon(at(333), &missing), Decision::Abandon(Reason::Overtaken));
         let alone = Missing { later_play_out: None, ..missing };
-        assert_eq!(policy.give_up(at(5_000), &alone), Decision::Wait { until: Instant::NEVER });
+        assert_eq!(policy.abandon(at(5_000), &alone), Decision::Wait { until: Instant::NEVER });
         let bytes = Missing { play_out: None, ..alone };
-        assert_eq!(policy.give_up(at(399), &bytes), Decision::Wait { until: at(400) });
-        assert_eq!(policy.give_up(at(400), &bytes), Decision::GiveUp(Reason::Expired));
+        assert_eq!(policy.abandon(at(399), &bytes), Decision::Wait { until: at(400) });
+        assert_eq!(policy.abandon(at(400), &bytes), Decision::Abandon(Reason::Expired));
         assert!(policy.terms().receiver && policy.terms().sender == Some(Unit::Message));
     }
 }

@@ -37,14 +37,14 @@ mod tests {
         let message = Outstanding {
             importance: 255,
             length: 1,
-            given: 1,
+            assigned: 1,
             lost: 1,
             written: Instant::ZERO,
             expires: Some(Instant::ZERO),
             round_trip: Duration::ZERO,
         };
         for now in [Instant::ZERO, Instant::from_nanos(1), Instant::NEVER] {
-            assert_eq!(Full.give_up(now, &missing), Decision::Wait { until: Instant::NEVER });
+            assert_eq!(Full.abandon(now, &missing), Decision::Wait { until: Instant::NEVER });
             assert_eq!(Full.withdraw(now, &message), Verdict::Keep { until: Instant::NEVER });
         }
     }

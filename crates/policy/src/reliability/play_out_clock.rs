@@ -4,7 +4,7 @@ use super::lower_hull::{LowerHull, Point};
 use crate::time::{Duration, Instant};
 
 /// The minimum difference of this much of the stream, in nanoseconds, is one point for the estimate of the drift.
-const STRETCH: i64 = 10_000_000_000;
+const INTERVAL: i64 = 10_000_000_000;
 /// Length of the stream, in nanoseconds, from which on drift is estimated: before, it is smaller than the variation of
 /// the paths.
 const SEEN: i64 = 60_000_000_000;
@@ -37,7 +37,7 @@ pub struct PlayOutClock {
     latency: Duration,
     line: Option<Line>,
     /// Begin of the present interval, and its lowest point.
-    stretch: (i64, Point),
+    interval: (i64, Point),
     leasts: LowerHull,
 }
 
@@ -62,7 +62,7 @@ fn rise(slope: i64, over: i64) -> i64 {
 impl PlayOutClock {
     pub const fn new(latency: Duration) -> Self {
         let nowhere = Point { at: 0, difference: 0 };
-        Self { latency, line: None, stretch: (0, nowhere), leasts: LowerHull::EMPTY }
+        Self { latency, line: None, interval: (0, nowhere), leasts: LowerHull::EMPTY }
     }
 
     pub const fn latency(&self) -> Duration {
@@ -75,16 +75,16 @@ impl PlayOutClock {
         let at = nanos(play_out.as_nanos());
         let seen = Point { at, difference: nanos(arrived.as_nanos()) - at };
         let Some(line) = self.line else {
-            (self.line, self.stretch) = (Some(Line { through: seen, slope: 0 }), (at, seen));
+            (self.line, self.interval) = (Some(Line { through: seen, slope: 0 }), (at, seen));
             return;
         };
-        let (began, least) = self.stretch;
-        if at.saturating_sub(began) >= STRETCH {
+        let (began, least) = self.interval;
+        if at.saturating_sub(began) >= INTERVAL {
             self.leasts.push(least);
-            self.stretch = (at, seen);
+            self.interval = (at, seen);
             self.follow(line);
         } else if seen.difference < least.difference {
-            self.stretch.1 = seen;
+            self.interval.1 = seen;
         }
         let line = self.line.unwrap_or(line);
         if seen.difference < line.at(at) {

@@ -112,7 +112,7 @@ impl Spe {
     }
 
     /// The lowest importance value that is abandoned now; none if nothing is.
-    fn given_up_from(&self, missing: &Missing) -> Option<u8> {
+    fn abandoned_from(&self, missing: &Missing) -> Option<u8> {
         let buffer = missing.buffer;
         let full = buffer.held as f64 / (buffer.held + buffer.room).max(1) as f64;
         let beyond = full - self.blocked_from;
@@ -133,31 +133,31 @@ impl Reliability for Spe {
         }
     }
 
-    fn give_up(&mut self, now: Instant, missing: &Missing) -> Decision {
+    fn abandon(&mut self, now: Instant, missing: &Missing) -> Decision {
         let ahead = now + self.reserve;
         let mut until = Instant::NEVER;
         if self.overtaken
             && let Some(later) = missing.later_play_out
         {
             if later <= ahead {
-                return Decision::GiveUp(Reason::Overtaken);
+                return Decision::Abandon(Reason::Overtaken);
             }
             until = until.min(later - self.reserve);
         }
         if self.expired {
             let due = missing.play_out.unwrap_or(missing.since + self.latency);
             if due <= ahead {
-                return Decision::GiveUp(Reason::Expired);
+                return Decision::Abandon(Reason::Expired);
             }
             until = until.min(due - self.reserve);
         }
         let expendable = missing.importance.filter(|importance| *importance > 0 && self.blocked);
-        if let (Some(importance), Some(least)) = (expendable, self.given_up_from(missing))
+        if let (Some(importance), Some(least)) = (expendable, self.abandoned_from(missing))
             && importance >= least
         {
             let patience = missing.since + missing.round_trip;
             if patience <= now {
-                return Decision::GiveUp(Reason::Blocked);
+                return Decision::Abandon(Reason::Blocked);
             }
             until = until.min(patience);
         }
@@ -198,8 +198,8 @@ mod tests {
     #[test]
     fn a_message_expires_the_reserve_before_its_time() {
         let mut spe = spe(&Settings::new());
-        assert_eq!(spe.give_up(at(989), &missing()), wait(990));
-        assert_eq!(spe.give_up(at(990), &missing()), Decision::GiveUp(Reason::Expired));
+        assert_eq!(spe.abandon(at(989), &missing()), wait(990));
+        assert_eq!(spe.abandon(at(990), &missing()), Decision::Abandon(Reason::Expired));
     }
 
     #[test]
@@ -207,16 +207,16 @@ mod tests {
         let mut spe = spe(&Settings::new());
         let unknown = Missing { importance: None, play_out: None, later_play_out: None, ..missing() };
         // 600 + 500 - 10.
-        assert_eq!(spe.give_up(at(700), &unknown), wait(1_090));
-        assert_eq!(spe.give_up(at(1_090), &unknown), Decision::GiveUp(Reason::Expired));
+        assert_eq!(spe.abandon(at(700), &unknown), wait(1_090));
+        assert_eq!(spe.abandon(at(1_090), &unknown), Decision::Abandon(Reason::Expired));
     }
 
     #[test]
     fn a_later_message_whose_time_has_come_overtakes_an_earlier_one_that_could_wait() {
         let mut spe = spe(&Settings::new());
         let earlier = Missing { later_play_out: Some(at(700)), ..missing() };
-        assert_eq!(spe.give_up(at(680), &earlier), wait(690));
-        assert_eq!(spe.give_up(at(690), &earlier), Decision::GiveUp(Reason::Overtaken));
+        assert_eq!(spe.abandon(at(680), &earlier), wait(690));
+        assert_eq!(spe.abandon(at(690), &earlier), Decision::Abandon(Reason::Overtaken));
     }
 
     #[test]
@@ -224,16 +224,16 @@ mod tests {
         let mut spe = spe(&Settings::new());
         let mut at_fullness = |held, importance| {
             let buffer = BufferState { size: 100_000, held, room: 100_000 - held };
-            spe.give_up(at(700), &Missing { importance: Some(importance), buffer, ..missing() })
+            spe.abandon(at(700), &Missing { importance: Some(importance), buffer, ..missing() })
         };
-        let gives_up = Decision::GiveUp(Reason::Blocked);
+        let abandons = Decision::Abandon(Reason::Blocked);
         assert_eq!(at_fullness(74_999, 255), wait(990));
-        assert_eq!(at_fullness(75_000, 255), gives_up);
+        assert_eq!(at_fullness(75_000, 255), abandons);
         assert_eq!(at_fullness(75_000, 254), wait(990));
         // 255 - 254 * 0.8 = 51.8 with 95 % taken.
-        assert_eq!(at_fullness(95_000, 52), gives_up);
+        assert_eq!(at_fullness(95_000, 52), abandons);
         assert_eq!(at_fullness(95_000, 50), wait(990));
-        assert_eq!(at_fullness(100_000, 1), gives_up);
+        assert_eq!(at_fullness(100_000, 1), abandons);
         assert_eq!(at_fullness(100_000, 0), wait(990));
     }
 
@@ -241,14 +241,14 @@ mod tests {
     fn before_a_round_trip_is_over_the_retransmission_has_its_chance() {
         let mut spe = spe(&Settings::new());
         let full = Missing { buffer: BufferState { size: 1, held: 1, room: 0 }, ..missing() };
-        assert_eq!(spe.give_up(at(640), &full), wait(650));
-        assert_eq!(spe.give_up(at(650), &full), Decision::GiveUp(Reason::Blocked));
+        assert_eq!(spe.abandon(at(640), &full), wait(650));
+        assert_eq!(spe.abandon(at(650), &full), Decision::Abandon(Reason::Blocked));
     }
 
     #[test]
     fn each_trigger_can_be_switched_off() {
         let mut none = spe(&Settings::new().with("expired", "off").with("blocked", "off").with("overtaken", "off"));
         let full = Missing { buffer: BufferState { size: 1, held: 1, room: 0 }, ..missing() };
-        assert_eq!(none.give_up(Instant::NEVER, &full), Decision::Wait { until: Instant::NEVER });
+        assert_eq!(none.abandon(Instant::NEVER, &full), Decision::Wait { until: Instant::NEVER });
     }
 }

@@ -51,9 +51,9 @@ impl Reliability for TooLate {
         }
     }
 
-    fn give_up(&mut self, now: Instant, missing: &Missing) -> Decision {
+    fn abandon(&mut self, now: Instant, missing: &Missing) -> Decision {
         match missing.later_play_out {
-            Some(later) if later <= now => Decision::GiveUp(Reason::Overtaken),
+            Some(later) if later <= now => Decision::Abandon(Reason::Overtaken),
             Some(later) => Decision::Wait { until: later },
             None => Decision::Wait { until: Instant::NEVER },
         }
@@ -88,10 +88,10 @@ mod tests {
             buffer: BufferState { size: 1, held: 1, room: 0 },
             round_trip: Duration::ZERO,
         };
-        assert_eq!(too_late.give_up(at(139), &missing), Decision::Wait { until: at(140) });
-        assert_eq!(too_late.give_up(at(140), &missing), Decision::GiveUp(Reason::Overtaken));
+        assert_eq!(too_late.abandon(at(139), &missing), Decision::Wait { until: at(140) });
+        assert_eq!(too_late.abandon(at(140), &missing), Decision::Abandon(Reason::Overtaken));
         let alone = Missing { later_play_out: None, ..missing };
-        assert_eq!(too_late.give_up(at(5_000), &alone), Decision::Wait { until: Instant::NEVER });
+        assert_eq!(too_late.abandon(at(5_000), &alone), Decision::Wait { until: Instant::NEVER });
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         let message = Outstanding {
             importance: 0,
             length: 1,
-            given: 0,
+            assigned: 0,
             lost: 0,
             written: at(0),
             expires: None,

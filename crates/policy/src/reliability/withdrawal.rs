@@ -82,7 +82,7 @@ mod tests {
         Outstanding {
             importance: 0,
             length: 1_000,
-            given: 1_000,
+            assigned: 1_000,
             lost: 0,
             written: at(100),
             expires: None,
@@ -106,7 +106,7 @@ mod tests {
     fn a_message_that_needs_another_half_round_trip_and_has_less_is_withdrawn_whole_at_once() {
         let mut whole = Withdrawal { unit: Unit::Message, lifetime: Duration::from_millis(500) };
         let lost = Outstanding { lost: 100, ..message() };
-        let unsent = Outstanding { given: 900, ..message() };
+        let unsent = Outstanding { assigned: 900, ..message() };
         for waits in [lost, unsent] {
             assert_eq!(whole.withdraw(at(579), &waits), Verdict::Keep { until: at(580) });
             assert_eq!(whole.withdraw(at(580), &waits), Verdict::Withdraw);

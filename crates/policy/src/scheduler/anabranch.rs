@@ -176,15 +176,15 @@ impl Anabranch {
         outlook.follow(Some(&self.plan));
     }
 
-    /// Where the data goes, of several subflows, whatever else it would share a mapping with.
+    /// The subflow for the data, of several, regardless of shared mappings.
     fn place(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Option<SubflowId> {
         let load = Load { length: chunk.length, live: !connection.backlogged };
-        // Most questions come when all windows are full.
+        // In most calls all windows are full.
         if !self.outlook.get_or_insert_default().look(subflows, load, excluded(chunk), self.wait.then_some(&self.plan))
         {
             return None;
         }
-        // Where there is one there is nothing to compare.
+        // With a single subflow there is nothing to compare.
         if let Some(only) = self.outlook.as_ref().and_then(|outlook| outlook.only()) {
             return only.ready.then_some(only.id);
         }
@@ -194,7 +194,8 @@ impl Anabranch {
         self.choose(connection, chunk.time_left, self.outlook.as_ref()?.considered())
     }
 
-    /// The one of these that answers first of those that can send now; none if it is better to wait for one that cannot.
+    /// The subflow with the earliest answer among those that can send now; none if it is better to wait for one that
+    /// cannot.
     fn choose<'a>(
         &self,
         connection: &ConnectionView,
@@ -216,27 +217,27 @@ impl Anabranch {
             }
         }
         let first = first?;
-        // Consecutive data that leaves together is one packet to whoever handles it: the next goes where the last went, as long as
-        // that answers as early as if they had not been told apart.
+        // Consecutive data that leaves together is merged into one packet: the next segment follows the last one, as
+        // long as its answer there is as early as if they were separate.
         let chosen = last.filter(|path| path.answer <= first.answer + path.together).unwrap_or(first);
-        // Who answers before the first that is able is not: only such a one can be waited for.
+        // Waiting pays only for a subflow whose answer is earlier than that of the first one that can send.
         let Some(fastest) = fastest.filter(|other| self.wait && other.answer < first.answer) else {
             return Some(chosen.id);
         };
         let rate: f64 = paths.filter(|other| other.answer < first.answer).map(|other| other.rate).sum();
         let lasts = connection.window as f64 / self.plan.carried.max(1.0);
         let stalls = chosen.answer > (self.plan.longest * SLACK).max(SAFETY * lasts);
-        // The way back does not count where a loss is known in time.
+        // The return path does not count if a loss is detected in time.
         let in_time = time_left.is_some_and(|left| chosen.answer <= left.as_secs_f64());
         let there = |path: &Forecast| if in_time { path.answer - path.stay / 2.0 } else { path.answer };
         let ends = !connection.backlogged && connection.unsent as f64 / rate + there(fastest) <= there(chosen);
         (!stalls && !ends).then_some(chosen.id)
     }
 
-    /// Whether what is outstanding comes before new data now.
+    /// Whether outstanding data comes before new data now.
     fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
         let repairs = |subflow: &SubflowView| subflow.phase == Phase::FastRecovery && !connection.backlogged;
-        // None is silent that was heard of so lately: the quickest need not be looked for.
+        // After an acknowledgement this recent no subflow is silent, and the fastest one need not be computed.
         let lately = connection.now - DELAYED;
         let late = |subflow: &SubflowView| subflow.last_progress < lately;
         let silent = |subflow: &SubflowView| late(subflow) && is_silent(connection, subflow, quickest(subflows));
@@ -245,13 +246,13 @@ impl Anabranch {
             && (self.is_stuck(connection) || subflows.iter().any(|subflow| repairs(subflow) || silent(subflow)))
     }
 
-    /// Whether the first byte that is not acknowledged has been that for longer than an acknowledgement can be late.
+    /// Whether the first unacknowledged byte has been the same for longer than an acknowledgement can be late.
     fn is_stuck(&self, connection: &ConnectionView) -> bool {
         let (head, since) = self.head;
         head == connection.data_una && connection.now.since(since) > DELAYED
     }
 
-    /// Where outstanding data is sent a second time, if it is.
+    /// The subflow that duplicates outstanding data, if any.
     fn duplicate(
         &mut self,
         connection: &ConnectionView,
@@ -270,15 +271,16 @@ impl Anabranch {
         let quickest = quickest(subflows);
         let late = (usual / 2.0).min((quickest + DELAYED).as_secs_f64());
         let overdue = waited > usual + (sender.rtt_variation.as_secs_f64() * 4.0).max(late);
-        // What was found lost and still waits for room in the sender's window is answered a round trip after it has been sent again.
+        // Data marked lost that waits for the sender's window is acknowledged a round trip after its retransmission.
         let under_way = if outstanding.unrepaired { 0.0 } else { waited };
         let sooner = |times: f64| under_way + times * other.answer < usual;
         let earlier = match before {
             Before::Nothing => sooner(1.0),
             Before::NewData if is_silent(connection, sender, quickest) => sooner(1.0),
             Before::NewData if !connection.backlogged => outstanding.lost && sooner(1.0),
-            // A copy costs what a new segment would have got: where nothing goes on until one of the two is there, and this is by far the
-            // first. Behind queues of seconds no path is twice as quick, and the stream would stand still for as long as they are.
+            // A duplicate takes the place of a new segment: only if the stream stands still until one of the two
+            // arrives, and this one by far first. Behind queues of seconds no path is twice as fast, and the stream
+            // would stand still for as long as they are.
             Before::NewData => {
                 (outstanding.lost || outstanding.data_seq <= connection.data_una)
                     && self.is_stuck(connection)
@@ -291,23 +293,23 @@ impl Anabranch {
         (overdue || earlier || (tail && risky)).then_some(other.id)
     }
 
-    /// Whether data that may wait so long is sent a second time at once by the subflow that sent it.
-    fn twice(
+    /// Whether data with this time left is duplicated at once by the subflow that sent it.
+    fn duplicates_recent(
         &mut self,
         connection: &ConnectionView,
         outstanding: &Outstanding,
         time_left: Duration,
         subflows: &[SubflowView],
     ) -> bool {
-        self.duplicate && goes_twice(connection, outstanding, time_left, subflows)
+        self.duplicate && is_worth_duplicating(connection, outstanding, time_left, subflows)
     }
 
-    /// Whether what the peer reported missing is sent again elsewhere at once.
+    /// Whether data reported missing is reinjected at once.
     fn repairs_elsewhere(&mut self, connection: &ConnectionView) -> bool {
         self.duplicate && !connection.backlogged
     }
 
-    /// A copy on another subflow of the first outstanding data that is to have one.
+    /// A duplicate on another subflow of the first outstanding data that needs one.
     fn copy(
         &mut self,
         connection: &ConnectionView,
@@ -325,10 +327,10 @@ impl Anabranch {
         None
     }
 
-    /// A second copy, on the subflow that sent it, of data whose loss could not be repaired in time.
+    /// A duplicate, on the subflow that sent it, of data whose loss could not be repaired in time.
     fn second(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Option<Answer> {
         while let Some((held, time_left)) = work.recent() {
-            if self.twice(connection, &held, time_left, subflows) {
+            if self.duplicates_recent(connection, &held, time_left, subflows) {
                 return Some(Answer::Copy(held, held.sender));
             }
         }
@@ -336,8 +338,8 @@ impl Anabranch {
     }
 }
 
-/// Whether it is worth while to wait until the window lets several segments go, so that they share a mapping: it is the
-/// window that limits, and what is in flight will open it within [`GATHER`].
+/// Whether to wait until the window allows several segments, so that they share a mapping: the window is the limit, and
+/// data in flight will open it within [`GATHER`].
 fn gathers(connection: &ConnectionView, id: SubflowId, subflows: &[SubflowView]) -> bool {
     let Some(subflow) = subflows.iter().find(|subflow| subflow.id == id) else { return false };
     let mss = u64::from(subflow.mss);
@@ -347,14 +349,14 @@ fn gathers(connection: &ConnectionView, id: SubflowId, subflows: &[SubflowView])
     several >= 2 * mss && opens && connection.window_left < several && connection.unsent > several
 }
 
-/// The least round-trip time that a path has now, of those that answer.
+/// The minimum of the paths' round-trip times now, of those that answer.
 fn quickest(subflows: &[SubflowView]) -> Duration {
     let alive = subflows.iter().filter(|subflow| subflow.usable() && !subflow.stale);
     alive.map(|subflow| subflow.smoothed_rtt).min().unwrap_or(Duration::MAX)
 }
 
-/// Whether a subflow with data outstanding has been silent for longer than one acknowledgement can be late. By the quickest path's
-/// clock: one whose round trips are long for its queue has acknowledged something all the time.
+/// Whether a subflow with data outstanding has been silent for longer than one acknowledgement can be late, by the
+/// round trip of the fastest path: a subflow with a long queue acknowledges something all the time.
 fn is_silent(connection: &ConnectionView, subflow: &SubflowView, quickest: Duration) -> bool {
     let silence = connection.now.since(subflow.last_progress);
     // A single segment may be acknowledged late.
@@ -363,8 +365,8 @@ fn is_silent(connection: &ConnectionView, subflow: &SubflowView, quickest: Durat
     subflow.usable() && !subflow.stale && subflow.in_flight > u64::from(subflow.mss) && silence > patience
 }
 
-/// Whether what a subflow has just sent goes there a second time: nothing could make its loss good before the deadline.
-fn goes_twice(
+/// Whether data just sent is duplicated on the same subflow: its loss could not be repaired before the deadline.
+fn is_worth_duplicating(
     connection: &ConnectionView,
     outstanding: &Outstanding,
     time_left: Duration,
@@ -375,7 +377,7 @@ fn goes_twice(
     let Some(sender) = sender.filter(|sender| alive(sender) && sender.loss_rate > LOSSY) else { return false };
     let quickest = subflows.iter().map(|subflow| subflow.min_rtt).min().unwrap_or_default();
     let repairer = subflows.iter().filter(alive).map(|subflow| subflow.min_rtt).min().unwrap_or_default();
-    // The deadline has the way of the quickest path in it.
+    // The deadline includes the delay of the fastest path.
     let repaired = sender.smoothed_rtt.mul_f64(KNOWN) + (repairer - quickest) / 2;
     let fresh = connection.now.since(outstanding.sent_at) < sender.smoothed_rtt / 2;
     let ahead = sender.in_flight + sender.queued + u64::from(outstanding.length);
@@ -421,7 +423,7 @@ impl Scheduler for Anabranch {
             return answer;
         }
         if !work.has_unsent() {
-            // Memory that is not needed.
+            // Releases memory.
             (self.outlook, self.plan) = (None, Plan::NONE);
         }
         if !self.duplicate || !work.is_shut() {

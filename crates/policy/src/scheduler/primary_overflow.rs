@@ -55,8 +55,8 @@ impl PrimaryOverflow {
 /// Reads `1:0:2`.
 fn read_order(text: &str) -> Option<Vec<AddressId>> {
     let order = text.split(':').map(|id| id.trim().parse().ok().map(AddressId)).collect::<Option<Vec<_>>>()?;
-    let twice = (1..order.len()).any(|at| order[..at].contains(&order[at]));
-    (!twice).then_some(order)
+    let repeated = (1..order.len()).any(|at| order[..at].contains(&order[at]));
+    (!repeated).then_some(order)
 }
 
 impl Scheduler for PrimaryOverflow {

@@ -201,7 +201,7 @@ impl<C: Clone> Medium<C> {
         }
         self.contend(now, index);
     }
-    /// Returns up what has waited for too long. The window and the attempts stay: only an acknowledgment or the last attempt
+    /// Drops what has waited for too long. The window and the attempts stay: only an acknowledgment or the last attempt
     /// resets them (10.3.3).
     fn expire(&mut self, now: Instant, index: usize) {
         let station = &mut self.stations[index];

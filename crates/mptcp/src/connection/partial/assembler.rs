@@ -59,7 +59,7 @@ pub enum Current {
     /// Its header, and its end.
     Known(MessageHeader, u64),
     /// It is abandoned already, and ends there.
-    GivenUp(u64, Reason),
+    Abandoned(u64, Reason),
 }
 
 impl Assembler {
@@ -164,7 +164,7 @@ impl Assembler {
         match self.place {
             Place::Header | Place::Lost(_) => Current::Unknown,
             Place::Message(header) => Current::Known(header, self.start + whole(&header)),
-            Place::Rest(rest, reason) => Current::GivenUp(self.start + rest, reason),
+            Place::Rest(rest, reason) => Current::Abandoned(self.start + rest, reason),
         }
     }
 
@@ -210,10 +210,10 @@ impl Assembler {
     /// The message at `offset` began to arrive earlier than it was appended.
     pub fn record_arrival(&mut self, offset: u64, arrived: Instant) {
         for record in self.ready.iter_mut().rev() {
-            if let Record::Message { offset: at, arrived: noted, .. } = record
+            if let Record::Message { offset: at, arrived: recorded, .. } = record
                 && *at == offset
             {
-                *noted = arrived.min(*noted);
+                *recorded = arrived.min(*recorded);
             }
             if record.offset() <= offset {
                 break;

@@ -26,7 +26,7 @@ const MAX_REPORTS: usize = 64;
 
 impl Connection {
     /// A segment was placed on a subflow: reports what is missing there.
-    pub(in crate::connection) fn tell_of_missing(&mut self, handle: Handle) {
+    pub(in crate::connection) fn report_missing(&mut self, handle: Handle) {
         let wanted = self.partial.as_deref().is_some_and(|partial| partial.notices.peer_repairs);
         let subflow = &self.subflows[handle];
         if !wanted || !subflow.receiver.has_gap() {
@@ -39,10 +39,10 @@ impl Connection {
         }
         let (id, initial) = (subflow.id(), subflow.peer.initial);
         let Some(partial) = self.partial.as_mut() else { return };
-        let told = partial.notices.told_until.get(id).copied();
+        let told = partial.notices.reported_until.get(id).copied();
         let gaps: Vec<(SeqNumber, SeqNumber)> = subflow.receiver.lost_gaps(told).take(MAX_GAPS).collect();
         let Some(last) = gaps.last() else { return };
-        partial.notices.told_until.insert(id, last.1);
+        partial.notices.reported_until.insert(id, last.1);
         let local_address = self.identity.wire_address(subflow.identity.local_address);
         let remote_address = subflow.identity.remote_address.0;
         for (start, end) in gaps {
@@ -75,7 +75,7 @@ impl Connection {
     }
 
     /// Reinjects the data reported missing on another subflow.
-    pub(in crate::connection) fn send_elsewhere(&mut self) {
+    pub(in crate::connection) fn reinject_missing(&mut self) {
         let una = self.sender.una();
         let Some(partial) = self.partial.as_mut() else { return };
         for (id, start, end) in core::mem::take(&mut partial.notices.missing) {

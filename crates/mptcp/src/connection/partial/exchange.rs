@@ -14,7 +14,7 @@ pub(in crate::connection) struct NoticeExchange {
     /// It reinjects data that we report missing.
     pub(super) peer_repairs: bool,
     /// Up to where missing data was reported, by subflow.
-    pub(super) told_until: SubflowMap<SeqNumber>,
+    pub(super) reported_until: SubflowMap<SeqNumber>,
     pub(super) hellos: u32,
     /// When the next hello is due.
     pub(super) hello_at: Instant,
@@ -38,7 +38,7 @@ impl Default for NoticeExchange {
             peer_knows: false,
             peer_heard: false,
             peer_repairs: false,
-            told_until: SubflowMap::new(),
+            reported_until: SubflowMap::new(),
             hellos: 0,
             hello_at: Instant::ZERO,
             told_total: 0,

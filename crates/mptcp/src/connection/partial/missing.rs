@@ -68,11 +68,11 @@ impl Connection {
         self.judge_holes(now);
         self.skip_on_subflows(now);
         self.judge_written(now);
-        self.say_hello(now);
+        self.send_hello(now);
     }
 
     fn judge_holes(&mut self, now: Instant) {
-        while self.may_give_up()
+        while self.may_abandon()
             && let Some((start, end)) = self.receiver.buffer.first_gap()
         {
             let Some(partial) = self.partial.as_ref() else { return };
@@ -83,7 +83,7 @@ impl Connection {
             let current = if framed { partial.assembler.current() } else { Current::Unknown };
             let (to, reason) = match current {
                 // The rest of a message that is abandoned already.
-                Current::GivenUp(message_end, reason) => (Some(message_end), reason),
+                Current::Abandoned(message_end, reason) => (Some(message_end), reason),
                 Current::Unknown | Current::Known(..) if self.withdrawn_by_peer(start).is_some() => {
                     (self.withdrawn_by_peer(start), Reason::Withdrawn)
                 }
@@ -91,8 +91,8 @@ impl Connection {
                     let missing = self.describe_missing((start, end), current);
                     let Some(partial) = self.partial.as_mut() else { return };
                     let message_end = if let Current::Known(_, end) = current { Some(end) } else { None };
-                    match partial.policy.give_up(now, &missing) {
-                        Decision::GiveUp(reason) => (message_end, reason),
+                    match partial.policy.abandon(now, &missing) {
+                        Decision::Abandon(reason) => (message_end, reason),
                         Decision::Wait { until } => {
                             // A policy that answers with a time in the past is asked again when more data has arrived.
                             self.timers.set(Timer::Missing, if until > now { until } else { Instant::NEVER });
@@ -101,7 +101,7 @@ impl Connection {
                     }
                 }
             };
-            self.give_up(now, (start, to.map_or(end, |to| to.min(end))), reason);
+            self.abandon_range(now, (start, to.map_or(end, |to| to.min(end))), reason);
         }
     }
 
@@ -142,12 +142,12 @@ impl Connection {
     }
 
     /// Abandons `start..to`, where `start` is expected next and something at or after `to` has arrived.
-    pub(super) fn give_up(&mut self, now: Instant, (start, to): (u64, u64), reason: Reason) {
+    pub(super) fn abandon_range(&mut self, now: Instant, (start, to): (u64, u64), reason: Reason) {
         let Some(partial) = self.partial.as_mut() else { return };
         let skipped = self.receiver.buffer.skip_to(to);
         debug_assert_eq!((start + skipped, skipped > 0), (to, true));
         partial.missing.push(start, start + skipped);
-        self.tell_of_abandoned(start, skipped, reason);
+        self.report_abandoned(start, skipped, reason);
         let Some(partial) = self.partial.as_mut() else { return };
         match partial.framing {
             Framing::Messages => partial.assembler.skip(now, skipped, reason),

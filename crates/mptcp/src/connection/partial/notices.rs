@@ -12,7 +12,7 @@ impl Connection {
     /// Handles a notice; other experimental options are ignored.
     pub(in crate::connection) fn handle_notice(&mut self, now: Instant, option: &MptcpOption) {
         let near = self.receiver.buffer.next();
-        let Some(partial) = self.partial.as_mut().filter(|partial| partial.gives_up()) else { return };
+        let Some(partial) = self.partial.as_mut().filter(|partial| partial.abandons()) else { return };
         match Notice::of(option) {
             None => {}
             Some(Notice::Hello { heard, repairs }) => {

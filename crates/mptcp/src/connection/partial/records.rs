@@ -87,14 +87,14 @@ impl Connection {
     }
 
     /// Whether abandoned data is still missing.
-    pub(in crate::connection) fn misses_what_was_given_up(&self) -> bool {
+    pub(in crate::connection) fn misses_abandoned_data(&self) -> bool {
         self.partial.as_deref().is_some_and(|partial| partial.missing.overlap(0, u64::MAX) > 0)
     }
 
     /// Whether the receiver may abandon data now: the protocol is MPTCP, and mappings have no checksum, for which they
     /// must be complete.
-    pub(in crate::connection) fn may_give_up(&self) -> bool {
-        let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.notices.peer_knows);
+    pub(in crate::connection) fn may_abandon(&self) -> bool {
+        let honours = |partial: &Partial| partial.terms.receiver || (partial.abandons() && partial.notices.peer_knows);
         let wants = self.partial.as_deref().is_some_and(honours);
         wants
             && self.association.protocol == Protocol::Multipath

@@ -41,7 +41,7 @@ pub struct Side {
 pub(in crate::connection) struct Skips {
     pub(super) sides: SubflowMap<Side>,
     /// Skipping did harm: it is off for this connection.
-    pub(super) skips_no_more: bool,
+    pub(super) skipping_is_off: bool,
     /// Bytes that acknowledgements skipped.
     pub(super) skipped_bytes: u64,
 }

@@ -34,8 +34,8 @@ const MAX_SKIPPED: usize = 16;
 
 impl Connection {
     fn skips(&self) -> bool {
-        let wants = |partial: &super::Partial| partial.terms.level == Level::Subflow && !partial.skips.skips_no_more;
-        self.partial.as_deref().is_some_and(wants) && self.may_give_up()
+        let wants = |partial: &super::Partial| partial.terms.level == Level::Subflow && !partial.skips.skipping_is_off;
+        self.partial.as_deref().is_some_and(wants) && self.may_abandon()
     }
 
     /// A data segment arrived on a subflow: evaluates its timestamps.
@@ -87,7 +87,7 @@ impl Connection {
                 stalled |= *bytes > STALLED_AFTER && now.since(at) > Duration::from_secs(1);
             }
         }
-        partial.skips.skips_no_more |= stalled;
+        partial.skips.skipping_is_off |= stalled;
         self.skip_on_subflows(now);
     }
 
@@ -184,17 +184,17 @@ impl Connection {
             let data_end = data_seq.saturating_add(segment.payload.len() as u64);
             partial.late_bytes += partial.missing.remove(data_seq, data_end);
         }
-        partial.skips.skips_no_more |= side.repeats > MAX_REPEATS;
+        partial.skips.skipping_is_off |= side.repeats > MAX_REPEATS;
     }
 
     /// A subflow was removed.
     pub(in crate::connection) fn record_subflow_gone(&mut self, id: SubflowId, why: CloseReason) {
         let Some(partial) = self.partial.as_mut() else { return };
-        partial.notices.told_until.remove(id);
+        partial.notices.reported_until.remove(id);
         partial.asked_until.remove(id);
         let Some(side) = partial.skips.sides.remove(id) else { return };
         let last = self.subflows.iter().map(|subflow| subflow.last_heard()).max().unwrap_or(Instant::ZERO);
         let suspect = side.last_skip.is_some_and(|at| last.since(at) < SUSPECT);
-        partial.skips.skips_no_more |= suspect && why == CloseReason::Reset;
+        partial.skips.skipping_is_off |= suspect && why == CloseReason::Reset;
     }
 }

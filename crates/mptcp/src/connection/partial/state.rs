@@ -91,7 +91,7 @@ impl Partial {
     }
 
     /// Whether either end may abandon or withdraw data.
-    pub fn gives_up(&self) -> bool {
+    pub fn abandons(&self) -> bool {
         self.terms != Terms::FULL
     }
 
@@ -104,7 +104,7 @@ impl Partial {
         stats.bytes_delivered = stats.bytes_delivered.saturating_sub(stats.abandoned.total().bytes);
         stats.late_bytes_received = self.late_bytes;
         stats.skipped_bytes = self.skips.skipped_bytes;
-        stats.skips_no_more = self.skips.skips_no_more;
+        stats.skipping_is_off = self.skips.skipping_is_off;
         stats.messages_withdrawn = self.withdrawals.withdrawn_messages;
         stats.bytes_withdrawn = self.withdrawals.withdrawn_bytes;
         // A notice may overtake the DATA_ACK, or be forged.

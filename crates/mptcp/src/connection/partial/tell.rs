@@ -13,12 +13,12 @@ const MAX_HELLOS: u32 = 4;
 
 impl Connection {
     /// Sends a hello, a limited number of times.
-    pub(in crate::connection) fn say_hello(&mut self, now: Instant) {
+    pub(in crate::connection) fn send_hello(&mut self, now: Instant) {
         // A server has the client's key at the latest with its first data.
         let confirmed = (self.association.confirmed || self.receiver.buffer.next() > 0)
             && self.association.protocol == crate::connection::association::Protocol::Multipath
             && self.life.closed.is_none();
-        let Some(partial) = self.partial.as_mut().filter(|partial| confirmed && partial.gives_up()) else { return };
+        let Some(partial) = self.partial.as_mut().filter(|partial| confirmed && partial.abandons()) else { return };
         let settled = partial.notices.peer_knows && partial.notices.peer_heard;
         if settled || partial.notices.hellos >= MAX_HELLOS {
             return;
@@ -54,7 +54,7 @@ impl Connection {
     }
 
     /// We abandoned data: sends a notice, if the peer understands it.
-    pub(in crate::connection) fn tell_of_abandoned(&mut self, start: u64, length: u64, reason: Reason) {
+    pub(in crate::connection) fn report_abandoned(&mut self, start: u64, length: u64, reason: Reason) {
         let worst = self.worst_path();
         let data_seq = self.identity.remote.data_seq(start) as u32;
         let Some(partial) = self.partial.as_mut() else { return };

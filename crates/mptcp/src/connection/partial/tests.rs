@@ -74,9 +74,9 @@ fn nothing_is_abandoned_before_the_peer_has_shown_that_it_understands() {
     let may = |receiver: bool, peer_knows: bool| {
         let mut connection = giving_up(Framing::Messages);
         let partial = connection.partial.as_mut().unwrap();
-        assert!(partial.gives_up());
+        assert!(partial.abandons());
         (partial.terms.receiver, partial.notices.peer_knows) = (receiver, peer_knows);
-        connection.may_give_up()
+        connection.may_abandon()
     };
     assert!(!may(false, false));
     assert!(may(false, true) && may(true, false), "the peer knows, or need not");

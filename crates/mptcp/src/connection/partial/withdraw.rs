@@ -60,7 +60,7 @@ impl Connection {
                     at -= 1;
                     self.take_out(now, at);
                 }
-                Verdict::Withdraw => self.withdraw_given(at - 1),
+                Verdict::Withdraw => self.withdraw_assigned(at - 1),
             }
         }
         wake
@@ -99,7 +99,7 @@ impl Connection {
         if is_whole {
             self.take_out(now, unasked);
         } else {
-            self.withdraw_given(unasked);
+            self.withdraw_assigned(unasked);
         }
         true
     }
@@ -120,7 +120,7 @@ impl Connection {
         }
     }
 
-    fn withdraw_given(&mut self, at: usize) {
+    fn withdraw_assigned(&mut self, at: usize) {
         let tells = self.may_tell();
         let Some(partial) = self.partial.as_mut().filter(|_| tells) else { return };
         let unit = partial.terms.sender;
@@ -170,7 +170,7 @@ impl Connection {
     /// assigned.
     fn send_after_all(&mut self) {
         let Some(partial) = self.partial.as_mut() else { return };
-        partial.withdrawals.peer_is_deaf = true;
+        partial.withdrawals.peer_ignores_notices = true;
         let withdrawn = core::mem::take(&mut partial.withdrawals.withdrawn);
         partial.withdrawals.withdrawn_messages -= withdrawn.len() as u64;
         partial.withdrawals.withdrawn_bytes -= withdrawn.iter().map(|range| range.1 - range.0).sum::<u64>();

@@ -9,7 +9,7 @@ use anabranch_policy::time::{Duration, Instant};
 impl Connection {
     /// Whether the peer would understand a notice of withdrawal.
     pub(in crate::connection) fn may_tell(&self) -> bool {
-        let hears = |partial: &Partial| partial.notices.peer_knows && !partial.withdrawals.peer_is_deaf;
+        let hears = |partial: &Partial| partial.notices.peer_knows && !partial.withdrawals.peer_ignores_notices;
         self.partial.as_deref().is_some_and(hears) && self.may_withdraw()
     }
 
@@ -39,7 +39,7 @@ impl Connection {
     /// DATA_FIN may be on it.
     pub(in crate::connection) fn drop_useless(&mut self) {
         let (una, end) = (self.sender.una(), self.sender.buffer.end());
-        let Some(partial) = self.partial.as_deref().filter(|partial| partial.gives_up()) else { return };
+        let Some(partial) = self.partial.as_deref().filter(|partial| partial.abandons()) else { return };
         if self.association.protocol != crate::connection::association::Protocol::Multipath {
             return;
         }
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     /// Whether withdrawn data is not yet passed by the DATA_ACK.
-    pub(in crate::connection) fn waits_to_be_gone_over(&self) -> bool {
+    pub(in crate::connection) fn has_unheeded_withdrawals(&self) -> bool {
         let una = self.sender.una();
         self.partial.as_deref().is_some_and(|partial| partial.withdrawals.withdrawn.iter().any(|range| range.1 > una))
     }

@@ -33,7 +33,7 @@ impl Paths {
         Outstanding {
             importance: message.importance,
             length: message.end - message.start,
-            given: next.clamp(message.start, message.end) - message.start,
+            assigned: next.clamp(message.start, message.end) - message.start,
             lost: if message.start < next { lost.sum() } else { 0 },
             written: message.at,
             expires: message.expires,
@@ -56,7 +56,7 @@ pub(in crate::connection) struct Withdrawals {
     /// Where the DATA_ACK has stayed before such a range while the peer has data behind it, and since when.
     pub(super) stands: Option<(u64, Instant)>,
     /// It stayed there for too long: the peer ignores notices.
-    pub(super) peer_is_deaf: bool,
+    pub(super) peer_ignores_notices: bool,
     pub(super) withdrawn_messages: u64,
     pub(super) withdrawn_bytes: u64,
     /// When the policy is asked again.
@@ -69,7 +69,7 @@ impl Default for Withdrawals {
             written: VecDeque::new(),
             withdrawn: VecDeque::new(),
             stands: None,
-            peer_is_deaf: false,
+            peer_ignores_notices: false,
             withdrawn_messages: 0,
             withdrawn_bytes: 0,
             judge_written_at: Instant::NEVER,

@@ -98,8 +98,8 @@ impl Scoreboard {
     }
     /// The records that are sent or bound to a mapping, oldest first.
     pub fn assigned_mut(&mut self) -> impl Iterator<Item = &mut Record> {
-        let given = self.sent + self.bound();
-        self.records.iter_mut().take(given)
+        let assigned = self.sent + self.bound();
+        self.records.iter_mut().take(assigned)
     }
     /// The sent records in a range of sequence numbers, oldest first.
     pub fn sent_between(&mut self, start: SeqNumber, end: SeqNumber) -> impl Iterator<Item = &mut Record> {

@@ -533,7 +533,7 @@ fn a_path_that_got_little_is_tried_with_an_initial_window_and_a_live_stream_goes
 }
 
 /// Whether a lossy path of 200 ms duplicates a segment that it has just sent and that has this much time left.
-fn goes_twice_with(
+fn is_duplicated_with(
     time_left: u64,
     paths: &[SubflowView],
     change: impl Fn(&mut ConnectionView, &mut Outstanding),
@@ -548,7 +548,7 @@ fn goes_twice_with(
         unrepaired: false,
     };
     change(&mut view, &mut held);
-    Anabranch::default().twice(&view, &held, Duration::from_millis(time_left), paths)
+    Anabranch::default().duplicates_recent(&view, &held, Duration::from_millis(time_left), paths)
 }
 
 #[test]
@@ -557,25 +557,25 @@ fn what_could_not_be_repaired_in_time_is_duplicated() {
     let mut paths = [subflow(0, 50), subflow(1, 200)];
     paths[1].loss_rate = LOSSY * 1.01;
     // The loss is known after 250 ms, and the quick path brings it in the time that the deadline has in it.
-    assert_eq!([249, 250].map(|left| goes_twice_with(left, &paths, as_it_is)), [true, false]);
+    assert_eq!([249, 250].map(|left| is_duplicated_with(left, &paths, as_it_is)), [true, false]);
     // If that is stale the slow one takes 75 ms more.
     paths[0].stale = true;
-    assert_eq!([324, 325].map(|left| goes_twice_with(left, &paths, as_it_is)), [true, false]);
+    assert_eq!([324, 325].map(|left| is_duplicated_with(left, &paths, as_it_is)), [true, false]);
     // It was sent a while ago, is already retransmitted, or the application is ahead of the buffer.
-    assert!(goes_twice_with(9, &paths, |_, held| held.sent_at = at(901)));
-    assert!(!goes_twice_with(9, &paths, |_, held| held.sent_at = at(900)));
-    assert!(!goes_twice_with(9, &paths, |_, held| held.lost = true));
-    assert!(!goes_twice_with(9, &paths, |view, _| view.backlogged = true));
+    assert!(is_duplicated_with(9, &paths, |_, held| held.sent_at = at(901)));
+    assert!(!is_duplicated_with(9, &paths, |_, held| held.sent_at = at(900)));
+    assert!(!is_duplicated_with(9, &paths, |_, held| held.lost = true));
+    assert!(!is_duplicated_with(9, &paths, |view, _| view.backlogged = true));
     // Half of the window stays free.
-    for (in_flight, twice) in [(4_000, true), (4_001, false)] {
+    for (in_flight, duplicates_recent) in [(4_000, true), (4_001, false)] {
         paths[1].in_flight = in_flight;
-        assert_eq!(goes_twice_with(9, &paths, as_it_is), twice, "{in_flight}");
+        assert_eq!(is_duplicated_with(9, &paths, as_it_is), duplicates_recent, "{in_flight}");
     }
     paths[1].in_flight = 0;
     let but = |change: fn(&mut SubflowView)| {
         let mut paths = paths.clone();
         change(&mut paths[1]);
-        goes_twice_with(9, &paths, as_it_is)
+        is_duplicated_with(9, &paths, as_it_is)
     };
     assert!(
         !but(|path| path.loss_rate = LOSSY) && !but(|path| path.stale = true) && !but(|path| path.suspended = true)
@@ -590,7 +590,7 @@ fn what_could_not_be_repaired_in_time_is_duplicated() {
         unrepaired: false,
     };
     let view = ConnectionView { backlogged: false, ..connection(1_000) };
-    assert!(!off.twice(&view, &held, Duration::from_millis(9), &paths));
+    assert!(!off.duplicates_recent(&view, &held, Duration::from_millis(9), &paths));
 }
 
 #[test]
