@@ -1,4 +1,4 @@
-//! What ARCHITECTURE.md says of files, as a test: no circles of files, and nothing larger than a reader can hold.
+//! What ARCHITECTURE.md says of files, as a test: no circles of files, nothing larger than a reader can hold, and the field's words.
 //!
 //! `ANABRANCH_HOUSE=mptcp,wire cargo test -p anabranch-structure` looks at these crates only.
 
@@ -8,6 +8,7 @@ mod imports;
 mod public;
 mod sizes;
 mod source;
+mod words;
 
 use source::Source;
 use std::collections::BTreeSet;
@@ -55,9 +56,12 @@ const PRODUCTS: [&str; 10] =
 /// For programs with futures of their own, which no crate here has.
 const OFFERED: [&str; 3] = ["poll_read_record", "poll_write_message", "poll_path_change"];
 
+/// Crates whose identifiers are the field's terms too.
+const TERMS: [&str; 3] = ["mptcp", "policy", "routing"];
+
 /// One test, since most of its time is for parsing the sources.
 #[test]
-fn files_functions_and_structs_are_short_calls_and_imports_go_in_one_direction_and_exports_are_used() {
+fn files_functions_and_structs_are_short_calls_and_imports_go_in_one_direction_exports_are_used_and_words_are_clear() {
     let all = crates();
     let words = words(&all);
     let mut complaints = Vec::new();
@@ -69,6 +73,7 @@ fn files_functions_and_structs_are_short_calls_and_imports_go_in_one_direction_a
         }
         complaints.extend(too_long(name, &source));
         complaints.extend(too_wide(name, &source));
+        complaints.extend(words::unclear(name, folder, &source, TERMS.contains(&name.as_str())));
         if PRODUCTS.contains(&name.as_str()) {
             complaints.extend(unused_exports(name, &source, &words));
         }
