@@ -1,0 +1,62 @@
+//! What is refused before anything runs.
+
+use crate::run::scene::{anabranch, text};
+use libtest_mimic::Trial;
+use std::process::{Command, Output};
+
+pub fn trials() -> Vec<Trial> {
+    let trial = |name: &str, work: fn()| {
+        Trial::test(format!("run::refused::{name}"), move || {
+            work();
+            Ok(())
+        })
+    };
+    vec![
+        trial("a_program_without_a_key_is_told_what_is_needed", without_key),
+        trial("run_of_a_scenario_is_what_it_was", scenario),
+        trial("the_inner_command_is_nobodys_to_call", inner),
+        trial("a_host_that_allows_no_user_namespaces_is_told_of", forbidden),
+    ]
+}
+
+/// What is said on standard error by something that was refused.
+fn complaint(output: &Output) -> String {
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}{}", text(&output.stdout));
+    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    errors
+}
+
+fn without_key() {
+    let output = anabranch(&["run", "--server", "127.0.0.1:4433", "--", "true"]).output().expect("the program runs");
+    assert!(complaint(&output).starts_with("error: --key: "));
+}
+
+fn scenario() {
+    let output = anabranch(&["run", "no_such_scenario"]).output().expect("the program runs");
+    let said = complaint(&output);
+    assert!(said.contains("no_such_scenario") && !said.contains("--server"), "{said}");
+}
+
+fn inner() {
+    let output = anabranch(&["inside", "77", "--", "true"]).output().expect("the program runs");
+    assert!(complaint(&output).contains("part of `anabranch run -- PROGRAM`"));
+}
+
+fn forbidden() {
+    // A user namespace of its own, in which there may be no further one.
+    let forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", forbid, "sh"]);
+    let Some(key) = crate::run::scene::key("forbidden") else { panic!("a key") };
+    command.args([env!("CARGO_BIN_EXE_anabranch"), "run", "--server", "127.0.0.1:4433", "--key", &key, "--", "true"]);
+    let output = command.output().expect("unshare runs");
+    if text(&output.stderr).starts_with("unshare: ") {
+        // Then this host itself is one.
+        eprintln!("skipped: {}", text(&output.stderr));
+        return;
+    }
+    let said = complaint(&output);
+    assert!(said.contains("sysctl -w user.max_user_namespaces="), "{said}");
+}

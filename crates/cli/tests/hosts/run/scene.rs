@@ -1,0 +1,213 @@
+//! Two namespaces: a host with two uplinks, and the world, which is router, server and target in one.
+//!
+//! ```text
+//!   host                          world
+//!   up0  10.1.0.2  -------------  10.1.0.1  down0
+//!   up1  10.2.0.2  -------------  10.2.0.1  down1
+//!                                 203.0.113.1, 2001:db8::1 (the target)
+//! ```
+
+use anabranch_system::Namespace;
+use libtest_mimic::Trial;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+/// Where the server is, as the host sees it.
+pub const SERVER: &str = "10.1.0.1:4433";
+
+/// What stands in the world: sockets of the kernel's that answer, on the ports that the tests name.
+const WORLD: &str = include_str!("world.py");
+
+/// The program, with these arguments.
+pub fn anabranch(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.args(arguments);
+    command
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A directory of a test's own, anew.
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{name}"));
+    // There is none on the first run.
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("the test's directory can be made");
+    directory
+}
+
+/// A new key; none if it cannot be made.
+pub fn key(name: &str) -> Option<String> {
+    let file = directory(name).join("key").display().to_string();
+    let made = anabranch(&["key", &file]).output().ok()?;
+    made.status.success().then_some(file)
+}
+
+/// Runs `ip WORDS` in the calling thread's namespace.
+pub fn ip(words: &str) {
+    command("ip", words);
+}
+
+/// Runs a program that must succeed; returns what it prints.
+pub fn command(program: &str, words: &str) -> String {
+    let output = Command::new(program).args(words.split_whitespace()).output().expect("the program is there");
+    assert!(output.status.success(), "{program} {words}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// A program that runs until it is dropped.
+pub struct Running {
+    pub child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    pub fn new(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
+        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
+        Self { child, output }
+    }
+
+    /// The next line that it prints.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it can be read");
+        assert!(!line.is_empty(), "it has ended");
+        line.trim().to_owned()
+    }
+
+    /// Waits for its end; returns what else it prints.
+    pub fn end(mut self) -> (std::process::ExitStatus, String) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).expect("it can be read");
+        (self.child.wait().expect("it ends"), rest)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended, if all is well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Host and world, with a server that runs.
+pub struct Scene {
+    pub host: Namespace,
+    pub world: Namespace,
+    pub key: String,
+    _serve: Running,
+    _world: Running,
+}
+
+impl Scene {
+    pub fn new(name: &str) -> Self {
+        let namespace = || Namespace::new().expect("namespaces were there a moment ago");
+        let (host, world) = (namespace(), namespace());
+        let inside = format!("/proc/{}/fd/{}", std::process::id(), world.file().as_raw_fd());
+        let enter = "the namespace can be entered";
+        for net in [1, 2] {
+            let n = net - 1;
+            host.run(|| ip(&format!("link add up{n} type veth peer name down{n} netns {inside}"))).expect(enter);
+            world
+                .run(|| {
+                    ip(&format!("address add 10.{net}.0.1/24 dev down{n}"));
+                    ip(&format!("link set down{n} up"));
+                })
+                .expect(enter);
+            host.run(|| {
+                ip(&format!("address add 10.{net}.0.2/24 dev up{n}"));
+                ip(&format!("link set up{n} up"));
+                ip(&format!("route add default via 10.{net}.0.1 dev up{n} metric 10{n}"));
+            })
+            .expect(enter);
+        }
+        host.run(|| ip("link set lo up")).expect(enter);
+        let key = key(name).expect("a key can be made");
+        let (serve, standing) = world
+            .run(|| {
+                ip("link set lo up");
+                ip("address add 203.0.113.1/32 dev lo");
+                ip("address add 2001:db8::1/128 dev lo nodad");
+                let mut standing = Running::new(Command::new("python3").args(["-c", WORLD]));
+                assert_eq!(standing.line(), "ready");
+                // The server asks the resolver that stands in the world, too.
+                let resolver = format!("{key}.resolver");
+                std::fs::write(&resolver, "nameserver 127.0.0.1\n").expect("it can be written");
+                let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
+                let mut command = Command::new("unshare");
+                command.args(["--mount", "sh", "-c", script, &resolver, env!("CARGO_BIN_EXE_anabranch")]);
+                let mut serve =
+                    Running::new(command.args(["serve", "--udp", "--socks", "--port", "4433", "--key", &key]));
+                assert!(serve.line().starts_with("listening on "));
+                (serve, standing)
+            })
+            .expect(enter);
+        Self { host, world, key, _serve: serve, _world: standing }
+    }
+
+    /// `run` with these options and this program, on the host.
+    pub fn command(&self, options: &[&str], program: &[&str]) -> Command {
+        let mut command = anabranch(&["run", "--server", SERVER, "--key", &self.key]);
+        command.args(options).arg("--").args(program);
+        command
+    }
+
+    /// Runs a program to its end.
+    pub fn run(&self, options: &[&str], program: &[&str]) -> Output {
+        let mut command = self.command(options, program);
+        self.on_host(|| command.output().expect("the program runs"))
+    }
+
+    /// Runs a script of Python's, which must succeed; returns what it prints.
+    pub fn python(&self, script: &str) -> String {
+        let output = self.run(&[], &["python3", "-c", script]);
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout).trim().to_owned()
+    }
+
+    /// The file that names the resolver of the world, as the host reaches it.
+    pub fn resolver(&self) -> String {
+        let resolver = format!("{}.straight", self.key);
+        std::fs::write(&resolver, "nameserver 203.0.113.1\n").expect("it can be written");
+        resolver
+    }
+
+    /// Runs a script of Python's without a server; it must succeed. Returns what it prints.
+    pub fn straight(&self, script: &str) -> String {
+        let mut command = anabranch(&["run", "--", "python3", "-c", script]);
+        let mut command = crate::run::straight::with_resolver(&self.resolver(), &mut command);
+        let output = self.on_host(|| command.output().expect("the program runs"));
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout).trim().to_owned()
+    }
+
+    pub fn on_host<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.host.run(work).expect("the namespace can be entered")
+    }
+
+    pub fn in_world<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.world.run(work).expect("the namespace can be entered")
+    }
+
+    /// Bytes that have come to the host by an uplink.
+    pub fn received(&self, uplink: &str) -> u64 {
+        let shown = self.on_host(|| command("ip", &format!("-statistics -oneline link show {uplink}")));
+        let after = shown.split("RX:").nth(1).expect("it counts");
+        let numbers: Vec<u64> = after.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        *numbers.first().expect("bytes come first")
+    }
+}
+
+/// A test with a scene of its own.
+pub fn trial(group: &str, name: &'static str, work: fn(&Scene)) -> Trial {
+    Trial::test(format!("run::{group}::{name}"), move || {
+        work(&Scene::new(name));
+        Ok(())
+    })
+}

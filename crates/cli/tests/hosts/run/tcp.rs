@@ -1,0 +1,197 @@
+//! TCP of programs that know nothing of it.
+
+use crate::run::scene::{Scene, command, text, trial};
+use libtest_mimic::Trial;
+
+pub fn trials() -> Vec<Trial> {
+    let trial = |name, work| trial("tcp", name, work);
+    vec![
+        trial("a_download_is_whole_and_comes_over_both_uplinks", download),
+        trial("a_target_of_ipv6_is_reached", ipv6),
+        trial("a_program_without_libraries_is_carried_too", static_program),
+        trial("a_refused_connection_is_seen_as_refused", refused),
+        trial("a_target_without_a_route_is_seen_as_such", no_route),
+        trial("a_server_that_is_down_is_no_refusal_of_the_target_and_is_told_of_once", server_down),
+        trial("of_several_addresses_of_a_server_the_one_that_answers_is_used", several_addresses),
+        trial("the_end_of_one_direction_leaves_the_other_open", half_close),
+        trial("a_reset_of_the_target_is_seen_as_a_reset", reset),
+        trial("a_thousand_flows_at_a_time_are_carried", thousand),
+        trial("with_one_uplink_dead_from_the_start_every_connection_is_made", dead_uplink),
+    ]
+}
+
+const GET: &str = "http://203.0.113.1:8000";
+
+fn download(scene: &Scene) {
+    for n in [0, 1] {
+        scene.in_world(|| command("tc", &format!("qdisc add dev down{n} root tbf rate 40mbit burst 32k limit 200k")));
+    }
+    let check = format!("curl --silent --show-error {GET}/8000000 | sha256sum");
+    let output = scene.run(&[], &["sh", "-c", &check]);
+    let expected =
+        scene.in_world(|| command("curl", &format!("--silent {GET}/8000000 --output {}.expected", scene.key)));
+    let expected = expected + &command("sha256sum", &format!("{}.expected", scene.key));
+    assert_eq!(text(&output.stdout)[..64], expected[..64], "{}", text(&output.stderr));
+    for uplink in ["up0", "up1"] {
+        let received = scene.received(uplink);
+        assert!(received > 1_000_000, "{uplink} has carried {received} bytes");
+    }
+}
+
+fn ipv6(scene: &Scene) {
+    let output = scene.run(&[], &["curl", "--silent", "--show-error", "http://[2001:db8::1]:8000/5"]);
+    assert_eq!(output.stdout, [0, 1, 2, 3, 4], "{}", text(&output.stderr));
+}
+
+/// Connects to the target and prints what its end of the stream says.
+const STATIC: &str = r#"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(void) {
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(8001) };
+    inet_pton(AF_INET, "203.0.113.1", &to.sin_addr);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(s, (struct sockaddr *)&to, sizeof to)) return 1;
+    write(s, "hello", 5);
+    shutdown(s, SHUT_WR);
+    char text[200] = {0};
+    for (int n, at = 0; (n = read(s, text + at, sizeof text - 1 - at)) > 0; at += n) ;
+    puts(text);
+}
+"#;
+
+fn static_program(scene: &Scene) {
+    let (source, program) = (format!("{}.c", scene.key), format!("{}.static", scene.key));
+    std::fs::write(&source, STATIC).expect("it can be written");
+    let built = std::process::Command::new("cc").args(["-static", "-o", &program, &source]).output();
+    if !built.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no compiler for programs without shared libraries");
+        return;
+    }
+    let output = scene.run(&[], &[&program]);
+    assert!(text(&output.stdout).starts_with("5 2cf24dba5fb0a30e"), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+fn refused(scene: &Scene) {
+    let script = "
+import socket
+for address in ['203.0.113.1', '2001:db8::1']:
+    try:
+        socket.create_connection((address, 81), timeout=20)
+    except OSError as error:
+        print(type(error).__name__)";
+    assert_eq!(scene.python(script), "ConnectionRefusedError\nConnectionRefusedError");
+}
+
+fn no_route(scene: &Scene) {
+    let script = "
+import errno, socket
+try:
+    socket.create_connection(('198.51.100.1', 80), timeout=20)
+except OSError as error:
+    print(errno.errorcode[error.errno])";
+    assert_eq!(scene.python(script), "ENETUNREACH");
+}
+
+fn server_down(scene: &Scene) {
+    let script = "
+import errno, socket
+try:
+    socket.create_connection(('203.0.113.1', 8003), timeout=60)
+except OSError as error:
+    print(errno.errorcode[error.errno])";
+    // Nobody listens there.
+    let command = ["run", "--server", "10.1.0.1:4999", "--key", &scene.key, "--", "python3", "-c", script];
+    let output = scene.on_host(|| crate::run::scene::anabranch(&command).output().expect("the program runs"));
+    assert_eq!(text(&output.stdout), "EHOSTUNREACH\n", "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert_eq!((said.lines().count(), said.contains("does not answer over up0, up1")), (1, true), "{said}");
+}
+
+fn several_addresses(scene: &Scene) {
+    // The first two lead to nobody; the uplinks have no IPv6.
+    let hosts = format!("{}.hosts", scene.key);
+    std::fs::write(&hosts, "2001:db8:9::9 vps.test\n10.1.0.99 vps.test\n10.2.0.1 vps.test\n").expect("there is room");
+    let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, &hosts, env!("CARGO_BIN_EXE_anabranch")]);
+    command.args([
+        "run",
+        "--server",
+        "vps.test:4433",
+        "--key",
+        &scene.key,
+        "--",
+        "curl",
+        "--silent",
+        "--max-time",
+        "10",
+    ]);
+    let output = scene.on_host(|| command.arg(format!("{GET}/3")).output().expect("the program runs"));
+    assert_eq!(output.stdout, [0, 1, 2], "{}", text(&output.stderr));
+}
+
+fn half_close(scene: &Scene) {
+    let script = "
+import hashlib, socket
+data = bytes(range(256)) * 12_000
+s = socket.create_connection(('203.0.113.1', 8001), timeout=20)
+s.sendall(data)
+s.shutdown(socket.SHUT_WR)
+answer = b''
+while part := s.recv(1000):
+    answer += part
+print(answer.decode() == f'{len(data)} {hashlib.sha256(data).hexdigest()}')";
+    assert_eq!(scene.python(script), "True");
+}
+
+fn reset(scene: &Scene) {
+    let script = "
+import socket
+s = socket.create_connection(('203.0.113.1', 8002), timeout=20)
+s.sendall(b'x')
+try:
+    print(s.recv(10))
+except OSError as error:
+    print(type(error).__name__)";
+    assert_eq!(scene.python(script), "ConnectionResetError");
+}
+
+fn thousand(scene: &Scene) {
+    let script = "
+import asyncio
+async def one(n, meet):
+    reader, writer = await asyncio.open_connection('203.0.113.1', 8003)
+    await meet.wait()
+    data = n.to_bytes(4, 'big') * 256
+    writer.write(data)
+    good = await reader.readexactly(len(data)) == data
+    writer.close()
+    return good
+async def all():
+    meet = asyncio.Barrier(1000)
+    print(sum(await asyncio.gather(*(one(n, meet) for n in range(1000)))))
+asyncio.run(asyncio.wait_for(all(), 60))";
+    assert_eq!(scene.python(script), "1000");
+}
+
+/// Everything goes to a router that is not there, and nobody says so.
+pub fn kill_first_uplink(scene: &Scene) {
+    let nobody = "neighbour replace 10.1.0.1 lladdr 02:00:00:00:00:99 dev up0 nud permanent";
+    scene.on_host(|| command("ip", nobody));
+}
+
+fn dead_uplink(scene: &Scene) {
+    kill_first_uplink(scene);
+    let script = "
+import socket
+for n in range(20):
+    s = socket.create_connection(('203.0.113.1', 8003), timeout=10)
+    s.sendall(b'there')
+    assert s.recv(10) == b'there'
+    s.close()
+print('all')";
+    assert_eq!(scene.python(script), "all");
+}

@@ -1,0 +1,54 @@
+//! What happens to an uplink, and how it is put right.
+
+use crate::soak::town::{Town, at, nft};
+
+/// What can be wrong with an uplink.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Packets are swallowed behind the access point, which is there.
+    BlackHole,
+    /// The access point answers for everybody that they do not want to talk: a portal.
+    Portal,
+    /// The cable is out.
+    NoCarrier,
+    /// Somebody has switched the interface off.
+    SwitchedOff,
+    /// There is no address, or route, as before a lease.
+    NoAddress,
+}
+
+/// All of them.
+pub const FAULTS: [Fault; 5] =
+    [Fault::BlackHole, Fault::Portal, Fault::NoCarrier, Fault::SwitchedOff, Fault::NoAddress];
+
+impl Fault {
+    /// It happens to uplink `n`.
+    pub fn happens(self, town: &Town, n: usize) {
+        let nat = &town.nats[n];
+        match self {
+            Self::BlackHole => {
+                nft(nat, "table ip fault { chain passing { type filter hook forward priority 0; drop; }; }")
+            }
+            Self::Portal => nft(
+                nat,
+                "table ip fault { chain passing { type filter hook forward priority 0; \
+                 iifname lan ip protocol tcp reject with tcp reset; iifname lan reject; drop; }; }",
+            ),
+            Self::NoCarrier => at(nat, &["link set lan down"]),
+            Self::SwitchedOff => at(&town.client, &[&format!("link set up{n} down")]),
+            Self::NoAddress => at(&town.client, &[&format!("address flush dev up{n}")]),
+        }
+    }
+
+    /// It is over; the uplink may have got another address.
+    pub fn ends(self, town: &Town, n: usize, address: u8) {
+        let (nat, client, net) = (&town.nats[n], &town.client, n + 1);
+        match self {
+            Self::BlackHole | Self::Portal => nft(nat, "delete table ip fault"),
+            Self::NoCarrier => at(nat, &["link set lan up"]),
+            Self::SwitchedOff => at(client, &[&format!("link set up{n} up")]),
+            Self::NoAddress => at(client, &[&format!("address add 10.{net}.0.{address}/24 dev up{n}")]),
+        }
+        town.route(n);
+    }
+}

@@ -1,0 +1,36 @@
+//! An ordinary day, shortened: `proxy` and `serve` between three uplinks that fail in every way, at random, while programs open
+//! connections and download. Needs root, TUN, network namespaces and nft: without, it is counted as ignored and says why.
+//!
+//! It lasts `ANABRANCH_SOAK` seconds (15 by default), and draws its faults from `ANABRANCH_SEED` (1).
+
+mod day;
+mod faults;
+mod town;
+mod traffic;
+
+use anabranch_system::{Need, missing};
+use libtest_mimic::Trial;
+use std::time::Duration;
+
+/// A number from the environment.
+fn setting(name: &str, default: u64) -> u64 {
+    let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number"));
+    std::env::var(name).map_or(default, number)
+}
+
+pub fn trials() -> Vec<Trial> {
+    let missing = missing(&[Need::Tun, Need::Programs(&["ip", "nft"]), Need::Namespaces]);
+    if let Some(reason) = &missing {
+        eprintln!("skipped soak: {reason}");
+    }
+    let (seed, length) = (setting("ANABRANCH_SEED", 1), Duration::from_secs(setting("ANABRANCH_SOAK", 15)));
+    let trials = [("in_udp", true), ("by_tun", false)].map(|(name, udp)| {
+        let run = move || {
+            day::live(udp, seed, length);
+            Ok(())
+        };
+        Trial::test(format!("soak::uplinks_and_server_fail_and_connections_do_not_{name}"), run)
+            .with_ignored_flag(missing.is_some())
+    });
+    trials.into()
+}

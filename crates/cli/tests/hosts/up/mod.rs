@@ -1,0 +1,39 @@
+//! `up` in a network of namespaces: two uplinks behind NATs, a server beyond, a target beyond that. Needs root, TUN, `ip`, `nft` and
+//! `python3`: without, every test is counted as ignored and says why.
+
+pub mod scene;
+mod straight;
+mod traffic;
+
+use anabranch_system::{Need, missing};
+use libtest_mimic::Trial;
+
+pub fn trials() -> Vec<Trial> {
+    let missing = missing(&[Need::Tun, Need::Programs(&["ip", "nft", "python3", "unshare"]), Need::Namespaces]);
+    if let Some(reason) = &missing {
+        eprintln!("skipped up: {reason}");
+    }
+    let tests: [(&str, fn()); 13] = [
+        ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
+        ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
+        ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
+        ("a_kill_switch_holds_until_it_is_put_down", traffic::kill_switch),
+        ("a_connection_that_ran_before_goes_on", traffic::connection_before),
+        ("a_download_survives_a_silent_uplink_and_a_new_address", traffic::uplinks_change),
+        ("who_is_behind_a_gateway_is_carried_too", traffic::gateway),
+        ("without_a_server_everything_goes_straight_to_its_target", straight::everything),
+        ("without_a_server_the_uplink_that_answers_is_used_whichever_is_silent", straight::silent_uplinks),
+        ("without_a_server_a_loss_of_carrier_and_a_new_address_are_followed", straight::carrier_and_address),
+        ("an_uplink_that_leads_to_a_portal_is_not_used_until_that_is_gone", straight::portal),
+        ("roles_of_uplinks_change_by_a_signal_and_connections_stay", straight::roles_change),
+        ("what_a_dry_run_prints_is_what_is_done", traffic::dry_run),
+    ];
+    let trial = |(name, test): (&str, fn())| {
+        let trial = Trial::test(format!("up::{name}"), move || {
+            test();
+            Ok(())
+        });
+        trial.with_ignored_flag(missing.is_some())
+    };
+    tests.into_iter().map(trial).collect()
+}

@@ -1,0 +1,155 @@
+//! `up` without a server: what the host's programs see while uplinks work, and while they do not.
+
+use crate::up::scene::{Running, Scene, command, ip, wait_until};
+use crate::up::traffic::{DATAGRAM, NAME, NEIGHBOUR, PAGE, PAGE_V6, is};
+
+/// The routers' addresses, as the target sees them.
+const BY_FIRST: &str = "100.64.1.2";
+const BY_SECOND: &str = "100.64.2.2";
+
+/// Ten pages, one after the other, each over a connection of its own, and how long the slowest took.
+const PAGES: &str = "
+slowest, seen = 0, set()
+for n in range(10):
+    began = time.monotonic()
+    seen.add(urllib.request.urlopen('http://198.51.100.2/', timeout=20).read().decode())
+    slowest = max(slowest, time.monotonic() - began)
+print(*sorted(seen), slowest < 5)
+";
+
+pub fn everything() {
+    let scene = Scene::new("straight", true);
+    let before = scene.state();
+    let up = scene.straight(&[]);
+    let page = scene.python(PAGE).expect("it comes");
+    assert!([BY_FIRST, BY_SECOND].contains(&page.as_str()), "{page}");
+    assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    assert_eq!(scene.python(NAME), is("198.51.100.2"), "the router has no resolver, the host's has it");
+    assert_eq!(scene.python(NEIGHBOUR), is("next door"));
+    let error = scene.python(PAGE_V6).expect_err("no uplink has IPv6");
+    assert!(error.contains("unreachable"), "{error}");
+    let status = scene.status();
+    assert_eq!((&status["command"], &status["uplinks"][0]["name"]), (&"up".into(), &"up0".into()), "{status}");
+    assert!(status["flows"]["count"].as_u64() >= Some(1), "{status}");
+    up.end("TERM");
+    assert_eq!(scene.state(), before, "nothing is left");
+}
+
+pub fn silent_uplinks() {
+    let scene = Scene::new("straight-silent", true);
+    let up = scene.straight(&[]);
+    for (dead, alive) in [(0, BY_SECOND), (1, BY_FIRST)] {
+        let cut =
+            |way: &str| scene.routers[dead].run(|| ip(&format!("link set far {way}"))).expect("it can be entered");
+        cut("down");
+        assert_eq!(scene.python(PAGES), is(&format!("{alive} True")), "router {dead} is dead");
+        assert_eq!(scene.python(DATAGRAM), is("over the river"));
+        assert_eq!(scene.python(NAME), is("198.51.100.2"));
+        cut("up");
+        scene.routers[dead].run(|| ip(&format!("route replace default via 100.64.{}.1", dead + 1))).expect("it can");
+    }
+    up.end("TERM");
+}
+
+pub fn carrier_and_address() {
+    let scene = Scene::new("straight-carrier", true);
+    let mut up = scene.straight(&[]);
+    scene.on_host(|| ip("link set up0 down"));
+    up.hear("uplink up0 cannot be used any more");
+    assert_eq!(scene.python(PAGES), is(&format!("{BY_SECOND} True")));
+    scene.on_host(|| {
+        ip("address add 10.2.0.77/24 dev up1");
+        ip("address delete 10.2.0.2/24 dev up1");
+        ip("address replace 10.2.0.77/24 dev up1");
+        ip("route replace default via 10.2.0.1 dev up1 metric 101");
+    });
+    wait_until("the new address has its rule", || scene.state().iter().any(|line| line.contains("from 10.2.0.77 ")));
+    wait_until("a page comes by the new address", || scene.python(PAGE) == is(BY_SECOND));
+    assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    up.end("TERM");
+}
+
+/// Answers every request as a portal does.
+const PORTAL: &str = "
+import http.server
+class Login(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header('Content-Length', '5')
+        self.end_headers()
+        self.wfile.write(b'login')
+    def log_message(self, *words):
+        pass
+server = http.server.ThreadingHTTPServer(('', 8080), Login)
+print('ready', flush=True)
+server.serve_forever()
+";
+
+const CAPTIVE: &str = "
+table ip portal {
+  chain catch {
+    type nat hook prerouting priority dstnat;
+    iifname \"near\" tcp dport 80 redirect to :8080
+  }
+}
+";
+
+pub fn portal() {
+    let scene = Scene::new("straight-portal", true);
+    let rules = scene.file("portal", CAPTIVE);
+    let portal = scene.routers[0].run(|| {
+        let portal = Running::python(PORTAL);
+        command("nft", &format!("-f {rules}"));
+        portal
+    });
+    let _portal = portal.expect("it can be entered");
+    // The page says who asks: a router.
+    let probe = ["--probe", "http://198.51.100.2/", "--probe-answer", "100.64."];
+    let mut up = scene.straight(&probe);
+    up.hear("uplink up0 leads to a portal: it is not used until that is gone");
+    assert_eq!(scene.python(PAGES), is(&format!("{BY_SECOND} True")));
+    assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    assert_eq!(scene.python(NAME), is("198.51.100.2"));
+    assert_eq!(scene.status()["uplinks"][0]["portal"], true, "{}", scene.status());
+    scene.routers[0].run(|| command("nft", "delete table ip portal")).expect("it can be entered");
+    up.hear("the portal of uplink up0 is gone: it is used again");
+    scene.routers[1].run(|| ip("link set far down")).expect("it can be entered");
+    assert_eq!(scene.python(PAGES), is(&format!("{BY_FIRST} True")));
+    assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    up.end("TERM");
+}
+
+pub fn roles_change() {
+    let scene = Scene::new("straight-roles", true);
+    let configuration = |first: &str, second: &str| {
+        let roles = [("up0", first), ("up1", second)];
+        let tables = roles.map(|(name, role)| format!("[[uplink]]\ninterface = \"{name}\"\nrole = \"{role}\"\n"));
+        scene.file("anabranch.toml", &format!("{}[up]\ndrain = 0\n", tables.concat()))
+    };
+    let file = configuration("primary", "backup");
+    let mut up = scene.configured(&file);
+    assert_eq!(scene.python(PAGES), is(&format!("{BY_FIRST} True")));
+    let mut download = scene.on_host(|| {
+        let script = "
+import urllib.request, time
+page, count = urllib.request.urlopen('http://198.51.100.2/20000000', timeout=60), 0
+while part := page.read(100000):
+    count += len(part)
+    time.sleep(0.02)
+print(count)";
+        let mut python = std::process::Command::new("python3");
+        python.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().expect("python runs")
+    });
+    configuration("backup", "primary");
+    up.signal("HUP");
+    up.hear("the configuration was read again");
+    wait_until("the other uplink is the first choice", || scene.python(PAGE) == is(BY_SECOND));
+    assert_eq!(scene.status()["uplinks"][0]["role"], "backup");
+    configuration("primary", "unknown");
+    up.signal("HUP");
+    up.hear("the configuration stays as it was");
+    let mut count = String::new();
+    std::io::Read::read_to_string(&mut download.stdout.take().expect("it was asked for"), &mut count).expect("text");
+    assert!(download.wait().expect("it ends").success() && count.trim() == "20000000", "{count}");
+    up.end("TERM");
+}

@@ -1,0 +1,202 @@
+//! What the host's programs see while `up` runs, and when it is gone.
+
+use crate::up::scene::{Scene, python, text, wait_until};
+use std::process::Command;
+
+/// Who asks the target's page, as that sees it.
+pub const PAGE: &str = "print(urllib.request.urlopen('http://198.51.100.2/', timeout=10).read().decode())";
+
+/// The same over IPv6, which no uplink has.
+pub const PAGE_V6: &str = "print(urllib.request.urlopen('http://[2001:db8:2::2]/', timeout=10).read().decode())";
+
+/// An answer to a datagram.
+pub const DATAGRAM: &str = "
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+s.connect(('198.51.100.2', 7))
+for attempt in range(10):
+    s.send(b'over the river')
+    try:
+        print(s.recv(100).decode())
+        break
+    except socket.timeout:
+        pass
+";
+
+/// What a name's address is, asked of the first router, which has no resolver.
+pub const NAME: &str = "
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+s.connect(('10.1.0.1', 53))
+for attempt in range(10):
+    s.send(b'\\x12\\x34\\x01\\x00\\x00\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x03any\\x04name\\x00\\x00\\x01\\x00\\x01')
+    try:
+        print(socket.inet_ntoa(s.recv(500)[-4:]))
+        break
+    except socket.timeout:
+        pass
+";
+
+/// What the neighbour echoes.
+pub const NEIGHBOUR: &str = "
+s = socket.create_connection(('192.168.7.2', 7), timeout=5)
+s.sendall(b'next door')
+print(s.recv(100).decode())
+";
+
+pub fn is(expected: &str) -> Result<String, String> {
+    Ok(expected.to_owned())
+}
+
+/// The addresses of the target's peers: the server, or a router.
+const BY_SERVER: &str = "198.51.100.1";
+
+pub fn everything(udp: bool) {
+    let scene = Scene::new(if udp { "everything-udp" } else { "everything" }, udp);
+    let before = scene.state();
+    assert_eq!(scene.python(PAGE), is("100.64.1.2"), "the old way");
+    let past = scene.past();
+    assert!(past > 0, "routers count");
+    let up = scene.up(if udp { &["--udp"] } else { &[] });
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    assert_eq!(scene.python(PAGE_V6), is("2001:db8:2::1"));
+    assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    assert_eq!(scene.python(NAME), is("198.51.100.2"));
+    assert_eq!(scene.python(NEIGHBOUR), is("next door"));
+    let size = "print(len(urllib.request.urlopen('http://198.51.100.2/3000000', timeout=30).read()))";
+    assert_eq!(scene.python(size), is("3000000"));
+    assert_eq!(scene.past(), past, "nothing leaves but to the server");
+    let said = up.end("TERM");
+    assert!(said.contains(" connections, "), "{said}");
+    assert_eq!(scene.state(), before, "nothing is left");
+    assert_eq!(scene.python(PAGE), is("100.64.1.2"), "the old way again");
+}
+
+pub fn killed() {
+    let scene = Scene::new("killed", true);
+    let before = scene.state();
+    let up = scene.up(&["--udp"]);
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    up.end("KILL");
+    assert_eq!(scene.python(PAGE), is("100.64.1.2"), "the old way, at once");
+    let up = scene.up(&["--udp"]);
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    up.end("TERM");
+    assert_eq!(scene.state(), before, "nothing is left");
+}
+
+pub fn kill_switch() {
+    let scene = Scene::new("kill-switch", true);
+    let before = scene.state();
+    for signal in ["KILL", "TERM"] {
+        let up = scene.up(&["--udp", "--kill-switch"]);
+        assert_eq!(scene.python(PAGE), is(BY_SERVER));
+        let past = scene.past();
+        assert!(scene.down().contains("still runs"));
+        up.end(signal);
+        let error = scene.python(PAGE).expect_err("nothing goes out");
+        assert!(error.contains("unreachable") || error.contains("No route"), "{error}");
+        assert_eq!(scene.python(NEIGHBOUR), is("next door"));
+        assert_eq!(scene.past(), past);
+        assert_eq!(scene.down(), "the kill switch is off\n");
+        assert_eq!(scene.python(PAGE), is("100.64.1.2"));
+        assert_eq!(scene.state(), before, "nothing is left");
+    }
+}
+
+pub fn connection_before() {
+    let scene = Scene::new("before", true);
+    let before = scene.on_host(|| {
+        use std::io::{Read as _, Write as _};
+        let stream = std::net::TcpStream::connect("198.51.100.2:7").expect("it listens");
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).expect("it can");
+        move || {
+            let mut echoed = [0; 5];
+            (&stream).write_all(b"still").and_then(|()| (&stream).read_exact(&mut echoed)).expect("it lives");
+            assert_eq!(&echoed, b"still");
+        }
+    });
+    before();
+    let up = scene.up(&["--udp"]);
+    before();
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    up.end("TERM");
+    before();
+}
+
+pub fn uplinks_change() {
+    let scene = Scene::new("changes", true);
+    let up = scene.up(&["--udp"]);
+    let mut download = scene.on_host(|| {
+        let script = "
+import urllib.request, time
+page, count = urllib.request.urlopen('http://198.51.100.2/40000000', timeout=60), 0
+while part := page.read(100000):
+    count += len(part)
+    time.sleep(0.01)
+print(count)";
+        let python = Command::new("python3").args(["-c", script]).stdout(std::process::Stdio::piped()).spawn();
+        python.expect("python runs")
+    });
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    // The first uplink is silent from now on.
+    scene.routers[0].run(|| crate::up::scene::ip("link set far down")).expect("it can be entered");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    // The second gets another address.
+    scene.on_host(|| {
+        crate::up::scene::ip("address add 10.2.0.77/24 dev up1");
+        crate::up::scene::ip("address delete 10.2.0.2/24 dev up1");
+        crate::up::scene::ip("address replace 10.2.0.77/24 dev up1");
+        crate::up::scene::ip("route replace default via 10.2.0.1 dev up1 metric 101");
+    });
+    wait_until("the new address has its rule", || scene.state().iter().any(|line| line.contains("from 10.2.0.77 ")));
+    wait_until("a page comes by the new address", || scene.python(PAGE) == is(BY_SERVER));
+    let status = download.wait().expect("it ends");
+    let mut count = String::new();
+    std::io::Read::read_to_string(&mut download.stdout.take().expect("it was asked for"), &mut count).expect("text");
+    assert!(status.success() && count.trim() == "40000000", "{status}: {count}");
+    up.end("TERM");
+}
+
+pub fn gateway() {
+    let scene = Scene::new("gateway", true);
+    let before = scene.state();
+    let past = scene.past();
+    assert!(python(&scene.neighbour, PAGE).is_err(), "the host is no router");
+    let up = scene.up(&["--udp", "--gateway", "lan0"]);
+    assert_eq!(python(&scene.neighbour, PAGE), is(BY_SERVER));
+    assert_eq!(python(&scene.neighbour, DATAGRAM), is("over the river"));
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    up.end("TERM");
+    assert_eq!(scene.past(), past, "nothing leaves but to the server");
+    assert_eq!(scene.state(), before, "nothing is left");
+}
+
+pub fn dry_run() {
+    let scene = Scene::new("dry-run", false);
+    let before = scene.state();
+    let options = ["--gateway", "lan0", "--kill-switch", "--no-ipv6"];
+    let mut command = scene.command(&options);
+    let output = scene.on_host(|| command.arg("--dry-run").output().expect("the program runs"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(scene.state(), before, "nothing is changed");
+    let mut shell = Command::new("sh");
+    let by_hand = scene.on_host(|| shell.args(["-ec", &text(&output.stdout)]).output().expect("there is a shell"));
+    assert!(by_hand.status.success(), "{}", text(&by_hand.stderr));
+    let by_hand = scene.state();
+    let other = Scene::new("dry-run-other", false);
+    let up = other.up(&options);
+    // A device that nobody holds is not running.
+    let comparable = |state: Vec<String>| -> Vec<String> {
+        let ours = state.into_iter().filter(|line| {
+            ["lookup", "goto", "nop", "proto 198", "chain", "iifname", "oifname"].iter().any(|word| line.contains(word))
+        });
+        ours.map(|line| line.replace(" linkdown", "").trim_end().to_owned()).collect()
+    };
+    let (by_hand, by_us) = (comparable(by_hand), comparable(other.state()));
+    up.end("TERM");
+    let new: Vec<_> = by_us.iter().filter(|line| !by_hand.contains(line)).collect();
+    let gone: Vec<_> = by_hand.iter().filter(|line| !by_us.contains(line)).collect();
+    assert!(by_hand == by_us, "done, not printed: {new:#?}; printed, not done: {gone:#?}");
+}
