@@ -2,7 +2,6 @@
 
 use crate::programs::Test;
 use crate::programs::scene::text;
-use crate::programs::streams::port;
 use crate::programs::town::{TARGET, TARGET_V6, Town, Way};
 
 pub const TESTS: &[Test] = &[
@@ -64,10 +63,15 @@ fn traceroute(town: &Town, way: Way) {
 }
 
 fn iperf3(town: &Town, way: Way) {
+    // A server has one client at a time; those of the tests of streams are others.
+    let port = match way {
+        Way::Up => "5203",
+        Way::Run => "5204",
+    };
     for words in
         [&["-b", "5M"][..], &["-b", "5M", "-R"], &["-b", "5M", "-l", "8000"], &["-b", "5M", "-l", "8000", "-R"]]
     {
-        let words = [&["iperf3", "-u", "-c", TARGET, "-p", port(way), "-t", "1"][..], words].concat();
+        let words = [&["iperf3", "-u", "-c", TARGET, "-p", port, "-t", "1"][..], words].concat();
         let said = town.run(way, &words);
         let summary = said.lines().find(|line| line.contains("receiver")).unwrap_or_default();
         let (lost, all) = summary

@@ -143,8 +143,8 @@ fn iperf3(town: &Town, way: Way) {
     }
 }
 
-/// A server of iperf3 has one client at a time.
-pub fn port(way: Way) -> &'static str {
+/// A server of iperf3 has one client at a time, and the tests go on side by side.
+fn port(way: Way) -> &'static str {
     match way {
         Way::Up => "5201",
         Way::Run => "5202",

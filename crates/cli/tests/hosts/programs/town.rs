@@ -103,6 +103,8 @@ const SERVERS: &[(&str, &str)] = &[
     ("ssh", "/usr/sbin/sshd -D -e -f @/ssh/config"),
     ("iperf3-up", "iperf3 --server --port 5201"),
     ("iperf3-run", "iperf3 --server --port 5202"),
+    ("iperf3-up-datagrams", "iperf3 --server --port 5203"),
+    ("iperf3-run-datagrams", "iperf3 --server --port 5204"),
 ];
 
 impl Town {
@@ -155,6 +157,8 @@ impl Town {
             ("/usr/sbin/sshd", 22),
             ("iperf3", 5201),
             ("iperf3", 5202),
+            ("iperf3", 5203),
+            ("iperf3", 5204),
         ] {
             let here = format!(":{port} ");
             while missing(&[Need::Programs(&[program])]).is_none() && !listening().contains(&here) {
