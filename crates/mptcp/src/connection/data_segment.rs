@@ -88,7 +88,7 @@ impl Connection {
 
     /// The last mapping before plain TCP: length 0 makes it infinite (RFC 8684, section 3.7).
     fn infinite_mapping(&mut self, initial: SeqNumber, record: &Departing) -> Option<Dss> {
-        if record.payload.is_empty() || !self.association.fallback.goes_with(record.data_seq) {
+        if (record.payload.is_empty() && !record.fin) || !self.association.fallback.goes_with(record.data_seq) {
             return None;
         }
         let data_seq = DataSequence::Long(self.identity.wire_data_seq(record.data_seq));

@@ -57,8 +57,8 @@ impl Connection {
         self.subflows.entries().all(|(other, subflow)| other == handle || subflow.state.is_opening())
     }
 
-    /// Whether the data of the subflow is contiguous, from the acknowledged to the end of what was assigned. It may
-    /// have gaps where data was withdrawn.
+    /// Whether the data of the subflow is contiguous, from the acknowledged to the end of what was assigned, and nothing
+    /// before it is missing. It may have gaps where data was withdrawn.
     fn is_contiguous(&self, handle: Handle) -> bool {
         let subflow = &self.subflows[handle];
         let first = subflow.scoreboard.first_data_seq().unwrap_or(self.sender.data_nxt);
@@ -68,7 +68,27 @@ impl Connection {
             next = record.data_end();
             follows
         });
-        follows && next == self.sender.data_nxt && !self.has_unheeded_withdrawals() && self.receive_is_aligned(handle)
+        follows
+            && next == self.sender.data_nxt
+            && self.has_arrived_until(handle, first)
+            && !self.has_unheeded_withdrawals()
+            && self.receive_is_aligned(handle)
+    }
+
+    /// Whether the peer has the stream up to `first`, where the subflow's acknowledgements count as they do in plain TCP. On the
+    /// only subflow there has been, each byte must have gone once and in its order: a peer that fell back in silence reads
+    /// them as they come. With others before, what waits to be sent again has not arrived.
+    fn has_arrived_until(&self, handle: Handle, first: u64) -> bool {
+        let una = self.sender.una();
+        if first <= una {
+            return true;
+        }
+        if self.association.joined {
+            return !self.sender.reinjections.ranges.iter().any(|range| range.start < first && range.end > una);
+        }
+        let send = &self.subflows[handle].send;
+        let fin = u32::from(self.subflows[handle].fin_queued());
+        send.end == send.initial + 1 + (self.sender.data_nxt as u32).wrapping_add(fin)
     }
 
     /// Whether the next expected byte of the subflow is that of the stream, counting data held for checksums. The
@@ -93,6 +113,12 @@ impl Connection {
         };
         if una >= self.sender.data_nxt || self.find_sender(una).is_some() {
             return false;
+        }
+        if una > 0 {
+            // Options passed in both directions before: the path has changed. A peer that goes on in MPTCP sends data again at
+            // data level, which would be read twice as plain TCP.
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
+            return true;
         }
         self.fall_back_or_reset(now, handle, FallbackCause::OptionsStripped);
         true

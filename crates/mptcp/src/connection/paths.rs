@@ -6,7 +6,7 @@ use super::signalling::Announcement;
 use super::state::Connection;
 use super::timer_table::Timer;
 use crate::event::SendKind;
-use crate::subflow::{State, Subflow};
+use crate::subflow::{Signals, State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
@@ -162,6 +162,7 @@ impl Connection {
     /// Duplicates one segment of data in flight on a subflow that carries nothing, to measure it.
     pub fn probe(&mut self, id: SubflowId) -> bool {
         let Some(handle) = self.subflows.handle_of(id) else { return false };
+        let only = self.subflows.len() == 1;
         let subflow = &mut self.subflows[handle];
         let una = self.sender.buffer.start();
         if !subflow.scoreboard.is_idle() {
@@ -170,7 +171,9 @@ impl Connection {
             self.output.pending = true;
             return true;
         }
-        if !subflow.state.can_send() || !subflow.handshake.confirmed || una >= self.sender.data_nxt {
+        // A peer on the only subflow that has perhaps fallen back would read it twice.
+        let alone = only && subflow.signals == Signals::Gone;
+        if alone || !subflow.state.can_send() || !subflow.handshake.confirmed || una >= self.sender.data_nxt {
             return false;
         }
         let length = u64::from(subflow.mss).min(self.sender.data_nxt - una) as usize;

@@ -120,14 +120,17 @@ impl Connection {
     }
 
     /// Whether the peer answered our data without any MPTCP option, and never sent one on this subflow. On the first
-    /// subflow its data counts too, and earlier options do not until it has sent a DATA_ACK for data of ours: a peer
-    /// that does not receive our options falls back silently (RFC 8684, section 3.7).
+    /// subflow its data counts too, if none had a mapping, and earlier options do not until it has sent a DATA_ACK for
+    /// data of ours: a peer that does not receive our options falls back silently (RFC 8684, section 3.7).
     pub(super) fn lost_its_options(&mut self, handle: Handle, segment: &Segment) -> bool {
         let (initial, confirmed) = (self.is_initial(handle), self.association.confirmed);
         let unseen = initial && !self.association.joined && self.sender.una() == 0;
+        // MP_CAPABLE maps the first data of a client.
+        let mapped = self.receiver.buffer.next() > 0;
         let subflow = &mut self.subflows[handle];
         let bare = is_bare(segment);
-        let signalled = subflow.signals != Signals::Never || segment.options.dss.is_some() || (initial && confirmed);
+        let signalled =
+            subflow.signals != Signals::Never || segment.options.dss.is_some() || (initial && (confirmed || mapped));
         subflow.signals = subflow.signals.after(signalled, segment);
         // Data, not only the SYN or a FIN.
         let answers = subflow.counters.bytes_acked > 0;

@@ -2,7 +2,7 @@
 
 use super::orders::{create, obedient_pair};
 use super::peer::{Peer, capable, options, reset_reason};
-use crate::pair::{Fate, Pair, config, pattern};
+use crate::pair::{Fate, Pair, config, pattern, policies};
 use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event, FallbackCause};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
@@ -239,6 +239,26 @@ fn a_peer_whose_data_had_a_mapping_may_fall_back_in_silence_before_it_acknowledg
     peer.send(0, Flags::ACK, TcpOptions::default(), b"ghi");
     assert_eq!(peer.received, b"abcdefghi");
     assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 5);
+}
+
+// After a timeout, the subflow gave back what it had not sent, and the end of the data went before that. A peer that acknowledges it
+// without an option may have fallen back in silence, and read the end in the place of the rest.
+#[test]
+fn data_that_went_out_of_its_order_is_not_finished_by_an_acknowledgement_without_options() {
+    let settings = ConnectionConfig { policies: policies("new_reno", "linux"), ..config() };
+    let mut peer = Peer::connected(settings);
+    peer.send_data(0, 0, b"abc");
+    peer.write(b"h");
+    peer.run(SECOND);
+    peer.write(&pattern(1_500));
+    peer.run(SECOND);
+    peer.take();
+    peer.close();
+    let sent: Vec<Packet> = peer.take().into_iter().filter(|packet| packet.segment.payload.len() > 1).collect();
+    assert_eq!(sent.iter().map(|packet| packet.segment.payload.len()).collect::<Vec<_>>(), [484], "the end of 1,500");
+    peer.send(0, Flags::ACK, TcpOptions::default(), &[]);
+    let events = format!("{:?}", peer.events);
+    assert!(!events.contains("FellBack"), "{events}");
 }
 
 #[test]
