@@ -73,8 +73,17 @@ impl Connection {
         windows.min().map(|(_, left)| left)
     }
 
-    /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3). A stale subflow is probed with what
-    /// it has outstanding: what is new would wait there while the stream goes on elsewhere.
+    /// How much of `length` bytes that are to be sent again goes at once: after a timeout of the data level, what the widest window
+    /// of a subflow lets through. The peer may never offer one as wide as when it was sent first.
+    pub(super) fn length_again(&self, last_sent_on: SubflowId, length: u32) -> u32 {
+        if self.timers.data_attempts == 0 {
+            return length;
+        }
+        let others = self.subflows.iter().filter(|subflow| subflow.is_usable() && subflow.id() != last_sent_on);
+        let windows = others.filter_map(|s| u32::try_from(s.window.edge.distance(s.send.nxt)).ok());
+        windows.filter(|left| *left > 0).max().map_or(length, |widest| length.min(widest))
+    }
+
     #[inline(always)]
     /// A tail loss probe carries new data regardless of the congestion window (RFC 8985, section 7.3). A stale subflow
     /// is probed with its outstanding data instead: new data would wait there while the stream continues elsewhere.

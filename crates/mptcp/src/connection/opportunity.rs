@@ -49,6 +49,7 @@ impl Work for Opportunity<'_> {
         let mss = self.connection.subflows.iter().filter(others).map(|s| s.mss).max().unwrap_or(0);
         let length = (range.end - range.start).min(u64::from(mss));
         let length = self.connection.useful_length(range.start, length) as u32;
+        let length = self.connection.length_again(range.last_sent_on, length);
         self.again = Some((at, range, length));
         Some(Chunk {
             data_seq: range.start,

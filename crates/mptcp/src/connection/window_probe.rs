@@ -31,6 +31,7 @@ impl Connection {
     /// The window is closed and nothing is in flight: probes the window.
     pub(super) fn probe_window(&mut self, now: Instant) {
         self.timers.stop(Timer::Persist);
+        self.fit_windows();
         if !self.is_shut_out() {
             self.timers.persist_attempts = 0;
             return self.probe_shut_subflows(now);
@@ -55,6 +56,16 @@ impl Connection {
         }
         self.close_unanswered(now);
         self.watch_peer(now);
+    }
+
+    /// Cuts the first segment that waits on an idle subflow to what its window has let through for a timeout: the peer may
+    /// never offer more (RFC 9293, section 3.8.6.2.1), for instance with a buffer smaller than its first window.
+    fn fit_windows(&mut self) {
+        let waits = |s: &&mut Subflow| s.scoreboard.is_idle() && s.scoreboard.has_unsent() && s.state.is_synchronised();
+        for subflow in self.subflows.iter_mut().filter(waits) {
+            let left = u32::try_from(subflow.window.edge.distance(subflow.send.nxt)).unwrap_or(0);
+            self.output.pending |= subflow.scoreboard.split_next(left, subflow.mss);
+        }
     }
 
     /// Whether a subflow has data that its own window delays.

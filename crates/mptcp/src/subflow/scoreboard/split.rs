@@ -19,7 +19,7 @@ impl Scoreboard {
         for (at, record) in whole.into_iter().enumerate() {
             let before = self.records.len();
             if long(&record) {
-                cut(record, most, &mut self.records)
+                cut(record, most, most, &mut self.records)
             } else {
                 self.records.push_back(record)
             }
@@ -30,6 +30,23 @@ impl Scoreboard {
         // Record numbers have changed.
         (self.lost_hint, self.unshared_hint) = (self.first, self.first);
         self.watch_all();
+    }
+
+    /// Cuts the first record that waits to be sent after `first` bytes, and what is left of it into records of at most `most`.
+    /// Returns whether it was longer than `first`.
+    pub fn split_next(&mut self, first: u32, most: u32) -> bool {
+        let long = |record: &Record| record.payload.len() > first as usize;
+        if first == 0 || !self.records.get(self.sent).is_some_and(long) {
+            return false;
+        }
+        let mut behind = self.records.split_off(self.sent);
+        if let Some(record) = behind.pop_front() {
+            cut(record, first as usize, (most as usize).max(1), &mut self.records);
+        }
+        self.records.append(&mut behind);
+        // Numbers have changed.
+        (self.lost_hint, self.unshared_hint) = (self.first, self.first);
+        true
     }
 
     /// Marks records in flight longer than `most` bytes as lost; returns their bytes.
@@ -68,11 +85,12 @@ impl Scoreboard {
     }
 }
 
-fn cut(record: Record, most: usize, pieces: &mut VecDeque<Record>) {
+/// Cuts a record after `first` bytes, and then after every `most`.
+fn cut(record: Record, first: usize, most: usize, pieces: &mut VecDeque<Record>) {
     let mut rest = record.payload.clone();
     let (total, mut offset) = (rest.len(), 0);
     while !rest.is_empty() {
-        let payload = rest.split_to(rest.len().min(most));
+        let payload = rest.split_to(rest.len().min(if offset == 0 { first } else { most }));
         let length = payload.len();
         let joined = record.joined.map(|joined| Joined {
             before: joined.before + offset as u16,
@@ -128,6 +146,15 @@ mod tests {
         assert_eq!(again.concat(), b"01234567890123456789");
         let acked = board.acknowledge(Instant::ZERO + Duration::from_millis(1), SeqNumber(114), &SackBlocks::new());
         assert_eq!((acked.cumulative, board.in_flight()), (14, 6));
+    }
+
+    #[test]
+    fn what_waits_is_cut_at_the_window_and_then_at_the_segment_size() {
+        let mut board = board();
+        assert!(!board.split_next(10, 4));
+        assert!(board.split_next(3, 4));
+        assert_eq!(lengths(&board)[2..], [(120, 20, 3), (123, 23, 4), (127, 27, 3)]);
+        assert_eq!((board.sent_records(), board.in_flight(), board.queued()), (2, 20, 10));
     }
 
     #[test]
