@@ -32,11 +32,16 @@ impl Subflow {
             flags |= Flags::CWR;
             self.recovery.send_cwr = false;
         }
-        // An acknowledgement that is due stays due if there is no DATA_ACK.
+        // Without a DATA_ACK it acknowledges nothing new: a peer would take its path for one that removes options (RFC 8684,
+        // section 3.7).
         let owed = self.receiver.due != AckDue::No && mptcp_space == 0 && self.is_bare(&record);
         segment.payload = record.payload;
         let complete = self.write_header(cx, (flags, record.seq), window, mptcp_space, segment);
-        self.receiver.acknowledged(complete && !owed);
+        if owed {
+            segment.ack = self.receiver.last_ack;
+        } else {
+            self.receiver.acknowledged(complete);
+        }
     }
 
     /// Turns `segment` into a bare acknowledgement. With `keepalive_due` its sequence number is one below the window,
