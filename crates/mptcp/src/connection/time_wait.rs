@@ -36,6 +36,8 @@ pub struct TimeWait {
     receive_next: SeqNumber,
     /// Our timestamp clock, and the peer's last timestamp.
     stamps: Option<(StampClock, u32)>,
+    /// We would have taken timestamps: that there are none is the peer's doing.
+    takes_stamps: bool,
     window: u16,
     data_ack: Option<DataAck>,
     next_challenge: Instant,
@@ -53,7 +55,8 @@ pub enum TimeWaitVerdict {
 }
 
 impl TimeWait {
-    /// Whether the peer's SYN begins a new connection (RFC 6191, section 2).
+    /// Whether the peer's SYN begins a new connection (RFC 6191, section 2). Timestamps that the last connection had not
+    /// say so only if we would have accepted them: else it may be a late duplicate of the last connection's SYN.
     pub fn accepts_syn(&self, segment: &Segment) -> bool {
         let newer_number = segment.seq.at_or_after(self.receive_next);
         match (self.stamps, segment.options.timestamps) {
@@ -62,7 +65,7 @@ impl TimeWait {
                 0 => newer_number,
                 since => since > 0,
             },
-            (None, Some(_)) => true,
+            (None, Some(_)) => self.takes_stamps || newer_number,
             (_, None) => newer_number,
         }
     }
@@ -183,6 +186,7 @@ impl Connection {
             send_next: subflow.send.nxt,
             receive_next: subflow.receiver.next,
             stamps: subflow.negotiated.timestamps.then(|| (self.stamp_clock(), subflow.receiver.timestamp)),
+            takes_stamps: self.config.tcp.options.timestamps,
             window: window.min(0xffff) as u16,
             data_ack: multipath.then(|| self.wire_data_ack()),
             next_challenge: Instant::ZERO,
@@ -202,6 +206,7 @@ impl TimeWait {
             send_next: SeqNumber(0),
             receive_next: SeqNumber(0),
             stamps: None,
+            takes_stamps: true,
             window: 0,
             data_ack: None,
             next_challenge: Instant::ZERO,

@@ -24,8 +24,8 @@ fn waiting(forgotten: bool) -> Transcript {
 }
 
 /// The same without timestamps.
-fn waiting_without_stamps(forgotten: bool) -> Transcript {
-    let mut t = Transcript::accepted(plain());
+fn waiting_without_stamps(config: ConnectionConfig, syn: &str, forgotten: bool) -> Transcript {
+    let mut t = Transcript::accepted_from(config, syn);
     t.close();
     t.expect("FA 1:1 ack 1");
     t.peer("FA 1:1 ack 2");
@@ -74,9 +74,20 @@ fn with_the_same_timestamp_or_none_the_sequence_number_decides() {
 #[test]
 fn after_a_connection_without_timestamps_one_with_them_is_new() {
     for forgotten in [false, true] {
-        assert!(accepts(waiting_without_stamps(forgotten), "S 0:0 mss 1000 ts 5/0"));
-        assert!(accepts(waiting_without_stamps(forgotten), "S 2:2 mss 1000"));
-        assert!(!accepts(waiting_without_stamps(forgotten), "S 1:1 mss 1000"));
+        let waiting = || waiting_without_stamps(stamped(), "S 0:0 mss 1000 sackok", forgotten);
+        assert!(accepts(waiting(), "S 0:0 mss 1000 ts 5/0"));
+        assert!(accepts(waiting(), "S 2:2 mss 1000"));
+        assert!(!accepts(waiting(), "S 1:1 mss 1000"));
+    }
+}
+
+// The peer may still be in LAST-ACK, and what answers the copy would reset it.
+#[test]
+fn a_late_copy_of_the_syn_whose_timestamps_we_did_not_take_opens_nothing() {
+    for forgotten in [false, true] {
+        let waiting = || waiting_without_stamps(plain(), "S 0:0 mss 1000 sackok ts 5/0", forgotten);
+        assert!(!accepts(waiting(), "S 0:0 mss 1000 sackok ts 5/0"));
+        assert!(accepts(waiting(), "S 2:2 mss 1000 sackok ts 5/0"));
     }
 }
 
