@@ -84,7 +84,7 @@ impl Connection {
 
     /// Whether both streams have arrived completely, and only the acknowledgement of our end is missing: a peer that
     /// has everything forgets the connection, and cannot repeat it.
-    fn lacks_only_a_word(&self) -> bool {
+    pub(super) fn lacks_only_a_word(&self) -> bool {
         self.life.write_closed() && self.receiver.buffer.at_end() && self.sender.una() == self.sender.buffer.end()
     }
 

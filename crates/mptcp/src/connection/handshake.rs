@@ -89,7 +89,9 @@ impl Connection {
         if !self.is_initial(handle) {
             self.drop_subflow(now, handle, CloseReason::ProtocolError);
             if self.timers.runs(Timer::WithoutSubflows) && reset.options.mptcp.iter().any(says_unknown) {
-                self.reset_all(now, CloseCause::AbortedByPeer);
+                // A peer that has all and has said its end forgets the connection as well.
+                let finished = self.lacks_only_a_word();
+                self.reset_all(now, if finished { CloseCause::Finished } else { CloseCause::AbortedByPeer });
             }
             return;
         }
