@@ -139,15 +139,24 @@ impl Peer {
         true
     }
 
-    /// RFC 8684, section 3.7: data acknowledged without a DSS while the keys are not confirmed means plain TCP.
+    /// RFC 8684, section 3.7, where there is one subflow: data that is acknowledged without a DSS means plain TCP, until some was
+    /// acknowledged with one. So does text without one, until anything was said with one.
     fn judge_silence(&mut self, index: usize, segment: &Segment, advanced: bool) {
-        let speaks = segment.options.dss.is_some() || !segment.options.mptcp.is_empty();
-        let undecided = self.protocol == Protocol::Multipath && !self.heard_dss && self.flows.len() == 1;
-        let data = advanced && self.flows[index].una > 1;
+        let options = &segment.options;
+        let speaks = options.dss.is_some() || !options.mptcp.is_empty();
+        if speaks || self.protocol != Protocol::Multipath || self.has_added_subflow() {
+            return;
+        }
+        let data = advanced && self.flows[index].una > 1 && self.data.una == 0;
         let text = !segment.payload.is_empty() && segment.seq == self.flows[index].irs + self.flows[index].rcv_nxt;
-        if undecided && !speaks && (data || text || segment.flags.contains(Flags::FIN)) {
+        if data || (!self.heard_dss && (text || segment.flags.contains(Flags::FIN))) {
             self.fall_back(None);
         }
+    }
+
+    /// Whether a subflow was added to the first, whatever became of it since.
+    pub(super) fn has_added_subflow(&self) -> bool {
+        self.flows.iter().any(|flow| flow.kind != Kind::Initial && flow.usable)
     }
 
     /// The offsets that plain TCP has acknowledged and allows.

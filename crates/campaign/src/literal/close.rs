@@ -144,6 +144,9 @@ impl Peer {
         let alone = !self.flows.iter().any(|flow| flow.usable && flow.is_open());
         if (single || (!self.heard_dss && alone)) && self.flows[index].kind == Kind::Initial {
             self.finish(if by_reset { End::Reset } else { End::GaveUp("silence") });
+            // A join that is still opening comes too late.
+            let opening = |flow: &&mut Flow| flow.state == State::SynReceived;
+            self.flows.iter_mut().filter(opening).for_each(|flow| flow.state = State::Closed);
             return;
         }
         self.take_back(index);

@@ -159,7 +159,8 @@ impl Peer {
         let straight = !self.crooked && self.data.early.is_empty() && self.flows[0].early.is_empty();
         // All that a subflow acknowledged must have arrived: from here on nothing else is heard of.
         let arrived = u64::from(self.flows[0].una) == self.data.una + 1 && !self.flows[0].outstanding();
-        let speaks = self.data.nxt < self.data.length() && arrived;
+        // The infinite mapping goes at once.
+        let speaks = self.data.nxt < self.data.length().min(self.data.edge) && self.room(0) > 0 && arrived;
         if speaks && self.flows.len() == 1 && first && straight && !self.data.fin_sent && !self.data.fin_taken {
             self.fall_back(None);
         }

@@ -17,7 +17,7 @@ impl Peer {
     }
 
     /// How many octets a subflow takes now.
-    fn room(&self, index: usize) -> u32 {
+    pub(super) fn room(&self, index: usize) -> u32 {
         let flow = &self.flows[index];
         let most = u64::from(self.choice(Choice::Burst)) * flow.mss.saturating_sub(40).max(1) as u64;
         most.min(flow.window).saturating_sub(u64::from(flow.end().saturating_sub(flow.una))) as u32
@@ -95,7 +95,9 @@ impl Peer {
     /// Some of what is under way is to go out again, on whatever subflow.
     pub(super) fn map_again(&mut self) {
         let (una, sent) = (self.data.una, self.data.sent());
-        if una < sent && self.protocol == Protocol::Multipath && self.agains < 20 {
+        // Until a DATA_ACK shows that options pass, what is in flight on the only subflow is contiguous (section 3.7).
+        let known = una > 0 || self.has_added_subflow();
+        if una < sent && known && self.protocol == Protocol::Multipath && self.agains < 20 {
             self.agains += 1;
             let from = self.luck.between(una, sent - 1);
             let to = (from + self.luck.between(1, 3_000)).min(sent);
