@@ -27,8 +27,6 @@ pub struct Orders {
     pub jobs: usize,
     /// Goes on after a failure.
     pub keep_going: bool,
-    /// Known faults are failures too.
-    pub strict: bool,
     /// Where failures are written.
     pub folder: PathBuf,
 }
@@ -63,7 +61,8 @@ impl Tally {
 /// The number of a history, with its kind and seed.
 pub fn history(kinds: &[Kind], seed: u64, number: u64) -> History {
     let kind = kinds[(number % kinds.len() as u64) as usize];
-    History::draw_changing(kind, seed.wrapping_mul(0x9e37_79b9).wrapping_add(number) & 0xffff_ffff_ffff)
+    let seed = seed.wrapping_mul(0x9e37_79b9).wrapping_add(number) & 0xffff_ffff_ffff;
+    if kind == Kind::Twins { History::draw_twins(seed) } else { History::draw_changing(kind, seed) }
 }
 
 /// A failing history as it goes to the corpus, with its transcript.
@@ -73,15 +72,15 @@ pub fn file(history: &History, why: &str) -> String {
         let _ = writeln!(text, "# {line}");
     }
     let _ = write!(text, "{history}");
-    for line in play(history, true, true).transcript {
+    for line in play(history, true).transcript {
         let _ = writeln!(text, "#: {line}");
     }
     text
 }
 
 /// Makes the failing history smaller and writes it down; returns the file.
-pub fn write_down(folder: &Path, history: &History, why: String, strict: bool) -> PathBuf {
-    let (small, why) = shrink(history, why, strict);
+pub fn write_down(folder: &Path, history: &History, why: String) -> PathBuf {
+    let (small, why) = shrink(history, why);
     let kind = Kind::NAMES.iter().find(|(_, kind)| *kind == history.kind).map_or("", |(name, _)| name);
     let path = folder.join(format!("{kind}-{}.txt", history.seed));
     let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, file(&small, &why)));
@@ -106,7 +105,7 @@ pub fn run(orders: &Orders, progress: &(dyn Fn(&Tally, f64) + Sync)) -> Tally {
             if orders.hostile {
                 history = History::draw_hostile(history.seed);
             }
-            let played = play(&history, false, orders.strict);
+            let played = play(&history, false);
             match played.outcome {
                 Ok(outcome) => {
                     let mut tally = tally.lock().expect("no thread panics with it");
@@ -116,7 +115,7 @@ pub fn run(orders: &Orders, progress: &(dyn Fn(&Tally, f64) + Sync)) -> Tally {
                 Err(why) => {
                     stop.fetch_or(!orders.keep_going, Ordering::Relaxed);
                     eprintln!("history {number} ({:?}, seed {}): {why}", history.kind, history.seed);
-                    let path = write_down(&orders.folder, &history, why, orders.strict);
+                    let path = write_down(&orders.folder, &history, why);
                     eprintln!("written to {}", path.display());
                     tally.lock().expect("no thread panics with it").failures.push(path);
                 }

@@ -3,7 +3,7 @@
 
 use anabranch_campaign::campaign::{Orders, run};
 use anabranch_campaign::history::verdict::play;
-use anabranch_campaign::history::{History, Kind, twins};
+use anabranch_campaign::history::{History, Kind};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +28,8 @@ impl Pair {
     fn kinds(self) -> Vec<Kind> {
         match self {
             Self::Engine => vec![Kind::Engines],
-            Self::Literal | Self::Hostile | Self::Twins => vec![Kind::EngineClient, Kind::EngineServer],
+            Self::Twins => vec![Kind::Twins],
+            Self::Literal | Self::Hostile => vec![Kind::EngineClient, Kind::EngineServer],
             Self::All => vec![Kind::Engines, Kind::EngineClient, Kind::EngineServer],
         }
     }
@@ -56,9 +57,6 @@ struct Arguments {
     /// Go on after a failure.
     #[arg(long)]
     keep_going: bool,
-    /// Known faults are failures too.
-    #[arg(long)]
-    strict: bool,
     /// Where histories that fail are written, made as small as can be.
     #[arg(long, default_value = "crates/campaign/corpus")]
     corpus: PathBuf,
@@ -70,7 +68,7 @@ struct Arguments {
 fn replay(path: &PathBuf) -> Result<bool, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let history: History = text.parse().map_err(|error| format!("{}: {error}", path.display()))?;
-    let played = play(&history, true, true);
+    let played = play(&history, true);
     for line in &played.transcript {
         println!("{line}");
     }
@@ -81,28 +79,8 @@ fn replay(path: &PathBuf) -> Result<bool, String> {
     Ok(played.outcome.is_ok())
 }
 
-/// Plays pairs of twins, each from a seed of its own.
-fn play_twins(arguments: &Arguments) -> ExitCode {
-    let mut failed = 0;
-    for number in 0..arguments.histories {
-        let seed = arguments.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number);
-        if let Err(why) = twins::play(seed) {
-            eprintln!("history {number} (twins, seed {seed}): {why}");
-            failed += 1;
-        }
-        if failed > 0 && !arguments.keep_going {
-            break;
-        }
-    }
-    println!("{} histories, {failed} failed", arguments.histories);
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if matches!(arguments.pair, Pair::Twins) {
-        return play_twins(&arguments);
-    }
     if let Some(path) = &arguments.replay {
         return match replay(path) {
             Ok(true) => ExitCode::SUCCESS,
@@ -121,7 +99,6 @@ fn main() -> ExitCode {
         time: arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
         jobs: arguments.jobs,
         keep_going: arguments.keep_going,
-        strict: arguments.strict,
         folder: arguments.corpus,
     };
     let begun = Instant::now();

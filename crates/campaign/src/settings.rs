@@ -56,6 +56,12 @@ impl Settings {
         (0..self.chosen.len()).filter(|place| self.chosen[*place] != 0).collect()
     }
 
+    /// Makes the one of this name plain.
+    pub fn set_plain(&mut self, name: &str) {
+        let place = self.table.iter().position(|(known, _)| *known == name);
+        place.into_iter().for_each(|place| self.chosen[place] = 0);
+    }
+
     /// Makes one plain.
     pub fn make_plain(&mut self, place: usize) {
         self.chosen[place] = 0;

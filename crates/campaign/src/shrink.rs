@@ -7,7 +7,7 @@ use crate::history::{History, Op};
 const MOST_TRIES: u32 = 1_500;
 
 /// The smallest history found that fails, and why it does.
-pub fn shrink(history: &History, why: String, strict: bool) -> (History, String) {
+pub fn shrink(history: &History, why: String) -> (History, String) {
     let mut best = (history.clone(), why);
     let mut tries = 0;
     loop {
@@ -17,7 +17,7 @@ pub fn shrink(history: &History, why: String, strict: bool) -> (History, String)
             if tries > MOST_TRIES {
                 return best;
             }
-            if let Err(why) = play(&candidate, false, strict).outcome {
+            if let Err(why) = play(&candidate, false).outcome {
                 best = (candidate, why);
                 smaller = true;
                 break;
@@ -60,10 +60,11 @@ fn candidates(history: &History) -> Vec<History> {
     offer(&|h| h.delays.iter_mut().for_each(|delay| *delay = 10_000));
     offer(&|h| h.v6 = false);
     for place in 0..count {
-        if let Op::Write(side, length) = history.ops[place].1 {
+        let op = history.ops[place].1;
+        if let Op::Write(_, length) | Op::Answer(_, length) = op {
             for shorter in [1, 100, length / 2, length.saturating_sub(1_000)] {
                 if shorter > 0 && shorter < length {
-                    offer(&|h| h.ops[place].1 = Op::Write(side, shorter));
+                    offer(&|h| h.ops[place].1 = op.with_length(shorter));
                 }
             }
         }

@@ -28,12 +28,18 @@ pub enum Kind {
     EngineClient,
     /// The literal peer opens one to the engine.
     EngineServer,
+    /// Two literal peers with the same key open one each to the engine, which is neither side.
+    Twins,
 }
 
 impl Kind {
     /// All of them, with their names in files.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("engines", Self::Engines), ("engine-client", Self::EngineClient), ("engine-server", Self::EngineServer)];
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("engines", Self::Engines),
+        ("engine-client", Self::EngineClient),
+        ("engine-server", Self::EngineServer),
+        ("twins", Self::Twins),
+    ];
 
     /// Whether a side is the literal peer.
     pub fn is_literal(self, side: usize) -> bool {
@@ -41,6 +47,7 @@ impl Kind {
             Self::Engines => false,
             Self::EngineClient => side == 1,
             Self::EngineServer => side == 0,
+            Self::Twins => true,
         }
     }
 
@@ -55,6 +62,8 @@ impl Kind {
 pub enum Op {
     /// The application of a side writes so many octets.
     Write(usize, u32),
+    /// The server writes so many octets to one of the twins.
+    Answer(usize, u32),
     /// It stops reading.
     Pause(usize),
     /// It reads so many octets while paused.
@@ -79,6 +88,18 @@ pub enum Op {
     Act(usize, Action),
     /// The next packets of the literal peer's, so many, are changed on their way.
     Lie(Lie, u32),
+}
+
+impl Op {
+    /// The same with so many octets, if it writes.
+    #[must_use]
+    pub fn with_length(self, length: u32) -> Self {
+        match self {
+            Self::Write(side, _) => Self::Write(side, length),
+            Self::Answer(side, _) => Self::Answer(side, length),
+            other => other,
+        }
+    }
 }
 
 /// What is played.

@@ -37,6 +37,7 @@ impl fmt::Display for History {
 fn op_text(op: &Op) -> String {
     match op {
         Op::Write(side, length) => format!("write {side} {length}"),
+        Op::Answer(side, length) => format!("answer {side} {length}"),
         Op::Pause(side) => format!("pause {side}"),
         Op::Read(side, length) => format!("read {side} {length}"),
         Op::Resume(side) => format!("resume {side}"),
@@ -91,7 +92,8 @@ const OF_A_SIDE: ByName<fn(usize) -> Op, 5> =
     [("pause", Op::Pause), ("resume", Op::Resume), ("close", Op::Close), ("abort", Op::Abort), ("strip", Op::Strip)];
 
 /// What happens with so many octets of a side's, or packets, by name.
-const WITH_OCTETS: ByName<fn(usize, u32) -> Op, 3> = [("write", Op::Write), ("read", Op::Read), ("change", Op::Change)];
+const WITH_OCTETS: ByName<fn(usize, u32) -> Op, 4> =
+    [("write", Op::Write), ("answer", Op::Answer), ("read", Op::Read), ("change", Op::Change)];
 
 /// What becomes of its address on a path, by name.
 const WITH_PATH: ByName<fn(usize, u8) -> Op, 2> = [("down", Op::Down), ("up", Op::Up)];
@@ -217,7 +219,8 @@ mod tests {
     fn a_history_written_and_read_is_the_same() {
         for (_, kind) in Kind::NAMES {
             for seed in 0..300 {
-                for history in [History::draw_changing(kind, seed), History::draw_hostile(seed)] {
+                let changing = History::draw_changing(kind, seed);
+                for history in [changing, History::draw_hostile(seed), History::draw_twins(seed)] {
                     assert_eq!(history.to_string().parse(), Ok(history));
                 }
             }

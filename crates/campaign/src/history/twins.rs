@@ -2,12 +2,11 @@
 //! same for it. Neither connection may hear of the other (RFC 8684, sections 3.1 and 3.2).
 
 use super::engine::{PORT, listener};
-use super::network::{address, path_of};
+use super::network::{Weather, address, path_of};
 use super::world::pattern;
-use crate::literal::choices::{CHOICES, Choice};
+use super::{History, Kind, Op, transcript};
 use crate::literal::{Action, End, MILLI, Nanos, Peer};
 use crate::luck::Luck;
-use crate::settings::Settings;
 use anabranch_mptcp::{CloseCause, Endpoint, Event};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::time::Instant;
@@ -18,7 +17,9 @@ use std::net::{IpAddr, SocketAddr};
 /// The server, and the two clients: where they are in the addresses of a path.
 const HOSTS: [usize; 3] = [1, 0, 2];
 const SERVER: usize = 0;
-/// Longest time.
+/// Most octets that one application writes.
+const MOST_OCTETS: usize = 290_000;
+/// Longest time after the last event.
 const SPAN: Nanos = 400_000 * MILLI;
 /// Most that is done.
 const MOST_STEPS: u32 = 300_000;
@@ -31,89 +32,182 @@ struct Twin {
     length: [usize; 2],
     /// Read, by the client and by the server.
     read: [usize; 2],
-    /// Given to the server.
+    /// Given to the engine by the server.
     given: usize,
+    /// The server has closed its direction.
+    closed: bool,
     cause: Option<CloseCause>,
 }
 
-struct Scene {
+/// A history of twins in progress.
+pub struct Scene {
     luck: Luck,
     now: Nanos,
     server: Endpoint,
     clients: [Peer; 2],
     twins: [Twin; 2],
     v6: bool,
-    delay: Nanos,
+    delays: Vec<Nanos>,
+    weather: Vec<Weather>,
+    /// All has happened: who has written all closes.
+    closing: bool,
     in_flight: BTreeMap<(Nanos, u32), (usize, Packet)>,
     count: u32,
+    steps: u32,
+    /// A line for each packet, if wanted.
+    pub lines: Option<Vec<String>>,
 }
 
-/// Plays what follows from a seed.
-///
-/// # Errors
-/// Says what does not hold.
-pub fn play(seed: u64) -> Result<(), String> {
-    let mut scene = Scene::new(seed);
-    for client in &mut scene.clients {
-        client.connect(0, SocketAddr::new(address(scene.v6, HOSTS[SERVER], 0), PORT));
+impl History {
+    /// A history of twins that follows from a seed. Side 0 and 1 are the two clients.
+    pub fn draw_twins(seed: u64) -> Self {
+        let mut luck = Luck::new(seed ^ 0x0074_7769);
+        let mut history = Self::draw(Kind::Twins, seed);
+        for settings in &mut history.sides {
+            for name in ["multipath", "same_key", "refuses"] {
+                settings.set_plain(name);
+            }
+        }
+        history.v6 = luck.one_in(3);
+        (history.strip, history.fates) = ([false; 2], Vec::new());
+        history.ops.clear();
+        for which in [0, 1] {
+            history.ops.push((0, Op::Write(which, luck.between(1, 20_000) as u32)));
+            history.ops.push((0, Op::Answer(which, luck.between(1, 20_000) as u32)));
+        }
+        for path in 0..history.delays.len() {
+            let late = luck.pick(&[0, 25, 25, 100]);
+            let weather = Weather {
+                loss: luck.pick(&[0, 21, 21, 60]),
+                twice: luck.pick(&[0, 0, 30]),
+                late,
+                late_by: 100,
+                down: false,
+            };
+            history.ops.push((0, Op::Weather(path, weather)));
+        }
+        let mut at = 0;
+        for _ in 0..luck.between(0, 15) {
+            at += luck.between(1, 400) as u32;
+            history.ops.push((at, draw_op(&mut luck)));
+        }
+        history
     }
-    let mut next_act = 0;
-    for _ in 0..MOST_STEPS {
-        scene.settle()?;
-        if scene.is_over() {
-            return scene.judge();
-        }
-        if next_act <= scene.now && scene.now < 3_000 * MILLI {
-            next_act = scene.now + scene.luck.between(1, 400) * MILLI;
-            scene.act();
-            continue;
-        }
-        if !scene.step() {
-            break;
-        }
-    }
-    Err(format!("no end: {}", scene.describe()))
+}
+
+fn draw_op(luck: &mut Luck) -> Op {
+    let (which, number) = (luck.below(2) as usize, luck.below(4) as u8);
+    let action = match luck.below(10) {
+        0..4 => Action::Join(number),
+        4 | 5 => Action::Announce(number),
+        6 => Action::Withdraw(number),
+        7 => Action::Priority(number),
+        8 => Action::Again,
+        _ => return Op::Answer(which, luck.between(1, 3_000) as u32),
+    };
+    Op::Act(which, action)
 }
 
 impl Scene {
-    fn new(seed: u64) -> Self {
-        let mut luck = Luck::new(seed ^ 0x0074_7769);
-        let (v6, paths) = (luck.one_in(3), luck.between(1, 3) as usize);
-        let addresses = |host: usize| (0..paths).map(|path| address(v6, HOSTS[host], path)).collect::<Vec<IpAddr>>();
-        let mut settings = [(); 2].map(|()| Settings::random(CHOICES, &mut luck));
-        for name in ["multipath", "same_key", "refuses"] {
-            let place = CHOICES.iter().position(|(known, _)| *known == name).unwrap_or(Choice::Multipath as usize);
-            settings.iter_mut().for_each(|settings| settings.make_plain(place));
-        }
-        let [one, other] = settings;
+    /// Nothing has been sent.
+    pub fn new(history: &History, record: bool) -> Self {
+        let (v6, seed) = (history.v6, history.seed);
+        let paths = 0..history.delays.len();
+        let addresses = |host: usize| paths.clone().map(|path| address(v6, HOSTS[host], path)).collect::<Vec<IpAddr>>();
+        let [one, other] = history.sides.clone();
         let one = Peer::new(one, seed, addresses(1), true);
         let other = Peer::new(other, !seed, addresses(2), true).with_key_of(&one);
-        let twins = [(); 2].map(|()| Twin {
-            length: [luck.between(1, 20_000) as usize, luck.between(1, 20_000) as usize],
-            ..Twin::default()
-        });
-        let delay = luck.pick(&[1, 10, 60]) * MILLI;
-        let server = listener(seed, &addresses(SERVER));
-        let in_flight = BTreeMap::new();
-        Self { luck, now: 0, server, clients: [one, other], twins, v6, delay, in_flight, count: 0 }
+        Self {
+            luck: Luck::new(seed),
+            now: 0,
+            server: listener(seed, &addresses(SERVER)),
+            clients: [one, other],
+            twins: Default::default(),
+            v6,
+            delays: history.delays.iter().map(|micros| u64::from(*micros) * 1_000).collect(),
+            weather: vec![Weather::default(); history.delays.len()],
+            closing: false,
+            in_flight: BTreeMap::new(),
+            count: 0,
+            steps: 0,
+            lines: record.then(Vec::new),
+        }
     }
 
-    /// A client does something of its own accord.
-    fn act(&mut self) {
-        let number = self.luck.below(4) as u8;
-        let actions = [Action::Join(number), Action::Join(number), Action::Announce(number), Action::Withdraw(number)];
-        let action = self.luck.pick(&actions);
-        let which = self.luck.below(2) as usize;
-        self.clients[which].act(self.now, action);
+    /// Octets that were read.
+    pub fn octets(&self) -> u64 {
+        self.twins.iter().flat_map(|twin| twin.read).sum::<usize>() as u64
     }
 
-    fn step(&mut self) -> bool {
+    /// Plays the history to its end.
+    ///
+    /// # Errors
+    /// Says what does not hold.
+    pub fn play(&mut self, history: &History) -> Result<(), String> {
+        let remote = SocketAddr::new(address(self.v6, HOSTS[SERVER], 0), PORT);
+        self.clients.iter_mut().for_each(|client| client.connect(0, remote));
+        self.settle()?;
+        for (due, op) in &history.ops {
+            while self.step(u64::from(*due) * MILLI)? {}
+            self.note(&format!("{op:?}"));
+            self.act(*op)?;
+            self.settle()?;
+        }
+        self.note("calm, all close");
+        self.weather.fill(Weather::default());
+        self.closing = true;
+        self.clients.iter_mut().for_each(|client| client.close(self.now));
+        self.settle()?;
+        let end = self.now + SPAN;
+        while !self.is_over() {
+            if !self.step(end)? {
+                return Err(format!("no end: {}", self.describe()));
+            }
+        }
+        self.judge()
+    }
+
+    fn act(&mut self, op: Op) -> Result<(), String> {
+        match op {
+            Op::Write(which, length) => {
+                let from = self.twins[which].length[0];
+                let to = (from + length as usize).min(MOST_OCTETS);
+                self.twins[which].length[0] = to;
+                self.clients[which].write(self.now, &pattern(which)[from..to]);
+            }
+            Op::Answer(which, length) => {
+                let most = &mut self.twins[which].length[1];
+                *most = (*most + length as usize).min(MOST_OCTETS);
+            }
+            Op::Act(which, action) => self.clients[which].act(self.now, action),
+            Op::Weather(path, weather) => {
+                let path = path % self.weather.len();
+                self.weather[path] = weather;
+            }
+            other => return Err(format!("twins know no {other:?}")),
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, text: &str) {
+        if let Some(lines) = &mut self.lines {
+            lines.push(format!("{:>10.3} -- {text}", self.now as f64 / MILLI as f64));
+        }
+    }
+
+    /// The next thing that happens by `end`; returns whether there was one.
+    fn step(&mut self, end: Nanos) -> Result<bool, String> {
         let arrival = self.in_flight.first_key_value().map_or(Nanos::MAX, |((due, _), _)| *due);
         let server = self.server.poll_timeout().as_nanos();
         let timers = [server, self.clients[0].poll_timeout(), self.clients[1].poll_timeout()];
         let next = timers.into_iter().fold(arrival, Nanos::min).max(self.now);
-        if next > SPAN {
-            return false;
+        if next > end || next == Nanos::MAX {
+            self.now = self.now.max(end);
+            return Ok(false);
+        }
+        self.steps += 1;
+        if self.steps > MOST_STEPS {
+            return Err(format!("no end after {} steps: {}", self.steps, self.describe()));
         }
         self.now = next;
         if arrival <= self.now {
@@ -123,14 +217,13 @@ impl Scene {
                     client => self.clients[client - 1].handle(self.now, &packet),
                 }
             }
-            return true;
-        }
-        if server <= self.now {
+        } else if server <= self.now {
             self.server.handle_timeout(Instant::from_nanos(self.now));
         }
         let due = self.clients.iter_mut().filter(|client| client.poll_timeout() <= self.now);
         due.for_each(|client| client.handle_timeout(self.now));
-        true
+        self.settle()?;
+        Ok(true)
     }
 
     /// Drains everybody, and lets the applications write, read and close.
@@ -158,11 +251,6 @@ impl Scene {
     /// The applications of a client and of the connection with it.
     fn work(&mut self, which: usize) -> Result<(), String> {
         let (twin, client) = (&mut self.twins[which], &mut self.clients[which]);
-        if twin.given == 0 {
-            client.write(self.now, &pattern(which)[..twin.length[0]]);
-            client.close(self.now);
-            twin.given = 1;
-        }
         while let Some(bytes) = client.read(self.now, u64::MAX) {
             compare(which, 1 - which, &mut twin.read[0], &bytes)?;
         }
@@ -171,13 +259,13 @@ impl Scene {
         while let Some(bytes) = self.server.read(now, id, usize::MAX) {
             compare(which, which, &mut twin.read[1], &bytes)?;
         }
-        let from = twin.given - 1;
-        if from < twin.length[1] {
-            let taken = self.server.write(now, id, pattern(1 - which).slice(from..twin.length[1])).unwrap_or(0);
-            twin.given += taken;
-            if twin.given > twin.length[1] {
-                let _ = self.server.close(now, id);
-            }
+        if twin.given < twin.length[1] {
+            let bytes = pattern(1 - which).slice(twin.given..twin.length[1]);
+            twin.given += self.server.write(now, id, bytes).unwrap_or(0);
+        }
+        if self.closing && !twin.closed && twin.given == twin.length[1] {
+            twin.closed = true;
+            let _ = self.server.close(now, id);
         }
         Ok(())
     }
@@ -202,18 +290,29 @@ impl Scene {
         Ok(())
     }
 
-    /// A packet is on its way, unless it is lost; for three seconds one in twelve is.
+    /// A packet is on its way, unless it is lost.
     fn send(&mut self, from: usize, packet: Packet) {
         self.count += 1;
-        if self.now < 3_000 * MILLI && self.luck.one_in(12) {
-            return;
-        }
         let path = path_of(packet.ip.destination);
         let is_at = |host: &usize| *host != from && address(self.v6, HOSTS[*host], path) == packet.ip.destination;
-        if let Some(to) = (0..HOSTS.len()).find(is_at) {
-            let later = if self.luck.one_in(10) { self.luck.below(100 * MILLI) } else { 0 };
-            self.in_flight.insert((self.now + self.delay + later, self.count), (to, packet));
+        let to = (0..HOSTS.len()).find(is_at);
+        let weather = self.weather[path.min(self.weather.len() - 1)];
+        let lost = weather.down || self.luck.parts(weather.loss) || to.is_none();
+        if let Some(lines) = &mut self.lines {
+            let line = transcript::line(self.now, usize::from(from == SERVER), &packet);
+            let twin = if from == SERVER { to.unwrap_or_default() } else { from };
+            lines.push(format!("{line} twin {twin}{}", if lost { " lost" } else { "" }));
         }
+        let Some(to) = to.filter(|_| !lost) else { return };
+        let due = self.now + self.delays[path.min(self.delays.len() - 1)];
+        let late_by = u64::from(weather.late_by) * MILLI;
+        if self.luck.parts(weather.twice) {
+            let later = self.luck.below(late_by);
+            self.in_flight.insert((due + later, self.count), (to, packet.clone()));
+            self.count += 1;
+        }
+        let later = if self.luck.parts(weather.late) { self.luck.below(late_by) } else { 0 };
+        self.in_flight.insert((due + later, self.count), (to, packet));
     }
 
     fn is_over(&self) -> bool {

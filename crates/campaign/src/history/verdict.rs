@@ -2,8 +2,9 @@
 
 use super::lie::Lie;
 use super::opposite::Ending;
+use super::twins::Scene;
 use super::world::World;
-use super::{History, Op};
+use super::{History, Kind, Op};
 use crate::literal::{Action, MILLI, Nanos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -22,6 +23,9 @@ pub enum Outcome {
     Abandoned,
     /// The peer lied, and the engine came through: it ended, at the latest when told to.
     LiedTo,
+    /// A side took the end of a subflow for that of the stream, because options were lost midway, and the other side knows that
+    /// the connection failed. No receiver can do better, see [`cut_short`].
+    CutShort,
     /// It failed in a way that is known and not mended yet, see `corpus/known`.
     KnownFault,
 }
@@ -43,17 +47,22 @@ pub struct Played {
     pub transcript: Vec<String>,
 }
 
-/// Plays a history to its end, and keeps its transcript if wanted. A panic is a failure like any other. Not `strict`, known
-/// faults are none.
-pub fn play(history: &History, record: bool, strict: bool) -> Played {
+/// Plays a history to its end, and keeps its transcript if wanted. A panic is a failure like any other.
+pub fn play(history: &History, record: bool) -> Played {
     let attempt = catch_unwind(AssertUnwindSafe(|| {
+        if history.kind == Kind::Twins {
+            let mut scene = Scene::new(history, record);
+            let outcome = scene.play(history).map(|()| Outcome::Finished);
+            return Played { outcome, octets: scene.octets(), transcript: scene.lines.unwrap_or_default() };
+        }
         let mut world = match World::new(history, record) {
             Ok(world) => world,
             Err(why) => return Played { outcome: Err(why), octets: 0, transcript: Vec::new() },
         };
         let judged = judge(&mut world, history);
         let outcome = match judged {
-            Err(_) if !strict && known(&world, history) => Ok(Outcome::KnownFault),
+            Err(_) if cut_short(&world, history) => Ok(Outcome::CutShort),
+            Err(_) if read_twice(&world, history) => Ok(Outcome::KnownFault),
             other => other.map_err(|why| format!("{why}; {}", world.describe())),
         };
         let octets = world.apps.iter().map(|app| app.read).sum();
@@ -66,12 +75,32 @@ pub fn play(history: &History, record: bool, strict: bool) -> Played {
     })
 }
 
-/// Whether a failure is one that is known and not mended, of which there are histories in `corpus/known`. Options are lost on the
-/// way in the midst, and a side takes for plain TCP what the other still maps: it reads what nobody wrote, or takes the FIN of a
-/// subflow for the end.
-fn known(world: &World, history: &History) -> bool {
-    let stripped = |(_, op): &(u32, Op)| matches!(op, Op::Strip(_));
-    world.misread && history.ops.iter().any(stripped)
+/// Whether a stream ended too early for a side that could not know better. From some packet of the peer's first flight on, options
+/// are lost, so that it takes what comes for plain TCP, as RFC 8684 (section 3.7) wants it where the third ACK lost them; and
+/// the peer, which speaks MPTCP still, closes its only subflow behind that flight, as section 3.3.3 allows it. What arrives is,
+/// segment for segment, what a peer sends that has fallen back, writes and closes.
+fn cut_short(world: &World, history: &History) -> bool {
+    let happens = |wanted: &dyn Fn(&Op) -> bool| history.ops.iter().any(|(_, op)| wanted(op));
+    (0..2).any(|reader| {
+        let writer = 1 - reader;
+        let stripped = happens(&|op| *op == Op::Strip(writer));
+        let closed = happens(&|op| matches!(op, Op::Act(side, Action::Fin(_)) if *side == writer));
+        let (read, written) = (world.apps[reader].read, world.apps[writer].written);
+        let [ours, theirs] = [reader, writer].map(|side| world.sides[side].ending());
+        let plain = world.sides[reader].is_plain() && ours == Some(Ending::Finished);
+        stripped && closed && plain && read <= written && theirs != Some(Ending::Finished)
+    })
+}
+
+/// Whether the engine read what nobody wrote in that place, because it has fallen back and the peer has not. What the peer sends loses
+/// its options midway, the engine's data is acknowledged without a DATA_ACK before any was with one, so it must fall back; and it
+/// has no data to carry the infinite mapping that would tell the peer, which sends at data level again what it misses a
+/// DATA_ACK of.
+fn read_twice(world: &World, history: &History) -> bool {
+    world.misread.is_some_and(|reader| {
+        let stripped = history.ops.iter().any(|(_, op)| *op == Op::Strip(1 - reader));
+        stripped && world.sides[reader].is_plain() && !world.sides[1 - reader].is_plain()
+    })
 }
 
 /// Why the connection may fail, if it may.
@@ -141,7 +170,6 @@ fn outcome(world: &mut World, excuse: Option<&str>) -> Result<Outcome, String> {
     let endings = [0, 1].map(|side| world.sides[side].ending());
     for (side, ending) in endings.iter().enumerate() {
         if *ending == Some(Ending::Finished) && !world.is_whole(side) {
-            world.misread = true;
             return Err(format!("side {side} calls it finished, and it is not"));
         }
     }
