@@ -29,7 +29,7 @@ pub struct Connections {
     opened: u32,
     routes: HashMap<u64, ConnectionId, FixedState>,
     tokens: HashMap<u32, ConnectionId, FixedState>,
-    /// Pairs looked up lately, each in its [`place`]: packets come in trains, and those of several paths in turn.
+    /// Pairs looked up lately, each in its [`place`]: packets come in bursts, and those of several paths in turn.
     recent: Box<[Option<(Pair, ConnectionId)>; RECENT]>,
 }
 

@@ -225,18 +225,18 @@ impl SharedBottleneck {
         let series = self.series.iter_mut().filter_map(|(_, other)| other.series.as_mut());
         series.for_each(|other| other.spans.least = Spans::NONE.least);
         self.series.insert(id, Member::default());
-        self.note_beside();
+        self.record_beside();
     }
 
     /// A subflow ends.
     pub(super) fn remove(&mut self, id: SubflowId) {
         self.series.remove(id);
         self.pairs.retain(|pair| pair.ids.0 != id && pair.ids.1 != id);
-        self.note_beside();
+        self.record_beside();
     }
 
     /// Notes for each subflow who shares with it.
-    fn note_beside(&mut self) {
+    fn record_beside(&mut self) {
         for (id, member) in self.series.iter_mut() {
             let beside = partners(&self.pairs, id).filter(|other| other.0 < u32::BITS);
             member.beside = beside.fold(0, |bits, other| bits | 1 << other.0);
@@ -285,7 +285,7 @@ impl SharedBottleneck {
             decided |= pair.shared != before;
         }
         if decided {
-            self.note_beside();
+            self.record_beside();
         }
     }
 
@@ -305,7 +305,7 @@ impl SharedBottleneck {
             decided |= pair.shared != before;
         }
         if decided {
-            self.note_beside();
+            self.record_beside();
         }
     }
 
@@ -319,12 +319,12 @@ impl SharedBottleneck {
     pub(super) fn beside(&self, id: SubflowId) -> impl Iterator<Item = SubflowId> {
         let numbered = self.series.keys().last().is_none_or(|last| last.0 < u32::BITS);
         let mut bits = if numbered { self.series.get(id).map_or(0, |member| member.beside) } else { 0 };
-        let noted = core::iter::from_fn(move || {
+        let recorded = core::iter::from_fn(move || {
             let number = (bits != 0).then(|| bits.trailing_zeros())?;
             bits &= bits - 1;
             Some(SubflowId(number))
         });
-        noted.chain(partners(if numbered { &[] } else { &self.pairs }, id))
+        recorded.chain(partners(if numbered { &[] } else { &self.pairs }, id))
     }
 }
 
@@ -445,7 +445,7 @@ mod tests {
             let mut detector = SharedBottleneck::default();
             ids.iter().for_each(|id| detector.add(SubflowId(*id)));
             detector.pairs[0].shared = false;
-            detector.note_beside();
+            detector.record_beside();
             ids.map(|id| detector.beside(SubflowId(id)).map(|other| other.0).collect::<Vec<_>>())
         };
         assert_eq!(beside([0, 1, 31]), [vec![31], vec![31], vec![0, 1]]);
