@@ -52,7 +52,8 @@ fn root() -> PathBuf {
 fn is_test(code: &str, folders: &[&str]) -> bool {
     let is_name =
         |part: &str| part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    match code.split_once("::") {
+    // Where the kernel's tests have a module of the same name, the page says which is meant.
+    match code.strip_prefix("multipath::").unwrap_or(code).split_once("::") {
         Some((module, test)) if is_name(module) && is_name(test) && module != "module" => {
             let file = |folder: &&str| root().join(folder).join(format!("{module}.rs"));
             let files: Vec<PathBuf> = folders.iter().map(file).filter(|file| file.exists()).collect();
