@@ -24,7 +24,7 @@ pub enum Outcome {
     /// The peer lied, and the engine came through: it ended, at the latest when told to.
     LiedTo,
     /// A side took the end of a subflow for that of the stream, because options were lost midway, and the other side knows that
-    /// the connection failed. No receiver can do better, see [`cut_short`].
+    /// the connection failed. No receiver can do better, see `cut_short`.
     CutShort,
     /// It failed in a way that is known and not mended yet, see `corpus/known`.
     KnownFault,
