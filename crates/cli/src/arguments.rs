@@ -25,15 +25,15 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// Value names of options that take numbers or quantities.
+/// Value names of options with numbers or quantities.
 const QUANTITIES: [&str; 6] = ["TIME", "RATE", "SIZE", "N", "SECONDS", "BYTES"];
 
 impl Arguments {
-    /// Reads the command line, and the configuration file that it names; prints an error and ends the program if the command line is
-    /// wrong.
+    /// Parses the command line and the configuration file that it names. Exits with a message if the command line is
+    /// invalid.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The configuration file is invalid.
     pub fn read() -> Result<Self, Diagnostic> {
         let command = Self::program();
         let words = configuration::complete(&command, of_a_program(std::env::args_os().collect()))?;
@@ -41,13 +41,13 @@ impl Arguments {
         Ok(Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()))
     }
 
-    /// The program with all commands, as it is read.
+    /// The complete command as it is parsed.
     pub fn program() -> clap::Command {
         with_signs(Self::command())
     }
 }
 
-/// `run` is two commands: of a scenario, and, where `--` or a server follows, of a program.
+/// `run` is two commands: it runs a program if `--` or a server follows, else a scenario.
 fn of_a_program(mut words: Vec<OsString>) -> Vec<OsString> {
     let says_so = |word: &OsString| word == "--" || word.to_str().is_some_and(|word| word.starts_with("--server"));
     let of_a_program = words.get(2..).is_some_and(|rest| rest.iter().any(says_so));
@@ -57,7 +57,7 @@ fn of_a_program(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Lets negative quantities through to their own error message: clap would take `-3` for an unknown option.
+/// Passes negative quantities to their own parser: clap would report `-3` as an unknown option.
 fn with_signs(command: clap::Command) -> clap::Command {
     let is_quantity = |argument: &clap::Arg| {
         let names = argument.get_value_names().unwrap_or_default();
@@ -202,7 +202,7 @@ pub enum Command {
     },
 }
 
-/// The end of the help of `up`.
+/// End of the help of `up`.
 const UP_NOTES: &str = "\
 Needs root. It runs until SIGTERM, SIGINT or SIGHUP, and then removes what it set up. See docs/up.md.
 
@@ -212,7 +212,7 @@ Examples:
   anabranch up --server vps.example:4433 --key tunnel.key --udp --uplink wlan0 --uplink wwan0 --gateway lan0 --kill-switch
   anabranch up --down";
 
-/// The end of the help of `route`.
+/// End of the help of `route`.
 const ROUTE_EXAMPLES: &str = "\
 Needs root. It runs until SIGTERM, SIGINT or SIGHUP, and then removes its routes and settings. The next run removes what a killed
 one left. See docs/route.md.

@@ -1,4 +1,4 @@
-//! Options of all commands that run a real stack, and the stack that they set up.
+//! Options shared by commands with a real stack, and its setup.
 
 use crate::contender::{Contender, ON_NETWORKS, from_option};
 use crate::diagnostic::{Diagnostic, did_you_mean};
@@ -14,10 +14,10 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use tokio::runtime::Handle;
 
-/// Bytes that a receive buffer begins with, if it may grow to more.
+/// Initial size in bytes of an automatic receive buffer.
 const FIRST_BUFFER: u64 = 131_072;
 
-/// Bytes of IP in a usual packet, which one of [`MAX_TUNNEL_PACKET`] bytes becomes inside UDP over IPv4.
+/// MTU of Ethernet: a packet of [`MAX_TUNNEL_PACKET`] bytes reaches it inside UDP over IPv4.
 const ETHERNET: u16 = 1_500;
 
 /// What the stack is attached to, and how its connections behave.
@@ -67,8 +67,7 @@ pub struct RoleOptions {
     pub backups: Vec<String>,
 }
 
-/// Reads the number of paths of `--local`. What follows it on the command line is taken for that, even if it was meant to be something
-/// else.
+/// Parses the number of paths of `--local`. clap takes the next argument for it, even if it was meant as another one.
 fn paths(text: &str) -> Result<u8, String> {
     match text.parse() {
         Ok(paths @ 1..=32) => Ok(paths),
@@ -83,22 +82,22 @@ fn size(text: &str) -> Result<u64, String> {
     quantity::parse::<Size>(text).map(|Size(bytes)| bytes)
 }
 
-/// Which end opens connections.
+/// Who opens connections.
 #[derive(Clone, Copy, Debug)]
 pub enum Reach<'a> {
-    /// Others, to these ports.
+    /// Peers, to these ports.
     On(&'a [u16]),
-    /// This host, to a server of ours.
+    /// This host, to one Anabranch server.
     Server(SocketAddr),
-    /// This host, to any target.
+    /// This host, to any address.
     Anybody,
 }
 
-/// A stack that runs, and what its connections begin with.
+/// A running stack and the configuration of its connections.
 pub struct Open {
-    /// The stack; to be detached at the end.
+    /// The stack; must be detached at the end.
     pub attached: Attached,
-    /// What connections of the chosen policies are opened and accepted with.
+    /// Configuration of new connections with the chosen policies.
     pub connection: ConnectionConfig,
 }
 
@@ -122,12 +121,12 @@ impl StackOptions {
         }
     }
 
-    /// The address to connect to, to reach a server of ours: inside UDP it has one that never leaves the tunnel.
+    /// Address at which to connect to an Anabranch server. Inside UDP, it is a private address of the tunnel.
     pub fn inside(&self, server: SocketAddr) -> SocketAddr {
         if self.udp { SocketAddr::new(encapsulation::SERVER, server.port()) } else { server }
     }
 
-    /// The interfaces that are named; none if all are meant.
+    /// Interfaces named by the options; empty: all.
     fn interfaces(&self) -> Result<Vec<String>, Diagnostic> {
         let stranger = self.roles.backups.iter().find(|name| !self.uplinks.contains(name));
         match stranger {
@@ -143,45 +142,44 @@ impl StackOptions {
         from_option(&self.policy).map_err(|error| Diagnostic::option(&format!("--policy {}", self.policy), error))
     }
 
-    /// What can be found out without any right: whether the policies exist, and, of one who reaches others, whether there is somebody
-    /// to reach.
+    /// Checks that need no privileges: the policies exist, and a stack that opens connections has a peer.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn check(&self, has_peer: bool) -> Result<(), Diagnostic> {
         self.contender()?;
         self.interfaces()?;
         if has_peer { Ok(()) } else { self.attachment(Reach::Anybody).map(drop) }
     }
 
-    /// The same with these backups.
+    /// The same options with these backup interfaces.
     #[must_use]
     pub fn with_backups(&self, backups: Vec<String>) -> Self {
         Self { roles: RoleOptions { backups }, ..self.clone() }
     }
 
-    /// For `--dry-run`: the commands that do what [`Self::open`] would do, one a line.
+    /// For `--dry-run`: the commands equivalent to [`Self::open`], one per line.
     ///
     /// # Errors
-    /// What is wrong with the options or the host.
+    /// An error of the options or the host.
     pub fn plan(&self, reach: Reach<'_>) -> Result<String, Diagnostic> {
         self.contender()?;
         let plan = anabranch_attach::plan(&self.attachment(reach)?).map_err(|error| diagnostic(&error))?;
         Ok(plan.steps.iter().map(|step| format!("{step}\n")).collect())
     }
 
-    /// Attaches a stack. To be called within a runtime with one thread.
+    /// Attaches a stack. Must be called within a single-threaded runtime.
     ///
     /// # Errors
-    /// What is wrong with the options or the host; it is as it was then.
+    /// An error of the options or the host, whose configuration is then restored.
     pub async fn open(&self, reach: Reach<'_>) -> Result<Open, Diagnostic> {
         self.open_on(reach, &[Handle::current()]).await
     }
 
-    /// As [`Self::open`], with a stack for each runtime; each has one thread.
+    /// Like [`Self::open`], with one stack per runtime; each runtime has one thread.
     ///
     /// # Errors
-    /// As of [`Self::open`].
+    /// As for [`Self::open`].
     pub async fn open_on(&self, reach: Reach<'_>, runtimes: &[Handle]) -> Result<Open, Diagnostic> {
         let contender = self.contender()?;
         let wrong = |error: &dyn std::fmt::Display| Diagnostic::option("--policy", error.to_string());
@@ -192,24 +190,24 @@ impl StackOptions {
         };
         let workers = runtimes.iter().map(worker).collect::<Result<_, Diagnostic>>()?;
         let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;
-        // From now on a signal no longer ends the program before what is set up is undone.
+        // From here on a signal does not end the program before the host's configuration is restored.
         anabranch_attach::listen_for_the_end()
             .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
         let attached = anabranch_attach::attach_workers(&self.attachment(reach)?, workers).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = self.connection_of(&contender, policies);
         connection.tcp.mtu = match self.mtu {
-            // What is wrapped into UDP is to fit too.
+            // Packets must also fit inside UDP.
             Some(mtu) if self.udp => attached.mtu().min(mtu.saturating_sub(ETHERNET - MAX_TUNNEL_PACKET)),
             _ => attached.mtu(),
         };
         Ok(Open { attached, connection })
     }
 
-    /// What connections of the chosen policies begin with.
+    /// Configuration of connections with the chosen policies.
     ///
     /// # Errors
-    /// If there are no such policies.
+    /// A policy does not exist.
     pub fn connection(&self) -> Result<ConnectionConfig, Diagnostic> {
         let contender = self.contender()?;
         let policies = Policies::of(&contender.policies);
@@ -230,7 +228,6 @@ impl StackOptions {
     }
 }
 
-/// The message for the user.
 pub fn diagnostic(error: &HostError) -> Diagnostic {
     match error {
         HostError::NoSuchInterface { name, known } => {

@@ -1,4 +1,4 @@
-//! What a scenario's paths can carry beside the cross traffic, and what part of it a transfer has got: the measures
+//! Capacity of a scenario's paths beside cross traffic, and the share of it that a transfer used: the metrics
 //! `available_capacity`, `capacity_share` and `background_loss`.
 //!
 //! What a path can carry in a moment follows from its links, one after the other: what comes in, at most the link's rate
@@ -17,20 +17,20 @@ use anabranch_sim::link::{DropCause, LinkCounters, RateModel};
 use anabranch_sim::topology::NoPaths;
 use anabranch_sim::{LinkConfig, RunResult, World, WorldConfig};
 
-/// Pieces into which a sampling interval is cut to add up what links can carry; each counts as it is in its middle.
+/// Parts of a sampling interval over which link capacity is integrated; each is sampled at its middle.
 const PIECES: u64 = 10;
 
-/// A run without the transfer: what it leaves free.
+/// Results of a run without the transfer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reference {
-    /// Bytes that the transfer could have had arrive in each sampling interval; empty if it cannot be said.
+    /// Bytes available to the transfer in each sampling interval; empty if undefined.
     available: Vec<f64>,
-    /// Bytes of cross traffic that arrived on each path.
+    /// Bytes of cross traffic delivered per path.
     background: Vec<(usize, u64)>,
 }
 
-/// Finds it, for all paths of the scenario. Where sources that take all they can get fill a link without the transfer there
-/// is nothing to compare a transfer with: nothing counts as available then.
+/// Simulates all paths without the transfer. If greedy sources fill a link, available capacity is undefined and counts
+/// as zero.
 pub fn reference(scenario: &Scenario, seed: u64) -> Reference {
     let all: Vec<usize> = (0..scenario.paths.len()).collect();
     let count = (scenario.duration.as_nanos() / scenario.sample.as_nanos().max(1)) as usize;
@@ -66,19 +66,19 @@ pub fn reference(scenario: &Scenario, seed: u64) -> Reference {
     Reference { available, background }
 }
 
-/// What a link of a path has done so far, in the direction of the transfer.
+/// Counters of a link of a path in the direction of the transfer.
 fn forward<'a>(path: &Path, at: usize, results: &'a RunResult) -> Option<&'a LinkCounters> {
     results.link(&format!("{}/{at}/forward", path.name)).map(|link| &link.counters)
 }
 
-/// Bytes that came over each link of each path so far.
+/// Bytes delivered so far by each link of each path.
 fn delivered(scenario: &Scenario, results: &RunResult) -> Vec<Vec<f64>> {
     let link =
         |path, at| forward(path, at, results).map_or(0.0, |counters: &LinkCounters| counters.delivered_bytes as f64);
     scenario.paths.iter().map(|path| (0..path.links.len()).map(|at| link(path, at)).collect()).collect()
 }
 
-/// Whether a link of a path had no room for a packet.
+/// Whether a queue on a path overflowed.
 fn overflows(scenario: &Scenario, results: &RunResult) -> bool {
     let full = |path, at| {
         let drops = forward(path, at, results).map(|counters| counters.drops);
@@ -87,7 +87,7 @@ fn overflows(scenario: &Scenario, results: &RunResult) -> bool {
     scenario.paths.iter().any(|path| (0..path.links.len()).any(|at| full(path, at)))
 }
 
-/// Whether two scenarios leave the same free with the same seeds.
+/// Whether two scenarios have the same reference runs.
 pub fn same_reference(one: &Scenario, other: &Scenario) -> bool {
     one.paths == other.paths
         && one.generators == other.generators
@@ -99,7 +99,7 @@ fn interval_start(scenario: &Scenario, at: usize) -> Instant {
     Instant::ZERO + scenario.sample * at as u64
 }
 
-/// Bytes of cross traffic that arrived at its ends, by path: TCP's data and whole packets of UDP.
+/// Bytes of cross traffic delivered per path: TCP payload and whole UDP packets.
 pub fn background(scenario: &Scenario, paths: &[usize], results: &RunResult) -> Vec<(usize, u64)> {
     let of_path = |place: &usize| {
         let path = scenario.paths.get(*place)?;
@@ -117,11 +117,11 @@ pub fn background(scenario: &Scenario, paths: &[usize], results: &RunResult) -> 
     paths.iter().filter_map(of_path).collect()
 }
 
-/// A link in this run, from the client to the server.
+/// A link of this run, in the direction from client to server.
 struct Stage<'a> {
     link: &'a Link,
     config: LinkConfig,
-    /// Share of packets that it lets through while the coverage is full.
+    /// Delivery ratio at full coverage.
     kept: f64,
 }
 
@@ -131,8 +131,8 @@ impl<'a> Stage<'a> {
         let losses = config.loss.iter().map(|loss| 1.0 - loss.mean()).product::<f64>();
         Self { link, kept: losses * (1.0 - config.impairments.corruption), config }
     }
-    /// What of `offered` bytes, offered evenly from `from` to `to`, arrives if everything else is dropped for it, `taken`
-    /// bytes of others having arrived.
+    /// Bytes of `offered`, evenly spread over `from` to `to`, that this link delivers next to `taken` bytes of cross
+    /// traffic.
     fn passes(&self, offered: f64, (from, to): (Instant, Instant), taken: f64) -> f64 {
         let middle = from + (to - from) / 2;
         let since_start = middle - Instant::ZERO;
@@ -154,7 +154,6 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The links of all paths and the shared ones.
 struct Parts<'a> {
     paths: Vec<Vec<Stage<'a>>>,
     shared: Vec<Stage<'a>>,
@@ -171,8 +170,7 @@ impl<'a> Parts<'a> {
             shared: stages("shared", &scenario.shared),
         }
     }
-    /// Bytes that can arrive in a sampling interval in which `carried` bytes of cross traffic come over each link of each
-    /// path.
+    /// Bytes that can be delivered in a sampling interval, given the cross traffic `carried` by each link of each path.
     fn available(&self, scenario: &Scenario, at: usize, carried: &[Vec<f64>]) -> f64 {
         let (begin, end) = (interval_start(scenario, at), interval_start(scenario, at + 1));
         let piece = |number: u64| begin + (end - begin) * number / PIECES;
@@ -193,7 +191,7 @@ impl<'a> Parts<'a> {
 }
 
 impl Reference {
-    /// Adds to a record what part of the available capacity its transfer got, and what it cost the cross traffic.
+    /// Adds the transfer's share of the available capacity and the cross traffic's loss to a record.
     pub fn add_to(&self, scenario: &Scenario, record: &mut Record) {
         let interval = scenario.sample.as_secs_f64();
         let (skip, end) = match record.metric("completion") {
@@ -207,7 +205,7 @@ impl Reference {
             let share = record.metric("throughput").map(|throughput| 100.0 * throughput / available);
             record.metrics.extend(share.map(|share| ("capacity_share".to_owned(), share)));
         }
-        // A transfer that ends before the run does leaves the cross traffic alone from then on: nothing to compare.
+        // After the end of a transfer, cross traffic is undisturbed: the runs cannot be compared.
         if record.metric("completion").is_none() {
             let alone =
                 self.background.iter().filter(|(path, _)| record.background.iter().any(|(used, _)| used == path));
@@ -262,15 +260,15 @@ mod tests {
 
     #[test]
     fn cross_traffic_counts_as_it_is_without_the_transfer() {
-        // 30 % of 10 Mbit/s are UDP in packets that come at random: of about 12,500 in 20 s, whose number has a standard
-        // deviation of 112, or 0.9 %.
+        // 30 % of 10 Mbit/s is UDP in packets at random times: about 12,500 in 20 s, with a standard deviation of 112
+        // or 0.9 %.
         let text = "[[paths]]\nlinks = [{ rate = \"10 Mbit/s\", delay = \"1 ms\" }]\n\
                     background = { share = \"30 %\", tcp = \"0 %\", sizes = [{ share = \"100 %\", size = \"600 B\" }] }";
         let scenario = scenario(text);
         let reference = reference(&scenario, 1);
         let free = reference.available.iter().sum::<f64>() * 8e-6 / 20.0;
         assert!((free - 7.0).abs() < 0.1, "{free}");
-        // A transfer at 3.5 Mbit/s has half of it; of cross traffic of which a tenth is missing, a tenth is lost.
+        // A transfer at 3.5 Mbit/s uses half. If a tenth of the cross traffic is missing, its loss is 0.1.
         let &[(0, alone)] = reference.background.as_slice() else { panic!("one path has cross traffic") };
         let metrics = vec![("throughput".to_owned(), free / 2.0)];
         let mut record = Record { metrics, background: vec![(0, alone * 9 / 10)], ..Record::default() };
@@ -280,7 +278,7 @@ mod tests {
         assert!((record.metric("available_capacity").unwrap() - free).abs() < 1e-9);
     }
 
-    /// A path whose middle link of 10 Mbit/s carries what generators send.
+    /// A path with a middle link of 10 Mbit/s that carries the generators' traffic.
     fn with_generators(generators: &str) -> Scenario {
         scenario(&format!(
             "[[paths]]\nname = \"A\"\nrouters = [\"R1\", \"R2\"]\nlinks = [{{ rate = \"50 Mbit/s\" }}, \
@@ -291,19 +289,19 @@ mod tests {
 
     #[test]
     fn generators_take_from_the_link_that_they_load() {
-        // 3 of 10 Mbit/s, less the 36 ms of 20 s before the first packet is through.
+        // 3 of 10 Mbit/s, less 36 ms of 20 s until the first packet is delivered.
         let scenario = with_generators("kind = \"vbr\"\nrate = \"3 Mbit/s\"\nsizes = \"1000 B\"");
         let found = reference(&scenario, 1);
         let free = found.available.iter().sum::<f64>() * 8e-6 / 20.0;
         assert!((free - 7.0).abs() < 0.02, "{free}");
-        // It arrives 60 ms after it was sent: 19.94 s at 375,000 B/s.
+        // It arrives 60 ms after it was sent: 19.94 s at 375,000 bytes/s.
         let &[(0, alone)] = found.background.as_slice() else { panic!("one path has cross traffic") };
         assert!((alone as f64 / 7_477_500.0 - 1.0).abs() < 0.001, "{alone}");
     }
 
     #[test]
     fn nothing_is_said_to_be_available_where_greedy_sources_fill_a_link() {
-        // Windows of 20 packets each 0.12 s are 1.32 Mbit/s: two of them leave room, ten do not.
+        // 20 packets per 0.12 s are 1.32 Mbit/s: two flows leave capacity, ten do not.
         let capacity = |count: u32| {
             let scenario = with_generators(&format!("kind = \"ftp\"\ncount = {count}"));
             let metrics = vec![("throughput".to_owned(), 1.0)];
@@ -313,7 +311,7 @@ mod tests {
             record.metric("available_capacity")
         };
         let two = capacity(2).expect("two leave something");
-        // 2 * 1.32 Mbit/s of data are 2.75 with headers.
+        // 2 * 1.32 Mbit/s of payload are 2.75 with headers.
         assert!((two - 7.25).abs() < 0.1, "{two}");
         assert_eq!(capacity(10), None);
     }

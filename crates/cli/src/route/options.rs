@@ -1,4 +1,4 @@
-//! What can be asked of `anabranch route`.
+//! Options of `anabranch route`.
 
 use super::profile::Profile;
 use crate::diagnostic::Diagnostic;
@@ -20,8 +20,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How often forecasts are evaluated, and for how many evaluations a change is kept: 10 s, so that a fading link is
-/// not used again at each Hello that still arrives.
+/// Interval of forecast evaluations. A change is kept for several of them, 10 s, so that a fading link is not used
+/// again at each Hello that still arrives.
 const PERIOD: Duration = Duration::from_millis(250);
 const HOLD: u32 = 40;
 
@@ -41,7 +41,6 @@ pub enum Show {
 }
 
 impl Show {
-    /// The question.
     pub const fn question(self) -> Question {
         match self {
             Self::Status => Question::Status,
@@ -211,7 +210,7 @@ fn table(text: &str) -> Result<u32, String> {
     if text == "main" {
         return Ok(MAIN_TABLE);
     }
-    // 255 is the kernel's own, 253 the one called default.
+    // 255 is the kernel's local table, 253 the default table.
     let wrong = || format!("'{text}' is neither `main` nor a number of a table from 1 on but for 253 and 255");
     text.parse().ok().filter(|number| ![0, 253, 255].contains(number)).ok_or_else(wrong)
 }
@@ -231,7 +230,7 @@ fn network(text: &str) -> Result<(IpAddr, u8), String> {
 }
 
 impl RouteOptions {
-    /// The configuration of the router.
+    /// Configuration of the router.
     pub fn config(&self) -> Result<RouteConfig, Diagnostic> {
         let mut config = RouteConfig { table: self.table, ..RouteConfig::default() };
         let mesh = |point_to_point| {
@@ -364,7 +363,7 @@ impl ProtocolOptions {
     }
 }
 
-/// Packets have whole seconds.
+/// These protocol fields are whole seconds.
 fn whole(given: Option<Duration>, otherwise: Duration, option: &str) -> Result<Duration, Diagnostic> {
     let Some(given) = given else { return Ok(otherwise) };
     let seconds = given.as_nanos() / 1_000_000_000;

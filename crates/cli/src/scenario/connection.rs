@@ -1,7 +1,7 @@
-//! The settings of a connection: one table, from which they are read, applied and documented.
+//! Settings of a connection: one table, from which they are parsed, applied and documented.
 //!
-//! A setting is a row of [`SETTINGS`]. What a scenario, a baseline or a policy says is a set of values
-//! ([`ConnectionSettings`]); sets are laid over each other, and what none of them says stays at the engine's default.
+//! A setting is a row of [`SETTINGS`]. A scenario, baseline or policy has a set of values ([`ConnectionSettings`]).
+//! Sets are merged; settings without a value keep the engine's default.
 
 use super::quantity::{Packets, Quantity, Size};
 use super::reader::{Item, Reader};
@@ -16,20 +16,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// A setting of a connection.
 pub struct Setting {
-    /// Its name, as in a scenario.
+    /// Name in scenarios.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// Description in one sentence.
     pub summary: &'static str,
-    /// What its value is, and which field of the engine's configuration has it.
+    /// Type of its value, with the field of the engine's configuration.
     kind: Kind,
 }
 
-/// A field of the engine's configuration: its default is what is there, and it is applied by writing to it.
+/// Access to a field of the engine's configuration, to read its default and to set it.
 type Field<T> = fn(&mut ConnectionConfig) -> &mut T;
 
-/// What a value is, and where it goes.
+/// Type of a value, and its field.
 enum Kind {
     Flag(Field<bool>),
     Time(Field<Duration>),
@@ -47,7 +46,6 @@ enum Kind {
     InitialPath,
 }
 
-/// The value of a setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Value {
     Flag(bool),
@@ -63,31 +61,30 @@ enum Value {
     InitialPath(InitialPath),
 }
 
-/// Words for when data goes on another subflow.
+/// Names of reinjection modes.
 const REINJECTIONS: [(&str, Reinjection); 3] = [
     ("subflow_timeout", Reinjection::OnSubflowTimeout),
     ("connection_timeout", Reinjection::OnConnectionTimeout),
     ("never", Reinjection::Never),
 ];
 
-/// Words for the rules of the retransmission timeout.
+/// Names of the rules for the retransmission timeout.
 const RTO_RULES: [(&str, RtoRule); 2] = [("rfc6298", RtoRule::Rfc6298), ("paper", RtoRule::Paper)];
 
-/// Words for explicit congestion notification.
+/// Names of ECN modes.
 const ECN_MODES: [(&str, EcnMode); 3] =
     [("off", EcnMode::Off), ("accept", EcnMode::Accept), ("request", EcnMode::Request)];
 
-/// Words for the path that a connection begins on.
+/// Names of the choices of the initial path.
 const INITIAL_PATHS: [(&str, InitialPath); 2] = [("race", InitialPath::Race), ("first", InitialPath::First)];
 
-/// 576 is what every IPv4 host must take (RFC 791), and 40 bytes of options must fit with data behind them.
+/// Every IPv4 host must accept 576 bytes (RFC 791); 40 bytes of options must fit next to data.
 const MTU: RangeInclusive<u16> = 576..=65_535;
 
-/// A buffer must hold a few segments, and a window can be no larger than RFC 7323 lets it be scaled.
+/// A buffer must hold a few segments; RFC 7323 limits the scaled window.
 const RECEIVE_BUFFER: RangeInclusive<u64> = 3_072..=1 << 30;
 
-/// All settings, in the order in which they are applied: what is counted in segments comes after what their size
-/// depends on.
+/// All settings in order of application: those in segments follow those that determine the segment size.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "priority",
@@ -207,20 +204,20 @@ pub const SETTINGS: &[Setting] = &[
 
 /// Bytes of IPv4 and TCP headers without options.
 const HEADERS: u64 = 40;
-/// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
+/// Bytes of the timestamps option with padding (RFC 7323, appendix A).
 const TIMESTAMPS: u64 = 12;
-/// Bytes of the longest data sequence signal, padded (RFC 8684, section 3.3): 8-byte numbers, no checksum.
+/// Bytes of the longest padded DSS option (RFC 8684, section 3.3): 8-byte sequence numbers, no checksum.
 const SIGNAL: u64 = 28;
 
 /// Payload of a full segment: the unit of windows in scenarios and tables.
 pub fn segment_size(multipath: bool, tcp: &TcpConfig) -> u64 {
-    // A multipath segment leaves room for the longest signal beside the timestamps.
+    // A multipath segment leaves space for the longest DSS option beside timestamps.
     let options = if tcp.options.timestamps { TIMESTAMPS } else { 0 } + if multipath { SIGNAL } else { 0 };
     u64::from(tcp.mtu) - HEADERS - options
 }
 
-/// What a scenario does not set: the engine's defaults, but for Nagle's algorithm, which programs of latency-sensitive traffic switch
-/// off (TCP_NODELAY). `proxy`, `perf` and `stream` do.
+/// Defaults of scenarios: the engine's, but with TCP_NODELAY, which latency-sensitive applications set. `proxy`, `perf`
+/// and `stream` set it too.
 pub fn defaults(policies: Policies) -> ConnectionConfig {
     let mut config = ConnectionConfig::new(policies);
     config.tcp.nagle = false;
@@ -228,7 +225,7 @@ pub fn defaults(policies: Policies) -> ConnectionConfig {
 }
 
 impl Setting {
-    /// What its value may be, as documentation shows it.
+    /// Allowed values, as shown in documentation.
     pub fn values(&self) -> String {
         match &self.kind {
             Kind::Flag(_) => "true, false".to_owned(),
@@ -251,7 +248,7 @@ impl Setting {
         }
     }
 
-    /// Its value when nothing is said, as a scenario would write it.
+    /// Default value, as written in scenarios.
     pub fn default(&self) -> String {
         let config = &mut defaults(Policies::of(&Combination::default()).expect("the defaults exist"));
         let value = match &self.kind {
@@ -354,15 +351,15 @@ fn possible(item: &Item<'_>, size: Size) -> Result<Size, Diagnostic> {
     }
 }
 
-/// What is said of a connection; the rest is at the engine's defaults, or at those of what this is laid over.
+/// Values of some settings of a connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ConnectionSettings {
-    /// By row of the table.
+    /// By index in [`SETTINGS`].
     values: BTreeMap<usize, Value>,
 }
 
 impl ConnectionSettings {
-    /// Reads a table of settings.
+    /// Parses a table of settings.
     pub fn read(item: &Item<'_>) -> Result<Self, Diagnostic> {
         let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
         let table = item.table("the connection", &names)?;
@@ -375,7 +372,7 @@ impl ConnectionSettings {
         Ok(made)
     }
 
-    /// Sets one, as the command line writes it: a quantity needs no quotes.
+    /// Sets a value from the command line, where quantities need no quotes.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
         let Some(row) = SETTINGS.iter().position(|setting| setting.name == name) else {
             let names = SETTINGS.iter().map(|setting| setting.name);
@@ -390,37 +387,36 @@ impl ConnectionSettings {
         Ok(())
     }
 
-    /// These, and where they say nothing, what is said below.
+    /// Merges two sets; values of `self` win.
     pub fn over(&self, below: &Self) -> Self {
         let mut values = below.values.clone();
         values.extend(&self.values);
         Self { values }
     }
 
-    /// These but those that others say too.
+    /// These settings without those that `others` has too.
     pub fn without(&self, others: &Self) -> Self {
         let left = self.values.iter().filter(|(row, _)| !others.values.contains_key(row));
         Self { values: left.map(|(row, value)| (*row, *value)).collect() }
     }
 
-    /// Tells the engine.
+    /// Applies the values to the engine's configuration.
     pub fn apply(&self, config: &mut ConnectionConfig) {
         for (row, value) in &self.values {
             SETTINGS[*row].apply(*value, config);
         }
     }
 
-    /// Whether nothing is said.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// What is said, in the table's order: name and value.
+    /// Names and values in the table's order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         self.values.iter().map(|(row, value)| (SETTINGS[*row].name, value.to_string()))
     }
 
-    /// The receive buffer, if it is said.
+    /// The receive buffer, if set.
     pub fn receive_buffer(&self) -> Option<ReceiveBuffer> {
         self.values.values().find_map(|value| match value {
             Value::ReceiveBuffer(buffer) => Some(*buffer),
@@ -428,7 +424,7 @@ impl ConnectionSettings {
         })
     }
 
-    /// The largest IP packet, if it is said.
+    /// The MTU, if set.
     pub fn mtu(&self) -> Option<u16> {
         self.values.values().find_map(|value| match value {
             Value::Mtu(mtu) => Some(*mtu),
@@ -437,7 +433,7 @@ impl ConnectionSettings {
     }
 }
 
-/// The largest unit in which a quantity is a whole number, else the base unit.
+/// Formats in the largest unit with a whole number, else in the base unit.
 fn written<Q: Quantity>(f: &mut fmt::Formatter<'_>, quantity: Q) -> fmt::Result {
     let base = quantity.to_base();
     let whole = |(_, unit): &&(&str, f64)| base >= *unit && ((base / unit).round() * unit - base).abs() < 1e-9 * base;
@@ -472,11 +468,11 @@ impl fmt::Display for Value {
     }
 }
 
-/// Reads `[connection]`, which a scenario with connections needs.
+/// Parses `[connection]`, which scenarios with connections need.
 pub fn connection(top: &Reader<'_>, needed: bool) -> Result<ConnectionSettings, Diagnostic> {
     let item = match top.get("connection") {
         Some(item) => item,
-        // Moving nodes have no connections.
+        // Scenarios with mobile nodes have no connections.
         None if !needed || top.get("moving").is_some() => return Ok(ConnectionSettings::default()),
         None => top.required("connection")?,
     };

@@ -1,32 +1,31 @@
-//! The second design: networks on which connections compete, paths pause, or somebody moves. What each dimension is spread over, and how
-//! the traces of a walk and of a satellite are made, stands in `docs/measurements/sweep.md`.
+//! The second design: networks with competing connections, pausing paths or mobility. `docs/measurements/sweep.md`
+//! defines the dimensions and the traces of the walk and of the satellite.
 //!
-//! It has a sequence of its own, so that the points of the first design stay what they are.
+//! It has its own sequence, so that the points of the first design do not change.
 
 use super::point::{Class, Competition, Place, Point, PointPath, Span};
 use crate::spread::{logarithmic, rounded};
 use anabranch_sim::random::RandomStream;
 
-/// Scrambles the sequence of a seed otherwise than the first design does.
+/// Changes the scrambling so that it differs from the first design.
 const OTHER: u32 = 0x9e37_79b9;
-/// Bytes of the packet in which queues are counted.
+/// Packet size in bytes for queue capacities.
 const PACKET: f64 = 1500.0;
-/// Least packets of a queue.
+/// Minimum queue capacity in packets.
 const LEAST_QUEUE: f64 = 5.0;
-/// Sizes of crowds.
+/// Numbers of connections of a crowd.
 const CROWDS: [u32; 5] = [10, 20, 30, 40, 50];
-/// How far a transmitter of Wi-Fi reaches in the walk, metres, and the exponent by which its rate falls on the way there.
+/// Wi-Fi range in the walk in metres, and the exponent of the rate's decrease with distance.
 const REACH: f64 = 60.0;
 const FALL: f64 = 1.5;
-/// From one hand-over of the satellite to the next, seconds.
+/// Interval of satellite handovers, seconds.
 const HANDOVER: f64 = 15.0;
 
-/// `count` points of the sequence of `seed`, from the `first` on.
+/// `count` points of the sequence of `seed`, starting at `first`.
 pub fn points(seed: u32, first: u32, count: u32) -> Vec<Point> {
     (first..first.saturating_add(count).min(super::design::MOST)).map(|number| point(seed, number)).collect()
 }
 
-/// One of them.
 pub fn point(seed: u32, number: u32) -> Point {
     let place = Place { seed: seed ^ OTHER, number };
     let class = Class::COMPETITION[place.one_of(0, Class::COMPETITION.len())];
@@ -73,33 +72,33 @@ pub fn point(seed: u32, number: u32) -> Point {
     point
 }
 
-/// On which paths others are: the first, or both.
+/// Indices of the paths with competing TCP: the first, or both.
 fn on(place: Place) -> Vec<usize> {
     if place.one_of(3, 2) == 0 { vec![0] } else { vec![0, 1] }
 }
 
-/// 5 to 100 Mbit/s and 0.05 to 4 bandwidth-delay products of queue, even in the logarithm; 10 to 160 ms.
+/// 5 to 100 Mbit/s and queues of 0.05 to 4 bandwidth-delay products, log-uniform; RTT of 10 to 160 ms.
 fn path_at(place: Place, first: u32) -> PointPath {
     let rate = rounded(logarithmic(place.at(first), 5.0, 100.0));
     let round_trip = (logarithmic(place.at(first + 1), 10.0, 160.0) * 10.0).round() / 10.0;
     with_queue(rate, round_trip, logarithmic(place.at(first + 2), 0.05, 4.0) * round_trip)
 }
 
-/// A path whose full queue takes so many ms.
+/// A path whose full queue adds `queueing` ms.
 fn with_queue(rate: f64, round_trip: f64, queueing: f64) -> PointPath {
     let queue = (rate * 1e3 * queueing / 8.0 / PACKET).round().max(LEAST_QUEUE);
     let queueing = (queue * PACKET * 8.0 / rate / 1e3 * 10.0).round() / 10.0;
     PointPath { rate, round_trip, queueing, queue: queue as u64, ..PointPath::default() }
 }
 
-/// CoDel with room for four bandwidth-delay products, at least 20 packets.
+/// CoDel with a capacity of four bandwidth-delay products, at least 20 packets.
 fn use_codel(path: &mut PointPath) {
     *path = with_queue(path.rate, path.round_trip, 4.0 * path.round_trip);
     path.queue = path.queue.max(20);
     path.codel = true;
 }
 
-/// The first path becomes what both share; what is left of them is fast, and the second one's is longer by up to 20 ms.
+/// The first path becomes the shared bottleneck. The access links are fast; the second one's RTT is up to 20 ms longer.
 fn share(point: &mut Point, competition: Competition) -> Competition {
     let shared = point.paths[0].clone();
     let longer = (point.paths[1].round_trip / 8.0 * 10.0).round() / 10.0;
@@ -108,7 +107,7 @@ fn share(point: &mut Point, competition: Competition) -> Competition {
     Competition { others, shared: Some(shared), ..competition }
 }
 
-/// One to three pauses of 0.2 to 4 s of one path, while a queue of 100 to 2000 ms waits.
+/// One to three pauses of one path for 0.2 to 4 s each, with a queue of 100 to 2000 ms.
 fn pauses(point: &mut Point, place: Place) {
     let mut luck = luck(point);
     let which = place.one_of(2, 2);
@@ -124,12 +123,12 @@ fn pauses(point: &mut Point, place: Place) {
     }
 }
 
-/// Somebody walks about a transmitter of Wi-Fi at 1.4 m/s while a cellular network is there all the time.
+/// A user walks around a Wi-Fi access point at 1.4 m/s with constant cellular coverage.
 ///
-/// Wi-Fi: the distance goes up and down between 5 m and the reach, turning at random; the rate is that of the place, R (1 - d/D)^1.5, within 30 %
-/// more or less, a twentieth of R at least; beyond three quarters of the reach it pauses in each second with probability 1/4 for 0.2 to 3 s.
-/// Cellular: the logarithm of the rate walks in steps of up to 30 % within a fifth and twice its mean; the queue takes 1 s. In each second it
-/// pauses with probability 1/50 for 0.2 to 1 s.
+/// Wi-Fi: the distance d varies between 5 m and the range D with random turns. The rate is R (1 - d/D)^1.5, with 30 %
+/// variation and a minimum of R/20. Beyond 3/4 of the range it pauses in each second with probability 1/4 for 0.2 to 3
+/// s. Cellular: the logarithm of the rate is a random walk with steps of up to 30 %, between 1/5 and 2 times its mean;
+/// the queue holds 1 s. In each second it pauses with probability 1/50 for 0.2 to 1 s.
 fn walk(point: &mut Point) {
     let mut luck = luck(point);
     point.span.counted = 45.0;
@@ -155,9 +154,9 @@ fn walk(point: &mut Point) {
     }
 }
 
-/// A satellite in a low orbit: every 15 s another one, with a pause of 50 to 300 ms, and another rate, half to one and a half times the mean. The
-/// round trip is drawn anew from 25 to 70 ms at the same times and goes there in a straight line; the queue takes 150 ms and 0.1 to 1 % of the
-/// packets are lost. The second path is a cellular network of a constant rate.
+/// A low-orbit satellite: a handover every 15 s, with a pause of 50 to 300 ms and a new rate of 0.5 to 1.5 times the
+/// mean. The RTT is drawn from 25 to 70 ms at the same times and linearly interpolated. The queue holds 150 ms; 0.1 to
+/// 1 % of packets are lost. The second path is a cellular network with a constant rate.
 fn satellite(point: &mut Point, place: Place) {
     let mut luck = luck(point);
     point.span.counted = 45.0;
@@ -177,7 +176,7 @@ fn satellite(point: &mut Point, place: Place) {
     point.paths[1] = with_queue(rounded((point.paths[1].rate / 2.0).max(5.0)), 50.0, 500.0);
 }
 
-/// Pauses of a path do not touch.
+/// Pauses of a path must not touch.
 fn pause(path: &mut PointPath, from: f64, length: f64) {
     if path.paused.last().is_none_or(|(_, to)| *to < from) {
         path.paused.push((from, ((from + length) * 100.0).round() / 100.0));
@@ -234,7 +233,7 @@ mod tests {
                 }
             }
         }
-        // The first design has other points at the same places.
+        // The first design has other points at the same indices.
         assert!(super::super::design::points(7, 0, 288).iter().all(|point| point.competition.is_none()));
     }
 }

@@ -1,47 +1,47 @@
-//! A point of the design: a network, the settings of its ends, and what changes.
+//! A point of the design: network, settings of both ends, and changes during the run.
 
 use serde::Serialize;
 
-/// Which part of the space a point belongs to.
+/// The part of the parameter space that a point belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// Round trips up to 50 ms, queues up to 100 ms.
+    /// RTT up to 50 ms, queues up to 100 ms.
     LowBdp,
-    /// The same with random loss.
+    /// `LowBdp` with random loss.
     LowBdpLossy,
-    /// Round trips up to 400 ms, queues up to 2 s.
+    /// RTT up to 400 ms, queues up to 2 s.
     HighBdp,
-    /// The same with random loss.
+    /// `HighBdp` with random loss.
     HighBdpLossy,
-    /// Of all these, and something changes within the run.
+    /// Any of the above, with a change during the run.
     Changing,
-    /// 10 to 50 connections alike.
+    /// 10 to 50 connections of the same policy.
     Crowd,
-    /// Beside TCP with CUBIC.
+    /// With competing TCP CUBIC.
     BesideCubic,
-    /// Beside TCP with NewReno.
+    /// With competing TCP NewReno.
     BesideNewReno,
-    /// Beside TCP with BBR.
+    /// With competing TCP BBR.
     BesideBbr,
-    /// Two paths over one bottleneck, beside CUBIC.
+    /// Two paths over one bottleneck, with competing CUBIC.
     SharedBottleneck,
-    /// Queues with CoDel, beside CUBIC.
+    /// CoDel queues, with competing CUBIC.
     #[serde(rename = "codel")]
     CoDel,
-    /// Paths that pause while their queues wait.
+    /// Paths that pause while packets wait in their queues.
     Pauses,
-    /// Wi-Fi and a cellular network on a walk.
+    /// Wi-Fi and cellular while walking.
     Walk,
-    /// A satellite in a low orbit, handed over every 15 s, and a cellular network.
+    /// A low-orbit satellite with a handover every 15 s, and a cellular network.
     Satellite,
 }
 
 impl Class {
-    /// All of them.
+    /// Classes of the first design.
     pub const ALL: [Self; 5] = [Self::LowBdp, Self::LowBdpLossy, Self::HighBdp, Self::HighBdpLossy, Self::Changing];
 
-    /// Those of the second design.
+    /// Classes of the second design.
     pub const COMPETITION: [Self; 9] = [
         Self::Crowd,
         Self::BesideCubic,
@@ -54,7 +54,7 @@ impl Class {
         Self::Satellite,
     ];
 
-    /// As in results.
+    /// Name in result files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::LowBdp => "low_bdp",
@@ -75,100 +75,96 @@ impl Class {
     }
 }
 
-/// A path: one link each way.
+/// A path: one link in each direction.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct PointPath {
-    /// Mbit/s, at the beginning.
+    /// Initial rate, Mbit/s.
     pub rate: f64,
-    /// Round trip without queues, ms.
+    /// RTT without queueing, ms.
     pub round_trip: f64,
-    /// What a full queue holds a packet up, ms, at this rate.
+    /// Queueing delay of a full queue, ms, at the initial rate.
     pub queueing: f64,
-    /// Packets of the queue each way.
+    /// Queue capacity in packets, each direction.
     pub queue: u64,
-    /// Share of packets lost in the direction of the data.
+    /// Loss ratio in the direction of data.
     pub loss: f64,
-    /// Other rates: when, in seconds, and Mbit/s, in order of time; in between there are straight lines, and of two of the
-    /// same time the later holds from then on.
+    /// Later rates in order of time: seconds and Mbit/s, linearly interpolated. Of two entries for one time, the second
+    /// applies from then on.
     pub rates: Vec<(f64, f64)>,
-    /// When it carries nothing, in seconds; without an end: for good.
+    /// Outage, start and end in seconds; no end: permanent.
     pub down: Option<(f64, Option<f64>)>,
-    /// When it sends nothing and its queue waits, in seconds.
+    /// Pauses in seconds, in which packets wait in the queue.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paused: Vec<(f64, f64)>,
-    /// Most of the round trip, ms, if it varies from [`Self::round_trip`] up to that; how often it is drawn anew, in seconds.
+    /// Maximum RTT in ms if it varies from [`Self::round_trip`] up to this, and the interval of draws in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub varying: Option<(f64, f64)>,
-    /// Whether its queue is CoDel's.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub codel: bool,
 }
 
-/// How long a run lasts, in seconds.
+/// Phases of a run, seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Span {
-    /// Not counted.
+    /// Not measured.
     pub warm_up: f64,
-    /// Counted.
+    /// Measured.
     pub counted: f64,
 }
 
-/// A network with what its ends are set to.
+/// A network with the settings of its ends.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Point {
     /// Seed of the design.
     pub seed: u32,
-    /// Place in the sequence, from 0.
+    /// Index in the sequence, from 0.
     pub number: u32,
-    /// Where it belongs.
     pub class: Class,
-    /// The paths; the initial subflow is on the first.
+    /// The paths; the initial subflow uses the first.
     pub paths: Vec<PointPath>,
-    /// The receive buffer that the program asks for, bytes; none: automatic.
+    /// Receive buffer requested by the application, bytes; none: automatic.
     pub receive_buffer: Option<u64>,
-    /// Whether the server sends rather than the client.
+    /// Whether the server sends instead of the client.
     pub download: bool,
-    /// What changes, if anything does.
     pub change: Option<Change>,
-    /// Of its runs.
     pub span: Span,
-    /// Who competes, on points of the second design.
+    /// Competing connections, in the second design.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub competition: Option<Competition>,
 }
 
-/// Who competes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Competition {
-    /// Connections of the policy, or of TCP.
+    /// Connections of the policy under test or of TCP.
     pub connections: u32,
-    /// TCP of others: congestion control, connections, and the places of the paths on which so many are each.
+    /// Competing TCP: congestion control, connections, and indices of the paths; each of these has that many
+    /// connections.
     pub others: Option<(&'static str, u32, Vec<usize>)>,
-    /// A bottleneck behind all paths.
+    /// A bottleneck shared by all paths.
     pub shared: Option<PointPath>,
 }
 
-/// What changes.
+/// A change during the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// The rate of one path or two steps up and down.
+    /// One path's rate has one or two steps up and down.
     Steps,
-    /// The rates of all paths wander.
+    /// The rates of all paths vary randomly.
     Wander,
     /// A path is down for some seconds.
     Failure,
-    /// A path is down for good.
+    /// A path fails permanently.
     Loss,
     /// One path fades out while another fades in.
     Handover,
 }
 
 impl Change {
-    /// All of them, each on an equal share of the points.
+    /// All changes, each with an equal share of the points.
     pub const ALL: [Self; 5] = [Self::Steps, Self::Wander, Self::Failure, Self::Loss, Self::Handover];
 
-    /// As in results.
+    /// Name in result files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Steps => "steps",
@@ -180,25 +176,25 @@ impl Change {
     }
 }
 
-/// The coordinates of a point.
+/// Coordinates of a point.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Seed of the design.
     pub seed: u32,
-    /// Place in the sequence.
+    /// Index in the sequence.
     pub number: u32,
 }
 
 impl Place {
-    /// Where the point lies in a dimension, from 0 (included) to 1 (excluded).
+    /// Coordinate in a dimension, in [0, 1).
     pub fn at(self, dimension: u32) -> f64 {
         f64::from(sobol_burley::sample(self.number, dimension, self.seed))
     }
-    /// The same, from `low` to `high`.
+    /// Coordinate scaled to `low` to `high`.
     pub fn between(self, dimension: u32, low: f64, high: f64) -> f64 {
         low + (high - low) * self.at(dimension)
     }
-    /// One of `count`, each of an equal share.
+    /// An index below `count`, all equally likely.
     pub fn one_of(self, dimension: u32, count: usize) -> usize {
         (self.at(dimension) * count as f64) as usize
     }

@@ -8,197 +8,179 @@ use anabranch_sim::link::RateTrace;
 use anabranch_sim::mesh::paper::network::LANES;
 use std::sync::Arc;
 
-/// When a value is drawn from its range. All draws are uniform over the range and come from
-/// the run's seed.
+/// When a random value is drawn. All draws are uniform and use the run's seed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Drawn {
-    /// Once, when the run begins.
     PerRun,
-    /// For each packet.
     PerPacket,
-    /// Anew at each interval, with a straight line between two draws.
+    /// At each interval, with linear interpolation between draws.
     SlowlyVarying(Duration),
-    /// Anew at each interval, and constant in it.
+    /// At each interval, constant in between.
     Stepwise(Duration),
 }
 
-/// A value, or a range and how a value is drawn from it.
+/// A constant, or a uniform distribution.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Draw<Q> {
-    /// Always this.
     Fixed(Q),
-    /// Uniform between two bounds.
     Uniform {
-        /// Lower bound.
+        /// Included.
         low: Q,
-        /// Upper bound.
         high: Q,
-        /// When.
         drawn: Drawn,
     },
 }
 
-/// How much a queue holds.
+/// Capacity of a queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum QueueLimit {
-    /// So many packets.
     Packets(Packets),
-    /// So many bytes.
     Bytes(Size),
 }
 
-/// What a queue does with packets it cannot send at once.
+/// Queue discipline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Queue {
-    /// Holds them up to a limit, then drops arrivals.
+    /// Holds packets up to a limit, then drops arrivals.
     DropTail(QueueLimit),
     /// CoDel (RFC 8289).
     CoDel {
         /// Acceptable standing delay.
         target: Duration,
-        /// Window over which the least delay is taken.
+        /// Window of the minimum delay.
         interval: Duration,
-        /// Most it holds.
         limit: QueueLimit,
     },
 }
 
-/// How fast a link sends.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LinkRate {
-    /// Always alike.
     Fixed(Rate),
-    /// As a trace in the format of mahimahi says.
+    /// From a trace in mahimahi's format.
     Trace(Arc<RateTrace>),
 }
 
-/// Losses in bursts: the two-state model of Gilbert and Elliott, which steps once per packet and loses all packets in
-/// its bad state.
+/// Bursty loss: the Gilbert-Elliott model with two states. It steps once per packet and drops all packets in the bad
+/// state.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BurstLoss {
-    /// Share of packets lost in the long run.
+    /// Long-run loss ratio.
     pub average: Share,
-    /// Mean number of packets lost in a row.
+    /// Mean length of a loss burst in packets.
     pub burst: f64,
 }
 
-/// Which direction of a link a fault acts on.
+/// The direction of a link that an impairment applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// Client to server.
     Forward,
     /// Server to client.
     Backward,
-    /// Both.
     Both,
 }
 
-/// A link, the same in both directions but for its losses.
+/// A link, symmetric except for loss.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Link {
-    /// Its name within its path.
+    /// Name, unique within its path.
     pub name: String,
-    /// How fast it sends.
     pub rate: LinkRate,
     /// Propagation delay.
     pub delay: Draw<Duration>,
-    /// The queue before it.
     pub queue: Queue,
-    /// Share of packets lost, each on its own.
+    /// Independent loss ratio.
     pub loss: Option<Draw<Share>>,
-    /// Losses in bursts, on top.
+    /// Burst loss, in addition to `loss`.
     pub burst_loss: Option<BurstLoss>,
-    /// Which direction loses packets.
+    /// The direction with loss.
     pub loss_direction: Direction,
     /// Share of packets duplicated.
     pub duplication: Option<Share>,
-    /// Share of packets held back, and by how much.
+    /// Share of packets delayed, and their extra delay.
     pub reordering: Option<(Share, Duration)>,
-    /// Share of packets of which a byte is changed.
+    /// Share of packets with one changed byte.
     pub corruption: Option<Share>,
-    /// The longest packet that passes, and from when on; longer ones are dropped without a word.
+    /// Longest IP packet, and when the limit begins; longer packets are dropped without ICMP.
     pub mtu: Option<(Size, Duration)>,
-    /// When it carries nothing; without an end: for good.
+    /// Outages, which drop packets; no end: until the end of the run.
     pub down: Vec<(Duration, Option<Duration>)>,
-    /// When it sends nothing and its queue waits.
+    /// Pauses, in which packets wait in the queue.
     pub paused: Vec<(Duration, Duration)>,
-    /// How its quality changes, in order of time: straight lines between the points.
+    /// Link quality in order of time, linearly interpolated.
     pub coverage: Vec<CoveragePoint>,
 }
 
-/// What is left of a link at one time.
+/// Link quality at one time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CoveragePoint {
-    /// When.
     pub at: Duration,
-    /// Share of its rate.
+    /// Factor of its rate.
     pub rate: Share,
-    /// Share of packets lost, beside its other losses.
+    /// Loss ratio, in addition to other losses.
     pub loss: Share,
 }
 
-/// Other people's traffic on a path's first link.
+/// Cross traffic on a path's first link.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Background {
-    /// What it takes of the link's rate.
+    /// Share of the link's rate.
     pub share: Draw<Share>,
-    /// Share of it that is TCP; the rest is UDP.
+    /// Share of TCP; the rest is UDP.
     pub tcp: Share,
-    /// Packet sizes with their shares, which sum to one.
+    /// Packet sizes with their shares, which sum to 1.
     pub sizes: Vec<(Share, Size)>,
     /// Number of TCP sources.
     pub tcp_flows: u32,
-    /// Mean time that a TCP source is on; times on and off are exponentially distributed.
+    /// Mean on-time of a TCP source; on- and off-times are exponentially distributed.
     pub on: Duration,
-    /// Mean time that it is off.
+    /// Mean off-time.
     pub off: Duration,
 }
 
-/// A path from the sender to the receiver.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Path {
-    /// Its name.
     pub name: String,
-    /// Its links, from the sender to the receiver.
+    /// Links from the sender to the receiver.
     pub links: Vec<Link>,
-    /// Other people's traffic.
     pub background: Option<Background>,
 }
 
-/// An ad-hoc network: the eight nodes of the paper's figure 8, with a radio for each path.
+/// An ad-hoc network: the eight nodes of the paper's figure 8, with one radio per path.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mesh {
-    /// What the radios send at, in the order of the paths.
+    /// Bit rates of the radios, in the order of the paths.
     pub rates: [Rate; LANES],
     /// RTS and CTS before each data frame.
     pub reservations: bool,
-    /// What the routers advertise; none: the routes are the shortest ones from the beginning.
+    /// LSAFullness of the routers; none: static shortest paths.
     pub routers: Option<LsaFullness>,
 }
 
-/// An ad-hoc network of moving nodes with a router each, and probes between random pairs of them.
+/// An ad-hoc network of mobile nodes that each run a router, with probes between random pairs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Moving {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// So many nodes are meant to have the area; with others it grows or shrinks. None: it is what it is.
+    /// Node count for which `area` is meant; the area is scaled to keep the density. None: fixed area.
     pub same_density: Option<usize>,
     /// Metres.
     pub area: (f64, f64),
-    /// How far radio reaches, metres: all of it, or with path loss, shadows and fading about so far in the mean.
+    /// Radio range in metres; with path loss, shadowing and fading, about its mean.
     pub range: f64,
-    /// What broadcast frames are sent at.
+    /// Bit rate of broadcast frames.
     pub broadcast_rate: Rate,
-    /// Whether there are path loss, shadows and fading.
+    /// Whether to model path loss, shadowing and fading.
     pub shadows: bool,
-    /// Least and highest speed of random waypoint in its steady state, m/s; none: as in RFC 5614, appendix E.
+    /// Minimum and maximum speed of steady-state random waypoint, m/s; none: as in RFC 5614, appendix E.
     pub speed: Option<(f64, f64)>,
     /// HelloInterval.
     pub hello_interval: Duration,
     /// RouterDeadInterval.
     pub dead_interval: Duration,
-    /// Mean time between probes in the whole network.
+    /// Mean interval between probes in the whole network.
     pub probe_interval: Duration,
-    /// How fast one of eight nodes in three rows goes away, m/s, again and again, where nobody else moves; none: all move.
+    /// Speed at which one of eight nodes in three rows repeatedly leaves, m/s, while the others stand still; none: all
+    /// move.
     pub cut_speed: Option<f64>,
 }

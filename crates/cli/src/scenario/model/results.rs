@@ -3,27 +3,26 @@
 use crate::scenario::quantity::{Change, Share};
 use anabranch_policy::time::Duration;
 
-/// Which parameter of the scenario is swept, and over what.
+/// The parameter that is swept, and its values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sweep {
     /// Dotted path, as for `--set`.
     pub key: String,
-    /// What the axis says.
+    /// Label of the axis.
     pub label: String,
-    /// Its values, as written.
+    /// Values, as written.
     pub values: Vec<String>,
-    /// Those of a quick run.
+    /// Values of a quick run.
     pub quick: Vec<String>,
-    /// Seeds per point.
     pub seeds: u32,
-    /// What is measured.
+    /// The metric on the other axis.
     pub metric: String,
-    /// Which policies take part, by name; all if empty.
+    /// Names of the policies; empty: all.
     pub policies: Vec<String>,
 }
 
 impl Sweep {
-    /// The unit of the numbers that its values begin with.
+    /// Unit of the values.
     pub fn unit(&self) -> &'static str {
         let letters = |value: &String| value.trim_matches(|letter: char| !letter.is_ascii_alphabetic()).to_owned();
         match self.values.first().map(letters).unwrap_or_default().as_str() {
@@ -35,84 +34,74 @@ impl Sweep {
     }
 }
 
-/// Which schemes are compared with which, in what, on each baseline.
+/// Schemes to compare with a reference, metric by metric, on each baseline.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Matrix {
-    /// The scheme that the others are compared with.
+    /// The reference scheme.
     pub over: String,
-    /// The others; all of the scenario's that run on a baseline if empty.
+    /// The other schemes; empty: all that run on a baseline.
     pub schemes: Vec<String>,
-    /// The metrics.
     pub metrics: Vec<String>,
-    /// Those of them whose differences count in their unit, not as a share.
+    /// Metrics whose differences are in their unit, not a share.
     pub absolute: Vec<String>,
 }
 
-/// How a comparison depends on what a paper does not say: one parameter at a time.
+/// Effect on a comparison of parameters that the paper does not state, one at a time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sensitivity {
-    /// What is compared.
     pub metric: String,
-    /// The scheme.
     pub policy: String,
-    /// The scheme that it is compared with.
+    /// The reference scheme.
     pub over: String,
-    /// Whether the difference counts in the metric's unit, not as a share.
+    /// Whether the difference is in the metric's unit, not a share.
     pub absolute: bool,
     /// Runs per point and policy.
     pub seeds: u32,
-    /// What is varied.
     pub parameters: Vec<Parameter>,
 }
 
-/// A parameter and the values that it gets, all others as the scenario has them.
+/// A parameter and its values; all others keep the scenario's.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Parameter {
-    /// What tables say.
+    /// Label in tables.
     pub label: String,
-    /// Dotted paths, as for `--set`; all get the value.
+    /// Dotted paths, as for `--set`; each is set to the value.
     pub keys: Vec<String>,
-    /// Its values, as written.
+    /// Values, as written.
     pub values: Vec<String>,
-    /// What the scenario has.
+    /// The scenario's own value.
     pub ours: String,
 }
 
-/// What is computed from a series over a range of time.
+/// How a series over a time window becomes a number.
 #[derive(Clone, PartialEq, Debug)]
 pub enum WindowKind {
-    /// Its mean.
     Mean,
-    /// The time at which it falls below a level: before it the values are not below, from it on they are, with the fewest
-    /// exceptions.
+    /// Time at which it falls below a level: the split with the fewest values on the wrong side.
     FallsBelow(f64),
-    /// The time at which it rises above a level.
+    /// Likewise, rising above a level.
     RisesAbove(f64),
-    /// For how long there is something to measure: of a window, until the subflow is gone.
+    /// Duration of the measurement: from the window's start until the subflow closes.
     Lasts,
-    /// In which share of the sampling intervals it is above that of another scheme with the same seed.
+    /// Share of sampling intervals in which it exceeds that of another scheme with the same seed.
     ShareAbove(String),
 }
 
-/// A number from a range of time, beside the built-in ones over the whole run.
+/// A metric over a time window; built-in metrics cover the whole run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WindowMetric {
-    /// Its name.
     pub name: String,
-    /// What is shown for it.
+    /// Label in tables.
     pub label: String,
-    /// What is made of the series.
     pub kind: WindowKind,
-    /// The series it is made of.
     pub series: crate::metric::Series,
-    /// From when to when.
+    /// Start and end; no end: the end of the run.
     pub window: (Duration, Option<Duration>),
-    /// Of which path, by name; of the connection if none.
+    /// Name of the path; none: the connection.
     pub path: Option<String>,
 }
 
 impl WindowMetric {
-    /// Unit of its values.
     pub const fn unit(&self) -> &'static str {
         match self.kind {
             WindowKind::Mean => self.series.unit(),
@@ -122,151 +111,138 @@ impl WindowMetric {
     }
 }
 
-/// What is made of several runs.
+/// How several runs become one number.
 #[derive(Clone, PartialEq, Debug)]
 pub enum DerivedKind {
-    /// The mean over the points of the sweep.
+    /// Mean over the points of the sweep.
     Mean,
-    /// By how many per cent that differs from the run at the scenario's own value.
+    /// Change of that mean from the run at the scenario's own value, per cent.
     Change,
-    /// How much of the way from the first point of the sweep to the last is made at the point with this value, per cent.
+    /// Share of the change from the first to the last point of the sweep that is reached at this value, per cent.
     MadeAt(String),
-    /// The same at the first point where another metric is above a level.
+    /// The same at the first point where another metric exceeds a level.
     MadeWhere {
-        /// The other metric.
         metric: String,
-        /// The level, in its unit.
+        /// In the unit of `metric`.
         above: f64,
     },
-    /// The first value of the sweep at which the metric is above a level.
+    /// First value of the sweep at which the metric exceeds a level.
     RisesAbove(f64),
-    /// How far a run is from the median of its policy's runs.
+    /// Absolute deviation of a run from the median of its policy's runs.
     Deviation,
-    /// The same in per cent of the median.
+    /// That deviation in per cent of the median.
     RelativeDeviation,
 }
 
-/// A metric that is made of another one of several runs with the same policy.
+/// A metric computed from another metric of several runs of the same policy.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Derived {
-    /// Its name.
     pub name: String,
-    /// What is shown for it.
+    /// Label in tables.
     pub label: String,
-    /// The metric that it is made of.
+    /// The source metric.
     pub of: String,
-    /// What is made of it.
     pub kind: DerivedKind,
-    /// At which points of the sweep, by their values; all if empty.
+    /// Values of the sweep's points to use; empty: all.
     pub points: Vec<String>,
-    /// Unit of its values.
     pub unit: &'static str,
 }
 
-/// What a figure shows.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FigureKind {
     /// Series over time.
     Time {
-        /// What: one curve per policy, or per path and policy for path series.
+        /// One curve per policy; for path series, one per path and policy.
         series: Vec<crate::metric::Series>,
-        /// From when to when; all of it if none.
+        /// Start and end; none: the whole run.
         window: Option<(Duration, Option<Duration>)>,
-        /// Window of the moving average, zero for the samples themselves; the report chooses if none.
+        /// Window of the moving average; zero: raw samples; none: chosen by the report.
         average: Option<Duration>,
     },
     /// A metric per policy.
     Bars {
-        /// Which.
+        /// Name of the metric.
         metric: String,
     },
-    /// By how much a metric changes from one policy to another, for each claim that compares two.
+    /// Relative change of a metric between two policies, for each claim that compares them.
     Ratios {
-        /// Which.
+        /// Name of the metric.
         metric: String,
     },
-    /// How a metric is distributed over the runs of each policy.
+    /// Distribution of a metric over the runs of each policy.
     Boxes {
-        /// Which.
+        /// Name of the metric.
         metric: String,
     },
-    /// Several metrics side by side, a curve per policy: what each node captured.
+    /// Several metrics on one axis, one curve per policy: for example the nodes that captured packets.
     Profile {
-        /// Which metrics, with what the axis says of each.
+        /// Metrics with their axis labels.
         metrics: Vec<(String, String)>,
     },
-    /// The delay of each segment of the first run, a picture per policy.
+    /// Delay of each segment of the first run, one chart per policy.
     SegmentDelays {
-        /// From when to when; all of it if none.
+        /// Start and end; none: the whole run.
         window: Option<(Duration, Option<Duration>)>,
     },
-    /// The sweep.
     Sweep {
-        /// Of which metric, if not of the sweep's own.
+        /// None: the sweep's own metric.
         metric: Option<String>,
     },
 }
 
-/// A figure of the report.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// Its name, for claims to refer to.
+    /// Name by which claims refer to it.
     pub name: String,
-    /// Its heading.
     pub title: String,
-    /// What it shows.
     pub kind: FigureKind,
-    /// Which policies; all if empty.
+    /// Names of the policies; empty: all.
     pub policies: Vec<String>,
-    /// What the paper's figure shows, in our words.
+    /// Description of the paper's figure in our own words.
     pub published: String,
 }
 
-/// Which policy is compared with all others, paired by seed.
+/// A policy to compare with all others, paired by seed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Differences {
-    /// The policy.
     pub policy: String,
-    /// In which metrics.
     pub metrics: Vec<String>,
 }
 
-/// What a paper says about a metric of a policy.
+/// A published statement about a metric of a policy.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Statement {
-    /// It is this, in the metric's unit.
+    /// Value in the metric's unit.
     Value(f64),
-    /// It differs by so much from that of another policy.
+    /// Relative change from another policy.
     Change {
-        /// The other policy.
+        /// The reference policy.
         over: String,
-        /// By how much.
         change: Change,
     },
-    /// It is so much more than that of another policy, in the metric's unit.
+    /// Difference from another policy, in the metric's unit.
     Difference {
-        /// The other policy.
+        /// The reference policy.
         over: String,
-        /// How much more; below 0: less.
+        /// Negative: less.
         more: f64,
     },
-    /// It is lower than that of another policy.
+    /// Lower than another policy.
     Below(Order),
-    /// It is higher than that of another policy.
+    /// Higher than another policy.
     Above(Order),
 }
 
-/// An order of two policies, which a paper states in words.
+/// An order of two policies that the paper states in words only.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Order {
-    /// The other policy.
     pub other: String,
-    /// The least difference that the paper's words ("a great amount") stand for, as a share of the other's.
+    /// Minimum difference that the paper's words ("a great amount") imply, as a share of the other's value.
     pub least: Option<Share>,
 }
 
 impl Statement {
-    /// The policy that the claim's own is compared with, if any.
+    /// The reference policy, if any.
     pub fn other(&self) -> Option<&str> {
         match self {
             Self::Change { over, .. } | Self::Difference { over, .. } => Some(over),
@@ -276,22 +252,19 @@ impl Statement {
     }
 }
 
-/// A statement of a paper that a run can be compared with.
+/// A published statement that is compared with runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
-    /// The figure it belongs to.
+    /// Name of the figure.
     pub figure: String,
-    /// The metric.
     pub metric: String,
-    /// The policy.
     pub policy: String,
-    /// What is said.
     pub statement: Statement,
-    /// How far the measured number may be from the published one, as a share of it.
+    /// Allowed deviation from the published value, as a share of it.
     pub tolerance: Share,
-    /// Where the number comes from if the paper does not print it itself.
+    /// Source of the number if the paper does not print it.
     pub note: String,
-    /// What is to be thought of a difference.
+    /// Explanation of a deviation.
     pub reading: String,
 }
 
