@@ -1,4 +1,4 @@
-//! Datagrams of programs: where `serve` listens for them, which policies there are, what clients may reach; and the client of `up` and `run`.
+//! Datagrams of programs: the server's listener, policies and allowed targets, and the client of `up` and `run`.
 
 use crate::console::{event, print, remark};
 use crate::diagnostic::Diagnostic;
@@ -19,9 +19,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Where the names of resolvers are.
+/// Path of the resolver configuration.
 const RESOLVERS: &str = "/etc/resolv.conf";
-/// How often it is looked whether uplinks have changed.
+/// Polling interval of uplink changes.
 const LOOK: Duration = Duration::from_secs(1);
 /// The default policy.
 const POLICY: &str = "lowest_delay";
@@ -62,20 +62,20 @@ fn chosen(text: &str) -> Result<Chosen, String> {
     chosen.build().map(|_| chosen.clone()).map_err(|error| error.to_string())
 }
 
-/// A server that is to be, and the rules that it looks at.
+/// A server to be bound, with its rules.
 pub struct Planned {
     config: ServerConfig,
     allow: Arc<RwLock<AllowList>>,
 }
 
-/// Changes a server's keys and rules while it runs.
+/// Changes a server's keys and rules at runtime.
 pub struct Change {
     allow: Arc<RwLock<AllowList>>,
     keys: Box<dyn Fn(Vec<[u8; 32]>) + Send + Sync>,
 }
 
 impl Change {
-    /// As these terms say; without a choice of targets nobody begins a session.
+    /// Applies these terms. Without free choice of targets no session is accepted.
     pub fn set(&self, terms: &ServerTerms) {
         match (&terms.destination, &terms.keys) {
             (Destination::Named(allow), Some(keys)) => {
@@ -92,10 +92,10 @@ fn bytes(keys: &Keys) -> Vec<[u8; 32]> {
 }
 
 impl DatagramOptions {
-    /// What the server needs to know; nothing if it is not wanted.
+    /// Configuration of the server; none if it is disabled.
     ///
     /// # Errors
-    /// If there is no port after that of streams.
+    /// There is no port after that of streams.
     pub fn config(&self, port: u16, keys: &Keys, allow: &AllowList) -> Result<Option<Planned>, Diagnostic> {
         let port = match self.datagram_port {
             Some(0) => return Ok(None),
@@ -107,7 +107,7 @@ impl DatagramOptions {
         let (allow, policy) = (Arc::new(RwLock::new(allow.clone())), self.datagram_policy.clone());
         let allowed = Arc::clone(&allow);
         let mut limits = Limits::default();
-        // Each mapping is a descriptor, beside those of connections, for which there is room already.
+        // Each mapping needs a descriptor, beside those reserved for connections.
         let used = descriptor::allow(0).unwrap_or(0);
         let granted = descriptor::allow(used + limits.mappings as u64).unwrap_or(0);
         if granted < used + limits.mappings as u64 {
@@ -125,10 +125,10 @@ impl DatagramOptions {
         Ok(Some(Planned { config, allow }))
     }
 
-    /// Listens; without if somebody else has a port that was not asked for.
+    /// Binds the server; none if a default port is in use.
     ///
     /// # Errors
-    /// If it cannot listen where it is asked to.
+    /// The requested address cannot be bound.
     pub fn bind(&self, planned: Planned) -> Result<Option<(Server, Change)>, Diagnostic> {
         let Planned { config, allow } = planned;
         let port = config.bind.port();
@@ -156,11 +156,11 @@ impl DatagramOptions {
     }
 }
 
-/// Begins to carry what is not TCP to a server whose streams are at `server`; works in the background from now on. Without a `port`
-/// datagrams go to the one after that of streams. To be called within a runtime.
+/// Starts to carry non-TCP traffic to a server whose streams are at `server`, in the background. Without a `port`,
+/// datagrams use the port after that of streams. Must be called within a runtime.
 ///
 /// # Errors
-/// If the sockets cannot be opened.
+/// The sockets cannot be opened.
 pub fn start_client(
     server: SocketAddr,
     port: Option<u16>,
@@ -173,7 +173,7 @@ pub fn start_client(
     Ok(client)
 }
 
-/// A client, and the task that works for it.
+/// A client and its background task.
 fn client(
     server: SocketAddr,
     port: Option<u16>,
@@ -186,13 +186,14 @@ fn client(
     Client::start(ClientConfig { server, key: *key.bytes(), interfaces: interfaces.to_vec(), policy })
 }
 
-/// How long the addresses of a server's name may take to answer.
+/// Time allowed to the addresses of a server's name for an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Most addresses of a name that are tried.
+/// Maximum number of addresses tried per name.
 const ADDRESSES: usize = 8;
 
-/// Which of a server's addresses answers first, over any uplink; the first if none does in time. To be called within a runtime.
+/// The address of a server that answers first, over any uplink; the first one if none answers in time. Must be called
+/// within a runtime.
 pub async fn answering(
     addresses: &[SocketAddr],
     port: Option<u16>,
@@ -205,7 +206,7 @@ pub async fn answering(
     }
     let mut questions = JoinSet::new();
     for address in addresses.iter().copied().take(ADDRESSES) {
-        // One that this host cannot send to does not answer.
+        // An unreachable address does not answer.
         let Ok((client, work)) = client(address, port, key, interfaces) else { continue };
         questions.spawn(async move {
             tokio::select! {
@@ -228,11 +229,12 @@ pub async fn answering(
     Some(timeout(PATIENCE, answer).await.unwrap_or(first))
 }
 
-/// Begins to carry what is not TCP straight to its targets, over `interfaces`, or all with a default route. With `local`, a resolver on
-/// this host is asked if there is no other. Works in the background from now on. To be called within a runtime.
+/// Starts to carry non-TCP traffic directly to its targets, over `interfaces` or all interfaces with a default route,
+/// in the background. With `local`, a resolver on this host is used if there is no other. Must be called within a
+/// runtime.
 ///
 /// # Errors
-/// If the interfaces are not there, or the kernel cannot be asked.
+/// An interface does not exist, or netlink failed.
 pub fn start_direct(interfaces: &[String], local: bool) -> Result<Direct, Diagnostic> {
     let cannot = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => Diagnostic::option("--uplink", error.to_string()),
@@ -251,7 +253,7 @@ pub fn start_direct(interfaces: &[String], local: bool) -> Result<Direct, Diagno
     Ok(direct)
 }
 
-/// Tells of uplinks that come, go, or do not answer, and keeps the resolvers those of the host.
+/// Logs changes of uplinks and follows changes of the host's resolvers.
 pub async fn watch_uplinks(direct: &Direct, tell: bool) -> Infallible {
     let mut known: Vec<(String, LaneState)> = Vec::new();
     loop {
@@ -268,7 +270,6 @@ pub async fn watch_uplinks(direct: &Direct, tell: bool) -> Infallible {
     }
 }
 
-/// How an uplink is.
 fn words(state: LaneState) -> &'static str {
     match state {
         LaneState::Usable => "can be used",

@@ -1,27 +1,27 @@
-//! What is measured: the series over time and the one number per run, each with its unit.
+//! Metrics: time series and one number per run, with units.
 
-/// Something that changes over a run.
+/// A time series of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Series {
-    /// Bytes delivered in order to the application, as a rate.
+    /// Rate of in-order delivery to the application.
     Throughput,
     /// Mean of [`Self::Throughput`] since the start.
     CumulativeThroughput,
-    /// Bytes sent per path, as a rate.
+    /// Send rate per path.
     PathThroughput,
-    /// Part of the bytes sent that a path had.
+    /// Share of the bytes sent on a path.
     PathShare,
-    /// Highest data sequence sent.
+    /// Highest data sequence number sent.
     SentDsn,
-    /// Highest data sequence received.
+    /// Highest data sequence number received.
     ReceivedDsn,
-    /// Data sequence delivered in order.
+    /// Data sequence number up to which data was delivered in order.
     DeliveredDsn,
-    /// Largest distance between the data sequences of two segments received one after the other.
+    /// Largest difference between the data sequence numbers of two consecutively received segments.
     OutOfOrderDsn,
-    /// From first sent to delivered in order, mean over the data delivered in the interval.
+    /// Time from first transmission to in-order delivery: mean over the data delivered in the interval.
     Delay,
-    /// Mean absolute difference of the delays of data delivered one after the other.
+    /// Mean absolute difference of the delays of consecutively delivered data.
     Jitter,
     /// Congestion window of a path.
     Cwnd,
@@ -29,20 +29,19 @@ pub enum Series {
     Rtt,
     /// Bytes in flight on a path.
     InFlight,
-    /// Fill of the receive buffer.
+    /// Occupancy of the receive buffer.
     ReceiveBuffer,
-    /// Payload of datagrams that programs got, as a rate, both directions together.
+    /// Rate of datagram payload delivered to programs, sum of both directions.
     DatagramThroughput,
-    /// From sent to got by the other end's program, mean over the datagrams that came in the interval.
+    /// Time from sending to delivery of datagrams: mean over those delivered in the interval.
     DatagramDelay,
-    /// Of the datagrams that programs sent in the interval, those that never came.
+    /// Share of the datagrams sent in the interval that were never delivered.
     DatagramLoss,
-    /// What the session of datagrams sent over a path, both directions together, headers and probes included, as a rate.
+    /// Send rate of the datagram session on a path, sum of both directions, with headers and probes.
     DatagramPathThroughput,
 }
 
 impl Series {
-    /// All of them.
     pub const ALL: [Self; 18] = [
         Self::Throughput,
         Self::CumulativeThroughput,
@@ -64,7 +63,7 @@ impl Series {
         Self::DatagramPathThroughput,
     ];
 
-    /// As in a scenario file and in the Parquet column `metric`.
+    /// Name in scenario files and in the Parquet column `metric`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -88,7 +87,7 @@ impl Series {
         }
     }
 
-    /// As on an axis.
+    /// Label of an axis.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Throughput => "Throughput",
@@ -112,7 +111,6 @@ impl Series {
         }
     }
 
-    /// Unit of its values.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Throughput
@@ -128,7 +126,7 @@ impl Series {
         }
     }
 
-    /// The largest value there can be, if it is to be seen as such.
+    /// The maximum possible value, if charts should show it.
     pub const fn most(self) -> Option<f64> {
         match self {
             Self::PathShare | Self::DatagramLoss => Some(100.0),
@@ -136,7 +134,7 @@ impl Series {
         }
     }
 
-    /// Whether there is one per path rather than one per connection.
+    /// Whether there is one series per path instead of per connection.
     pub const fn per_path(self) -> bool {
         matches!(
             self,
@@ -150,18 +148,17 @@ impl Series {
     }
 }
 
-/// A number that sums up a run.
+/// A number per run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Metric {
-    /// As in a scenario file and in `summary.json`.
+    /// Name in scenario files and in `summary.json`.
     pub name: &'static str,
-    /// As in tables.
+    /// Label in tables.
     pub label: &'static str,
-    /// Unit of its values.
     pub unit: &'static str,
 }
 
-/// The built-in metrics: means over the run without its warm-up, totals over the whole run.
+/// Built-in metrics: means exclude the warm-up, totals cover the whole run.
 pub const METRICS: &[Metric] = &[
     Metric { name: "throughput", label: "mean throughput", unit: "Mbit/s" },
     Metric { name: "available_capacity", label: "available capacity", unit: "Mbit/s" },
@@ -315,12 +312,12 @@ pub const METRICS: &[Metric] = &[
     Metric { name: "dropped_down", label: "lost on links that are down", unit: "packets" },
 ];
 
-/// The name of a metric of one program that sends datagrams.
+/// Name of a metric of one program that sends datagrams.
 pub fn of_program(metric: &str, program: &str) -> String {
     format!("{metric}:{program}")
 }
 
-/// Whether a metric is of datagrams, and so can be of one program.
+/// Whether it is a datagram metric, which can be restricted to one program.
 pub fn is_of_datagrams(metric: &Metric) -> bool {
     let of_one = |prefix: &str| metric.name.starts_with(prefix);
     (of_one("datagram") || of_one("frames_in_time")) && metric.name != "datagram_cost"

@@ -1,4 +1,4 @@
-//! Common parts of `proxy` and `serve`: limits, secrets, and targets that must have an address.
+//! Shared parts of `proxy` and `serve`: limits, secrets and name resolution.
 
 use crate::console::{event, print, remark};
 use crate::diagnostic::Diagnostic;
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 /// File descriptors besides those of connections: devices, timers, listeners, standard streams.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Least time between reports of peers that do not prove the key.
+/// Minimum interval between reports of peers that do not prove the key.
 const UNPROVEN: Duration = Duration::from_secs(10);
 
-/// Most SYNs of programs that wait for their targets at a time.
+/// Maximum number of pending SYNs of programs whose targets are not connected yet.
 pub const HELD: usize = 4_096;
 
 /// Limits on what clients use.
@@ -48,17 +48,16 @@ pub struct LimitOptions {
     live: bool,
 }
 
-/// Whether a line is printed for each connection; it can change. Clones are the same.
+/// Whether each connection is logged; can change at runtime. Clones share the value.
 #[derive(Clone)]
 pub struct Verbosity(Arc<AtomicBool>);
 
 impl Verbosity {
-    /// As the options say.
     pub fn new(options: &LimitOptions) -> Self {
         Self(Arc::new(AtomicBool::new(options.verbose)))
     }
 
-    /// As other options say.
+    /// Applies new options.
     pub fn set(&self, options: &LimitOptions) {
         self.0.store(options.verbose, Ordering::Relaxed);
     }
@@ -69,7 +68,7 @@ impl Verbosity {
 }
 
 impl LimitOptions {
-    /// The limits, after raising the limit of file descriptors to what they need.
+    /// Limits of connections. Raises the limit of file descriptors accordingly.
     pub fn limits(&self) -> Limits {
         let wanted = self.max_connections as u64 + OTHER_DESCRIPTORS;
         let descriptors = descriptor::allow(wanted).unwrap_or(0);
@@ -90,20 +89,20 @@ impl LimitOptions {
         limits
     }
 
-    /// The live view, if it is asked for; nothing may be printed while it is there.
+    /// The live view, if requested; nothing may be printed while it runs.
     pub fn live(&self, stacks: &[Stack], title: &str) -> Result<Option<Live>, Diagnostic> {
         self.live.then(|| Live::of_stacks(stacks.to_vec(), title)).transpose()
     }
 
-    /// The threads. To be called within a runtime.
+    /// Starts the worker threads. Must be called within a runtime.
     ///
     /// # Errors
-    /// If there cannot be so many.
+    /// The threads cannot be started.
     pub fn start_workers(&self) -> Result<Workers, Diagnostic> {
         Workers::start(self.workers.unwrap_or_else(default_workers))
     }
 
-    /// Reports each connection with --verbose. A peer that does not prove the key is reported in any case, at a limited rate.
+    /// Logs each connection with --verbose. Peers that do not prove the key are always logged, at a limited rate.
     pub fn journal(&self, verbosity: &Verbosity) -> Option<Journal> {
         let (verbosity, live) = (verbosity.clone(), self.live);
         let last: Mutex<Option<Instant>> = Mutex::default();
@@ -121,20 +120,20 @@ impl LimitOptions {
     }
 }
 
-/// A key that must be there.
+/// Reads a required key.
 pub fn read_key(path: &Path) -> Result<Key, Diagnostic> {
     Key::read(path).map_err(|error| secret(&format!("--key {}", path.display()), &error))
 }
 
-/// Reads `--keys FILE`.
+/// Parses `--keys FILE`.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The file is invalid.
 pub fn read_keys(path: &Path) -> Result<Keys, Diagnostic> {
     Keys::read(path).map_err(|error| secret(&format!("--keys {}", path.display()), &error))
 }
 
-/// Whether a file that holds a secret can be looked at by this user, who is told if not.
+/// Whether this user may read a file with a secret; prints a message if not.
 pub fn is_readable(path: &Path) -> bool {
     let hidden = std::fs::File::open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
     if hidden {
@@ -143,20 +142,20 @@ pub fn is_readable(path: &Path) -> bool {
     !hidden
 }
 
-/// What is wrong with a file that holds a secret.
+/// Error message for a file with a secret.
 pub fn secret(option: &str, error: &dyn std::fmt::Display) -> Diagnostic {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
     Diagnostic::option(option, text)
 }
 
-/// A name that cannot be resolved is reported before anything is set up.
+/// Resolves a name before anything is set up.
 pub fn resolves(option: &str, target: &Target) -> Result<SocketAddr, Diagnostic> {
     let all = resolve_all(option, target)?;
     all.first().copied().ok_or_else(|| unknown(option, target, "it has no address"))
 }
 
-/// As [`resolves`]; gives all addresses, of which there is at least one.
+/// Like [`resolves`]; returns all addresses, at least one.
 pub fn resolve_all(option: &str, target: &Target) -> Result<Vec<SocketAddr>, Diagnostic> {
     let found = target.to_string().to_socket_addrs().map_err(|error| unknown(option, target, &error.to_string()))?;
     let mut all: Vec<SocketAddr> = Vec::new();

@@ -5,22 +5,21 @@ use serde::{Deserialize, Serialize};
 /// A mean with its 95 % confidence interval by Student's t distribution.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The mean.
     pub mean: f64,
-    /// Half the width of the interval; not a number for a single value (in JSON: null).
+    /// Half width of the interval; NaN for a single value (in JSON: null).
     #[serde(deserialize_with = "number_or_nan")]
     pub half_width: f64,
     /// Number of values.
     pub count: usize,
 }
 
-/// JSON has no number that is none.
+/// JSON has no NaN: null is read as NaN.
 fn number_or_nan<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Option::<f64>::deserialize(from).map(|value| value.unwrap_or(f64::NAN))
 }
 
 impl Estimate {
-    /// Of these values, assumed independent; none if there are no values.
+    /// Estimate from independent values; none if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() {
             return None;
@@ -45,12 +44,12 @@ impl Estimate {
         self.mean + self.half_width
     }
 
-    /// Whether `value` lies in the interval; never, if there is none.
+    /// Whether `value` lies in the interval; false without an interval.
     pub fn holds(&self, value: f64) -> bool {
         (self.low()..=self.high()).contains(&value)
     }
 
-    /// The same in another unit.
+    /// Converts to another unit.
     pub fn scaled(&self, factor: f64) -> Self {
         Self { mean: self.mean * factor, half_width: self.half_width * factor.abs(), count: self.count }
     }
@@ -75,14 +74,14 @@ fn student_t(freedom: usize) -> f64 {
     z + first / n + second / (n * n)
 }
 
-/// How `a` differs from `b` run by run, relative to the mean of `b`: the runs are paired by seed, so that luck common to
-/// both cancels. None without pairs or if `b` is zero on average.
+/// Mean of the paired differences `a - b`, relative to the mean of `b`. Pairs share a seed, so that common variation
+/// cancels. None without pairs or if the mean of `b` is zero.
 pub fn relative_change(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let base = Estimate::of(b)?.mean;
     if base == 0.0 { None } else { Some(difference(a, b)?.scaled(1.0 / base)) }
 }
 
-/// How much more `a` is than `b`, run by run: the runs are paired by seed. None without pairs.
+/// Mean of the paired differences `a - b`. None without pairs.
 pub fn difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
     if a.len() != b.len() {
         return None;
@@ -91,7 +90,7 @@ pub fn difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
     Estimate::of(&differences)
 }
 
-/// The least value that at least `share` of `values` do not exceed; not a number if there are none.
+/// The smallest of `values` that at least `share` of them do not exceed; NaN if there are none.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -99,7 +98,6 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
     sorted.get(place).copied().unwrap_or(f64::NAN)
 }
 
-/// The middle value, or the mean of the two in the middle.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -111,13 +109,13 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// `value` as far as it means something: six significant digits.
+/// Rounds to six significant digits.
 pub fn rounded(value: f64) -> f64 {
-    // Printing finds the shortest number that is the same; arithmetic would leave 57.99999999999999.
+    // Formatting finds the shortest equal number; arithmetic would return 57.99999999999999.
     if value.is_finite() { format!("{value:.5e}").parse().unwrap_or(value) } else { value }
 }
 
-/// `value` with about four significant digits and no exponent.
+/// Formats with about four significant digits and no exponent.
 pub fn readable(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -133,7 +131,7 @@ pub fn readable(value: f64) -> String {
     group_thousands(&text)
 }
 
-/// A thin space between groups of three digits of numbers from 10 000 up.
+/// Inserts thin spaces as thousands separators from 10 000 up.
 pub fn group_thousands(text: &str) -> String {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     if digits.contains('.') || digits.len() < 5 {
@@ -189,7 +187,7 @@ mod tests {
 
     #[test]
     fn pairing_removes_what_both_have_in_common() {
-        // Seeds differ wildly, but a is always 10 above b, whose mean is 100.
+        // Seeds vary widely, but a is always 10 above b, whose mean is 100.
         let (b, a) = ([50.0, 100.0, 150.0], [60.0, 110.0, 160.0]);
         let change = relative_change(&a, &b).unwrap();
         assert!((change.mean - 0.1).abs() < 1e-12 && change.half_width < 1e-12);

@@ -1,9 +1,9 @@
-//! The set of scenarios: the networks and settings on which the lab is compared with real time.
+//! The calibration cases: networks and settings on which the lab is compared with real time.
 //!
-//! They fill the space evenly by Latin hypercube sampling: the range of each quantity is cut into as many equal strata as
-//! there are paths (for buffer and congestion control: cases), each stratum is used once, and a stream of random numbers of
-//! a fixed seed shuffles them and places the value within its stratum. Rates, round trips and queues are spread
-//! evenly over their logarithms, losses over 0 to 3 %, with every third path free of loss.
+//! Latin hypercube sampling: the range of each quantity is divided into as many equal strata as there are paths (for
+//! buffer and congestion control: cases). Each stratum is used once; a random stream with a fixed seed shuffles the
+//! strata and places the value within its stratum. Rates, RTTs and queues are log-uniform; losses are uniform from 0 to
+//! 3 %, and every third path has none.
 
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
@@ -14,46 +14,44 @@ use anabranch_sim::random::RandomStream;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Places the cases; another number would make another set.
+/// Seed of the set of cases.
 const SEED: u64 = 1;
-/// Bytes of the packet in which queues are counted.
+/// Packet size in bytes for queue capacities.
 const PACKET: f64 = 1500.0;
-/// Least packets of a queue: below, not even a pair of segments and an acknowledgement find room.
+/// Minimum queue in packets: fewer cannot hold a pair of segments and an acknowledgement.
 const LEAST_QUEUE: f64 = 4.0;
-/// Receive buffers, bytes as a program asks for them; 0 is automatic.
+/// Receive buffers in bytes as an application requests them; 0: automatic.
 const BUFFERS: [u64; 9] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 0, 0, 0, 0];
-/// Cases with one path, with two and with three.
+/// Numbers of paths, with the number of cases for each.
 const CASES: [(usize, usize); 3] = [(1, 14), (2, 14), (3, 8)];
-/// The sampling interval of the lab, in seconds; the warm-up is a multiple of it.
+/// Sampling interval of the lab in seconds; the warm-up is a multiple of it.
 const SAMPLE: f64 = 0.5;
 
-/// A path: one link each way.
+/// A path: one link in each direction.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct CasePath {
     /// Mbit/s.
     pub rate: f64,
-    /// Round trip without queues, ms.
+    /// RTT without queueing, ms.
     pub round_trip: f64,
-    /// Share of packets lost from the sender to the receiver.
+    /// Loss ratio from the sender to the receiver.
     pub loss: f64,
-    /// Packets of the queue each way.
+    /// Queue capacity in packets, each direction.
     pub queue: u64,
 }
 
-/// A network with what both ends are set to.
+/// A network with the settings of both ends.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Case {
-    /// Its name.
     pub name: String,
-    /// Congestion control of the kernel, and of ours where there is one path.
+    /// Congestion control of the kernel; also of the engine on single-path cases.
     pub congestion: &'static str,
-    /// The receive buffer that the program asks for, bytes; none: automatic.
+    /// Receive buffer requested by the application, bytes; none: automatic.
     pub receive_buffer: Option<u64>,
-    /// The paths.
     pub paths: Vec<CasePath>,
 }
 
-/// Where in a range each of `count` values lies, 0 to 1: one per stratum, in random order.
+/// `count` values in [0, 1): one per stratum, in random order.
 fn strata(random: &mut RandomStream, count: usize) -> Vec<f64> {
     let mut order: Vec<usize> = (0..count).collect();
     for last in (1..count).rev() {
@@ -62,7 +60,7 @@ fn strata(random: &mut RandomStream, count: usize) -> Vec<f64> {
     order.into_iter().map(|stratum| (stratum as f64 + random.uniform()) / count as f64).collect()
 }
 
-/// The whole set.
+/// All cases.
 pub fn all() -> Vec<Case> {
     let paths: usize = CASES.iter().map(|(paths, cases)| paths * cases).sum();
     let count: usize = CASES.iter().map(|(_, cases)| cases).sum();
@@ -73,7 +71,7 @@ pub fn all() -> Vec<Case> {
     let mut path = || {
         let rate = rounded(logarithmic(rates.next()?, 1.0, 100.0));
         let round_trip = rounded(logarithmic(round_trips.next()?, 5.0, 200.0));
-        // The lowest third has none.
+        // The lowest third is lossless.
         let loss = ((losses.next()? * 1.5 - 0.5) * 3e4).round() / 1e6;
         let product = rate * 1e6 * round_trip * 1e-3 / 8.0 / PACKET;
         let queue = (logarithmic(queues.next()?, 0.2, 4.0) * product).round().max(LEAST_QUEUE) as u64;
@@ -96,32 +94,32 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// Who sends and receives.
+/// The stack under test.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stack {
-    /// The engine.
+    /// The Anabranch engine.
     Ours,
-    /// Linux, or the engine in its clothes.
+    /// Linux; in the lab, the engine with the settings of Linux.
     Kernel,
 }
 
-/// How long a run lasts, in seconds.
+/// Phases of a run, seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Span {
-    /// From the first SYN on, not counted.
+    /// From the first SYN, not measured.
     pub warm_up: f64,
-    /// Counted.
+    /// Measured.
     pub measured: f64,
 }
 
 impl Case {
-    /// Multipath TCP; else plain TCP.
+    /// Whether it uses MPTCP; else plain TCP.
     pub fn multipath(&self) -> bool {
         self.paths.len() > 1
     }
 
-    /// One line on the network.
+    /// The network in one line.
     pub fn describe(&self) -> String {
         let path = |path: &CasePath| {
             let loss = if path.loss > 0.0 { format!(" {} %", tidy(path.loss * 100.0)) } else { String::new() };
@@ -130,12 +128,12 @@ impl Case {
         self.paths.iter().map(path).collect::<Vec<_>>().join(" + ")
     }
 
-    /// The receive buffer in words.
+    /// Description of the receive buffer.
     pub fn buffer(&self) -> String {
         self.receive_buffer.map_or("auto".to_owned(), |bytes| format!("{} KiB", bytes >> 10))
     }
 
-    /// As a scenario file, with `receive_buffer` and further lines for `[connection]`.
+    /// As a scenario file, with `receive_buffer` and further lines of `[connection]`.
     pub fn text(&self, span: Span, connection: &str) -> String {
         let mut text = format!(
             "name = \"{}\"\ntitle = \"{}\"\nduration = \"{} s\"\nwarm_up = \"{} s\"\nsample = \"{SAMPLE} s\"\n\n\
@@ -159,7 +157,7 @@ impl Case {
         text
     }
 
-    /// The scenario as `stack` has it.
+    /// The scenario as `stack` runs it.
     pub fn scenario(&self, stack: Stack, span: Span) -> Result<Scenario, Diagnostic> {
         let connection = match stack {
             Stack::Ours => self.receive_buffer.map_or(String::new(), |size| format!("receive_buffer = \"{size} B\"\n")),
@@ -173,7 +171,7 @@ impl Case {
         Document::embedded(&self.name, &self.text(span, &connection), &[]).scenario()
     }
 
-    /// Who takes part in it.
+    /// The contender of this stack.
     pub fn contender(&self, stack: Stack) -> Contender {
         let policies = match (stack, self.multipath()) {
             (Stack::Ours, true) => Combination::default(),

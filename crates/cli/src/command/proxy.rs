@@ -23,10 +23,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Where `proxy` listens by default.
+/// Default listening address.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
 
-/// When an unknown name is resolved again.
+/// Retry interval of name resolution.
 const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(5);
 
 /// Options of `proxy`.
@@ -68,17 +68,17 @@ pub struct ProxyOptions {
     stack: StackOptions,
 }
 
-/// Reads `HOST:PORT`.
+/// Parses `HOST:PORT`.
 pub fn target(text: &str) -> Result<Target, String> {
     text.parse().map_err(|error: anabranch_proxy::TargetError| error.to_string())
 }
 
-/// Reads `PATTERN=N`.
+/// Parses `PATTERN=N`.
 pub fn priority(text: &str) -> Result<PriorityRule, String> {
     text.parse().map_err(|error: anabranch_proxy::PriorityRuleError| error.to_string())
 }
 
-/// Reads `[ADDRESS:]PORT[=HOST:PORT]`.
+/// Parses `[ADDRESS:]PORT[=HOST:PORT]`.
 fn forward(text: &str) -> Result<ListenerConfig, String> {
     let (local, to) = match text.split_once('=') {
         Some((local, to)) => (local, Some(target(to)?)),
@@ -119,7 +119,7 @@ impl ProxyOptions {
         Ok(programs)
     }
 
-    /// Whether the targets that are connected to from here are known.
+    /// Checks that the names of fixed targets resolve.
     fn resolve_targets(&self) -> Result<(), Diagnostic> {
         let mut targets = self.forward.iter().filter_map(|configured| match &configured.forward {
             Forward::To(target) if self.server.is_none() => Some(target),
@@ -128,10 +128,10 @@ impl ProxyOptions {
         targets.try_for_each(|target| resolves("--forward", target).map(drop))
     }
 
-    /// What can be found out without any right, and without asking anybody.
+    /// Checks that need neither privileges nor the network.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn check(&self) -> Result<(), Diagnostic> {
         self.programs()?;
         self.status.check()?;
@@ -146,10 +146,10 @@ impl ProxyOptions {
         Ok(())
     }
 
-    /// The server's address, if there is one.
+    /// The server, if any.
     fn reach(&self) -> Result<Reach<'static>, Diagnostic> {
         match &self.server {
-            // Its address matters from the start only where it is that of a socket.
+            // The address is needed at startup only for a socket.
             Some(server) if self.stack.udp && self.stack.dry_run => Ok(Reach::Server(resolves("--server", server)?)),
             Some(server) if self.stack.udp => Ok(Reach::Server(known_in_time(server))),
             _ => Ok(Reach::Anybody),
@@ -161,7 +161,7 @@ impl ProxyOptions {
             (Some(_), Reach::Server(address), Some(key)) => {
                 Ok(Via::Server { server: self.stack.inside(address).into(), key: read_key(key)? })
             }
-            // A name may lead elsewhere later, and need not be known yet.
+            // The name may resolve later, and to other addresses over time.
             (Some(named), _, Some(key)) => Ok(Via::Server { server: named.clone(), key: read_key(key)? }),
             _ => Ok(Via::Direct),
         }
@@ -173,7 +173,7 @@ fn read_credentials(path: &Path) -> Result<Credentials, Diagnostic> {
 }
 
 impl ProxyOptions {
-    /// What can change while it runs: keys and passwords, but not where the server is.
+    /// Settings that can change at runtime: keys and passwords, but not the server's address.
     fn terms_with(&self, via: &Via) -> Result<ProxyTerms, Diagnostic> {
         let via = match (via, &self.key) {
             (Via::Server { server, .. }, Some(path)) => Via::Server { server: server.clone(), key: read_key(path)? },
@@ -184,10 +184,10 @@ impl ProxyOptions {
     }
 }
 
-/// Runs it until it is asked to end.
+/// Runs until it is told to end.
 ///
 /// # Errors
-/// What is wrong with the options or the host.
+/// An error of the options or the host.
 pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
     let programs = options.programs()?;
     options.care.check(&options.stack.uplinks, &options.stack.roles.backups)?;
@@ -202,7 +202,7 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         let kinds: Vec<String> = programs.iter().map(|configured| describe(&configured.forward)).collect();
         let programs = ProxyListeners::bind(programs).map_err(|error| cannot_listen(&error))?;
         let listeners = options.status.listen(options.stack.journal.as_deref(), "proxy").await?;
-        // Its threads end last.
+        // Dropped last, so that its threads outlive the rest.
         let workers = options.limits.start_workers()?;
         let roles = Roles::new(&options.care, &options.stack.roles.backups);
         let open = options.stack.with_backups(roles.reserve()).open_on(reach, workers.runtimes()).await?;
@@ -220,7 +220,7 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
     })
 }
 
-/// Serves programs until it is asked to end.
+/// Serves programs until it is told to end.
 async fn carry(
     options: &ProxyOptions,
     open: &Open,
@@ -279,7 +279,7 @@ async fn carry(
     })
 }
 
-/// How connections are made: all in the same way but for the priority.
+/// Connection settings of a target; only the priority depends on it.
 fn choose(connection: ConnectionConfig, priorities: Arc<RwLock<Priorities>>) -> Choose {
     Box::new(move |target: &Target| {
         let priority = priorities.read().unwrap_or_else(PoisonError::into_inner).of(target);
@@ -287,7 +287,7 @@ fn choose(connection: ConnectionConfig, priorities: Arc<RwLock<Priorities>>) -> 
     })
 }
 
-/// The server's address as soon as its name is known: a host that has just started may have no way to ask yet.
+/// The server's address, retried until its name resolves: a host that has just started may have no resolver yet.
 fn known_in_time(server: &Target) -> SocketAddr {
     let mut told = false;
     loop {

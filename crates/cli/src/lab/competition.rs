@@ -1,10 +1,10 @@
-//! What connections that compete do to each other: loss at queues, how evenly they share, what is left to others, how long nothing
-//! arrives, how long data takes. All of it counts from the end of the warm-up.
+//! Effects of competing connections: queue loss, fairness, throughput left to others, stalls and delays. All exclude
+//! the warm-up.
 //!
-//! **Fair share.** A bottleneck is a path; where there are shared links, all paths are one bottleneck. What all connections get over a
-//! bottleneck, divided by the number of them, is the fair share there: a connection counts once, with however many subflows it uses a
-//! bottleneck. The share of the others is what they get over the bottlenecks on which they are, divided by so many fair shares; that of the
-//! transfer's connections is counted on the same bottlenecks.
+//! **Fair share.** Each path is a bottleneck; with shared links, all paths are one bottleneck. The fair share at a
+//! bottleneck is the throughput of all connections over it divided by their number; a connection counts once, however
+//! many of its subflows cross the bottleneck. The share of the others is their throughput over the bottlenecks they
+//! use, divided by the sum of their fair shares there. The transfer's connections are counted on the same bottlenecks.
 
 use super::beside;
 use super::network::present;
@@ -16,13 +16,13 @@ use anabranch_sim::histogram::Histogram;
 use anabranch_sim::link::{DropCause, LinkCounters};
 use anabranch_sim::{FlowResult, Side};
 
-/// The metrics, by name.
+/// The metrics by name.
 pub fn metrics(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let mut metrics = queues(window);
     if matches!(window.scenario.transfer, Transfer::Endless | Transfer::Finite(_)) {
         metrics.extend(arrivals(window));
         metrics.extend(among(window));
-        // Who does not take all that it can get has no fair share.
+        // A transfer that is not greedy has no fair share.
         metrics.extend(others(window));
     }
     if window.scenario.transfer == Transfer::None {
@@ -32,7 +32,7 @@ pub fn metrics(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     metrics
 }
 
-/// Shares of packets that queues in the direction of the data dropped and marked, of those that were sent into the paths.
+/// Shares of packets dropped and marked by queues in the direction of data, of those sent into the paths.
 fn queues(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let Some(flow) = window.own().next() else { return Vec::new() };
     let (forward, scenario) = (flow.sender == Side::Client, window.scenario);
@@ -59,13 +59,13 @@ fn queues(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     metrics
 }
 
-/// How long nothing arrived, at most, and the delay that 95 % of the data had, of all connections of the transfer.
+/// Longest stall, and the 95th percentile of delay, over all connections of the transfer.
 fn arrivals(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let (mut longest, mut delays): (f64, _) = (0.0, Histogram::default());
     for flow in window.own() {
         let Some(measured) = flow.measurements.as_deref() else { continue };
         let rows = measured.series.time.iter().zip(&measured.series.longest_silence);
-        // What has ended as it should is silent from then on.
+        // Silence after the end of a connection is no stall.
         let end = flow.receiver().end_of_stream.map_or(f64::INFINITY, |end| (end - Instant::ZERO).as_secs_f64());
         let counted = rows.filter(|(time, _)| window.row_counts(**time) && **time <= end);
         longest = counted.fold(longest, |longest, (_, silence)| longest.max(*silence));
@@ -79,7 +79,7 @@ fn arrivals(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     metrics
 }
 
-/// How evenly the connections of the transfer share.
+/// Fairness among the connections of the transfer.
 fn among(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let goodputs: Vec<f64> = window.own().map(|flow| window.read(flow)).collect();
     let (count, sum) = (goodputs.len() as f64, goodputs.iter().sum::<f64>());
@@ -90,13 +90,13 @@ fn among(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     vec![("jain", jain(&goodputs)), ("least_share", least * count / sum)]
 }
 
-/// Jain's index of fairness: 1 where all have the same, 1/n where one has all.
+/// Jain's fairness index: 1 if all are equal, 1/n if one has all.
 fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     sum * sum / (values.len() as f64 * values.iter().map(|value| value * value).sum::<f64>())
 }
 
-/// The connections of others with data without end, on paths that are there.
+/// Greedy connections of others, on paths that exist in this run.
 fn competitors<'a>(window: &Window<'a>) -> impl Iterator<Item = &'a Beside> {
     let present = present(window.scenario, window.paths);
     window.scenario.beside.iter().filter(move |beside| beside.bursts.is_none() && present.contains(&beside.path))
@@ -107,7 +107,7 @@ fn flows<'a>(window: &Window<'a>, beside: &'a Beside) -> impl Iterator<Item = &'
     (0..beside.count).filter_map(move |number| after.flow(&beside::name(beside, number)))
 }
 
-/// What others and the transfer have of their fair shares.
+/// Ratios to the fair share, of the others and of the transfer.
 fn others(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let (mut theirs, mut fair_to_them, mut own, mut fair_to_own) = (0.0, 0.0, 0.0, 0.0);
     for bottleneck in bottlenecks(window) {
@@ -135,13 +135,13 @@ fn others(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// What others have where there is no transfer beside them, Mbit/s.
+/// Throughput of the others if there is no transfer, Mbit/s.
 fn throughput_of_others(window: &Window<'_>) -> Option<(&'static str, f64)> {
     let read: f64 = competitors(window).flat_map(|beside| flows(window, beside)).map(|flow| window.read(flow)).sum();
     (read > 0.0).then(|| ("others_throughput", read * 8e-6 / window.seconds()))
 }
 
-/// Sets of paths, by their places in the scenario, that are one bottleneck each.
+/// Sets of path indices, one per bottleneck.
 fn bottlenecks(window: &Window<'_>) -> Vec<Vec<usize>> {
     match window.scenario.shared.is_empty() {
         true => window.paths.iter().map(|path| vec![*path]).collect(),
@@ -149,7 +149,7 @@ fn bottlenecks(window: &Window<'_>) -> Vec<Vec<usize>> {
     }
 }
 
-/// Which part of a connection's data went over these paths, by what was acknowledged there.
+/// Share of a connection's data on these paths, by acknowledged bytes.
 fn part(window: &Window<'_>, flow: &FlowResult, paths: &[usize]) -> f64 {
     let Some(measured) = flow.measurements.as_deref() else { return 0.0 };
     let (mut there, mut all) = (0.0, 0.0);
@@ -163,8 +163,7 @@ fn part(window: &Window<'_>, flow: &FlowResult, paths: &[usize]) -> f64 {
     if all > 0.0 { there / all } else { 0.0 }
 }
 
-/// Delays of the messages of others in ms, from when there was one to when it had been read. What is counted is as for the
-/// transfer's own messages.
+/// Delays of the others' messages in ms, from their creation until read. Counted like the transfer's own messages.
 fn messages(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let senders = window.scenario.beside.iter().filter(|beside| beside.bursts.is_some());
     let delays: Vec<f64> =
@@ -183,7 +182,7 @@ mod tests {
     use crate::scenario::Document;
     use anabranch_policy::combination::Choice;
 
-    /// 20 Mbit/s, 40 ms and one bandwidth-delay product of queue for all, and paths to it that are faster.
+    /// A shared bottleneck of 20 Mbit/s, 40 ms and a queue of one bandwidth-delay product, behind faster paths.
     const SHARED: &str = r#"
         name = "s"
         duration = "40 s"
@@ -224,7 +223,7 @@ mod tests {
         let (theirs, own) = (of("others_share"), of("own_share"));
         assert!((theirs + own - 2.0).abs() < 1e-9, "{theirs} {own}");
         assert!((0.75..1.25).contains(&theirs), "{theirs}");
-        // Together they fill the link: 20 Mbit/s less 52 bytes of 1,500.
+        // Together they fill the link: 20 Mbit/s less headers of 52 in 1,500 bytes.
         let sum = of("throughput") + of("others_throughput");
         assert!((sum / 19.3 - 1.0).abs() < 0.02, "{sum}");
         assert!(records[0].metric("jain").is_none() && of("loss_caused") > 0.0);
@@ -245,7 +244,7 @@ mod tests {
     fn who_comes_by_another_path_competes_at_the_shared_link() {
         let text = format!("{SHARED}\n[[beside]]\ncongestion = \"new_reno\"\ncount = 3\npath = \"A\"\n");
         let record = run(&text, "new_reno", &[1], 1);
-        // One of four, on a path that the others do not use.
+        // One of four connections, on a path that the others do not use.
         let throughput = record.metric("throughput").expect("it is measured");
         assert!((2.5..8.0).contains(&throughput), "{throughput}");
         assert!(record.metric("others_share").is_some_and(|share| (0.7..1.3).contains(&share)));
@@ -259,7 +258,7 @@ mod tests {
         assert!((of("throughput") / 19.3 - 1.0).abs() < 0.05, "{}", of("throughput"));
         assert!((0.8..1.0).contains(&of("jain")) && (0.1..1.0).contains(&of("least_share")));
         assert!((0.1..5.0).contains(&of("loss_caused")), "{}", of("loss_caused"));
-        // At most the round trip, the queue and a retransmission or two.
+        // At most the RTT, the queue and one or two retransmissions.
         assert!((40.0..400.0).contains(&of("delay_p95")), "{}", of("delay_p95"));
         assert!(record.metric("others_share").is_none());
     }
@@ -275,7 +274,7 @@ mod tests {
         );
         let record = run(&text, "new_reno", &[0, 1], 1);
         let of = |name: &str| record.metric(name).expect("it is measured");
-        // B is the transfer's alone, about 9.6 Mbit/s; A is shared.
+        // B is used by the transfer only, about 9.6 Mbit/s; A is shared.
         let on_a = of("throughput") - 9.6;
         assert!((of("own_share") - 2.0 * on_a / (on_a + of("others_throughput"))).abs() < 0.1, "{record:?}");
         assert!((0.6..1.4).contains(&of("others_share")), "{}", of("others_share"));
@@ -287,7 +286,7 @@ mod tests {
             + "[[beside]]\nname = \"calls\"\ncongestion = \"cubic\"\npath = \"A\"\nsize = \"200 B\"\ninterval = \"20 ms\"\n";
         let record = run(&text, "cubic", &[0], 1);
         let of = |name: &str| record.metric(name).expect("it is measured");
-        // What has left arrives within 19 ms of the pause's begin.
+        // Packets in flight arrive within 19 ms of the pause's start.
         assert!((2.95..3.1).contains(&of("longest_stall")), "{}", of("longest_stall"));
         assert!((20.0..80.0).contains(&of("others_message_delay")), "{}", of("others_message_delay"));
         assert!(of("others_message_delay_p99") > 1_000.0);

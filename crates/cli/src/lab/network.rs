@@ -1,8 +1,8 @@
-//! Builds the network: a chain of routers and links per path from the client's interface to where all paths meet, then
-//! the links that they share, then the server.
+//! Builds the network: per path, a chain of links and routers from the client's interface to the router where all paths
+//! meet; then the shared links and the server.
 //!
-//! The client has an interface per path; the server has one. So a connection has one possible subflow per path, and
-//! the packets of a path stay on it in both directions.
+//! The client has one interface per path; the server has one. So a connection has one possible subflow per path, whose
+//! packets stay on the path in both directions.
 
 use crate::scenario::Scenario;
 use crate::scenario::model::{self, Direction, Draw, Drawn, LinkRate};
@@ -15,35 +15,33 @@ use anabranch_sim::link::{
 use anabranch_sim::random::RandomStream;
 use anabranch_sim::{End, HostId, InterfaceId, LinkConfig, LinkId, RouterId, World};
 
-/// What other parts of the lab need to know of the network.
+/// Identifiers of parts of the network.
 #[derive(Clone, Debug)]
 pub struct Lines {
-    /// The client's interfaces, one per path used.
+    /// The client's interfaces, one per path in use.
     pub interfaces: Vec<InterfaceId>,
-    /// The server's interface.
     pub server: InterfaceId,
-    /// Per path used: the first link forwards, the last link backwards, and the router between the first two links.
+    /// Per path in use: the first forward link, the last backward link, and the router after the first link.
     pub ends: Vec<PathEnd>,
-    /// Per path used: the routers behind its links, from the client to the server.
+    /// Per path in use: the routers after its links, from the client to the server.
     pub routers: Vec<Vec<RouterId>>,
-    /// Paths that are there for others alone, by their places: behind shared links they compete with any path.
+    /// Paths used only by cross traffic, by index: they compete with other paths for shared links.
     pub others: Vec<(usize, PathEnd)>,
-    /// The link on which everything arrives at the server, and the one on which all answers leave.
+    /// The last link to the server, and the first link from it.
     pub server_links: (LinkId, LinkId),
 }
 
 /// The client's end of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct PathEnd {
-    /// From the client.
+    /// Link from the client.
     pub forward: LinkId,
-    /// To the client.
+    /// Link to the client.
     pub backward: LinkId,
-    /// Where the first link leads to.
+    /// Router after the first link.
     pub router: RouterId,
 }
 
-/// Builds it.
 pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: HostId, server: HostId) -> Lines {
     let meeting = world.add_router();
     let (mut interfaces, mut ends, mut routers) = (Vec::new(), Vec::new(), Vec::new());
@@ -73,7 +71,7 @@ pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: Ho
     Lines { interfaces, server, ends, routers, others, server_links: (arrive, leave) }
 }
 
-/// The paths in use, and those that are there for others.
+/// Indices of the paths in use and of those with cross traffic only.
 pub fn present(scenario: &Scenario, paths: &[usize]) -> Vec<usize> {
     let mut present = paths.to_vec();
     if !scenario.shared.is_empty() {
@@ -86,12 +84,12 @@ pub fn present(scenario: &Scenario, paths: &[usize]) -> Vec<usize> {
     present
 }
 
-/// A queue that holds everything: for links that stand for nothing real.
+/// An unlimited queue, for links without a real counterpart.
 pub fn unlimited() -> QueueConfig {
     QueueConfig { limit: QueueLimit::Unlimited, discipline: Discipline::DropTail }
 }
 
-/// The links of a path, with routers between them; returns the two directions of each and where it leads to.
+/// Adds the links of a path with routers between them; returns both directions of each link and its far router.
 fn chain(world: &mut World, path: &str, links: &[model::Link], from: End, to: RouterId) -> Vec<PathEnd> {
     let mut here = from;
     let mut made = Vec::new();
@@ -104,14 +102,13 @@ fn chain(world: &mut World, path: &str, links: &[model::Link], from: End, to: Ro
     made
 }
 
-/// Both directions of a link. Their random numbers come from their names, so they do not depend on which paths are used.
+/// Adds both directions of a link. Random streams derive from link names, so they do not depend on the paths in use.
 fn pair(world: &mut World, name: &str, link: &model::Link, from: End, to: End) -> (LinkId, LinkId) {
     let [forward, backward] = directions(world.seed(), name, link);
     (world.add_link(&forward.0, &forward.1, from, to), world.add_link(&backward.0, &backward.1, to, from))
 }
 
-/// A link of the scenario in this run, forwards and backwards: names and settings. `name` says which it is: `PATH/PLACE` or
-/// `shared/PLACE`, places from 0.
+/// Names and settings of a link in this run, forward and backward. `name` is `PATH/INDEX` or `shared/INDEX`, from 0.
 pub fn directions(seed: u64, name: &str, link: &model::Link) -> [(String, LinkConfig); 2] {
     let mut forward = config(seed, name, link);
     let mut backward = forward.clone();
@@ -154,7 +151,6 @@ fn config(seed: u64, name: &str, link: &model::Link) -> LinkConfig {
     }
 }
 
-/// A queue of the scenario.
 pub fn queue(queue: model::Queue) -> QueueConfig {
     let limit = |limit| match limit {
         model::QueueLimit::Packets(packets) => QueueLimit::Packets(packets.0 as usize),
@@ -182,7 +178,7 @@ fn delay(seed: u64, name: &str, delay: Draw<Duration>) -> DelayModel {
     }
 }
 
-/// The value of this run, in the base unit. It depends on the name, so that both directions of a link have the same.
+/// The value of this run in the base unit. It derives from the name, so both directions of a link share it.
 pub fn per_run<Q: crate::scenario::quantity::Quantity>(seed: u64, name: &str, draw: Draw<Q>) -> f64 {
     match draw {
         Draw::Fixed(value) => value.to_base(),

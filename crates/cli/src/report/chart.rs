@@ -1,4 +1,4 @@
-//! Draws one picture as SVG: curves with bands over time or over the points of a sweep.
+//! Renders one chart as SVG: curves with bands over time or over the points of a sweep.
 
 use super::canvas::{Area, ChartError, Plane, adopt, colour, headed, nice_top, styled, tidy};
 use super::marks::draw_marks;
@@ -6,14 +6,12 @@ use super::picture::tight;
 use crate::statistics::quantile;
 use plotters::prelude::*;
 
-/// A value with its interval at a place on the horizontal axis.
+/// A mean with its confidence interval at an x position.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
-    /// Where.
     pub x: f64,
-    /// The mean.
     pub mean: f64,
-    /// Half the width of its interval; not a number if it has none.
+    /// Half width of the interval; NaN: none.
     pub half_width: f64,
 }
 
@@ -27,51 +25,49 @@ impl Point {
     }
 }
 
-/// A curve; a missing point is a gap.
+/// A curve; missing points are gaps.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Line {
-    /// Which colour.
+    /// Index of the colour.
     pub colour: usize,
-    /// Its points, from left to right.
+    /// In order of x.
     pub points: Vec<Option<Point>>,
 }
 
-/// What the horizontal axis is.
+/// The horizontal axis.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Axis {
-    /// Seconds, from and to.
+    /// Start and end in seconds.
     Time(f64, f64),
-    /// Named places, the first at 0.
+    /// Named positions, the first at 0.
     Places(Vec<String>),
 }
 
-/// A picture of curves.
+/// A chart with curves.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Heading inside the picture; none if empty.
+    /// Heading inside the chart; empty: none.
     pub title: String,
-    /// What the horizontal axis says.
+    /// Label of the horizontal axis.
     pub x_label: String,
-    /// What the vertical axis says, with unit.
+    /// Label of the vertical axis, with unit.
     pub y_label: String,
-    /// The horizontal axis.
     pub axis: Axis,
-    /// The curves.
     pub lines: Vec<Line>,
-    /// Top of the vertical axis, if it must match other pictures.
+    /// Top of the vertical axis if it must match other charts.
     pub top: Option<f64>,
-    /// The largest value there can be, at which the vertical axis ends; none: as high as is needed.
+    /// Maximum possible value, at which the vertical axis ends; none: chosen by the data.
     pub most: Option<f64>,
-    /// Where a logarithmic vertical axis begins, above 0; if there is none, the axis is linear and begins at 0.
+    /// Start of a logarithmic vertical axis, above 0; none: linear from 0.
     pub bottom: Option<f64>,
 }
 
-/// What of the points' bands must lie below the top of the axis: one wide band must not press all curves to the ground.
+/// Share of bands that must fit below the top of the axis: a single wide band must not flatten all curves.
 const BANDS_SEEN: f64 = 0.95;
-/// Marks on a curve over time.
+/// Markers per curve over time.
 const MARKS: usize = 7;
 impl Chart {
-    /// The highest point that should be seen: every mean, and nearly all bands.
+    /// Largest value to show: every mean and nearly all bands.
     pub fn highest(&self) -> f64 {
         let points = || self.lines.iter().flat_map(|line| line.points.iter().flatten());
         let bands: Vec<f64> = points().map(Point::high).collect();
@@ -79,12 +75,12 @@ impl Chart {
         points().map(|point| point.mean).fold(bands, f64::max)
     }
 
-    /// Where the vertical axis ends.
+    /// Top of the vertical axis.
     fn end(&self) -> f64 {
         self.most.unwrap_or_else(|| nice_top(self.top.unwrap_or_else(|| self.highest())))
     }
 
-    /// The place of a value on the vertical axis.
+    /// Position of a value on the vertical axis.
     fn height(&self, value: f64) -> f64 {
         match self.bottom {
             Some(bottom) => value.clamp(bottom, self.end().max(bottom)).log10(),
@@ -92,7 +88,7 @@ impl Chart {
         }
     }
 
-    /// What the vertical axis says at a place: on a logarithmic one at powers of ten alone.
+    /// Label at a position of the vertical axis; a logarithmic axis has labels at powers of ten only.
     fn written(&self, height: f64) -> String {
         match self.bottom {
             None => tidy(height),
@@ -101,13 +97,13 @@ impl Chart {
         }
     }
 
-    /// Whether a band is cut by the end of the axis.
+    /// Whether the axis cuts off a band.
     pub fn cuts_a_band(&self) -> bool {
         let end = self.end();
         self.lines.iter().flat_map(|line| line.points.iter().flatten()).any(|point| point.high() > end)
     }
 
-    /// Draws it, so many pixels wide.
+    /// Renders it, `width` pixels wide.
     pub fn svg(&self, width: u32) -> Result<String, ChartError> {
         let height = match width {
             0..500 => width * 3 / 4,
@@ -166,8 +162,7 @@ impl Chart {
         Ok(())
     }
 
-    /// Writes what stands above the picture: its title, and what the vertical axis says where there is no room beside it.
-    /// Returns what is left.
+    /// Draws the title, and the axis label if there is no space beside the axis. Returns the remaining area.
     fn headings<'b>(&self, root: &Area<'b>, tight: bool) -> Result<Area<'b>, ChartError> {
         let mut texts = Vec::new();
         if !self.title.is_empty() {
@@ -204,7 +199,7 @@ impl Chart {
         draw_marks(chart, line.colour, points.map(|point| (point.x, self.height(point.mean))))
     }
 
-    /// Which points of a curve over time have a mark: no two curves at the same place.
+    /// Indices of the points with markers; they are staggered between curves.
     fn marked(&self, order: usize, points: usize) -> Vec<usize> {
         let share = (order as f64 + 0.5) / self.lines.len().max(1) as f64;
         let place = |at: usize| ((at as f64 + share) / MARKS as f64 * points as f64) as usize;
@@ -266,7 +261,7 @@ mod tests {
             most: None,
             bottom: Some(10.0),
         };
-        // 10 to 10 000: the place of 1000 is two thirds of the way up; nothing lies below 10.
+        // 10 to 10 000: 1000 is two thirds up; values below 10 are clamped.
         assert_eq!((chart.height(1000.0), chart.height(0.0)), (3.0, 1.0));
         assert_eq!((chart.written(3.0), chart.written(2.5)), ("1000".to_owned(), String::new()));
         assert!(chart.svg(400).unwrap().contains("1000"));

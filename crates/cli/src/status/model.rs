@@ -1,4 +1,4 @@
-//! What there is to tell: uplinks, clients, connections and counters at one moment.
+//! The status: uplinks, clients, connections and counters at one instant.
 
 use crate::live::{MAX_CONNECTIONS, Sample};
 use crate::uplink_care::Roles;
@@ -13,66 +13,64 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// An uplink. Totals are since its device was opened.
+/// An uplink. Totals count from when its device was opened.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Uplink {
-    /// The interface's name.
+    /// Name of the interface.
     pub name: String,
-    /// Whether it has an address that can be used.
+    /// Whether it has a usable address.
     pub up: bool,
     /// The stack's addresses there.
     pub addresses: Vec<IpAddr>,
-    /// Established subflows of the connections that are looked at.
+    /// Established subflows of the sampled connections.
     pub subflows: usize,
-    /// The lowest smoothed round-trip time among them, milliseconds.
+    /// Lowest smoothed RTT among them, milliseconds.
     pub rtt_ms: Option<f64>,
-    /// The mean of their smoothed shares of segments lost, 0 to 1.
+    /// Mean of their smoothed loss ratios, 0 to 1.
     pub loss_ratio: Option<f64>,
-    /// Bytes of IP sent.
+    /// IP bytes sent.
     pub sent_bytes: u64,
-    /// Bytes of IP received.
+    /// IP bytes received.
     pub received_bytes: u64,
-    /// Packets sent.
     pub sent_packets: u64,
-    /// Packets received.
     pub received_packets: u64,
-    /// Packets that the operating system did not take.
+    /// Packets that the operating system did not accept.
     pub not_taken_packets: u64,
-    /// `primary`, `backup` or `metered`; empty where all are alike.
+    /// `primary`, `backup` or `metered`; empty if all uplinks are equal.
     #[serde(default)]
     pub role: String,
-    /// Whether a portal is in the way, so that it is not used.
+    /// Whether a captive portal prevents its use.
     #[serde(default)]
     pub portal: bool,
-    /// Octets that have passed its interface in this day or month, if it has a quota.
+    /// Bytes through its interface in this day or month, if it has a quota.
     #[serde(default)]
     pub quota_used_bytes: Option<u64>,
-    /// How many may.
+    /// The quota.
     #[serde(default)]
     pub quota_bytes: Option<u64>,
-    /// What is carried beside TCP, if anything is.
+    /// Datagrams, if they are carried.
     #[serde(default)]
     pub datagrams: Option<DatagramPath>,
 }
 
-/// Datagrams of an uplink.
+/// Datagrams on an uplink.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct DatagramPath {
-    /// Whether they are answered, as far as is known.
+    /// Whether the peer is known to answer there.
     pub usable: bool,
-    /// The smoothed round-trip time, milliseconds.
+    /// Smoothed RTT, milliseconds.
     pub rtt_ms: Option<f64>,
-    /// The share lost lately, 0 to 1; 0 without a server, where nobody counts.
+    /// Recent loss ratio, 0 to 1; 0 without a server, which counts datagrams.
     pub loss_ratio: f64,
-    /// The smoothed variation of the delay, milliseconds.
+    /// Smoothed jitter, milliseconds.
     pub jitter_ms: f64,
-    /// Sent, with what this program adds.
+    /// Packets sent, including probes and control.
     pub sent: u64,
-    /// Their bytes, without the outer headers.
+    /// Bytes sent, without outer headers.
     pub sent_bytes: u64,
-    /// Received, likewise.
+    /// Packets received, including probes and control.
     pub received: u64,
-    /// Their bytes, likewise.
+    /// Bytes received, without outer headers.
     pub received_bytes: u64,
 }
 
@@ -81,73 +79,68 @@ pub struct DatagramPath {
 pub struct Flow {
     /// `udp`, `echo` or `dns`.
     pub kind: String,
-    /// The program.
+    /// Address of the program.
     pub inside: SocketAddr,
-    /// Whom it talks to.
+    /// Address of its peer.
     pub outside: SocketAddr,
-    /// Datagrams from it.
+    /// Datagrams from the program.
     pub sent: u64,
-    /// Bytes of payload from it.
+    /// Payload bytes from the program.
     pub sent_bytes: u64,
-    /// Datagrams to it.
+    /// Datagrams to the program.
     pub received: u64,
-    /// Bytes of payload to it.
+    /// Payload bytes to the program.
     pub received_bytes: u64,
 }
 
-/// Flows of datagrams that were used in the last two minutes.
+/// Flows of datagrams used in the last two minutes.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Flows {
-    /// How many.
     pub count: usize,
-    /// Those with most bytes.
+    /// The flows with the most bytes.
     pub shown: Vec<Flow>,
 }
 
-/// Who is served. Totals are of those who have gone, except those accepted.
+/// Clients. Totals, except `accepted`, count clients that have left.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Clients {
-    /// Now.
     pub now: usize,
-    /// The most at a time.
+    /// Maximum at a time.
     pub most: u64,
-    /// Accepted.
     pub accepted: u64,
-    /// Bytes from them.
+    /// Bytes from clients.
     pub up_bytes: u64,
-    /// Bytes to them.
+    /// Bytes to clients.
     pub down_bytes: u64,
-    /// How their connections ended, or why they were not connected.
+    /// How their connections ended, or why they were refused.
     pub ended: BTreeMap<String, u64>,
 }
 
-/// All.
+/// The complete status.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Status {
-    /// The program's version.
+    /// Version of the program.
     pub version: String,
-    /// What it was started as.
+    /// Name of the command.
     pub command: String,
-    /// Its process.
+    /// Process identifier.
     pub process: u32,
-    /// When it began, seconds since 1970.
+    /// Start time, seconds since 1970.
     pub began: u64,
-    /// When this was true, likewise.
+    /// Time of this status, seconds since 1970.
     pub now: u64,
-    /// The uplinks.
     pub uplinks: Vec<Uplink>,
-    /// Who is served.
     pub clients: Clients,
-    /// What was dropped or refused below.
+    /// Packets dropped or refused by the engine.
     pub engine: BTreeMap<String, u64>,
     /// Connections of the stack.
     pub connections: Sample,
-    /// Flows of datagrams, where they are carried.
+    /// Flows of datagrams, if they are carried.
     #[serde(default)]
     pub flows: Option<Flows>,
 }
 
-/// Where all that is found out.
+/// Sources of the status.
 #[derive(Clone)]
 pub struct Source {
     command: &'static str,
@@ -165,27 +158,27 @@ fn now() -> u64 {
 }
 
 impl Source {
-    /// Of a command that has begun just now.
+    /// Status of a command that starts now.
     pub fn new(command: &'static str, stacks: &[Stack], control: Control) -> Self {
         Self { command, began: now(), stacks: stacks.to_vec(), paths: None, control, datagrams: None, roles: None }
     }
 
-    /// With the stack's paths.
+    /// Adds the stack's paths.
     pub fn with_paths(self, paths: PathObserver) -> Self {
         Self { paths: Some(paths), ..self }
     }
 
-    /// With what is carried beside TCP.
+    /// Adds datagrams.
     pub fn with_datagrams(self, capture: CaptureObserver, way: Way) -> Self {
         Self { datagrams: Some((capture, way)), ..self }
     }
 
-    /// With what is known of uplinks that are not like the others.
+    /// Adds the roles of uplinks.
     pub fn with_roles(self, roles: Roles) -> Self {
         Self { roles: Some(roles), ..self }
     }
 
-    /// All of it, now.
+    /// The present status.
     pub fn status(&self) -> Status {
         let reports: Vec<ConnectionReport> =
             self.stacks.iter().flat_map(|stack| stack.connections(MAX_CONNECTIONS)).collect();
@@ -224,7 +217,7 @@ impl Source {
             let datagrams = Some(DatagramPath::of(&report));
             match uplinks.iter_mut().find(|uplink| uplink.name == report.name) {
                 Some(uplink) => uplink.datagrams = datagrams,
-                // Without a stack this is all that is known.
+                // Without a stack nothing else is known.
                 None => uplinks.push(Uplink { name: report.name, up: report.usable, datagrams, ..Uplink::default() }),
             }
         }
@@ -289,7 +282,7 @@ fn flows(capture: &CaptureObserver) -> Flows {
 }
 
 impl Uplink {
-    /// What it is used for.
+    /// Sets role, portal and quota.
     fn play(&mut self, roles: &Roles) {
         let governed = roles.of(&self.name);
         governed.role.clone_into(&mut self.role);
@@ -297,7 +290,7 @@ impl Uplink {
         (self.quota_used_bytes, self.quota_bytes) = governed.quota.unzip();
     }
 
-    /// What the subflows on it know.
+    /// Sets RTT and loss from the subflows on this uplink.
     fn measure(&mut self, reports: &[ConnectionReport]) {
         let is_here = |path: &&PathReport| self.addresses.contains(&path.subflow.local.ip());
         let paths: Vec<&PathReport> = reports.iter().flat_map(|report| &report.paths).filter(is_here).collect();
@@ -311,7 +304,7 @@ impl Uplink {
             rtt = if sample > 0.0 { rtt.min(sample) } else { rtt };
         }
         self.loss_ratio = (self.subflows > 0).then(|| losses / self.subflows as f64);
-        // Nothing was measured yet where it would take weeks.
+        // Larger values mean that nothing was measured yet.
         self.rtt_ms = (rtt < 1e9).then_some(rtt);
     }
 }

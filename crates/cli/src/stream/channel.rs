@@ -1,7 +1,8 @@
-//! The connection of a stream as its ends use it: the key is proved first, and then each message is encrypted by itself.
+//! The connection of a stream: key proof first, then encryption of each message.
 //!
-//! The handshake is in messages too: [`HELLO`] and the 48 bytes of the pattern, one each way. Headers stay legible, since both stacks
-//! abandon by them; a message's payload is bound to its own. The last message is empty, so that nobody can cut the end.
+//! The handshake uses messages too: [`HELLO`] and the 48 bytes of the Noise pattern, one each way. Message headers stay
+//! readable, since both stacks withdraw messages by them; each payload is bound to its header. The last message is
+//! empty, so that truncation is detected.
 
 use anabranch_mptcp::{MessageOptions, Record};
 use anabranch_perf::messages::{MessagePort, Messages};
@@ -16,23 +17,23 @@ use std::io;
 use std::time::Instant;
 use tokio::time::timeout;
 
-/// What a message of the handshake begins with.
+/// Prefix of handshake messages.
 const HELLO: &[u8; 16] = b"anabranch stream";
-/// How long the peer has to prove the key.
+/// Time limit of the key proof.
 const PROOF: std::time::Duration = std::time::Duration::from_secs(10);
-/// How long what everything else depends on is of use: no policy is to withdraw it.
+/// Lifetime of messages that all others depend on: no policy may withdraw them.
 const LASTING: Duration = Duration::from_secs(3_600);
 
-/// Why the peer has not proved the key.
+/// Why the key proof failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It has another.
+    /// The peer has another key.
     AnotherKey,
-    /// It sends something else.
+    /// The peer sends data without a handshake.
     NoKey,
-    /// It has ended the connection.
+    /// The peer closed the connection.
     Closed,
-    /// It says nothing.
+    /// The peer does not answer.
     Silent,
 }
 
@@ -49,32 +50,31 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Which end this is.
+/// The role of this end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Role {
-    /// It has opened the connection.
+    /// It opened the connection.
     pub connects: bool,
     /// It sends the stream.
     pub sends: bool,
 }
 
-/// The connection.
 pub struct Channel {
     messages: Messages,
     session: Option<Session>,
-    /// The number of our next message.
+    /// Number of the next message sent.
     number: u32,
-    /// When the stream began, from which its times count, if that was before its first message.
+    /// Time 0 of the stream, if that was before its first message.
     began: Option<Instant>,
-    /// The peer has said that this is the end.
+    /// The peer has ended the stream.
     ended: bool,
 }
 
 impl Channel {
-    /// Proves the key, and has the peer prove it; without keys nothing is proved or encrypted.
+    /// Proves the key in both directions; without keys nothing is proved or encrypted.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// See [`Refusal`].
     pub async fn open(messages: Messages, keys: Option<&Keys>, role: Role) -> Result<Self, Refusal> {
         let mut channel = Self { messages, session: None, number: 0, began: None, ended: false };
         if let Some(keys) = keys {
@@ -94,7 +94,7 @@ impl Channel {
             self.greet(&message).await?;
             let answer = self.greeting().await?;
             self.session = Some(initiator.finish(&answer).map_err(|_| Refusal::AnotherKey)?);
-            // The sender waits for it, so that nothing later can be there before our end knows how to read it.
+            // The sender waits for the answer, so that this end can decrypt all later messages.
             if role.sends { Ok(()) } else { self.finish_stream().await.map_err(|_| Refusal::Closed) }
         } else {
             let message = self.greeting().await?;
@@ -117,7 +117,7 @@ impl Channel {
     }
 
     async fn greet(&mut self, message: &Message) -> Result<(), Refusal> {
-        // Times of the stream count from here, which is the first that the peer's clock of play-out times hears of it.
+        // The stream's time 0, which is also the first that the peer's play-out clock learns of it.
         self.began = Some(Instant::now());
         let options = MessageOptions { lifetime: Some(LASTING), ..MessageOptions::default() };
         self.write([HELLO, message.as_slice()].concat(), &options).await.map_err(|_| Refusal::Closed)
@@ -132,17 +132,17 @@ impl Channel {
         }
     }
 
-    /// When the stream began, if that is known before its first message is sent.
+    /// Time 0 of the stream, if known before its first message.
     pub fn began(&self) -> Option<Instant> {
         self.began
     }
 
-    /// Nobody else comes in by the port.
+    /// Refuses further connections on the port.
     pub fn turn_others_away(&mut self, port: MessagePort) {
         self.messages.turn_others_away(port);
     }
 
-    /// The connection itself, for what it counts.
+    /// The underlying connection, for statistics.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
@@ -150,7 +150,7 @@ impl Channel {
     /// Writes a message.
     ///
     /// # Errors
-    /// As of [`Messages::write`].
+    /// As for [`Messages::write`].
     pub async fn write(&mut self, mut payload: Vec<u8>, options: &MessageOptions) -> io::Result<()> {
         if let Some(session) = &mut self.session {
             let bound = bound(options.importance, options.play_out.as_micros());
@@ -160,10 +160,10 @@ impl Channel {
         self.messages.write(Bytes::from(payload), options).await
     }
 
-    /// The next record, decrypted; none at the end of the stream.
+    /// The next decrypted record; none at the end of the stream.
     ///
     /// # Errors
-    /// As of [`Messages::read`]; if a message was changed, or the stream ended too soon.
+    /// As for [`Messages::read`], and if a message was modified or the stream was truncated.
     pub async fn read(&mut self) -> io::Result<Option<Record>> {
         let record = self.messages.read().await?;
         let Some(session) = &mut self.session else { return Ok(record) };
@@ -185,7 +185,7 @@ impl Channel {
         }
     }
 
-    /// Says that the stream is over, where it is encrypted.
+    /// Marks the end of an encrypted stream.
     async fn finish_stream(&mut self) -> io::Result<()> {
         if self.session.is_none() {
             return Ok(());
@@ -195,33 +195,33 @@ impl Channel {
         self.write(Vec::new(), &options).await
     }
 
-    /// Ends our direction, and waits until the peer has ended, too.
+    /// Closes our direction and waits until the peer has closed, too.
     pub async fn finish(&mut self) {
-        // An error means that there is nobody to tell.
+        // An error means that the peer has left.
         let _ = self.finish_stream().await;
         self.messages.finish().await;
     }
 
-    /// Ends our direction, without waiting for more than room.
+    /// Closes our direction; waits only for buffer space.
     pub async fn close(&mut self) {
         let _ = timeout(std::time::Duration::from_millis(100), self.finish_stream()).await;
         self.messages.close();
     }
 }
 
-/// What a payload is bound to of its header: the number is its nonce, and the length its own.
+/// Authenticated header data of a payload; the number is its nonce, and the length is authenticated implicitly.
 fn bound(importance: u8, play_out: u64) -> [u8; 9] {
     let mut bound = [importance; 9];
     bound[1..].copy_from_slice(&play_out.to_be_bytes());
     bound
 }
 
-/// The message of the handshake in a payload.
+/// Parses a handshake message.
 fn hello(payload: &[u8]) -> Option<Message> {
     payload.strip_prefix(HELLO)?.first_chunk::<MESSAGE>().copied().filter(|_| payload.len() == HELLO.len() + MESSAGE)
 }
 
-/// Whether a payload asks for proof of a key.
+/// Whether a payload begins a handshake.
 pub fn is_hello(payload: &[u8]) -> bool {
     hello(payload).is_some()
 }

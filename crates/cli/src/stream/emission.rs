@@ -1,4 +1,4 @@
-//! Sending of a stream: when each piece is sent, its time stamps, and counters.
+//! Sending of a stream: pacing, time stamps and statistics.
 
 use super::paths::{PathReport, shares};
 use anabranch_media::FrameType;
@@ -8,103 +8,100 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// A source that is later than this behind its own time stamps has paused; the stream goes on from there.
+/// If a source is behind its time stamps by more than this, it has paused; the stream's clock is shifted.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What to do with a piece.
+/// What to do with a piece of input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
-    /// Send it then, with this time to be played.
     Send {
-        /// When; at once if that is over.
+        /// Immediately if this is past.
         at: Instant,
-        /// From the stream's beginning.
+        /// Play-out time, from the stream's start.
         play_out: Duration,
     },
-    /// It has waited too long here.
+    /// It has waited here longer than the latency.
     Drop,
 }
 
-/// Counts, and keeps the stream's time.
+/// Statistics and clock of a sent stream.
 #[derive(Debug)]
 pub struct Emission {
-    /// The latency, if what waits too long here is not sent.
+    /// The latency, if older data is not sent.
     patience: Option<Duration>,
     began: Option<Instant>,
-    /// What the stream's own time 0 is.
+    /// Instant of the stream's time 0.
     anchor: Option<Instant>,
     last: Option<Instant>,
     sent: u64,
     pictures: [u64; 3],
     bytes: u64,
     dropped: [u64; 2],
-    /// The same of the connection, which dropped it out of what was written.
+    /// The same for data that the connection withdrew after it was written.
     withdrawn: [u64; 2],
     told: Told,
     pauses: u64,
     longest_wait: Duration,
 }
 
-/// A stream that was sent. Times are seconds unless the name says otherwise.
+/// Statistics of a sent stream. Times are in seconds unless the name has a unit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct EmissionReport {
-    /// Goes up when a field changes its meaning or goes.
+    /// Version; increases when a field is removed or changes its meaning.
     pub schema: u32,
     /// `mptcp` or `tcp`.
     pub protocol: String,
-    /// Why it is plain TCP although MPTCP was offered.
+    /// Reason of a fallback to TCP although MPTCP was offered.
     pub fallback: Option<String>,
-    /// What it was.
+    /// Detected format.
     pub format: Option<&'static str>,
     /// From the first message to the last.
     pub seconds: f64,
-    /// Messages that were written.
+    /// Messages written.
     pub messages: u64,
-    /// Of them pictures of type I, P and B.
+    /// Written pictures of type I, P and B.
     pub pictures: [u64; 3],
-    /// Payload of what was written.
+    /// Payload written.
     pub bytes: u64,
-    /// Messages that would have come too late, or made others late that are more important, and were not sent, or not to
-    /// their end.
+    /// Messages not sent, or not completely, because they would have arrived too late or delayed more important ones.
     pub dropped: u64,
-    /// Their bytes, as far as they were not sent.
+    /// Unsent bytes of these messages.
     pub dropped_bytes: u64,
-    /// Times that the source was behind its own time stamps.
+    /// Number of times that the source was behind its time stamps.
     pub pauses: u64,
-    /// The longest that a message waited here beyond its time.
+    /// Longest delay of a message here beyond its time.
     pub longest_wait_ms: f64,
-    /// Bytes that came in and belong to nothing.
+    /// Input bytes that belong to no message.
     pub skipped_bytes: u64,
-    /// Packets of a transport stream that only fill it up, and were left out.
+    /// Null packets of a transport stream, which are not sent.
     pub null_packets: u64,
-    /// Pictures that do not say what they are.
+    /// Pictures of unknown type.
     pub unknown_pictures: u64,
-    /// What the receiver said, if it is one of ours.
+    /// Feedback of the receiver, if it is `stream receive`.
     pub told: Told,
-    /// Path by path.
     pub paths: Vec<PathReport>,
 }
 
-/// What the receiver told us in its notices.
+/// Feedback in the receiver's notices.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Told {
-    /// Bytes that it abandoned.
+    /// Bytes that the receiver abandoned.
     pub given_up_bytes: u64,
-    /// The path that it called its worst, by its last word; none if it does not measure them.
+    /// The worst path in its last notice; none if it does not measure paths.
     pub worst_path: Option<WorstPath>,
 }
 
-/// A path as the receiver sees it.
+/// A path as measured by the receiver.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct WorstPath {
-    /// The subflow's number.
+    /// Identifier of the subflow.
     pub subflow: u32,
-    /// How much longer data takes there than on the quickest.
+    /// Extra delay compared with the fastest path.
     pub behind_ms: f64,
 }
 
 impl Emission {
-    /// Nothing was sent. The stream begins with its first piece, unless it has begun before.
+    /// The stream begins at `began`, or with its first piece.
     pub fn new(patience: Option<Duration>, began: Option<Instant>) -> Self {
         Self {
             patience,
@@ -122,12 +119,12 @@ impl Emission {
         }
     }
 
-    /// What to do with the next piece, which came in at an instant.
+    /// What to do with the next piece of input, which arrived at `came`.
     pub fn plan(&mut self, piece: &Piece, came: Instant, now: Instant) -> Plan {
         let began = *self.began.get_or_insert(now);
         let time = piece.time.map(|time| Duration::from_nanos(time.as_nanos()));
         let due = match time {
-            // What says nothing of its time is played as it comes.
+            // Input without a time stamp is played on arrival.
             None => came.max(began),
             Some(time) => {
                 let anchor = *self.anchor.get_or_insert(now.checked_sub(time).unwrap_or(now));
@@ -149,7 +146,7 @@ impl Emission {
         Plan::Send { at: due, play_out: due.saturating_duration_since(began) }
     }
 
-    /// What the connection counted so far.
+    /// Updates the counters of the connection.
     pub fn count(&mut self, stats: &ConnectionStats) {
         self.withdrawn = [stats.messages_withdrawn, stats.bytes_withdrawn];
         self.told.given_up_bytes = stats.bytes_abandoned_by_peer;
@@ -163,7 +160,7 @@ impl Emission {
         [self.dropped[0] + self.withdrawn[0], self.dropped[1] + self.withdrawn[1]]
     }
 
-    /// A piece was written.
+    /// Counts a written piece.
     pub fn sent(&mut self, picture: Option<FrameType>, length: usize, now: Instant) {
         self.sent += 1;
         self.bytes += length as u64;
@@ -176,7 +173,7 @@ impl Emission {
         self.began.zip(self.last).map_or(0.0, |(began, last)| last.saturating_duration_since(began).as_secs_f64())
     }
 
-    /// How it goes, in a line.
+    /// Progress in one line.
     pub fn line(&self, paths: &[PathReport]) -> String {
         format!(
             "{:.0} s: {} messages, {} dropped, {} kB; {}",
@@ -188,7 +185,7 @@ impl Emission {
         )
     }
 
-    /// All of it.
+    /// The report.
     pub fn report(
         &self,
         (protocol, fallback): (&'static str, Option<String>),
@@ -225,7 +222,7 @@ impl EmissionReport {
         format!(", its worst path is {name}, {:.0} ms behind the quickest", worst.behind_ms)
     }
 
-    /// For people.
+    /// Human-readable report.
     pub fn text(&self) -> String {
         let [i, p, b] = self.pictures;
         let fallback = self.fallback.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
@@ -237,7 +234,7 @@ impl EmissionReport {
             self.messages,
             self.bytes
         );
-        // Writing to a text cannot fail.
+        // Formatting to a String cannot fail.
         let _ = writeln!(
             text,
             "dropped   {} ({} bytes) that would have come too late; longest wait {:.0} ms",
@@ -278,7 +275,7 @@ mod tests {
         let sends = |at, play_out| Plan::Send { at: after(at), play_out: Duration::from_millis(play_out) };
         assert_eq!(emission.plan(&piece(0, Some(0)), began, began), sends(0, 0));
         assert_eq!(emission.plan(&piece(1, Some(40)), began, after(1)), sends(40, 40));
-        // It comes half a second after its time: from there on all times are so much later.
+        // It arrives 500 ms after its time: from here on all times are shifted by that.
         assert_eq!(emission.plan(&piece(1, Some(80)), after(580), after(580)), sends(580, 580));
         assert_eq!(emission.plan(&piece(1, Some(120)), after(620), after(620)), sends(620, 620));
         assert_eq!(emission.report(("tcp", None), (None, CutCounters::default()), Vec::new()).pauses, 1);

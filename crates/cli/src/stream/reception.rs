@@ -1,4 +1,4 @@
-//! Counters of a received stream.
+//! Statistics of a received stream.
 
 use super::histogram::Histogram;
 use super::paths::{PathReport, shares};
@@ -10,7 +10,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Counts.
 #[derive(Debug)]
 pub struct Reception {
     clock: PlayOutClock,
@@ -24,63 +23,59 @@ pub struct Reception {
     torn: u64,
     given_up: BTreeMap<Reason, [u64; 2]>,
     delays: Histogram,
-    /// The largest lateness of the stall that goes on, if one does.
+    /// Largest lateness in the current stall, if any.
     stall: Option<Duration>,
     stalls: u64,
     stalled: Duration,
     longest: Duration,
 }
 
-/// What was abandoned for a reason.
+/// Data abandoned for one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct GivenUp {
     /// Gaps in the stream.
     pub gaps: u64,
-    /// Bytes.
     pub bytes: u64,
 }
 
-/// A stream that was received. Times are seconds unless the name says otherwise.
+/// Statistics of a received stream. Times are in seconds unless the name has a unit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ReceptionReport {
-    /// Goes up when a field changes its meaning or goes.
+    /// Version; increases when a field is removed or changes its meaning.
     pub schema: u32,
     /// `mptcp` or `tcp`.
     pub protocol: String,
-    /// Why it is plain TCP although MPTCP was offered; nothing is abandoned then.
+    /// Reason of a fallback to TCP although MPTCP was offered; then nothing is abandoned.
     pub fallback: Option<String>,
     /// From the first record to the last.
     pub seconds: f64,
-    /// How long a message might take beyond the way of the fastest.
+    /// Allowed delay of a message beyond that of the fastest.
     pub latency_ms: f64,
-    /// Messages that were handed over.
+    /// Messages delivered.
     pub messages: u64,
-    /// Those handed over by the time they were to be played.
+    /// Messages delivered by their play-out time.
     pub on_time: u64,
-    /// Those handed over later.
+    /// Messages delivered later.
     pub late: u64,
-    /// Those between others that never came.
+    /// Messages missing between delivered ones.
     pub missing: u64,
-    /// What was abandoned, by reason.
+    /// Abandoned data by reason.
     pub given_up: BTreeMap<&'static str, GivenUp>,
-    /// Payload that was handed over.
+    /// Payload delivered.
     pub bytes: u64,
-    /// Bytes that came and were of no use, next to a gap in a stream that is not framed.
+    /// Bytes received but unusable, next to a gap in an unframed stream.
     pub torn_bytes: u64,
     /// Runs of late messages.
     pub stalls: u64,
-    /// Their lengths together: of each the largest lateness in it.
+    /// Sum over stalls of the largest lateness in each.
     pub stalled_ms: f64,
-    /// The longest.
     pub longest_stall_ms: f64,
-    /// From when the fastest message would have been handed over: median, 95 %, 99 % and the most.
+    /// Delay beyond that of the fastest message: median, 95th and 99th percentile, maximum.
     pub delay_ms: Option<[u64; 4]>,
-    /// Path by path.
     pub paths: Vec<PathReport>,
 }
 
 impl Reception {
-    /// Nothing has come.
     pub fn new(latency: Duration) -> Self {
         Self {
             clock: PlayOutClock::new(latency),
@@ -106,14 +101,14 @@ impl Reception {
         self.last = now;
     }
 
-    /// A message is handed over, whose first byte came at `arrived`.
+    /// Counts a delivered message, whose first byte arrived at `arrived`.
     pub fn message(&mut self, header: &MessageHeader, length: usize, arrived: Instant, now: Instant) {
         self.came(now);
         let play_out = Duration::from_nanos(header.play_out.saturating_mul(1_000));
         self.clock.observe(arrived, play_out);
         self.delivered += 1;
         self.bytes += length as u64;
-        // Numbers wrap; a sender's count never goes back.
+        // Numbers wrap; a sender's numbers never decrease.
         let skipped = self.next.map_or(0, |next| header.number.wrapping_sub(next));
         self.missing += u64::from(skipped);
         self.next = Some(header.number.wrapping_add(1));
@@ -136,24 +131,24 @@ impl Reception {
         self.longest = self.longest.max(stall);
     }
 
-    /// Bytes of a stream that is not framed are handed over.
+    /// Counts delivered bytes of an unframed stream.
     pub fn bytes(&mut self, length: usize, now: Instant) {
         self.came(now);
         self.bytes += length as u64;
     }
 
-    /// Something was abandoned.
+    /// Counts an abandoned range.
     pub fn gap(&mut self, length: u64, reason: Reason) {
         let [gaps, bytes] = self.given_up.entry(reason).or_default();
         (*gaps, *bytes) = (*gaps + 1, *bytes + length);
     }
 
-    /// So much in all came and was of no use.
+    /// Sets the total of received but unusable bytes.
     pub fn torn(&mut self, bytes: u64) {
         self.torn = bytes;
     }
 
-    /// How it goes, in a line.
+    /// Progress in one line.
     pub fn line(&self, paths: &[PathReport]) -> String {
         let seconds = self.began.map_or(0.0, |began| self.last.since(began).as_secs_f64());
         let given_up: u64 = self.given_up.values().map(|[gaps, _]| gaps).sum();
@@ -167,7 +162,7 @@ impl Reception {
         )
     }
 
-    /// All of it; `abandoned` is what the connection says it abandoned.
+    /// The report; `abandoned` are the connection's own counters.
     pub fn report(
         mut self,
         (protocol, fallback): (&'static str, Option<String>),
@@ -177,7 +172,7 @@ impl Reception {
         self.end_stall();
         let counted = |reason: Reason| {
             let [gaps, bytes] = self.given_up.get(&reason).copied().unwrap_or_default();
-            // The connection knows of a gap before it is read.
+            // The connection counts a gap before the application reads it.
             let all = abandoned.map(|abandoned| abandoned.of(reason));
             GivenUp {
                 gaps: all.map_or(gaps, |all| all.gaps.max(gaps)),
@@ -210,16 +205,16 @@ impl Reception {
 }
 
 impl ReceptionReport {
-    /// Whether anything came.
+    /// Whether any data arrived.
     pub fn anything(&self) -> bool {
         self.bytes > 0
     }
 
-    /// For people.
+    /// Human-readable report.
     pub fn text(&self) -> String {
         let mut text = format!("{:.1} s over {}", self.seconds, self.protocol.to_uppercase());
         if let Some(reason) = &self.fallback {
-            // Writing to a text cannot fail, here and below.
+            // Formatting to a String cannot fail, here and below.
             let _ = write!(text, " ({reason}, so that nothing was abandoned)");
         }
         text.push('\n');
@@ -269,7 +264,7 @@ mod tests {
     #[test]
     fn messages_are_on_time_late_or_missing_and_late_ones_in_a_row_are_one_stall() {
         let mut reception = Reception::new(Duration::from_millis(100));
-        // The first sets the base: 20 ms.
+        // The first sets the base delay: 20 ms.
         for (number, play_out, came) in
             [(0, 0, 20), (1, 40, 160), (2, 80, 260), (5, 200, 330), (6, 240, 340), (7, 280, 350)]
         {
@@ -277,7 +272,7 @@ mod tests {
         }
         reception.gap(50, Reason::Expired);
         let report = reception.report(("mptcp", None), Vec::new(), None);
-        // 160 is by its deadline, 160; 260 is 60 late, 330 is 10 late.
+        // 160 is on its deadline 160; 260 is 60 ms late, 330 is 10 ms late.
         assert_eq!((report.messages, report.on_time, report.late, report.missing), (6, 4, 2, 2));
         assert_eq!((report.stalls, report.stalled_ms), (1, 60.0));
         assert_eq!(report.given_up["expired"], GivenUp { gaps: 1, bytes: 50 });

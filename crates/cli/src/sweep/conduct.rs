@@ -1,75 +1,75 @@
-//! What a policy does beside its goodput, on all points of a group: stalls and delays in terms of TCP's on its best path, the loss that it
-//! causes, how evenly connections of it share, and what it leaves to others.
+//! Side effects of a policy over all points of a group: stalls and delays relative to TCP on its best path, queue loss,
+//! fairness among its connections, and the throughput left to competing TCP.
 
 use super::point_score::PointScore;
 use crate::statistics::{median, quantile};
 use serde::Serialize;
 
-/// Goodput below the best path's by more than what the headers of MPTCP take.
+/// Goodput is worse if it is below the best path's by more than the overhead of MPTCP headers.
 const LESS_GOODPUT: f64 = -0.02;
-/// A stall is longer if it is so by more than this, seconds.
+/// A stall is longer if the difference exceeds this, seconds.
 const LONGER_STALL: f64 = 0.5;
-/// A delay is longer if it is more than this, in terms of TCP's.
+/// A delay is longer if its ratio to TCP's exceeds this.
 const LONGER_DELAY: f64 = 1.25;
-/// What a TCP keeps at least if it is not harmed.
+/// Share of its fair share above which a competing TCP is unharmed.
 const UNHARMED: f64 = 0.8;
 
-/// Of a policy on the points of a group.
+/// Side effects of a policy over the points of a group.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Conduct {
-    /// Points on which stalls and delays were measured.
+    /// Points with measured stalls and delays.
     pub points: usize,
-    /// Share of them on which goodput, stall or delay is worse than TCP's on its best path.
+    /// Share of points with goodput, stall or delay worse than TCP's on its best path.
     pub worse: f64,
-    /// Share on which the longest stall is longer by more than 0.5 s.
+    /// Share of points with the longest stall more than 0.5 s longer than TCP's.
     pub longer_stall: f64,
-    /// The longest stall of all, s.
+    /// Longest stall of all points, s.
     pub longest_stall: f64,
-    /// Share on which the delay of 95 % of the data is more than 1.25 times TCP's.
+    /// Share of points with a 95th percentile of delay above 1.25 times TCP's.
     pub longer_delay: f64,
-    /// That delay in terms of TCP's: the median, and a tenth of the points are at it or above.
+    /// Ratio of that delay to TCP's: median.
     pub delay_median: f64,
-    /// See above.
+    /// The same ratio: 90th percentile.
     pub delay_worst_decile: f64,
     /// Packets dropped at queues, per cent: median.
     pub loss_median: f64,
-    /// The same in terms of TCP's, over all points together.
+    /// Ratio of that loss to TCP's, summed over all points.
     pub loss_ratio: Option<f64>,
-    /// Of several connections of the policy.
+    /// On points with several connections of the policy.
     pub crowd: Option<Crowd>,
-    /// Of others beside it.
+    /// On points with competing TCP.
     pub others: Option<Others>,
 }
 
-/// How evenly connections alike share.
+/// Fairness among connections of the same policy.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Crowd {
-    /// Points with several.
+    /// Points with several connections.
     pub points: usize,
-    /// Jain's index: median, and a tenth of the points are at it or below.
+    /// Jain's index: median.
     pub jain_median: f64,
-    /// See above.
+    /// Jain's index: 10th percentile.
     pub jain_worst_decile: f64,
-    /// The least goodput of a connection over their mean, on all points.
+    /// Minimum over all points of the ratio of a connection's goodput to the mean.
     pub least_share: f64,
 }
 
-/// What others keep of their fair share.
+/// Competing TCP's share of its fair share.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Others {
-    /// Points with others.
+    /// Points with competing TCP.
     pub points: usize,
     /// Mean.
     pub share_mean: f64,
-    /// A tenth of the points are at it or below.
+    /// 10th percentile.
     pub share_worst_decile: f64,
-    /// Share of points on which they have less than 0.8.
+    /// Share of points below 0.8.
     pub harmed: f64,
-    /// What the policy has of its own fair share: mean.
+    /// Mean of the policy's share of its own fair share.
     pub own_mean: f64,
 }
 
-/// A measure of the policy, and of TCP on its best path.
+/// A measure of the policy, and the same of TCP on its best path.
 #[derive(Clone, Copy)]
 struct Pair {
     own: f64,
@@ -82,7 +82,7 @@ impl Pair {
     }
 }
 
-/// A point on which stalls and delays were measured.
+/// A point with measured stalls and delays.
 struct Seen {
     less_goodput: bool,
     stall: Pair,
@@ -114,7 +114,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 impl Conduct {
-    /// Of these points; none if nothing of it was measured.
+    /// Summary of `points`; none if none was measured.
     pub fn of(points: &[&PointScore]) -> Option<Self> {
         let seen: Vec<Seen> = points.iter().filter_map(|point| Seen::of(point)).collect();
         if seen.is_empty() {

@@ -1,4 +1,4 @@
-//! Keeps roles, quotas and portals in view while a program runs, and has the uplinks used accordingly.
+//! Monitors roles, quotas and captive portals of uplinks, and selects the uplinks accordingly.
 
 use super::options::UplinkOptions;
 use super::portal::{Verdict, look};
@@ -13,16 +13,16 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// How often quotas are looked at.
+/// Polling interval of quotas.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often the page is asked for over an uplink that is used,
+/// Interval of portal checks over an uplink in use,
 const ASK: Duration = Duration::from_secs(30);
-/// over one in reserve, which may cost,
+/// over a reserve uplink, whose traffic may cost,
 const ASK_RESERVE: Duration = Duration::from_secs(300);
-/// and over one where a portal was found.
+/// and over one behind a captive portal.
 const ASK_PORTAL: Duration = Duration::from_secs(5);
 
-/// What is known of uplinks that are not like the others. Clones are the same.
+/// Roles and states of uplinks. Clones share them.
 #[derive(Clone)]
 pub struct Roles(Arc<Mutex<State>>);
 
@@ -33,21 +33,20 @@ struct State {
     used: BTreeMap<String, u64>,
 }
 
-/// What is told of an uplink.
+/// State of an uplink.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Governed {
     /// `primary`, `backup` or `metered`.
     pub role: &'static str,
-    /// Whether it is used only while no other works.
+    /// Whether it is used only while no other uplink works.
     pub reserve: bool,
-    /// Whether a portal is in the way.
+    /// Whether it is behind a captive portal.
     pub portal: bool,
-    /// Octets that have passed in this day or month, and how many may, if there is a quota.
+    /// Bytes used in this day or month, and the limit, if there is a quota.
     pub quota: Option<(u64, u64)>,
 }
 
 impl Roles {
-    /// As the options say.
     pub fn new(options: &UplinkOptions, backups: &[String]) -> Self {
         let (portals, used) = (BTreeSet::new(), BTreeMap::new());
         let state = State { options: options.clone(), backups: backups.to_vec(), portals, used };
@@ -58,14 +57,15 @@ impl Roles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those that are used only while no other works, as far as is known before anything runs.
+    /// Reserve uplinks at startup.
     pub fn reserve(&self) -> Vec<String> {
         self.tell_of_absent();
         self.count(&mut true);
         self.uses().0
     }
 
-    /// A modem may be plugged in later, but a name may also be wrong, and then what costs is used as if it did not.
+    /// Warns about absent uplinks: a modem may be plugged in later, but with a wrong name a metered uplink would be
+    /// used without limits.
     fn tell_of_absent(&self) {
         let Ok(snapshot) = Netlink::open().and_then(|mut netlink| Snapshot::take(&mut netlink)) else { return };
         let state = self.lock();
@@ -78,7 +78,7 @@ impl Roles {
         }
     }
 
-    /// As other options say, from now on.
+    /// Applies new options.
     pub fn set(&self, options: &UplinkOptions, backups: &[String]) {
         let mut state = self.lock();
         if options.probe.is_none() {
@@ -87,7 +87,7 @@ impl Roles {
         (state.options, state.backups) = (options.clone(), backups.to_vec());
     }
 
-    /// What there is to tell of an uplink.
+    /// State of an uplink.
     pub fn of(&self, name: &str) -> Governed {
         let state = self.lock();
         let metered = state.options.metered.iter().any(|metered| metered == name);
@@ -107,7 +107,7 @@ impl Roles {
         }
     }
 
-    /// Those that are used only while no other works, and those that are not used.
+    /// Reserve uplinks, and disabled uplinks.
     fn uses(&self) -> (Vec<String>, Vec<String>) {
         let state = self.lock();
         let names: BTreeSet<&String> = state.backups.iter().chain(&state.options.metered).collect();
@@ -115,7 +115,7 @@ impl Roles {
         (reserve, state.portals.iter().cloned().collect())
     }
 
-    /// Looks at the quotas; tells of those that are used up, and of what keeps it from being written down.
+    /// Polls the quotas. Logs used-up quotas, and once a failure to save the counters.
     fn count(&self, silent: &mut bool) {
         let options = self.lock().options.clone();
         let directory = quota::directory(options.state.as_deref());
@@ -142,7 +142,7 @@ impl Roles {
         }
     }
 
-    /// Something was found out of an uplink's way.
+    /// Handles the result of a portal check.
     fn found(&self, name: &str, verdict: Verdict) {
         let mut state = self.lock();
         match verdict {
@@ -158,7 +158,7 @@ impl Roles {
 }
 
 impl State {
-    /// A metered uplink without a quota is in reserve from the start, one with a quota when that is used up.
+    /// A metered uplink without a quota is always in reserve, one with a quota once that is used up.
     fn is_reserve(&self, name: &str) -> bool {
         let metered = self.options.metered.iter().any(|metered| metered == name);
         let left =
@@ -167,8 +167,7 @@ impl State {
     }
 }
 
-/// Has the uplinks that are there be used as their roles, quotas and portals allow, by `apply`: those that are used only while no other
-/// works, and those that are not used.
+/// Passes reserve and disabled uplinks to `apply` whenever roles, quotas or portals change them.
 pub async fn govern(
     roles: &Roles,
     there: impl Fn() -> Vec<String>,
@@ -185,7 +184,7 @@ pub async fn govern(
             applied = Some(uses);
         }
         let now = Instant::now();
-        // One that is not used because of a portal is not shown by whoever uses it.
+        // Uplinks disabled by a portal are not in the stack's report.
         for name in there() {
             known.entry(name).or_insert(now);
         }
