@@ -1,6 +1,6 @@
-//! How the videos of an experiment look: pictures decoded from what was in time, and their scores.
+//! Video quality of an experiment: decodes the frames that arrived in time, and scores them.
 //!
-//! All passes of all runs are scored together, so that each picture is decoded and scored once, however many runs show it.
+//! All passes of all runs are scored together, so that each picture is decoded and scored once for all runs.
 
 use crate::record::{Moment, Outcome, Pictures, PolicyRuns, Record, Still, VideoRun};
 use crate::scenario::model::Footage;
@@ -12,26 +12,26 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Which frames of a pass were in time, in coding order.
+/// Whether each frame of a pass was in time, in coding order.
 type Set = Vec<bool>;
 
-/// What is said of pictures, in the order of [`add_scores`].
+/// Picture metrics, in the order of [`add_scores`].
 const METRICS: [&str; 6] = ["psnr", "psnr_of_mean", "ssim", "ssim_blocks", "vqm", "mos"];
-/// Against the video as it was coded: what the transport alone did.
+/// Compared with the encoded video: the effect of the transport alone.
 const TRANSPORT: &str = "psnr_coded";
-/// Against the uncompressed original, where it is at hand.
+/// Compared with the uncompressed original, if available.
 const UNCOMPRESSED: [&str; 3] = ["psnr_uncompressed", "ssim_uncompressed", "vqm_uncompressed"];
-/// Whether a metric is said of pictures.
+/// Whether a metric is computed from pictures.
 fn is_of_pictures(metric: &str) -> bool {
     METRICS.contains(&metric) || metric == TRANSPORT || UNCOMPRESSED.contains(&metric)
 }
 
-/// Instants shown.
+/// Number of instants shown.
 const MOMENTS: usize = 3;
-/// Frames between two of them at least: ten seconds.
+/// Minimum distance of two instants in frames: ten seconds.
 const APART: usize = 10 * clip::RATE as usize;
 
-/// Adds scores of pictures to the records of an experiment with a video, and stills; says why not, where it cannot.
+/// Adds picture scores to the records of an experiment with a video, and stills; or the reason why it cannot.
 pub fn add(outcome: &mut Outcome) {
     let Some(video) = &outcome.scenario.video else { return };
     let seen = match video.footage {
@@ -44,11 +44,11 @@ pub fn add(outcome: &mut Outcome) {
     });
 }
 
-/// The clip, and what it takes to look at it.
+/// A clip with its decoder.
 #[derive(Clone)]
 struct Viewer(Arc<Quality>);
 
-/// What was opened last: experiments one after the other mostly have the same video.
+/// Cache of the last clip: consecutive experiments mostly use the same video.
 static OPEN: Mutex<Option<(Footage, Viewer)>> = Mutex::new(None);
 
 impl Viewer {
@@ -64,7 +64,7 @@ impl Viewer {
 
     fn quality(footage: Footage) -> Result<Quality, String> {
         if let Footage::Film(megabits) = footage {
-            // A missing film is reported before one that cannot be decoded.
+            // Reports a missing film before a missing decoder.
             let film = Film::find().map_err(|error| error.to_string())?;
             let ffmpeg = Ffmpeg::find().map_err(|error| error.to_string())?;
             return film.quality(&ffmpeg, megabits).map_err(|error| error.to_string());
@@ -81,11 +81,11 @@ impl Viewer {
         }
     }
 
-    /// Scores all runs, and returns the instants at which those of the first seed differ most.
+    /// Scores all runs. Returns the instants at which the runs of the first seed differ most.
     fn watch(&self, outcome: &mut Outcome) -> Result<Vec<Moment>, String> {
         let scenario = &outcome.scenario;
         let film = scenario.video.as_ref().is_some_and(|video| matches!(video.footage, Footage::Film(_)));
-        // Only what draws pictures' scores has its pictures looked at.
+        // Scores are computed only if something shows them.
         let swept = scenario.results.sweep.as_ref().is_some_and(|sweep| is_of_pictures(&sweep.metric));
         let varied =
             scenario.results.sensitivity.as_ref().is_some_and(|sensitivity| is_of_pictures(&sensitivity.metric));
@@ -131,17 +131,17 @@ impl Viewer {
     }
 }
 
-/// The first pass of a combination's first run.
+/// The first pass of a contender's first run.
 fn first_pass(runs: &PolicyRuns) -> Option<(String, Set)> {
     let run = runs.records.first()?.video.as_ref()?;
     Some((runs.label(), run.passes().into_iter().next()?))
 }
 
-/// Passes in ascending order, and their figures.
+/// Passes in ascending order, and their scores.
 struct Scored {
     sets: Vec<Set>,
     scores: Scores,
-    /// The original that there is, is the uncompressed one.
+    /// Whether the uncompressed original is available.
     film: bool,
 }
 
@@ -175,8 +175,8 @@ fn add_scores(record: &mut Record, scored: &Scored) {
     record.metrics.extend(metrics.into_iter().map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// The frames at which the combinations have the largest squared errors beyond the least of them, all added up, the first in
-/// time first; none where they are all alike.
+/// Frames with the largest sum over contenders of squared errors above the smallest, in order of time; none where all
+/// are equal.
 fn worst(scores: &[&[FrameScore]]) -> Vec<usize> {
     let length = scores.iter().map(|scores| scores.len()).min().unwrap_or(0);
     let spread = |frame: usize| {

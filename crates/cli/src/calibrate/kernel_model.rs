@@ -1,4 +1,4 @@
-//! Linux as settings of the lab: the baseline `linux`, and the buffer sizes of the kernel's ends.
+//! Linux as settings of the lab: the baseline `linux`, and the kernel's buffer sizes.
 //!
 //! | Linux (6.18) | here |
 //! |---|---|
@@ -14,27 +14,27 @@ use crate::baseline::{self, Baseline};
 use anabranch_policy::combination::{Choice, Combination};
 use anabranch_policy::table::Settings;
 
-/// `tcp_rmem` of the kernel's namespaces, bytes: least, first, most (the defaults of a machine with memory enough).
+/// `tcp_rmem` of the kernel's namespaces, bytes: minimum, default, maximum (defaults of a machine with enough memory).
 pub const READ_MEMORY: [u64; 3] = [4_096, 131_072, 6_291_456];
 /// `tcp_wmem`, likewise.
 pub const WRITE_MEMORY: [u64; 3] = [4_096, 16_384, 4_194_304];
-/// Memory of a full segment that came from a TUN device: its buffer of 2048 bytes and what the kernel keeps with it.
+/// Memory of a full segment from a TUN device: its buffer of 2048 bytes plus the kernel's metadata.
 const SEGMENT_MEMORY: u64 = 2_304;
-/// Payload of a full segment, without and with MPTCP's data sequence signal.
+/// Payload of a full segment, without and with MPTCP's DSS option.
 const PAYLOAD: [u64; 2] = [1_448, 1_424];
 
 fn linux() -> Baseline {
     baseline::embedded("linux").expect("it comes with the program")
 }
 
-/// The lines of `[connection]` for a program that asks for such a receive buffer (none: automatic) on so many paths.
+/// Lines of `[connection]` for a program with this receive buffer (none: automatic) on `paths` paths.
 pub fn connection(receive_buffer: Option<u64>, paths: usize) -> String {
     let share = |bytes: u64| bytes * PAYLOAD[usize::from(paths > 1)] / SEGMENT_MEMORY;
     let receive = match receive_buffer {
         Some(bytes) => format!("\"{} B\"", share(2 * bytes)),
         None => format!("{{ initial = \"{} B\", max = \"{} B\" }}", READ_MEMORY[1] / 2, share(READ_MEMORY[2])),
     };
-    // The scheduler knows the limit of each subflow's.
+    // The send buffers of the subflows limit the scheduler.
     let send = WRITE_MEMORY[2] * paths as u64;
     let mut lines = format!("receive_buffer = {receive}\nsend_buffer = \"{send} B\"\n");
     for (name, value) in linux().connection.iter().filter(|(name, _)| *name != "send_buffer") {

@@ -1,43 +1,40 @@
-//! Results of all runs: means, deviations of the lab with their intervals, and whether the lab can be trusted.
+//! Results of the calibration: means, deviations of the lab with confidence intervals, and the verdict.
 
 use super::cases::{Case, Span, Stack};
 use crate::statistics::{Estimate, median, quantile, readable, relative_change};
 use crate::table;
 use serde::Serialize;
 
-/// One stack on one case: goodput in Mbit/s, value by value of the same seed.
+/// One stack on one case: goodputs in Mbit/s, in order of seed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// In the lab.
+    /// Simulated.
     pub lab: Vec<f64>,
-    /// In real time.
+    /// Measured in real time.
     pub emulated: Vec<f64>,
-    /// The longest time without a byte in real time, seconds.
+    /// Longest stall in real time, seconds.
     pub pauses: Vec<f64>,
-    /// Segments that Linux had acknowledged on their subflow and then dropped as beyond the connection's window.
+    /// Segments that Linux acknowledged on their subflow and then dropped as beyond the connection's receive window.
     pub discarded: Vec<u64>,
 }
 
 impl Comparison {
-    /// By how much the lab is above the emulated mean, as a share; the interval is over pairs of seeds.
+    /// Deviation of the lab from the emulated mean, as a share, with the interval over pairs of seeds.
     pub fn deviation(&self) -> Option<Estimate> {
         relative_change(&self.lab, &self.emulated)
     }
 }
 
-/// One case.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// The network.
     pub case: Case,
-    /// The engine.
+    /// The Anabranch engine.
     pub ours: Option<Comparison>,
     /// Linux.
     pub kernel: Option<Comparison>,
 }
 
 impl Row {
-    /// One of the two.
     pub fn of(&self, stack: Stack) -> Option<&Comparison> {
         match stack {
             Stack::Ours => self.ours.as_ref(),
@@ -46,49 +43,46 @@ impl Row {
     }
 }
 
-/// Everything.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Outcome {
-    /// Of each run.
+    /// Phases of each run.
     pub span: Span,
-    /// The cases.
     pub rows: Vec<Row>,
-    /// Runs that were thrown away because the machine was too busy, and repeated.
+    /// Runs repeated because the machine was too busy.
     pub repeated: usize,
-    /// Runs that could not be measured within the tries.
+    /// Runs that failed in all attempts.
     pub given_up: usize,
-    /// Why Linux was not measured, if it was not.
+    /// Why Linux was not measured, if so.
     pub no_kernel: Option<String>,
-    /// Short runs of a few cases with one seed: too few to judge Linux, whose runs differ by more than is asked for.
+    /// Short runs of a few cases with one seed: too few to judge Linux, whose runs vary by more than the limit.
     pub quick: bool,
-    /// The running kernel.
+    /// Version of the running kernel.
     pub release: String,
-    /// How long it took, seconds.
+    /// Wall-clock duration, seconds.
     pub seconds: f64,
 }
 
-/// How far the lab is off, over all cases.
+/// Deviation of the lab over all cases.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Verdict {
-    /// Cases.
     pub cases: usize,
     /// Median of the absolute deviations, as a share.
     pub median: f64,
-    /// Nine of ten cases deviate by no more.
+    /// 90th percentile of the absolute deviations.
     pub nine_of_ten: f64,
-    /// The median that is asked for.
+    /// Limit of the median.
     pub median_limit: f64,
-    /// What is asked of nine of ten.
+    /// Limit of the 90th percentile.
     pub nine_of_ten_limit: Option<f64>,
 }
 
 impl Verdict {
-    /// Whether the lab is as close as is asked for.
+    /// Whether the deviations are within the limits.
     pub fn holds(&self) -> bool {
         self.median <= self.median_limit && self.nine_of_ten_limit.is_none_or(|limit| self.nine_of_ten <= limit)
     }
 
-    /// In one sentence.
+    /// The verdict in one sentence.
     pub fn sentence(&self) -> String {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let limit = self.nine_of_ten_limit.map_or(String::new(), |limit| format!(" (asked: {})", percent(limit)));
@@ -104,12 +98,12 @@ impl Verdict {
 }
 
 impl Outcome {
-    /// What [`Self::cells`] are: of goodputs the means in Mbit/s, of the emulated ones the half width of the 95 % interval, and by
-    /// how much the lab is off with its own.
+    /// Columns of [`Self::cells`]: mean goodputs in Mbit/s, half width of the emulated 95 % interval, and the lab's
+    /// deviation with its interval.
     pub const HEAD: [&'static str; 11] =
         ["case", "buffer", "control", "lab", "ours", "± %", "off %", "lab", "Linux", "± %", "off %"];
 
-    /// The verdict on one stack; none if it was not measured.
+    /// Verdict on one stack; none if it was not measured.
     pub fn verdict(&self, stack: Stack) -> Option<Verdict> {
         let deviation = |row: &Row| Some(row.of(stack)?.deviation()?.mean.abs());
         let deviations: Vec<f64> = self.rows.iter().filter_map(deviation).collect();
@@ -126,13 +120,13 @@ impl Outcome {
         })
     }
 
-    /// Whether all that was measured is as close as is asked for.
+    /// Whether all measured stacks are within the limits.
     pub fn holds(&self) -> bool {
         let judged: &[Stack] = if self.quick { &[Stack::Ours] } else { &[Stack::Ours, Stack::Kernel] };
         judged.iter().filter_map(|stack| self.verdict(*stack)).all(|verdict| verdict.holds())
     }
 
-    /// What is said beside the table, a sentence each.
+    /// Remarks below the table, one sentence each.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         for (stack, name) in [(Stack::Ours, "our stack"), (Stack::Kernel, "Linux")] {
@@ -147,7 +141,7 @@ impl Outcome {
         remarks
     }
 
-    /// On the longest silences, and on what Linux drops although it has acknowledged it.
+    /// Remark on the longest stalls, and on segments that Linux dropped after their acknowledgement.
     fn pauses(&self) -> Option<String> {
         let longest = |stack: Stack| {
             let runs = self.rows.iter().filter_map(move |row| row.of(stack)).flat_map(|runs| runs.pauses.iter());
@@ -171,7 +165,7 @@ impl Outcome {
         format!("{}\n{}", networks.collect::<String>(), table::render(&Self::HEAD, &rows))
     }
 
-    /// The cells of a row, as [`Self::table`] and the report have them.
+    /// Cells of a row, for [`Self::table`] and the report.
     pub fn cells(&self, row: &Row) -> Vec<String> {
         let case = &row.case;
         let mut cells = vec![case.name.clone(), case.buffer(), case.congestion.to_owned()];
@@ -182,7 +176,7 @@ impl Outcome {
     }
 }
 
-/// Lab, emulated, its interval in per cent, and the deviation with its own.
+/// Lab, emulated, its interval in per cent, and the deviation with its interval.
 fn four(comparison: &Comparison) -> [String; 4] {
     let mean = |values: &[f64]| Estimate::of(values).map_or("–".to_owned(), |estimate| readable(estimate.mean));
     let luck = Estimate::of(&comparison.emulated).filter(|e| e.half_width.is_finite() && e.mean > 0.0);
@@ -225,7 +219,7 @@ mod tests {
     #[test]
     fn the_lab_is_trusted_if_the_median_is_within_five_and_nine_of_ten_within_fifteen_per_cent() {
         let good = [0.01, -0.02, 0.03, -0.04, 0.049, -0.06, 0.07, 0.08, -0.14, 0.9];
-        // The middle two of the absolute values are 4.9 % and 6 %.
+        // The middle two absolute values are 4.9 % and 6 %.
         assert!(!outcome(&good).holds());
         let better = [0.01, -0.02, 0.03, -0.04, 0.04, -0.05, 0.07, 0.08, -0.14, 0.9];
         assert!(outcome(&better).holds());

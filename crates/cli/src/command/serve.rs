@@ -63,10 +63,10 @@ fn rule(text: &str) -> Result<Rule, String> {
 }
 
 impl ServeOptions {
-    /// What can be found out without any right, and without asking anybody.
+    /// Checks that need neither privileges nor the network.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn check(&self) -> Result<(), Diagnostic> {
         self.refuse_everybody()?;
         self.status.check()?;
@@ -77,7 +77,7 @@ impl ServeOptions {
         Ok(())
     }
 
-    /// A server without a key is for its own host only.
+    /// A server without keys must not be reachable from other hosts.
     fn refuse_everybody(&self) -> Result<(), Diagnostic> {
         if self.key.is_none() && self.keys.is_none() && self.stack.local.is_none() {
             let message = "without --key this would forward for whoever reaches it; make a key with `anabranch key FILE` and give \
@@ -87,7 +87,7 @@ impl ServeOptions {
         Ok(())
     }
 
-    /// What can change while it runs.
+    /// Settings that can change at runtime.
     fn terms(&self) -> Result<ServerTerms, Diagnostic> {
         self.refuse_everybody()?;
         let keys = self.read_keys()?;
@@ -114,10 +114,10 @@ impl ServeOptions {
     }
 }
 
-/// Runs it until it is asked to end.
+/// Runs until it is told to end.
 ///
 /// # Errors
-/// What is wrong with the options or the host.
+/// An error of the options or the host.
 pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
     let (terms, again) = (options.terms()?, ReadAgain::new::<ServeOptions>("serve", &options.configuration)?);
     let ports = [options.port];
@@ -125,14 +125,14 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         print(&options.stack.plan(Reach::On(&ports))?);
         return Ok(());
     }
-    // Where clients choose targets they may send datagrams too, if they prove the key.
+    // Clients that may choose targets may send datagrams too, if they prove the key.
     let datagrams = match (&terms.destination, &terms.keys, options.stack.local) {
         (Destination::Named(allow), Some(keys), None) => options.datagrams.config(options.port, keys, allow)?,
         _ => None,
     };
     block_on(async {
         let listeners = options.status.listen(options.stack.journal.as_deref(), "serve").await?;
-        // Its threads end last.
+        // Dropped last, so that its threads outlive the rest.
         let workers = options.limits.start_workers()?;
         let open = options.stack.open_on(Reach::On(&ports), workers.runtimes()).await?;
         let verbosity = Verbosity::new(&options.limits);
@@ -184,7 +184,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
     })
 }
 
-/// Serves clients until it is asked to end, those with datagrams as long as the others.
+/// Serves clients until it is told to end; datagrams are served for as long as streams.
 async fn carry(server: Server, datagrams: Option<anabranch_datagram::Server>, live: Option<Live>) -> ProxyCounters {
     let Some(datagrams) = datagrams else { return server.run(asked_to_end(live)).await };
     let (end, ended) = oneshot::channel::<()>();
@@ -194,7 +194,7 @@ async fn carry(server: Server, datagrams: Option<anabranch_datagram::Server>, li
         counters
     };
     let until = async {
-        // Dropped is how it is told.
+        // The sender signals by being dropped.
         let _ = ended.await;
     };
     let (counters, done) = tokio::join!(streams, datagrams.run(until));

@@ -1,4 +1,5 @@
-//! `anabranch up`: all traffic of this host goes over several uplinks, to a server of ours and on from there, or straight to its targets.
+//! `anabranch up`: carries all traffic of this host over several uplinks, to an Anabranch server or directly to its
+//! targets.
 
 use super::hang_up::read_again;
 use super::proxy::target;
@@ -26,10 +27,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-/// How often the server's name is asked for again.
+/// Interval of name resolution of the server.
 const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(30);
 
-/// Answers in a row that must say that the server is elsewhere before it is believed: a name may have several addresses.
+/// Consecutive resolutions with another address before the server is considered moved: a name may have several
+/// addresses.
 const CONVINCED: u32 = 2;
 
 /// What can be said to `up`.
@@ -69,7 +71,7 @@ pub struct UpOptions {
     stack: StackOptions,
 }
 
-/// The server, and where it is now.
+/// The server and its present address.
 struct Server {
     named: Target,
     address: SocketAddr,
@@ -77,10 +79,10 @@ struct Server {
 }
 
 impl UpOptions {
-    /// What can be found out without any right, and without asking anybody.
+    /// Checks that need neither privileges nor the network.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn check(&self) -> Result<(), Diagnostic> {
         self.status.check()?;
         self.care.check(&self.stack.uplinks, &self.stack.roles.backups)?;
@@ -91,7 +93,7 @@ impl UpOptions {
         self.refuse_local()
     }
 
-    /// A stack of this host's own programs has no uplinks.
+    /// A stack for local programs (`--local`) has no uplinks.
     fn refuse_local(&self) -> Result<(), Diagnostic> {
         if self.stack.local.is_some() {
             let message = "all traffic of a host leaves by its uplinks: name them with --uplink";
@@ -115,10 +117,10 @@ impl UpOptions {
         server.filter(|_| self.stack.udp).map_or(Reach::Anybody, Reach::Server)
     }
 
-    /// The commands that do what is done, one a line.
+    /// The equivalent commands, one per line.
     fn plan(&self, server: Option<SocketAddr>) -> Result<String, Diagnostic> {
         let mut text = self.stack.plan(self.reach(server))?;
-        // Inside UDP nothing is set up for the uplinks.
+        // Inside UDP, uplinks need no configuration.
         let after = !text.is_empty();
         let plan = plan_default_route(&self.route(server), self.stack.journal.as_deref(), after);
         let plan = plan.map_err(|error| diagnostic(&error))?;
@@ -127,17 +129,17 @@ impl UpOptions {
     }
 }
 
-/// Runs it until it is asked to end.
+/// Runs until it is told to end.
 ///
 /// # Errors
-/// What is wrong with the options or the host.
+/// An error of the options or the host.
 pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
     if options.down {
         return down(options);
     }
     options.refuse_local()?;
     options.care.check(&options.stack.uplinks, &options.stack.roles.backups)?;
-    // Without a server nothing can go inside UDP.
+    // Without a server there is no peer for UDP.
     options.stack.check(options.server.is_some())?;
     let key = options.key.as_deref().map(read_key).transpose()?;
     block_on(async {
@@ -153,7 +155,7 @@ pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
     })
 }
 
-/// Where the server is.
+/// Finds the server's address.
 async fn find(options: &UpOptions, named: &Target, key: Key) -> Result<Server, Diagnostic> {
     let addresses = all_addresses(options, named).await?;
     if addresses.iter().all(|address| address.ip().is_loopback()) {
@@ -176,7 +178,7 @@ fn down(options: &UpOptions) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The server's addresses, before anything is set up. A kill switch may be in the way of the system's resolver.
+/// All addresses of the server, resolved before anything is set up: a kill switch may block the system's resolver.
 async fn all_addresses(options: &UpOptions, named: &Target) -> Result<Vec<SocketAddr>, Diagnostic> {
     match resolve_all("--server", named) {
         Ok(addresses) => Ok(addresses),
@@ -187,10 +189,10 @@ async fn all_addresses(options: &UpOptions, named: &Target) -> Result<Vec<Socket
     }
 }
 
-/// Sets the host up, carries, and undoes everything.
+/// Configures the host, carries traffic, and restores the host.
 async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diagnostic> {
     let listeners = options.status.listen(options.stack.journal.as_deref(), "up").await?;
-    // Its threads end last.
+    // Dropped last, so that its threads outlive the rest.
     let workers = options.limits.start_workers()?;
     let roles = Roles::new(&options.care, &options.stack.roles.backups);
     let mut open = open(options, server.as_ref(), &roles, &workers).await?;
@@ -232,7 +234,7 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
         };
         open = match again.await {
             Ok(open) => open,
-            // What was attached is detached already.
+            // The stack is already detached.
             Err(error) => {
                 led.end().map_err(|error| diagnostic(&error))?;
                 return Err(error);
@@ -252,7 +254,7 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
     ended.and(undone).and(detached)
 }
 
-/// What was carried, in a line.
+/// Totals of the traffic, in one line.
 fn sum(totals: &CaptureCounters) -> String {
     let CaptureCounters { connections, datagrams_out, datagrams_in, refused, unreachable, .. } = totals;
     format!(
@@ -282,14 +284,14 @@ fn tell_beginning(options: &UpOptions, server: Option<&Server>, led: &LedRoute) 
     }
 }
 
-/// How carrying ended.
+/// Why carrying ended.
 struct End {
     counters: CaptureCounters,
-    /// Where the server is now, if that is why.
+    /// The server's new address, if it moved.
     moved: Option<SocketAddr>,
 }
 
-/// What stays the same wherever the server is.
+/// State that is independent of the server's address.
 struct Carrying<'a> {
     options: &'a UpOptions,
     serving: Serving,
@@ -300,7 +302,7 @@ struct Carrying<'a> {
 }
 
 impl Carrying<'_> {
-    /// Carries until somebody asks for the end, or the server is elsewhere.
+    /// Carries until it is told to end or the server moves.
     async fn carry(&self, server: Option<&Server>, open: &Open) -> Result<End, Diagnostic> {
         let options = self.options;
         let (way, question) = (way(options, server)?, server.map(|server| server.question(options, open)));
@@ -365,7 +367,7 @@ impl Carrying<'_> {
         Capture::new(device, open.attached.stacks(), config).map_err(cannot)
     }
 
-    /// Takes what can change while it runs.
+    /// Applies options that can change at runtime.
     fn take(&self, new: &UpOptions) -> Result<(), Diagnostic> {
         new.care.check(&new.stack.uplinks, &new.stack.roles.backups)?;
         self.roles.set(&new.care, &new.stack.roles.backups);
@@ -375,7 +377,7 @@ impl Carrying<'_> {
 }
 
 impl Server {
-    /// Where the stack reaches it.
+    /// The server's address as the stack connects to it.
     fn inside(&self, options: &UpOptions) -> Target {
         options.stack.inside(self.address).into()
     }
@@ -385,7 +387,7 @@ impl Server {
     }
 }
 
-/// Where what is not TCP goes.
+/// Where non-TCP traffic is carried.
 fn way(options: &UpOptions, server: Option<&Server>) -> Result<Way, Diagnostic> {
     let uplinks = &options.stack.uplinks;
     Ok(match server {
@@ -394,7 +396,7 @@ fn way(options: &UpOptions, server: Option<&Server>) -> Result<Way, Diagnostic> 
     })
 }
 
-/// Completes when the server's name leads elsewhere.
+/// Completes when the server's name resolves to another address.
 async fn moves(server: Option<&Server>, open: &Open) -> SocketAddr {
     let Some(server) = server else { return std::future::pending().await };
     let mut elsewhere = 0;

@@ -1,4 +1,4 @@
-//! A contender: a combination of policies, with the settings of its connection and paths.
+//! A contender: a combination of policies with settings of its connection and routes.
 
 use super::datagram::datagram_default;
 use crate::scenario::connection::ConnectionSettings;
@@ -6,69 +6,66 @@ use anabranch_policy::combination::{Choice, Combination};
 use anabranch_routing::lanes::LaneSettings;
 use anabranch_routing::lsa_fullness::LsaFullness;
 
-/// What the lab calls the default: the name of [`Contender::anabranch`].
+/// Name of the lab's default, [`Contender::anabranch`].
 pub const RECOMMENDED: &str = "anabranch";
 
-/// What a stack on a network runs under if nothing is said: the same, with a congestion control that leaves others their share.
+/// Default policies on real networks: the same, with a congestion control that is fair to others.
 pub const ON_NETWORKS: &str = Combination::RECOMMENDED;
 
-/// Which of the scenario's paths a contender uses.
+/// The scenario's paths that a contender uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// All of them.
     All,
-    /// These, by name.
+    /// Names of the paths.
     Only(Vec<String>),
-    /// The one on which it has the highest mean throughput over all seeds, found by running each alone.
+    /// The path with the highest mean throughput over all seeds, found by running each alone.
     Best,
 }
 
-/// How an ad-hoc network routes what a contender sends.
+/// How an ad-hoc network routes a contender's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MeshRoutes {
-    /// What routers advertise among moving nodes; none: LSAFullness 1.
+    /// LSAFullness of mobile routers; none: 1.
     pub fullness: Option<LsaFullness>,
-    /// One of so many Hellos is full; none: 3.
+    /// One of this many Hellos is full; none: 3.
     pub two_hop_refresh: Option<u16>,
-    /// Whether suspect links are announced to all routers in LSAs, instead of to neighbours alone; moving nodes only.
+    /// Whether suspect links are flooded in LSAs instead of announced to neighbours only; mobile nodes only.
     pub flood_suspects: bool,
-    /// Which radios and which next hops the paths have.
+    /// Radios and next hops of the paths.
     pub lanes: LaneSettings,
-    /// Whether the contender's forecaster chooses among next hops.
+    /// Whether the contender's forecaster selects next hops.
     pub predicted: bool,
 }
 
-/// Who takes part.
+/// A participant of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contender {
-    /// Its name in results: the scheme's, and behind an @ the baseline's, if it is run under one.
+    /// Name in results: the scheme's, followed by @ and the baseline's, if any.
     pub name: String,
-    /// What figures and tables call it.
+    /// Label in figures and tables.
     pub label: String,
-    /// The scheme, as the scenario names it.
+    /// Name of the scheme in the scenario.
     pub scheme: String,
-    /// The baseline that it is run under, by name.
+    /// Name of the baseline, if any.
     pub baseline: Option<String>,
-    /// Multipath TCP; else plain TCP on one path.
+    /// Whether it uses MPTCP; else plain TCP on one path.
     pub multipath: bool,
-    /// Which paths.
     pub route: Route,
-    /// How an ad-hoc network routes what it sends.
     pub mesh: MeshRoutes,
-    /// Links lose nothing of what it sends, as if it knew beforehand what they would lose and did not send that.
+    /// An oracle: links never lose its packets, as if it had not sent those that would be lost.
     pub oracle: bool,
-    /// The policies of both ends.
+    /// Policies of both ends.
     pub policies: Combination,
-    /// Which paths carry datagrams of programs, at both ends.
+    /// Policy for datagrams of programs, at both ends.
     pub datagram: Choice,
-    /// What its baseline says of the connection: in place of the engine's defaults, so that a scenario wins over it.
+    /// Connection settings of its baseline that replace the engine's defaults; the scenario overrides them.
     pub defaults: ConnectionSettings,
-    /// What it says of the connection itself, which wins over the scenario.
+    /// Its own connection settings, which override the scenario's.
     pub connection: ConnectionSettings,
 }
 
 impl Contender {
-    /// Multipath TCP as this project recommends it (docs/default-policy.md).
+    /// MPTCP as this project recommends it (docs/default-policy.md).
     pub fn anabranch() -> Self {
         Self {
             name: RECOMMENDED.to_owned(),
@@ -79,7 +76,7 @@ impl Contender {
         }
     }
 
-    /// Multipath TCP as the papers compare against it: full mesh, lowest RTT first, coupled by LIA.
+    /// MPTCP as papers compare with it: full mesh, lowest RTT first, LIA.
     pub fn plain() -> Self {
         Self {
             name: "plain".to_owned(),
@@ -110,12 +107,12 @@ impl Contender {
         }
     }
 
-    /// Those that have a name of their own.
+    /// Contenders with a name of their own.
     pub fn ready() -> Vec<Self> {
         vec![Self::anabranch(), Self::plain(), Self::plain_tcp()]
     }
 
-    /// Those of the recPR paper and its rivals ([`Combination::NAMED`]): of both ends, beside the default of each family.
+    /// Schemes of the recPR paper and its competitors ([`Combination::NAMED`]), beside the default of each family.
     pub fn partially_reliable() -> Vec<Self> {
         Self::named(Combination::NAMED)
     }
@@ -128,17 +125,17 @@ impl Contender {
         names.iter().filter_map(made).collect()
     }
 
-    /// Our readings of published schemes ([`Combination::READINGS`]).
+    /// Our interpretations of published schemes ([`Combination::READINGS`]).
     pub fn readings() -> Vec<Self> {
         Self::named(Combination::READINGS)
     }
 
-    /// Whether `name` means it: its own name, or that of its scheme under any baseline.
+    /// Whether `name` is its own name, or that of its scheme under any baseline.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.scheme == name
     }
 
-    /// All that is said of its connection in a scenario that says `of_scenario`.
+    /// Its connection settings in a scenario with the settings `of_scenario`.
     pub fn connection_in(&self, of_scenario: &ConnectionSettings) -> ConnectionSettings {
         self.connection.over(&of_scenario.over(&self.defaults))
     }

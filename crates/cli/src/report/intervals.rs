@@ -1,5 +1,5 @@
-//! Draws changes as dots with intervals, a row each, beside zero and what was published: a comparison under several baselines,
-//! or at several values of a parameter.
+//! Charts of changes as dots with confidence intervals, one row each, with zero and the published change: a comparison
+//! under several baselines, or at several values of a parameter.
 
 use super::canvas::{Area, ChartError, FONT, HEADING, INK, PALETTE, Plane, TITLE_HEIGHT, adopt};
 use super::picture::{FULL, NARROW, Picture};
@@ -7,18 +7,16 @@ use super::rows::{Frame, Name, Rows, longest};
 use crate::statistics::Estimate;
 use plotters::prelude::*;
 
-/// A row.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Row {
-    /// What the rows below have in common.
+    /// Heading of the rows below.
     Heading(String),
     /// A change.
     Change {
-        /// What it is of.
+        /// Label of the row.
         name: String,
-        /// The change, in per cent or in a unit; none if it was not measured.
+        /// In per cent or in a unit; none if not measured.
         measured: Option<Estimate>,
-        /// The published one.
         published: Option<f64>,
     },
 }
@@ -32,27 +30,26 @@ impl Row {
     }
 }
 
-/// What pictures of rows have in common, if they are drawn on one scale.
+/// Common axis and range of several charts.
 pub fn frame<'a, 'b>(axis: &'a str, rows: impl IntoIterator<Item = &'b Row> + Clone) -> Frame<'a> {
     let names: Vec<Name> = rows.clone().into_iter().map(Row::name).collect();
     Frame { axis, range: range(rows), longest: longest(&names) }
 }
 
-/// How a change stands to the published one.
+/// A change compared with the published one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// Its interval lies on the published side of zero.
+    /// The interval is on the published side of zero.
     Published,
-    /// Its interval lies on the other side of zero.
+    /// The interval is on the opposite side of zero.
     Opposite,
-    /// Its interval lies on one side of zero, and nothing is published.
+    /// The interval excludes zero, and nothing is published.
     Unpublished,
-    /// Its interval holds zero, or it has none.
+    /// The interval includes zero, or there is none.
     Open,
 }
 
 impl Direction {
-    /// Of a measured change.
     pub fn of(measured: &Estimate, published: Option<f64>) -> Self {
         if !measured.half_width.is_finite() || measured.holds(0.0) {
             return Self::Open;
@@ -65,12 +62,12 @@ impl Direction {
     }
 }
 
-/// How the three are distinguished, for captions.
+/// Explanation of the three for captions.
 pub const EXPLAINED: &str = "The vertical stroke is the published change. A blue disc is a change in its direction, an orange \
                              square one in the other, a grey ring one whose 95 % interval holds zero or is not known; where \
                              nothing is published, discs have the colour of the text.";
 
-/// What the axis of changes says; a mere number has no unit.
+/// Label of an axis of changes; dimensionless numbers have no unit.
 pub fn axis(unit: Option<&str>) -> String {
     match unit {
         Some("1") => "change".to_owned(),
@@ -80,14 +77,13 @@ pub fn axis(unit: Option<&str>) -> String {
 
 /// Height of a row, pixels.
 const ROW: u32 = 26;
-/// Width of a bold letter, and where an axis begins in its picture, pixels.
+/// Width of a bold letter, and the left end of the axis in its chart, pixels.
 const LETTER: u32 = 9;
 const BESIDE_AXIS: u32 = 10;
-/// How far intervals may widen the axis beyond means and published changes, as a share of what these span.
+/// Limit to which intervals extend the axis beyond means and published changes, as a share of their range.
 const WIDENED: f64 = 0.5;
 
-/// A range for all rows: zero, the means and the published changes are inside, and intervals as far as they do not press these
-/// together.
+/// Range for all rows. It includes zero, means and published changes, and intervals up to [`WIDENED`].
 fn range<'a>(rows: impl IntoIterator<Item = &'a Row>) -> (f64, f64) {
     let (mut low, mut high, mut first, mut last) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
     for row in rows {
@@ -106,7 +102,7 @@ fn range<'a>(rows: impl IntoIterator<Item = &'a Row>) -> (f64, f64) {
     (((low - margin) / step).floor() * step, ((high + margin) / step).ceil() * step)
 }
 
-/// Draws the rows; the title is left out if empty.
+/// Renders the rows; an empty title is omitted.
 pub fn intervals(rows: &[Row], title: &str, frame: &Frame<'_>, width: u32) -> Result<String, ChartError> {
     let places = Rows::new(rows.iter().map(Row::name).collect(), frame.longest, ROW, width);
     let mut text = String::new();
@@ -119,19 +115,18 @@ pub fn intervals(rows: &[Row], title: &str, frame: &Frame<'_>, width: u32) -> Re
     Ok(adopt(&text))
 }
 
-/// One of several pictures with the same names of rows.
+/// One of several charts with the same row labels.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
-    /// What stands above it.
+    /// Title.
     pub title: String,
-    /// Its rows.
     pub rows: Vec<Row>,
-    /// What its axis says.
+    /// Label of the axis.
     pub axis: String,
 }
 
-/// Panels on a desktop beside each other, with the names of the rows once; on a phone below each other. All have one scale
-/// only if `one_scale`.
+/// Panels side by side with shared row labels on wide screens, stacked on narrow ones. `one_scale`: all have the same
+/// range.
 pub fn panels(panels: &[Panel], one_scale: bool) -> Result<Picture, ChartError> {
     let all = || panels.iter().flat_map(|panel| &panel.rows).collect::<Vec<_>>();
     let common = range(all());
@@ -176,7 +171,7 @@ fn beside(panels: &[Panel], frames: &[Frame<'_>]) -> Result<String, ChartError> 
     Ok(adopt(&text))
 }
 
-/// A text in lines of at most so many letters, as far as its words allow.
+/// Wraps a text to at most `letters` per line, where words allow.
 fn lines(text: &str, letters: u32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -276,7 +271,7 @@ mod tests {
         ];
         let svg = intervals(&rows, "throughput", &frame("change (%)", &rows), 378).unwrap();
         assert!(["LM³", "linux", "plain", "throughput"].iter().all(|text| svg.contains(text)));
-        // A square, and the ground behind the heading.
+        // One square, and the background of the heading.
         assert_eq!((svg.matches("<circle").count(), svg.matches("<rect").count()), (1, 2));
     }
 

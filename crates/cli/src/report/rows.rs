@@ -1,68 +1,67 @@
-//! The plane of pictures that have a name per row: beside its row where there is room, above it where there is not.
+//! Layout of charts with one label per row: beside its row if there is space, else above it.
 
 use super::canvas::{Area, ChartError, FONT, GROUND, HEADING, INK, Plane, TEXT, TITLE_HEIGHT, headed, styled, tidy};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// A row's name.
+/// Label of a row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Name {
-    /// The name.
     pub text: String,
-    /// Whether it is that of the rows below, with nothing in its own.
+    /// Whether it is a heading of the rows below, without content.
     pub heading: bool,
 }
 
 impl Name {
-    /// Of a row with something in it.
+    /// Label of a row with content.
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: text.into(), heading: false }
     }
 }
 
-/// What the pictures of a figure have in common.
+/// Common layout of the charts of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Frame<'a> {
-    /// What the axis says.
+    /// Label of the axis.
     pub axis: &'a str,
-    /// From where to where it goes.
+    /// Start and end of the axis.
     pub range: (f64, f64),
-    /// Letters of the longest name.
+    /// Letters of the longest label.
     pub longest: usize,
 }
 
-/// Letters of the longest name that stands in a row of its own.
+/// Letters of the longest label, without headings.
 pub fn longest<'a>(names: impl IntoIterator<Item = &'a Name>) -> usize {
     let names = names.into_iter().filter(|name| !name.heading);
     names.map(|name| name.text.chars().count()).max().unwrap_or(0)
 }
 
-/// Where rows and their names are.
+/// Layout of rows and labels.
 #[derive(Clone, Debug)]
 pub struct Rows {
     names: Vec<Name>,
-    /// Letters of the longest name.
+    /// Letters of the longest label.
     longest: u32,
     above: bool,
-    /// Whether names are written.
+    /// Whether labels are drawn.
     named: bool,
     /// Height of a row, pixels.
     height: u32,
 }
 
-/// Width of ten letters, and what is beside a name, pixels.
+/// Width of ten letters, and of the space beside a label, pixels.
 const TEN_LETTERS: u32 = 72;
 const BESIDE_NAME: u32 = 20;
-/// What names may take of the width, in hundredths.
+/// Maximum share of labels in the width, in hundredths.
 const MOST_OF_WIDTH: u32 = 50;
-/// Height of a name above its row, pixels.
+/// Height of a label above its row, pixels.
 const NAME_ABOVE: u32 = 20;
-/// Above and below all rows, pixels.
+/// Space above and below all rows, pixels.
 const MARGINS: u32 = 64;
 
 impl Rows {
-    /// Of a picture `width` pixels wide; each row is `height` pixels high, and higher by its name if that is above it. Where
-    /// several pictures are to look alike, `longest` is the length of the longest name of them all, in letters.
+    /// Layout for a chart of `width` pixels. Each row is `height` pixels high, plus its label if that is above it.
+    /// `longest` is the length in letters of the longest label of all charts that must look the same.
     pub fn new(names: Vec<Name>, longest: usize, height: u32, width: u32) -> Self {
         let mut rows = Self { names, longest: longest as u32, above: false, named: true, height };
         if rows.names_width() * 100 > width * MOST_OF_WIDTH {
@@ -72,38 +71,38 @@ impl Rows {
         rows
     }
 
-    /// The same rows, without their names.
+    /// The same rows without labels.
     pub fn without_names(self) -> Self {
         Self { longest: 0, named: false, ..self }
     }
 
-    /// Width of the names beside the rows, pixels.
+    /// Width of labels beside the rows, pixels.
     pub fn names_width(&self) -> u32 {
         if self.above { 8 } else { self.longest * TEN_LETTERS / 10 + BESIDE_NAME }
     }
 
-    /// Height of the picture, pixels.
+    /// Height of the chart, pixels.
     pub fn picture_height(&self, titled: bool) -> u32 {
         self.names.len().max(1) as u32 * self.height + MARGINS + if titled { TITLE_HEIGHT } else { 0 }
     }
 
-    /// What of a row its name takes, as a share.
+    /// Share of a row's height used by its label.
     fn name_share(&self) -> f64 {
         if self.above { f64::from(NAME_ABOVE) / f64::from(self.height) } else { 0.0 }
     }
 
-    /// Middle of what is drawn in a row, on the vertical axis.
+    /// Centre of a row's content on the vertical axis.
     pub fn middle(&self, row: usize) -> f64 {
         row as f64 + (1.0 + self.name_share()) / 2.0
     }
 
-    /// Half the height of what is drawn in a row.
+    /// Half the height of a row's content.
     pub fn half(&self) -> f64 {
         0.36 * (1.0 - self.name_share())
     }
 
-    /// Draws names, axes and, with `draw`, what is in the rows, for a `range` of values that are named by `axis`. The title is
-    /// left out if empty.
+    /// Renders labels, axes and, by `draw`, the content of rows, for a `range` of values labelled `axis`. An empty
+    /// title is omitted.
     pub fn picture(
         &self,
         root: &Area<'_>,
@@ -175,7 +174,7 @@ mod tests {
         assert!(!wide.above && narrow.above);
         assert_eq!((wide.height, narrow.height), (34, 54));
         assert_eq!(wide.middle(2), 2.5);
-        // 20 of 54 pixels are the name's: the middle of the rest is at 37.
+        // 20 of 54 pixels are the label's: the centre of the rest is at 37.
         assert!((narrow.middle(0) - 37.0 / 54.0).abs() < 1e-12);
     }
 

@@ -1,4 +1,4 @@
-//! The model of a scenario, after validation.
+//! A validated scenario.
 
 mod beside;
 mod generator;
@@ -25,93 +25,85 @@ use crate::metric;
 use anabranch_policy::time::Duration;
 use anabranch_sim::datagrams::DatagramFlow;
 
-/// What is shown of a scenario's runs, and judged.
+/// Metrics, figures and claims of a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Results {
-    /// Swept parameter.
     pub sweep: Option<Sweep>,
-    /// What is compared on each baseline.
+    /// Comparison of schemes on each baseline.
     pub matrix: Option<Matrix>,
-    /// How a comparison depends on what the paper does not say.
+    /// Effect on a comparison of parameters that the paper does not state.
     pub sensitivity: Option<Sensitivity>,
-    /// Further metrics.
+    /// Metrics over time windows.
     pub metrics: Vec<WindowMetric>,
-    /// Metrics made of several runs.
+    /// Metrics computed from several runs.
     pub derived: Vec<Derived>,
     /// Figures of the report.
     pub figures: Vec<Figure>,
-    /// Which policy is compared with all others.
+    /// A policy to compare with all others.
     pub differences: Option<Differences>,
-    /// What the paper says.
+    /// Published statements.
     pub claims: Vec<Claim>,
 }
 
 /// Runs per policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seeds {
-    /// Usually.
+    /// In a full run.
     pub all: u32,
-    /// Of a quick run.
+    /// In a quick run.
     pub quick: u32,
 }
 
-/// A whole scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// Its name: letters, digits, `_` and `-`.
+    /// Letters, digits, `_` and `-`.
     pub name: String,
     /// One line.
     pub title: String,
-    /// The paper it comes from, if any.
+    /// The paper it reproduces, if any.
     pub paper: String,
-    /// What it is about and how what the paper leaves open is read.
+    /// Purpose, and choices where the paper is ambiguous.
     pub description: String,
-    /// How long a run lasts.
+    /// Duration of a run.
     pub duration: Duration,
-    /// What is left out of means at the beginning.
+    /// Start of a run that means exclude.
     pub warm_up: Duration,
-    /// Runs per policy.
     pub seeds: Seeds,
-    /// Spacing of the time series.
+    /// Sampling interval of time series.
     pub sample: Duration,
-    /// What is carried.
     pub transfer: Transfer,
-    /// The video, if that is what is carried.
+    /// The video, for `Transfer::Video`.
     pub video: Option<Video>,
-    /// Who sends it; requests are the client's in any case.
+    /// The sender; the client sends requests in any case.
     pub heading: Heading,
-    /// So many connections do, each for itself; none if there is no transfer.
+    /// Number of connections with such a transfer each; zero without a transfer.
     pub connections: u32,
-    /// What both ends are set to.
+    /// Settings of both ends.
     pub connection: ConnectionSettings,
-    /// The paths.
     pub paths: Vec<Path>,
-    /// The ad-hoc network whose lanes the paths are, if they are that.
+    /// The ad-hoc network whose lanes are the paths, if any.
     pub mesh: Option<Mesh>,
-    /// The network of moving nodes, in which there are no paths.
+    /// The network of mobile nodes, which has no paths.
     pub moving: Option<Moving>,
-    /// Links that all paths share, behind their own.
+    /// Links shared by all paths, after their own.
     pub shared: Vec<Link>,
     /// Cross traffic at the routers of the paths.
     pub generators: Vec<Generator>,
-    /// TCP connections of others that compete with the transfer.
+    /// Competing TCP connections.
     pub beside: Vec<Beside>,
     /// Programs that send datagrams.
     pub datagrams: Vec<DatagramFlow>,
-    /// What is compared: each scheme under each baseline.
+    /// Contenders: each scheme under each baseline.
     pub policies: Vec<Contender>,
-    /// The schemes.
     pub schemes: Vec<Scheme>,
-    /// The baselines.
     pub baselines: Vec<Baseline>,
-    /// What is chosen of the families where a scheme does not say.
+    /// Policies of the families that a scheme does not specify.
     pub defaults: Choices,
-    /// What is shown and judged.
     pub results: Results,
 }
 
 impl Scenario {
-    /// Label and unit of a metric, built in or of this scenario.
+    /// Label and unit of a built-in metric or of one of this scenario.
     pub fn metric(&self, name: &str) -> Option<(String, &'static str)> {
         if let Some(metric) = metric::find(name) {
             return Some((metric.label.to_owned(), metric.unit));

@@ -1,35 +1,33 @@
-//! Reads one table of a scenario: known keys only, each of the right kind, every fault with its place.
+//! Reads tables of a scenario: rejects unknown keys and wrong types, with source positions.
 
 use super::quantity::{self, Quantity};
 use super::tree::{Entry, Node, Origin, Source, Value};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use anabranch_policy::time::Duration;
 
-/// Whether it is a name that files and tables can be called after.
+/// Whether it is a name that can be used for files and tables.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// A table being read.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     source: &'a Source,
     entries: &'a [Entry],
     origin: &'a Origin,
-    /// What the table describes, for messages: "a link".
+    /// Description of the table for messages: "a link".
     what: &'static str,
 }
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Clone, Copy)]
 pub struct Item<'a> {
     source: &'a Source,
-    /// The value as written.
     pub node: &'a Node,
 }
 
 impl<'a> Reader<'a> {
-    /// Takes a table whose keys must all be among `known`.
+    /// Opens a table whose keys must all be in `known`.
     pub fn new(source: &'a Source, node: &'a Node, what: &'static str, known: &[&str]) -> Result<Self, Diagnostic> {
         let reader = Self::open(source, node, what)?;
         for entry in reader.entries {
@@ -42,7 +40,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// Takes a table with any keys.
+    /// Opens a table with any keys.
     pub fn open(source: &'a Source, node: &'a Node, what: &'static str) -> Result<Self, Diagnostic> {
         match &node.value {
             Value::Table(entries) => Ok(Self { source, entries, origin: &node.origin, what }),
@@ -50,30 +48,29 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// All keys with their values.
     pub fn items(&self) -> impl Iterator<Item = (&'a str, Item<'a>)> + use<'a> {
         let source = self.source;
         self.entries.iter().map(move |entry| (entry.key.as_str(), Item { source, node: &entry.node }))
     }
 
-    /// The value of `key`, if there.
+    /// The value of `key`, if present.
     pub fn get(&self, key: &str) -> Option<Item<'a>> {
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         Some(Item { source: self.source, node: &entry.node })
     }
 
-    /// The value of `key`, which must be there.
+    /// The value of `key`, which is required.
     pub fn required(&self, key: &str) -> Result<Item<'a>, Diagnostic> {
         self.get(key).ok_or_else(|| self.error(format!("{} has no '{key}', which it needs", self.what)))
     }
 
-    /// A message about the table as a whole.
+    /// An error message for the whole table.
     pub fn error(&self, message: impl Into<String>) -> Diagnostic {
-        // The span of the whole file would underline its first line; there the line number helps nobody.
+        // The span of the whole file would underline its first line, whose line number helps nobody.
         self.source.error(self.origin, message)
     }
 
-    /// A string, or nothing.
+    /// An optional string.
     pub fn text(&self, key: &str) -> Result<Option<&'a str>, Diagnostic> {
         self.get(key).map(|item| item.text()).transpose()
     }
@@ -83,7 +80,7 @@ impl<'a> Reader<'a> {
         Ok(self.text(key)?.unwrap_or(default).to_owned())
     }
 
-    /// A quantity, or nothing.
+    /// An optional quantity.
     pub fn quantity<Q: Quantity>(&self, key: &str) -> Result<Option<Q>, Diagnostic> {
         self.get(key).map(|item| item.quantity()).transpose()
     }
@@ -93,19 +90,18 @@ impl<'a> Reader<'a> {
         self.get(key).map_or(Ok(default), |item| item.flag())
     }
 
-    /// The elements of a list; none if the key is not there.
+    /// Elements of a list; none if the key is absent.
     pub fn list(&self, key: &str) -> Result<Vec<Item<'a>>, Diagnostic> {
         self.get(key).map_or(Ok(Vec::new()), |item| item.list())
     }
 }
 
 impl<'a> Item<'a> {
-    /// The value `node` of what was written in `source`.
     pub const fn new(source: &'a Source, node: &'a Node) -> Self {
         Self { source, node }
     }
 
-    /// A message about this value.
+    /// An error message for this value.
     pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         self.source.error(&self.node.origin, message)
     }
@@ -114,7 +110,6 @@ impl<'a> Item<'a> {
         self.error(format!("{expected} is expected here, not {}", self.node.value.kind()))
     }
 
-    /// A string.
     pub fn text(&self) -> Result<&'a str, Diagnostic> {
         match &self.node.value {
             Value::Text(text) => Ok(text),
@@ -122,7 +117,6 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// true or false.
     pub fn flag(&self) -> Result<bool, Diagnostic> {
         match &self.node.value {
             Value::Flag(flag) => Ok(*flag),
@@ -130,7 +124,6 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A number.
     pub fn number(&self) -> Result<f64, Diagnostic> {
         match &self.node.value {
             Value::Integer(number) => Ok(*number as f64),
@@ -139,7 +132,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A whole number in `range`.
+    /// An integer in `range`.
     pub fn count(&self, range: std::ops::RangeInclusive<u64>) -> Result<u64, Diagnostic> {
         let Value::Integer(number) = &self.node.value else { return Err(self.wrong("a whole number")) };
         u64::try_from(*number).ok().filter(|count| range.contains(count)).ok_or_else(|| {
@@ -151,7 +144,7 @@ impl<'a> Item<'a> {
     pub fn quantity<Q: Quantity>(&self) -> Result<Q, Diagnostic> {
         match &self.node.value {
             Value::Text(text) => quantity::parse(text).map_err(|message| self.error(message)),
-            // Only quantities that may stand without a unit accept this; the others name the missing unit.
+            // Only quantities with an optional unit accept this; the others report the missing unit.
             Value::Integer(number) => quantity::parse(&number.to_string()).map_err(|message| self.error(message)),
             Value::Real(number) => quantity::parse(&number.to_string()).map_err(|message| self.error(message)),
             _ => Err(self.wrong(&format!("{} such as {}", Q::WHAT, Q::EXAMPLE))),
@@ -163,12 +156,12 @@ impl<'a> Item<'a> {
         quantity::parse_range(self.text()?).map_err(|message| self.error(message))
     }
 
-    /// A range of time, `"10..30 s"`, or one without end, `"50 s.."`.
+    /// A time range, `"10..30 s"`, or without end, `"50 s.."`.
     pub fn range_of_time(&self) -> Result<(Duration, Option<Duration>), Diagnostic> {
         quantity::parse_range_of_time(self.text()?).map_err(|message| self.error(message))
     }
 
-    /// One of `words`, as its partner.
+    /// The value paired with one of `words`.
     pub fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Diagnostic> {
         let text = self.text()?;
         words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
@@ -178,7 +171,6 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// The elements of a list.
     pub fn list(&self) -> Result<Vec<Item<'a>>, Diagnostic> {
         match &self.node.value {
             Value::List(items) => Ok(items.iter().map(|node| Item { source: self.source, node }).collect()),
@@ -186,12 +178,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Strings.
+    /// The elements of a list of strings.
     pub fn texts(&self) -> Result<Vec<String>, Diagnostic> {
         self.list()?.iter().map(|item| item.text().map(str::to_owned)).collect()
     }
 
-    /// A table whose keys must all be among `known`.
+    /// A table whose keys must all be in `known`.
     pub fn table(&self, what: &'static str, known: &[&str]) -> Result<Reader<'a>, Diagnostic> {
         Reader::new(self.source, self.node, what, known)
     }
@@ -201,7 +193,6 @@ impl<'a> Item<'a> {
         Reader::open(self.source, self.node, what)
     }
 
-    /// Whether this is a table.
     pub fn is_table(&self) -> bool {
         matches!(self.node.value, Value::Table(_))
     }

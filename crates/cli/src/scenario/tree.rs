@@ -1,44 +1,42 @@
-//! A scenario as it was written: TOML values that know where they stand, and `--set` changes laid over them.
+//! A scenario as written: TOML values with source positions, with `--set` options applied.
 
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use std::ops::Range;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
-/// Where a value was written.
+/// Position of a value in its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// These bytes of the file.
+    /// Byte range of the file.
     File(Range<usize>),
-    /// This `--set` option, counted from 0.
+    /// Index of the `--set` option.
     Option(usize),
 }
 
-/// The text a scenario came from, to point into.
+/// Text of a scenario, for error messages.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// Name of the file, as the user wrote it.
+    /// Name of the file as the user wrote it.
     pub file: String,
-    /// Its text.
     pub text: String,
     /// The `--set` options, `key=value` each.
     pub options: Vec<String>,
 }
 
 impl Source {
-    /// Reads a file.
     pub fn open(path: &Path, options: &[String]) -> Result<Self, Diagnostic> {
         let text =
             std::fs::read_to_string(path).map_err(|error| Diagnostic::file(path, "read the scenario", &error))?;
         Ok(Self { file: path.display().to_string(), text, options: options.to_vec() })
     }
 
-    /// Takes a text that came with the program.
+    /// A scenario that is embedded in the program.
     pub fn embedded(name: &str, text: &str, options: &[String]) -> Self {
         Self { file: name.to_owned(), text: text.to_owned(), options: options.to_vec() }
     }
 
-    /// A message about what stands at `origin`.
+    /// An error message for `origin`.
     pub fn error(&self, origin: &Origin, message: impl Into<String>) -> Diagnostic {
         match origin {
             Origin::File(span) => Diagnostic::in_text(&self.file, &self.text, span, message),
@@ -50,45 +48,34 @@ impl Source {
     }
 }
 
-/// A value and where it stands.
+/// A value with its position.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The value.
     pub value: Value,
-    /// Where it stands.
     pub origin: Origin,
 }
 
-/// A TOML value. Dates have no use here.
+/// A TOML value. Dates are not supported.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A string.
     Text(String),
-    /// An integer.
     Integer(i64),
-    /// A float.
     Real(f64),
-    /// true or false.
     Flag(bool),
-    /// An array.
     List(Vec<Node>),
-    /// A table.
     Table(Vec<Entry>),
 }
 
-/// A key of a table with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Position of the key.
     pub origin: Origin,
-    /// Its value.
     pub node: Node,
 }
 
 impl Value {
-    /// What it is, for messages.
+    /// Name of the type, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a string",
@@ -101,7 +88,7 @@ impl Value {
     }
 }
 
-/// Reads `source.text` and lays `source.options` over it.
+/// Parses `source.text` and applies `source.options`.
 pub fn read(source: &Source) -> Result<Node, Diagnostic> {
     let parsed = DeTable::parse(&source.text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
@@ -153,11 +140,11 @@ fn node(source: &Source, span: Range<usize>, parsed: DeValue<'_>) -> Result<Node
     Ok(Node { value, origin })
 }
 
-/// Stands for all elements of a list in a key.
+/// Matches all elements of a list in a key.
 const EACH: &str = "*";
 
-/// Lays one `key=value` over the tree. The key is a dotted path; an element of a list is named by its number from 0
-/// or by its `name`, and `*` stands for each of them. The value is TOML, or a string if it is not TOML.
+/// Applies one `key=value` to the tree. The key is a dotted path; a list element is selected by its index or its
+/// `name`, or by `*` for all. The value is TOML, else a string.
 fn lay_over(source: &Source, root: &mut Node, at: usize, option: &str) -> Result<(), Diagnostic> {
     let origin = Origin::Option(at);
     let Some((path, text)) = option.split_once('=') else {
@@ -171,7 +158,7 @@ fn lay_over(source: &Source, root: &mut Node, at: usize, option: &str) -> Result
     place(source, root, &origin, &steps, &value)
 }
 
-/// Puts `value` where `steps` lead to from `here`.
+/// Sets `value` at the path `steps` below `here`.
 fn place(source: &Source, here: &mut Node, origin: &Origin, steps: &[&str], value: &Value) -> Result<(), Diagnostic> {
     let Some((step, rest)) = steps.split_first() else {
         *here = Node { value: value.clone(), origin: origin.clone() };
@@ -185,9 +172,9 @@ fn place(source: &Source, here: &mut Node, origin: &Origin, steps: &[&str], valu
     }
 }
 
-/// The value of an option of the command line: TOML, or a string if it is not TOML.
+/// Parses the value of a command line option as TOML, else as a string.
 pub fn option_value(origin: &Origin, text: &str) -> Value {
-    // A one-line document lets the TOML parser judge the value; what it refuses is a bare word or a quantity.
+    // Parsed as a one-line document; if TOML refuses it, it is a bare word or a quantity.
     let document = format!("v = {text}");
     let quiet = Source { file: String::new(), text: document, options: Vec::new() };
     let parsed = if text.contains('\n') { None } else { read(&quiet).ok() };

@@ -1,8 +1,9 @@
-//! Reads a walk, out of the coverage of a transmitter and back, as what it does to a link: coverage over time, and outages.
+//! Parses a walk, out of the coverage of an access point and back, into its effects on a link: coverage over time, and
+//! outages.
 //!
-//! Somebody walks away in some ranges of time, always at the same speed, and back in between, until they are where
-//! they began. So a distance is counted in seconds of walking. On the way to the edge of the coverage what is left of the
-//! link falls along a straight line; beyond the edge nothing is left, or what was left there.
+//! A user walks away during some ranges of time, at constant speed, and back in between, up to the starting point. So a
+//! distance is measured in seconds of walking. Link quality decreases linearly up to the edge of the coverage; beyond
+//! the edge the link is down, or keeps its quality at the edge.
 
 use super::model::CoveragePoint;
 use super::quantity::Share;
@@ -10,19 +11,19 @@ use super::reader::Item;
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::time::Duration;
 
-/// Ranges of time, the last one maybe without end.
+/// Ranges of time; the last may have no end.
 type Ranges = Vec<(Duration, Option<Duration>)>;
 
-/// What a walk does to its link.
+/// Effects of a walk on its link.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Walk {
-    /// How its quality changes.
+    /// Link quality over time.
     pub coverage: Vec<CoveragePoint>,
-    /// When it carries nothing.
+    /// Outages.
     pub down: Ranges,
 }
 
-/// Reads it.
+/// Parses a walk.
 pub fn walk(item: &Item<'_>) -> Result<Walk, Diagnostic> {
     let table = item.table("a walk", &["away", "edge", "rate", "loss", "beyond"])?;
     let away_item = table.required("away")?;
@@ -49,14 +50,14 @@ pub fn walk(item: &Item<'_>) -> Result<Walk, Diagnostic> {
     for (at, distance) in turns(&away, edge) {
         if distance <= edge {
             let share = distance.as_secs_f64() / edge.as_secs_f64();
-            // At the ends of the line these are 1 and the value at the edge, to the bit.
+            // At the ends of the line these are exactly 1 and the value at the edge.
             let rate = Share((1.0 - share) + share * rate.0);
             made.coverage.push(CoveragePoint { at, rate, loss: Share(share * loss.0) });
             if let Some(begin) = left.take() {
                 made.down.push((begin, Some(at)));
             }
         } else if left.is_none() {
-            // The point before is at the edge.
+            // The previous point is at the edge.
             left = made.coverage.last().map(|point| point.at);
         }
     }
@@ -67,8 +68,7 @@ pub fn walk(item: &Item<'_>) -> Result<Walk, Diagnostic> {
     Ok(made)
 }
 
-/// Where the walker is at which times, with straight lines in between: where they turn, where they set out and are back,
-/// and where they pass the edge.
+/// Distance over time as points to interpolate linearly: turns, starts and returns, and crossings of the edge.
 fn turns(away: &[(Duration, Option<Duration>)], edge: Duration) -> Vec<(Duration, Duration)> {
     let mut turns: Vec<(Duration, Duration)> = Vec::new();
     let mut add = |at: Duration, distance: Duration| {
@@ -92,7 +92,7 @@ fn turns(away: &[(Duration, Option<Duration>)], edge: Duration) -> Vec<(Duration
         add(*from, distance);
         let to = match to {
             Some(to) => *to,
-            // For good: far enough to be beyond the edge.
+            // Without end: far enough to be beyond the edge.
             None => *from + edge * 2,
         };
         distance += to - *from;
@@ -111,7 +111,7 @@ mod tests {
     use crate::scenario::Document;
     use crate::scenario::model::Link;
 
-    /// The link with this walk.
+    /// A link with this walk.
     fn link(walk: &str) -> Result<Link, String> {
         let text = "name = \"s\"\nduration = \"120 s\"\nconnection.receive_buffer = \"1 MB\"\n[[paths]]\nlinks = [{ rate = \"11 Mbit/s\" }]";
         let document = Document::embedded("s.toml", text, &[format!("paths.0.links.0.walk={walk}")]);
@@ -122,7 +122,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// The points in seconds, shares in per mille.
+    /// Points in seconds, shares in per mille.
     fn points(link: &Link) -> Vec<(f64, u32, u32)> {
         let mille = |share: Share| (share.0 * 1000.0).round() as u32;
         link.coverage.iter().map(|point| (point.at.as_secs_f64(), mille(point.rate), mille(point.loss))).collect()
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn whoever_walks_out_is_gone_until_they_are_back_at_the_edge() {
-        // 15 s to the edge, 5 s beyond it, 5 s back to it, 15 s back to where it began; then out for good.
+        // 15 s to the edge, 5 s beyond it, 5 s back to it, 15 s back to the start; then out forever.
         let walked = link(r#"{ away = ["10..30 s", "70 s.."], edge = "15 s", rate = "10 %", loss = "20 %" }"#).unwrap();
         let whole = |at| (at, 1000, 0);
         let edge = |at| (at, 100, 200);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn whoever_turns_before_the_edge_is_never_gone() {
-        // 20 of 40 s to the edge: half of the way.
+        // 20 of 40 s to the edge: half way.
         let walked = link(r#"{ away = ["10..30 s"], edge = "40 s", rate = "10 %", loss = "20 %" }"#).unwrap();
         assert_eq!(points(&walked), [(10.0, 1000, 0), (30.0, 550, 100), (50.0, 1000, 0)]);
         assert_eq!(walked.down, []);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_walk_may_go_on_before_its_beginning_is_reached_again() {
-        // Out for 20 s, back for 5 s, out again for 5 s and back: beyond the edge from 20 to 60 s but for the moment at 40 s.
+        // Out for 20 s, back for 5 s, out for 5 s and back: beyond the edge from 20 to 60 s except at 40 s.
         let walked = link(r#"{ away = ["10..30 s", "40..50 s"], edge = "10 s", beyond = "gone" }"#).unwrap();
         assert_eq!(points(&walked).iter().map(|point| point.0).collect::<Vec<_>>(), [10.0, 20.0, 40.0, 60.0, 70.0]);
         assert_eq!(walked.down, [(second(20), Some(second(40))), (second(40), Some(second(60)))]);

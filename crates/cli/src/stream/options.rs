@@ -27,7 +27,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// The format, if it is given.
+    /// The format, if specified.
     pub const fn format(self) -> Option<Format> {
         match self {
             Self::Auto => None,
@@ -97,7 +97,7 @@ pub struct ReceiveOptions {
     pub end: EndOptions,
 }
 
-/// A time between a millisecond and a minute.
+/// Parses a time from 1 ms to 1 min.
 pub fn latency(text: &str) -> Result<Duration, String> {
     let time: Duration = quantity::parse(text)?;
     let possible = Duration::from_millis(1)..=Duration::from_secs(60);
@@ -105,12 +105,11 @@ pub fn latency(text: &str) -> Result<Duration, String> {
 }
 
 impl EndOptions {
-    /// The latency.
     pub fn latency(&self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.latency.as_nanos())
     }
 
-    /// The keys that the other end may prove; none if nothing is to be encrypted.
+    /// Keys accepted from the other end; none: no encryption.
     pub fn keys(&self) -> Result<Option<Keys>, Diagnostic> {
         match (&self.key, &self.keys) {
             (Some(path), _) => Ok(Some(Keys::one(read_key(path)?))),
@@ -124,16 +123,16 @@ impl EndOptions {
         }
     }
 
-    /// Options of the stack with all that its policies must know.
+    /// Stack options with the settings of its policies.
     pub fn stack(&self) -> Result<StackOptions, Diagnostic> {
         let policy = policy::complete(&self.stack.policy, self.latency())?;
         Ok(StackOptions { policy, ..self.stack.clone() })
     }
 }
 
-/// The address of HOST:PORT.
+/// Resolves HOST:PORT.
 pub fn address(text: &str) -> Result<SocketAddr, Diagnostic> {
-    // The colons of an address in brackets are its own.
+    // Colons inside brackets belong to an IPv6 address.
     let split = if text.ends_with(']') { None } else { text.rsplit_once(':') };
     let (host, port) = split.unwrap_or((text, ""));
     if !host.is_empty() && !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {

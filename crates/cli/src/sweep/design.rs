@@ -1,25 +1,26 @@
-//! The design: which networks the policies are compared on, drawn evenly over the space of what paths are like.
+//! The design: networks on which policies are compared, spread evenly over the space of path parameters.
 //!
-//! A point is a place in a unit cube of 23 dimensions, and the cube is filled by an Owen-scrambled Sobol sequence (Sobol 1967;
-//! Owen 1995; the crate `sobol_burley`). The first dimension says which class a point belongs to: the four of Paasch,
-//! Khalili and Bonaventure, "On the Benefits of Applying Experimental Design to Improve Multipath TCP" (CoNEXT 2013),
-//! and a fifth of paths that change. What each dimension is spread over stands in `docs/measurements/sweep.md`.
+//! A point is a position in a unit cube of 23 dimensions, from an Owen-scrambled Sobol sequence (Sobol 1967; Owen 1995;
+//! the crate `sobol_burley`). The first dimension selects the class: the four of Paasch, Khalili and Bonaventure, "On
+//! the Benefits of Applying Experimental Design to Improve Multipath TCP" (CoNEXT 2013), and a fifth with paths that
+//! change. `docs/measurements/sweep.md` defines the range of each dimension.
 
 use super::change;
 use super::point::{Class, Place, Point, PointPath, Span};
 use crate::spread::{logarithmic, rounded};
 
-/// Points that a sequence has: the crate has no more.
+/// Length of a sequence: the limit of the crate.
 pub const MOST: u32 = 1 << 16;
-/// Bytes of the packet in which queues are counted.
+/// Packet size in bytes for queue capacities.
 const PACKET: f64 = 1500.0;
-/// Least packets of a queue: with less, a window that halves leaves the link idle at any delay.
+/// Minimum queue in packets: with less, halving the window leaves the link idle at any delay.
 const LEAST_QUEUE: f64 = 5.0;
-/// Receive buffers, bytes as a program asks for them; none is automatic, which is what most programs have: half of the
-/// points. (A fixed one is shared by all paths: where it is less than they hold, no policy can have their sum.)
+/// Receive buffers in bytes as an application requests them. Half of the points have none (automatic), as most
+/// applications do. (A fixed one is shared by all paths: if it is smaller than their bandwidth-delay products, no
+/// policy can reach their sum.)
 pub const BUFFERS: [Option<u64>; 10] =
     [Some(64 << 10), Some(128 << 10), Some(256 << 10), Some(512 << 10), Some(1 << 20), None, None, None, None, None];
-/// Where the classes end in the first dimension, in units of 1/128: 216, 216, 216, 216 and 160 of 1,024 points.
+/// Upper ends of the classes in the first dimension, in units of 1/128: 216, 216, 216, 216 and 160 of 1,024 points.
 const CLASSES: [(f64, Class); 5] = [
     (27.0, Class::LowBdp),
     (54.0, Class::LowBdpLossy),
@@ -27,17 +28,16 @@ const CLASSES: [(f64, Class); 5] = [
     (108.0, Class::HighBdpLossy),
     (128.0, Class::Changing),
 ];
-/// The first dimension of the paths' own; each has four.
+/// First dimension of the paths; each has four.
 const OF_PATHS: u32 = 4;
-/// The first dimension of what changes.
+/// First dimension of the change.
 const OF_CHANGES: u32 = 16;
 
-/// `count` points of the sequence of `seed`, from the `first` on.
+/// `count` points of the sequence of `seed`, starting at `first`.
 pub fn points(seed: u32, first: u32, count: u32) -> Vec<Point> {
     (first..first.saturating_add(count).min(MOST)).map(|number| point(seed, number)).collect()
 }
 
-/// One of them.
 pub fn point(seed: u32, number: u32) -> Point {
     let place = Place { seed, number };
     let unit = place.at(0) * 128.0;
@@ -105,7 +105,7 @@ mod tests {
             assert!((330..=352).contains(&triples), "{triples}");
             for buffer in BUFFERS {
                 let count = points.iter().filter(|point| point.receive_buffer == buffer).count();
-                // A tenth each, and half for those that are automatic.
+                // A tenth each; half of the points for automatic.
                 let (low, high) = if buffer.is_some() { (92, 113) } else { (496, 528) };
                 assert!((low..=high).contains(&count), "{buffer:?}: {count}");
             }
@@ -131,7 +131,7 @@ mod tests {
             reaches(&|path| path.round_trip, 0.0, if high { 400.0 } else { 50.0 });
             let lossy = matches!(class, Class::LowBdpLossy | Class::HighBdpLossy);
             reaches(&|path| path.loss, 0.0, if lossy { 0.025 } else { 0.0 });
-            // A short queue of a slow path holds five packets, so only fast paths are within the range.
+            // A short queue of a slow path is raised to five packets, so only fast paths are within the range.
             let fast = |path: &PointPath| if path.rate > 10.0 { path.queueing } else { 50.0 };
             reaches(&fast, 0.0, if high { 2000.0 } else { 100.0 } + 1.0);
             assert!(paths.iter().all(|path| path.queue >= 5));

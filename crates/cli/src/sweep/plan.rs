@@ -6,30 +6,28 @@ use super::point::{Class, Point, Span};
 use super::runs::Task;
 use std::collections::BTreeMap;
 
-/// Of the goodput of TCP on the best single path, what the messages come to.
+/// Load of messages, as a share of the goodput of TCP on the best single path.
 const MESSAGE_LOAD: f64 = 0.5;
-/// Messages that make up the counted part of a run, so that there is a 99th percentile to speak of; and least and most of
-/// its length, in seconds.
+/// Messages in the measured part of a run, enough for a 99th percentile; minimum and maximum of its length, in seconds.
 const MESSAGES: f64 = 250.0;
 const MESSAGE_SPAN: (f64, f64) = (20.0, 2000.0);
-/// Where TCP brings less than this (Mbit/s) there are no messages.
+/// Minimum goodput of TCP for runs with messages, Mbit/s.
 const LEAST_GOODPUT: f64 = 0.02;
 
-/// Who takes part beside the policies, and which of those also on subsets of the paths.
+/// The policies and references of a sweep, and which of them run on subsets of the paths too.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Plain TCP that everybody's messages are measured out by.
+    /// Plain TCP whose goodput determines the load of all messages.
     pub tcp: Entrant,
-    /// Plain TCP that the policies are compared with; where it is the same, it is run once.
+    /// Plain TCP that policies are compared with; it is run once if it equals `tcp`.
     pub references: Vec<Entrant>,
-    /// The policies.
     pub cast: Vec<Entrant>,
-    /// Names of those that are tried on all subsets.
+    /// Names of the policies to run on all subsets.
     pub subsets: Vec<String>,
 }
 
 impl Plan {
-    /// TCP on each path, each policy on all paths, and some on subsets of them, with as much as fits.
+    /// Bulk transfers: TCP on each path, each policy on all paths, and some on subsets of them.
     pub fn bulk<'a>(&'a self, points: &'a [Point]) -> Vec<Task<'a>> {
         let mut tasks = Vec::new();
         for point in points {
@@ -60,8 +58,8 @@ impl Plan {
         all
     }
 
-    /// Messages at half load, with TCP on its best path and each policy on all paths; `goodputs` are those of TCP on each
-    /// path, by the point's number.
+    /// Messages at half load: TCP on its best path, and each policy on all paths. `goodputs` are those of TCP on each
+    /// path, by point number.
     pub fn messages<'a>(&'a self, points: &'a [Point], goodputs: &BTreeMap<u32, Vec<f64>>) -> Vec<Task<'a>> {
         let mut tasks = Vec::new();
         for point in points {
@@ -78,26 +76,26 @@ impl Plan {
     }
 }
 
-/// The place of the largest, the first of several.
+/// Index of the maximum, the first of several.
 fn best_of(values: &[f64]) -> Option<usize> {
     (0..values.len()).reduce(|best, next| if values[next] > values[best] { next } else { best })
 }
 
-/// What the messages on a point are, if TCP brings `goodput` Mbit/s there.
+/// The messages of a point on which TCP has `goodput` Mbit/s.
 fn messages(point: &Point, goodput: f64) -> Option<Load> {
     if goodput < LEAST_GOODPUT {
         return None;
     }
     let interval = crate::spread::rounded(MESSAGE * 8.0 / (goodput * 1e6 * MESSAGE_LOAD));
     let counted = match point.class {
-        // What changes does so at its times.
+        // Changes happen at fixed times of the full length.
         Class::Changing => point.span.counted,
         _ => (interval * MESSAGES).clamp(MESSAGE_SPAN.0, MESSAGE_SPAN.1).ceil(),
     };
     Some(Load::Messages { interval, span: Span { counted, ..point.span } })
 }
 
-/// All sets of places below `count` but the empty one and the whole.
+/// All proper, non-empty subsets of the indices below `count`.
 fn proper_subsets(count: usize) -> Vec<Vec<usize>> {
     let whole = (1usize << count) - 1;
     (1..whole).map(|set| (0..count).filter(|place| set >> place & 1 == 1).collect()).collect()
@@ -116,11 +114,11 @@ mod tests {
 
     #[test]
     fn messages_of_64_kb_at_half_of_ten_megabits_come_every_tenth_of_a_second() {
-        // 64 kB are 512 kbit; at 5 Mbit/s that is 102.4 ms, to three digits 102 ms. 250 of them take 25.5 s.
+        // 64 kB are 512 kbit: 102.4 ms at 5 Mbit/s, rounded to 102 ms. 250 of them take 25.5 s.
         let point = design::points(1, 0, 64).into_iter().find(|point| point.class == Class::LowBdp).unwrap();
         let span = Span { warm_up: 10.0, counted: 26.0 };
         assert_eq!(messages(&point, 10.0), Some(Load::Messages { interval: 0.102, span }));
-        // Fast paths are watched for 20 s all the same; where nothing gets through there is nothing to be watched.
+        // Runs on fast paths last 20 s at least; paths without goodput have no messages.
         let Some(Load::Messages { span, .. }) = messages(&point, 100.0) else { panic!("there are messages") };
         assert_eq!(span.counted, 20.0);
         assert_eq!(messages(&point, 0.0), None);

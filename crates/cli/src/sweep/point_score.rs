@@ -1,4 +1,4 @@
-//! What the runs of a policy are worth on one point: the aggregation benefit and the regret.
+//! Scores of a policy on one point: aggregation benefit and regret.
 //!
 //! With G the goodput of the policy on all paths, G_i that of plain TCP alone on path i:
 //!
@@ -6,9 +6,9 @@
 //! Ben = (G - max G_i) / (sum G_i - max G_i)   if G >= max G_i, else   (G - max G_i) / max G_i
 //! ```
 //!
-//! (Kaspar, "Multipath Aggregation of Heterogeneous Networks", 2012; Paasch et al., CoNEXT 2013). 1 is the sum of the paths, 0
-//! the best of them, -1 nothing at all. With B the best that is known of the point, that is the largest of the G_i, of G and of
-//! the goodputs of the same policy on subsets of the paths, where these were run:
+//! (Kaspar, "Multipath Aggregation of Heterogeneous Networks", 2012; Paasch et al., CoNEXT 2013). 1 is the sum of the
+//! paths, 0 the best path, -1 nothing. Let B be the best known goodput of the point: the largest of the G_i, of G and
+//! of the goodputs of the same policy on subsets of the paths, if they were run:
 //!
 //! ```text
 //! regret = (B - G) / B
@@ -18,7 +18,6 @@ use super::point::Class;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The aggregation benefit.
 pub fn benefit(goodput: f64, singles: &[f64]) -> f64 {
     let best = singles.iter().copied().fold(0.0, f64::max);
     let others = singles.iter().sum::<f64>() - best;
@@ -27,53 +26,51 @@ pub fn benefit(goodput: f64, singles: &[f64]) -> f64 {
     } else if others > 0.0 {
         (goodput - best) / others
     } else {
-        // There is nothing to be had from the others, or nothing at all: all of it is there.
+        // The other paths carry nothing, or no path does: the benefit is 1.
         1.0
     }
 }
 
-/// The share that is missing to the best of the alternatives, which may be below `goodput`.
+/// The relative loss to the best of the alternatives, which may be below `goodput`.
 pub fn regret(goodput: f64, alternatives: &[f64]) -> f64 {
     let best = alternatives.iter().copied().fold(goodput, f64::max);
     if best > 0.0 { (best - goodput) / best } else { 0.0 }
 }
 
-/// The delay of messages at half load that 99 % of them do not exceed, ms.
+/// 99th percentile of the delay of messages at half load, ms.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Delay {
-    /// Of the policy.
     pub p99: f64,
-    /// Of TCP alone on the path on which it is fastest, with the same messages.
+    /// Of TCP on its best single path, with the same messages.
     pub tcp: f64,
 }
 
-/// A policy on a point.
+/// Scores of a policy on a point.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PointScore {
-    /// Place of the point in the design.
+    /// Index of the point in the design.
     pub point: u32,
-    /// Its class.
     pub class: Class,
     /// Mbit/s.
     pub goodput: f64,
-    /// Of TCP alone on each path, Mbit/s.
+    /// Goodput of TCP on each path alone, Mbit/s.
     pub singles: Vec<f64>,
-    /// The largest goodput on a proper subset of the paths, if they were run, Mbit/s.
+    /// Largest goodput on a proper subset of the paths, if run, Mbit/s.
     pub best_subset: Option<f64>,
-    /// See above.
+    /// Aggregation benefit, see above.
     pub benefit: f64,
-    /// See above.
+    /// Regret, see above.
     pub regret: f64,
-    /// Of messages, if they were run.
+    /// Delay of messages, if run.
     pub delay: Option<Delay>,
-    /// What else was measured of the policy on all paths.
+    /// Further metrics of the policy on all paths.
     pub measured: BTreeMap<String, f64>,
-    /// What was measured of TCP alone on the path on which it has most goodput.
+    /// Metrics of TCP on the single path with the highest goodput.
     pub best_single: BTreeMap<String, f64>,
 }
 
 impl PointScore {
-    /// Worked out from goodputs in Mbit/s.
+    /// Computes the scores from goodputs in Mbit/s.
     pub fn new(point: u32, class: Class, goodput: f64, singles: Vec<f64>, subsets: &[f64]) -> Self {
         let best_subset = (!subsets.is_empty()).then(|| subsets.iter().copied().fold(0.0, f64::max));
         let alternatives: Vec<f64> = singles.iter().chain(&best_subset).copied().collect();
@@ -89,14 +86,15 @@ mod tests {
 
     #[test]
     fn the_benefit_is_one_at_the_sum_zero_at_the_best_path_and_below_zero_what_is_missing_to_it() {
-        // 8 and 2 Mbit/s: at 10 all, at 9 half of the second path, at 8 nothing, at 6 a quarter of the first is missing.
+        // 8 and 2 Mbit/s: 10 is the sum, 9 adds half of the second path, 8 adds nothing, 6 loses a quarter of the
+        // first.
         let close = |goodput: f64, expected: f64| assert!((benefit(goodput, &[2.0, 8.0]) - expected).abs() < 1e-12);
         close(10.0, 1.0);
         close(9.0, 0.5);
         close(8.0, 0.0);
         close(6.0, -0.25);
         close(0.0, -1.0);
-        // Three paths, 5 + 3 + 2: at 7 two of the five that the others could add.
+        // Three paths, 5 + 3 + 2: 7 adds two of the five that the others could add.
         assert!((benefit(7.0, &[3.0, 5.0, 2.0]) - 0.4).abs() < 1e-12);
     }
 
@@ -109,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_regret_is_the_share_that_is_missing_to_the_best_known() {
-        // 8 of 10 are there; nothing is missing to what is less.
+        // 8 of 10; smaller alternatives do not matter.
         assert!((regret(8.0, &[7.0, 10.0, 2.0]) - 0.2).abs() < 1e-12);
         assert_eq!(regret(8.0, &[7.0]), 0.0);
         assert_eq!(regret(0.0, &[0.0]), 0.0);
@@ -117,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_point_counts_its_best_subset_as_an_alternative() {
-        // TCP has 4 and 5, the policy 6 on all three of its paths and 8 on two of them: a quarter is missing.
+        // TCP has 4 and 5, the policy 6 on all three paths and 8 on two of them: the regret is a quarter.
         let point = PointScore::new(1, Class::LowBdp, 6.0, vec![4.0, 5.0], &[3.0, 8.0]);
         assert_eq!((point.best_subset, point.regret, point.benefit), (Some(8.0), 0.25, 0.25));
         let without = PointScore::new(1, Class::LowBdp, 6.0, vec![4.0, 5.0], &[]);

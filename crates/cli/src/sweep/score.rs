@@ -1,4 +1,4 @@
-//! What the runs of a policy are worth on all points of a group.
+//! Scores of a policy over all points of a group.
 
 use super::conduct::Conduct;
 use super::point::Class;
@@ -6,21 +6,19 @@ use super::point_score::{Delay, PointScore};
 use crate::statistics::{median, quantile};
 use serde::Serialize;
 
-/// Points that are summed up together.
+/// A group of points that are summarized together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Group {
-    /// All of them.
     All,
     /// Both classes without loss.
     NoLoss,
-    /// Both with.
+    /// Both classes with loss.
     Lossy,
-    /// One class.
     One(Class),
 }
 
 impl Group {
-    /// All of them, in the order of tables.
+    /// All groups, in the order of tables.
     pub const ALL: [Self; 17] = [
         Self::All,
         Self::NoLoss,
@@ -41,7 +39,7 @@ impl Group {
         Self::One(Class::Satellite),
     ];
 
-    /// As in results.
+    /// Name in result files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -51,7 +49,7 @@ impl Group {
         }
     }
 
-    /// Whether points of the class belong to it.
+    /// Whether the group includes points of this class.
     pub fn has(self, class: Class) -> bool {
         match self {
             Self::All => true,
@@ -62,45 +60,45 @@ impl Group {
     }
 }
 
-/// A policy on all points of a group.
+/// Scores of a policy over the points of a group.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Score {
-    /// Points.
+    /// Number of points.
     pub points: usize,
-    /// Of the aggregation benefit: the median.
+    /// Aggregation benefit: median.
     pub benefit_median: f64,
-    /// A tenth of the points are at it or below.
+    /// Aggregation benefit: 10th percentile.
     pub benefit_worst_decile: f64,
-    /// The least.
+    /// Aggregation benefit: minimum.
     pub benefit_worst: f64,
     /// Share of points below the best single path.
     pub below_single: f64,
-    /// Share of points more than 2 % below it, which is more than the headers of MPTCP take (28 bytes of 1,448).
+    /// Share of points more than 2 % below it, which exceeds the overhead of MPTCP headers (28 bytes of 1,448).
     pub well_below_single: f64,
     /// Share of points more than 5 % below it.
     pub far_below_single: f64,
-    /// Median of the regret.
+    /// Regret: median.
     pub regret_median: f64,
-    /// A tenth of the points are at it or above.
+    /// Regret: 90th percentile.
     pub regret_worst_decile: f64,
-    /// Of messages, if they were run.
+    /// Delays of messages, if run.
     pub messages: Option<MessageScore>,
-    /// Stalls and delays, and what others suffer, if they were measured.
+    /// Side effects, if measured.
     pub conduct: Option<Conduct>,
 }
 
-/// The 99th percentiles of the delays of messages on all points of a group.
+/// 99th percentiles of the delays of messages over the points of a group.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MessageScore {
-    /// Points that have them.
+    /// Points with messages.
     pub points: usize,
-    /// Their median, ms.
+    /// Median, ms.
     pub p99_median: f64,
-    /// A tenth of the points are at it or above, ms.
+    /// 90th percentile, ms.
     pub p99_worst_decile: f64,
-    /// Median of what each is in terms of TCP's alone on its best path.
+    /// Ratio to TCP on its best path: median.
     pub ratio_median: f64,
-    /// A tenth of the points are at it or above.
+    /// The same ratio: 90th percentile.
     pub ratio_worst_decile: f64,
 }
 
@@ -120,7 +118,7 @@ impl MessageScore {
 }
 
 impl Score {
-    /// Of these points; none if there are none.
+    /// Summary of `points`; none if there are none.
     pub fn of(points: &[&PointScore]) -> Option<Self> {
         if points.is_empty() {
             return None;
@@ -151,21 +149,21 @@ mod tests {
 
     #[test]
     fn a_group_of_ten_points_is_summed_up() {
-        // Benefits -0.1, 0, 0.1, ..., 0.8 of two paths of 10 and 10: goodputs 9, 10, 11, ..., 18.
+        // Benefits -0.1, 0, 0.1, ..., 0.8 on two paths of 10 each: goodputs 9, 10, 11, ..., 18.
         let goodput = |place: usize| 9.0 + place as f64;
         let points: Vec<PointScore> =
             (0..10).map(|place| PointScore::new(0, Class::HighBdp, goodput(place), vec![10.0, 10.0], &[])).collect();
         let score = Score::of(&points.iter().collect::<Vec<_>>()).unwrap();
         assert_eq!((score.points, score.below_single, score.far_below_single), (10, 0.1, 0.1));
         assert!((score.benefit_median - 0.35).abs() < 1e-12);
-        // The least value that a tenth does not exceed.
+        // The smallest value that at least a tenth do not exceed.
         assert!((score.benefit_worst_decile + 0.1).abs() < 1e-12 && score.benefit_worst == score.benefit_worst_decile);
         assert_eq!((score.regret_median, score.regret_worst_decile), (0.0, 0.0));
     }
 
     #[test]
     fn delays_are_summed_up_in_milliseconds_and_in_terms_of_tcp() {
-        // 10, 20, 30 ms where TCP has 10, 10 and 60: ratios 1, 2, 0.5. The point without messages does not count.
+        // 10, 20, 30 ms where TCP has 10, 10 and 60: ratios 1, 2, 0.5. The point without messages is not counted.
         let point = |delay| PointScore { delay, ..PointScore::new(0, Class::LowBdp, 1.0, vec![1.0, 1.0], &[]) };
         let delays = [Some((10.0, 10.0)), Some((20.0, 10.0)), None, Some((30.0, 60.0))];
         let points: Vec<PointScore> =

@@ -3,25 +3,24 @@
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// How measured and published stand to each other.
+/// Agreement of a measured with a published value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// The published number is met within the claim's tolerance, or lies in the interval; an order holds and is as large as
-    /// the paper's words.
+    /// The published number is within the claim's tolerance or in the interval; an order holds and is as large as the
+    /// paper's words imply.
     Reproduced,
-    /// The direction is the published one, the size is not; a number is met within a factor of two.
+    /// The direction agrees but the size does not; a number agrees within a factor of two.
     InPart,
-    /// The interval holds both no effect and the published one: more runs are needed.
+    /// The interval includes both no effect and the published one: more runs are needed.
     Undecided,
-    /// The direction is the opposite one, or what effect there can be is less than half of the published one.
+    /// The direction is opposite, or the largest possible effect is less than half of the published one.
     Not,
-    /// It could not be measured.
     NotMeasured,
 }
 
 impl Agreement {
-    /// A few words, for a table.
+    /// Short text for tables.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -36,9 +35,8 @@ impl Agreement {
 /// A claim compared with the runs on one baseline.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cell {
-    /// The baseline; none where the scenario has none.
+    /// The baseline; none if the scenario has none.
     pub baseline: Option<String>,
-    /// How they stand to each other.
     pub agreement: Agreement,
     /// The measured side with unit and interval.
     pub measured: String,
@@ -53,20 +51,20 @@ pub struct Cell {
 pub struct Verdict {
     /// The figure or table of the paper.
     pub figure: String,
-    /// What is compared: "mean throughput, LM3 against MPTCP".
+    /// The comparison: "mean throughput, LM3 against MPTCP".
     pub subject: String,
     /// The published side with unit.
     pub published: String,
-    /// Where it stands, in the paper's words.
+    /// Source in the paper, in its words.
     pub note: String,
-    /// What is to be thought of a difference.
+    /// Explanation of a deviation.
     pub reading: String,
     /// One per baseline.
     pub cells: Vec<Cell>,
 }
 
 impl Verdict {
-    /// The best that holds on any baseline: reproduced before in part, that before undecided, that before not.
+    /// The best agreement over the baselines, in this order: reproduced, in part, undecided, not.
     pub fn best(&self) -> Agreement {
         let order = [Agreement::Reproduced, Agreement::InPart, Agreement::Undecided, Agreement::Not];
         let found = order.into_iter().find(|known| self.cells.iter().any(|cell| cell.agreement == *known));
@@ -89,7 +87,7 @@ impl Verdict {
     }
 }
 
-/// How many claims have which best verdict, in the order of [`Agreement`].
+/// Number of claims by best verdict, in the order of [`Agreement`].
 pub fn count<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Vec<(Agreement, usize)> {
     let all = [Agreement::Reproduced, Agreement::InPart, Agreement::Undecided, Agreement::Not, Agreement::NotMeasured];
     let mut counted: Vec<(Agreement, usize)> = all.into_iter().map(|agreement| (agreement, 0)).collect();
@@ -101,12 +99,11 @@ pub fn count<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Vec<(Agreem
     counted
 }
 
-/// Verdicts for tests.
 #[cfg(test)]
 pub mod samples {
     use super::{Agreement, Cell, Verdict};
 
-    /// One on these baselines, or on none that has a name if that is empty.
+    /// A verdict on these baselines; without any, on one without a name.
     pub fn verdict(cells: &[(&str, Agreement)]) -> Verdict {
         let cell = |(baseline, agreement): &(&str, Agreement)| Cell {
             baseline: (!baseline.is_empty()).then(|| (*baseline).to_owned()),

@@ -1,5 +1,5 @@
-//! Linux at one end of the links: a namespace with a TUN device per path at the client or one at the server, sockets in it, and
-//! programs that send or count as much as they can.
+//! Linux at one end of the links: a network namespace with one TUN device per path (client) or one device (server), and
+//! greedy senders and receivers in it.
 
 use super::trial::{PORT, client_addresses, failed, server_address};
 use crate::calibrate::kernel_model::{READ_MEMORY, WRITE_MEMORY};
@@ -15,27 +15,27 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Bytes that a program reads or writes at a time.
+/// Bytes per read or write.
 const BLOCK: usize = 256 * 1024;
-/// Largest packet, bytes.
+/// MTU of the devices, bytes.
 const MTU: u16 = 1500;
-/// How often a blocked reader looks whether its run is over. The writer must sleep as long as the kernel lets it, as a wake-up
-/// of its own would fill its buffer earlier; the reader's end ends it.
+/// Interval at which a blocked reader checks for the end of its run. The writer must block as long as the kernel lets
+/// it, since a timeout would refill its buffer earlier; it ends when the reader closes.
 const TICK: Duration = Duration::from_millis(100);
-/// The longest that the writer sleeps.
+/// Maximum blocking time of the writer.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What this machine lacks, if anything.
+/// Missing requirements on this machine, if any.
 pub fn missing() -> Option<String> {
     anabranch_system::missing(&[Need::Mptcp, Need::Tun, Need::Programs(&["ip"]), Need::Namespaces])
 }
 
-/// Does something inside a namespace.
+/// Runs `work` inside a network namespace.
 pub fn within<T: Send>(namespace: &Namespace, work: impl FnOnce() -> io::Result<T> + Send) -> Result<T, String> {
     namespace.run(work).and_then(|outcome| outcome).map_err(failed("set up Linux"))
 }
 
-/// A device per path with its address, its own table of routes, and an endpoint of the path manager for each but the first.
+/// Creates one device per path with address and routing table, and a path manager endpoint for each except the first.
 pub fn set_up_client(paths: usize) -> io::Result<Vec<OwnedFd>> {
     let (mut words, server) = (String::from("link set lo up\n"), server_address());
     let mut devices = Vec::new();
@@ -55,7 +55,7 @@ pub fn set_up_client(paths: usize) -> io::Result<Vec<OwnedFd>> {
     Ok(devices)
 }
 
-/// One device, behind which all of the client's addresses are.
+/// Creates one device that routes to all of the client's addresses.
 pub fn set_up_server(paths: usize) -> io::Result<OwnedFd> {
     let device = open_tun("server", MTU)?;
     let mut words = format!("link set lo up\naddr add {}/32 dev server\nlink set server up\n", server_address());
@@ -67,7 +67,7 @@ pub fn set_up_server(paths: usize) -> io::Result<OwnedFd> {
     Ok(device)
 }
 
-/// What `ip` is to do in the caller's namespace, line by line, and the memory of its sockets.
+/// Runs `ip` commands in the caller's namespace, one per line, and sets the socket memory.
 fn set_up(words: &str) -> io::Result<()> {
     let list = |values: [u64; 3]| values.map(|value| value.to_string()).join(" ");
     std::fs::write("/proc/sys/net/ipv4/tcp_rmem", list(READ_MEMORY))?;
@@ -88,7 +88,7 @@ fn set_up(words: &str) -> io::Result<()> {
 /// A counter of the caller's namespace; 0 if this kernel does not have it.
 pub fn counter(group: &str, name: &str) -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/net/netstat")?;
-    // Each group is a line of names and one of values.
+    // Each group has a line of names and a line of values.
     let mut lines = text.lines().filter_map(|line| line.split_once(':')).filter(|(known, _)| *known == group);
     let (names, values) = (lines.next(), lines.next());
     let place = names.and_then(|(_, names)| names.split_whitespace().position(|known| known == name));
@@ -96,12 +96,12 @@ pub fn counter(group: &str, name: &str) -> io::Result<u64> {
     Ok(value.unwrap_or(0))
 }
 
-/// How a program sets its socket.
+/// Socket settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// Multipath TCP; else plain TCP.
+    /// Whether to use MPTCP; else plain TCP.
     pub multipath: bool,
-    /// The receive buffer that it asks for, bytes; none: automatic.
+    /// Requested receive buffer, bytes; none: automatic.
     pub receive_buffer: Option<u64>,
     /// The kernel's name of the congestion control.
     pub congestion: &'a str,
@@ -113,17 +113,17 @@ impl Settings<'_> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
         socket.set_read_timeout(Some(TICK))?;
         socket.set_write_timeout(Some(LONG))?;
-        // The end of a run resets the connection.
+        // Closing at the end of a run resets the connection.
         socket.set_linger(Some(Duration::ZERO))?;
         if let Some(bytes) = self.receive_buffer {
-            // Beyond the system's limit for ordinary programs, too.
+            // Exceeds the system's limit for unprivileged programs.
             setsockopt(&socket, sockopt::RcvBufForce, &(bytes as usize))?;
         }
         socket.set_tcp_congestion(self.congestion.as_bytes())?;
         Ok(socket)
     }
 
-    /// A socket at the server that waits for the client; in the server's namespace.
+    /// A listener in the server's namespace.
     pub fn listen(&self) -> io::Result<Socket> {
         let socket = self.socket()?;
         socket.bind(&address(server_address(), PORT))?;
@@ -131,7 +131,7 @@ impl Settings<'_> {
         Ok(socket)
     }
 
-    /// A socket at the client, on its first path; in the client's namespace.
+    /// A client socket on the first path, in the client's namespace.
     pub fn client(&self) -> io::Result<Socket> {
         let socket = self.socket()?;
         let source = client_addresses(1).pop().unwrap_or_else(server_address);
@@ -144,7 +144,7 @@ fn address(host: IpAddr, port: u16) -> SockAddr {
     SocketAddr::new(host, port).into()
 }
 
-/// The connection of the client to a listener, if one comes before `end`.
+/// Accepts the client's connection; none if there is none before `end`.
 pub fn accept(listener: &Socket, end: Instant) -> io::Result<Option<Socket>> {
     let Some((stream, _)) = retry(end, || listener.accept())? else { return Ok(None) };
     stream.set_read_timeout(Some(TICK))?;
@@ -153,9 +153,9 @@ pub fn accept(listener: &Socket, end: Instant) -> io::Result<Option<Socket>> {
     Ok(Some(stream))
 }
 
-/// Connects a socket of the client.
+/// Connects the client's socket.
 pub fn connect(socket: &Socket, end: Instant) -> io::Result<()> {
-    // It blocks until the handshake is over, or the writes' timeout has passed.
+    // It blocks until the handshake is complete or the write timeout expires.
     retry(end, || match socket.connect(&address(server_address(), PORT)) {
         Err(error) if error.raw_os_error() == Some(nix::libc::EISCONN) => Ok(()),
         Err(error) if error.raw_os_error() == Some(nix::libc::EALREADY) => Err(ErrorKind::WouldBlock.into()),
@@ -164,7 +164,7 @@ pub fn connect(socket: &Socket, end: Instant) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts what comes until the run is over.
+/// Reads and counts until the run is over.
 pub fn read_until(mut stream: &Socket, meter: &mut Meter) -> io::Result<()> {
     let (mut block, end) = (vec![0; BLOCK], meter.end());
     while let Some(read) = retry(end, || stream.read(&mut block))?.filter(|read| *read > 0) {
@@ -173,7 +173,7 @@ pub fn read_until(mut stream: &Socket, meter: &mut Meter) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends as much as it can until the run is over.
+/// Writes as much as possible until the run is over.
 pub fn write_until(mut socket: &Socket, end: Instant) -> io::Result<()> {
     raise_priority();
     let block = vec![0; BLOCK];
@@ -181,14 +181,14 @@ pub fn write_until(mut socket: &Socket, end: Instant) -> io::Result<()> {
         match retry(end, || socket.write(&block)) {
             Ok(Some(_)) => {}
             Ok(None) => return Ok(()),
-            // The reader has what it wanted.
+            // The reader has closed at the end.
             Err(_) if Instant::now() >= end => return Ok(()),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Tries until it can be done or the run is over, which returns none.
+/// Retries until success, or until the run is over, which returns none.
 fn retry<T>(end: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     while Instant::now() < end {
         match attempt() {
@@ -200,7 +200,7 @@ fn retry<T>(end: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Res
     Ok(None)
 }
 
-/// Whether it can be done later.
+/// Whether the operation can be retried.
 fn waits(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
         || error.raw_os_error() == Some(nix::libc::EINPROGRESS)

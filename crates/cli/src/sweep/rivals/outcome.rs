@@ -1,4 +1,5 @@
-//! What the runs in real time say together: the aggregation benefit of ours and of the kernel's MPTCP, point by point and in all.
+//! Results of the runs in real time: aggregation benefit of Anabranch and of the kernel's MPTCP, per point and in
+//! total.
 
 use super::who::Who;
 use crate::calibrate::side_by_side::Tally;
@@ -9,50 +10,48 @@ use crate::sweep::score::Group;
 use crate::table;
 use serde::Serialize;
 
-/// One of the two on a point.
+/// Result of one stack on a point.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Carried {
     /// Mbit/s.
     pub goodput: f64,
-    /// Aggregation benefit.
     pub benefit: f64,
 }
 
-/// A point.
+/// Results on a point.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Place in the design.
+    /// Index of the point in the design.
     pub point: u32,
-    /// Where it belongs.
     pub class: Class,
-    /// In words.
+    /// Description of the network.
     pub network: String,
-    /// The kernel's TCP on each path, Mbit/s.
+    /// Goodput of the kernel's TCP on each path, Mbit/s.
     pub singles: Vec<f64>,
-    /// Our stack.
+    /// Anabranch.
     pub ours: Carried,
     /// The kernel's MPTCP.
     pub kernel: Carried,
-    /// The same with BBR, if the kernel has it.
+    /// The kernel's MPTCP with BBR, if available.
     pub kernel_bbr: Option<Carried>,
 }
 
-/// One of the two on all points.
+/// Result of one stack over all points.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
-    /// Who.
+    /// Name of the stack.
     pub name: String,
-    /// Points.
+    /// Number of points.
     pub points: usize,
-    /// Of the aggregation benefit: the median.
+    /// Aggregation benefit: median.
     pub median: f64,
-    /// Of those without loss.
+    /// Median over points without loss.
     pub median_no_loss: Option<f64>,
-    /// Of those with.
+    /// Median over points with loss.
     pub median_lossy: Option<f64>,
-    /// A tenth of the points are at it or below.
+    /// 10th percentile.
     pub worst_decile: f64,
-    /// The least.
+    /// Minimum.
     pub worst: f64,
     /// Share of points below the best single path.
     pub below_single: f64,
@@ -60,36 +59,35 @@ pub struct Summary {
     pub far_below_single: f64,
 }
 
-/// Everything.
+/// All results.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Rivals {
-    /// The policy that ours had.
+    /// Policy of Anabranch.
     pub policy: String,
-    /// Commit that the program was built from.
+    /// Commit of the program.
     pub commit: String,
-    /// The running kernel.
+    /// Version of the running kernel.
     pub release: String,
-    /// Load of the machine in the last minute and quarter of an hour, at the end.
+    /// Load averages of the machine over 1 and 15 minutes, at the end.
     pub load: String,
-    /// Runs that were repeated because the machine was too busy.
+    /// Runs repeated because the machine was too busy.
     pub repeated: usize,
-    /// Runs that could not be measured; their points are not in the table.
+    /// Failed runs; their points are not in the table.
     pub given_up: usize,
-    /// Ours, the kernel, and the kernel with BBR if it has it.
+    /// Anabranch, the kernel, and the kernel with BBR if available.
     pub summaries: Vec<Summary>,
-    /// Points on which ours carried more.
+    /// Points on which Anabranch has the higher goodput.
     pub ahead: usize,
-    /// Point by point.
     pub rows: Vec<Row>,
 }
 
-/// The columns of the table of all points.
+/// Columns of the summary table.
 pub const HEAD: [&str; 9] = ["", "points", "median", "no loss", "loss", "worst decile", "worst", "<0 %", "<-5 %"];
-/// The columns of the table point by point.
+/// Columns of the table of points.
 const POINTS: [&str; 10] = ["point", "TCP", "", "", "ours", "Ben", "kernel", "Ben", "with BBR", "Ben"];
 
 impl Rivals {
-    /// From the goodputs in Mbit/s; points of which one is missing are left out.
+    /// Computes it from goodputs in Mbit/s; points with missing runs are left out.
     pub fn new(policy: &str, points: &[Point], goodput: impl Fn(u32, Who) -> Option<f64>, tally: Tally) -> Self {
         let row = |point: &Point| {
             let of = |who| goodput(point.number, who);
@@ -122,7 +120,7 @@ impl Rivals {
         }
     }
 
-    /// What was measured, in a sentence.
+    /// Description of the measurement in one sentence.
     pub fn heading(&self) -> String {
         format!(
             "{} points in real time, Linux {} as receiver, load {}; {} runs repeated because the machine was too busy, {} \
@@ -136,7 +134,7 @@ impl Rivals {
         )
     }
 
-    /// For the terminal.
+    /// The table for the terminal.
     pub fn table(&self) -> String {
         let lines = |row: &Row| format!("{:4} {}: {}\n", row.point, row.class.name(), row.network);
         let networks: String = self.rows.iter().map(lines).collect();
@@ -149,7 +147,7 @@ impl Rivals {
         )
     }
 
-    /// The table of all points.
+    /// Cells of the summary table.
     pub fn cells(&self) -> Vec<Vec<String>> {
         self.summaries.iter().map(Summary::cells).collect()
     }
@@ -163,7 +161,7 @@ impl Row {
         cells
     }
 
-    /// Goodput and benefit of each that took part; empty cells for one that did not.
+    /// Goodput and benefit of each stack; empty cells for a stack that was not run.
     pub fn carried(&self) -> Vec<String> {
         let pair = |carried: Carried| [format!("{:.2}", carried.goodput), format!("{:+.2}", carried.benefit)];
         let all = [Some(self.ours), Some(self.kernel), self.kernel_bbr];
@@ -172,7 +170,7 @@ impl Row {
 }
 
 impl Summary {
-    /// None if there is not a single point.
+    /// None if there are no points.
     fn new(name: &str, rows: &[Row], of: impl Fn(&Row) -> Option<Carried>) -> Option<Self> {
         let benefits = |group: Group| -> Vec<f64> {
             let rows = rows.iter().filter(|row| group.has(row.class));
@@ -213,7 +211,7 @@ mod tests {
     fn benefits_are_those_of_the_kernels_tcp_on_each_path_and_a_point_with_a_gap_is_left_out() {
         let points = draw::points(1, 2, 2);
         let goodput = |number: u32, who: Who| match who {
-            // TCP has 6 and 2 Mbit/s, and nothing on further paths: ours (7 - 6) / 2, the kernel (3 - 6) / 6.
+            // TCP has 6 and 2 Mbit/s, and nothing on further paths: Anabranch (7 - 6) / 2, the kernel (3 - 6) / 6.
             Who::Tcp(0) => Some(6.0),
             Who::Tcp(1) => Some(2.0),
             Who::Tcp(_) => Some(0.0),
