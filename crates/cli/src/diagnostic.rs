@@ -1,31 +1,31 @@
-//! Error messages for users: what is wrong, where, and how to correct it.
+//! Error messages for users: the error, its position, and a correction.
 
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-/// An argument is wrong; ends the program with exit code 2.
+/// An invalid argument; the program exits with code 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// `file:line:column`, the option, or nothing where neither helps.
+    /// `file:line:column`, or the option, or none if neither helps.
     place: Option<String>,
     message: String,
-    /// Line number, the line itself, first column and width to underline, both counted in characters from 0.
+    /// Line number, line, first column and width to underline, both in characters from 0.
     excerpt: Option<(usize, String, usize, usize)>,
 }
 
 impl Diagnostic {
-    /// A message that belongs to no file.
+    /// A message without position.
     pub fn plain(message: impl Into<String>) -> Self {
         Self { place: None, message: message.into(), excerpt: None }
     }
 
-    /// A message about an option of the command line, e.g. `--set paths.0.rate=fast`.
+    /// A message for a command line option, e.g. `--set paths.0.rate=fast`.
     pub fn option(option: &str, message: impl Into<String>) -> Self {
         Self { place: Some(option.to_owned()), message: message.into(), excerpt: None }
     }
 
-    /// A message about the bytes `span` of `text`, which was read from `file`.
+    /// A message for the bytes `span` of `text` in `file`.
     pub fn in_text(file: &str, text: &str, span: &Range<usize>, message: impl Into<String>) -> Self {
         let start = span.start.min(text.len());
         let before = text.get(..start).unwrap_or_default();
@@ -47,12 +47,12 @@ impl Diagnostic {
         Self::plain(format!("cannot {doing} {}: {}", path.display(), reason(error)))
     }
 
-    /// The same message, moved to an option of the command line.
+    /// The message without its position.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What is wrong, and where if that is known, in one line.
+    /// Message and position in one line.
     pub fn whole(&self) -> String {
         match &self.place {
             Some(place) => format!("{place}: {}", self.message),
@@ -76,7 +76,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// `; did you mean 'x'?` if one of `known` is close enough to `given` to be what was meant, else nothing.
+/// `; did you mean 'x'?` if one of `known` is similar to `given`, else empty.
 pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let given = given.to_lowercase();
     let limit = (given.chars().count() / 3).clamp(1, 3);
@@ -88,7 +88,7 @@ pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -
         .map_or(String::new(), |(_, candidate)| format!("; did you mean '{candidate}'?"))
 }
 
-/// Why a file cannot be read or written, in words.
+/// Text of an I/O error.
 pub fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -98,7 +98,7 @@ pub fn reason(error: &std::io::Error) -> String {
     }
 }
 
-/// Least number of single-character insertions, deletions, replacements and swaps of neighbours.
+/// Minimum number of single-character insertions, deletions, replacements and transpositions.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];

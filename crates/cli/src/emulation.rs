@@ -1,4 +1,4 @@
-//! Builds the network of a scenario for real time: the links of the lab, with the lab's random numbers, between ports.
+//! Builds a scenario's network for real time: the lab's links between ports, with the same random streams.
 
 use crate::diagnostic::Diagnostic;
 use crate::lab::{network, traffic};
@@ -7,14 +7,14 @@ use crate::scenario::model::Link;
 use anabranch_emulate::{Hop, LinkId, Network, PortId, Prefix, address};
 use anabranch_sim::{InterfaceId, LinkConfig};
 
-/// Most paths: each has a byte of its addresses.
+/// Maximum number of paths: a path is one byte of its addresses.
 const MOST_PATHS: usize = 250;
 
-/// Builds it for those `paths` of the scenario, by their places. The ports are the client's end of each path in this
-/// order, and then the server. The addresses are those of [`address`], with the first of `paths` as path 1.
+/// Builds the network for the given path indices. Ports are the client's end of each path in this order, then the
+/// server. Addresses are those of [`address`], with the first of `paths` as path 1.
 ///
 /// # Errors
-/// If there is something in the scenario that exists in the lab alone.
+/// The scenario uses a feature that exists only in the lab.
 pub fn build(scenario: &Scenario, paths: &[usize], seed: u64) -> Result<Network, Diagnostic> {
     if paths.len() > MOST_PATHS {
         let message = format!("{} paths are too many to emulate: at most {MOST_PATHS} are possible", paths.len());
@@ -54,12 +54,12 @@ pub fn build(scenario: &Scenario, paths: &[usize], seed: u64) -> Result<Network,
     Ok(network)
 }
 
-/// The links of a part of the network, named by their places as in the lab.
+/// Links named by their index, as in the lab.
 fn numbered<'a>(part: &str, links: &'a [Link]) -> Vec<(String, &'a Link)> {
     links.iter().enumerate().map(|(at, link)| (format!("{part}/{at}"), link)).collect()
 }
 
-/// Adds one direction (0 forwards, 1 backwards) of links, the last one on the way first; returns where the way begins.
+/// Adds one direction (0 forward, 1 backward) of links, the last one first. Returns the start of the chain.
 fn chain<'a>(
     network: &mut Network,
     seed: u64,
@@ -76,7 +76,7 @@ fn chain<'a>(
     })
 }
 
-/// Other people's traffic on the first link of a path.
+/// Cross traffic on the first link of a path.
 fn load(
     network: &mut Network,
     path: &crate::scenario::model::Path,
@@ -91,7 +91,7 @@ fn load(
         );
         return Err(Diagnostic::plain(message));
     }
-    // The station that sends it is part of the link here.
+    // Here the link includes the source.
     let nowhere = InterfaceId(0);
     if let Some(source) = traffic::load(path, background, nowhere, nowhere).udp() {
         network.add_cross_traffic(source, link);
@@ -112,7 +112,7 @@ mod tests {
     use anabranch_sim::{UdpConfig, UdpSource, World, WorldConfig};
     use std::sync::{Arc, Mutex};
 
-    /// Two paths of one and two links, and two shared ones: everything that has luck has some here.
+    /// Two paths of one and two links, and two shared ones, with every random impairment.
     const SCENARIO: &str = r#"
         name = "both"
         duration = "10 s"
@@ -154,7 +154,7 @@ mod tests {
         UdpConfig { sizes, stop: END, ..UdpConfig::steady(name, from, to, rate, 1500) }
     }
 
-    /// When a source sends, and how much.
+    /// Send times and sizes of a source.
     fn departures(config: UdpConfig, seed: u64) -> Vec<(Instant, u32)> {
         let (mut at, mut sends, stop) = (config.start, false, config.stop);
         let mut source = UdpSource::new(config, seed);
@@ -168,7 +168,7 @@ mod tests {
         departures
     }
 
-    /// What arrives at the end of the links, in the lab.
+    /// Arrivals at the end of the links in the lab.
     fn in_the_lab(scenario: &Scenario, seed: u64, upwards: bool) -> Vec<(Instant, u32)> {
         let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
         let [client, server] =
@@ -193,7 +193,7 @@ mod tests {
         arrived.lock().expect("nobody panics").clone()
     }
 
-    /// The same by way of real packets.
+    /// Arrivals of real packets.
     fn emulated(scenario: &Scenario, seed: u64, upwards: bool) -> Vec<(Instant, u32)> {
         let mut network = build(scenario, &[0, 1], seed).expect("it can be emulated");
         let mut sent: Vec<(Instant, u32, u8)> = Vec::new();

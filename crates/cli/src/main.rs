@@ -1,11 +1,11 @@
 //! The one binary: scenarios in, tables, reports and captures out.
 //!
-//! Exit codes: 0 done; 1 a file did not arrive as it was sent, the lab is further from real time than is asked for, a sweep
-//! was ended before it was done, or the documentation is not this program's; 2 something in the arguments or files is wrong.
+//! Exit codes: 0 success; 1 received data differs from what was sent, the lab deviates from real time by more than the
+//! limit, a sweep was interrupted, or the documentation is outdated; 2 invalid arguments or files.
 //!
-//! Without the feature `lab` it has only the commands that a host on a network needs.
+//! Without the feature `lab` it has only the commands for hosts on a network.
 
-// What reads policies and settings is there for scenarios too.
+// Parsers of policies and settings are partly used by scenarios only.
 #![cfg_attr(not(feature = "lab"), allow(dead_code, unused_imports))]
 
 mod arguments;
@@ -90,7 +90,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a command's answer whether all is well is to others.
 fn code(well: bool) -> ExitCode {
     if well { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
@@ -115,7 +114,7 @@ fn run(command: Command) -> Result<ExitCode, Diagnostic> {
     }
 }
 
-/// The commands that there are without the lab too.
+/// Commands that exist without the lab too.
 fn run_on_host(command: Command) -> Result<ExitCode, Diagnostic> {
     let done = match command {
         Command::Proxy { options } => command::proxy(&options),
@@ -133,7 +132,7 @@ fn run_on_host(command: Command) -> Result<ExitCode, Diagnostic> {
         Command::Perf { options } => return perf::perf(&options).map(code),
         Command::Stream { command } => return stream::stream(&command).map(code),
         Command::List { json } => command::list(json),
-        // Those of the lab have been carried out.
+        // Lab commands are handled before.
         #[cfg(feature = "lab")]
         _ => Ok(()),
     };

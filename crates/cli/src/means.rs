@@ -1,4 +1,4 @@
-//! The numbers of an experiment: a row for each metric of each combination, and for each comparison.
+//! Means of an experiment: one row per metric of each contender, and per comparison.
 
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Claim, Statement};
@@ -6,32 +6,29 @@ use crate::statistics::{Estimate, rounded};
 use crate::verdict;
 use serde::{Deserialize, Serialize};
 
-/// One experiment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Experiment {
-    /// Name of the scenario; for a point of a sweep with `/key=value` behind it.
+    /// Name of the scenario; points of a sweep have the suffix `/key=value`.
     pub name: String,
-    /// What was measured.
     pub rows: Vec<Row>,
 }
 
 /// One number.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Row {
-    /// Name of the combination.
+    /// Name of the contender.
     pub policy: String,
     /// Name of the metric; for a comparison `metric_vs_other`.
     pub metric: String,
-    /// Unit of the numbers.
     pub unit: String,
     /// Mean over seeds.
     pub mean: f64,
     /// 95 % confidence interval; two nulls for a single seed.
     #[serde(deserialize_with = "numbers_or_nan")]
     pub ci95: [f64; 2],
-    /// Number of runs that the mean is over.
+    /// Number of runs in the mean.
     pub seeds: usize,
-    /// What the paper says, null if nothing.
+    /// Published value, or null.
     pub published: Option<f64>,
 }
 
@@ -49,7 +46,7 @@ impl Row {
     }
 }
 
-/// JSON has no number that is none.
+/// JSON has no NaN: null is read as NaN.
 fn numbers_or_nan<'de, D: serde::Deserializer<'de>>(from: D) -> Result<[f64; 2], D::Error> {
     <[Option<f64>; 2]>::deserialize(from).map(|ends| ends.map(|end| end.unwrap_or(f64::NAN)))
 }
@@ -87,7 +84,7 @@ pub fn experiments(outcome: &Outcome) -> Vec<Experiment> {
     all
 }
 
-/// What a claim compares, as measured, on each baseline.
+/// The measured comparison of a claim, on each baseline.
 fn comparisons(outcome: &Outcome, claim: &Claim) -> Vec<Row> {
     let (metric, unit) = (&claim.metric, outcome.scenario.metric(&claim.metric).map_or("", |(_, unit)| unit));
     let row = |cell: &verdict::Cell| {

@@ -36,7 +36,7 @@ const SCHEMA: &str = "message time_series {
     REQUIRED DOUBLE value;
 }";
 
-/// The rows of one row group, column by column: all series of one run.
+/// Rows of one row group by column: all series of one run.
 #[derive(Default)]
 struct Columns {
     rows: usize,
@@ -95,7 +95,7 @@ fn add_curve(columns: &mut Columns, outcome: &Outcome, curve: &Curve, interval: 
     }
 }
 
-/// A segment is a row of its own, at the moment at which it was sent.
+/// Adds a row for a segment, at the time of its first transmission.
 fn add_segment(columns: &mut Columns, outcome: &Outcome, segment: &SegmentDelay) {
     let path = outcome.scenario.paths.get(segment.path).map(|path| ByteArray::from(path.name.as_str()));
     columns.rows += 1;
@@ -128,7 +128,7 @@ fn write_group(
     write_column::<DoubleType>(group, &columns.value, None)
 }
 
-/// Writes the next column; `defined` has a 1 for each row with a value, if rows may have none.
+/// Writes the next column; `defined` is 1 for each row with a value, if the column is optional.
 fn write_column<T: DataType>(
     group: &mut Group<'_>,
     values: &[T::T],

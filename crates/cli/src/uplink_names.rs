@@ -1,4 +1,5 @@
-//! Addresses of a name, asked for over the uplinks alone: the host's own way to its resolver may lead into what the answer is needed for.
+//! DNS queries over the uplinks only: the host's route to its resolver may lead through the tunnel that needs the
+//! answer.
 
 use anabranch_datagram::named_resolvers;
 use anabranch_proxy::Target;
@@ -10,23 +11,23 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-/// How long an answer may take.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The port of DNS (RFC 1035, section 4.2).
 const PORT: u16 = 53;
 
-/// Types of records (RFC 1035, section 3.2.2; RFC 3596).
+/// Record types (RFC 1035, section 3.2.2; RFC 3596).
 const A: u16 = 1;
 const AAAA: u16 = 28;
 
-/// The class of the Internet.
+/// The class IN.
 const INTERNET: u16 = 1;
 
-/// Where resolvers are named; the second is where systemd-resolved names those that it asks itself.
+/// Resolver configurations; the second has the upstream resolvers of systemd-resolved.
 const FILES: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 
-/// Asks the host's resolvers over each of these interfaces; empty if none answers, or there is no such name.
+/// Queries the host's resolvers over each of these interfaces; empty if none answers or the name does not exist.
 pub async fn addresses(target: &Target, interfaces: &[String]) -> Vec<SocketAddr> {
     let text = target.to_string();
     if let Ok(address) = text.parse() {
@@ -48,13 +49,13 @@ pub async fn addresses(target: &Target, interfaces: &[String]) -> Vec<SocketAddr
     Vec::new()
 }
 
-/// The host's resolvers that are elsewhere.
+/// The host's resolvers on other hosts.
 pub fn resolvers() -> Vec<IpAddr> {
     let read = |file: &&str| elsewhere(&std::fs::read_to_string(file).unwrap_or_default());
     FILES.iter().map(read).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// The resolvers of a file (resolv.conf(5)) that are not this host.
+/// Resolvers of a file (resolv.conf(5)) that are not on this host.
 fn elsewhere(text: &str) -> Vec<IpAddr> {
     named_resolvers(text).filter(|address| !address.is_loopback()).collect()
 }
@@ -65,7 +66,7 @@ async fn ask(resolver: IpAddr, interface: &str, name: &str, kind: u16) -> io::Re
     socket.set_nonblocking(true)?;
     socket.connect(&SocketAddr::new(resolver, PORT).into())?;
     let socket = UdpSocket::from_std(socket.into())?;
-    // Whoever cannot see the question is to guess this, and the port.
+    // An off-path attacker must guess this and the port.
     let id = RandomState::new().hash_one(name) as u16;
     let question = question(id, name, kind).ok_or(io::ErrorKind::InvalidInput)?;
     socket.send(&question).await?;
@@ -81,10 +82,10 @@ async fn ask(resolver: IpAddr, interface: &str, name: &str, kind: u16) -> io::Re
     timeout(PATIENCE, answered).await?
 }
 
-/// A question (RFC 1035, section 4.1); none for what is no name.
+/// A query (RFC 1035, section 4.1); none for an invalid name.
 fn question(id: u16, name: &str, kind: u16) -> Option<Vec<u8>> {
     let mut message = id.to_be_bytes().to_vec();
-    // Recursion is desired; there is one question and nothing else.
+    // Recursion desired; one question and nothing else.
     message.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     for label in name.trim_end_matches('.').split('.') {
         let length = u8::try_from(label.len()).ok().filter(|length| (1..64).contains(length))?;
@@ -97,7 +98,7 @@ fn question(id: u16, name: &str, kind: u16) -> Option<Vec<u8>> {
     Some(message)
 }
 
-/// The addresses in the answer to a question; none if it is not an answer to that.
+/// Addresses in an answer; none if it does not match the query.
 fn records(answer: &[u8], question: &[u8], kind: u16) -> Option<Vec<IpAddr>> {
     let word = |at: usize| Some(u16::from_be_bytes(answer.get(at..at + 2)?.try_into().ok()?));
     let is_answer = answer.get(..2) == question.get(..2) && answer.get(2)? & 0x80 != 0;
@@ -126,7 +127,7 @@ fn records(answer: &[u8], question: &[u8], kind: u16) -> Option<Vec<IpAddr>> {
     Some(found)
 }
 
-/// Where what follows a name begins; a pointer ends it (RFC 1035, section 4.1.4).
+/// Offset after a name; a pointer ends it (RFC 1035, section 4.1.4).
 fn end_of_name(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *message.get(at)? {
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(question(1, &"x".repeat(64), A), None);
     }
 
-    /// An alias, and two addresses of what it stands for.
+    /// A CNAME with two addresses.
     fn answer(question: &[u8]) -> Vec<u8> {
         let mut message = question.to_vec();
         message[2] |= 0x80;

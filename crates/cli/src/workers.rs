@@ -1,4 +1,4 @@
-//! The threads of `proxy` and `serve`: each has an event loop and a stack.
+//! The worker threads of `proxy` and `serve`, each with an event loop and a stack.
 
 use crate::diagnostic::Diagnostic;
 use std::num::NonZero;
@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// If nothing else is said, one core is left to the programs whose connections these are, and there are no more than this: by then
-/// something else is the limit.
+/// Maximum default number of threads: beyond it, something else is the limit. By default, one core is left to the
+/// programs.
 const MOST_BY_DEFAULT: u8 = 8;
 
 /// Threads beside the calling one, each with an event loop; dropping it ends them.
@@ -17,17 +17,18 @@ pub struct Workers {
     runtimes: Vec<Handle>,
 }
 
-/// How many workers there are if nothing is said.
+/// Default number of worker threads.
 pub fn default_workers() -> u8 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     u8::try_from(cores.saturating_sub(1)).unwrap_or(MOST_BY_DEFAULT).clamp(1, MOST_BY_DEFAULT)
 }
 
 impl Workers {
-    /// Starts threads until there are `count` with the calling one, which has a runtime. They are in its network namespace.
+    /// Starts `count - 1` threads; the calling one, which has a runtime, is the first worker. They share its network
+    /// namespace.
     ///
     /// # Errors
-    /// If there is no thread or no descriptor left.
+    /// No thread or descriptor is available.
     pub fn start(count: u8) -> Result<Self, Diagnostic> {
         let (over, is_over) = watch::channel(false);
         let mut workers = Self { over, threads: Vec::new(), runtimes: vec![Handle::current()] };
@@ -39,7 +40,7 @@ impl Workers {
             workers.runtimes.push(runtime.handle().clone());
             let mut is_over = is_over.clone();
             let run = move || {
-                // The sender tells before it goes.
+                // The sender sends before it is dropped.
                 let _ = runtime.block_on(is_over.wait_for(|over| *over));
             };
             let thread = thread::Builder::new().name(format!("worker {number}")).spawn(run).map_err(cannot)?;
@@ -57,7 +58,7 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.over.send_replace(true);
-        // One that panicked has said so.
+        // A thread that panicked has reported it.
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }

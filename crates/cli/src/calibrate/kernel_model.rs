@@ -34,7 +34,7 @@ pub fn connection(receive_buffer: Option<u64>, paths: usize) -> String {
         Some(bytes) => format!("\"{} B\"", share(2 * bytes)),
         None => format!("{{ initial = \"{} B\", max = \"{} B\" }}", READ_MEMORY[1] / 2, share(READ_MEMORY[2])),
     };
-    // The send buffers of the subflows limit the scheduler.
+    // The scheduler enforces the limit of each subflow; this is their sum.
     let send = WRITE_MEMORY[2] * paths as u64;
     let mut lines = format!("receive_buffer = {receive}\nsend_buffer = \"{send} B\"\n");
     for (name, value) in linux().connection.iter().filter(|(name, _)| *name != "send_buffer") {

@@ -1,4 +1,4 @@
-//! Does runs in real time side by side, as many as the machine can carry on time, and repeats those that were late.
+//! Executes runs in real time in parallel, as many as the machine can carry on time, and repeats late ones.
 
 use crate::console::remark;
 use crate::diagnostic::Diagnostic;
@@ -8,41 +8,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Most that may be carried at once in real time, Mbit/s.
+/// Maximum total rate of concurrent runs, Mbit/s.
 const AT_ONCE: f64 = 200.0;
-/// Most runs at once.
+/// Maximum number of concurrent runs.
 const RUNS_AT_ONCE: usize = 24;
-/// What a run costs beside its goodput, in the same measure.
+/// Overhead of a run beside its goodput, Mbit/s.
 const OVERHEAD: f64 = 4.0;
-/// Times that a run is tried when the machine was too busy.
+/// Attempts per run if the machine is too busy.
 const TRIES: u32 = 4;
-/// The share of packets that may leave the links more than a millisecond late.
+/// Allowed share of packets that leave links more than 1 ms late.
 const LATE_SHARE: f64 = 0.01;
 
-/// A run in real time.
 pub trait RealTimeRun: Clone + Send {
-    /// What it returns.
+    /// Its result.
     type Done: Send;
-    /// What it is expected to carry, Mbit/s.
+    /// Expected rate, Mbit/s.
     fn rate(&self) -> f64;
     /// For messages.
     fn name(&self) -> String;
-    /// Does it; blocks as long as it lasts.
+    /// Executes it; blocks until its end.
     fn run(&self) -> Result<Self::Done, String>;
-    /// What the links did meanwhile.
+    /// Report of the links.
     fn report(done: &Self::Done) -> &Report;
 }
 
-/// Runs that did not count.
+/// Discarded runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Those that were thrown away because the machine was too busy, or that failed, and were repeated.
+    /// Attempts discarded because the machine was too busy or the run failed.
     pub repeated: usize,
-    /// Those that could not be measured within the tries.
+    /// Runs that failed in all attempts.
     pub given_up: usize,
 }
 
-/// Does them all, and hands each that was on time to `keep`; begins no more when `stop` is set.
+/// Executes all runs and passes each that was on time to `keep`; starts no more when `stop` is set.
 pub fn all<R: RealTimeRun>(
     runs: Vec<R>,
     stop: &AtomicBool,
@@ -54,7 +53,7 @@ pub fn all<R: RealTimeRun>(
     }
     bar.set_message("in real time");
     let mut waiting: Vec<(R, u32)> = runs.into_iter().map(|run| (run, 0)).collect();
-    // The heaviest last, where they can be taken from.
+    // Heaviest last, since they are popped from the end.
     waiting.sort_by(|(a, _), (b, _)| a.rate().total_cmp(&b.rate()));
     let (send, receive) = mpsc::channel();
     let (mut carried, mut running, mut tally) = (0.0, 0, Tally::default());
@@ -87,7 +86,7 @@ pub fn all<R: RealTimeRun>(
                 Err(error) => Some(format!("{}: {error}", run.name())),
             };
             match missing {
-                // A kernel that resets a connection may do better next time.
+                // A connection reset by the kernel may succeed on another attempt.
                 Some(error) if tries + 1 == TRIES => return Err(Diagnostic::plain(error)),
                 Some(error) => remark(&format!("{error}; tried again")),
                 None => {}
@@ -110,7 +109,7 @@ fn weight<R: RealTimeRun>(run: &R) -> f64 {
     run.rate() + OVERHEAD
 }
 
-/// The heaviest that the machine can carry beside what is under way; any if nothing is.
+/// The heaviest run that fits beside the present load; any if there is none.
 fn next<R: RealTimeRun>(waiting: &mut Vec<(R, u32)>, carried: f64, running: usize) -> Option<(R, u32)> {
     if running >= RUNS_AT_ONCE {
         return None;
@@ -120,7 +119,7 @@ fn next<R: RealTimeRun>(waiting: &mut Vec<(R, u32)>, carried: f64, running: usiz
     Some(waiting.remove(place))
 }
 
-/// Whether the machine was quick enough for a run to count.
+/// Whether links were fast enough for a valid run.
 fn on_time(report: &Report) -> bool {
     let refused: u64 = report.ports.iter().map(|port| port.not_taken).sum();
     refused == 0 && report.network.overruns == 0 && report.lateness.late_share() <= LATE_SHARE

@@ -43,7 +43,7 @@ pub struct Options {
     pub json: bool,
 }
 
-/// What the options ask of an experiment.
+/// The plan of an experiment with these options.
 pub fn plan(options: &Options) -> Plan {
     Plan {
         policies: options.policies.clone(),

@@ -1,7 +1,6 @@
-//! `reproduce`: the papers' experiments, measured and published results side by side.
+//! `reproduce`: runs the papers' experiments and compares measured with published results.
 //!
-//! Each experiment that is done is kept in the directory for results at once, so that a run that was interrupted goes on where
-//! it was.
+//! Each finished experiment is saved at once in the results directory, so that an interrupted run can resume.
 
 mod keep;
 mod text;
@@ -39,23 +38,23 @@ pub struct ReproduceOptions {
     pub check_docs: Option<PathBuf>,
 }
 
-/// How a run of `reproduce` ends whose arguments are right.
+/// Outcome of a valid `reproduce` command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// Everything agrees.
     Done,
-    /// The documentation is not this program's.
+    /// The documentation is outdated.
     StaleDocs,
 }
 
-/// Runs the experiments and prints what agrees.
+/// Runs the experiments and prints the comparison.
 pub fn reproduce(name: Option<&str>, asked: &ReproduceOptions) -> Result<Ending, Diagnostic> {
     let options = &asked.options;
     let chosen = library::experiments(name)?;
     let documents: Vec<Document> = chosen.iter().map(|known| known.document(&options.set)).collect();
     let mut plan = plan(options);
     plan.sweep = true;
-    // All are read before the first runs, so that a wrong --set is reported at once.
+    // All scenarios are read before the first run, to report an invalid --set at once.
     let kept = run_all(&documents, &plan, asked)?;
     results::write_pages(options, &kept.iter().map(Kept::page).collect::<Vec<_>>())?;
     let measured: Vec<&Measured> = kept.iter().map(|one| &one.measured).collect();
@@ -72,7 +71,7 @@ pub fn reproduce(name: Option<&str>, asked: &ReproduceOptions) -> Result<Ending,
     asked.check_docs.as_deref().map_or(Ok(Ending::Done), |root| check_docs(root, &measured))
 }
 
-/// Runs what is not kept from an earlier run.
+/// Runs experiments without saved results.
 fn run_all(documents: &[Document], plan: &Plan, asked: &ReproduceOptions) -> Result<Vec<Kept>, Diagnostic> {
     let options = &asked.options;
     let experiments: Vec<Experiment<'_>> =
@@ -106,7 +105,7 @@ fn tell_missing_pictures(outcome: &Outcome, progress: &Progress) {
     }
 }
 
-/// Keeps what was measured, with the hash of the quick form, and writes the tables.
+/// Saves the measurements, with the trace hash of the quick runs, and writes the tables.
 fn write_docs(root: &Path, documents: &[Document], plan: &Plan, kept: &[Kept]) -> Result<(), Diagnostic> {
     let quick = Plan { quick: true, ..plan.clone() };
     let mut records = Vec::new();
@@ -124,7 +123,8 @@ fn write_docs(root: &Path, documents: &[Document], plan: &Plan, kept: &[Kept]) -
     Ok(())
 }
 
-/// Whether the pages say what this program does: the same traces in the quick runs, and tables that are what was kept.
+/// Whether the documentation matches this program: equal trace hashes of the quick runs, and tables equal to the saved
+/// results.
 fn check_docs(root: &Path, measured: &[&Measured]) -> Result<Ending, Diagnostic> {
     let pages = Pages::of(root);
     let records = pages.records()?;

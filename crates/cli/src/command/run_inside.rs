@@ -1,4 +1,5 @@
-//! The process that becomes the program of `run -- PROGRAM`: it makes the program's namespaces, and waits until they lead somewhere.
+//! The child process of `run -- PROGRAM`: it creates the program's namespaces, and executes the program once they are
+//! connected.
 
 use crate::console::remark;
 use anabranch_capture::open_device;
@@ -13,20 +14,20 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::{CommandExt as _, parent_id};
 use std::process::Command;
 
-/// The command's name, which only `run` uses.
+/// Name of the hidden command that `run` uses.
 pub const NAME: &str = "inside";
 
-/// What is said with the device.
+/// Message that accompanies the device.
 pub const READY: &[u8] = b"ready";
 
-/// What is said when the program may begin.
+/// Message that allows the program to start.
 pub const GO: &[u8] = b"go";
 
-/// Exit codes of who cannot run a program, as shells have them.
+/// Exit codes of shells for programs that cannot be executed.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
-/// Becomes the program. Returns an exit code if it could not.
+/// Executes the program; returns an exit code on failure.
 pub fn run_inside(channel: i32, program: &[OsString]) -> u8 {
     let parent = parent_id();
     let Ok(channel) = Channel::inherited(channel) else {
@@ -37,7 +38,7 @@ pub fn run_inside(channel: i32, program: &[OsString]) -> u8 {
         Ok(device) => channel.send(READY, Some(&device)),
         Err(sentence) => channel.send(sentence.as_bytes(), None),
     };
-    // Who is gone, or does not want, is not waited for.
+    // The parent has ended or refuses.
     if told.is_err() || !channel.receive().is_ok_and(|(message, _)| message == GO) {
         return 2;
     }
@@ -52,7 +53,7 @@ pub fn run_inside(channel: i32, program: &[OsString]) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN }
 }
 
-/// Namespaces, the device, and what leads to it; or a sentence on what is missing.
+/// Creates namespaces, device and routes; the error names what is missing.
 fn prepare() -> Result<OwnedFd, String> {
     enter().map_err(|error| forbidden(&error, &setting))?;
     let device = open_device(INSIDE_DEVICE).map_err(|error| no_device(&error))?;
@@ -62,13 +63,13 @@ fn prepare() -> Result<OwnedFd, String> {
     Ok(device)
 }
 
-/// A setting of the kernel.
+/// A sysctl.
 fn setting(name: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
     Some(text.trim().to_owned())
 }
 
-/// Why there are no namespaces, and what helps.
+/// Explains why namespaces are not permitted, and the remedy.
 fn forbidden(error: &SandboxError, setting: &dyn Fn(&str) -> Option<String>) -> String {
     let is = |name: &str, value: &str| setting(name).as_deref() == Some(value);
     let allow = |name: &str, value: &str| format!("allow them with `sysctl -w {name}={value}` as root");
@@ -99,7 +100,7 @@ fn forbidden(error: &SandboxError, setting: &dyn Fn(&str) -> Option<String>) -> 
     )
 }
 
-/// Why there is no device, and what helps.
+/// Explains why there is no device, and the remedy.
 fn no_device(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => {

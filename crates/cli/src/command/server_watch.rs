@@ -1,4 +1,4 @@
-//! What `proxy` tells of its server and its uplinks: a line when it begins, and one for each change.
+//! Reports of `proxy` about its server and uplinks: one line at the start, and one per change.
 
 use crate::console::event;
 use anabranch_attach::Attached;
@@ -12,69 +12,67 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// How often it is looked whether uplinks have come or gone.
+/// Polling interval of uplinks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// When a server that did not answer everywhere is asked again, the first time; each further time after twice as long.
+/// Delay of the first retry after a failure on some uplink; it doubles each time.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The longest such time.
+/// Maximum delay of retries.
 const RARELY: Duration = Duration::from_secs(60);
 
-/// When a server that answered everywhere is asked again.
+/// Interval of checks if the server answers on all uplinks.
 const CONTENT: Duration = Duration::from_secs(300);
 
-/// Who is asked, and with what.
+/// The server to check, and how.
 pub struct Question {
-    /// The server as the user calls it.
+    /// The server as the user named it.
     named: Target,
-    /// Where the stack reaches it.
+    /// The server's address for the stack.
     server: Target,
-    /// The key that it is to prove.
+    /// The key that the server must prove.
     key: Mutex<Key>,
-    /// What connections begin with.
+    /// Configuration of the connections.
     config: ConnectionConfig,
-    /// Whether it has answered as it should.
+    /// Whether the server has proved the key.
     proven: watch::Sender<bool>,
 }
 
 impl Question {
-    /// Of the server that the user calls `named`.
+    /// A check of the server that the user calls `named`.
     pub fn new(named: &Target, server: &Target, key: &Key, config: ConnectionConfig) -> Self {
         let proven = watch::channel(false).0;
         Self { named: named.clone(), server: server.clone(), key: Mutex::new(key.clone()), config, proven }
     }
 
-    /// Completes when it has answered as it should.
+    /// Completes when the server has proved the key.
     pub fn proven(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut proven = self.proven.subscribe();
         async move {
-            // If nobody asks any more it never will.
+            // The check has ended, so this never completes.
             if proven.wait_for(|proven| *proven).await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Another key from now on.
+    /// Replaces the key.
     pub fn set_key(&self, key: &Key) {
         *self.key.lock().unwrap_or_else(PoisonError::into_inner) = key.clone();
     }
 }
 
-/// How much is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tell {
-    /// Each change.
     All,
-    /// That nothing goes through, and that it does again.
+    /// Total failure, and recovery from it.
     Trouble,
 }
 
-/// An uplink, and what the server answered there.
+/// An uplink and the server's answer over it.
 type Asked = (String, Answer);
 
-/// Asks the server over each uplink, and again as long as it lasts.
+/// Checks the server over each uplink, repeatedly.
 pub async fn watch(attached: &Attached, question: &Question, tell: Tell) -> Infallible {
     let (mut told, mut uplinks, mut pause) = (String::new(), uplinks_of(attached), AGAIN);
     let mut in_trouble = false;
@@ -104,7 +102,7 @@ pub async fn watch(attached: &Attached, question: &Question, tell: Tell) -> Infa
     }
 }
 
-/// Names and addresses of the uplinks that can be used.
+/// Names and addresses of usable uplinks.
 fn uplinks_of(attached: &Attached) -> Vec<(String, Vec<IpAddr>)> {
     let addresses = |path: anabranch_attach::AttachedPath| {
         (path.name, path.addresses.into_iter().map(|(_, address)| address).collect::<Vec<_>>())
@@ -144,7 +142,7 @@ async fn ask_all(attached: &Attached, uplinks: &[(String, Vec<IpAddr>)], questio
     names.zip(best).filter_map(|(name, answer)| Some((name, answer?))).collect()
 }
 
-/// Of the answers over an uplink's addresses the one that says most counts.
+/// Order of answers over an uplink's addresses; the most informative one counts.
 fn weight(answer: Answer) -> (u8, Failure) {
     match answer {
         Answer::Proven => (2, Failure::General),
@@ -153,7 +151,7 @@ fn weight(answer: Answer) -> (u8, Failure) {
     }
 }
 
-/// What there is to say, in one line.
+/// The report in one line.
 fn sentence(server: &Target, answers: &[Asked]) -> String {
     let over = |which: &dyn Fn(Answer) -> bool| {
         let names = answers.iter().filter(|(_, answer)| which(*answer)).map(|(name, _)| name.as_str());

@@ -1,4 +1,4 @@
-//! `anabranch status` and `anabranch top`: how the commands that run on this host do.
+//! `anabranch status` and `anabranch top`: status of the commands running on this host.
 
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
@@ -9,7 +9,7 @@ use crate::table;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Flows of datagrams that are printed.
+/// Maximum number of datagram flows printed.
 const FLOWS: usize = 20;
 
 /// Which programs are asked.
@@ -21,7 +21,7 @@ pub struct StatusQuery {
 }
 
 impl StatusQuery {
-    /// What those that run say; of one that does not answer it is told.
+    /// Statuses of the running commands; `told` receives errors of those that do not answer.
     fn ask(&self, told: impl Fn(String)) -> Vec<Status> {
         let answer = |socket: PathBuf| {
             read(&socket).map_err(|error| told(format!("note: {} does not answer: {error}", socket.display()))).ok()
@@ -30,10 +30,10 @@ impl StatusQuery {
     }
 }
 
-/// Prints it once.
+/// Prints the status once.
 ///
 /// # Errors
-/// If nothing runs that this user may ask.
+/// No command runs that this user may query.
 pub fn status(query: &StatusQuery, json: bool) -> Result<(), Diagnostic> {
     let all = query.ask(|text| remark(&text));
     if json {
@@ -50,10 +50,10 @@ pub fn status(query: &StatusQuery, json: bool) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Shows it on the terminal until it is ended.
+/// Shows the status on the terminal until the user quits.
 ///
 /// # Errors
-/// If there is no terminal.
+/// There is no terminal.
 pub fn top(query: &StatusQuery) -> Result<(), Diagnostic> {
     let query = query.clone();
     let sample = move || Sample::of_all(query.ask(|_| ()).into_iter().map(|status| status.connections).collect());
@@ -64,7 +64,7 @@ pub fn top(query: &StatusQuery) -> Result<(), Diagnostic> {
     })
 }
 
-/// One program, its uplinks, and its connections with their paths.
+/// One command with uplinks, and connections with paths.
 fn describe(status: &Status) -> String {
     let Status { command, process, version, clients, connections, .. } = status;
     let minutes = status.now.saturating_sub(status.began) / 60;
@@ -107,7 +107,7 @@ fn describe(status: &Status) -> String {
     text
 }
 
-/// What is carried beside TCP: a line for each uplink, and one for each flow.
+/// Datagrams: one line per uplink and per flow.
 fn datagrams(status: &Status) -> String {
     let Some(flows) = &status.flows else { return String::new() };
     let mut text = String::new();
@@ -142,7 +142,7 @@ fn datagrams(status: &Status) -> String {
     text
 }
 
-/// How an uplink is, in a word.
+/// State of an uplink in a word.
 fn state(uplink: &Uplink) -> &'static str {
     match (uplink.portal, uplink.up) {
         (true, _) => "portal",
@@ -151,7 +151,7 @@ fn state(uplink: &Uplink) -> &'static str {
     }
 }
 
-/// What an uplink is used for, and what is left of that.
+/// Role of an uplink and the rest of its quota.
 fn role(uplink: &Uplink) -> String {
     let role = if uplink.role.is_empty() { "-" } else { &uplink.role };
     match (uplink.quota_used_bytes, uplink.quota_bytes) {
@@ -164,7 +164,7 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
 }
 
-/// A number of bytes in four digits or so.
+/// A number of bytes in about four digits.
 fn bytes(count: u64) -> String {
     let count = count as f64;
     match count {

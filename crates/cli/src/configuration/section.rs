@@ -1,4 +1,4 @@
-//! A command's table in the file, as words of its command line.
+//! A command's table in the configuration file, converted to command line arguments.
 
 use super::file::File;
 use super::option::{OPTION, exclude};
@@ -12,15 +12,15 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Options that make sense for one run only.
+/// Options that make sense only for a single run.
 const ONLY_ON_THE_COMMAND_LINE: [&str; 5] = [OPTION, "down", "dry-run", "help", "live"];
 
-/// Whether an option can be a key of a table.
+/// Whether an option is allowed in the file.
 pub(super) fn may_stand_in_a_file(option: &str) -> bool {
     !ONLY_ON_THE_COMMAND_LINE.contains(&option)
 }
 
-/// A key and what it says.
+/// A key with the arguments it stands for.
 struct Setting {
     argument: Arg,
     origin: Origin,
@@ -29,16 +29,16 @@ struct Setting {
 
 /// A command's table.
 pub struct Section {
-    /// Where it begins.
+    /// Position of its start.
     origin: Origin,
     settings: Vec<Setting>,
 }
 
 impl Section {
-    /// The table of a command, if there is one; each key and value is known to be possible by itself.
+    /// The table of a command, if any. Each key and value is validated on its own.
     ///
     /// # Errors
-    /// The first key or value that is wrong, with its place.
+    /// The first invalid key or value, with its position.
     pub fn of(file: &File, command: &Command) -> Result<Option<Self>, Diagnostic> {
         let Some(table) = file.tables.iter().find(|table| table.key == command.get_name()) else { return Ok(None) };
         let Value::Table(entries) = &table.node.value else {
@@ -50,26 +50,25 @@ impl Section {
         Ok(Some(Self { origin: table.origin.clone(), settings }))
     }
 
-    /// The words of the options that are wanted.
+    /// Arguments of the options for which `wanted` is true.
     pub fn words_where(&self, wanted: impl Fn(&Arg) -> bool) -> impl Iterator<Item = OsString> {
         let settings = self.settings.iter().filter(move |setting| wanted(&setting.argument));
         settings.flat_map(|setting| setting.words.clone())
     }
 
-    /// The words of each key.
+    /// Arguments of each key.
     pub fn by_key(&self) -> BTreeMap<String, Vec<OsString>> {
         let settings = self.settings.iter();
         settings.map(|setting| (key(&setting.argument).to_owned(), setting.words.clone())).collect()
     }
 
-    /// Whether it has this key.
     #[cfg(test)]
     pub fn has(&self, option: &str) -> bool {
         self.settings.iter().any(|setting| key(&setting.argument) == option)
     }
 
     /// # Errors
-    /// The first key that cannot stand beside one before it.
+    /// Rejects the first key that conflicts with an earlier one.
     pub fn check_contradictions(&self, file: &File, command: &Command) -> Result<(), Diagnostic> {
         let said: Vec<&Setting> = self.settings.iter().filter(|setting| !setting.words.is_empty()).collect();
         for (at, setting) in said.iter().enumerate() {
@@ -83,7 +82,7 @@ impl Section {
     }
 
     /// # Errors
-    /// If the table alone is not enough for its command.
+    /// The table lacks a required option.
     pub fn check_completeness(&self, file: &File, command: &Command) -> Result<clap::ArgMatches, Diagnostic> {
         self.check_contradictions(file, command)?;
         let words = self.words_where(|_| true);
@@ -104,7 +103,7 @@ impl Section {
     }
 }
 
-/// The name of an option as a key.
+/// Name of an option as a key.
 fn key(argument: &Arg) -> &str {
     argument.get_long().unwrap_or(argument.get_id().as_str())
 }
@@ -116,10 +115,10 @@ fn bare(option: &str) -> String {
     names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Adds what the tables `[[uplink]]` say of the command's options.
+/// Adds settings from the tables `[[uplink]]`.
 fn add_uplinks(file: &File, command: &Command, settings: &mut Vec<Setting>) -> Result<(), Diagnostic> {
     for Said { option, words } in uplinks::read(file)? {
-        // `serve` counts no octets.
+        // `serve` has no quotas.
         let argument = command.get_arguments().find(|argument| argument.get_long() == Some(option));
         let Some((argument, (_, origin))) = argument.zip(words.first()) else { continue };
         if let Some(other) = settings.iter().find(|setting| key(&setting.argument) == option) {
@@ -162,7 +161,7 @@ fn setting(file: &File, command: &Command, entry: &Entry) -> Result<Setting, Dia
     Ok(Setting { argument: argument.clone(), origin: entry.origin.clone(), words })
 }
 
-/// The values of a key: a list if the option can be repeated, else one.
+/// Values of a key: a list if the option can be repeated, else one.
 fn values<'a>(file: &File, argument: &Arg, node: &'a Node) -> Result<Vec<&'a Node>, Diagnostic> {
     match (&node.value, argument.get_action()) {
         (Value::List(items), ArgAction::Append) => Ok(items.iter().collect()),
@@ -171,7 +170,7 @@ fn values<'a>(file: &File, argument: &Arg, node: &'a Node) -> Result<Vec<&'a Nod
     }
 }
 
-/// One value of an option as a word of the command line; none if it says that the option is off.
+/// A value as an argument; none if it turns the option off.
 fn word(file: &File, argument: &Arg, node: &Node) -> Result<Option<OsString>, Diagnostic> {
     let (key, takes_values) = (key(argument), argument.get_action().takes_values());
     let may_be_bare = !takes_values || argument.get_num_args().is_some_and(|range| range.min_values() == 0);
@@ -200,7 +199,7 @@ fn word(file: &File, argument: &Arg, node: &Node) -> Result<Option<OsString>, Di
     Ok(Some(word))
 }
 
-/// What is wrong with a value. That others are missing or in the way is seen when all are known.
+/// The error of a value. Missing and conflicting options are reported once all are known.
 fn fault(error: &clap::Error, argument: &Arg) -> Option<String> {
     match error.kind() {
         ErrorKind::MissingRequiredArgument | ErrorKind::ArgumentConflict => None,

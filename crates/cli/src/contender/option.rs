@@ -1,4 +1,4 @@
-//! Parses `--policy`: a name, or a list of changes that may begin with one.
+//! Parses `--policy`: a name, or a list of changes, optionally starting with a name.
 
 use super::check::{check, explain};
 use super::choices::Choices;
@@ -10,23 +10,23 @@ use crate::diagnostic::did_you_mean;
 use anabranch_policy::combination::{Choice, Combination, Family};
 use std::path::Path;
 
-/// What a name may refer to beside what is ready.
+/// Definitions that names may refer to, besides the built-in ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// The scenario's policies.
     pub schemes: &'a [Scheme],
     /// The scenario's defaults.
     pub defaults: &'a Choices,
-    /// Under which baselines they are run.
+    /// Baselines to run under.
     pub baselines: &'a [Baseline],
 }
 
-/// What a name means.
+/// The meaning of a name.
 struct Meant {
     scheme: Scheme,
-    /// Its own baseline, in place of those around.
+    /// Its own baseline, instead of the given ones.
     own: Option<Baseline>,
-    /// It is called after its baseline alone.
+    /// The name is that of the baseline alone.
     bare: bool,
 }
 
@@ -49,10 +49,10 @@ impl Meant {
     }
 }
 
-/// Understands one `--policy`: the name of a policy of the scenario, of a baseline, of a ready one (`anabranch`,
-/// `plain_tcp`, `recpr`) or of a member of any family, any of them at a baseline (`lm3@linux`); or a list such as
-/// `congestion=olia,path_manager=lm3,path_manager.rounding=up,connection.min_rto=1s`, which may begin with such a name. It is
-/// run under each of the baselines around unless it names one.
+/// Parses one `--policy`: the name of a policy of the scenario, of a baseline, of a built-in one (`anabranch`,
+/// `plain_tcp`, `recpr`) or of a member of any family, optionally with a baseline (`lm3@linux`); or a list such as
+/// `congestion=olia,path_manager=lm3,path_manager.rounding=up,connection.min_rto=1s`, which may start with such a name.
+/// It runs under each given baseline unless it names one.
 pub fn all_from_option(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, String> {
     let text = text.trim();
     let made = if text.contains('=') { from_list(text, around)? } else { from_name(text, around)?.contenders(around) };
@@ -66,7 +66,7 @@ pub fn all_from_option(text: &str, around: &Surroundings<'_>) -> Result<Vec<Cont
     Ok(made)
 }
 
-/// The same where there is no scenario.
+/// The same without a scenario.
 pub fn from_option(text: &str) -> Result<Contender, String> {
     let around = Surroundings { schemes: &[], defaults: &Choices::default(), baselines: &[] };
     let made = all_from_option(text, &around)?.remove(0);
@@ -76,8 +76,8 @@ pub fn from_option(text: &str) -> Result<Contender, String> {
     Ok(made)
 }
 
-/// What has a name of its own: our own combination and plain TCP, which leave nothing to a baseline, plain multipath TCP,
-/// those of the recPR paper and its rivals, and our readings of published schemes.
+/// Schemes with a name of their own: our own combination and plain TCP, which are independent of baselines; plain
+/// MPTCP; those of the recPR paper and its competitors; and our interpretations of published schemes.
 fn ready() -> Vec<Scheme> {
     let alone = |made: &Contender, families: &[Family]| Scheme {
         name: made.name.clone(),
@@ -141,7 +141,7 @@ fn find_baseline(name: &str, around: &Surroundings<'_>) -> Result<Baseline, Stri
     known.map_or_else(|| baseline::find(name, Path::new("")).map_err(|error| error.message().to_owned()), Ok)
 }
 
-/// What might have been meant, or what there is.
+/// Error for an unknown name, with suggestions.
 fn unknown(name: &str, around: &Surroundings<'_>) -> String {
     let mut known: Vec<String> = Vec::new();
     let schemes = around.schemes.iter().map(|known| known.name.clone());
@@ -162,7 +162,7 @@ fn unknown(name: &str, around: &Surroundings<'_>) -> String {
 
 fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, String> {
     let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
-    // What is changed may be named first.
+    // The base may be named first.
     let from = parts.next_if(|part| !part.contains('='));
     let mut meant = from.map_or_else(|| Ok(Meant::scheme(Scheme::mptcp())), |base| from_name(base, around))?;
     let (mut name, mut label) = (text.replace(',', "+"), text.replace(',', ", "));
@@ -187,7 +187,7 @@ fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, St
     (scheme.name, scheme.label) = (name.clone(), label.clone());
     let mut made = meant.contenders(around);
     for contender in &mut made {
-        // What says itself where it is run is called as it was written.
+        // A policy that names its baseline is labelled as written.
         if own {
             (contender.name, contender.label, contender.scheme) = (name.clone(), label.clone(), name.clone());
         }

@@ -1,4 +1,4 @@
-//! A scheme of a scenario, before its baseline is known, and the contenders that baselines make of it.
+//! Schemes of a scenario, and the contenders that result from them and baselines.
 
 use super::choices::Choices;
 use super::datagram::datagram_default;
@@ -7,33 +7,31 @@ use crate::baseline::Baseline;
 use crate::scenario::connection::ConnectionSettings;
 use anabranch_policy::combination::{Choice, Combination};
 
-/// A policy of a scenario: what it chooses, and what it leaves to the baseline.
+/// A policy of a scenario: its choices, without those of the baseline.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scheme {
-    /// Its name.
     pub name: String,
-    /// What figures and tables call it.
+    /// Label in figures and tables.
     pub label: String,
-    /// Multipath TCP; else plain TCP on one path.
+    /// Whether it uses MPTCP; else plain TCP on one path.
     pub multipath: bool,
-    /// Which paths.
     pub route: Route,
-    /// How an ad-hoc network routes what it sends.
+    /// How an ad-hoc network routes its packets.
     pub mesh: MeshRoutes,
-    /// Links lose nothing of what it sends.
+    /// An oracle: links never lose its packets.
     pub oracle: bool,
-    /// What it chooses of the families.
+    /// Policies of the families it specifies.
     pub choices: Choices,
-    /// What it chooses for datagrams of programs.
+    /// Policy for datagrams of programs.
     pub datagram: Option<Choice>,
-    /// What it says of the connection.
+    /// Its connection settings.
     pub connection: ConnectionSettings,
-    /// Under which of the scenario's baselines it is run; all of them if none is named, and none if the list is empty.
+    /// Names of the scenario's baselines it runs under; none: all; empty list: no baseline.
     pub baselines: Option<Vec<String>>,
 }
 
 impl Scheme {
-    /// Multipath TCP on all paths that leaves everything to the baseline.
+    /// MPTCP on all paths with the baseline's policies.
     pub fn mptcp() -> Self {
         Self {
             name: "mptcp".to_owned(),
@@ -49,12 +47,12 @@ impl Scheme {
         }
     }
 
-    /// The same on its own, called after `name`.
+    /// The same without baseline, with this name.
     pub fn called(self, name: &str) -> Self {
         Self { name: name.to_owned(), label: name.to_owned(), ..self }
     }
 
-    /// Takes part in a baseline, or in none, where the scenario has these defaults.
+    /// The contender under a baseline or under none, with the scenario's defaults.
     pub fn under(&self, baseline: Option<&Baseline>, defaults: &Choices) -> Contender {
         let mut policies = Combination::default();
         if let Some(baseline) = baseline {
@@ -84,18 +82,17 @@ impl Scheme {
         }
     }
 
-    /// Whether it is run under this baseline.
     fn wants(&self, baseline: &Baseline) -> bool {
         self.baselines.as_ref().is_none_or(|wanted| wanted.contains(&baseline.name))
     }
 
-    /// Whether it is run under none in any case.
+    /// Whether it always runs without a baseline.
     fn stands_alone(&self) -> bool {
         self.baselines.as_ref().is_some_and(Vec::is_empty)
     }
 }
 
-/// Baseline by baseline, each scheme under it; last those that stand alone. Without baselines each scheme alone.
+/// Each scheme under each baseline, ordered by baseline; then those without baseline.
 pub fn contenders(schemes: &[Scheme], baselines: &[Baseline], defaults: &Choices) -> Vec<Contender> {
     if baselines.is_empty() {
         return schemes.iter().map(|scheme| scheme.under(None, defaults)).collect();

@@ -1,4 +1,4 @@
-//! Makes a record of a run: the series on the sampling grid, and the numbers that sum it up.
+//! Creates the record of a run: series on the sampling grid, and metrics.
 
 use super::window::{Window, interface};
 use super::{capacity, competition, datagrams, settings, video};
@@ -17,7 +17,7 @@ use anabranch_sim::link::DropCause;
 use anabranch_sim::recorder::{ConnectionSeries, Measurements};
 use anabranch_sim::{FlowResult, RunResult, Side};
 
-/// Everything of a run that is kept.
+/// The record of a run.
 pub fn record(
     scenario: &Scenario,
     contender: &Contender,
@@ -48,7 +48,7 @@ pub fn record(
     Ok(Record { metrics, curves, background: capacity::background(scenario, paths, window.after), ..made })
 }
 
-/// What there is to tell of the connections of the transfer.
+/// Metrics of the transfer's connections.
 fn of_transfer(
     scenario: &Scenario,
     contender: &Contender,
@@ -80,7 +80,7 @@ fn of_transfer(
     Ok(Record { seed, trace_hash, metrics, curves, received_digest, video, ..Record::default() })
 }
 
-/// What a metric of the scenario's own makes of the values whose interval lies in its window.
+/// Computes a metric of the scenario from the values with intervals in its window.
 fn in_window(curve: &Curve, metric: &WindowMetric, sample: Duration) -> Option<f64> {
     let ((from, to), sample) = (metric.window, sample.as_secs_f64());
     let window = from.as_secs_f64()..to.map_or(f64::INFINITY, Duration::as_secs_f64);
@@ -93,13 +93,13 @@ fn in_window(curve: &Curve, metric: &WindowMetric, sample: Duration) -> Option<f
         WindowKind::FallsBelow(level) => turn(&values, |value| value < *level).map(|time| time - sample / 2.0),
         WindowKind::RisesAbove(level) => turn(&values, |value| value > *level).map(|time| time - sample / 2.0),
         WindowKind::Lasts => Some(values.last().map_or(0.0, |(time, _)| time + sample / 2.0 - window.start)),
-        // Takes the runs of two schemes.
+        // Needs the runs of two schemes.
         WindowKind::ShareAbove(_) => None,
     }
 }
 
-/// The time of the first value from which on `after` holds and before which it does not, with the fewest exceptions;
-/// none if it holds for all or for none.
+/// The time that best separates values for which `after` is false from later ones for which it is true, with the fewest
+/// exceptions; none if it is always true or always false.
 fn turn(values: &[(f64, f64)], after: impl Fn(f64) -> bool) -> Option<f64> {
     let mut exceptions = values.iter().filter(|(_, value)| !after(*value)).count();
     let mut best = (exceptions, 0);
@@ -112,7 +112,7 @@ fn turn(values: &[(f64, f64)], after: impl Fn(f64) -> bool) -> Option<f64> {
     if best.1 == 0 { None } else { values.get(best.1).map(|(time, _)| *time) }
 }
 
-/// A value where `count` says that there is one.
+/// Values with a count above zero; the others are NaN.
 fn where_counted(values: &[f64], counts: &[u64], factor: f64) -> Vec<f64> {
     values.iter().zip(counts).map(|(value, count)| if *count > 0 { value * factor } else { f64::NAN }).collect()
 }
@@ -143,8 +143,8 @@ fn connection_curves(scenario: &Scenario, series: &ConnectionSeries) -> Vec<Curv
     ]
 }
 
-/// One set of curves per path in use. A path may have had several subflows one after the other; where two overlap, the
-/// later one sets window and round-trip time, and what they send is added up.
+/// One set of curves per path in use. A path may have several subflows in sequence. If two overlap, the later one
+/// determines window and RTT, and their bytes are summed.
 fn path_curves(
     scenario: &Scenario,
     paths: &[usize],
@@ -189,7 +189,7 @@ fn path_curves(
     curves
 }
 
-/// Mean of per-interval means after the warm-up, each weighted by what it is the mean of.
+/// Mean of per-interval means after the warm-up, weighted by the number of values in each.
 fn weighted_mean(values: &[f64], weights: &[u64], skip: usize) -> Option<f64> {
     let pairs = values.iter().zip(weights).skip(skip);
     let (sum, weight) =
@@ -235,7 +235,7 @@ fn totals(scenario: &Scenario, window: &Window<'_>, flow: &FlowResult, measured:
     metrics
 }
 
-/// What was dropped, of whoever sent it.
+/// Packets dropped, of the transfer and of cross traffic.
 fn drops(results: &RunResult) -> Vec<(String, f64)> {
     let drops = results.drops();
     let queue = drops.get(DropCause::Overflow) + drops.get(DropCause::CoDel);
@@ -253,7 +253,7 @@ fn message_delays(window: &Window<'_>, flow: &FlowResult) -> Vec<(&'static str, 
     vec![("messages", delays.len() as f64), ("message_delay", mean), ("message_delay_p99", quantile(&delays, 0.99))]
 }
 
-/// Mbit/s: of an endless transfer over the run after the warm-up, of a finite one over the time it took.
+/// Mbit/s: of an endless transfer after the warm-up, of a finite one over its duration.
 fn throughput(scenario: &Scenario, flow: &FlowResult, skip: usize) -> Option<f64> {
     if let Some(time) = flow.completion().filter(|time| *time > Duration::ZERO) {
         return Some(flow.goodput(time) / 1e6);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_where_the_fewest_values_are_on_the_wrong_side() {
-        // At second 4 there are two exceptions, those of seconds 1 and 6; anywhere else there are at least three.
+        // Second 4 has two exceptions, seconds 1 and 6; all others have at least three.
         let values = at_each_second(&[90.0, 40.0, 80.0, 70.0, 30.0, 20.0, 60.0, 10.0]);
         assert_eq!(turn(&values, |value| value < 50.0), Some(4.0));
     }

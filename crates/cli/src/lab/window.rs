@@ -1,4 +1,4 @@
-//! The part of a run that counts, and the connections of the transfer in it.
+//! The measured part of a run, and the transfer's connections in it.
 
 use super::beside;
 use crate::scenario::Scenario;
@@ -7,16 +7,15 @@ use anabranch_sim::link::LinkCounters;
 use anabranch_sim::recorder::SubflowSeries;
 use anabranch_sim::{FlowResult, RunResult, Side};
 
-/// A run, and how it stood when the warm-up was over.
+/// A run, with its state at the end of the warm-up.
 #[derive(Clone, Copy)]
 pub struct Window<'a> {
-    /// What was run.
     pub scenario: &'a Scenario,
-    /// Places of the paths in use.
+    /// Indices of the paths in use.
     pub paths: &'a [usize],
-    /// At the end of the warm-up; none: there is none.
+    /// State at the end of the warm-up; none without a warm-up.
     pub before: Option<&'a RunResult>,
-    /// At the end.
+    /// State at the end.
     pub after: &'a RunResult,
 }
 
@@ -27,32 +26,32 @@ impl<'a> Window<'a> {
         (0..self.scenario.connections).filter_map(move |number| after.flow(&beside::own_name(number)))
     }
 
-    /// Bytes that a flow's receiver read in the window.
+    /// Bytes read by a flow's receiver in the window.
     pub fn read(&self, flow: &FlowResult) -> f64 {
         let earlier = self.before.and_then(|before| before.flow(&flow.name)).map_or(0, |flow| flow.receiver().read);
         (flow.receiver().read - earlier) as f64
     }
 
-    /// What a link counted in the window.
+    /// Increase of a link's counter in the window.
     pub fn counted(&self, link: &str, what: impl Fn(&LinkCounters) -> u64) -> u64 {
         let count = |results: &RunResult| results.link(link).map_or(0, |link| what(&link.counters));
         count(self.after) - self.before.map_or(0, count)
     }
 
-    /// How long it is.
+    /// Its length.
     pub fn seconds(&self) -> f64 {
         let begin = self.before.map_or(Instant::ZERO, |before| before.end);
         (self.after.end - begin).as_secs_f64()
     }
 
-    /// Whether a row of a series, with the interval that ends at `time`, belongs to it.
+    /// Whether the sampling interval that ends at `time` is in the window.
     pub fn row_counts(&self, time: f64) -> bool {
         time > self.before.map_or(0.0, |before| before.end.as_secs_f64())
     }
 
-    /// Delays of a flow's messages in ms, from when there was one to be written to when its last byte had been read. Messages of the
-    /// warm-up do not count, nor do those of the last tenth of the rest, which might have no time to arrive; of the others, one that has
-    /// not arrived counts with the time that it has waited.
+    /// Delays of a flow's messages in ms, from their creation until their last byte was read. Messages of the warm-up
+    /// are excluded, and those of the last tenth of the window, which may be too late to arrive. A message that has not
+    /// arrived counts with its present age.
     pub fn delays_of_messages(&self, flow: &FlowResult) -> Vec<f64> {
         let begin = Instant::ZERO + self.scenario.warm_up;
         let end = begin + (self.scenario.duration - self.scenario.warm_up).mul_f64(0.9);
@@ -64,9 +63,9 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Which of the client's interfaces a subflow leaves from. The client numbers its addresses from 1; the address of the
-/// initial subflow, which is the first, may also be called 0 (RFC 8684, section 3.4.1). Where the server sends, the
-/// client's address is the remote one.
+/// Index of the client's interface that a subflow uses. The client numbers its addresses from 1; the address of the
+/// initial subflow, which is the first, may also have ID 0 (RFC 8684, section 3.4.1). If the server sends, the client's
+/// address is the remote one.
 pub fn interface(sender: Side, subflow: &SubflowSeries) -> usize {
     let of_client = match sender {
         Side::Client => subflow.local_address,

@@ -3,47 +3,46 @@
 use super::sample::{ConnectionSample, PathSample, Sample};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Samples that are remembered, a minute's worth.
+/// Samples kept: one minute.
 pub const REMEMBERED: usize = 120;
 
 /// Connection and subflow.
 type Key = (u64, u32);
 
-/// A path over time.
+/// History of a path.
 #[derive(Clone, Debug, Default)]
 pub struct PathHistory {
-    /// Payload acknowledged and come, bytes, at the latest sample.
+    /// Payload bytes acknowledged and received at the latest sample.
     seen: (u64, u64),
-    /// Rates up and down, bits per second, the latest last.
+    /// Rates up and down, bits per second, latest last.
     pub rates: VecDeque<(f64, f64)>,
 }
 
 impl PathHistory {
-    /// The latest rates up and down, bits per second.
+    /// Latest rates up and down, bits per second.
     pub fn rate(&self) -> (f64, f64) {
         self.rates.back().copied().unwrap_or_default()
     }
 }
 
-/// The latest sample, and what came before it.
+/// The latest sample, and rates before it.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     pub time: f64,
-    /// The latest sample.
     pub sample: Sample,
     paths: BTreeMap<Key, PathHistory>,
 }
 
 impl History {
-    /// Takes a sample of the time `now`, seconds.
+    /// Adds a sample taken at `now`, seconds.
     pub fn add(&mut self, sample: Sample, now: f64) {
         let span = now - self.time;
         let mut paths = BTreeMap::new();
         for connection in &sample.connections {
             for path in &connection.paths {
                 let key = (connection.id, path.subflow);
-                // What was there before the first sample has no rate.
+                // Data before the first sample has no rate.
                 let fresh = PathHistory { seen: (path.sent, path.received), ..PathHistory::default() };
                 let mut history = self.paths.remove(&key).unwrap_or(fresh);
                 let rate = |now: u64, before: u64| {
@@ -62,7 +61,7 @@ impl History {
         self.time = now;
     }
 
-    /// A path's; none of one that is not in the latest sample.
+    /// History of a path; none if it is not in the latest sample.
     pub fn path(&self, connection: &ConnectionSample, path: &PathSample) -> Option<&PathHistory> {
         self.paths.get(&(connection.id, path.subflow))
     }
@@ -73,7 +72,7 @@ impl History {
         rates.fold((0.0, 0.0), |(up, down), (path_up, path_down)| (up + path_up, down + path_down))
     }
 
-    /// Rates up and down of all that are looked at.
+    /// Total rates up and down of all sampled connections.
     pub fn total(&self) -> (f64, f64) {
         let rates = self.sample.connections.iter().map(|connection| self.connection_rate(connection));
         rates.fold((0.0, 0.0), |(up, down), (more_up, more_down)| (up + more_up, down + more_down))

@@ -1,4 +1,4 @@
-//! The view on the screen: a line per connection and one per path of it.
+//! Layout of the live view: one line per connection and per path.
 
 use super::history::{History, PathHistory, REMEMBERED};
 use super::sample::{ConnectionSample, PathSample};
@@ -9,16 +9,15 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-/// Heights of a sparkline.
+/// Levels of a sparkline.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Rows of a page.
+/// Rows per page.
 const PAGE: usize = 10;
 
-/// What the user sees of the whole.
 #[derive(Clone, Debug)]
 pub struct Screen {
     title: String,
-    /// The first row that is shown.
+    /// The first visible row.
     first: usize,
 }
 
@@ -27,7 +26,7 @@ impl Screen {
         Self { title: title.to_owned(), first: 0 }
     }
 
-    /// Scrolls.
+    /// Handles scrolling keys.
     pub fn key(&mut self, key: KeyCode) {
         self.first = match key {
             KeyCode::Up | KeyCode::Char('k') => self.first.saturating_sub(1),
@@ -78,7 +77,7 @@ impl Screen {
     }
 }
 
-/// Widths of the two columns that share what the others leave.
+/// Widths of the two flexible columns.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
     path: usize,
@@ -111,7 +110,7 @@ impl Columns {
         Line::from(text).style(Style::new().fg(Color::DarkGray))
     }
 
-    /// Its words reach over the columns that only paths have.
+    /// The description spans the columns that only paths have.
     fn connection(&self, connection: &ConnectionSample, sent: f64, received: f64) -> Line<'static> {
         let (width, words) = (self.path + 30, format!("{} {}", connection.remote, connection.protocol));
         let text = format!("{words:<width$.width$} {:>9} {:>9}", rate(sent), rate(received));
@@ -144,7 +143,7 @@ impl Columns {
     }
 }
 
-/// Bits per second in four digits or so.
+/// Bits per second in about four digits.
 fn rate(bits: f64) -> String {
     match bits {
         ..1e3 => "0".to_owned(),
@@ -154,7 +153,7 @@ fn rate(bits: f64) -> String {
     }
 }
 
-/// The latest rates, both ways together, as bars under the highest of them.
+/// Recent rates, sum of both directions, scaled to the highest.
 fn sparkline(history: &PathHistory, width: usize) -> String {
     let rates: Vec<f64> = history.rates.iter().map(|(up, down)| up + down).collect();
     let highest = rates.iter().copied().fold(0.0, f64::max);
@@ -204,7 +203,7 @@ mod tests {
     fn two_samples() -> History {
         let mut history = History::default();
         history.add(sample([0, 500_000]), 0.5);
-        // In half a second 750 kB on one path, 12 Mbit/s, and 250 kB on the other, 4 Mbit/s.
+        // In 0.5 s 750 kB on one path, 12 Mbit/s, and 250 kB on the other, 4 Mbit/s.
         history.add(sample([750_000, 750_000]), 1.0);
         history
     }

@@ -1,5 +1,5 @@
-//! The CSV files that are copied from the output of `calibrate`, `sweep --rivals` and the forecasters: the numbers of their pages
-//! are computed from them again.
+//! Checks CSV files copied from the output of `calibrate`, `sweep --rivals` and the forecasters: recomputes the numbers
+//! of their pages.
 
 use crate::statistics::{median, quantile};
 use std::path::Path;
@@ -9,7 +9,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The fields of a line of CSV.
+/// Fields of a CSV line.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut quoted = false;
@@ -23,12 +23,12 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// The lines below the head.
+/// Lines after the header.
 fn lines(file: &str) -> Vec<Vec<String>> {
     read(file).lines().skip(1).map(fields).collect()
 }
 
-/// The cells of the first row of a page's tables that begins with these cells.
+/// Cells of the first row in a page's tables that begins with these cells.
 fn row(page: &str, begins: &[&str]) -> Vec<String> {
     let start = format!("| {} |", begins.join(" | "));
     let row = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("no row '{start}'"));
@@ -40,7 +40,7 @@ fn number(text: &str) -> f64 {
     text.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("'{text}' begins with no number"))
 }
 
-/// Whether a page's number is what its CSV says, whose own numbers are rounded to as many places.
+/// Asserts that a page's number matches the CSV, within rounding.
 fn assert_close(what: &str, said: &str, computed: f64, unit: f64) {
     assert!((number(said) - computed).abs() < unit * 1.01, "{what}: the page says {said}, its CSV {computed}");
 }
@@ -98,7 +98,7 @@ fn the_page_of_rivals_says_what_its_csv_does() {
         let percent = |count: usize| count as f64 * 100.0 / all.len() as f64;
         let below = points.iter().filter(|point| point[column].starts_with('-')).count();
         assert_close(name, &said[6], percent(below), 0.5);
-        // Rounded to -0.05 it may be on either side.
+        // A value rounded to -0.05 may be on either side.
         let (least, most) = (count(&all, |benefit| benefit < -0.05), count(&all, |benefit| benefit <= -0.05));
         let far = number(&said[7]);
         assert!((percent(least) - 0.5..=percent(most) + 0.5).contains(&far), "{name}: {far} % far below");

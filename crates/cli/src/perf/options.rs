@@ -1,4 +1,4 @@
-//! What can be asked of `anabranch perf`.
+//! Options of `anabranch perf`.
 
 use crate::attachment::StackOptions;
 use crate::diagnostic::Diagnostic;
@@ -89,7 +89,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 impl PerfOptions {
-    /// The test.
+    /// The test to run.
     pub fn plan(&self) -> Result<Plan, Diagnostic> {
         let direction = match (self.ways.reverse, self.ways.bidirectional) {
             (_, true) => Direction::Both,
@@ -109,7 +109,7 @@ impl PerfOptions {
         Ok(plan)
     }
 
-    /// The kernel's sockets, if they are asked for.
+    /// The kernel's sockets, if requested.
     pub fn kernel_host(&self) -> Option<Host> {
         let protocol = match self.kernel? {
             Kernel::Mptcp => KernelProtocol::Mptcp,
@@ -124,10 +124,10 @@ impl PerfOptions {
         }))
     }
 
-    /// The server's address: the first of its family, if `from` has one.
+    /// The server's address; the first of the family of `from`, if given.
     pub fn remote(&self) -> Result<SocketAddr, Diagnostic> {
         let name = self.remote.as_deref().unwrap_or_default();
-        // An address with a port, or an address, or a name.
+        // An address with a port, an address, or a name.
         if let Ok(address) = name.parse::<SocketAddr>() {
             return Ok(address);
         }

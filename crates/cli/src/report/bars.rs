@@ -1,4 +1,4 @@
-//! Draws bars with intervals, one under the other, with what was published marked beside what was measured.
+//! Renders horizontal bars with confidence intervals, with published values beside them.
 
 use super::canvas::{ChartError, FONT, INK, Plane, adopt, colour, nice_top};
 use super::chart::Point;
@@ -6,16 +6,16 @@ use super::rows::{Frame, Name, Rows};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// What a paper says of a bar.
+/// A published statement about a bar.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Mark {
-    /// The value itself.
+    /// A value.
     Value(f64),
-    /// A ratio or a difference, from what was measured of the other side.
+    /// A ratio or difference, applied to the measured value of the reference.
     Ratio(f64),
-    /// That it is higher than nothing.
+    /// Higher than the reference, without a number.
     Higher,
-    /// That it is lower than nothing.
+    /// Lower than the reference, without a number.
     Lower,
 }
 
@@ -28,23 +28,20 @@ impl Mark {
     }
 }
 
-/// A bar with its interval and, where there is one, the published value beside it.
+/// A bar with its interval and the published values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
-    /// What it is of.
     pub label: String,
-    /// Which colour.
+    /// Index of the colour.
     pub colour: usize,
-    /// Measured.
     pub measured: Point,
-    /// Published.
     pub published: Vec<Mark>,
 }
 
 /// Height of a row, pixels.
 const ROW: u32 = 34;
 
-/// Draws bars; the title is left out if empty.
+/// Renders bars; an empty title is omitted.
 pub fn bars(bars: &[Bar], title: &str, frame: &Frame<'_>, width: u32) -> Result<String, ChartError> {
     let range = frame.range;
     let rows = Rows::new(bars.iter().map(|bar| Name::of(bar.label.as_str())).collect(), frame.longest, ROW, width);
@@ -90,7 +87,7 @@ fn draw_bar(
     Ok(())
 }
 
-/// A disc on a rule for a value, a ring on a rule for one from a ratio, an arrow for a direction.
+/// A filled circle for a value, an open one for a value from a ratio, an arrow for a direction.
 fn draw_mark(chart: &mut Plane<'_, '_>, mark: Mark, (foot, middle): (f64, f64)) -> Result<(), ChartError> {
     let rule = || Rectangle::new([(-2, -13), (2, 13)], INK.filled());
     match mark {
@@ -116,7 +113,7 @@ fn draw_mark(chart: &mut Plane<'_, '_>, mark: Mark, (foot, middle): (f64, f64)) 
     Ok(())
 }
 
-/// From nothing to a little above the highest bar; shares none of which is more than all of it end there.
+/// Range from zero to slightly above the highest bar; shares end at 100 %.
 pub fn from_zero(bars: &[Bar], share: bool) -> (f64, f64) {
     let published = |bar: &Bar| bar.published.iter().filter_map(|mark| mark.value()).fold(0.0, f64::max);
     let highest = bars.iter().map(|bar| bar.measured.high().max(published(bar))).fold(0.0, f64::max);
@@ -124,7 +121,7 @@ pub fn from_zero(bars: &[Bar], share: bool) -> (f64, f64) {
     (0.0, if all { nice_top(highest).min(100.0) } else { nice_top(highest) })
 }
 
-/// Around what was measured and what was published, for figures whose zero means nothing, in whole steps of a power of ten.
+/// Range around measured and published values in steps of a power of ten, for units whose zero has no meaning.
 pub fn around(bars: &[Bar]) -> (f64, f64) {
     let published = || bars.iter().flat_map(|bar| &bar.published).filter_map(|mark| mark.value());
     let low = bars.iter().map(|bar| bar.measured.low()).chain(published()).fold(f64::INFINITY, f64::min);
@@ -134,7 +131,7 @@ pub fn around(bars: &[Bar]) -> (f64, f64) {
     (((low - 0.3 * span) / step).floor() * step, ((high + 0.1 * span) / step).ceil() * step)
 }
 
-/// Around zero and all changes, published ones included.
+/// Range of zero and all changes, including published ones.
 pub fn around_zero(bars: &[Bar]) -> (f64, f64) {
     let half = |bar: &Bar| if bar.measured.half_width.is_finite() { bar.measured.half_width } else { 0.0 };
     let ends = bars.iter().flat_map(|bar| [bar.measured.mean - half(bar), bar.measured.mean + half(bar)]);

@@ -1,18 +1,15 @@
-//! Draws how values are distributed: as cumulated shares, a curve per name; and as boxes, a line per name.
+//! Renders distributions: cumulative curves, or boxes, one per name.
 
 use super::canvas::{ChartError, FONT, HEADING, INK, Plane, adopt, colour, styled, tidy};
 use super::rows::{Frame, Name, Rows};
 use crate::statistics::quantile;
 use plotters::prelude::*;
 
-/// Values of one name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Distribution {
-    /// What they are of.
     pub name: String,
-    /// Which colour; a thin line in the colour of the text if none.
+    /// Index of the colour; none: a thin line in the text colour.
     pub colour: Option<usize>,
-    /// The values.
     pub values: Vec<f64>,
 }
 
@@ -20,10 +17,10 @@ pub struct Distribution {
 const STEPS: u32 = 100;
 /// Height of a row of boxes, pixels.
 const ROW: u32 = 26;
-/// What a box shows: the ends of its line, its own ends, and its middle.
+/// Quantiles of a box: ends of its line, ends of the box, and middle.
 const SHARES: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
 
-/// For each value the share of the distribution that does not exceed it; values beyond the range are drawn at its ends.
+/// Cumulative distributions; values beyond the range are drawn at its ends.
 pub fn cumulated(
     distributions: &[Distribution],
     (title, label): (&str, &str),
@@ -50,7 +47,7 @@ pub fn cumulated(
         )
         .draw()?;
         chart.draw_series(LineSeries::new([(0.0, 0.0), (0.0, 1.0)], INK.mix(0.5)))?;
-        // Those with a colour last, on top of the others.
+        // Coloured curves last, above the others.
         let (plain, tinted): (Vec<_>, Vec<_>) = distributions.iter().partition(|one| one.colour.is_none());
         for one in plain.into_iter().chain(tinted).filter(|one| !one.values.is_empty()) {
             let share = |step| f64::from(step) / f64::from(STEPS);
@@ -66,8 +63,8 @@ pub fn cumulated(
     Ok(adopt(&text))
 }
 
-/// A line per name: from the first decile to the last, with a box from quarter to quarter and a mark at the median. The
-/// title is left out if empty.
+/// One row per name: a line from the first to the last decile, a box between the quartiles, and a mark at the median.
+/// An empty title is omitted.
 pub fn boxes(
     distributions: &[Distribution],
     title: &str,

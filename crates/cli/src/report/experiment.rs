@@ -1,4 +1,4 @@
-//! The section on one experiment: who took part, what the paper says beside what was measured, its figures and means.
+//! Section of an experiment: contenders, published and measured results, figures and means.
 
 use super::canvas::ChartError;
 use super::group::{self, Group};
@@ -62,7 +62,7 @@ fn buffer_text(outcome: &Outcome) -> String {
     }
 }
 
-/// More combinations than these are folded.
+/// Lists with more contenders are collapsed.
 const MOST_COMBINATIONS: usize = 6;
 
 fn combinations(outcome: &Outcome) -> Markup {
@@ -88,11 +88,11 @@ fn combinations(outcome: &Outcome) -> Markup {
     }
 }
 
-/// The ad-hoc network during the first run of a contender that sends on all next hops, and of one that sends on one; of
-/// moving nodes during that of the first contender.
+/// Snapshots of the ad-hoc network during the first run of a contender with all next hops, and of one with a single
+/// next hop; for mobile nodes, of the first contender.
 fn meshes(outcome: &Outcome) -> Result<Vec<Markup>, ChartError> {
     if let (Some(moving), Some(runs)) = (&outcome.scenario.moving, outcome.policies.first()) {
-        // More names than that cannot be read.
+        // More names would be illegible.
         return if moving.nodes <= 40 { Ok(vec![moving_mesh(runs)?]) } else { Ok(Vec::new()) };
     }
     let with_pictures = |runs: &&PolicyRuns| {
@@ -142,7 +142,7 @@ fn pictures_of(runs: &PolicyRuns, lanes: &[&str], reading: &str) -> Result<Marku
     })
 }
 
-/// What a scenario without figures of its own gets.
+/// Figures of a scenario that defines none.
 fn default_figures(scenario: &Scenario) -> Vec<Figure> {
     let figure = |title: &str, series: Series| Figure {
         name: series.name().to_owned(),
@@ -202,7 +202,7 @@ fn swept_buffer(outcome: &Outcome) -> bool {
     outcome.scenario.results.sweep.as_ref().is_some_and(|sweep| sweep.key == "connection.receive_buffer")
 }
 
-/// One sentence on all claims that belong to a figure.
+/// One sentence on all claims of a figure.
 fn agreement(outcome: &Outcome, figure: &Figure) -> Option<String> {
     let claims = outcome.scenario.results.claims.iter().filter(|claim| claim.figure == figure.name);
     let verdicts: Vec<Verdict> = claims.map(|claim| verdict::judge(outcome, claim)).collect();
@@ -214,10 +214,10 @@ fn agreement(outcome: &Outcome, figure: &Figure) -> Option<String> {
     }
 }
 
-/// More statements than these are counted, and told one by one in the table alone.
+/// With more claims than this, the text has their numbers and only the table lists them.
 const MOST_SENTENCES: usize = 4;
 
-/// How many statements have which verdict.
+/// Number of claims by verdict.
 fn counted(verdicts: &[Verdict]) -> String {
     let words: Vec<String> =
         verdict::count(verdicts).iter().map(|(agreement, count)| format!("{}: {count}", agreement.word())).collect();
@@ -231,7 +231,7 @@ fn in_one_sentence(parts: &[String]) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// How the scenario's foremost policy differs from each other one.
+/// Differences of the main policy from each other one.
 fn differences_table(outcome: &Outcome) -> Markup {
     let differences = verdict::differences(outcome);
     let Some(wanted) = outcome.scenario.results.differences.as_ref().filter(|_| !differences.is_empty()) else {
@@ -261,7 +261,7 @@ fn differences_table(outcome: &Outcome) -> Markup {
     }
 }
 
-/// All means: a table, or one per baseline.
+/// All means: one table, or one per baseline.
 fn means(outcome: &Outcome) -> Markup {
     let chosen: Vec<(usize, &PolicyRuns)> = outcome.policies.iter().enumerate().collect();
     html! {

@@ -1,5 +1,4 @@
-//! Draws an ad-hoc network at a few moments: its nodes with their roles, and where they send what goes to the receiver on
-//! each path.
+//! Renders snapshots of an ad-hoc network: nodes with their roles, and their next hops to the receiver on each path.
 
 use super::canvas::{ChartError, FONT, INK, TEXT, adopt, colour};
 use anabranch_routing::neighborhood::Level;
@@ -8,17 +7,17 @@ use anabranch_sim::mesh::snapshot::Snapshot;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Where packets come from: the first node.
+/// The source of packets: the first node.
 pub const SENDER: NodeId = NodeId(0);
 
-/// Width and height of a picture, and what is left free at its edges, in pixels.
+/// Width and height of a chart, and its margin, in pixels.
 const SIZE: (u32, u32) = (400, 290);
 const EDGE: f64 = 34.0;
-/// From one path's line to the next, and the radius of a node, in pixels.
+/// Distance between the lines of two paths, and radius of a node, in pixels.
 const APART: f64 = 5.0;
 const RADIUS: i32 = 11;
 
-/// Draws one moment. Of the nodes' next hops those are drawn that a packet from `from` can come by.
+/// Renders a snapshot, with the next hops that packets from `from` can use.
 pub fn moment(snapshot: &Snapshot, from: NodeId) -> Result<String, ChartError> {
     let mut text = String::new();
     {
@@ -52,7 +51,7 @@ pub fn moment(snapshot: &Snapshot, from: NodeId) -> Result<String, ChartError> {
     Ok(adopt(&text))
 }
 
-/// Where a node's name stands: outwards, since its lines go inwards.
+/// Position of a node's name: outwards, since lines lead inwards.
 fn beside_node((x, y): (i32, i32)) -> ((i32, i32), Pos) {
     let (width, height) = (SIZE.0 as i32, SIZE.1 as i32);
     let edge = EDGE as i32 + RADIUS;
@@ -67,7 +66,7 @@ fn beside_node((x, y): (i32, i32)) -> ((i32, i32), Pos) {
     }
 }
 
-/// Where the nodes are in the picture.
+/// Positions of nodes in the chart.
 fn places(snapshot: &Snapshot) -> Vec<(f64, f64)> {
     let positions = || snapshot.nodes.iter().map(|node| node.position);
     let span = |of: fn(&anabranch_sim::radio::Position) -> f64| {
@@ -79,14 +78,14 @@ fn places(snapshot: &Snapshot) -> Vec<(f64, f64)> {
     let scale = |size: u32| f64::from(size) - 2.0 * EDGE;
     let place = |position: anabranch_sim::radio::Position| {
         let x = EDGE + (position.x - left) / width * scale(SIZE.0);
-        // Names stand above their nodes.
+        // Names are above their nodes.
         let y = EDGE + 8.0 + (1.0 - (position.y - bottom) / height) * (scale(SIZE.1) - 8.0);
         (x, y)
     };
     positions().map(place).collect()
 }
 
-/// The line between two nodes, moved to its side; it ends where they begin.
+/// The line between two nodes, offset sideways; it ends at their circles.
 fn beside(a: (f64, f64), b: (f64, f64), aside: f64) -> Vec<(i32, i32)> {
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let length = dx.hypot(dy).max(1.0);
@@ -116,7 +115,7 @@ mod tests {
             node("M1", 0.0, Level::Other, &[1]),
             node("M2", 100.0, Level::Mdr, &[2]),
             node("M3", 200.0, Level::Other, &[]),
-            // Nobody sends to it.
+            // No node sends to it.
             node("M4", 300.0, Level::Other, &[2]),
         ];
         Snapshot { time: Instant::ZERO, nodes }

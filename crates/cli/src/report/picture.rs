@@ -1,28 +1,27 @@
-//! A picture in the widths that a page shows it in: text in it keeps its size on a desktop and on a phone.
+//! A chart in the widths of a page, so that its text keeps its size on wide and narrow screens.
 
 use super::canvas::ChartError;
 use maud::{Markup, PreEscaped, html};
 
-/// Width of what stands alone on a desktop, pixels; `style.css` has the page's.
+/// Width of a single chart on a wide screen, pixels; `style.css` has the page's.
 pub const FULL: u32 = 1158;
-/// Of two beside each other.
+/// Width of two side by side.
 const HALF: u32 = 573;
-/// Of three or more.
+/// Width of three or more.
 pub const THIRD: u32 = 378;
-/// On a phone.
+/// Width on a phone.
 pub const NARROW: u32 = 340;
 
-/// One picture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Picture {
-    /// On a desktop; everywhere, if there is no other.
+    /// For wide screens; for all, if there is no other.
     pub wide: String,
-    /// On a phone.
+    /// For phones.
     pub narrow: Option<String>,
 }
 
 impl Picture {
-    /// One of `columns` pictures beside each other, drawn at each width, in pixels.
+    /// One of `columns` charts side by side, rendered at each width in pixels.
     pub fn drawn(columns: usize, draw: impl Fn(u32) -> Result<String, ChartError>) -> Result<Self, ChartError> {
         let width = match columns {
             0 | 1 => FULL,
@@ -33,7 +32,6 @@ impl Picture {
         Ok(Self { wide: draw(width)?, narrow: Some(draw(NARROW)?) })
     }
 
-    /// As HTML.
     pub fn html(&self) -> Markup {
         let drawn = |svg: &str| PreEscaped(svg.to_owned());
         match &self.narrow {
@@ -43,7 +41,7 @@ impl Picture {
     }
 }
 
-/// How many of so many pictures stand beside each other.
+/// Charts side by side in a figure of `pictures` charts.
 pub const fn columns(pictures: usize) -> usize {
     match pictures {
         0 | 1 => 1,
@@ -52,7 +50,7 @@ pub const fn columns(pictures: usize) -> usize {
     }
 }
 
-/// Whether a width is too small for names and numbers beside what is drawn.
+/// Whether a width is too small for names and numbers beside the content.
 pub const fn tight(width: u32) -> bool {
     width < 600
 }

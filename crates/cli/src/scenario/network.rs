@@ -1,4 +1,4 @@
-//! Reads the network of a scenario: paths, links, queues, delays, losses, outages and background traffic.
+//! Parses the network of a scenario: paths, links, queues, delays, losses, outages and cross traffic.
 
 use super::model::{
     Background, BurstLoss, CoveragePoint, Direction, Draw, Drawn, Link, LinkRate, Path, Queue, QueueLimit,
@@ -32,7 +32,7 @@ const LINK_KEYS: &[&str] = &[
     "walk",
 ];
 
-/// Reads all paths; there must be at least one, and their names must differ.
+/// Parses all paths; there must be at least one, and names must be unique.
 pub fn paths(top: &Reader<'_>, directory: &FilePath) -> Result<Vec<Path>, Diagnostic> {
     let item = top.get("paths").ok_or_else(|| {
         top.error("a scenario needs at least one path: add a [[paths]] table with [[paths.links]] in it")
@@ -63,7 +63,7 @@ fn path(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Path, Diagno
     Ok(Path { name, links, background })
 }
 
-/// Reads a list of links.
+/// Parses a list of links.
 pub fn links(item: &Item<'_>, directory: &FilePath) -> Result<Vec<Link>, Diagnostic> {
     let items = item.list()?;
     if items.is_empty() {
@@ -98,7 +98,7 @@ fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagno
     })
 }
 
-/// A time in which a link sends nothing and its queue waits.
+/// A pause, in which packets wait in the queue.
 fn pause(item: &Item<'_>) -> Result<(Duration, Duration), Diagnostic> {
     match item.range_of_time()? {
         (from, Some(to)) => Ok((from, to)),
@@ -106,7 +106,7 @@ fn pause(item: &Item<'_>) -> Result<(Duration, Duration), Diagnostic> {
     }
 }
 
-/// The longest packet, and from when on.
+/// The MTU, and when it begins.
 fn mtu(table: &Reader<'_>) -> Result<Option<(Size, Duration)>, Diagnostic> {
     let from = table.quantity("mtu_from")?;
     match table.quantity("mtu")? {
@@ -119,7 +119,7 @@ fn mtu(table: &Reader<'_>) -> Result<Option<(Size, Duration)>, Diagnostic> {
     }
 }
 
-/// A queue where none is asked for: 1000 packets, as an interface of Linux has by default.
+/// Default queue: 1000 packets, as on Linux interfaces.
 pub const DEFAULT_QUEUE: Queue = Queue::DropTail(QueueLimit::Packets(Packets(1000)));
 
 fn rate(item: &Item<'_>, directory: &FilePath) -> Result<LinkRate, Diagnostic> {
@@ -136,14 +136,14 @@ fn rate(item: &Item<'_>, directory: &FilePath) -> Result<LinkRate, Diagnostic> {
     Ok(LinkRate::Trace(Arc::new(trace)))
 }
 
-/// The ways in which a delay can be drawn from a range.
+/// Allowed distributions of a delay.
 const DELAY: &[&str] = &["per_run", "per_packet", "slowly_varying"];
-/// A loss rate drawn per packet would be its mean; nothing in the lab varies it within a run.
+/// A loss rate drawn per packet would equal its mean, and the lab cannot vary it within a run.
 const LOSS: &[&str] = &["per_run"];
-/// The share of cross traffic steps, as sources change theirs.
+/// The share of cross traffic changes in steps, as sources start and stop.
 const BACKGROUND: &[&str] = &["per_run", "stepwise"];
 
-/// Reads a value, or a range that says in which of these ways it is drawn.
+/// Parses a value, or a range with one of these `ways` to draw it.
 pub fn draw<Q: Quantity>(item: &Item<'_>, ways: &[&str]) -> Result<Draw<Q>, Diagnostic> {
     if !item.is_table() {
         return item.quantity().map(Draw::Fixed);
@@ -168,7 +168,7 @@ pub fn draw<Q: Quantity>(item: &Item<'_>, ways: &[&str]) -> Result<Draw<Q>, Diag
 }
 
 fn limit(item: &Item<'_>) -> Result<QueueLimit, Diagnostic> {
-    // "500 packets" or a size: the unit decides, and an unknown unit is answered with both.
+    // "500 packets" or a size: the unit decides; the error for an unknown unit lists both.
     let text = item.text()?;
     if text.contains("packet") {
         return item.quantity().map(QueueLimit::Packets);
@@ -178,7 +178,6 @@ fn limit(item: &Item<'_>) -> Result<QueueLimit, Diagnostic> {
         .map_err(|error| item.error(format!("a queue holds \"500 packets\" or \"64 kB\": {}", error.message())))
 }
 
-/// Reads a queue.
 pub fn queue(item: &Item<'_>) -> Result<Queue, Diagnostic> {
     if !item.is_table() {
         return limit(item).map(Queue::DropTail);
@@ -213,7 +212,7 @@ fn burst_loss(item: &Item<'_>) -> Result<BurstLoss, Diagnostic> {
     Ok(BurstLoss { average, burst: packets.0 as f64 })
 }
 
-/// How a link changes over time: by a walk, or by coverage and outages.
+/// Changes of a link over time: a walk, or coverage and outages.
 fn changes(link: &Reader<'_>, rate: &LinkRate) -> Result<Walk, Diagnostic> {
     let Some(item) = link.get("walk") else {
         return Ok(Walk {
@@ -269,7 +268,7 @@ fn background(item: &Item<'_>) -> Result<Background, Diagnostic> {
     })
 }
 
-/// Which share of the packets has which size.
+/// Shares of packet sizes.
 fn packet_sizes(sizes: &Item<'_>) -> Result<Vec<(Share, Size)>, Diagnostic> {
     let mut mix = Vec::new();
     for size in sizes.list()? {
@@ -286,7 +285,7 @@ fn packet_sizes(sizes: &Item<'_>) -> Result<Vec<(Share, Size)>, Diagnostic> {
     }
 }
 
-/// How long sources are on or off in the mean: a second if nothing is said.
+/// Mean on- or off-time of sources; default: 1 s.
 fn mean_time(table: &Reader<'_>, key: &str) -> Result<Duration, Diagnostic> {
     match table.quantity::<Duration>(key)? {
         None => Ok(Duration::from_secs(1)),

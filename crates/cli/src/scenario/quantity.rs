@@ -1,24 +1,23 @@
-//! Quantities with units, as a scenario writes them: `"10 Mbit/s"`, `"50 ms"`, `"256 kB"`, `"1 %"`, `"10..20 ms"`.
+//! Quantities with units in scenarios: `"10 Mbit/s"`, `"50 ms"`, `"256 kB"`, `"1 %"`, `"10..20 ms"`.
 //!
-//! Prefixes are decimal (kB is 1000 bytes) unless written kiB, MiB, GiB. A unit is always required, so that
-//! nobody has to guess; only a share may be a bare number from 0 to 1.
+//! Prefixes are decimal (kB is 1000 bytes) unless written kiB, MiB, GiB. The unit is required; only a share may be a
+//! bare number from 0 to 1.
 
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 
-/// Something that is written as a number with a unit.
 pub trait Quantity: Copy + PartialOrd {
-    /// What it is, for messages: "a rate".
+    /// Name for messages: "a rate".
     const WHAT: &'static str;
-    /// How it is written, for messages.
+    /// Example for messages.
     const EXAMPLE: &'static str;
-    /// The units with what one of each is in the base unit.
+    /// Units with their factor to the base unit.
     const UNITS: &'static [(&'static str, f64)];
-    /// Between what it must lie, for messages about a value in the base unit that does not.
+    /// Allowed range, for messages about an invalid value in the base unit.
     fn limits(value: f64) -> &'static str;
-    /// From the base unit; none if the value is impossible.
+    /// Converts from the base unit; none if the value is invalid.
     fn from_base(value: f64) -> Option<Self>;
-    /// In the base unit.
+    /// Converts to the base unit.
     fn to_base(self) -> f64;
 }
 
@@ -54,7 +53,6 @@ impl Quantity for Duration {
     }
 }
 
-/// A number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Size(pub u64);
 
@@ -82,7 +80,6 @@ impl Quantity for Size {
     }
 }
 
-/// A number of packets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Packets(pub u64);
 
@@ -101,7 +98,7 @@ impl Quantity for Packets {
     }
 }
 
-/// A share of a whole, 0 to 1.
+/// A share, 0 to 1.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub struct Share(pub f64);
 
@@ -120,7 +117,7 @@ impl Quantity for Share {
     }
 }
 
-/// A relative change, e.g. "+27.97 %"; from -100 % up.
+/// A relative change, e.g. "+27.97 %"; at least -100 %.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub struct Change(pub f64);
 
@@ -139,7 +136,7 @@ impl Quantity for Change {
     }
 }
 
-/// A number and the unit behind it; the unit may be missing.
+/// Splits a number from its unit, which may be missing.
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-' | '_'))).unwrap_or(text.len());
@@ -171,7 +168,6 @@ fn checked<Q: Quantity>(base: f64, text: &str) -> Result<Q, String> {
     Q::from_base(base).ok_or_else(|| format!("'{}' is not possible for {}: {}", text.trim(), Q::WHAT, Q::limits(base)))
 }
 
-/// Reads one quantity.
 pub fn parse<Q: Quantity>(text: &str) -> Result<Q, String> {
     if text.contains("..") {
         return Err(format!(
@@ -185,7 +181,7 @@ pub fn parse<Q: Quantity>(text: &str) -> Result<Q, String> {
     checked(number * unit::<Q>(name)?, text)
 }
 
-/// Reads a closed range, `"10..20 ms"`; the unit may stand once at the end or at both ends.
+/// Parses a closed range, `"10..20 ms"`, with the unit at the end or at both ends.
 pub fn parse_range<Q: Quantity>(text: &str) -> Result<(Q, Q), String> {
     let wrong = || format!("'{text}' is not a range of two values: write it like \"10..20 unit\"");
     let (low, high) = text.split_once("..").ok_or_else(wrong)?;
@@ -200,7 +196,7 @@ pub fn parse_range<Q: Quantity>(text: &str) -> Result<(Q, Q), String> {
     Ok((low, high))
 }
 
-/// Reads a range of time, `"10..30 s"`, or one without end, `"50 s.."`.
+/// Parses a time range, `"10..30 s"`, or without end, `"50 s.."`.
 pub fn parse_range_of_time(text: &str) -> Result<(Duration, Option<Duration>), String> {
     match text.trim().strip_suffix("..") {
         Some(start) => Ok((parse(start)?, None)),

@@ -1,4 +1,4 @@
-//! Reads what a scenario asks of its results: the sweep, further metrics, figures and the paper's statements.
+//! Parses the results part of a scenario: sweep, further metrics, figures and published statements.
 
 use super::model::{
     Claim, Differences, Figure, FigureKind, Matrix, Order, Parameter, Sensitivity, Statement, Sweep, WindowKind,
@@ -14,7 +14,6 @@ fn series(item: &Item<'_>) -> Result<Series, Diagnostic> {
     item.word(&words)
 }
 
-/// Reads `[sweep]`.
 pub fn sweep(top: &Reader<'_>) -> Result<Option<Sweep>, Diagnostic> {
     let Some(item) = top.get("sweep") else { return Ok(None) };
     let table = item.table("a sweep", &["key", "label", "values", "quick", "seeds", "metric", "policies"])?;
@@ -41,7 +40,6 @@ pub fn sweep(top: &Reader<'_>) -> Result<Option<Sweep>, Diagnostic> {
     }))
 }
 
-/// Reads `[matrix]`.
 pub fn matrix(top: &Reader<'_>) -> Result<Option<Matrix>, Diagnostic> {
     let Some(item) = top.get("matrix") else { return Ok(None) };
     let table = item.table("the matrix", &["over", "schemes", "metrics", "absolute"])?;
@@ -53,7 +51,6 @@ pub fn matrix(top: &Reader<'_>) -> Result<Option<Matrix>, Diagnostic> {
     }))
 }
 
-/// Reads `[sensitivity]`.
 pub fn sensitivity(top: &Reader<'_>) -> Result<Option<Sensitivity>, Diagnostic> {
     let Some(item) = top.get("sensitivity") else { return Ok(None) };
     let table = item.table("the sensitivity", &["metric", "policy", "over", "absolute", "seeds", "parameters"])?;
@@ -74,7 +71,7 @@ pub fn sensitivity(top: &Reader<'_>) -> Result<Option<Sensitivity>, Diagnostic> 
 fn parameter(item: &Item<'_>) -> Result<Parameter, Diagnostic> {
     let table = item.table("a parameter", &["label", "key", "values", "ours"])?;
     let key = table.required("key")?;
-    // One parameter may stand in several places, as the queues of three paths do.
+    // One parameter may have several keys, such as the queues of three paths.
     let keys = if key.text().is_ok() { vec![key.text()?.to_owned()] } else { key.texts()? };
     let values = table.required("values")?;
     let (label, ours) = (table.required("label")?.text()?.to_owned(), table.required("ours")?.text()?.to_owned());
@@ -86,7 +83,6 @@ fn parameter(item: &Item<'_>) -> Result<Parameter, Diagnostic> {
     }
 }
 
-/// Reads `[[metrics]]`.
 pub fn metrics(top: &Reader<'_>) -> Result<Vec<WindowMetric>, Diagnostic> {
     let read = |item: &Item<'_>| {
         let keys = ["name", "label", "series", "window", "path", "falls_below", "rises_above", "lasts", "above"];
@@ -117,11 +113,11 @@ pub fn metrics(top: &Reader<'_>) -> Result<Vec<WindowMetric>, Diagnostic> {
     top.list("metrics")?.iter().map(read).collect()
 }
 
-/// What a figure can show.
+/// Keys that select a figure's content.
 const SHOWN: &str =
     "a figure shows one of: 'series', 'metric', 'metrics', 'segment_delays = true', 'sweep = true' (of a 'metric')";
 
-/// The metrics that a figure shows side by side, with what the axis says of them.
+/// Metrics of a profile with their axis labels.
 fn profile(table: &Reader<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
     let item = table.required("metrics")?;
     let metrics = item.texts()?;
@@ -132,7 +128,7 @@ fn profile(table: &Reader<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
     Ok(metrics.into_iter().zip(places).collect())
 }
 
-/// What a figure shows.
+/// Content of a figure.
 fn shown(table: &Reader<'_>) -> Result<FigureKind, Diagnostic> {
     let window = table.get("window").map(|item| item.range_of_time()).transpose()?;
     match (table.get("series"), table.text("metric")?, table.flag("sweep", false)?) {
@@ -149,7 +145,7 @@ fn shown(table: &Reader<'_>) -> Result<FigureKind, Diagnostic> {
     }
 }
 
-/// How a figure shows one metric.
+/// A figure of one metric.
 fn of_metric(table: &Reader<'_>, metric: String) -> Result<FigureKind, Diagnostic> {
     Ok(if table.flag("boxes", false)? {
         FigureKind::Boxes { metric }
@@ -160,7 +156,6 @@ fn of_metric(table: &Reader<'_>, metric: String) -> Result<FigureKind, Diagnosti
     })
 }
 
-/// Reads `[[figures]]`.
 pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
     let keys = &[
         "name",
@@ -192,7 +187,6 @@ pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
     top.list("figures")?.iter().map(read).collect()
 }
 
-/// Reads `[differences]`.
 pub fn differences(top: &Reader<'_>) -> Result<Option<Differences>, Diagnostic> {
     let Some(item) = top.get("differences") else { return Ok(None) };
     let table = item.table("the differences", &["policy", "metrics"])?;
@@ -200,10 +194,10 @@ pub fn differences(top: &Reader<'_>) -> Result<Option<Differences>, Diagnostic> 
     Ok(Some(Differences { policy, metrics: table.required("metrics")?.texts()? }))
 }
 
-/// How far a measured number may be from a published one if the claim does not say: a quarter of it.
+/// Default deviation of a measured number from a published one: a quarter of it.
 const TOLERANCE: Share = Share(0.25);
 
-/// What a claim may have.
+/// Keys of a claim.
 const CLAIM: &[&str] = &[
     "figure",
     "metric",
@@ -220,7 +214,6 @@ const CLAIM: &[&str] = &[
     "reading",
 ];
 
-/// Reads `[[claims]]`.
 pub fn claims(top: &Reader<'_>) -> Result<Vec<Claim>, Diagnostic> {
     let read = |item: &Item<'_>| {
         let table = item.table("a claim", CLAIM)?;
@@ -243,7 +236,7 @@ pub fn claims(top: &Reader<'_>) -> Result<Vec<Claim>, Diagnostic> {
     top.list("claims")?.iter().map(read).collect()
 }
 
-/// The one thing that a claim says.
+/// The single statement of a claim.
 fn statement(table: &Reader<'_>) -> Result<Statement, Diagnostic> {
     let number = |key: &str| table.get(key).map(|item| item.number()).transpose();
     let over = || table.required("over")?.text().map(str::to_owned);

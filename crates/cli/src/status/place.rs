@@ -1,4 +1,4 @@
-//! Where programs that run can be asked: a socket each, in the directory where their journals are.
+//! Sockets on which running programs can be queried, in the directory of their journals.
 
 use super::model::Status;
 use anabranch_host::runtime_directories;
@@ -9,23 +9,22 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a program may take to answer.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The longest answer that is read.
+/// Maximum length of an answer.
 const LONGEST: u64 = 16 << 20;
 
-/// A name for this process's socket; it is removed when this goes.
+/// Socket path of this process; the socket is removed on drop.
 pub struct Place {
-    /// The socket.
     pub socket: PathBuf,
 }
 
 impl Place {
-    /// In the first directory that can be written.
+    /// In the first writable directory.
     ///
     /// # Errors
-    /// If there is none.
+    /// No directory is writable.
     pub fn take(wanted: Option<&Path>, command: &str) -> io::Result<Self> {
         let mut outcome = Err(io::ErrorKind::NotFound.into());
         for root in runtime_directories(wanted) {
@@ -33,7 +32,7 @@ impl Place {
             match DirBuilder::new().recursive(true).mode(0o700).create(&directory) {
                 Ok(()) => {
                     let socket = directory.join(format!("{command}-{}.sock", std::process::id()));
-                    // Of a process of the same number, long gone.
+                    // Left by an earlier process with the same identifier.
                     let _ = std::fs::remove_file(&socket);
                     return Ok(Self { socket });
                 }
@@ -46,7 +45,7 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// Removes the directories too if nothing is in them.
+    /// Removes empty directories too.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.socket);
         for directory in self.socket.ancestors().skip(1).take(2) {
@@ -57,7 +56,7 @@ impl Drop for Place {
     }
 }
 
-/// The sockets of programs that run; those of programs that are no more are removed.
+/// Sockets of running programs; stale sockets are removed.
 pub fn instances(wanted: Option<&Path>) -> Vec<PathBuf> {
     let entries =
         runtime_directories(wanted).into_iter().filter_map(|root| std::fs::read_dir(root.join("status")).ok());
@@ -74,10 +73,10 @@ pub fn instances(wanted: Option<&Path>) -> Vec<PathBuf> {
     sockets
 }
 
-/// What the program behind a socket says.
+/// Queries the program behind a socket.
 ///
 /// # Errors
-/// If it does not answer, or not as this version does.
+/// It does not answer, or in a format of another version.
 pub fn read(socket: &Path) -> io::Result<Status> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;

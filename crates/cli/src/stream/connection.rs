@@ -1,4 +1,4 @@
-//! How both ends of a stream open their connection.
+//! How both ends of a stream establish their connection.
 
 use super::channel::{Channel, Refusal, Role};
 use super::options::{EndOptions, address};
@@ -17,17 +17,17 @@ use anabranch_proxy::Keys;
 use std::io;
 use std::net::SocketAddr;
 
-/// A host that can have a connection.
+/// An end that is ready to connect or to accept.
 pub struct Opened {
     host: Host,
     attached: Option<Attached>,
-    /// Whom to connect to: as was asked for, and what it is to the stack, which differs with `--udp`.
+    /// The peer's address: as requested, and for the stack, which differs with `--udp`.
     remote: Option<(SocketAddr, SocketAddr)>,
     framing: Framing,
     keys: Option<Keys>,
 }
 
-/// Attaches a stack, or takes the kernel's sockets; nothing with `--dry-run`, which prints what would be set up.
+/// Attaches a stack, or uses the kernel's sockets. With `--dry-run` prints the configuration and returns none.
 pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<Opened>, Diagnostic> {
     if remote.is_none() && options.listen.is_none() {
         let message = "say where the other end is: HOST:PORT to connect to it, or --listen PORT to wait for it";
@@ -44,7 +44,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     }
     let keys = options.keys()?;
     if let Some(kernel) = options.kernel {
-        // A signal ends the stream, and not the program before it has said what it counted.
+        // A signal ends the stream, and the program ends after its report.
         anabranch_attach::listen_for_the_end()
             .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
         let bytes = |size: Option<u64>| size.and_then(|size| usize::try_from(size).ok());
@@ -62,7 +62,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     config.framing = framing;
     notice_silence(&mut config);
     if policy::abandons(&stack.policy) {
-        // A mapping with a hole cannot be verified.
+        // A mapping with a gap has no valid checksum.
         config.checksum = false;
     }
     let ours = Ours { stack: open.attached.stack().clone(), config, local: None, policies: stack.policy.clone() };
@@ -70,17 +70,17 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     Ok(Some(Opened { host: Host::Ours(Box::new(ours)), attached: Some(open.attached), remote, framing, keys }))
 }
 
-/// A peer that has gone without a word is noticed within half a minute: a live stream has nobody to wait for.
+/// Detects a dead peer within half a minute: there is no reason to wait in a live stream.
 fn notice_silence(config: &mut ConnectionConfig) {
     config.tcp.keepalive = Some(Duration::from_secs(5));
     config.tcp.keepalive_interval = Duration::from_secs(2);
     config.tcp.keepalive_probes = 5;
-    // What follows when the last path is abandoned; until then a lost path is tried again.
+    // Time after the loss of the last path; before that, a lost path is retried.
     config.survive_without_subflows = Duration::from_secs(10);
 }
 
 impl Opened {
-    /// Connects, or waits for the other end, and agrees on a key with it; none if the program was asked to end meanwhile.
+    /// Connects or accepts, and performs the key proof; none if the program was told to end meanwhile.
     pub async fn meet(&self, options: &EndOptions, sends: bool) -> Result<Option<Channel>, Diagnostic> {
         tokio::select! {
             () = wish_to_end(None) => Ok(None),
@@ -110,12 +110,12 @@ impl Opened {
             let messages = door.accept().await.map_err(|error| wrong(MessagesError::Listen { port, error }))?;
             let peer = messages.peer();
             match Channel::open(messages, self.keys.as_ref(), role).await {
-                // One stream; nobody else is let in.
+                // One stream only; further connections are refused.
                 Ok(mut channel) => {
                     channel.turn_others_away(door);
                     return Ok(channel);
                 }
-                // Who has no key does not keep the other end away.
+                // A peer without the key must not block the other end.
                 Err(refusal) => event(&told(peer, refusal)),
             }
         }
@@ -131,7 +131,7 @@ impl Opened {
         }
     }
 
-    /// Leaves the host as it was.
+    /// Restores the host's configuration.
     pub async fn detach(self) -> Result<(), Diagnostic> {
         match self.attached {
             Some(attached) => attached.detach().await.map_err(|error| diagnostic(&error)),

@@ -1,4 +1,4 @@
-//! Standard input, read by a thread of its own and cut into pieces as it comes, each with the time of its coming.
+//! Standard input, read by its own thread and cut into pieces on arrival, each with its arrival time.
 
 use super::pace::Pace;
 use anabranch_media::cut::{CutCounters, CutError, Cutter, Format, Piece};
@@ -12,21 +12,19 @@ use std::thread;
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const READ: usize = 64 * 1024;
-/// Bytes that wait to be sent at most; then the program before the pipe waits.
+/// Maximum bytes waiting to be sent; then reading stops.
 const WAITING: usize = 8 << 20;
 
-/// What comes next.
 #[derive(Debug)]
 pub enum Next {
-    /// A piece.
     Piece(Piece, Instant),
-    /// Nothing comes any more.
+    /// End of input.
     End,
-    /// It cannot be understood.
+    /// Invalid input.
     Wrong(CutError),
-    /// It cannot be read.
+    /// A read error.
     Broken(io::Error),
 }
 
@@ -42,9 +40,9 @@ struct Waiting {
 #[derive(Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// Told when something came.
+    /// Notified when input arrives.
     came: Notify,
-    /// Told when there is room again.
+    /// Notified when space is available.
     taken: std::sync::Condvar,
 }
 
@@ -54,16 +52,15 @@ impl Shared {
     }
 }
 
-/// The input.
 pub struct Input {
     shared: Arc<Shared>,
 }
 
 impl Input {
-    /// Begins to read a descriptor.
+    /// Starts to read a descriptor.
     ///
     /// # Errors
-    /// If there is no thread or no descriptor left.
+    /// No thread or descriptor is available.
     pub fn start(from: impl AsFd, cutter: Cutter) -> io::Result<Self> {
         let file = File::from(from.as_fd().try_clone_to_owned()?);
         let shared = Arc::new(Shared::default());
@@ -72,7 +69,7 @@ impl Input {
         Ok(Self { shared })
     }
 
-    /// Completes when a piece is there, or it is known that none comes.
+    /// Completes at the first piece or at the end of input.
     pub async fn begun(&self) {
         while {
             let waiting = self.shared.lock();
@@ -82,7 +79,7 @@ impl Input {
         }
     }
 
-    /// What comes next, in its turn. After what is no piece nothing is asked for any more.
+    /// The next item in order. Must not be called again after an item that is not a piece.
     pub async fn next(&self) -> Next {
         loop {
             {
@@ -100,7 +97,7 @@ impl Input {
         }
     }
 
-    /// What it is and what was found beside pieces, so far.
+    /// Detected format and counters so far.
     pub fn found(&self) -> (Option<Format>, CutCounters) {
         let waiting = self.shared.lock();
         (waiting.format, waiting.counters)
@@ -123,7 +120,7 @@ fn read(mut file: File, mut cutter: Cutter, shared: &Shared) {
             Err(error) => break Next::Wrong(error),
         };
         let since = came.saturating_duration_since(*began.get_or_insert(came));
-        // A transport stream has times of its own.
+        // A transport stream has its own time stamps.
         if cutter.format() != Some(Format::TransportStream) {
             pace.handle(bytes, Duration::from_nanos(since.as_nanos() as u64), &mut pieces);
         }

@@ -1,4 +1,4 @@
-//! Standard output, written by a thread of its own, so that a reader who waits does not hold up the connection at once.
+//! Standard output, written by its own thread, so that a slow reader does not block the connection at once.
 
 use crate::ending::wish_to_end;
 use std::fs::File;
@@ -10,56 +10,55 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-/// Pieces that wait to be written; then the connection waits.
+/// Maximum pieces waiting to be written; then the connection is blocked.
 const WAITING: usize = 64;
-/// How long a reader has for what waits once we were asked to end.
+/// Time limit for the remaining output after the program was told to end.
 const LAST: Duration = Duration::from_secs(1);
 
-/// How it ended.
+/// How writing ended.
 #[derive(Debug)]
 pub enum Written {
-    /// All was written.
+    /// Everything was written.
     All,
-    /// Its reader has closed it.
+    /// The reader closed the pipe.
     Closed,
-    /// Its reader does not read, and we were asked to end.
+    /// The reader did not read after the program was told to end.
     Unread,
-    /// It cannot be written, to a full disk for instance.
+    /// A write error, for instance on a full disk.
     Failed(io::Error),
 }
 
-/// The output.
 pub struct Output {
     pieces: Sender<Vec<u8>>,
     ended: oneshot::Receiver<Written>,
 }
 
 impl Output {
-    /// Begins to write to a descriptor.
+    /// Starts to write to a descriptor.
     ///
     /// # Errors
-    /// If there is no thread or no descriptor left.
+    /// No thread or descriptor is available.
     pub fn start(to: impl AsFd) -> io::Result<Self> {
         let file = File::from(to.as_fd().try_clone_to_owned()?);
         let (pieces, waiting) = channel(WAITING);
         let (tell, ended) = oneshot::channel();
-        // Nobody may want to hear of it any more.
+        // The receiver of the result may be gone.
         let work = move || drop(tell.send(write(file, waiting)));
         thread::Builder::new().name("output".to_owned()).spawn(work)?;
         Ok(Self { pieces, ended })
     }
 
-    /// Writes, after what waits. Returns whether anybody still reads.
+    /// Queues bytes. Returns whether the reader is still there.
     pub async fn write(&self, bytes: Vec<u8>) -> bool {
         self.pieces.send(bytes).await.is_ok()
     }
 
-    /// Whether nobody reads any more.
+    /// Whether the reader is gone.
     pub fn is_closed(&self) -> bool {
         self.pieces.is_closed()
     }
 
-    /// Waits until all is written; not for long once the program was asked to end.
+    /// Waits until everything is written; for a limited time once the program was told to end.
     pub async fn finish(self) -> Written {
         drop(self.pieces);
         let asked = async {

@@ -1,30 +1,30 @@
-//! The pace of a raw stream: how many pictures a second its own headers speak of, and whether it comes in as a file does.
+//! Pacing of a raw stream: its frame rate by its headers, and whether it is read faster than real time.
 //!
-//! A raw stream has no time stamps. One that comes as its pictures are made is played as it comes; one that comes quicker, such
-//! as a file, is to be held back to its rate.
+//! A raw stream has no time stamps. A live one is played on arrival; a faster one, such as a file, is delayed to its
+//! frame rate.
 
 use anabranch_media::cut::Piece;
 use anabranch_media::elementary::{Picture, Reader};
 use anabranch_media::{ElementaryStream, FrameRate};
 use anabranch_policy::time::Duration;
 
-/// Pictures by which a pace is known.
+/// Pictures needed to determine the pace.
 const ENOUGH: usize = 8;
-/// Pictures that the reader may have more or fewer than there are pieces: it holds one back, and so does the cutter.
+/// Allowed difference between pictures and pieces: the reader and the cutter each hold one back.
 const HELD_BACK: usize = 2;
-/// Bytes that are looked at.
+/// Bytes examined.
 const LOOKED_AT: usize = 1 << 20;
-/// A rate above is none: it is the resolution of times in a stream of no constant rate.
+/// Higher rates are invalid: they are the time resolution of a stream with variable rate.
 const MOST_PER_SECOND: f64 = 120.0;
 
-/// Finds the pace, and stamps pieces by it.
+/// Determines the pace, and adds time stamps to pieces.
 #[derive(Debug)]
 pub struct Pace(State);
 
 #[derive(Debug)]
 enum State {
     Looking(Box<Looking>),
-    /// As it comes.
+    /// Live input.
     Live,
     Paced {
         rate: FrameRate,
@@ -41,12 +41,11 @@ struct Looking {
 }
 
 impl Pace {
-    /// Of a stream that has just begun.
     pub fn new() -> Self {
         Self(State::Looking(Box::new(Looking { reader: Reader::new(), pictures: Vec::new(), bytes: 0, pieces: 0 })))
     }
 
-    /// Bytes came in, `since` the first of all, and were cut into these pieces, which get their times.
+    /// Handles input bytes, read `since` after the first, and sets the times of the pieces cut from them.
     pub fn handle(&mut self, bytes: &[u8], since: Duration, pieces: &mut [Piece]) {
         if let State::Looking(looking) = &mut self.0
             && let Some(state) = looking.handle(bytes, since, pieces)
@@ -74,7 +73,7 @@ impl Looking {
         if self.pictures.len() < ENOUGH {
             return (self.bytes > LOOKED_AT).then_some(State::Live);
         }
-        // Fields of pictures are pieces of their own: of these the rate says nothing.
+        // If fields are pieces of their own, the rate does not apply.
         let alike = self.pictures.len().abs_diff(self.pieces) <= HELD_BACK;
         Some(
             self.rate()
@@ -91,7 +90,7 @@ impl Looking {
         rate
     }
 
-    /// Whether what came took less than half of the time that it lasts.
+    /// Whether the input took less than half of its playing time.
     fn is_ahead(&self, rate: FrameRate, since: Duration) -> bool {
         since * 2 < rate.time(self.pictures.len() as u64)
     }
@@ -103,7 +102,7 @@ mod tests {
     use anabranch_media::clip;
     use anabranch_media::cut::Cutter;
 
-    /// The times of the clip's pieces if these blocks of it come at this interval.
+    /// Times of the clip's pieces if these blocks of it arrive at this interval.
     fn times<'a>(blocks: impl Iterator<Item = &'a [u8]>, interval: Duration) -> Vec<Option<Duration>> {
         let (mut cutter, mut pace) = (Cutter::new(None), Pace::new());
         let mut times = Vec::new();

@@ -1,41 +1,39 @@
-//! Bytes per path, kept after a path has ended.
+//! Bytes per path, kept after a path has closed.
 
 use anabranch_perf::PathReading;
 use anabranch_perf::messages::Messages;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Which end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Counts what was acknowledged.
+    /// Counts acknowledged bytes.
     Sender,
-    /// Counts what came.
+    /// Counts received bytes.
     Receiver,
 }
 
-/// A path over the whole stream.
+/// Totals of a path over the whole stream.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PathReport {
-    /// The subflow's number.
+    /// Identifier of the subflow.
     pub subflow: u32,
-    /// The local interface, or the local address if it has none.
+    /// The local interface, or the local address if unknown.
     pub name: String,
-    /// The local address.
+    /// Local address.
     pub local: String,
-    /// The peer's.
+    /// Peer's address.
     pub remote: String,
-    /// Payload acknowledged (sender) or come (receiver).
+    /// Payload acknowledged (sender) or received (receiver).
     pub bytes: u64,
-    /// Of the bytes of all paths, 0 to 1.
+    /// Share of the bytes of all paths, 0 to 1.
     pub share: f64,
-    /// Payload sent again; unknown at the receiver.
+    /// Payload retransmitted; unknown at the receiver.
     pub retransmitted: Option<u64>,
-    /// Smoothed round-trip time at the end, milliseconds.
+    /// Smoothed RTT at the end, milliseconds.
     pub rtt_ms: Option<f64>,
 }
 
-/// The paths of a connection.
 #[derive(Debug)]
 pub struct Paths {
     end: End,
@@ -43,12 +41,11 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// None seen yet.
     pub fn new(end: End) -> Self {
         Self { end, known: BTreeMap::new() }
     }
 
-    /// Looks at them now; a path that is gone keeps what it had.
+    /// Samples the paths; closed paths keep their totals.
     pub fn look(&mut self, messages: &Messages) {
         for path in messages.paths() {
             self.known.insert(path.subflow, path);
@@ -62,7 +59,7 @@ impl Paths {
         }
     }
 
-    /// What they carried.
+    /// Totals of all paths.
     pub fn report(&self) -> Vec<PathReport> {
         let all: u64 = self.known.values().map(|path| self.bytes(path)).sum();
         let sender = self.end == End::Sender;
@@ -80,7 +77,7 @@ impl Paths {
     }
 }
 
-/// `eth0 62 %, wlan0 38 %`; where names are the same, with the peers' addresses.
+/// `eth0 62 %, wlan0 38 %`; with the peers' addresses if names are equal.
 pub fn shares(paths: &[PathReport]) -> String {
     let name = |path: &PathReport| {
         let alike = paths.iter().filter(|other| other.name == path.name).count();

@@ -18,24 +18,24 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often paths are looked at: one that ends takes its counters along.
+/// Polling interval of paths: counters of a subflow are lost when it closes.
 const LOOK: Duration = Duration::from_millis(100);
-/// Looks from one line of `--live` to the next.
+/// Polls per line of `--live`.
 const LOOKS: u64 = 10;
 
 /// How a stream ended.
 enum Ending {
-    /// The sender said so.
+    /// The sender ended it.
     Ended,
-    /// We were asked to.
+    /// The program was told to end.
     Asked,
-    /// Nobody reads what comes out.
+    /// The reader of the output has closed it.
     Closed,
-    /// It cannot go on.
+    /// An error.
     Broken(String),
 }
 
-/// Receives; returns whether the stream came to its end, or was ended on purpose.
+/// Receives a stream; returns whether it ended regularly or on request.
 pub fn receive(options: &ReceiveOptions) -> Result<bool, Diagnostic> {
     if io::stdout().is_terminal() && !options.end.stack.dry_run {
         let message =
@@ -63,7 +63,7 @@ async fn run(options: &ReceiveOptions, opened: &mut Opened) -> Result<bool, Diag
     receiver.paths.look(messages);
     let abandoned = messages.stats().map(|stats| stats.abandoned);
     let protocol = messages.protocol();
-    // So that a sender that waits for our end has it.
+    // A sender may be waiting for the end of our direction.
     match ending {
         Ending::Ended => messages.close(),
         _ => messages.abort(),
@@ -81,7 +81,7 @@ async fn run(options: &ReceiveOptions, opened: &mut Opened) -> Result<bool, Diag
     } else {
         remark(report.text().trim_end());
     }
-    // What is still on its way to the peer has a moment.
+    // Time for the last segments to reach the peer.
     tokio::time::sleep(Duration::from_millis(50)).await;
     Ok(match ending {
         Ending::Ended if !report.anything() => {
@@ -96,14 +96,14 @@ async fn run(options: &ReceiveOptions, opened: &mut Opened) -> Result<bool, Diag
     })
 }
 
-/// What a stream passes through.
+/// The stages of a received stream.
 struct Receiver {
     reception: Reception,
     paths: Paths,
     output: Output,
     mender: Mender,
     continuity: Option<Continuity>,
-    /// The first bytes of a framed stream have been looked at.
+    /// Whether the format of a framed stream has been detected.
     looked: bool,
 }
 
@@ -141,7 +141,7 @@ impl Receiver {
                 }
                 record = channel.read() => record,
             };
-            // Who reads what comes out may not do so; who asks us to end does not wait for that.
+            // The reader of the output may be blocked; ending on request must not wait for it.
             let outcome = tokio::select! {
                 () = &mut end => return Ending::Asked,
                 outcome = self.handle(record, channel.messages()) => outcome,
@@ -185,7 +185,7 @@ impl Receiver {
             }
             Record::Gap { length, reason, .. } => {
                 self.reception.gap(length, reason);
-                // Messages are whole, so that nothing is torn where they are missing.
+                // Messages are complete, so nothing is truncated next to a gap.
                 if self.looked {
                     return Ok(());
                 }
@@ -196,7 +196,8 @@ impl Receiver {
         }
     }
 
-    /// Whole messages: a transport stream is counted anew, so that those that are missing leave no mark.
+    /// Handles whole messages: continuity counters of a transport stream are rewritten, so that missing messages leave
+    /// no discontinuity.
     fn framed(&mut self, mut payload: Vec<u8>) -> Vec<u8> {
         if !self.looked {
             self.looked = true;
@@ -213,7 +214,7 @@ impl Receiver {
     }
 }
 
-/// What broke, in words.
+/// Text of an error.
 fn of(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionReset => "the sender is gone".to_owned(),

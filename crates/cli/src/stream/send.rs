@@ -16,26 +16,26 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep_until, timeout};
 
-/// How often paths are looked at: one that ends takes its counters along.
+/// Polling interval of paths: counters of a subflow are lost when it closes.
 const LOOK: Duration = Duration::from_millis(100);
-/// From one line of `--live` to the next.
+/// Interval of lines of `--live`.
 const LINE: Duration = Duration::from_secs(1);
-/// How long what is under way has at the end of the stream, beyond the latency.
+/// Time for data in flight at the end of the stream, beyond the latency.
 const LAST: Duration = Duration::from_secs(10);
 
 /// How a stream ended.
 enum Ending {
     /// With its source.
     Ended,
-    /// We were asked to.
+    /// The program was told to end.
     Asked,
-    /// Of the user's making.
+    /// Invalid input.
     Wrong(String),
-    /// It cannot go on.
+    /// A connection error.
     Broken(String),
 }
 
-/// Sends; returns whether the stream went out to its end, or was ended on purpose.
+/// Sends a stream; returns whether it was sent completely or ended on request.
 pub fn send(options: &SendOptions) -> Result<bool, Diagnostic> {
     if io::stdin().is_terminal() && !options.end.stack.dry_run {
         let message = "standard input is a terminal: put a file or a program before it, e.g. \
@@ -53,7 +53,7 @@ pub fn send(options: &SendOptions) -> Result<bool, Diagnostic> {
 async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnostic> {
     let input = Input::start(io::stdin(), Cutter::new(options.input.format()))
         .map_err(|error| Diagnostic::plain(format!("cannot read standard input: {error}")))?;
-    // What cannot be understood needs no connection.
+    // Invalid input is reported before connecting.
     tokio::select! {
         () = input.begun() => {}
         () = wish_to_end(None) => return Ok(true),
@@ -93,7 +93,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
     match ending {
         Ending::Ended => Ok(true),
         Ending::Asked => {
-            // Who receives is to know that it is over.
+            // Signals the end to the receiver.
             sender.channel.close().await;
             tokio::time::sleep(Duration::from_millis(50)).await;
             Ok(true)
@@ -106,7 +106,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
     }
 }
 
-/// What a stream passes through.
+/// The stages of a sent stream.
 struct Sender {
     emission: Emission,
     paths: Paths,
@@ -166,7 +166,7 @@ impl Sender {
     }
 }
 
-/// What broke, in words.
+/// Text of an error.
 fn explain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "the receiver is gone".to_owned(),

@@ -1,18 +1,18 @@
-//! What the paths of a point can carry while it counts: no goodput is taken to be more.
+//! Upper limit of the goodput of a point's paths in the measured time.
 //!
-//! What arrived before, behind a hole, is read in order when the hole is filled. A TCP that repairs a loss when the counted part begins, with a
-//! queue of seconds before it, so has more goodput than its path can carry.
+//! Out-of-order data received earlier is read when the gap is filled. A TCP that retransmits at the start of the
+//! measured time, with seconds of data in its queue, would exceed the path's capacity.
 
 use super::point::{Point, PointPath};
 
-/// The payload of a packet of 1500 bytes with TCP's headers and timestamps: MPTCP's is less.
+/// Payload of a 1500-byte packet with TCP's headers and timestamps; MPTCP's is smaller.
 const PAYLOAD: f64 = 1_448.0 / 1_500.0;
 
-/// The most goodput of so many paths of a point, Mbit/s.
+/// Maximum goodput of these paths of a point, Mbit/s.
 pub fn most(point: &Point, paths: &[usize]) -> f64 {
     let (warm_up, counted) = (point.span.warm_up, point.span.counted);
     let of = |path: &PointPath| {
-        // What arrives left that much earlier.
+        // Data arrives one one-way delay after it was sent.
         let from = (warm_up - path.round_trip / 2e3).max(0.0);
         carried(path, from, from + counted) / counted * PAYLOAD
     };
@@ -21,7 +21,7 @@ pub fn most(point: &Point, paths: &[usize]) -> f64 {
     paths.min(shared.map_or(f64::INFINITY, of))
 }
 
-/// Mbit that a path sends between two times.
+/// Mbit sent by a path between two times.
 fn carried(path: &PointPath, from: f64, to: f64) -> f64 {
     let silent = path.paused.iter().copied().chain(path.down.map(|(from, to)| (from, to.unwrap_or(f64::INFINITY))));
     // In order of time: pauses and the outage of a path do not overlap.
@@ -35,7 +35,7 @@ fn carried(path: &PointPath, from: f64, to: f64) -> f64 {
     sum + sent(path, at, to)
 }
 
-/// The same of a path that is never silent: in straight lines from each of its rates to the next.
+/// The same for a path without pauses: rates are linearly interpolated.
 fn sent(path: &PointPath, from: f64, to: f64) -> f64 {
     let last = path.rates.last().map_or(path.rate, |(_, rate)| *rate);
     let course = path.rates.iter().copied().chain([(f64::INFINITY, last)]);
@@ -71,7 +71,7 @@ mod tests {
         }
     }
 
-    /// Megabits that the second path carries from 10 to 30 s, and a round trip of two seconds earlier.
+    /// Mbit carried by the second path from 10 to 30 s, and with a one-way delay of 2 s (sent from 8 to 28 s).
     fn megabits(path: PointPath) -> [f64; 2] {
         let late = PointPath { round_trip: 4_000.0, ..path.clone() };
         [path, late].map(|path| (most(&point(path), &[1]) * 20.0 / PAYLOAD * 1e6).round() / 1e6)
@@ -81,11 +81,11 @@ mod tests {
     fn paths_carry_what_their_rates_give_while_it_counts_without_pauses_and_outages() {
         let steady = PointPath { rate: 6.0, ..PointPath::default() };
         assert_eq!(megabits(steady.clone()), [120.0, 120.0]);
-        // 5 of the 20 s, and all after 25 s.
+        // 5 of 20 s, and everything after 25 s.
         assert_eq!(megabits(PointPath { paused: vec![(12.0, 17.0)], ..steady.clone() }), [90.0, 90.0]);
         assert_eq!(megabits(PointPath { down: Some((25.0, None)), ..steady.clone() }), [90.0, 102.0]);
         assert_eq!(megabits(PointPath { down: Some((5.0, Some(9.0))), ..steady.clone() }), [120.0, 114.0]);
-        // A step down to 2 Mbit/s at 20 s; and a fall to 2 in a straight line from 20 to 24 s.
+        // A step down to 2 Mbit/s at 20 s; and a linear decrease to 2 from 20 to 24 s.
         let step = vec![(20.0, 6.0), (20.0, 2.0)];
         assert_eq!(megabits(PointPath { rates: step, ..steady.clone() }), [80.0, 88.0]);
         let fall = vec![(20.0, 6.0), (24.0, 2.0)];

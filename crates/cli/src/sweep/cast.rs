@@ -1,20 +1,20 @@
-//! Participants of a sweep: the policies, and plain TCP, with which they are compared.
+//! Entrants of a sweep: the policies, and plain TCP as reference.
 
 use crate::calibrate::kernel_model;
 use crate::contender::{self, Contender, ON_NETWORKS, RECOMMENDED, Route};
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::combination::{Choice, Combination, Family};
 
-/// How the ends of a connection are set.
+/// Settings of the ends of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Ends {
-    /// As ours are.
+    /// The engine's.
     Ours,
-    /// As the kernel's are.
+    /// The kernel's.
     Linux,
 }
 
-/// Who takes part.
+/// A participant of a sweep.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entrant {
     /// Policies and name.
@@ -23,10 +23,10 @@ pub struct Entrant {
     pub ends: Ends,
 }
 
-/// The kernel's model, see [`kernel_model`].
+/// The model of the kernel, see [`kernel_model`].
 const LINUX: &str = "linux";
 
-/// Behind the name of a scheduler: with this in place of LIA.
+/// Suffix of a scheduler's name: with CUBIC instead of LIA.
 const WITH_CUBIC: &str = "+cubic";
 
 impl Entrant {
@@ -41,7 +41,7 @@ impl Entrant {
         Self::ours(Contender { label: name.clone(), name, multipath: false, policies, ..Contender::plain() })
     }
 
-    /// What the hosts at both ends of most connections have.
+    /// Plain TCP as most hosts use it.
     pub fn reference() -> Self {
         Self::tcp(&Choice::new("cubic"))
     }
@@ -53,24 +53,23 @@ impl Entrant {
         Self { contender, ends: Ends::Linux }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.contender.name
     }
 
-    /// What tells it from the others of a sweep.
+    /// Unique identity within a sweep.
     pub fn identity(&self) -> String {
         format!("{} {:?}", self.fingerprint(), self.ends)
     }
 
-    /// All that its runs depend on beside the network.
+    /// Everything that its runs depend on except the network.
     pub fn fingerprint(&self) -> String {
         let kind = if self.contender.multipath { "mptcp" } else { "tcp" };
         format!("{kind} {}", self.contender.policies)
     }
 }
 
-/// Those that `--policy` names, or all that there are; `quick`: without those that differ from another one in two families.
+/// Entrants named by `--policy`, or all; `quick`: without those that differ from another one in two families.
 pub fn choose(names: &[String], quick: bool) -> Result<Vec<Entrant>, Diagnostic> {
     if names.is_empty() {
         let two = |entrant: &Entrant| entrant.name().ends_with(WITH_CUBIC);
@@ -91,23 +90,23 @@ pub fn choose(names: &[String], quick: bool) -> Result<Vec<Entrant>, Diagnostic>
     Ok(chosen)
 }
 
-/// Those of the second design, if none are named: what networks get, what it replaced, and what others have.
+/// Default of the second design: the default on networks, its predecessor, and those of others.
 pub const OF_COMPETITION: [&str; 6] = [ON_NETWORKS, RECOMMENDED, "plain", "olia", "cubic", "bbr"];
 
-/// One by its name.
+/// An entrant by name.
 pub fn one(text: &str) -> Result<Entrant, String> {
     if text.trim() == LINUX {
         return Ok(Entrant::linux());
     }
-    // So that the members of all families, which may share a name, can be named as in the table.
+    // Members of different families may share a name; the table's names are unique.
     if let Some(known) = all().into_iter().find(|known| known.name() == text.trim()) {
         return Ok(known);
     }
     contender::from_option(text).map(Entrant::ours)
 }
 
-/// The combinations that have a name of their own; each scheduler with LIA, each congestion control with lowest_rtt, each path
-/// manager with both; each scheduler with CUBIC, since LIA holds back on lossy paths whatever the scheduler does; and Linux.
+/// Named combinations; each scheduler with LIA, each congestion control with lowest_rtt, each path manager with both;
+/// each scheduler with CUBIC, since LIA is slow on lossy paths with any scheduler; and Linux.
 fn all() -> Vec<Entrant> {
     let ready = Contender::ready().into_iter().filter(|ready| ready.multipath && ready.route == Route::All);
     let mut made: Vec<Entrant> = ready.map(Entrant::ours).collect();

@@ -1,17 +1,17 @@
-//! The change of a point of class `change`, within the measured part of its runs.
+//! Changes during the measured part of a run, for points of class `change`.
 
 use super::point::{Change, Place, Point};
 use crate::spread::rounded;
 use anabranch_sim::random::RandomStream;
 
-/// Least and most rate of a path that changes, Mbit/s: the range of the design.
+/// Minimum and maximum rate of a changing path, Mbit/s: the range of the design.
 const RATES: (f64, f64) = (0.1, 100.0);
-/// Time from one value of a wandering or fading rate to the next, seconds.
+/// Interval between values of a varying rate, seconds.
 const TICK: f64 = 0.5;
-/// What is left of a path's rate when it has faded.
+/// Factor of a path's rate after fading.
 const FADED: f64 = 0.05;
 
-/// Draws what changes on `point` from the dimensions from `first` on, and notes it on its paths.
+/// Draws the change of `point` from dimensions starting at `first`, and sets it on the paths.
 pub fn apply(point: &mut Point, place: Place, first: u32) {
     let kind = Change::ALL[place.one_of(first, Change::ALL.len())];
     point.change = Some(kind);
@@ -36,12 +36,12 @@ pub fn apply(point: &mut Point, place: Place, first: u32) {
     }
 }
 
-/// Within the range of the design, to three digits.
+/// Clamped to the range of the design and rounded to three digits.
 fn possible(rate: f64) -> f64 {
     rounded(rate.clamp(RATES.0, RATES.1))
 }
 
-/// Two to four steps, to between a tenth and ten times of the rate at the beginning.
+/// Two to four steps, to between 0.1 and 10 times the initial rate.
 fn steps(point: &mut Point, place: Place, first: u32) {
     let mut luck = luck(point);
     let both = place.one_of(first + 2, 2) + 1;
@@ -53,7 +53,7 @@ fn steps(point: &mut Point, place: Place, first: u32) {
         let path = &mut point.paths[(which + turn) % paths];
         let mut last = path.rate;
         for step in 0..count {
-            // One in each of as many parts of the counted time.
+            // One in each of as many parts of the measured time.
             let at = begin + counted * (step as f64 + luck.between(0.1, 0.9)) / count as f64;
             let factor = 10f64.powf(luck.between(-1.0, 1.0));
             let (at, next) = ((at * 10.0).round() / 10.0, possible(path.rate * factor));
@@ -63,8 +63,8 @@ fn steps(point: &mut Point, place: Place, first: u32) {
     }
 }
 
-/// A random walk of each path's logarithm of the rate, in steps of up to 40 %, within a quarter and four times of the
-/// rate at the beginning.
+/// A random walk of the logarithm of each path's rate, in steps of up to 40 %, between 1/4 and 4 times the initial
+/// rate.
 fn wander(point: &mut Point) {
     let mut luck = luck(point);
     let ticks = ((point.span.warm_up + point.span.counted) / TICK) as u32;
@@ -77,8 +77,8 @@ fn wander(point: &mut Point) {
     }
 }
 
-/// The first path fades from its rate and is then gone, the second fades in to its own meanwhile; both carry something
-/// all the time. A fade is geometric, as the rates that a radio chooses by its signal are.
+/// The first path fades and then fails while the second fades in; both always carry something. Fading is geometric,
+/// like the rates that a radio selects by signal strength.
 fn handover(point: &mut Point, (leaving, coming): (usize, usize), from: f64, length: f64) {
     let ticks = (length / TICK).round().max(1.0) as u32;
     let at = |tick: u32| ((from + f64::from(tick) * TICK) * 10.0).round() / 10.0;
@@ -89,7 +89,7 @@ fn handover(point: &mut Point, (leaving, coming): (usize, usize), from: f64, len
         point.paths[coming].rates.push((at(tick), possible(new * FADED / share)));
     }
     point.paths[leaving].down = Some((at(ticks + 1), None));
-    // Until then it is only just there.
+    // Until then it is at its faded rate.
     let full = point.paths[coming].rate;
     point.paths[coming].rate = possible(full * FADED);
 }
@@ -130,7 +130,7 @@ mod tests {
         for point in points.iter().filter(|point| point.change == Some(Change::Handover)) {
             let gone = point.paths.iter().filter(|path| path.down.is_some()).count();
             assert_eq!(gone, 1);
-            // The coming path is at its full rate when the other goes.
+            // The second path has its full rate when the first one fails.
             let leaves = point.paths.iter().find_map(|path| path.down).map(|(from, _)| from).unwrap();
             let coming = point.paths.iter().find(|path| path.down.is_none() && !path.rates.is_empty()).unwrap();
             assert!(coming.rates.last().unwrap().0 < leaves);

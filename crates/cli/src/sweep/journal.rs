@@ -1,7 +1,6 @@
-//! The results file: every run that is finished is a line in it at once, so that a sweep that was killed goes on where it
-//! was.
+//! The results file: each finished run is appended at once, so that a killed sweep can resume.
 //!
-//! A line counts for a run if its key is the run's: a hash of the scenario's text, the policies and their settings, and the
+//! A line applies to a run if its key matches: a hash of the scenario's text, the policies and their settings, and the
 //! paths. It must also come from the same build of the program, since another may behave differently.
 
 use crate::diagnostic::Diagnostic;
@@ -14,24 +13,23 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The results of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Line {
-    /// Which run it is.
+    /// Key of the run.
     pub key: String,
-    /// The build of the program that did it.
+    /// Build of the program.
     pub program: String,
-    /// Place of its point in the design.
+    /// Index of the point in the design.
     pub point: u32,
-    /// Name of who took part.
+    /// Name of the entrant.
     pub policy: String,
-    /// Places of the paths used.
+    /// Indices of the paths used.
     pub paths: Vec<usize>,
-    /// What was measured, by name.
+    /// Metrics by name.
     pub measured: BTreeMap<String, f64>,
 }
 
-/// The file while a sweep runs.
+/// The results file of a running sweep.
 pub struct Journal {
     path: PathBuf,
     program: String,
@@ -40,7 +38,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens or makes the file; lines of other programs do not count unless `any_program`.
+    /// Opens or creates the file; lines of other builds are ignored unless `any_program`.
     pub fn open(path: &Path, any_program: bool) -> Result<Self, Diagnostic> {
         let fail = |error: std::io::Error| Diagnostic::file(path, "write the results", &error);
         let mut file =
@@ -57,7 +55,7 @@ impl Journal {
         file.read_to_end(&mut bytes).map_err(fail)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         if whole < bytes.len() {
-            // A line that was being written when the program was killed.
+            // Removes an incomplete last line.
             file.set_len(whole as u64).map_err(fail)?;
             file.seek(SeekFrom::End(0)).map_err(fail)?;
         }
@@ -77,12 +75,12 @@ impl Journal {
         &self.program
     }
 
-    /// A run that was done before.
+    /// Results of an earlier run.
     pub fn find(&self, key: &str) -> Option<&Line> {
         self.known.get(key)
     }
 
-    /// Notes a run, whole or not at all.
+    /// Appends a run atomically.
     pub fn append(&self, line: &Line) -> Result<(), Diagnostic> {
         let fail = |error: std::io::Error| Diagnostic::file(&self.path, "write the results", &error);
         let mut text = serde_json::to_vec(line).map_err(|error| fail(error.into()))?;
@@ -91,7 +89,7 @@ impl Journal {
     }
 }
 
-/// What makes a run what it is, in 16 hexadecimal digits per 8 bytes of SHA-256.
+/// Key of a run: 16 hexadecimal digits per 8 bytes of SHA-256.
 pub fn key(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -101,7 +99,7 @@ pub fn key(parts: &[&str]) -> String {
     hexadecimal(&hash.finalize()[..12])
 }
 
-/// The build: a hash of the program's own file, or its version and commit where that cannot be read.
+/// The build: a hash of the executable, or version and commit if it cannot be read.
 pub fn program() -> String {
     let own = ["/proc/self/exe".into(), std::env::current_exe().unwrap_or_default()];
     let bytes = own.iter().find_map(|path: &PathBuf| std::fs::read(path).ok());

@@ -1,4 +1,4 @@
-//! A point as a scenario: the text that `run`, `compare` and `emulate` take, and what the lab understands by it.
+//! A point as a scenario: the text for `run`, `compare` and `emulate`, and its parsed form for the lab.
 
 use super::cast::{Ends, Entrant};
 use super::point::{Competition, Point, PointPath, Span};
@@ -8,35 +8,35 @@ use crate::scenario::{Document, Scenario};
 use crate::spread::tidy;
 use std::fmt::Write;
 
-/// Bytes of a message.
+/// Message size in bytes.
 pub const MESSAGE: f64 = 64e3;
 
-/// Most bytes that wait to be sent or acknowledged: more than the largest receive buffer, so that this one limits.
+/// Send buffer: exceeds the largest receive buffer, so that the latter limits.
 const SEND_BUFFER: &str = "16 MiB";
-/// An automatic receive buffer: what Linux begins with and grows to.
+/// Automatic receive buffer: initial and maximum size of Linux.
 const AUTOMATIC: &str = "{ initial = \"128 KiB\", max = \"6 MiB\" }";
-/// The same where connections compete: no end is limited by them, as the others' are not.
+/// Send buffer with competing connections: as for the others, never a limit.
 const SEND_BUFFER_BESIDE: &str = "64 MiB";
 const AUTOMATIC_BESIDE: &str = "{ initial = \"128 KiB\", max = \"64 MiB\" }";
-/// The sampling interval, in seconds; the warm-up is a multiple of it.
+/// Sampling interval in seconds; the warm-up is a multiple of it.
 const SAMPLE: f64 = 1.0;
 
-/// What a run carries.
+/// Traffic of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Load {
-    /// As much as fits.
+    /// Bulk transfer.
     Bulk,
     /// Messages of 64 kB.
     Messages {
-        /// Mean time from one to the next, in seconds.
+        /// Mean interval, seconds.
         interval: f64,
-        /// How long.
+        /// Duration.
         span: Span,
     },
 }
 
 impl Load {
-    /// How long a run of it lasts on a point.
+    /// Phases of a run on a point.
     pub fn span(self, point: &Point) -> Span {
         match self {
             Self::Bulk => point.span,
@@ -46,18 +46,17 @@ impl Load {
 }
 
 impl Point {
-    /// Its name; the names of its paths, from which their luck comes, have it in them.
+    /// Name; it is part of the path names, which seed their random streams.
     pub fn name(&self) -> String {
         let design = if self.competition.is_some() { "competition" } else { "sweep" };
         format!("{design}_{}_{}", self.seed, self.number)
     }
 
-    /// The name of a path.
     pub fn path_name(&self, place: usize) -> String {
         format!("{}_{}", self.name(), char::from(b'A' + place as u8))
     }
 
-    /// One line on the network.
+    /// Description of the network in one line.
     pub fn describe(&self) -> String {
         let path = |path: &PointPath| {
             let loss = if path.loss > 0.0 { format!(" {} %", tidy(path.loss * 100.0)) } else { String::new() };
@@ -158,7 +157,7 @@ impl Point {
     }
 
     fn write_link(&self, text: &mut String, path: &PointPath) {
-        // The link has the highest rate that it ever has, and its coverage makes it less.
+        // The link has the maximum of its rates, scaled down by its coverage.
         let highest = path.rates.iter().map(|(_, rate)| *rate).fold(path.rate, f64::max);
         let _ = writeln!(text, "rate = \"{} Mbit/s\"", tidy(highest));
         let _ = match path.varying {
@@ -200,7 +199,7 @@ impl Point {
         }
     }
 
-    /// What the lab runs for an entrant.
+    /// The scenario for an entrant.
     pub fn scenario(&self, entrant: &Entrant, load: Load) -> Result<Scenario, Diagnostic> {
         Document::embedded(&self.name(), &self.text(entrant.ends, load), &[]).scenario()
     }

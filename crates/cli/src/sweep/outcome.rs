@@ -7,32 +7,30 @@ use crate::table;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A policy on the design.
+/// Results of a policy on the design.
 #[derive(Clone, Debug, Serialize)]
 pub struct PolicyOutcome {
-    /// Its name.
     pub name: String,
-    /// What it is made of.
+    /// Description of its parts.
     pub made_of: String,
     /// By group.
     pub scores: BTreeMap<&'static str, Score>,
-    /// Point by point.
     #[serde(skip)]
     pub points: Vec<PointScore>,
 }
 
 impl PolicyOutcome {
-    /// The aggregation benefits on the points of a group.
+    /// Aggregation benefits on the points of a group.
     pub fn benefits(&self, group: Group) -> Vec<f64> {
         self.points.iter().filter(|point| group.has(point.class)).map(|point| point.benefit).collect()
     }
 
-    /// The 99th percentiles of the delays of messages in terms of TCP's, on all points that have them.
+    /// Ratios of the 99th percentile of delay to TCP's, on all points with messages.
     pub fn delay_ratios(&self) -> Vec<f64> {
         self.points.iter().filter_map(|point| point.delay).map(|delay| delay.p99 / delay.tcp).collect()
     }
 
-    /// From its points.
+    /// Computes the scores from the points.
     pub fn new(name: &str, made_of: String, points: Vec<PointScore>) -> Self {
         let mut scores = BTreeMap::new();
         for group in Group::ALL {
@@ -43,31 +41,30 @@ impl PolicyOutcome {
     }
 }
 
-/// Everything.
+/// All results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Seed of the design.
     pub seed: u32,
-    /// The first point.
+    /// Index of the first point.
     pub first: u32,
-    /// Points of each class.
+    /// Number of points by class.
     pub classes: BTreeMap<&'static str, usize>,
-    /// The program that did the runs.
+    /// Build of the program.
     pub program: String,
-    /// Commit that it was built from.
+    /// Commit of the program.
     pub commit: String,
-    /// One per policy.
     pub policies: Vec<PolicyOutcome>,
 }
 
-/// The columns of the table.
+/// Columns of the table.
 pub const HEAD: [&str; 15] = [
     "policy", "Ben", "no loss", "loss", "changing", "decile", "worst", "<0 %", "<-2 %", "<-5 %", "regret %", "decile",
     "p99 ms", "x TCP", "decile",
 ];
 
 impl Outcome {
-    /// Which points these are.
+    /// Description of the points.
     pub fn heading(&self) -> String {
         let count: usize = self.classes.values().sum();
         let classes: Vec<String> = self.classes.iter().map(|(class, count)| format!("{count} {class}")).collect();
@@ -76,7 +73,7 @@ impl Outcome {
         format!("{design} of seed {}, points {} to {last}: {}", self.seed, self.first, classes.join(", "))
     }
 
-    /// One line per policy.
+    /// The table, one line per policy.
     pub fn table(&self) -> String {
         let rows: Vec<Vec<String>> = self.policies.iter().map(|policy| policy.cells(Group::All)).collect();
         let mut text = format!("{}\n\n{}\n{EXPLAINED}\n", self.heading(), table::render(&HEAD, &rows));
@@ -88,7 +85,7 @@ impl Outcome {
     }
 }
 
-/// The columns of the table of stalls, delays and what others suffer.
+/// Columns of the table of stalls, delays and competing traffic.
 pub const CONDUCT_HEAD: [&str; 15] = [
     "policy",
     "worse %",
@@ -107,7 +104,7 @@ pub const CONDUCT_HEAD: [&str; 15] = [
     "own",
 ];
 
-/// What these columns are.
+/// Explanation of these columns.
 pub const CONDUCT_EXPLAINED: &str = "\
 worse: share of points on which goodput, stall or delay is worse than TCP's on its best path; stall: the longest is more than
 0.5 s longer, and the longest of all; delay: that of 95 % of the data is more than 1.25 times TCP's, its ratio to TCP's, median
@@ -115,7 +112,7 @@ and worst decile. lost: packets dropped by queues, median, and the sum of all po
 connections of a crowd, median and worst decile. others: what TCP of others keeps of its fair share, mean and worst decile,
 and the share of points on which it keeps less than 0.8; own: what the policy has of its own.";
 
-/// What the columns are.
+/// Explanation of the columns.
 pub const EXPLAINED: &str = "\
 Ben: aggregation benefit, 1 the sum of the paths, 0 the best of them: median of all points and of those without loss, with
 loss, and that change; worst decile and worst. <0, <-2, <-5: share of points below the best single path, more than 2 % below
@@ -124,7 +121,7 @@ regret: what is missing to the best known, median and worst decile. p99: delay t
 exceed, median, and its ratio to that of TCP on its best path, median and worst decile.";
 
 impl PolicyOutcome {
-    /// Its line of the table of stalls, delays and what others suffer; none if nothing of that was measured.
+    /// Line of the table of stalls, delays and competing traffic; none if not measured.
     pub fn conduct(&self, group: Group) -> Option<Vec<String>> {
         let conduct = self.scores.get(group.name())?.conduct.as_ref()?;
         let percent = |share: f64| format!("{:.1}", share * 100.0);
@@ -150,12 +147,12 @@ impl PolicyOutcome {
         Some(cells)
     }
 
-    /// What others keep of their fair share, on all points with others.
+    /// Shares of their fair share that competitors keep, on all points with competitors.
     pub fn shares_of_others(&self) -> Vec<f64> {
         self.points.iter().filter_map(|point| point.measured.get("others_share").copied()).collect()
     }
 
-    /// Its line of a table, for a group; medians of other groups stand in it in any case.
+    /// Line of the table for a group; it includes medians of other groups.
     pub fn cells(&self, group: Group) -> Vec<String> {
         let of = |group: Group| self.scores.get(group.name());
         let median = |group: Group| of(group).map_or("–".to_owned(), |score| format!("{:.2}", score.benefit_median));

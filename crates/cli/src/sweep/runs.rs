@@ -1,4 +1,4 @@
-//! Does the runs: those that the results file does not have yet, the longest first, on all cores.
+//! Executes runs that are not in the results file yet, the longest first, on all cores.
 
 use super::cast::Entrant;
 use super::journal::{Journal, Line, key};
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// All runs have this seed: what is random on a path comes from its name too, and that has the point in it.
+/// Seed of all runs. Random streams of a path also derive from its name, which includes the point.
 const SEED: u64 = 1;
 
-/// What is kept of a run.
+/// Metrics kept of a run.
 pub const MEASURED: [&str; 19] = [
     "throughput",
     "delay",
@@ -40,28 +40,24 @@ pub const MEASURED: [&str; 19] = [
     "message_delay_p99",
 ];
 
-/// One run.
 #[derive(Clone, Debug)]
 pub struct Task<'a> {
-    /// On which network.
     pub point: &'a Point,
-    /// Who.
     pub entrant: &'a Entrant,
-    /// Places of the paths it may use.
+    /// Indices of the paths that it may use.
     pub paths: Vec<usize>,
-    /// What is carried.
     pub load: Load,
 }
 
 impl Task<'_> {
-    /// What makes it what it is.
+    /// Key of the run in the results file.
     pub fn key(&self) -> String {
         let paths: Vec<String> = self.paths.iter().map(usize::to_string).collect();
         let text = self.point.text(self.entrant.ends, self.load);
         key(&[&text, &self.entrant.fingerprint(), &paths.join(","), &SEED.to_string()])
     }
 
-    /// In proportion to the packets that are to be expected.
+    /// Cost, proportional to the expected number of packets.
     fn cost(&self) -> f64 {
         let span = self.load.span(self.point);
         let rate = match self.load {
@@ -89,21 +85,21 @@ impl Task<'_> {
     }
 }
 
-/// How a batch of runs ended.
+/// Result of a batch of runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
-    /// The results of each, in the order of the tasks; none for those that were not done any more.
+    /// Results in the order of the tasks; none for runs that were not executed.
     lines: Vec<Option<Line>>,
 }
 
 impl Batch {
-    /// The results of each run, if all were done.
+    /// Results of all runs, if complete.
     pub fn complete(self) -> Option<Vec<Line>> {
         self.lines.into_iter().collect()
     }
 }
 
-/// Does them; ends early when `stop` is set, after the runs under way.
+/// Executes tasks; when `stop` is set, ends after the present runs.
 pub fn all(
     tasks: &[Task<'_>],
     journal: &Journal,
@@ -114,7 +110,7 @@ pub fn all(
     let keys: Vec<String> = tasks.iter().map(Task::key).collect();
     let mut lines: Vec<Option<Line>> = keys.iter().map(|key| journal.find(key).cloned()).collect();
     let mut open: Vec<usize> = (0..tasks.len()).filter(|place| lines[*place].is_none()).collect();
-    // Stable, so that runs of a point stay together.
+    // A stable sort keeps the runs of a point together.
     open.sort_by(|a, b| tasks[*b].cost().total_cmp(&tasks[*a].cost()));
     if !tasks.is_empty() {
         let (all, known) = (tasks.len(), tasks.len() - open.len());

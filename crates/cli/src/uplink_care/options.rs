@@ -38,10 +38,10 @@ fn page(text: &str) -> Result<Page, String> {
 }
 
 impl UplinkOptions {
-    /// Whether they fit together, and to the uplinks and backups that are named.
+    /// Checks the options against each other and against the given uplinks and backups.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn check(&self, uplinks: &[String], backups: &[String]) -> Result<(), Diagnostic> {
         for name in &self.metered {
             let option = format!("--metered {name}");
@@ -72,7 +72,6 @@ impl UplinkOptions {
         Ok(())
     }
 
-    /// The quota of an uplink.
     pub(super) fn quota(&self, name: &str) -> Option<&Quota> {
         self.quotas.iter().find(|quota| quota.interface == name)
     }

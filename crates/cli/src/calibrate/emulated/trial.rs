@@ -1,4 +1,4 @@
-//! A run in real time: its settings, its results, and the addresses and links between its ends.
+//! A run in real time: settings, results, and the addresses and links between its ends.
 
 use crate::calibrate::cases::{Case, Span, Stack};
 use crate::calibrate::meter::Reading;
@@ -8,44 +8,41 @@ use anabranch_emulate::{Relay, Report, address};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-/// The server listens here.
+/// The server's port.
 pub const PORT: u16 = 5001;
-/// A run to be done.
+/// A run to execute.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a> {
-    /// The case.
     pub case: &'a Case,
-    /// Who sends and receives.
     pub stack: Stack,
-    /// The luck of the links.
+    /// Seed of the links' random streams.
     pub seed: u64,
-    /// How long.
     pub span: Span,
 }
 
-/// A run that was done.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// What the receiver got.
+    /// Goodput at the receiver.
     pub reading: Reading,
-    /// What the links did, and how late they were.
+    /// Report of the links.
     pub report: Report,
-    /// Segments that Linux had acknowledged on their subflow and then dropped as beyond the connection's window.
+    /// Segments that Linux acknowledged on their subflow and then dropped as beyond the connection's receive window.
     pub discarded: u64,
 }
 
-/// Says what could not be done, and why.
+/// Formats an error with what failed.
 pub fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
     move |error| format!("cannot {what}: {error}")
 }
 
-/// The lab's links between a descriptor per path at the client and one at the server.
+/// Starts the lab's links between one descriptor per path at the client and one at the server.
 pub fn start_links(scenario: &Scenario, seed: u64, clients: Vec<OwnedFd>, server: OwnedFd) -> Result<Relay, String> {
     let paths: Vec<usize> = (0..scenario.paths.len()).collect();
     start_some_links(scenario, &paths, seed, clients, server)
 }
 
-/// The same of those `paths`, by their places.
+/// The same for the given path indices.
 pub fn start_some_links(
     scenario: &Scenario,
     paths: &[usize],
@@ -58,12 +55,12 @@ pub fn start_some_links(
     Relay::start(network, clients, None).map_err(failed("start the links"))
 }
 
-/// The client's address on each of so many paths.
+/// The client's address on each path.
 pub fn client_addresses(paths: usize) -> Vec<IpAddr> {
     (1..).take(paths).map(|path| address::client(path)[0]).collect()
 }
 
-/// The server's one address, as in the lab.
+/// The server's address, as in the lab.
 pub fn server_address() -> IpAddr {
     address::server()[0]
 }

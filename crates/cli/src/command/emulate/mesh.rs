@@ -1,5 +1,5 @@
-//! `emulate` on an ad-hoc network: a program at M1 of the paper's mesh, whose eight nodes are hosts of the kernel, with a radio
-//! of the lab's between them on each channel and a router of ours in each.
+//! `emulate` on an ad-hoc network: a program at M1 of the paper's mesh. Its eight nodes are network namespaces with a
+//! router each, connected by emulated radios on each channel.
 
 use super::options::{EmulateOptions, programs_with, setting};
 use crate::console::remark;
@@ -21,10 +21,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// The radius within which nodes hear each other, metres.
+/// Radio range, metres.
 const RANGE: f64 = 150.0;
 
-/// How long routers have until M1 has a way to M8.
+/// Timeout until M1 has a route to M8.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(40);
 
 /// Runs it; returns the exit code.
@@ -47,7 +47,7 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
     config.mtu = scenario.connection.mtu().unwrap_or(config.mtu);
     config.settings = options.sysctls.iter().map(|text| setting(text)).collect::<Result<_, _>>()?;
     let (nodes, air, ends) = Mesh::new(&config).map_err(|error| plain(&error))?;
-    // Both are begun now, so that a wrong name is found before the work and not after it.
+    // Both files are created now, so that an invalid name is reported before the work.
     let capture = options.pcap.as_deref().map(|path| capture(path, &nodes)).transpose()?;
     options.json.as_deref().map_or(Ok(()), |path| write(path, ""))?;
     let ether = Ether::start(air, ends, capture).map_err(|error| plain(&error))?;
@@ -96,7 +96,7 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
     }
 }
 
-/// A capture with an interface for each device of each node: `M1/e0` and so on.
+/// A capture with one interface per device of each node: `M1/e0` and so on.
 fn capture(path: &Path, nodes: &Mesh) -> Result<Capture, Diagnostic> {
     let devices =
         |node: &Node| (0..node.antennas.len()).map(|at| format!("{}/{}", node.name, mesh::device(at))).collect();
@@ -104,7 +104,7 @@ fn capture(path: &Path, nodes: &Mesh) -> Result<Capture, Diagnostic> {
     Capture::start(path, &names).map_err(|error| Diagnostic::file(path, "write the capture", &error))
 }
 
-/// What the routers say of themselves, in the order of their nodes.
+/// Status of the routers in order of their nodes.
 fn statuses(nodes: &Mesh) -> Vec<Value> {
     let status = |node: &Node| node.namespace.run(|| ask(MAIN_TABLE, Question::Status)).ok().and_then(Result::ok);
     nodes.nodes().iter().map(|node| status(node).unwrap_or_default()).collect()
@@ -182,11 +182,12 @@ fn wait_for_routes(nodes: &Mesh, channels: usize) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Lets the kernel's MPTCP have a subflow on each channel: M8 tells of its addresses, and each is reached by its lane.
+/// Configures the kernel's MPTCP for one subflow per channel: M8 signals its addresses, and each is reached over its
+/// lane.
 fn multipath(nodes: &Mesh, channels: usize) {
     let ip = |node: usize, words: String| {
         let run = || Command::new("ip").args(words.split_whitespace()).output();
-        // A kernel without MPTCP is as good for all else.
+        // A kernel without MPTCP can do everything else.
         let _ = nodes.nodes().get(node - 1).map(|node| node.namespace.run(run));
     };
     for node in [1, 8] {

@@ -1,6 +1,6 @@
-//! Both ends of a session of sealed datagrams as the lab drives them: the machines that have sockets on real networks.
+//! Both ends of an encrypted datagram session in the lab: the same state machines as on real networks, without sockets.
 //!
-//! Keys are drawn by the operating system, so that the octets differ from run to run; lengths and times do not, and nothing else is in
+//! Keys come from the operating system, so bytes differ between runs; lengths and times do not, and only these are in
 //! the trace hash.
 
 use crate::contender::build_datagram;
@@ -15,17 +15,17 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Both ends know it.
+/// The shared key.
 const KEY: [u8; 32] = [0x5a; 32];
-/// What the client is called.
+/// Identifier of the client.
 const CLIENT: u64 = 1;
-/// Programs of the client have these addresses, one port for each flow,
+/// Address of the client's programs, with one port per flow,
 const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const FIRST_PORT: u16 = 10_000;
-/// and those that they talk to this.
+/// and of their peers.
 const OUTSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 443);
 
-/// The client's end, with so many paths.
+/// The client's end with `paths` paths.
 pub fn client(policy: Box<dyn DatagramPolicy>, paths: usize) -> Box<dyn Carrier> {
     let mut session = ClientSession::new(KEY, CLIENT, policy, Instant::ZERO);
     let paths = paths.min(MAX_PATHS);
@@ -33,7 +33,7 @@ pub fn client(policy: Box<dyn DatagramPolicy>, paths: usize) -> Box<dyn Carrier>
     Box::new(Client { session, paths, waiting: VecDeque::new() })
 }
 
-/// The server's end. The choice has been checked.
+/// The server's end. The policy is already validated.
 pub fn server(policy: Choice) -> Box<dyn Carrier> {
     let policy = Arc::new(move || build_datagram(&policy).expect("the choice was checked"));
     let mut drawn = 0;
@@ -91,7 +91,8 @@ struct Server {
     waiting: VecDeque<(usize, Bytes)>,
 }
 
-/// Where a path of the client comes from: the server tells paths apart by what stands in their datagrams, and answers to here.
+/// Source address of a path of the client: the server identifies paths by the content of datagrams, and replies to this
+/// address.
 fn address(path: usize) -> SocketAddr {
     SocketAddr::new(Ipv4Addr::new(198, 51, 100, 1).into(), FIRST_PORT.wrapping_add(path as u16))
 }

@@ -1,6 +1,6 @@
-//! What became of programs' datagrams, as numbers: of all programs together, and of each by its name where there are several.
+//! Metrics of programs' datagrams: for all programs, and by name if there are several.
 //!
-//! What was sent in the warm-up does not count, nor what was sent so late that it might have had no time to arrive.
+//! Datagrams of the warm-up are not counted, nor those sent too late to arrive before the end.
 
 use super::super::window::Window;
 use crate::metric::{Series, of_program};
@@ -10,12 +10,12 @@ use crate::statistics::quantile;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::datagrams::{DatagramFlow, DatagramsResult, FlowScore, Pattern, Sent};
 
-/// What is sent in the last second does not count, or in the longest deadline if that is longer.
+/// Datagrams of the last second are not counted, or of the longest deadline if that is longer.
 const TIME_TO_ARRIVE: Duration = Duration::from_secs(1);
-/// Headers of UDP and IPv4, which a program's datagram has in any case.
+/// UDP and IPv4 headers of a program's datagram, bytes.
 const HEADERS: u64 = 28;
 
-/// A direction of a program, and what counts of it.
+/// One direction of a program, and the range of its datagrams that counts.
 struct Counted<'a> {
     flow: &'a DatagramFlow,
     score: &'a FlowScore,
@@ -32,7 +32,7 @@ impl<'a> Counted<'a> {
         self.score.sent.iter().filter(|sent| self.has(sent))
     }
 
-    /// Those that came, in the order in which they did: sent, arrived.
+    /// Send and arrival times of delivered datagrams in order of arrival.
     fn came(&self) -> impl Iterator<Item = (Instant, Instant)> {
         let sent = self.score.order.iter().filter_map(|number| self.score.sent.get(*number as usize));
         sent.filter(|sent| self.has(sent)).filter_map(|sent| Some((sent.at, sent.arrived?)))
@@ -43,7 +43,7 @@ impl<'a> Counted<'a> {
         delay.is_some_and(|delay| self.flow.deadline.is_none_or(|deadline| delay <= deadline))
     }
 
-    /// The jitter of RFC 3550, section 6.4.1, after each that came, ms.
+    /// Jitter (RFC 3550, section 6.4.1) after each delivered datagram, ms.
     fn jitter(&self) -> Vec<f64> {
         let (mut jitter, mut before) = (0.0, None);
         let mut all = Vec::new();
@@ -57,12 +57,12 @@ impl<'a> Counted<'a> {
         all
     }
 
-    /// The longest time from one that came to the next, ms; nothing of programs that are silent by themselves.
+    /// Longest interval between arrivals, ms; none for programs with pauses.
     fn longest_gap(&self) -> Option<f64> {
         if matches!(self.flow.pattern, Pattern::Requests { .. }) {
             return None;
         }
-        // What never came again leaves a gap up to the end.
+        // If nothing arrives any more, the gap lasts to the end.
         let first = self.sent().next()?.at;
         let last = self.sent().last()?.at;
         let times = self.came().map(|(_, arrived)| arrived).chain([last]);
@@ -71,7 +71,7 @@ impl<'a> Counted<'a> {
         Some(longest.as_secs_f64() * 1e3)
     }
 
-    /// Frames, and those of which something is missing when they are due.
+    /// Number of frames, and of those incomplete at their deadline.
     fn frames(&self) -> Option<(u64, u64)> {
         if !matches!(self.flow.pattern, Pattern::Frames { .. }) {
             return None;
@@ -92,7 +92,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// The metrics, by name.
+/// The metrics by name.
 pub fn metrics(window: &Window<'_>) -> Vec<(String, f64)> {
     let Some(result) = window.after.datagrams.first() else { return Vec::new() };
     let scenario = window.scenario;
@@ -119,7 +119,7 @@ pub fn metrics(window: &Window<'_>) -> Vec<(String, f64)> {
     metrics
 }
 
-/// The metrics of some programs.
+/// Metrics of a set of programs.
 fn of(counted: &[&Counted<'_>]) -> Vec<(&'static str, f64)> {
     let sent: f64 = counted.iter().map(|one| one.sent().count() as f64).sum();
     if sent == 0.0 {
@@ -162,7 +162,7 @@ fn of(counted: &[&Counted<'_>]) -> Vec<(&'static str, f64)> {
     metrics
 }
 
-/// Octets that were sent over all paths after the warm-up for each octet of programs' datagrams, headers of UDP and IPv4 included in both.
+/// Bytes sent over all paths after the warm-up per byte of programs' datagrams, both with UDP and IPv4 headers.
 fn cost(scenario: &Scenario, result: &DatagramsResult, all: &[Counted<'_>]) -> Option<f64> {
     let skip = skip(scenario);
     let octets = result.octets.iter().flat_map(|path| path.iter().skip(skip));
@@ -180,12 +180,12 @@ fn cost(scenario: &Scenario, result: &DatagramsResult, all: &[Counted<'_>]) -> O
     (plain > 0).then(|| octets as f64 / plain as f64)
 }
 
-/// Intervals of the warm-up.
+/// Sampling intervals of the warm-up.
 fn skip(scenario: &Scenario) -> usize {
     (scenario.warm_up.as_secs_f64() / scenario.sample.as_secs_f64()).round() as usize
 }
 
-/// The series: of all programs together, and what is sent over each path.
+/// Series of all programs together, and the send rate of each path.
 pub fn curves(window: &Window<'_>) -> Vec<Curve> {
     let (Some(result), scenario) = (window.after.datagrams.first(), window.scenario) else { return Vec::new() };
     let length = (scenario.duration.as_nanos() / scenario.sample.as_nanos().max(1)) as usize;

@@ -1,5 +1,5 @@
-//! A metric of each combination: its mean as a bar, its change as a bar, or its distribution over the runs as a box; small
-//! multiples where there are several baselines.
+//! A metric of each contender: its mean or its change as a bar, or its distribution over the runs as a box; small
+//! multiples if there are several baselines.
 
 use super::drawn::Drawn;
 use super::words::{capital, seeds_text, with_unit};
@@ -15,7 +15,8 @@ use crate::scenario::model::{Claim, Statement};
 use crate::statistics::readable;
 use crate::verdict;
 
-/// What the paper says of a combination's metric; ratios and differences are taken from what was measured of the other side.
+/// Published statements about a contender's metric. Ratios and differences refer to the measured value of the other
+/// contender.
 fn published(outcome: &Outcome, runs: &PolicyRuns, metric: &str) -> Vec<Mark> {
     let mine = |claim: &&Claim| claim.metric == metric && names(&claim.policy, runs);
     let claims = || outcome.scenario.results.claims.iter().filter(mine);
@@ -30,15 +31,15 @@ fn published(outcome: &Outcome, runs: &PolicyRuns, metric: &str) -> Vec<Mark> {
     value.into_iter().chain(ratio).collect()
 }
 
-/// Whether a claim is of this combination.
+/// Whether a claim is about this contender.
 fn names(policy: &str, runs: &PolicyRuns) -> bool {
     policy == runs.scheme() || policy == runs.contender.name
 }
 
-/// What a claim makes of the other's mean.
+/// Computes a claimed value from the mean of the other contender.
 type FromOther = Box<dyn Fn(f64) -> f64>;
 
-/// Against whom the first of some claims that compares does so, and what it makes of the other's mean.
+/// Reference of the first claim that compares, and its function of the reference's mean.
 fn first_ratio<'a>(claims: impl Iterator<Item = &'a Claim>) -> Option<(&'a str, FromOther)> {
     for claim in claims {
         match &claim.statement {
@@ -56,7 +57,7 @@ fn first_ratio<'a>(claims: impl Iterator<Item = &'a Claim>) -> Option<(&'a str, 
     None
 }
 
-/// A bar per combination.
+/// One bar per contender.
 pub fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -> Result<Drawn, ChartError> {
     let groups = by_baseline(runs);
     let bar = |(at, runs): &(usize, &PolicyRuns)| {
@@ -80,7 +81,7 @@ pub fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &st
         }));
     }
     let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
-    // The zero of decibels and of similarity means nothing, and all that matters would be in a few pixels.
+    // Zero has no meaning for decibels and similarity, and would reduce the differences to a few pixels.
     let without_zero = unit == "dB" || metric.starts_with("ssim");
     let range = if without_zero { bars::around(&all) } else { bars::from_zero(&all, unit == "%") };
     let mut reading = "Bars are measured means with their 95 % confidence intervals".to_owned();
@@ -92,7 +93,7 @@ pub fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &st
     Ok(Drawn { pictures, columns: groups.len(), legend: Vec::new(), reading })
 }
 
-/// What the marks beside bars mean.
+/// Explanation of the marks beside bars.
 fn marks_text(bars: &[Bar]) -> String {
     let any = |wanted: fn(&Mark) -> bool| bars.iter().any(|bar| bar.published.iter().any(wanted));
     let mut parts = Vec::new();
@@ -121,11 +122,11 @@ fn panels_drawn(
     groups.iter().zip(panels).map(panel).collect()
 }
 
-/// A bar per claim that compares two combinations in a metric: the measured change, with the published one marked.
+/// One bar per claim that compares two contenders in a metric: the measured change, with the published one marked.
 pub fn ratio_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -> Result<Drawn, ChartError> {
     let claims: Vec<&Claim> = outcome.scenario.results.claims.iter().filter(|claim| claim.metric == metric).collect();
     let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
-    // Differences have the metric's unit, changes none: a figure has one axis.
+    // Differences have the metric's unit, changes have none: a figure has one axis.
     let absolute = claims.iter().any(|claim| matches!(claim.statement, Statement::Difference { .. }));
     let groups = by_baseline(runs);
     let panel = |group: &Group<'_>| -> Vec<Bar> {
@@ -179,7 +180,7 @@ fn ratio_bar(outcome: &Outcome, claim: &Claim, (at, runs): (usize, &PolicyRuns),
     })
 }
 
-/// A box per combination.
+/// One box per contender.
 pub fn metric_boxes(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -> Result<Drawn, ChartError> {
     let groups = by_baseline(runs);
     let highest = runs.iter().flat_map(|(_, runs)| runs.values(metric)).fold(0.0, f64::max);

@@ -1,5 +1,5 @@
-//! Series over time: a curve per combination, or a picture per combination with a curve per path; small multiples where
-//! there are several baselines.
+//! Time series: one curve per contender, or one chart per contender with a curve per path; small multiples if there are
+//! several baselines.
 
 use super::drawn::Drawn;
 use super::words::seeds_text;
@@ -12,21 +12,20 @@ use crate::report::group::{self, by_baseline};
 use crate::report::picture::{Picture, columns};
 use crate::statistics::{Estimate, median, quantile, readable};
 
-/// What is drawn of series.
+/// The series of a figure and their range.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {
-    /// Which.
     pub series: &'a [Series],
-    /// From when to when, seconds.
+    /// Start and end, seconds.
     pub time: (f64, f64),
-    /// The window of the moving average, seconds: 0 is none; without one, the usual one.
+    /// Window of the moving average, seconds; 0: none; absent: the default.
     pub average: Option<f64>,
-    /// From one sample to the next, seconds.
+    /// Sampling interval, seconds.
     pub sample: f64,
 }
 
 impl Span<'_> {
-    /// The window of a series, if it has one.
+    /// Window of the moving average of a series, if any.
     fn window(&self, series: Series) -> Option<f64> {
         let wanted = match self.average {
             Some(window) => Some(window),
@@ -35,7 +34,7 @@ impl Span<'_> {
         wanted.filter(|window| *window > self.sample)
     }
 
-    /// The curve of a combination.
+    /// The curve of a contender.
     fn points(&self, runs: &PolicyRuns, series: Series, path: Option<usize>) -> Vec<Option<Point>> {
         let curve = match self.window(series) {
             Some(window) => averaged(runs, series, path, window / self.sample),
@@ -44,7 +43,7 @@ impl Span<'_> {
         points(&curve, self.sample, self.time)
     }
 
-    /// A picture without its curves.
+    /// A chart with these curves.
     fn chart(&self, series: Series, title: String, lines: Vec<Line>) -> Chart {
         Chart {
             title,
@@ -58,7 +57,7 @@ impl Span<'_> {
         }
     }
 
-    /// What the curves and bands are.
+    /// Caption: meaning of curves and bands.
     fn reading(&self, outcome: &Outcome, cut: bool) -> String {
         let windows: Vec<Option<f64>> = self.series.iter().map(|series| self.window(*series)).collect();
         let lines = match windows.first().copied().flatten() {
@@ -86,7 +85,7 @@ fn points(curve: &[Option<Estimate>], interval: f64, (from, to): (f64, f64)) -> 
         .collect()
 }
 
-/// Lets the axis end with the curves where these are over well before the figure's time: a stream that was sent once, not
+/// Ends the time axis with the curves if these end well before the figure's range, as for a stream sent once instead of
 /// five times.
 fn end_with_the_curves(charts: &mut [Chart], (from, to): (f64, f64), interval: f64) {
     let points = charts.iter().flat_map(|chart| &chart.lines).flat_map(|line| line.points.iter().flatten());
@@ -96,10 +95,10 @@ fn end_with_the_curves(charts: &mut [Chart], (from, to): (f64, f64), interval: f
     }
 }
 
-/// How many times the median the highest mean must be for an axis to be logarithmic.
+/// Ratio of the highest mean to the median above which an axis is logarithmic.
 const FAR_APART: f64 = 25.0;
 
-/// Returns delays and jitter a logarithmic axis where some are so much longer than most that these could not be told apart.
+/// Sets a logarithmic axis for delay and jitter if outliers would flatten the other curves.
 fn with_logarithmic_axes(charts: &mut [Chart]) {
     let points = charts.iter().flat_map(|chart| &chart.lines).flat_map(|line| line.points.iter().flatten());
     let means: Vec<f64> = points.map(|point| point.mean).filter(|mean| *mean > 0.0).collect();
@@ -113,7 +112,7 @@ fn with_logarithmic_axes(charts: &mut [Chart]) {
     }
 }
 
-/// Returns pictures with the same vertical axis the same scale, so that they can be compared.
+/// Sets the same scale on charts with the same vertical axis, so that they can be compared.
 fn with_common_tops(charts: &mut [Chart]) {
     let unit = |chart: &Chart| chart.y_label.rsplit('(').next().unwrap_or_default().to_owned();
     let highest: Vec<(String, f64)> = charts.iter().map(|chart| (unit(chart), chart.highest())).collect();
@@ -124,7 +123,7 @@ fn with_common_tops(charts: &mut [Chart]) {
     }
 }
 
-/// A curve per combination: a row per series, a column per baseline.
+/// One curve per contender: rows are series, columns are baselines.
 pub fn over_time(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], span: &Span<'_>) -> Result<Drawn, ChartError> {
     let groups = by_baseline(runs);
     let mut charts = Vec::new();
@@ -139,14 +138,15 @@ pub fn over_time(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], span: &Span<'
     drawn(outcome, span, charts, beside, group::legend(outcome, runs))
 }
 
-/// A curve per path: a picture per combination and series; with baselines a row per scheme and series, a column per baseline.
+/// One curve per path: one chart per contender and series. With baselines, rows are schemes and series, columns are
+/// baselines.
 pub fn paths_over_time(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], span: &Span<'_>) -> Result<Drawn, ChartError> {
     let paths = &outcome.scenario.paths;
     let groups = by_baseline(runs);
     let mut ordered: Vec<&PolicyRuns> = runs.iter().map(|(_, runs)| *runs).collect();
     if groups.len() > 1 {
         let schemes = group::schemes(outcome);
-        // Stable: within a scheme the baselines keep their order.
+        // A stable sort: within a scheme the baselines keep their order.
         ordered.sort_by_key(|runs| schemes.iter().position(|scheme| *scheme == runs.scheme()));
     }
     let mut charts = Vec::new();

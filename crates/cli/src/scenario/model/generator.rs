@@ -1,43 +1,40 @@
-//! What a scenario says of generators of cross traffic: what they send, on which routers they hang, and by what link.
+//! Generators of cross traffic: their traffic, the routers they are attached to, and their links.
 
 use super::network::{Draw, Queue};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 
-/// Sources of cross traffic that hang on routers of the paths, and their sinks, which hang on others.
+/// Sources of cross traffic at routers of the paths, with sinks at other routers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Generator {
-    /// Its name.
     pub name: String,
-    /// What each source sends.
     pub kind: GeneratorKind,
-    /// Sources on each of the routes.
+    /// Sources per route.
     pub count: u32,
-    /// From where to where.
     pub routes: Vec<GeneratorRoute>,
-    /// The link of each source and of each sink to its router.
+    /// Link of each source and sink to its router.
     pub access: AccessLink,
-    /// When a source starts; each draws its own time.
+    /// Start time; drawn per source.
     pub start: Draw<Duration>,
 }
 
-/// What a source sends.
+/// Traffic of a source.
 #[derive(Clone, PartialEq, Debug)]
 pub enum GeneratorKind {
-    /// A file without end, over a TCP as ns-2 has it by default.
+    /// An endless file over TCP with the defaults of ns-2.
     Ftp {
-        /// Most packets under way; none: no limit.
+        /// Maximum packets in flight; none: unlimited.
         window: Option<u64>,
         /// Congestion control.
         congestion: String,
     },
-    /// UDP packets of various sizes at one bit rate.
+    /// UDP packets of various sizes at a constant bit rate.
     Vbr {
-        /// Bytes with IP header count.
+        /// Including IP headers.
         rate: Rate,
-        /// Least and most bytes of a packet with IP header.
+        /// Minimum and maximum packet size in bytes, with IP header.
         sizes: (u32, u32),
-        /// Mean times on and off; none: always on.
+        /// Mean on- and off-times; none: always on.
         on_off: Option<(Duration, Duration)>,
     },
 }
@@ -45,21 +42,19 @@ pub enum GeneratorKind {
 /// From one router of a path to another.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GeneratorRoute {
-    /// The path, by its place.
+    /// Index of the path.
     pub path: usize,
-    /// Name of the router of the source, and its place: so many links lie before it.
+    /// Name of the source's router, and its index: the number of links before it.
     pub from: (String, usize),
-    /// The same of the sink.
+    /// Likewise for the sink.
     pub to: (String, usize),
 }
 
-/// A link between a host and a router, the same in both directions.
+/// A symmetric link between a host and a router.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AccessLink {
-    /// How fast it sends.
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
-    /// The queue before it.
     pub queue: Queue,
 }

@@ -1,4 +1,4 @@
-//! Our engine as receiver, with Linux or our engine as sender.
+//! Anabranch as receiver, with Linux or Anabranch as sender.
 
 use super::ends::{Lasts, PORT, failed};
 use super::judge::Judge;
@@ -17,21 +17,18 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep_until, timeout_at};
 
-/// Longest that a connection may take to be opened.
+/// Timeout of connecting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What came of it: the judge, and what the links did.
+/// Result of a run: the judge, and the report of the links.
 pub type Carried = Result<(Judge, Report), String>;
 
-/// What a run is made of.
+/// Settings of a run.
 pub struct Run<'a> {
-    /// The paths.
     pub scenario: &'a Scenario,
-    /// Our policies.
+    /// Policies of Anabranch.
     pub contender: &'a Contender,
-    /// The stream.
     pub frames: &'a [Frame],
-    /// How long.
     pub lasts: Lasts,
 }
 
@@ -42,7 +39,7 @@ impl Run<'_> {
         config
     }
 
-    /// The engine at both ends.
+    /// Anabranch at both ends.
     pub fn ours(&self, network: Network) -> Carried {
         self.within(async {
             let (client, mut ends) =
@@ -57,7 +54,7 @@ impl Run<'_> {
         })
     }
 
-    /// Linux sends, the engine receives.
+    /// Linux sends, Anabranch receives.
     pub fn linux_to_ours(&self, network: Network, hosts: &Hosts, mut ends: Vec<OwnedFd>) -> Carried {
         self.within(async {
             let (server, mut far) = ours::host(&self.contender.policies, &[server_address()])?;

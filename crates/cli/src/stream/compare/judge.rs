@@ -1,5 +1,5 @@
-//! Notes when frames are complete at the receiver, and says which were on time. It has the sender's clock, so that all
-//! contenders are measured by the same watch, those that hold data back until it is to be shown and those that do not.
+//! Records when frames are complete at the receiver, and which were on time. It uses the sender's clock, so that all
+//! contenders are measured alike, whether or not they delay data until play-out.
 
 use super::packet::Part;
 use super::schedule::Frame;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// What is granted to all beyond the latency: the receivers' own working time.
+/// Allowance beyond the latency for all: processing time of the receivers.
 pub const GRACE: Duration = Duration::from_millis(20);
 
-/// A frame on its way.
+/// An incomplete frame.
 #[derive(Clone, Debug)]
 struct Awaited {
     at: Duration,
@@ -18,25 +18,24 @@ struct Awaited {
     complete: Option<Duration>,
 }
 
-/// Notes frames.
 #[derive(Clone, Debug)]
 pub struct Judge {
     began: Instant,
     frames: Vec<Awaited>,
 }
 
-/// When each frame was complete, milliseconds after it was to be sent; none if it never was.
+/// Time from sending to completion of each frame, milliseconds; none if it was never complete.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Delays(pub Vec<Option<f64>>);
 
 impl Judge {
-    /// Of a stream that begins at an instant.
+    /// For a stream that starts at `began`.
     pub fn new(began: Instant, frames: &[Frame]) -> Self {
         let awaited = |frame: &Frame| Awaited { at: frame.at, parts: BTreeSet::new(), complete: None };
         Self { began, frames: frames.iter().map(awaited).collect() }
     }
 
-    /// A part came.
+    /// Handles a received part of a frame.
     pub fn part(&mut self, part: Part, now: Instant) {
         let Some(frame) = self.frames.get_mut(part.frame as usize) else { return };
         frame.parts.insert(part.part);
@@ -45,19 +44,19 @@ impl Judge {
         }
     }
 
-    /// A whole frame came.
+    /// Handles a complete frame.
     pub fn frame(&mut self, number: u32, now: Instant) {
         if let Some(frame) = self.frames.get_mut(number as usize) {
             frame.complete.get_or_insert(now.saturating_duration_since(self.began));
         }
     }
 
-    /// Whether all frames are there.
+    /// Whether all frames are complete.
     pub fn is_complete(&self) -> bool {
         self.frames.iter().all(|frame| frame.complete.is_some())
     }
 
-    /// What came of it.
+    /// The result.
     pub fn delays(&self) -> Delays {
         let delay = |frame: &Awaited| Some(frame.complete?.saturating_sub(frame.at).as_secs_f64() * 1e3);
         Delays(self.frames.iter().map(delay).collect())
@@ -65,13 +64,14 @@ impl Judge {
 }
 
 impl Delays {
-    /// Frames that were complete within `latency` (and the grace) beyond the least delay of the network, milliseconds.
+    /// Number of frames complete within `latency` and the allowance beyond the minimum delay of the network,
+    /// milliseconds.
     pub fn on_time(&self, least: f64, latency: f64) -> usize {
         let limit = least + latency + GRACE.as_secs_f64() * 1e3;
         self.0.iter().flatten().filter(|delay| **delay <= limit).count()
     }
 
-    /// Frames that came at all.
+    /// Number of complete frames.
     pub fn came(&self) -> usize {
         self.0.iter().flatten().count()
     }
@@ -98,7 +98,7 @@ mod tests {
         let delays = judge.delays();
         assert_eq!(delays.came(), 2);
         assert_eq!(delays.0.first(), Some(&Some(50.0)));
-        // 25 ms of path, 20 ms of grace: the second frame took 340 ms less a third of one.
+        // 25 ms of path and 20 ms of allowance: the second frame took 340 ms less a third of one.
         assert_eq!([10.0, 290.0, 300.0].map(|latency| delays.on_time(25.0, latency)), [1, 1, 2]);
     }
 }

@@ -1,5 +1,5 @@
-//! The kernel's sockets at both ends or at the sending one: a program that writes each frame as a message when it is due, and
-//! one that reads messages.
+//! The kernel's sockets at both ends or at the sender: a program that writes each frame as a message when it is due,
+//! and one that reads messages.
 
 use super::ends::{Lasts, PORT, failed};
 use super::judge::Judge;
@@ -14,22 +14,22 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const BLOCK: usize = 64 * 1024;
-/// How often a blocked reader looks whether all is over.
+/// Interval at which a blocked reader checks for the end.
 const TICK: Duration = Duration::from_millis(50);
-/// Longest that a connection may take to be opened, or a write to be taken.
+/// Timeout of connecting and of a write.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 fn socket(multipath: bool) -> io::Result<Socket> {
     let protocol = if multipath { Protocol::MPTCP } else { Protocol::TCP };
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
-    // What is left at the end is of no interest.
+    // Unsent data is dropped at the end.
     socket.set_linger(Some(Duration::ZERO))?;
     Ok(socket)
 }
 
-/// A connection from the client's address on a path; to be called in the client's namespace.
+/// Connects from the client's address on a path; must be called in the client's namespace.
 pub fn connect(multipath: bool, from: usize, to: IpAddr) -> io::Result<Socket> {
     let socket = socket(multipath)?;
     socket.bind(&SocketAddr::new(address::client(from as u8 + 1)[0], 0).into())?;
@@ -39,7 +39,7 @@ pub fn connect(multipath: bool, from: usize, to: IpAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Linux at both ends: multipath TCP, or TCP on the path at this place.
+/// Linux at both ends: MPTCP, or TCP on the path with the index `single`.
 pub fn run(single: Option<usize>, hosts: &Hosts, frames: &[Frame], lasts: Lasts) -> Result<Judge, String> {
     let multipath = single.is_none();
     let place = single.unwrap_or(0);
@@ -63,7 +63,7 @@ pub fn run(single: Option<usize>, hosts: &Hosts, frames: &[Frame], lasts: Lasts)
     thread::scope(|scope| {
         let writer = scope.spawn(|| write(&sender, frames, began, end));
         let judge = read(&receiver, judge, end);
-        // A writer that is blocked goes on no more.
+        // Unblocks a writer.
         drop(receiver);
         let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         if !judge.is_complete() && Instant::now() < end {
@@ -73,7 +73,7 @@ pub fn run(single: Option<usize>, hosts: &Hosts, frames: &[Frame], lasts: Lasts)
     })
 }
 
-/// Writes each frame when it is due, or as soon as the socket takes it.
+/// Writes each frame when it is due, or as soon as the socket accepts it.
 pub fn write(mut socket: &Socket, frames: &[Frame], began: Instant, end: Instant) -> io::Result<()> {
     raise_priority();
     for frame in frames {

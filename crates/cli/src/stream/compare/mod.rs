@@ -1,5 +1,5 @@
-//! `anabranch stream compare`: a synthetic stream over emulated paths in real time, carried by what is installed: the kernel's TCP
-//! and MPTCP, SRT, RIST, and our own ends.
+//! `anabranch stream compare`: a synthetic stream over emulated paths in real time, with the installed transports: the
+//! kernel's TCP and MPTCP, SRT, RIST, and Anabranch.
 
 mod datagrams;
 mod ends;
@@ -32,7 +32,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use trial::{Ours, Trial, Who};
 
-/// Those with our engine: name, label, and what is said of reliability.
+/// Contenders with Anabranch: name, label, and reliability settings.
 const ENGINES: [(&str, &str, &str); 5] = [
     ("mptcp_to_ours", "Linux MPTCP to Anabranch", ""),
     (
@@ -44,24 +44,24 @@ const ENGINES: [(&str, &str, &str); 5] = [
     ("ours_spe", "Anabranch, the receiver abandons", ",reliability=spe"),
     ("ours_full", "Anabranch, nothing abandoned", ",reliability=full"),
 ];
-/// What asks for all combinations of [`Combination::NAMED`] together.
+/// Name that selects all combinations of [`Combination::NAMED`].
 const SCHEMES: &str = "schemes";
 
-/// Somebody who can take part.
+/// A possible contender.
 struct Candidate {
     name: String,
-    /// In words.
+    /// Description.
     label: String,
     who: Who,
-    /// What it carries depends on the latency that is asked of it.
+    /// Its behaviour depends on the requested latency.
     by_latency: bool,
-    /// The paths that it uses, by place.
+    /// Indices of the paths that it uses.
     paths: Vec<usize>,
-    /// A combination of papers, which takes part if it is asked for.
+    /// A published combination, which must be selected explicitly.
     scheme: bool,
 }
 
-/// All that there are for the paths of a scenario.
+/// All candidates for the paths of a scenario.
 fn candidates(scenario: &Scenario, policy: &str) -> Vec<Candidate> {
     let all: Vec<usize> = (0..scenario.paths.len()).collect();
     let make = |name: &str, label: &str, who: Who, by_latency: bool, paths: &[usize]| Candidate {
@@ -98,7 +98,7 @@ fn candidates(scenario: &Scenario, policy: &str) -> Vec<Candidate> {
     known
 }
 
-/// Does it; returns whether it came to its end.
+/// Runs the comparison; returns whether it was completed.
 pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
     let scenario = emulated_scenario(options)?;
     let chosen = choose(&scenario, options)?;
@@ -154,7 +154,7 @@ fn emulated_scenario(options: &CompareOptions) -> Result<Scenario, Diagnostic> {
     Ok(scenario)
 }
 
-/// A run for each candidate, seed and latency; without a latency where none changes what is carried.
+/// One run per candidate, seed and latency; a single latency for candidates that ignore it.
 fn trials<'a>(
     chosen: &[Candidate],
     seeds: u32,
@@ -178,7 +178,7 @@ fn trials<'a>(
     trials
 }
 
-/// Those that are asked for, or all whose programs are there.
+/// Selected candidates, or all whose programs are installed.
 fn choose(scenario: &Scenario, options: &CompareOptions) -> Result<Vec<Candidate>, Diagnostic> {
     let known = candidates(scenario, &options.policy);
     let names: Vec<String> = known.iter().map(|contender| contender.name.clone()).collect();
@@ -218,7 +218,7 @@ fn choose(scenario: &Scenario, options: &CompareOptions) -> Result<Vec<Candidate
     Ok(chosen)
 }
 
-/// The least delay of a path from end to end, milliseconds.
+/// Minimum end-to-end delay of a path, milliseconds.
 fn least_delay(scenario: &Scenario, place: usize) -> Option<f64> {
     let links = scenario.paths.get(place)?.links.iter().chain(&scenario.shared);
     let least = links.map(|link| match link.delay {

@@ -7,11 +7,11 @@ use anabranch_policy::time::Duration;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Frames of a full run, and of a quick one.
+/// Frames of a full and of a quick run.
 const FRAMES: [u32; 2] = [600, 150];
-/// Seeds likewise.
+/// Seeds of a full and of a quick run.
 const SEEDS: [u32; 2] = [20, 2];
-/// Latencies that are compared, milliseconds.
+/// Default latencies, milliseconds.
 const LATENCIES: [u64; 3] = [120, 300, 500];
 
 /// How to compare.
@@ -55,19 +55,17 @@ pub struct CompareOptions {
 }
 
 impl CompareOptions {
-    /// The latencies.
     pub fn latencies(&self) -> Vec<std::time::Duration> {
         let asked = self.latency.iter().map(|latency| std::time::Duration::from_nanos(latency.as_nanos()));
         let asked: Vec<_> = asked.collect();
         if asked.is_empty() { LATENCIES.map(std::time::Duration::from_millis).to_vec() } else { asked }
     }
 
-    /// Frames of the stream.
     pub fn frames(&self) -> u32 {
         self.frames.unwrap_or(FRAMES[usize::from(self.quick)])
     }
 
-    /// Runs of each.
+    /// Runs per contender and latency.
     pub fn seeds(&self) -> u32 {
         self.seeds.unwrap_or(SEEDS[usize::from(self.quick)])
     }

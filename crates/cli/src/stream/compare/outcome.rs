@@ -10,23 +10,22 @@ use crate::table;
 use serde::Serialize;
 use std::time::Duration;
 
-/// A run.
+/// Results of a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Entry {
-    /// Who.
+    /// Name of the contender.
     pub name: String,
-    /// The luck of the links.
+    /// Seed of the links' random streams.
     pub seed: u64,
-    /// What the ends were told; none if they need not know.
+    /// Latency set at the ends; none if they do not use it.
     pub latency_ms: Option<f64>,
-    /// Share of packets that left the links more than a millisecond late.
+    /// Share of packets that left the links more than 1 ms late.
     pub late_share: f64,
-    /// When frames came.
+    /// Delays of frames.
     pub delays_ms: Delays,
 }
 
 impl Entry {
-    /// Of a run that was done.
     pub fn of(trial: &Trial<'_>, done: &Done) -> Self {
         Self {
             name: trial.name.clone(),
@@ -38,54 +37,52 @@ impl Entry {
     }
 }
 
-/// Somebody at a latency.
+/// A contender at one latency.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Who.
     pub name: String,
-    /// In words.
+    /// Description.
     pub label: String,
-    /// The latency.
     pub latency_ms: f64,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Frames that were on time: the mean over runs.
+    /// Frames on time: mean over runs.
     pub on_time: f64,
-    /// Half of the 95 % interval; none of a single run.
+    /// Half width of the 95 % interval; none for a single run.
     pub plus_minus: Option<f64>,
-    /// The least and the most of a run.
+    /// Minimum and maximum over runs.
     pub range: [usize; 2],
-    /// Frames that came, late or not: the mean.
+    /// Frames received, late or not: mean.
     pub came: f64,
-    /// Of the delays of what came: median and 99 %, milliseconds.
+    /// Delays of received frames: median and 99th percentile, milliseconds.
     pub delay_ms: [f64; 2],
 }
 
-/// Everything.
+/// All results.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Outcome {
-    /// The network.
+    /// Name of the scenario.
     pub scenario: String,
     /// Frames of the stream.
     pub frames: usize,
-    /// Its mean rate, bits per second.
+    /// Mean rate of the stream, bits per second.
     pub bits_per_second: f64,
-    /// What is granted beyond the latency, milliseconds.
+    /// Allowance beyond the latency, milliseconds.
     pub grace_ms: f64,
-    /// Commit that the program was built from.
+    /// Commit of the program.
     pub commit: String,
-    /// The running kernel.
+    /// Version of the running kernel.
     pub release: String,
-    /// Runs that were repeated because the machine was too busy.
+    /// Runs repeated because the machine was too busy.
     pub repeated: usize,
-    /// Runs that could not be measured.
+    /// Runs that failed in all attempts.
     pub given_up: usize,
-    /// Who and at which latency.
+    /// By contender and latency.
     pub rows: Vec<Row>,
 }
 
 impl Outcome {
-    /// Of contenders, each with its name, its label and the least delay of its paths in milliseconds.
+    /// From contenders with name, label and minimum path delay in milliseconds.
     pub fn new<'a>(
         contenders: impl Iterator<Item = (&'a str, &'a str, f64)>,
         entries: &[Entry],
@@ -118,7 +115,7 @@ impl Outcome {
         }
     }
 
-    /// For people.
+    /// Human-readable table.
     pub fn table(&self) -> String {
         let head = ["", "latency", "runs", "on time", "+-", "least", "most", "came", "delay", "99 %"];
         let row = |row: &Row| {

@@ -1,29 +1,28 @@
-//! The stream that all contenders carry: frames in the order of decoding, made up, of the sizes that a group of pictures has.
+//! The stream of all contenders: synthetic frames in decoding order, with the sizes of a typical group of pictures.
 
 use anabranch_policy::rate::Rate;
 use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL, EXPENDABLE};
 use std::time::Duration;
 
-/// Frames a second.
 pub const FRAMES_A_SECOND: u32 = 30;
-/// The least that a frame may have: the header of a packet and a byte.
+/// Minimum bytes of a frame: the header of a packet and one byte.
 const LEAST: u32 = 64;
-/// A group of nine frames in the order in which they are coded, with two B frames between references.
+/// A group of nine frames in decoding order, with two B frames between references.
 const GROUP: [Kind; 9] = [Kind::I, Kind::P, Kind::B, Kind::B, Kind::P, Kind::B, Kind::B, Kind::B, Kind::B];
 
-/// What a frame is to others.
+/// Dependency of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Needs no other.
+    /// Depends on no other frame.
     I,
-    /// Needs the reference before it.
+    /// Depends on the reference before it.
     P,
-    /// Nobody needs it.
+    /// No frame depends on it.
     B,
 }
 
 impl Kind {
-    /// Its size beside a B frame's.
+    /// Size relative to a B frame.
     const fn weight(self) -> u32 {
         match self {
             Self::I => 4,
@@ -32,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// Its class for abandonment: 0 last.
+    /// Importance for partial reliability: 0 is abandoned last.
     pub const fn importance(self) -> u8 {
         match self {
             Self::I => ESSENTIAL,
@@ -42,27 +41,25 @@ impl Kind {
     }
 }
 
-/// A frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// Its place, from 0.
+    /// Index, from 0.
     pub number: u32,
-    /// When it is there to be sent, from the start of the stream.
+    /// Time of its availability, from the start of the stream.
     pub at: Duration,
-    /// What it is.
     pub kind: Kind,
     /// Bytes.
     pub length: u32,
 }
 
-/// The number of the frame that is to be played then, microseconds. Messages have numbers of their own: what is dropped before
-/// it is sent has none.
+/// Index of the frame with this play-out time in microseconds. Message numbers differ: a message that is dropped before
+/// it is sent has no number.
 pub fn number_at(play_out: u64) -> u32 {
     let frames = play_out.saturating_mul(u64::from(FRAMES_A_SECOND)).saturating_add(500_000) / 1_000_000;
     u32::try_from(frames).unwrap_or(u32::MAX)
 }
 
-/// So many frames at a mean rate.
+/// Frames at a mean rate.
 pub fn frames(count: u32, rate: Rate) -> Vec<Frame> {
     let group: u32 = GROUP.iter().map(|kind| kind.weight()).sum();
     let bytes = rate.bits_per_second() as f64 / 8.0 * GROUP.len() as f64 / f64::from(FRAMES_A_SECOND);
@@ -86,7 +83,7 @@ mod tests {
         let of = |kind| frames.iter().filter(|frame| frame.kind == kind).count();
         assert_eq!([of(Kind::I), of(Kind::P), of(Kind::B)], [100, 200, 600]);
         let bytes: u32 = frames.iter().map(|frame| frame.length).sum();
-        // Thirty seconds at 62,500 bytes a second, but for rounding.
+        // Thirty seconds at 62,500 bytes a second, except for rounding.
         assert!((1_874_000..=1_876_000).contains(&bytes), "{bytes}");
         assert_eq!(frames[899].at, Duration::from_secs(1) * 899 / 30);
         assert!(frames.iter().all(|frame| number_at(frame.at.as_micros() as u64) == frame.number));

@@ -16,24 +16,24 @@ use std::time::Duration;
 
 /// The kernel's congestion control.
 const CONGESTION: &str = "cubic";
-/// What a run costs a machine, as a rate, Mbit/s: most of it is the programs' own work.
+/// Load of a run as a rate, Mbit/s: mostly processing by the programs.
 const COST: f64 = 6.0;
 
-/// Who carries the stream.
+/// The transport of the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Who {
-    /// The kernel's TCP on the path at this place.
+    /// The kernel's TCP on the path with this index.
     Tcp(usize),
-    /// The kernel's multipath TCP at both ends.
+    /// The kernel's MPTCP at both ends.
     Kernel,
-    /// Somebody else's programs.
+    /// SRT or RIST.
     Programs(Programs),
-    /// Our engine at both ends or at the receiving one.
+    /// Anabranch at both ends or at the receiving end.
     Ours(Ours),
 }
 
 impl Who {
-    /// Our engine, if it takes part.
+    /// Anabranch, if it takes part.
     pub fn ours(&self) -> Option<&Ours> {
         match self {
             Self::Ours(ours) => Some(ours),
@@ -42,38 +42,35 @@ impl Who {
     }
 }
 
-/// Our engine.
+/// Anabranch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ours {
-    /// Its policies.
     pub policy: String,
-    /// The kernel's multipath TCP is the sender.
+    /// Whether the kernel's MPTCP is the sender.
     pub linux_sends: bool,
 }
 
-/// A run to be done.
+/// A run to execute.
 #[derive(Clone, Debug)]
 pub struct Trial<'a> {
-    /// Who.
     pub who: Who,
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
-    /// The luck of the links.
+    /// Seed of the links' random streams.
     pub seed: u64,
-    /// For those that delay or abandon; none if the run is good for all of them.
+    /// Latency set at the ends; none if the run is valid for all latencies.
     pub latency: Option<Duration>,
-    /// The paths.
     pub scenario: &'a Scenario,
-    /// The stream.
+    /// Frames of the stream.
     pub frames: &'a [Frame],
 }
 
-/// A run that was done.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// When frames came.
+    /// Delays of frames.
     pub delays: Delays,
-    /// What the links did, and how late they were.
+    /// Report of the links.
     pub report: Report,
 }
 

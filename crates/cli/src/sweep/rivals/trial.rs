@@ -1,4 +1,4 @@
-//! One run in real time: who sends, over which paths, to a receiver that is always Linux.
+//! One run in real time: a sender and its paths; the receiver is always Linux.
 
 use super::who::Who;
 use crate::calibrate::cases::Span;
@@ -23,19 +23,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// The luck of the links, the same for all.
+/// Seed of the links' random streams, the same for all.
 const SEED: u64 = 1;
-/// The kernel's congestion control, if nothing is said.
+/// The kernel's default congestion control.
 const CONGESTION: &str = "cubic";
-/// One that does not take every loss for congestion.
+/// A congestion control that tolerates random loss.
 const BBR: &str = "bbr";
 
-/// A run to be done.
+/// A run to execute.
 #[derive(Clone, Debug)]
 pub struct Trial<'a> {
-    /// On which network.
     pub point: &'a Point,
-    /// Who sends.
+    /// The sender.
     pub who: Who,
     ours: &'a Entrant,
 }
@@ -46,7 +45,7 @@ pub fn has_bbr() -> bool {
         .is_ok_and(|names| names.split_whitespace().any(|name| name == BBR))
 }
 
-/// The runs of a point: ours, the kernel's, with `bbr` those with it, and TCP on each path.
+/// The runs of a point: Anabranch, the kernel's MPTCP, the same with BBR if `bbr`, and TCP on each path.
 pub fn of_point<'a>(point: &'a Point, ours: &'a Entrant, bbr: bool) -> Vec<Trial<'a>> {
     let singles = (0..point.paths.len()).map(Who::Tcp);
     let all = [Who::Ours, Who::Kernel].into_iter().chain(bbr.then_some(Who::KernelBbr));
@@ -95,7 +94,7 @@ impl Trial<'_> {
         }
     }
 
-    /// What makes it what it is.
+    /// Key of the run in the results file.
     pub fn key(&self) -> String {
         let text = self.point.text(Ends::Ours, Load::Bulk);
         let policies = if self.who == Who::Ours { self.ours.fingerprint() } else { CONGESTION.to_owned() };
@@ -103,7 +102,7 @@ impl Trial<'_> {
         key(&["real time", &text, &self.policy(), &policies, &paths.join(","), &SEED.to_string()])
     }
 
-    /// As the results file has it.
+    /// Line of the results file.
     pub fn line(&self, program: &str, done: &Done) -> Line {
         let lateness = done.report.lateness.late_share();
         let measured = BTreeMap::from([
@@ -127,7 +126,7 @@ impl Trial<'_> {
         Meter::new(Instant::now(), Span { warm_up: span.warm_up, measured: span.counted })
     }
 
-    /// How Linux sets the socket of an end.
+    /// Linux socket settings of an end.
     fn settings(&self, receives: bool) -> Settings<'static> {
         Settings {
             multipath: !matches!(self.who, Who::Tcp(_)),
@@ -159,7 +158,7 @@ impl Trial<'_> {
         Ok(Done { reading: measured.unwrap_or(meter).reading(), report, discarded })
     }
 
-    /// The engine sends, Linux receives.
+    /// Anabranch sends, Linux receives.
     fn run_ours(&self, scenario: &Scenario) -> Result<Done, String> {
         let (paths, download) = (self.paths(), self.point.download);
         let policies = &self.ours.contender.policies;
@@ -199,13 +198,13 @@ impl Trial<'_> {
         })
     }
 
-    /// What Linux dropped although it had acknowledged it.
+    /// Segments that Linux dropped after acknowledging them.
     fn discarded(&self, receiver: &Namespace) -> Result<u64, String> {
         within(receiver, || linux_end::counter("MPTcpExt", "NoDSSInWindow"))
     }
 }
 
-/// The engine's end of a connection.
+/// The sending end of Anabranch.
 enum Sender {
     Server(anabranch_stack::Listener),
     Client(Stack, Box<ConnectionConfig>),
@@ -233,7 +232,7 @@ impl Sender {
     }
 }
 
-/// The program at the client; returns what it counted if it `reads`.
+/// The program at the client; returns its counts if it `reads`.
 fn carry_as_client(socket: Socket, reads: bool, meter: Meter) -> io::Result<Option<Meter>> {
     linux_end::connect(&socket, meter.end())?;
     carry(&socket, reads, meter)
