@@ -1,8 +1,8 @@
 //! Baselines: the defaults of an MPTCP implementation, each value with its reason and source.
 //!
-//! The gain of a scheme depends on what it is compared with. Most of what decides that is not in the papers: when data goes on
-//! another subflow, how long a retransmission timeout is at least, which subflow comes first. A baseline names all of it. What
-//! it says takes the place of the engine's defaults; a scenario wins over it, and a policy over both.
+//! The gain of a scheme depends on the reference. Most parameters of the reference are not in the papers: when data is
+//! reinjected, the minimum retransmission timeout, which subflow is initial. A baseline specifies them all. Its values
+//! replace the engine's defaults; a scenario overrides a baseline, and a policy overrides both.
 
 mod find;
 mod model;

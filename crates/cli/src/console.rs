@@ -2,26 +2,26 @@
 
 use std::io::Write;
 
-/// Prints to standard output; a closed pipe is no reason to complain.
+/// Prints to standard output; a closed pipe is ignored.
 pub fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Prints a remark to standard error.
+/// Prints to standard error.
 pub fn remark(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Tells of a change while the program runs: a line on standard error with the time, UTC.
+/// Logs an event to standard error with the time in UTC.
 pub fn event(text: &str) {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     remark(&format!("{} {text}", stamp(now.as_secs())));
 }
 
-/// Seconds since 1970 as RFC 3339 writes them.
+/// Formats seconds since 1970 by RFC 3339.
 pub fn stamp(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that the odd day is the last of one, and 400 of them repeat.
+    // Years start in March here, so that the leap day is the last of a year; the calendar repeats after 400 years.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_calendar() {
-        // As `date --utc --date @N` has them.
+        // As printed by `date --utc --date @N`.
         assert_eq!(stamp(0), "1970-01-01T00:00:00Z");
         assert_eq!(stamp(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(stamp(1_709_251_199), "2024-02-29T23:59:59Z");

@@ -14,7 +14,7 @@ use anabranch_routing::lsa_fullness::LsaFullness;
 
 #[cfg(feature = "lab")]
 impl Contender {
-    /// What it is made of in a scenario, for reports: an ad-hoc network has routes of its own.
+    /// Policies and settings in a scenario, for reports; in an ad-hoc network, with routing.
     pub fn describe_in(&self, scenario: &Scenario) -> String {
         if scenario.moving.is_some() {
             return self.describe_routers();
@@ -27,7 +27,7 @@ impl Contender {
         }
     }
 
-    /// Of an ad-hoc network: how the lanes go.
+    /// Lanes of an ad-hoc network.
     fn describe_lanes(&self, scenario: &Scenario) -> String {
         if scenario.mesh.is_none() {
             return String::new();
@@ -48,7 +48,7 @@ impl Contender {
         text
     }
 
-    /// Of moving nodes: what their routers do.
+    /// Routers of mobile nodes.
     fn describe_routers(&self) -> String {
         let fullness = match self.mesh.fullness.unwrap_or(LsaFullness::MinCost) {
             LsaFullness::Minimal => "LSAFullness 0",
@@ -74,12 +74,12 @@ impl Contender {
 }
 
 impl Contender {
-    /// What it is made of.
+    /// Policies and settings.
     pub fn describe(&self) -> String {
         self.describe_over(&ConnectionSettings::default())
     }
 
-    /// The same where the scenario says this of the connection.
+    /// The same, given the scenario's connection settings.
     fn describe_over(&self, of_scenario: &ConnectionSettings) -> String {
         let route = self.describe_route();
         let choice = |family| self.policies.choice(family).to_string();
@@ -97,7 +97,7 @@ impl Contender {
         }
     }
 
-    /// Which paths.
+    /// The paths used.
     fn describe_route(&self) -> String {
         let oracle = if self.oracle { ", on links that lose nothing" } else { "" };
         match &self.route {
@@ -107,7 +107,7 @@ impl Contender {
         }
     }
 
-    /// What it says of the connection, and of its baseline what neither it nor the scenario says otherwise.
+    /// Its connection settings, and those of its baseline that neither it nor the scenario overrides.
     fn describe_connection(&self, of_scenario: &ConnectionSettings) -> String {
         let said = |settings: &ConnectionSettings| {
             settings.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")

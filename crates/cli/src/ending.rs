@@ -1,4 +1,4 @@
-//! Commands that run until they are stopped: how they notice signals.
+//! Signal handling of commands that run until they are stopped.
 
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
@@ -6,28 +6,28 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs `work` on the one event loop.
+/// Runs `work` on a single-threaded runtime.
 pub fn block_on<T>(work: impl Future<Output = Result<T, Diagnostic>>) -> Result<T, Diagnostic> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Diagnostic::plain(format!("cannot start the event loop: {error}")))?.block_on(work)
 }
 
-/// Completes when the program is asked to end, by a signal or in the live view, which restores the terminal then.
+/// Completes when the program is told to end, by a signal or in the live view; then restores the terminal.
 pub async fn asked_to_end(live: Option<Live>) {
     wish_to_end(live.as_ref()).await;
 }
 
-/// Completes when the program is asked to end, by a signal or in the live view.
+/// Completes when the program is told to end, by a signal or in the live view.
 pub async fn wish_to_end(live: Option<&Live>) {
     match live {
         Some(live) => live.quit().await,
-        // Then only a signal that cannot be caught ends it.
+        // Then only SIGKILL ends it.
         None if anabranch_attach::asked_to_end().await.is_err() => std::future::pending().await,
         None => {}
     }
 }
 
-/// Set when somebody asks the program to end; the runs under way are finished first.
+/// A flag that is set when the program is told to end; present runs are finished first.
 pub fn watch() -> Result<Arc<AtomicBool>, Diagnostic> {
     let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again"));
     anabranch_attach::listen_for_the_end().map_err(cannot)?;

@@ -1,21 +1,19 @@
-//! The scenarios that come with the program.
+//! Scenarios that are embedded in the program.
 
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::Document;
 use std::path::Path;
 
-/// A scenario that comes with the program.
+/// An embedded scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Embedded {
-    /// Its name.
     pub name: &'static str,
-    /// Its text.
     pub text: &'static str,
-    /// A paper's experiment, for `reproduce`.
+    /// Whether it is a paper's experiment, for `reproduce`.
     pub experiment: bool,
 }
 
-/// The scenarios with these names: papers' experiments, then others.
+/// Scenarios with these names: papers' experiments, then others.
 macro_rules! embedded {
     (experiments: [$($experiment:literal,)*], others: [$($other:literal,)*],) => {
         &[
@@ -32,7 +30,7 @@ macro_rules! embedded {
     };
 }
 
-/// All of them, in the order of `reproduce`.
+/// All scenarios, in the order of `reproduce`.
 pub const SCENARIOS: &[Embedded] = embedded! {
     experiments: [
         "lm3_motivation",
@@ -71,13 +69,13 @@ pub const SCENARIOS: &[Embedded] = embedded! {
 };
 
 impl Embedded {
-    /// As a document, with options laid over it.
+    /// A document with options applied.
     pub fn document(&self, options: &[String]) -> Document {
         Document::embedded(&format!("scenarios/{}.toml", self.name), self.text, options)
     }
 }
 
-/// The file at `path`, or the scenario of that name that comes with the program.
+/// The file at `path`, or else the embedded scenario with this name.
 pub fn open(path: &Path, options: &[String]) -> Result<Document, Diagnostic> {
     let embedded = path.to_str().and_then(|name| SCENARIOS.iter().find(|known| known.name == name));
     match embedded {
@@ -89,7 +87,7 @@ pub fn open(path: &Path, options: &[String]) -> Result<Document, Diagnostic> {
     }
 }
 
-/// The experiments whose names begin with `name`; all of them without a name.
+/// Experiments whose names start with `name`; without it, all.
 pub fn experiments(name: Option<&str>) -> Result<Vec<&'static Embedded>, Diagnostic> {
     let all = SCENARIOS.iter().filter(|known| known.experiment);
     let chosen: Vec<_> = all.clone().filter(|known| known.name.starts_with(name.unwrap_or(""))).collect();

@@ -1,4 +1,4 @@
-//! Tells who started the program, if that is a service manager such as systemd, that it is ready or about to end (sd_notify(3)).
+//! Notifies a service manager such as systemd that the program is ready or stopping (sd_notify(3)).
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -8,12 +8,11 @@ pub fn ready() {
     tell("READY=1");
 }
 
-/// It is about to end.
 pub fn stopping() {
     tell("STOPPING=1");
 }
 
-/// Where nobody asked to be told, or does not listen, nothing is lost.
+/// Does nothing without a service manager.
 fn tell(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let name = name.as_encoded_bytes();
@@ -22,6 +21,6 @@ fn tell(state: &str) {
         None => std::str::from_utf8(name).map_err(std::io::Error::other).and_then(SocketAddr::from_pathname),
     };
     let told = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
-    // A service that cannot tell still serves.
+    // Failures do not affect the service.
     let _ = told;
 }

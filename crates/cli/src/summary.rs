@@ -1,26 +1,24 @@
-//! `summary.json`: the numbers of all experiments of one invocation, for machines.
+//! `summary.json`: results of all experiments of one invocation.
 
 use crate::build::commit;
 use crate::means::Experiment;
 use crate::measured::Measured;
 use serde::Serialize;
 
-/// The whole file.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// Version of this format.
     pub schema: u32,
-    /// One per experiment, one more per point of its sweep.
+    /// One per experiment and per point of its sweep.
     pub experiments: Vec<Experiment>,
-    /// Hash over the traces of all runs, 16 hexadecimal digits.
+    /// Hash over the trace hashes of all runs, 16 hexadecimal digits.
     pub trace_hash: String,
-    /// Commit that the program was built from, "unknown" if that is not known.
+    /// Commit of the program, or "unknown".
     pub commit: String,
-    /// Names of the scenarios, with commas between them.
+    /// Names of the scenarios, separated by commas.
     pub scenario: String,
 }
 
-/// Sums up.
 pub fn summary(measured: &[&Measured]) -> Summary {
     let names: Vec<&str> = measured.iter().map(|one| one.name.as_str()).collect();
     let hash =

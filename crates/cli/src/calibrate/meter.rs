@@ -1,19 +1,18 @@
-//! Counts what a receiver in real time reads, by the lab's definition of goodput: bytes in order that the application
-//! has read within the measured span, over its length.
+//! Measures a receiver in real time by the lab's definition of goodput: in-order bytes read by the application in the
+//! measured span, divided by its length.
 
 use super::cases::Span;
 use std::time::{Duration, Instant};
 
-/// The results of one run.
+/// Results of one run.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Reading {
     /// Mbit/s within the measured span.
     pub goodput: f64,
-    /// The longest time without a byte within it, seconds.
+    /// Longest stall within it, seconds.
     pub pause: f64,
 }
 
-/// A meter at a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     begin: Instant,
@@ -24,14 +23,14 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Of a run whose first SYN leaves at `start`.
+    /// For a run whose first SYN is sent at `start`.
     pub fn new(start: Instant, span: Span) -> Self {
         let begin = start + Duration::from_secs_f64(span.warm_up);
         let end = begin + Duration::from_secs_f64(span.measured);
         Self { begin, end, bytes: 0, last: begin, pause: Duration::ZERO }
     }
 
-    /// When the run is over.
+    /// End of the run.
     pub fn end(&self) -> Instant {
         self.end
     }
@@ -46,7 +45,7 @@ impl Meter {
         self.last = now;
     }
 
-    /// The result, when the run is over.
+    /// The result after the end of the run.
     pub fn reading(&self) -> Reading {
         let span = (self.end - self.begin).as_secs_f64();
         let pause = self.pause.max(self.end - self.last);
@@ -67,7 +66,7 @@ mod tests {
         meter.take(500_000, at(1.5));
         meter.take(500_000, at(2.5));
         meter.take(1_000_000, at(5.0));
-        // 1 MB in 4 s is 2 Mbit/s; the last byte came at 2.5 s of 5 s.
+        // 1 MB in 4 s is 2 Mbit/s; the last byte arrived at 2.5 s of 5 s.
         let reading = meter.reading();
         assert!((reading.goodput - 2.0).abs() < 1e-9 && (reading.pause - 2.5).abs() < 1e-6, "{reading:?}");
     }

@@ -1,5 +1,5 @@
-//! `calibrate`: is the lab to be trusted? A set of scenarios run three ways: in the lab; emulated in real time with the
-//! engine at both ends; emulated with Linux's TCP and MPTCP at both ends.
+//! `calibrate`: compares the lab with real time on a set of cases: simulated; emulated in real time with Anabranch at
+//! both ends; emulated with Linux's TCP and MPTCP at both ends.
 
 pub mod cases;
 pub mod emulated;
@@ -20,7 +20,7 @@ use cases::{Case, Span};
 use outcome::Outcome;
 use std::time::Instant;
 
-/// Calibrates; returns whether the lab is as close as is asked for.
+/// Calibrates; returns whether the deviations are within the limits.
 pub fn calibrate(options: &CalibrateOptions) -> Result<bool, Diagnostic> {
     let cases = choose(options)?;
     prepare(&options.out)?;
@@ -43,7 +43,7 @@ pub fn calibrate(options: &CalibrateOptions) -> Result<bool, Diagnostic> {
     Ok(outcome.holds())
 }
 
-/// The cases whose names begin as the command line says; a few of them for a quick run.
+/// Cases whose names start with those of the command line; a quick run has only some of them.
 fn choose(options: &CalibrateOptions) -> Result<Vec<Case>, Diagnostic> {
     let all = cases::all();
     let wanted =

@@ -1,4 +1,4 @@
-//! Does all runs: in the lab on all cores, then in real time.
+//! Executes all runs: in the lab on all cores, then in real time.
 
 use super::cases::{Case, Span, Stack};
 use super::emulated::{self, Done, Trial};
@@ -10,25 +10,23 @@ use anabranch_emulate::Report;
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
 
-/// What is to be done.
+/// The runs to execute.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where.
     pub cases: Vec<Case>,
-    /// How long.
     pub span: Span,
-    /// Runs of each, with seeds from 1.
+    /// Runs per case, with seeds from 1.
     pub seeds: u32,
-    /// Whether Linux takes part.
+    /// Whether to measure Linux.
     pub kernel: bool,
 }
 
-/// One run, wherever.
+/// A run in real time.
 #[derive(Clone, Copy, Debug)]
 struct Job<'a> {
     trial: Trial<'a>,
     place: usize,
-    /// Mbit/s in the lab.
+    /// Goodput in the lab, Mbit/s.
     lab: f64,
 }
 
@@ -52,7 +50,6 @@ impl RealTimeRun for Job<'_> {
     }
 }
 
-/// Does it.
 pub fn all(plan: &Plan) -> Result<Outcome, Diagnostic> {
     let stacks: &[Stack] = if plan.kernel { &[Stack::Ours, Stack::Kernel] } else { &[Stack::Ours] };
     let mut trials = Vec::new();
@@ -79,7 +76,7 @@ fn in_the_lab(trial: &Trial<'_>) -> Result<f64, Diagnostic> {
     Ok(record.metric("throughput").unwrap_or(0.0))
 }
 
-/// The runs in real time.
+/// Results of the runs in real time.
 #[derive(Default)]
 struct RealTime {
     done: Vec<(usize, Stack, u64, f64, Done)>,

@@ -1,4 +1,4 @@
-//! `anabranch check-config`: whether a configuration file is right, without any right and without changing anything.
+//! `anabranch check-config`: validates a configuration file without privileges or side effects.
 
 use super::proxy::ProxyOptions;
 use super::serve::ServeOptions;
@@ -9,10 +9,10 @@ use crate::diagnostic::{Diagnostic, did_you_mean};
 use clap::{ArgMatches, Command, FromArgMatches};
 use std::path::Path;
 
-/// Prints "ok" and which of the program's commands the file configures.
+/// Prints "ok" and the commands that the file configures.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error.
 pub fn check_config(path: &Path, program: &Command) -> Result<(), Diagnostic> {
     let file = File::open(path)?;
     let checked = check_file(&file, program)?;
@@ -23,7 +23,7 @@ pub fn check_config(path: &Path, program: &Command) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The names of the tables, if all is right.
+/// Names of the tables, if all are valid.
 fn check_file(file: &File, program: &Command) -> Result<Vec<String>, Diagnostic> {
     let mut checked = Vec::new();
     read_uplinks(file)?;
@@ -45,7 +45,7 @@ fn check_file(file: &File, program: &Command) -> Result<Vec<String>, Diagnostic>
     Ok(checked)
 }
 
-/// What the command itself would refuse before it touches the host.
+/// Errors that the command would report before it changes the host.
 fn check_meaning(name: &str, matches: &ArgMatches) -> Result<(), Diagnostic> {
     let wrong = |error: clap::Error| Diagnostic::plain(error.to_string());
     match name {

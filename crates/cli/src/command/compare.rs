@@ -21,7 +21,7 @@ pub fn compare(scenario: &Path, options: &Options) -> Result<(), Diagnostic> {
     finish(options, &outcome, &text)
 }
 
-/// One line per metric, one column per policy; behind the first, the change against it, paired by seed.
+/// One line per metric, one column per policy; all but the first have the change from it, paired by seed.
 pub fn side_by_side(outcome: &Outcome) -> String {
     let labels: Vec<String> = outcome.policies.iter().map(PolicyRuns::label).collect();
     let mut head = vec!["metric", "unit"];

@@ -1,4 +1,5 @@
-//! What `proxy`, `serve` and `up` do at SIGHUP: they read their configuration file again, and take what can change while they run.
+//! SIGHUP for `proxy`, `serve` and `up`: reloads the configuration file and applies settings that can change at
+//! runtime.
 
 use crate::configuration::ReadAgain;
 use crate::console::event;
@@ -6,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use clap::{Args, FromArgMatches};
 use std::convert::Infallible;
 
-/// Keys of which a change is taken; the others wait for a restart.
+/// Keys that can change at runtime; others need a restart.
 const TAKEN: [&str; 16] = [
     "allow",
     "backup",
@@ -26,8 +27,8 @@ const TAKEN: [&str; 16] = [
     "verbose",
 ];
 
-/// Has `take` called with the new options after each SIGHUP. What is wrong is told, and nothing is changed then. Without a file
-/// SIGHUP ends the program, and this does nothing.
+/// Calls `take` with the new options after each SIGHUP. Errors are logged and change nothing. Without a file this does
+/// nothing, and SIGHUP ends the program.
 pub async fn read_again<T: Args + FromArgMatches>(
     again: Option<ReadAgain>,
     take: impl Fn(&T) -> Result<(), Diagnostic>,

@@ -1,4 +1,4 @@
-//! `anabranch key`: makes the key that a proxy and its server share.
+//! `anabranch key`: creates the key shared by a proxy and its server.
 
 use crate::diagnostic::Diagnostic;
 use anabranch_proxy::Key;
@@ -7,7 +7,7 @@ use std::path::Path;
 /// Writes a new key to a new file.
 ///
 /// # Errors
-/// If the file is there already or cannot be written.
+/// The file exists or cannot be written.
 pub fn key(path: &Path) -> Result<(), Diagnostic> {
     let key = Key::generate().map_err(|error| Diagnostic::plain(format!("no random numbers: {error}")))?;
     key.write(path).map_err(|error| match error.kind() {

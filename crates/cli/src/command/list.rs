@@ -11,14 +11,13 @@ use crate::scenario::connection::{SETTINGS, Setting};
 use anabranch_policy::combination::Family;
 use serde_json::{Value, json};
 
-/// Prints the lists.
 pub fn list(as_json: bool) -> Result<(), Diagnostic> {
     let text = if as_json { format!("{:#}\n", json_lists()?) } else { plain_lists()? };
     print(&text);
     Ok(())
 }
 
-/// The families of combinations, then that of datagrams: name, what it decides, members.
+/// Families of combinations, then that of datagrams: name, what it decides, members.
 fn families() -> impl Iterator<Item = (&'static str, &'static str, Vec<MemberInfo>)> {
     let of_combinations = Family::ALL.into_iter().map(|family| (family.name(), decides(family), members(family)));
     of_combinations.chain([(DATAGRAM, DATAGRAM_DECIDES, datagram_members())])

@@ -1,4 +1,4 @@
-//! `anabranch manual`: pages for man(1) and completions for shells, made from the command line's own description.
+//! `anabranch manual`: man pages and shell completions, generated from the command line's definition.
 
 use crate::diagnostic::Diagnostic;
 use clap::Command;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// Writes `man/*.1` and `completions/` into a directory.
 ///
 /// # Errors
-/// If something cannot be written.
+/// A file cannot be written.
 pub fn manual(directory: &Path, program: &Command) -> Result<(), Diagnostic> {
     let (pages, completions) = (directory.join("man"), directory.join("completions"));
     for directory in [&pages, &completions] {

@@ -1,4 +1,4 @@
-//! The end of commands with results: the files that they write, and what they print.
+//! Output files and summary of commands with results.
 
 use super::options::Options;
 use crate::console::{print, remark};
@@ -16,20 +16,20 @@ pub fn write_pages(options: &Options, pages: &[Page<'_>]) -> Result<(), Diagnost
     write(&options.out.join("report.html"), &report::page(pages)?)
 }
 
-/// The summary as text.
+/// The summary as JSON text.
 pub fn summary_text(measured: &[&Measured]) -> Result<String, Diagnostic> {
     let text = serde_json::to_string_pretty(&summary::summary(measured));
     text.map(|text| text + "\n").map_err(|error| Diagnostic::plain(format!("cannot write the summary: {error}")))
 }
 
-/// The files that hold the results.
+/// Names of the result files.
 pub fn names(options: &Options, measured: &[&Measured]) -> String {
     let series = measured.iter().map(|one| format!("{}.parquet", one.name));
     let files = ["report.html".to_owned(), "summary.json".to_owned()].into_iter().chain(series);
     files.map(|file| options.out.join(file).display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Ends a command on one scenario: the files, and either the summary as JSON or `table` and where the files are.
+/// Ends a command on one scenario: writes files, and prints the summary as JSON, or `table` and the file names.
 pub fn finish(options: &Options, outcome: &Outcome, table: &str) -> Result<(), Diagnostic> {
     let name = &outcome.scenario.name;
     let (measured, section) = (Measured::of(outcome), report::section(outcome)?);

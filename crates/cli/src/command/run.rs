@@ -1,4 +1,4 @@
-//! `run`: a scenario with one policy, or with those named, summed up metric by metric.
+//! `run`: runs a scenario with one or more policies and summarizes their metrics.
 
 use super::heading::heading;
 use super::options::{Options, plan};
@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Runs; returns whether what was sent arrived unchanged.
+/// Runs it; returns whether sent data arrived unchanged.
 pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bool, Diagnostic> {
     let document = library::open(scenario, &options.set)?;
     let mut plan = plan(options);
@@ -76,7 +76,7 @@ fn read_file(path: &Path) -> Result<Arc<SentFile>, Diagnostic> {
     Ok(Arc::new(SentFile { name: path.display().to_string(), content: Bytes::from(content), digest }))
 }
 
-/// Compares what every receiver has with what was sent.
+/// Compares received with sent data for all receivers.
 fn check(file: &SentFile, outcome: &Outcome) -> (bool, String) {
     let mut text = format!("\n{}: {} bytes, SHA-256 {}\n", file.name, file.content.len(), file.digest);
     let mut intact = true;

@@ -1,4 +1,4 @@
-//! The file's words under those of the command line.
+//! Merges arguments of the configuration file with those of the command line.
 
 use super::file::File;
 use super::option::{OPTION, exclude, is_configurable};
@@ -9,21 +9,21 @@ use clap::{Arg, ArgMatches, Command};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The words of a command line with those of the file that it names.
+/// The command line with the arguments of the file that it names.
 ///
 /// # Errors
-/// What is wrong with the file. What is wrong with the command line itself is left to whoever reads it.
+/// The file is invalid. Errors of the command line are reported when it is parsed.
 pub fn complete(command: &Command, words: Vec<OsString>) -> Result<Vec<OsString>, Diagnostic> {
     complete_by(command, words, File::open)
 }
 
-/// As [`complete`], with files that come from elsewhere.
+/// Like [`complete`], with another way to open files.
 pub(super) fn complete_by(
     command: &Command,
     words: Vec<OsString>,
     open: impl Fn(&Path) -> Result<File, Diagnostic>,
 ) -> Result<Vec<OsString>, Diagnostic> {
-    // Requirements may be met by the file: faults are found when all is known.
+    // The file may add required options: errors are detected after merging.
     let Ok(matches) = command.clone().ignore_errors(true).try_get_matches_from(&words) else { return Ok(words) };
     let Some((name, given)) = matches.subcommand() else { return Ok(words) };
     let Some(subcommand) = command.find_subcommand(name).filter(|subcommand| is_configurable(subcommand)) else {
@@ -40,7 +40,7 @@ pub(super) fn complete_by(
     Ok(program.iter().cloned().chain(of_file).chain(rest.iter().cloned()).collect())
 }
 
-/// Whether the command line has this option, or one that excludes it.
+/// Whether the command line has this option or one that conflicts with it.
 fn is_given(command: &Command, given: &ArgMatches, argument: &Arg) -> bool {
     let has = |argument: &Arg| given.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine);
     has(argument) || command.get_arguments().any(|other| has(other) && exclude(command, argument, other))

@@ -1,4 +1,4 @@
-//! A configuration file as it was written.
+//! A configuration file as written.
 
 use crate::diagnostic::Diagnostic;
 use crate::scenario::tree::{self, Entry, Origin, Source, Value};
@@ -7,37 +7,35 @@ use std::path::{Path, PathBuf};
 /// A file and its tables.
 pub struct File {
     source: Source,
-    /// Where it lies; names of files in it are relative to this.
+    /// Directory of the file; file names in it are relative to this.
     pub directory: PathBuf,
-    /// Its tables, one for a command each.
+    /// One table per command.
     pub tables: Vec<Entry>,
 }
 
 impl File {
-    /// Reads it.
-    ///
     /// # Errors
-    /// If there is none, or it is not TOML.
+    /// The file does not exist, or is not TOML.
     pub fn open(path: &Path) -> Result<Self, Diagnostic> {
         let text = std::fs::read_to_string(path).map_err(|error| Diagnostic::file(path, "read", &error))?;
         let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Self::from_text(&path.display().to_string(), text, directory)
     }
 
-    /// Takes the text of a file of that name.
+    /// Parses the text of the file `name`.
     ///
     /// # Errors
-    /// If it is not TOML.
+    /// It is not TOML.
     pub fn from_text(name: &str, text: String, directory: PathBuf) -> Result<Self, Diagnostic> {
         let source = Source { file: name.to_owned(), text, options: Vec::new() };
         match tree::read(&source)?.value {
             Value::Table(tables) => Ok(Self { source, directory, tables }),
-            // A text of TOML is a table.
+            // The root of a TOML document is a table.
             _ => Ok(Self { source, directory, tables: Vec::new() }),
         }
     }
 
-    /// A message about what stands there.
+    /// An error message for a position.
     pub fn error(&self, origin: &Origin, message: impl Into<String>) -> Diagnostic {
         self.source.error(origin, message)
     }

@@ -1,7 +1,7 @@
-//! The configuration file: a table for each command that runs for long, whose keys are the command's long options.
+//! The configuration file: one table per long-running command, with its long options as keys.
 //!
-//! The one description of the options is clap's. What the file says becomes words of the command line, before those that the user has
-//! written; an option that is given there, or that contradicts one given there, is not taken from the file.
+//! Options are defined by clap only. Settings of the file become arguments before those of the user; an option that is
+//! on the command line, or conflicts with one there, is not taken from the file.
 
 mod complete;
 mod file;

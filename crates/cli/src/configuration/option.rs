@@ -1,9 +1,9 @@
-//! The option that names the file, and what is known of options.
+//! The option that names the file, and properties of options.
 
 use clap::{Arg, Command};
 use std::path::PathBuf;
 
-/// The option that names the file; a command that has it can be configured by one.
+/// The option that names the file; commands with it can be configured by a file.
 pub(super) const OPTION: &str = "config";
 
 /// The file that options are read from.
@@ -14,12 +14,12 @@ pub struct ConfigurationOption {
     pub config: Option<PathBuf>,
 }
 
-/// Whether a command's options can stand in a file.
+/// Whether a command's options are allowed in a file.
 pub fn is_configurable(command: &Command) -> bool {
     command.get_arguments().any(|argument| argument.get_id() == OPTION)
 }
 
-/// Whether two options cannot be used together: one of them says so.
+/// Whether two options conflict; clap stores this with either of them.
 pub(super) fn exclude(command: &Command, a: &Arg, b: &Arg) -> bool {
     let says = |a: &Arg, b: &Arg| command.get_arg_conflicts_with(a).iter().any(|other| other.get_id() == b.get_id());
     says(a, b) || says(b, a)

@@ -1,4 +1,4 @@
-//! The configuration file read again while the program runs.
+//! Reloads the configuration file at runtime.
 
 use super::complete::complete;
 use super::file::File;
@@ -9,10 +9,10 @@ use clap::{Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// What a command's table says, by key.
+/// Arguments of a command's table by key.
 type Said = BTreeMap<String, Vec<OsString>>;
 
-/// A command's table as it was when the program began.
+/// A command's table as it was at the start.
 pub struct ReadAgain {
     command: &'static str,
     option: ConfigurationOption,
@@ -20,10 +20,10 @@ pub struct ReadAgain {
 }
 
 impl ReadAgain {
-    /// Of a command with these options; none without a file.
+    /// For a command with these options; none without a file.
     ///
     /// # Errors
-    /// What is wrong with the file by now.
+    /// The file is invalid by now.
     pub fn new<T: Args>(command: &'static str, option: &ConfigurationOption) -> Result<Option<Self>, Diagnostic> {
         if option.config.is_none() {
             return Ok(None);
@@ -33,10 +33,10 @@ impl ReadAgain {
         Ok(Some(new))
     }
 
-    /// The options as the command line and the file have them now, and the keys that are not as they were in the beginning.
+    /// The present options of command line and file, and the keys that changed since the start.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The file is invalid.
     pub fn options<T: Args + FromArgMatches>(&self) -> Result<(T, Vec<String>), Diagnostic> {
         let program = self.program::<T>();
         let words = complete(&program, std::env::args_os().collect())?;

@@ -1,31 +1,31 @@
-//! The tables `[[uplink]]`, which hold for all commands: each says of one interface what several options say.
+//! The tables `[[uplink]]`, shared by all commands: each table stands for several options for one interface.
 
 use super::file::File;
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::tree::{Entry, Node, Origin, Value};
 use std::ffi::OsString;
 
-/// The name of the tables.
+/// Name of the tables.
 pub const TABLES: &str = "uplink";
 
-/// The keys of one.
+/// Keys of a table.
 const KEYS: [&str; 3] = ["interface", "role", "quota"];
 
-/// What an uplink can be.
+/// Roles of an uplink.
 const ROLES: [&str; 3] = ["primary", "backup", "metered"];
 
-/// What all tables say of one option.
+/// Values of one option from all tables.
 pub struct Said {
-    /// The option's name.
+    /// Name of the option.
     pub option: &'static str,
-    /// Its words, with a place for messages.
+    /// Arguments with their positions.
     pub words: Vec<(OsString, Origin)>,
 }
 
-/// What the tables say, by option; nothing if there is none.
+/// Values by option; empty without tables.
 ///
 /// # Errors
-/// The first thing that is wrong with them.
+/// The first error.
 pub fn read(file: &File) -> Result<Vec<Said>, Diagnostic> {
     let Some(entry) = file.tables.iter().find(|table| table.key == TABLES) else { return Ok(Vec::new()) };
     let Value::List(tables) = &entry.node.value else {
@@ -90,7 +90,7 @@ impl Uplink {
         Ok(Self { interface, role, quota })
     }
 
-    /// What it says of an option.
+    /// Argument of an option for this uplink.
     fn word(&self, option: &str) -> Option<String> {
         let name = &self.interface;
         match option {

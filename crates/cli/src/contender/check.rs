@@ -1,16 +1,16 @@
-//! Whether a combination of policies is possible, and the error if not.
+//! Validates a combination of policies.
 
 use super::datagram::DATAGRAM;
 use crate::diagnostic::did_you_mean;
 use anabranch_policy::combination::{Combination, CombinationError, Family};
 use anabranch_policy::table::SettingError;
 
-/// Whether every member exists and takes its settings; the message suggests what was meant.
+/// Whether every member exists and accepts its settings; the message has a suggestion.
 pub fn check(policies: &Combination) -> Result<(), String> {
     policies.check().map_err(|error| explain(policies, &error))
 }
 
-/// What is wrong with a combination.
+/// Text of a combination's error.
 pub(super) fn explain(policies: &Combination, error: &CombinationError) -> String {
     match error {
         CombinationError::UnknownCombination(_) | CombinationError::NotAnAssignment(_) => error.to_string(),

@@ -1,4 +1,4 @@
-//! The choice of a datagram policy, which is no part of a combination: connections have none.
+//! The datagram policy, which is not part of a combination since connections have none.
 
 use super::family::{MemberInfo, infos};
 use crate::diagnostic::did_you_mean;
@@ -6,31 +6,27 @@ use anabranch_policy::combination::Choice;
 use anabranch_policy::datagram::{DatagramPolicy, TABLE};
 use anabranch_policy::table::{SettingError, build};
 
-/// The family's name.
+/// Name of the family.
 pub const DATAGRAM: &str = "datagram";
 
 /// What the family decides.
 pub const DATAGRAM_DECIDES: &str = "which paths carry a datagram";
 
-/// The members of the family.
 pub fn datagram_members() -> Vec<MemberInfo> {
     infos(TABLE)
 }
 
-/// The default member.
 pub fn datagram_default() -> Choice {
     Choice::new(TABLE.first().map_or("", |member| member.name))
 }
 
-/// Whether there is a member of this name.
+/// Whether a member has this name.
 pub fn is_datagram_policy(name: &str) -> bool {
     TABLE.iter().any(|member| member.name == name)
 }
 
-/// Makes a policy.
-///
 /// # Errors
-/// If there is no such member, or it does not take the settings; the message suggests what was meant.
+/// The member or a setting does not exist; the message has a suggestion.
 pub fn build_datagram(choice: &Choice) -> Result<Box<dyn DatagramPolicy>, String> {
     build(TABLE, &choice.name, &choice.settings).map_err(|error| match error {
         SettingError::UnknownMember { name, known } => {
@@ -45,7 +41,7 @@ pub fn build_datagram(choice: &Choice) -> Result<Box<dyn DatagramPolicy>, String
     })
 }
 
-/// Changes a choice by a word of `--policy`, `datagram=NAME` or `datagram.SETTING=VALUE`; nothing if it is not about datagrams.
+/// Applies `datagram=NAME` or `datagram.SETTING=VALUE` of `--policy`; none for another key.
 pub(super) fn change(choice: &mut Option<Choice>, key: &str, value: &str) -> Option<()> {
     if key == DATAGRAM {
         *choice = Some(Choice::new(value));

@@ -1,19 +1,17 @@
-//! The families of policies as help shows them.
+//! Families of policies for help texts.
 
 use anabranch_policy::combination::Family;
 use anabranch_policy::table::{Member, Parameter};
 use anabranch_policy::{congestion, forecast, path_manager, reliability, scheduler};
 
-/// A member of a family, whatever it builds.
+/// A member of any family.
 #[derive(Clone, Debug)]
 pub struct MemberInfo {
-    /// Its name.
     pub name: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// Where its rule is written down.
+    /// Reference of its algorithm.
     pub source: &'static str,
-    /// Its settings.
     pub parameters: Vec<Parameter>,
 }
 
@@ -27,7 +25,6 @@ pub(super) fn infos<P: ?Sized>(table: &'static [Member<P>]) -> Vec<MemberInfo> {
     table.iter().map(info).collect()
 }
 
-/// The members of a family, from its table.
 pub fn members(family: Family) -> Vec<MemberInfo> {
     match family {
         Family::Congestion => infos(congestion::TABLE),

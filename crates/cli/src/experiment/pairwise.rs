@@ -1,10 +1,10 @@
-//! Metrics that take the runs of two schemes: how often a series of the one is above that of the other.
+//! Metrics of two schemes: how often a series of one exceeds that of the other.
 
 use crate::record::{Curve, PolicyRuns, Record, run_of};
 use crate::scenario::Scenario;
 use crate::scenario::model::{WindowKind, WindowMetric};
 
-/// Adds them to the runs of every scheme but the one that is compared with.
+/// Adds them to the runs of every scheme except the reference.
 pub fn add(scenario: &Scenario, policies: &mut [PolicyRuns]) {
     for metric in &scenario.results.metrics {
         let WindowKind::ShareAbove(other) = &metric.kind else { continue };
@@ -20,7 +20,7 @@ pub fn add(scenario: &Scenario, policies: &mut [PolicyRuns]) {
     }
 }
 
-/// Of each run, in per cent; nothing for the scheme itself.
+/// Per run, in per cent; empty for the reference itself.
 fn shares(
     scenario: &Scenario,
     metric: &WindowMetric,

@@ -1,5 +1,5 @@
-//! Adds the connections that compete: further ones of the transfer's kind, between the same two hosts, and TCP of others, between hosts
-//! that hang on the same links.
+//! Adds competing connections: further ones of the transfer's kind between the same hosts, and TCP of other hosts on
+//! the same links.
 
 use super::network::{self, Lines};
 use super::settings;
@@ -14,21 +14,21 @@ use anabranch_sim::application::Sending;
 use anabranch_sim::topology::NoPaths;
 use anabranch_sim::{Application, FlowConfig, World};
 
-/// Buffers of others: automatic, as hosts have them, and so large that they do not limit.
+/// Buffers of other hosts: automatic, and large enough to never limit.
 const INITIAL: u64 = 128 << 10;
 const MOST: u64 = 64 << 20;
 
-/// The name of a connection of the transfer, counted from 0.
+/// Name of the transfer's connection with this index.
 pub fn own_name(number: u32) -> String {
     if number == 0 { "transfer".to_owned() } else { format!("transfer {}", number + 1) }
 }
 
-/// The name of a connection of others, counted from 0.
+/// Name of another host's connection with this index.
 pub fn name(beside: &Beside, number: u32) -> String {
     format!("beside/{}/{number}", beside.name)
 }
 
-/// Adds the connections of the transfer: the first is `first`, and each further one begins at a time of its own.
+/// Adds the transfer's connections: the first is `first`; each further one starts at its own time.
 pub fn add_own(world: &mut World, scenario: &Scenario, first: FlowConfig) {
     for number in 0..scenario.connections {
         let name = own_name(number);
@@ -37,7 +37,7 @@ pub fn add_own(world: &mut World, scenario: &Scenario, first: FlowConfig) {
     }
 }
 
-/// Adds the others of all paths that are there.
+/// Adds the other hosts' connections on all present paths.
 pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Lines) {
     for beside in &scenario.beside {
         let used = paths.iter().copied().zip(lines.ends.iter().copied());

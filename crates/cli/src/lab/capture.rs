@@ -1,4 +1,4 @@
-//! Writes what arrives at the server and what it answers as a capture file, one interface for all paths.
+//! Captures packets to and from the server into a file, with one interface for all paths.
 
 use super::network::Lines;
 use crate::contender::{Contender, Route};
@@ -12,7 +12,7 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Capture that is being written; the world's tap has the other half.
+/// A capture in progress, shared with the world's tap.
 pub struct Capture {
     path: PathBuf,
     state: Arc<Mutex<State>>,
@@ -21,11 +21,11 @@ pub struct Capture {
 struct State {
     /// None once it is finished.
     writer: Option<Writer<BufWriter<File>>>,
-    /// The first thing that went wrong.
+    /// The first error.
     error: Option<io::Error>,
 }
 
-/// `lm3_motivation-case_2.pcapng`; the path too if the contender is tried on each.
+/// `lm3_motivation-case_2.pcapng`; with the path if the contender runs on each alone.
 pub fn file_name(scenario: &Scenario, contender: &Contender, paths: &[usize]) -> String {
     let path = match contender.route {
         Route::Best => paths.first().and_then(|place| scenario.paths.get(*place)).map(|path| format!("-{}", path.name)),
@@ -36,7 +36,7 @@ pub fn file_name(scenario: &Scenario, contender: &Contender, paths: &[usize]) ->
     name.chars().map(harmless).collect::<String>() + ".pcapng"
 }
 
-/// Begins: everything that the server's links deliver from now on is written to `path`.
+/// Starts the capture: all packets delivered by the server's links from now on are written to `path`.
 pub fn start(world: &mut World, path: &Path, lines: &Lines) -> Result<Capture, Diagnostic> {
     let fail = |error: io::Error| Diagnostic::file(path, "write the capture", &error);
     let file = File::create(path).map_err(fail)?;
@@ -52,7 +52,7 @@ pub fn start(world: &mut World, path: &Path, lines: &Lines) -> Result<Capture, D
         let state = &mut *state;
         let Some(writer) = &mut state.writer else { return };
         bytes.clear();
-        // A packet that cannot be written as bytes would be a fault of the engine, which --wire finds.
+        // A packet that cannot be encoded is a fault of the engine, which --wire detects.
         let written = packet.emit(&mut bytes).map_err(|error| io::Error::other(error.to_string()));
         let direction = Some(if link == arrive { Direction::Inbound } else { Direction::Outbound });
         let note = PacketNote { direction, comment: None };
@@ -66,7 +66,7 @@ pub fn start(world: &mut World, path: &Path, lines: &Lines) -> Result<Capture, D
 }
 
 impl Capture {
-    /// Ends the file.
+    /// Closes the file.
     pub fn finish(self) -> Result<(), Diagnostic> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = state.writer.take().map_or(Ok(()), |writer| writer.finish().map(drop));

@@ -1,4 +1,4 @@
-//! Additions to a run: captures, a file to send, and later inspection.
+//! Options of a run: captures, and a file to send.
 
 use crate::diagnostic::Diagnostic;
 use anabranch_sim::RunResult;
@@ -6,18 +6,17 @@ use bytes::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A file to carry.
+/// A file to send.
 #[derive(Clone, Debug)]
 pub struct SentFile {
-    /// Its name, as the user wrote it.
+    /// As the user wrote it.
     pub name: String,
-    /// Its bytes.
     pub content: Bytes,
-    /// Their SHA-256, in hexadecimal.
+    /// SHA-256 in hexadecimal.
     pub digest: String,
 }
 
-/// What goes beside a run.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
     /// Encode and decode every segment.
@@ -26,11 +25,11 @@ pub struct Extras {
     pub pcap: Option<PathBuf>,
     /// Keep the series.
     pub curves: bool,
-    /// Carry this file in place of the scenario's transfer.
+    /// Send this file instead of the scenario's transfer.
     pub send: Option<Arc<SentFile>>,
 }
 
-/// With `--wire` every packet must come back as it was.
+/// With `--wire` every decoded packet must equal the original.
 pub fn check_wire(results: &RunResult) -> Result<(), Diagnostic> {
     let Some(check) = results.wire.as_ref().filter(|check| check.mismatches > 0) else { return Ok(()) };
     let first = check.first_mismatch.as_deref().unwrap_or("unknown");

@@ -10,14 +10,13 @@ use anabranch_sim::generator::{Source, ns2_tcp};
 use anabranch_sim::link::{DelayModel, RateModel};
 use anabranch_sim::{LinkConfig, World};
 
-/// Adds them.
 pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Lines) {
     for generator in &scenario.generators {
         let source = source(generator);
         for route in &generator.routes {
             let used = paths.iter().zip(&lines.routers).find(|(path, _)| **path == route.path);
             let (Some((_, routers)), Some(path)) = (used, scenario.paths.get(route.path)) else { continue };
-            // A router's place counts the links before it; the first router is behind the first link.
+            // A router's index counts the links before it; the first router is after the first link.
             let router = |place: usize| place.checked_sub(1).and_then(|at| routers.get(at)).copied();
             let (Some(from), Some(to)) = (router(route.from.1), router(route.to.1)) else { continue };
             let name = format!("{}{}/{} to {}", prefix(path), generator.name, route.from.0, route.to.0);
@@ -32,19 +31,19 @@ pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Line
     }
 }
 
-/// How the names of a path's sources and sinks begin.
+/// Prefix of the names of a path's sources and sinks.
 pub fn prefix(path: &Path) -> String {
     format!("generators/{}/", path.name)
 }
 
-/// Whether any load a path.
+/// Whether any generator loads a path.
 pub fn load(scenario: &Scenario, path: usize) -> bool {
     let on_path =
         |generator: &Generator| generator.count > 0 && generator.routes.iter().any(|route| route.path == path);
     scenario.generators.iter().any(on_path)
 }
 
-/// Whether any take all they can get.
+/// Whether any generator is greedy.
 pub fn is_greedy(scenario: &Scenario) -> bool {
     scenario.generators.iter().any(|generator| matches!(generator.kind, GeneratorKind::Ftp { .. }))
 }
@@ -77,7 +76,7 @@ mod tests {
     use anabranch_sim::topology::NoPaths;
     use anabranch_sim::{RunResult, WorldConfig};
 
-    /// The generators of a scenario alone.
+    /// A run with the generators only.
     fn alone(scenario: &Scenario, paths: &[usize], seed: u64) -> RunResult {
         let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
         let [client, server] =
@@ -103,7 +102,7 @@ mod tests {
             })
         });
         let shares: Vec<f64> = shares.collect();
-        // Section 3.1: 80 to 83 % of TCP and 17 to 20 % of UDP. Nothing here says so but windows, delays and losses.
+        // Section 3.1: 80 to 83 % of TCP and 17 to 20 % of UDP. Here this results from windows, delays and losses only.
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         assert!((0.80..=0.83).contains(&mean), "{mean}");
         assert!(shares.iter().all(|share| (0.75..=0.88).contains(share)), "{shares:?}");
@@ -136,7 +135,7 @@ mod tests {
         let scenario = Document::embedded("s.toml", TWO, &[]).scenario().expect("it is a scenario");
         let results = alone(&scenario, &[0, 1], 1);
         let delivered = |link: &str| results.link(link).expect("it is there").counters.delivered_bytes as f64;
-        // Two sources of 1 Mbit/s from somewhere in the first second on.
+        // Two sources of 1 Mbit/s that start within the first second.
         assert!((1_000_000.0..1_250_000.0).contains(&delivered("A/1/backward")));
         for idle in ["A/0/backward", "A/0/forward", "A/1/forward", "A/2/backward", "B/0/forward", "B/1/backward"] {
             assert_eq!(delivered(idle), 0.0, "{idle}");

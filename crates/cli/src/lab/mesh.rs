@@ -14,7 +14,7 @@ use anabranch_sim::mesh::paper::measure::SingleDelay;
 use anabranch_sim::mesh::paper::network::{LANES, Routes};
 use anabranch_sim::mesh::paper::{self, Case, Rates};
 
-/// Runs `contender` over those lanes of the scenario's mesh, by their places.
+/// Runs `contender` over the lanes with these indices of the scenario's mesh.
 pub fn run(
     scenario: &Scenario,
     mesh: &Mesh,

@@ -1,4 +1,4 @@
-//! Builds the world that a scenario describes, runs it, and measures it.
+//! Builds the network and hosts of a scenario, runs it, and measures it.
 
 mod beside;
 pub mod capacity;
@@ -32,12 +32,12 @@ use anabranch_sim::application::Sending;
 use anabranch_sim::{Application, FlowConfig, World, WorldConfig};
 use extras::check_wire;
 
-/// Both ends' settings for `contender`.
+/// Connection settings of both ends for `contender`.
 pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfig {
     settings::connection(scenario, contender)
 }
 
-/// Runs `contender` over those `paths` of the scenario, by their places.
+/// Runs `contender` over the given path indices of the scenario.
 pub fn run(
     scenario: &Scenario,
     contender: &Contender,
@@ -63,7 +63,7 @@ pub fn run(
         policies.build_path_manager().map_err(|error| Diagnostic::plain(format!("{}: {error}", contender.name)))
     };
     let client = world.add_host("client", &EndpointConfig::default(), manager(&contender.policies)?);
-    // Both ends have one, since either may be the one that sends: LM3 and its kin decide at the sender.
+    // Both ends have path managers, since either may send: LM3 and similar ones act at the sender.
     let server = world.add_host("server", &EndpointConfig::default(), manager(&contender.policies)?);
     let lines = network::build(&mut world, scenario, paths, client, server);
     traffic::add(&mut world, scenario, paths, &lines);
@@ -112,7 +112,7 @@ pub fn run(
     measure::record(scenario, contender, paths, &window, extras.curves)
 }
 
-/// The scenario of an oracle: what links would lose is not sent, so that they lose nothing.
+/// The scenario of an oracle: links have no loss, since lost packets would not be sent.
 fn without_losses(scenario: &Scenario) -> Scenario {
     let mut kept = scenario.clone();
     let links = kept.paths.iter_mut().flat_map(|path| &mut path.links).chain(&mut kept.shared);
@@ -132,9 +132,9 @@ fn application(scenario: &Scenario, extras: &Extras) -> Application {
         Heading::Download => Application::download(sending).verified(),
     };
     match scenario.transfer {
-        // No connection has it.
+        // Not used by any connection.
         Transfer::None => one_way(Sending::Nothing),
-        // A scenario is not read otherwise.
+        // Validated with the scenario.
         Transfer::Video => scenario
             .video
             .as_ref()
@@ -145,7 +145,7 @@ fn application(scenario: &Scenario, extras: &Extras) -> Application {
             one_way(Sending::Messages { size: size.0, interval }).in_messages(size.0)
         }
         Transfer::RequestResponse { request, response, pause } => {
-            // More than a run can hold: at most one request per ten microseconds.
+            // More than a run can hold: at most one request per 10 microseconds.
             let count = scenario.duration.as_micros() / 10 + 1;
             Application::requests(request.0, response.0, pause.max(Duration::from_micros(10)), count).verified()
         }

@@ -1,4 +1,4 @@
-//! Runs a contender's routers on nodes that move.
+//! Runs a contender's routers on mobile nodes.
 
 use super::extras::Extras;
 use crate::contender::Contender;
@@ -17,10 +17,9 @@ use anabranch_sim::mobility::{Area, Model, Span};
 use anabranch_sim::radio::{MediumConfig, Overlap, PathLoss, Reach};
 use std::sync::Arc;
 
-/// What a suspect link costs more, where it is flooded in LSAs.
+/// Additional cost of a suspect link if it is flooded in LSAs.
 const SUSPECT_COST: u16 = 2;
 
-/// Runs it.
 pub fn run(
     scenario: &Scenario,
     moving: &Moving,
@@ -68,7 +67,7 @@ pub fn run(
     Ok(Record { seed, trace_hash: seen.trace_hash, metrics, mesh, ..Record::default() })
 }
 
-/// Runs the same routers where one node goes away again and again.
+/// Runs the same routers while one node repeatedly leaves.
 fn cut(network: MovingNetwork, speed: f64) -> Result<CutsSeen, String> {
     let plain = CutNetwork::new(network.manet.lsa_fullness, speed, network.seed);
     let medium = MediumConfig { basic_rate: network.medium.basic_rate, ..plain.network.medium };
@@ -93,7 +92,7 @@ fn cut_metrics(seen: &CutsSeen) -> Vec<(String, f64)> {
     values.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }
 
-/// The radio: a disk; or path loss that reaches as far in the mean, with the shadows and the fading of the comparison of
+/// The radio: a disk, or path loss with the same mean range and the shadowing and fading of the comparison of
 /// forecasters.
 fn medium(moving: &Moving) -> MediumConfig {
     let basic = MediumConfig { basic_rate: moving.broadcast_rate, ..MediumConfig::default() };
@@ -101,7 +100,7 @@ fn medium(moving: &Moving) -> MediumConfig {
         return MediumConfig { reach: Reach::disk(moving.range), ..basic };
     }
     let standard = Setting::standard();
-    // Of the standard setting the mean reach is 250 m.
+    // The mean range of the standard setting is 250 m.
     let farther = (moving.range / 250.0).log10() * 10.0 * standard.path_loss.exponent;
     let path_loss = PathLoss {
         transmit_power: standard.path_loss.transmit_power + farther,
@@ -113,8 +112,8 @@ fn medium(moving: &Moving) -> MediumConfig {
     MediumConfig { reach, overlap, ..basic }
 }
 
-/// Returns every router forecasters of its links. Suspect links are avoided where there is another way, and only neighbours
-/// know, as in `anabranch route`; or a higher cost is flooded.
+/// Configures forecasters of links in every router. Suspect links are avoided if there is another path and announced to
+/// neighbours only, as in `anabranch route`; or a higher cost is flooded.
 fn forecast_by(choice: &Choice, flood_suspects: bool) -> Result<RouterChange, String> {
     let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;
     let suspect_cost = if flood_suspects { SUSPECT_COST } else { 0 };

@@ -1,4 +1,4 @@
-//! Turns a scenario's `[connection]` and a contender's policies into the engine's settings.
+//! Converts a scenario's `[connection]` and a contender's policies to the engine's configuration.
 
 use crate::contender::Contender;
 use crate::scenario::Scenario;
@@ -7,10 +7,10 @@ use anabranch_mptcp::{ConnectionConfig, Framing, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::reliability;
 
-/// The settings of reliability policies that are the latency of the play-out, or the lifetime that follows from it, in ms.
+/// Settings of reliability policies that are the latency, or the lifetime derived from it, in ms.
 const DEADLINES: [&str; 2] = ["latency", "lifetime"];
 
-/// Both ends' settings.
+/// Configuration of both ends.
 pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfig {
     let mut config = defaults(policies(&for_video(scenario, &contender.policies)));
     config.multipath = contender.multipath;
@@ -21,7 +21,7 @@ pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfi
     config
 }
 
-/// A combination that does not say its deadline has that of the scenario's video.
+/// A combination without a deadline uses that of the scenario's video.
 fn for_video(scenario: &Scenario, policies: &Combination) -> Combination {
     let mut made = policies.clone();
     let Some(video) = &scenario.video else { return made };
@@ -36,7 +36,7 @@ fn for_video(scenario: &Scenario, policies: &Combination) -> Combination {
     made
 }
 
-/// Factories of a combination's policies. The scenario has been checked, so that they cannot fail.
+/// Factories of a combination's policies. They cannot fail, since the scenario is validated.
 pub fn policies(combination: &Combination) -> Policies {
     Policies::of(combination).expect("the combination was checked")
 }

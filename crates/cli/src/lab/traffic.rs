@@ -1,5 +1,5 @@
-//! Adds other people's traffic to the first link of each path: it leaves from a station that shares the link with the
-//! client and ends at a host behind the link, so that it competes with what the client sends.
+//! Adds cross traffic to the first link of each path: from a host that shares the link with the client to one after the
+//! link, so that it competes with the client's packets.
 
 use super::network::{Lines, PathEnd};
 use super::settings;
@@ -34,7 +34,7 @@ fn add_to_path(world: &mut World, path: &Path, background: &Background, end: Pat
     load(path, background, from, to).add(world);
 }
 
-/// The traffic on a path, between these interfaces.
+/// The traffic of a path between these interfaces.
 pub fn load(path: &Path, background: &Background, from: InterfaceId, to: InterfaceId) -> BackgroundLoad {
     let policies = Combination { congestion: Choice::new("new_reno"), ..Combination::default() };
     let mut connection = ConnectionConfig::new(settings::policies(&policies));

@@ -1,4 +1,4 @@
-//! What the view shows of a stack at one moment.
+//! Snapshot of a stack for the live view.
 
 use anabranch_policy::view::SubflowState;
 use anabranch_stack::Stack;
@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-/// A path.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PathSample {
     pub subflow: u32,
@@ -15,45 +14,43 @@ pub struct PathSample {
     pub name: String,
     pub remote: SocketAddr,
     pub state: Cow<'static, str>,
-    /// Milliseconds; none before the first.
+    /// Smoothed RTT in milliseconds; none before the first sample.
     #[serde(rename = "rtt_ms")]
     pub rtt: Option<f64>,
     /// Bytes.
     #[serde(rename = "cwnd_bytes")]
     pub cwnd: u64,
-    /// Payload acknowledged by the peer, bytes since it began.
+    /// Payload bytes acknowledged by the peer since the start.
     #[serde(rename = "sent_bytes")]
     pub sent: u64,
-    /// Payload that came, likewise.
+    /// Payload bytes received since the start.
     #[serde(rename = "received_bytes")]
     pub received: u64,
-    /// Smoothed share of segments lost, 0 to 1.
+    /// Smoothed loss ratio, 0 to 1.
     #[serde(rename = "loss_ratio")]
     pub loss: f64,
 }
 
-/// A connection.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ConnectionSample {
     pub id: u64,
     pub remote: SocketAddr,
-    /// `mptcp`, or `tcp` and why.
+    /// `mptcp`, or `tcp` with the reason.
     pub protocol: String,
     pub paths: Vec<PathSample>,
 }
 
-/// A stack.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
-    /// All connections, those in TIME-WAIT included.
+    /// All connections, including those in TIME-WAIT.
     pub count: usize,
-    /// Those that are looked at.
+    /// The sampled connections.
     #[serde(rename = "shown")]
     pub connections: Vec<ConnectionSample>,
 }
 
 impl Sample {
-    /// Of several programs together. Each numbers its connections by itself: here no two have the same.
+    /// Merges samples of several programs, with unique connection numbers.
     pub fn of_all(samples: Vec<Self>) -> Self {
         let each = samples.len() as u64;
         let mut all = Self::default();
@@ -65,7 +62,7 @@ impl Sample {
         all
     }
 
-    /// Of stacks that are one host. Each numbers its connections from the same number on: here no two have the same.
+    /// Merges samples of stacks of one host, with unique connection numbers.
     pub fn of_stacks(stacks: &[Stack], limit: usize) -> Self {
         let count = stacks.len() as u64;
         let numbered = |(index, stack): (u64, &Stack)| {

@@ -1,23 +1,23 @@
-//! Finds the tables of a page, and fills them.
+//! Finds and fills the generated tables of a page.
 
 use super::record::PageRecord;
 use super::tables;
 
-/// What opens a table; its words follow, then [`OPEN_END`].
+/// Start of the opening comment; the table's description follows, then [`OPEN_END`].
 const OPEN: &str = "<!-- measured: ";
-/// What ends the opening comment.
+/// End of the opening comment.
 const OPEN_END: &str = " -->";
-/// What closes a table.
+/// The closing comment.
 const CLOSE: &str = "<!-- end of measured -->";
 
-/// What a table shows.
+/// Description of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
     /// Name of the experiment, or `all`.
     pub experiment: String,
     /// `facts`, `matrix`, ...
     pub kind: String,
-    /// What stands behind: lists with commas.
+    /// Further words, each a comma-separated list.
     pub arguments: Vec<Vec<String>>,
 }
 
@@ -35,12 +35,12 @@ impl Block {
         if self.kind == kind { self.arguments.first().cloned().unwrap_or_default() } else { Vec::new() }
     }
 
-    /// The metrics whose means it shows.
+    /// Metrics whose means it shows.
     pub fn means(&self) -> Vec<String> {
         self.metrics_if("means")
     }
 
-    /// The metrics that it shows at the points of a sweep.
+    /// Metrics that it shows at the points of a sweep.
     pub fn swept(&self) -> Vec<String> {
         self.metrics_if("sweep")
     }
@@ -52,7 +52,7 @@ pub fn blocks(page: &str) -> Result<Vec<Block>, String> {
     words.map(Block::read).collect()
 }
 
-/// The page with its tables as the records have them. A table of an experiment of which nothing is kept stays as it is.
+/// The page with tables generated from the records. Tables of experiments without a record are kept.
 pub fn fill(page: &str, records: &[PageRecord]) -> Result<String, String> {
     let mut text = String::new();
     let mut rest = page;
@@ -67,7 +67,7 @@ pub fn fill(page: &str, records: &[PageRecord]) -> Result<String, String> {
     Ok(text + rest)
 }
 
-/// A table as Markdown; none if nothing is kept of what it shows.
+/// A table as Markdown; none without a record.
 fn table(block: &Block, records: &[PageRecord]) -> Result<Option<String>, String> {
     let argument = |at: usize| block.arguments.get(at).map_or(&[][..], Vec::as_slice);
     if block.experiment == "all" && records.is_empty() {

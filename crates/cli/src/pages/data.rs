@@ -1,14 +1,14 @@
-//! What is too long for a page, as CSV beside the records: each statement of the papers, and each sensitivity.
+//! Data too long for a page, as CSV beside the records: all claims and all sensitivities.
 
 use crate::measured::{Measured, column};
 use crate::statistics::Estimate;
 
-/// Each statement on each baseline.
+/// All claims on all baselines.
 pub const CLAIMS: &str = "claims.csv";
-/// Each change at each value of each parameter.
+/// All changes, by parameter and value.
 pub const SENSITIVITY: &str = "sensitivity.csv";
 
-/// A line of CSV (RFC 4180, but for its line ends).
+/// A CSV line (RFC 4180, except for its line ends).
 fn line(fields: &[&str]) -> String {
     let quoted = |field: &&str| {
         let special = field.contains([',', '"', '\n']);
@@ -17,7 +17,7 @@ fn line(fields: &[&str]) -> String {
     fields.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// The statements of all papers with their verdicts.
+/// Claims of all papers with verdicts.
 pub fn claims(all: &[&Measured]) -> String {
     let mut text = line(&["experiment", "figure", "statement", "published", "baseline", "measured", "verdict"]);
     for measured in all {
@@ -33,14 +33,14 @@ pub fn claims(all: &[&Measured]) -> String {
     text
 }
 
-/// The ends of a change's interval, and its mean; shares as shares.
+/// Lower end, mean and upper end of a change's interval.
 fn numbers(change: Option<&Estimate>) -> [String; 3] {
     let Some(change) = change else { return Default::default() };
     [change.mean, change.low(), change.high()]
         .map(|value| if value.is_finite() { format!("{value:.4}") } else { String::new() })
 }
 
-/// The sensitivities of all experiments.
+/// Sensitivities of all experiments.
 pub fn sensitivity(all: &[&Measured]) -> String {
     let mut text =
         line(&["experiment", "parameter", "value", "scenario", "baseline", "unit", "change", "ci95_low", "ci95_high"]);

@@ -1,13 +1,12 @@
-//! What is kept of an experiment for the pages, in `docs/results/`.
+//! The record of an experiment in `docs/results/`, from which pages are generated.
 
 use crate::measured::Measured;
 use serde::{Deserialize, Serialize};
 
-/// What is kept of an experiment for the pages.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PageRecord {
-    /// What was measured, as far as a table shows it.
+    /// Results shown in tables.
     pub measured: Measured,
-    /// Hash over the traces of the quick form of the experiment: it changes when the behaviour does, and is quick to find.
+    /// Hash over the traces of the quick form: detects changes of behaviour in little time.
     pub quick_trace_hash: String,
 }

@@ -1,4 +1,4 @@
-//! `anabranch perf`: what a path carries, measured second by second.
+//! `anabranch perf`: measures the throughput of paths per second.
 
 mod options;
 mod print;
@@ -14,7 +14,7 @@ use anabranch_attach::Attached;
 use anabranch_perf::{Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Runs the client or the server. Returns whether the measurement came to its end.
+/// Runs the client or the server. Returns whether the measurement was completed.
 pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
     let remote = if options.server || options.remote.is_none() { None } else { Some(options.remote()?) };
     let ports = [options.port];
@@ -41,7 +41,7 @@ pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
     })
 }
 
-/// The host that measures; our stack is to be detached at the end.
+/// The measuring host; the Anabranch stack must be detached at the end.
 async fn open(options: &PerfOptions, reach: Reach<'_>) -> Result<(Host, Option<Attached>), Diagnostic> {
     if let Some(kernel) = options.kernel_host() {
         return Ok((kernel, None));
@@ -56,7 +56,7 @@ async fn open(options: &PerfOptions, reach: Reach<'_>) -> Result<(Host, Option<A
     Ok((Host::Ours(Box::new(ours)), Some(open.attached)))
 }
 
-/// A failure: of the user's making, or of the network's.
+/// An error of the user's input, or of the network.
 fn failed(error: &PerfError) -> Result<bool, Diagnostic> {
     if error.is_users() {
         return Err(Diagnostic::plain(error.to_string()));
@@ -99,7 +99,7 @@ async fn measure(
             remark("ended before the test was over");
             Ok(false)
         }
-        // With --udp the engine has an address of its own for the server.
+        // With --udp the engine has another address for the server.
         Some(Err(PerfError::Connect { error, .. })) => failed(&PerfError::Connect { remote, error }),
         Some(Err(error)) => failed(&error),
         Some(Ok(report)) => {
@@ -138,7 +138,7 @@ async fn serve(
     };
     let (v6, v4) = (Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into());
     let served = async {
-        // A host without IPv6 has no address for both families.
+        // A host without IPv6 has no dual-stack address.
         match anabranch_perf::serve(host, &config(SocketAddr::new(v6, options.port)), tell.clone()).await {
             Err(PerfError::Listen { error, .. })
                 if error.kind() != std::io::ErrorKind::AddrInUse && attached.is_none() =>
@@ -156,7 +156,7 @@ async fn serve(
     outcome.or_else(|error| failed(&error))
 }
 
-/// What happens at the server, as lines: on standard output, but only results where they are JSON.
+/// Prints server events as lines; with JSON, standard output has only results.
 fn say(event: &ServerEvent, json: bool, places: &str) {
     let line = match event {
         ServerEvent::Ended { client, up, down } if json => {

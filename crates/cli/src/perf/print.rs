@@ -1,9 +1,9 @@
-//! Reports as lines for people.
+//! Human-readable reports.
 
 use anabranch_perf::{About, Interval, PathInterval, PathTotal, Plan, Report, Side, StreamReport, Transfer};
 use std::fmt::Write;
 
-/// The columns of intervals.
+/// Columns of intervals.
 pub const HEAD: &str =
     "      seconds  way   path                                Mbit/s  share   RTT ms  cwnd kB  resent kB  state\n";
 
@@ -11,7 +11,7 @@ fn way(up: bool) -> &'static str {
     if up { "up" } else { "down" }
 }
 
-/// The sender's view of a path that we receive on: the same ports, the other way round.
+/// The sender's counters of a path that we receive on: the same ports, swapped.
 fn sender_of<'a>(path: &PathInterval, senders: Option<&'a Interval>) -> Option<&'a PathInterval> {
     let is_it = |theirs: &&PathInterval| {
         theirs.stream == path.stream
@@ -25,11 +25,11 @@ fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
 }
 
-/// An interval: a line for the whole, and one per path.
+/// An interval: one line for the total, and one per path.
 pub fn interval(up: bool, interval: &Interval, senders: Option<&Interval>) -> String {
     let mut text = String::new();
     let mark = if interval.omitted { "  omitted" } else { "" };
-    // Writing to a string does not fail.
+    // Formatting to a String cannot fail.
     let _ = writeln!(
         text,
         "{:6.2}-{:6.2}  {:<4}  {:<32} {:>9.2}{mark}",
@@ -57,7 +57,7 @@ pub fn interval(up: bool, interval: &Interval, senders: Option<&Interval>) -> St
     text
 }
 
-/// Stream and subflow, the interface, and where to.
+/// Stream and subflow, interface, and remote address.
 fn name(stream: u32, subflow: u32, name: &str, remote: std::net::SocketAddr) -> String {
     format!("{stream}.{subflow} {name} to {}", remote.ip())
 }
@@ -104,7 +104,7 @@ fn transfer(text: &mut String, up: bool, transfer: &Transfer) {
     transfer.received.iter().for_each(|received| side(text, "received", received));
 }
 
-/// Who measures.
+/// Description of the measuring hosts.
 pub fn about(about: &About) -> String {
     let policies = if about.policies.is_empty() { String::new() } else { format!(" with {}", about.policies) };
     format!("{}{policies} on {}, {}", about.stack, about.host, about.kernel)
@@ -115,7 +115,6 @@ fn stream(stream: &StreamReport) -> String {
     format!("stream {}: {}{cause}", stream.stream, stream.protocol)
 }
 
-/// A whole test.
 pub fn report(report: &Report) -> String {
     let mut text = format!("\nclient: {}\n", about(&report.client));
     if let Some(server) = &report.server {
@@ -129,7 +128,7 @@ pub fn report(report: &Report) -> String {
     text
 }
 
-/// A server's end of a test.
+/// Results at the server's end.
 pub fn sides(up: Option<&Side>, down: Option<&Side>) -> String {
     let mut text = String::new();
     up.into_iter().for_each(|up| side(&mut text, "received", up));
@@ -137,7 +136,7 @@ pub fn sides(up: Option<&Side>, down: Option<&Side>) -> String {
     text
 }
 
-/// What was asked for.
+/// Description of the plan.
 pub fn plan(plan: &Plan) -> String {
     use anabranch_perf::{Direction, Length};
     let direction = match plan.direction {

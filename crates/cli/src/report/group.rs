@@ -1,8 +1,8 @@
-//! Combinations of a scenario that runs its schemes under several baselines: which belong together, and what they are called.
+//! Groups contenders of a scenario with several baselines, and labels them.
 
 use crate::record::{Outcome, PolicyRuns};
 
-/// What a combination is called among those of its own baseline.
+/// Label of a contender among those of its own baseline.
 pub fn label(outcome: &Outcome, runs: &PolicyRuns) -> String {
     if runs.baseline().is_none() { runs.label() } else { outcome.label_of(runs.scheme()) }
 }
@@ -12,16 +12,15 @@ pub fn schemes(outcome: &Outcome) -> Vec<&str> {
     distinct(outcome.policies.iter().map(PolicyRuns::scheme))
 }
 
-/// Combinations of one baseline, with the places of their schemes, which set the colours.
+/// Contenders of one baseline, with the indices of their schemes, which determine colours.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
-    /// What stands above its picture; nothing if there are no baselines.
+    /// Title of its chart; empty without baselines.
     pub title: &'a str,
-    /// Its combinations.
     pub runs: Vec<(usize, &'a PolicyRuns)>,
 }
 
-/// The chosen combinations by baseline, in the order in which the baselines come; those that run on none last.
+/// The chosen contenders by baseline, in order of baselines; those without baseline last.
 pub fn by_baseline<'a>(chosen: &[(usize, &'a PolicyRuns)]) -> Vec<Group<'a>> {
     let mut order = distinct(chosen.iter().map(|(_, runs)| runs.baseline()));
     order.sort_by_key(Option::is_none);

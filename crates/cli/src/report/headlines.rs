@@ -1,13 +1,13 @@
-//! The picture of the README: the published changes of the throughput beside what was measured on each baseline.
+//! The chart of the README: published changes of throughput beside those measured on each baseline.
 
 use super::canvas::ChartError;
 use super::intervals::{self, Row, intervals};
 use crate::measured::Measured;
 
-/// Width of the picture, pixels.
+/// Pixels.
 const WIDTH: u32 = 860;
 
-/// The picture as a file of its own; none if no experiment has a published change of the throughput.
+/// The chart as a standalone file; none if no experiment has a published change of throughput.
 pub fn headlines(all: &[&Measured]) -> Result<Option<String>, ChartError> {
     let mut rows = Vec::new();
     for measured in all {
@@ -26,7 +26,7 @@ pub fn headlines(all: &[&Measured]) -> Result<Option<String>, ChartError> {
     }
     let frame = intervals::frame("change of the mean throughput (%)", &rows);
     let drawn = intervals(&rows, "", &frame, WIDTH)?;
-    // On its own it has no page whose colours it could take.
+    // A standalone file cannot inherit colours from a page.
     let opaque = "style=\"background:#ffffff;color:#1f2328;font-family:sans-serif\"";
     Ok(Some(drawn.replacen("<svg", &format!("<svg {opaque}"), 1) + "\n"))
 }

@@ -1,4 +1,4 @@
-//! What every page has: its head and its end, legends and tables.
+//! Common parts of pages: head, end, legends and tables.
 
 use super::canvas;
 use super::marks::key;
@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
-/// A whole page: its title, a line on what it is, and what it holds.
+/// A complete page.
 pub fn page(title: &str, what: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -30,12 +30,11 @@ pub fn page(title: &str, what: &str, body: &Markup) -> String {
     page.into_string()
 }
 
-/// A picture as it was drawn.
 pub fn picture(svg: &str) -> Markup {
     PreEscaped(svg.to_owned())
 }
 
-/// Which colour stands for what; nothing if there are none.
+/// Legend of colours; empty without items.
 pub fn legend<'a>(items: impl IntoIterator<Item = (&'a str, usize)>) -> Markup {
     let items: Vec<(&str, String)> = items.into_iter().map(|(label, at)| (label, canvas::css_colour(at))).collect();
     html! {
@@ -47,7 +46,7 @@ pub fn legend<'a>(items: impl IntoIterator<Item = (&'a str, usize)>) -> Markup {
     }
 }
 
-/// Which curve is whose: each with its mark; nothing if there are none.
+/// Legend of curves with their markers; empty without items.
 pub fn marks<'a>(items: impl IntoIterator<Item = (&'a str, usize)>) -> Markup {
     let items: Vec<(&str, usize)> = items.into_iter().collect();
     html! {
@@ -57,7 +56,7 @@ pub fn marks<'a>(items: impl IntoIterator<Item = (&'a str, usize)>) -> Markup {
     }
 }
 
-/// Pictures, so many beside each other where there is room; `title` is for screen readers.
+/// Charts, `columns` side by side if there is space; `title` is for screen readers.
 pub fn pictures(title: &str, pictures: &[Picture], columns: usize) -> Markup {
     html! {
         div.pictures.grid[columns > 1] style={ "--columns:" (columns.clamp(1, 3)) } role="img" aria-label=(title) {
@@ -66,7 +65,7 @@ pub fn pictures(title: &str, pictures: &[Picture], columns: usize) -> Markup {
     }
 }
 
-/// A table of numbers that can be scrolled sideways.
+/// A table of numbers that scrolls horizontally.
 pub fn numbers(head: &[&str], rows: &[Vec<String>]) -> Markup {
     html! {
         div.scroll {

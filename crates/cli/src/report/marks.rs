@@ -1,13 +1,13 @@
-//! The marks on curves and in legends: a shape beside each colour, so that colours alone need not be told apart.
+//! Markers on curves and in legends: a shape per colour, so that curves differ without colour.
 
 use super::canvas::{ChartError, Plane, colour, css_colour};
 use maud::{Markup, html};
 use plotters::prelude::*;
 
-/// Corners of a shape around its middle, in pixels.
+/// Corners of a shape relative to its centre, in pixels.
 type Outline = &'static [(i32, i32)];
 
-/// The shapes: disc (no corners), square, triangle, diamond, triangle upside down, plus.
+/// Shapes: disc (no corners), square, triangle, diamond, inverted triangle, plus.
 const OUTLINES: [Outline; 6] = [
     &[],
     &[(-4, -4), (4, -4), (4, 4), (-4, 4)],
@@ -18,14 +18,14 @@ const OUTLINES: [Outline; 6] = [
 ];
 /// Radius of the disc, pixels.
 const RADIUS: i32 = 4;
-/// Width and height of a mark in a legend, pixels.
+/// Width and height of a marker in a legend, pixels.
 const KEY: (i32, i32) = (34, 16);
 
 fn outline(at: usize) -> Outline {
     OUTLINES[at % OUTLINES.len()]
 }
 
-/// Draws the mark of the `at`th curve at places of a chart.
+/// Draws the marker of the curve with index `at` at positions of a chart.
 pub fn draw_marks(
     chart: &mut Plane<'_, '_>,
     at: usize,
@@ -39,7 +39,7 @@ pub fn draw_marks(
     chart.draw_series(places.map(|place| EmptyElement::at(place) + shape())).map(drop)
 }
 
-/// The mark of the `at`th curve, on a piece of it.
+/// Legend entry of the curve with index `at`.
 pub fn key(at: usize) -> Markup {
     let tint = css_colour(at);
     let ((width, height), (x, y)) = (KEY, (KEY.0 / 2, KEY.1 / 2));

@@ -1,5 +1,5 @@
-//! `report.html`: each figure of a paper as measured, what the paper says beside it, and whether the two agree. One file
-//! that loads nothing from anywhere.
+//! `report.html`: each figure of a paper as measured, with the paper's claims and verdicts. One file without external
+//! resources.
 
 mod average;
 mod bars;
@@ -37,14 +37,14 @@ use crate::record::Outcome;
 use canvas::ChartError;
 use maud::{Markup, PreEscaped, html};
 
-/// The whole page, of experiments that are done.
+/// The page of finished experiments.
 pub fn page(pages: &[Page<'_>]) -> Result<String, Diagnostic> {
     let names: Vec<&str> = pages.iter().map(|page| page.measured.name.as_str()).collect();
     let quick = pages.iter().any(|page| page.measured.quick);
     let run = if quick { "quick run: fewer seeds and points" } else { "full run" };
     let what = format!("Multipath TCP in virtual time: measured beside published, {run}.");
     let measured: Vec<&Measured> = pages.iter().map(|page| page.measured).collect();
-    // The section of a single experiment says it all.
+    // A single experiment needs no overview.
     let overview = if pages.len() > 1 {
         overview::overview(&measured).map_err(|error| undrawn(&error))?
     } else {
@@ -63,7 +63,7 @@ pub fn page(pages: &[Page<'_>]) -> Result<String, Diagnostic> {
     Ok(html::page(&names.join(", "), &what, &body))
 }
 
-/// The part of the page that an experiment has.
+/// The section of an experiment.
 pub fn section(outcome: &Outcome) -> Result<String, Diagnostic> {
     experiment::section(outcome).map(Markup::into_string).map_err(|error| undrawn(&error))
 }

@@ -1,4 +1,4 @@
-//! The page on the runs in real time against the kernel: how the aggregation benefit of both is distributed, and who carried more.
+//! The page of runs in real time compared with the kernel: distributions of the aggregation benefit, and goodputs.
 
 use super::canvas::ChartError;
 use super::distribution::{Distribution, cumulated};
@@ -10,10 +10,9 @@ use maud::{Markup, html};
 
 const RANGE: (f64, f64) = (-1.0, 1.25);
 const SIZE: (u32, u32) = (430, 400);
-/// What the lines beside the diagonal mark.
+/// Distance of the lines beside the diagonal.
 const MARKED: f64 = 0.05;
 
-/// A page of its own.
 pub fn rivals_page(outcome: &Rivals) -> Result<String, Diagnostic> {
     let body = section(outcome).map_err(|error| Diagnostic::plain(format!("cannot draw the report: {error}")))?;
     Ok(html::page("rivals", "The default combination against the kernel's MPTCP, in real time.", &body))

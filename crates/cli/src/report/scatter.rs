@@ -1,18 +1,18 @@
-//! Draws one value against another on logarithmic axes, with the line on which both are equal.
+//! Renders one value over another on logarithmic axes, with the line of equality.
 
 use super::canvas::{ChartError, INK, adopt, colour, styled, tidy};
 use plotters::prelude::*;
 
-/// What belongs together: one colour, and points of the value expected and the value found.
+/// Points of one colour: expected and measured values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cloud {
-    /// Which colour.
+    /// Index of the colour.
     pub colour: usize,
-    /// Expected and found, both above 0; others are left out.
+    /// Expected and measured, both above 0; other points are omitted.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Draws the clouds, with faint lines where the found value is `share` above and below the expected one.
+/// Renders the clouds, with faint lines `share` above and below the line of equality.
 pub fn scatter(clouds: &[Cloud], labels: (&str, &str), share: f64, size: (u32, u32)) -> Result<String, ChartError> {
     let values = clouds.iter().flat_map(|cloud| cloud.points.iter()).flat_map(|(x, y)| [*x, *y]);
     let (low, high) = values.filter(|value| *value > 0.0).fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)));

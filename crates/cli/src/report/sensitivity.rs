@@ -1,4 +1,4 @@
-//! How a comparison depends on what a paper does not say: one parameter at a time, a picture per baseline.
+//! Effect on a comparison of parameters that the paper does not state: one at a time, one chart per baseline.
 
 use super::canvas::ChartError;
 use super::html::pictures;
@@ -6,7 +6,6 @@ use super::intervals::{self, Panel, Row};
 use crate::measured::{SensitivityRow, SensitivityTable, change_text, column};
 use maud::{Markup, html};
 
-/// The figure.
 pub fn sensitivity(table: &SensitivityTable) -> Result<Markup, ChartError> {
     let baselines = baselines(table);
     let axis = intervals::axis(table.unit.as_deref());
@@ -35,9 +34,9 @@ fn baselines(table: &SensitivityTable) -> Vec<Option<String>> {
     table.rows.first().map_or_else(Vec::new, |row| row.cells.iter().map(|(name, _)| name.clone()).collect())
 }
 
-/// The rows of one baseline's picture.
+/// Rows of the chart of one baseline.
 fn panel(table: &SensitivityTable, at: usize) -> Vec<Row> {
-    // A share is shown in per cent.
+    // Shares are shown in per cent.
     let factor = if table.unit.is_some() { 1.0 } else { 100.0 };
     let mut rows = Vec::new();
     let mut last: Option<&str> = None;
@@ -61,7 +60,7 @@ fn name(row: &SensitivityRow) -> String {
     if row.ours { format!("• {value}") } else { value }
 }
 
-/// What a table sets, without the name of what it is of: `rounding = up` of `{ name = "lm3", rounding = "up" }`.
+/// Settings of an inline table without its name: `rounding = up` of `{ name = "lm3", rounding = "up" }`.
 fn settings(value: &str) -> Option<String> {
     let inside = value.trim().strip_prefix('{')?.strip_suffix('}')?;
     let pairs = inside.split(',').map(|pair| pair.trim().replace('"', ""));

@@ -1,9 +1,9 @@
-//! Shows what a viewer saw at the same instants, side by side: a strip of stills for each instant, one still per combination.
+//! Stills of the same instants side by side: one strip per instant, one still per contender.
 
 use crate::record::{Moment, Outcome, Still};
 use maud::{Markup, html};
 
-/// The strips, or a sentence on why there are none; nothing for an experiment without a video.
+/// The strips, or the reason for their absence; empty for an experiment without a video.
 pub fn strips(outcome: &Outcome) -> Markup {
     let Some(pictures) = &outcome.pictures else { return Markup::default() };
     let text = match (&pictures.missing, pictures.moments.is_empty()) {
@@ -41,7 +41,7 @@ fn strip(moment: &Moment) -> Markup {
     }
 }
 
-/// Each picture once, with the names of all that show it.
+/// Each distinct picture with the labels of all contenders that show it.
 fn different(stills: &[Still]) -> Vec<(&Still, String)> {
     let mut found: Vec<(&Still, String)> = Vec::new();
     for still in stills {
@@ -56,7 +56,7 @@ fn different(stills: &[Still]) -> Vec<(&Still, String)> {
     found
 }
 
-/// Bytes as text (RFC 4648, section 4).
+/// Base64 (RFC 4648, section 4).
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -1,4 +1,4 @@
-//! The page on a sweep: how the aggregation benefit of each policy is distributed over the points, and the scores.
+//! The page of a sweep: distribution of each policy's aggregation benefit over the points, and scores.
 
 use super::canvas::{ChartError, PALETTE};
 use super::distribution::{Distribution, boxes, cumulated};
@@ -11,15 +11,14 @@ use crate::sweep::point::Class;
 use crate::sweep::score::Group;
 use maud::{Markup, html};
 
-/// What is drawn of the benefit: -1 is nothing at all, and few points are above the sum of the paths.
+/// Displayed range of the benefit: -1 is no goodput, and few points exceed the sum of the paths.
 const RANGE: (f64, f64) = (-1.0, 1.25);
-/// What is drawn of the ratio of delays, as its logarithm to base 2.
+/// Displayed range of the ratio of delays, as its logarithm to base 2.
 const RATIOS: (f64, f64) = (-3.0, 5.0);
-/// What is drawn of the shares of others.
+/// Displayed range of the shares of competitors.
 const SHARES: (f64, f64) = (0.0, 2.0);
 const SIZE: (u32, u32) = (THIRD, 300);
 
-/// A page of its own.
 pub fn sweep_page(outcome: &Outcome) -> Result<String, Diagnostic> {
     let what = "Every policy on a space-filling set of networks, compared with TCP on each single path.";
     let body = section(outcome).map_err(|error| Diagnostic::plain(format!("cannot draw the report: {error}")))?;
@@ -96,7 +95,7 @@ fn panels() -> [(Group, &'static str); 15] {
     ]
 }
 
-/// Names with colours: the combinations that have a name of their own first, then those whose worst decile is best.
+/// Coloured policies: named combinations first, then those with the best worst decile.
 fn tints(outcome: &Outcome) -> Vec<(usize, String)> {
     let decile = |policy: &PolicyOutcome| {
         policy.scores.get(Group::All.name()).map_or(f64::NEG_INFINITY, |score| score.benefit_worst_decile)

@@ -1,4 +1,4 @@
-//! `anabranch route`: this host as a router of an ad-hoc network, and what a router at work says.
+//! `anabranch route`: runs this host as a router of an ad-hoc network, or queries a running router.
 
 mod options;
 mod profile;
@@ -11,10 +11,10 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::block_on;
 use anabranch_router::{Question, RouteConfig, RouteDaemon, RouteError, ask};
 
-/// Routes until it is asked to end, or shows what a router at work knows.
+/// Routes until it is told to end, or prints the state of a running router.
 ///
 /// # Errors
-/// What is wrong with the options or the host.
+/// An error of the options or the host.
 pub fn route(options: &RouteOptions) -> Result<(), Diagnostic> {
     match options.show {
         Some(what) => show(options, what.question()),
@@ -34,14 +34,14 @@ fn show(options: &RouteOptions, question: Question) -> Result<(), Diagnostic> {
 
 fn run(config: RouteConfig) -> Result<(), Diagnostic> {
     let unheard = |error: std::io::Error| Diagnostic::plain(format!("signals cannot be waited for: {error}"));
-    // Before anything is set up that must be undone.
+    // Before the host's configuration changes.
     anabranch_attach::listen_for_the_end().map_err(unheard)?;
     block_on(async {
         let daemon = RouteDaemon::start(config).await.map_err(|error| diagnostic(&error))?;
         print(&format!("{}\n", daemon.describe()));
         let end = async {
             if anabranch_attach::asked_to_end().await.is_err() {
-                // Then only a signal that cannot be caught ends it.
+                // Then only SIGKILL ends it.
                 std::future::pending::<()>().await;
             }
         };

@@ -1,10 +1,10 @@
-//! What a router at work answers, as tables.
+//! Formats answers of a running router as tables.
 
 use crate::table;
 use anabranch_router::Question;
 use serde_json::Value;
 
-/// The columns of a list: heading and key.
+/// Columns of a list: heading and key.
 type Columns = &'static [(&'static str, &'static str)];
 
 const NEIGHBORS: Columns = &[
@@ -60,7 +60,7 @@ fn list(columns: Columns, answer: &Value) -> String {
     table::render(&heads, &rows)
 }
 
-/// A row for each next hop.
+/// One row per next hop.
 fn routes(answer: &Value) -> String {
     let mut rows = Vec::new();
     for route in answer.as_array().map(Vec::as_slice).unwrap_or_default() {
@@ -75,7 +75,7 @@ fn routes(answer: &Value) -> String {
             let mut row = start.clone();
             row.extend([&hop["router"], &hop["interface"], &hop["address"], &hop["weight"]].map(cell));
             rows.push(row);
-            // What is the same for all next hops is said once.
+            // Values common to all next hops are shown once.
             start = vec![String::new(); 4];
         }
     }

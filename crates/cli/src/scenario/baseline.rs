@@ -1,4 +1,4 @@
-//! Reads a baseline: a file with the choices of the families, `[connection]`, and `[[reasons]]`.
+//! Parses a baseline: a file with policies, `[connection]`, and `[[reasons]]`.
 
 use super::choices::choices;
 use super::connection::ConnectionSettings;
@@ -8,7 +8,7 @@ use crate::baseline::{Baseline, Reason};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use anabranch_policy::combination::Family;
 
-/// Reads one. Each value must have a reason, and each reason a value.
+/// Parses a baseline. Each value must have a reason, and each reason a value.
 pub fn read(source: &Source) -> Result<Baseline, Diagnostic> {
     let root = tree::read(source)?;
     let own = ["name", "label", "summary", "connection", "reasons", "not_modelled"];

@@ -1,4 +1,4 @@
-//! Reads `[[beside]]`: TCP connections of others that compete with the transfer.
+//! Parses `[[beside]]`: TCP connections that compete with the transfer.
 
 use super::choices::choice;
 use super::connection::ConnectionSettings;
@@ -13,11 +13,11 @@ use anabranch_policy::time::Duration;
 
 const KEYS: &[&str] = &["name", "count", "congestion", "path", "direction", "size", "interval", "start", "connection"];
 
-/// When connections begin if nothing is said: somewhere in the first second, so that seeds differ.
+/// Default start: a random time in the first second, so that seeds differ.
 pub const START: Draw<Duration> =
     Draw::Uniform { low: Duration::ZERO, high: Duration::from_secs(1), drawn: Drawn::PerRun };
 
-/// Reads them; their data goes the way of the transfer if they do not say.
+/// Parses them; by default their data has the direction of the transfer.
 pub fn beside(top: &Reader<'_>, paths: &[Path], heading: Heading) -> Result<Vec<Beside>, Diagnostic> {
     let mut made: Vec<Beside> = Vec::new();
     for item in top.list("beside")? {

@@ -1,4 +1,4 @@
-//! Reads what is chosen of the families of policies.
+//! Parses policies by family.
 
 use super::reader::{Item, Reader};
 use super::tree::Value;
@@ -6,12 +6,12 @@ use crate::contender::{self, Choices};
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::combination::{Choice, Combination, Family};
 
-/// What a table chooses of the families.
+/// The policies that a table specifies.
 pub fn choices(table: &Reader<'_>) -> Result<Choices, Diagnostic> {
     let mut made = Choices::default();
     for family in Family::ALL {
         let Some(item) = table.get(family.name()) else { continue };
-        // Checked alone, so that the message stands at the choice that is wrong.
+        // Checked alone, so that the error refers to the invalid choice.
         let mut alone = Combination::default();
         *alone.choice_mut(family) = choice(&item)?;
         contender::check(&alone).map_err(|message| item.error(message))?;

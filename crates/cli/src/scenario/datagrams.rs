@@ -1,4 +1,4 @@
-//! Reads `[[datagrams]]`: programs that send datagrams between client and server.
+//! Parses `[[datagrams]]`: programs that send datagrams between client and server.
 
 use super::quantity::Size;
 use super::reader::{Item, Reader};
@@ -13,21 +13,21 @@ const CALL: &[&str] = &["rate", "size", "direction"];
 const FRAMES: &[&str] = &["rate", "size", "interval", "direction"];
 const REQUESTS: &[&str] = &["request", "answer", "interval"];
 
-/// When programs begin if nothing is said: the session's keys are there after a round trip.
+/// Default start of programs: the session keys are established after one RTT.
 const START: Duration = Duration::from_secs(1);
-/// What a datagram's payload is if nothing is said.
+/// Default payload in bytes.
 const SIZE: u32 = 1_200;
-/// A question of DNS, and an answer.
+/// Bytes of a DNS query, and of a response.
 const REQUEST: u32 = 60;
 const ANSWER: u32 = 200;
-/// Who sends if nothing is said.
+/// Default directions.
 const BOTH: [bool; 2] = [true, true];
-/// Most programs of a scenario.
+/// Maximum number of programs.
 const MOST: usize = 1_000;
-/// Faster than that a run would hold more datagrams than there is memory for.
+/// Minimum interval: shorter ones would need too much memory.
 const SHORTEST: Duration = Duration::from_micros(10);
 
-/// Reads them; each program of a table with a `count` is one of its own.
+/// Parses them; a table with a `count` defines several programs.
 pub fn datagrams(top: &Reader<'_>) -> Result<Vec<DatagramFlow>, Diagnostic> {
     let mut made: Vec<DatagramFlow> = Vec::new();
     for item in top.list("datagrams")? {
@@ -74,7 +74,7 @@ fn one(item: &Item<'_>) -> Result<(DatagramFlow, u64), Diagnostic> {
     Ok((flow, table.get("count").map_or(Ok(1), |item| item.count(0..=MOST as u64))?))
 }
 
-/// What a program of this kind sends.
+/// Traffic pattern of a program of this kind.
 fn pattern(table: &Reader<'_>, kind: &str) -> Result<Pattern, Diagnostic> {
     let size_or = |key: &str, default: u32| Ok::<u32, Diagnostic>(size(table, key)?.unwrap_or(default));
     Ok(match kind {
@@ -98,7 +98,7 @@ fn pattern(table: &Reader<'_>, kind: &str) -> Result<Pattern, Diagnostic> {
     })
 }
 
-/// When it begins and ends.
+/// Start and end.
 fn times(table: &Reader<'_>) -> Result<(Instant, Instant), Diagnostic> {
     let start = Instant::ZERO + table.quantity("start")?.unwrap_or(START);
     let Some(item) = table.get("stop") else { return Ok((start, Instant::NEVER)) };

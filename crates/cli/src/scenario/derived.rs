@@ -1,4 +1,4 @@
-//! Reads metrics that are made of several runs.
+//! Parses metrics that are computed from several runs.
 
 use super::model::{Derived, DerivedKind, Sweep, WindowMetric};
 use super::reader::{Item, Reader};
@@ -8,12 +8,11 @@ use crate::metric;
 const KEYS: &[&str] =
     &["name", "label", "of", "points", "relative", "made_at", "made_where", "above", "rises_above", "deviation"];
 
-/// Reads `[[derived]]`.
 pub fn derived(top: &Reader<'_>, sweep: Option<&Sweep>, own: &[WindowMetric]) -> Result<Vec<Derived>, Diagnostic> {
     top.list("derived")?.iter().map(|item| one(item, sweep, own)).collect()
 }
 
-/// Which metrics there are, and their units.
+/// Known metrics and their units.
 struct Known<'a>(&'a [WindowMetric]);
 
 impl Known<'_> {
@@ -46,7 +45,7 @@ fn one(item: &Item<'_>, sweep: Option<&Sweep>, own: &[WindowMetric]) -> Result<D
     Ok(Derived { label: table.text_or("label", &name)?, name, of, kind, points, unit })
 }
 
-/// At which points of the sweep it is taken.
+/// The points of the sweep to use.
 fn points(table: &Reader<'_>, sweep: Option<&Sweep>) -> Result<Vec<String>, Diagnostic> {
     let Some(item) = table.get("points") else { return Ok(Vec::new()) };
     let points = item.texts()?;
@@ -57,7 +56,7 @@ fn points(table: &Reader<'_>, sweep: Option<&Sweep>) -> Result<Vec<String>, Diag
     }
 }
 
-/// What is made of the runs: one thing.
+/// The single kind of computation.
 fn kind(table: &Reader<'_>, known: &Known<'_>, has_points: bool) -> Result<DerivedKind, Diagnostic> {
     let relative = table.flag("relative", false)?;
     let mut kinds = Vec::new();

@@ -1,4 +1,4 @@
-//! A scenario's text, and the scenario that it says.
+//! The text of a scenario, and its parsed form.
 
 use super::model::Scenario;
 use super::reader::Reader;
@@ -7,35 +7,34 @@ use super::{read, references};
 use crate::diagnostic::Diagnostic;
 use std::path::{Path, PathBuf};
 
-/// A scenario's text and where the files it names are looked for.
+/// Text of a scenario, and the directory for files that it names.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    /// The text, with the options laid over it.
+    /// The text with options applied.
     pub source: Source,
     /// Directory of the file.
     pub directory: PathBuf,
 }
 
 impl Document {
-    /// Reads a file.
     pub fn open(path: &Path, options: &[String]) -> Result<Self, Diagnostic> {
         let source = Source::open(path, options)?;
         Ok(Self { source, directory: path.parent().map(Path::to_path_buf).unwrap_or_default() })
     }
 
-    /// Takes a text that came with the program.
+    /// A scenario that is embedded in the program.
     pub fn embedded(name: &str, text: &str, options: &[String]) -> Self {
         Self { source: Source::embedded(name, text, options), directory: PathBuf::new() }
     }
 
-    /// The same with one more `key=value` laid over it.
+    /// A copy with another `key=value` applied.
     pub fn with(&self, option: String) -> Self {
         let mut document = self.clone();
         document.source.options.push(option);
         document
     }
 
-    /// Understands it.
+    /// Parses and validates the scenario.
     pub fn scenario(&self) -> Result<Scenario, Diagnostic> {
         let root = tree::read(&self.source)?;
         let top = read::top(&self.source, &root)?;
@@ -51,12 +50,12 @@ impl Document {
         Ok(scenario)
     }
 
-    /// The same with `value` at each of the `keys`.
+    /// A copy with `value` at each of the `keys`.
     pub fn at(&self, keys: &[String], value: &str) -> Self {
         keys.iter().fold(self.clone(), |document, key| document.with(format!("{key}={value}")))
     }
 
-    /// A sweep is possible if each of its points is a possible scenario.
+    /// A sweep is valid if all of its points are valid scenarios.
     fn check_points<'a>(
         &self,
         top: &Reader<'_>,

@@ -1,4 +1,4 @@
-//! Reads generators of cross traffic, and the names of the routers on which they hang.
+//! Parses generators of cross traffic, and the names of routers.
 
 use super::model::{AccessLink, GeneratorKind, GeneratorRoute};
 use super::model::{Generator, Path};
@@ -18,14 +18,13 @@ const VBR: &[&str] = &["rate", "sizes", "on", "off"];
 /// ns-2's `window_`, packets.
 const NS2_WINDOW: u64 = 20;
 
-/// A router by its name: its path, and the number of links that lie before it.
+/// A named router: its path, and the number of links before it.
 struct Router {
     name: String,
     path: usize,
     place: usize,
 }
 
-/// Reads `[[generators]]`.
 pub fn generators(top: &Reader<'_>, paths: &[Path]) -> Result<Vec<Generator>, Diagnostic> {
     let routers = routers(top, paths)?;
     let mut made: Vec<Generator> = Vec::new();
@@ -39,10 +38,10 @@ pub fn generators(top: &Reader<'_>, paths: &[Path]) -> Result<Vec<Generator>, Di
     Ok(made)
 }
 
-/// The routers that have names, of all paths: those between a path's links, from the client to the server.
+/// Named routers of all paths: those between a path's links, from the client to the server.
 fn routers(top: &Reader<'_>, paths: &[Path]) -> Result<Vec<Router>, Diagnostic> {
     let mut routers: Vec<Router> = Vec::new();
-    // Lanes of a mesh are no paths of the file.
+    // Lanes of a mesh are not paths of the file.
     let items = if paths.is_empty() { Vec::new() } else { top.list("paths")? };
     for (path, item) in items.iter().enumerate() {
         let Some(names) = item.open("a path")?.get("routers") else { continue };
@@ -117,7 +116,7 @@ fn vbr(table: &Reader<'_>) -> Result<GeneratorKind, Diagnostic> {
     Ok(GeneratorKind::Vbr { rate, sizes: (least.0 as u32, most.0 as u32), on_off })
 }
 
-/// Reads `[["R1", "R2"], ["R2", "R1"]]`.
+/// Parses `[["R1", "R2"], ["R2", "R1"]]`.
 fn routes(item: &Item<'_>, routers: &[Router]) -> Result<Vec<GeneratorRoute>, Diagnostic> {
     let mut made: Vec<GeneratorRoute> = Vec::new();
     for item in item.list()? {

@@ -1,4 +1,4 @@
-//! Reads an ad-hoc network: `[mesh]` in place of `[[paths]]`, and what a contender's lanes are like.
+//! Parses an ad-hoc network: `[mesh]` instead of `[[paths]]`, and the lanes of contenders.
 
 use super::model::{Mesh, Path};
 use super::reader::{Item, Reader};
@@ -9,7 +9,7 @@ use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, LaneSettings, PathMod
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::mesh::paper::network::LANES;
 
-/// What routers advertise, by its name.
+/// Names of LSAFullness values.
 const FULLNESS: [(&str, LsaFullness); 6] = [
     ("minimal", LsaFullness::Minimal),
     ("min_cost", LsaFullness::MinCost),
@@ -19,7 +19,7 @@ const FULLNESS: [(&str, LsaFullness); 6] = [
     ("multipath", LsaFullness::Multipath(LANES as u8 - 1)),
 ];
 
-/// Reads `[mesh]`: the network, and its lanes as the paths of the scenario.
+/// Parses `[mesh]`: the network, and its lanes as the scenario's paths.
 pub fn mesh(top: &Reader<'_>) -> Result<Option<(Mesh, Vec<Path>)>, Diagnostic> {
     let Some(item) = top.get("mesh") else { return Ok(None) };
     for key in ["paths", "shared"] {
@@ -40,7 +40,7 @@ pub fn mesh(top: &Reader<'_>) -> Result<Option<(Mesh, Vec<Path>)>, Diagnostic> {
     Ok(Some((mesh, (0..LANES).map(lane).collect())))
 }
 
-/// Reads the `mesh` of a contender; a `forecaster` of its own is meant to be used.
+/// Parses the `mesh` of a contender; a `forecaster` of its own enables predicted routes.
 pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
     let lanes = LaneSettings { paths: PathMode::Full, ..LaneSettings::default() };
     let predicted = policy.get("forecaster").is_some();

@@ -1,4 +1,4 @@
-//! Reads an ad-hoc network of moving nodes: `[moving]`.
+//! Parses an ad-hoc network of mobile nodes: `[moving]`.
 
 use super::model::Moving;
 use super::reader::{Item, Reader};
@@ -20,7 +20,7 @@ const MOVING: &[&str] = &[
     "cut_speed",
 ];
 
-/// Reads `[moving]`; what is left out is as in RFC 5614, appendix E.
+/// Parses `[moving]`; defaults are those of RFC 5614, appendix E.
 pub fn moving(top: &Reader<'_>) -> Result<Option<Moving>, Diagnostic> {
     let Some(item) = top.get("moving") else { return Ok(None) };
     for key in ["paths", "shared", "mesh", "transfer"] {
@@ -45,7 +45,7 @@ pub fn moving(top: &Reader<'_>) -> Result<Option<Moving>, Diagnostic> {
     }))
 }
 
-/// Least and largest speed.
+/// Minimum and maximum speed.
 fn speeds(table: &Reader<'_>) -> Result<Option<(f64, f64)>, Diagnostic> {
     let speed = pair(table, "speed", 0.001)?;
     match table.get("speed").filter(|_| speed.is_some_and(|(least, most)| least > most)) {
@@ -54,7 +54,7 @@ fn speeds(table: &Reader<'_>) -> Result<Option<(f64, f64)>, Diagnostic> {
     }
 }
 
-/// Two numbers, neither below `least`.
+/// Two numbers of at least `least`.
 fn pair(table: &Reader<'_>, key: &str, least: f64) -> Result<Option<(f64, f64)>, Diagnostic> {
     let Some(item) = table.get(key) else { return Ok(None) };
     let numbers = item.list()?.iter().map(Item::number).collect::<Result<Vec<f64>, _>>()?;
@@ -64,7 +64,7 @@ fn pair(table: &Reader<'_>, key: &str, least: f64) -> Result<Option<(f64, f64)>,
     }
 }
 
-/// A number from `least` to 100000, or what is wrong.
+/// A number from `least` to 100000, or the error `wrong`.
 fn between(table: &Reader<'_>, key: &str, (least, wrong): (f64, &str)) -> Result<Option<f64>, Diagnostic> {
     let Some(item) = table.get(key) else { return Ok(None) };
     let number = item.number()?;

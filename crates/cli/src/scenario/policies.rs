@@ -1,4 +1,4 @@
-//! Reads the policies and baselines of a scenario.
+//! Parses the policies and baselines of a scenario.
 
 use super::choices::{choice, choices};
 use super::connection::ConnectionSettings;
@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, did_you_mean};
 use anabranch_policy::combination::{Choice, Family};
 use std::path::Path;
 
-/// Reads `baselines`: names of those that come with the program, or files beside the scenario.
+/// Parses `baselines`: names of embedded ones, or files relative to the scenario.
 pub fn baselines(top: &Reader<'_>, directory: &Path) -> Result<Vec<Baseline>, Diagnostic> {
     let mut made: Vec<Baseline> = Vec::new();
     for item in &top.list("baselines")? {
@@ -22,13 +22,13 @@ pub fn baselines(top: &Reader<'_>, directory: &Path) -> Result<Vec<Baseline>, Di
     Ok(made)
 }
 
-/// Reads `[defaults]`: what is chosen of the families where a policy does not say.
+/// Parses `[defaults]`: policies of families that a scheme does not specify.
 pub fn defaults(top: &Reader<'_>) -> Result<Choices, Diagnostic> {
     let names = Family::ALL.map(Family::name);
     top.get("defaults").map_or(Ok(Choices::default()), |item| choices(&item.table("the defaults", &names)?))
 }
 
-/// Reads `[[policies]]`; without any it is plain multipath TCP alone.
+/// Parses `[[policies]]`; default: plain MPTCP alone.
 pub fn schemes(top: &Reader<'_>, baselines: &[Baseline]) -> Result<Vec<Scheme>, Diagnostic> {
     let items = top.list("policies")?;
     let mut made: Vec<Scheme> = Vec::new();
@@ -72,14 +72,14 @@ fn scheme(item: &Item<'_>, baselines: &[Baseline]) -> Result<Scheme, Diagnostic>
     })
 }
 
-/// Reads the choice of a datagram policy.
+/// Parses a datagram policy.
 fn datagram(item: &Item<'_>) -> Result<Choice, Diagnostic> {
     let choice = choice(item)?;
     build_datagram(&choice).map_err(|message| item.error(message))?;
     Ok(choice)
 }
 
-/// Under which of the scenario's baselines a policy is run.
+/// The scenario's baselines under which a policy runs.
 fn restriction(list: &Item<'_>, baselines: &[Baseline]) -> Result<Vec<String>, Diagnostic> {
     let known: Vec<&str> = baselines.iter().map(|baseline| baseline.name.as_str()).collect();
     let one = |item: &Item<'_>| {

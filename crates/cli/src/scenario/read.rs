@@ -1,4 +1,4 @@
-//! Reads a scenario, part by part.
+//! Parses a scenario part by part.
 
 use super::model::{Beside, Generator, Heading, Link, Mesh, Moving, Path, Results, Scenario, Seeds, Transfer, Video};
 use super::reader::{Reader, is_name};
@@ -46,12 +46,12 @@ const KEYS: &[&str] = &[
     "claims",
 ];
 
-/// The table of a whole scenario.
+/// The root table of a scenario.
 pub fn top<'a>(source: &'a Source, root: &'a Node) -> Result<Reader<'a>, Diagnostic> {
     Reader::new(source, root, "the scenario", KEYS)
 }
 
-/// Reads all of it.
+/// Parses the whole scenario.
 pub fn scenario(top: &Reader<'_>, directory: &FilePath) -> Result<Scenario, Diagnostic> {
     let name = name(top)?;
     let Times { duration, warm_up, sample } = times(top)?;
@@ -111,7 +111,7 @@ fn seeds(top: &Reader<'_>, key: &str, default: u32) -> Result<u32, Diagnostic> {
     top.get(key).map_or(Ok(default), |item| Ok(item.count(1..=100_000)? as u32))
 }
 
-/// How long a run is, and how it is looked at.
+/// Duration, warm-up, seeds and sampling.
 struct Times {
     duration: Duration,
     warm_up: Duration,
@@ -135,7 +135,6 @@ fn times(top: &Reader<'_>) -> Result<Times, Diagnostic> {
     Ok(Times { duration, warm_up, sample })
 }
 
-/// What data goes over.
 struct Network {
     shared: Vec<Link>,
     paths: Vec<Path>,
@@ -155,7 +154,7 @@ fn network(top: &Reader<'_>, directory: &FilePath) -> Result<Network, Diagnostic
     Ok(Network { shared, paths, mesh, moving: moving::moving(top)?, generators })
 }
 
-/// What is compared.
+/// Schemes, baselines and defaults.
 struct Comparison {
     schemes: Vec<Scheme>,
     baselines: Vec<Baseline>,
@@ -167,7 +166,7 @@ fn comparison(top: &Reader<'_>, directory: &FilePath) -> Result<Comparison, Diag
     Ok(Comparison { schemes: policies::schemes(top, &baselines)?, baselines, defaults })
 }
 
-/// What is carried.
+/// Traffic.
 struct Load {
     transfer: Transfer,
     video: Option<Video>,

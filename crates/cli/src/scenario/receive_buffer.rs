@@ -2,16 +2,14 @@
 
 use super::quantity::Size;
 
-/// The receive buffer of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiveBuffer {
-    /// Always this.
     Fixed(Size),
     /// Grows with the rate at which the application reads.
     Auto {
-        /// At the start.
+        /// Bytes at the start.
         initial: Size,
-        /// At most.
+        /// Maximum.
         max: Size,
     },
 }

@@ -1,11 +1,10 @@
-//! Names that one part of a scenario uses must exist in another.
+//! Checks that names used in one part of a scenario are defined in another.
 
 use super::model::{Claim, Figure, FigureKind, Scenario, WindowKind, WindowMetric};
 use super::reader::Reader;
 use crate::contender::{Contender, Route};
 use crate::diagnostic::Diagnostic;
 
-/// Checks all of them.
 pub fn check(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnostic> {
     let names = Names::of(scenario);
     let within = |list: &str, at: usize, message: String| {
@@ -36,11 +35,11 @@ pub fn check(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The names that a scenario defines.
+/// Names defined by a scenario.
 struct Names<'a> {
     scenario: &'a Scenario,
     paths: Vec<&'a str>,
-    /// What is shown and claimed is of a scheme, under each baseline.
+    /// Figures and claims refer to a scheme, under each baseline.
     policies: Vec<&'a str>,
     figures: Vec<&'a str>,
 }
@@ -132,7 +131,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Whether the paths a combination names exist, and whether plain TCP has exactly one.
+/// Whether a contender's paths exist, and plain TCP has exactly one.
 pub fn check_route(policy: &Contender, paths: &[&str]) -> Result<(), String> {
     match &policy.route {
         Route::Only(names) => {

@@ -5,7 +5,6 @@ use super::reader::Reader;
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::time::Duration;
 
-/// The kinds of transfers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Endless,
@@ -22,7 +21,7 @@ impl Kind {
         ("request_response", Self::RequestResponse),
     ];
 
-    /// The keys that mean anything.
+    /// Allowed keys.
     fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Endless => &["direction", "connections"],
@@ -48,10 +47,10 @@ impl Kind {
     }
 }
 
-/// Which way data goes, in words.
+/// Names of directions.
 pub const HEADINGS: [(&str, Heading); 2] = [("upload", Heading::Upload), ("download", Heading::Download)];
 
-/// Reads `[transfer]`, and how many connections carry it; without it the transfer is endless and the client sends it.
+/// Parses `[transfer]` and the number of its connections; default: an endless upload.
 pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading, u32), Diagnostic> {
     let Some(item) = top.get("transfer") else { return Ok((Transfer::Endless, Heading::Upload, 1)) };
     let keys = &["kind", "direction", "connections", "size", "interval", "request", "response", "pause"];
@@ -65,7 +64,7 @@ pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading, u32), Diagnostic
     Ok((kind.read(&table)?, heading, connections))
 }
 
-/// How many connections carry the transfer, each its own.
+/// Number of connections, with one transfer each.
 fn connections(top: &Reader<'_>, transfer: &Reader<'_>) -> Result<u32, Diagnostic> {
     let Some(item) = transfer.get("connections") else { return Ok(1) };
     let count = item.count(1..=1000)?;
@@ -75,11 +74,11 @@ fn connections(top: &Reader<'_>, transfer: &Reader<'_>) -> Result<u32, Diagnosti
     Ok(count as u32)
 }
 
-/// Mean time from one message to the next.
+/// Mean interval of messages.
 pub fn interval(transfer: &Reader<'_>) -> Result<Duration, Diagnostic> {
     let item = transfer.required("interval")?;
     let interval: Duration = item.quantity()?;
-    // Faster than that, a run would hold more messages than there is memory for.
+    // Shorter intervals would need too much memory.
     let least = Duration::from_micros(10);
     if interval < least { Err(item.error("messages come at least 10 us apart, on average")) } else { Ok(interval) }
 }

@@ -1,4 +1,4 @@
-//! Reads `[video]`: what a live source sends in place of a transfer, and when it is of use.
+//! Parses `[video]`: a live source instead of a transfer, with deadlines.
 
 use super::model::{Footage, MessageUnit, Video};
 use super::reader::{Item, Reader};
@@ -13,12 +13,12 @@ use std::sync::Arc;
 const KEYS: &[&str] =
     &["trace", "rate", "repeats", "quick_repeats", "sweep_repeats", "load", "deadline", "deadline_of", "messages"];
 
-/// The trace whose pictures come with the program.
+/// The trace whose pictures are embedded in the program.
 const CLIP: &str = "bbb_qcif";
-/// The film at 640x360, coded for several rates.
+/// The film at 640x360, encoded at several rates.
 const FILM: &str = "bbb_360p";
 
-/// Reads `[video]`, if there is one.
+/// Parses `[video]`, if present.
 pub fn video(top: &Reader<'_>, directory: &Path) -> Result<Option<Video>, Diagnostic> {
     let Some(item) = top.get("video") else { return Ok(None) };
     for key in ["transfer", "mesh", "moving"] {
@@ -50,7 +50,7 @@ pub fn video(top: &Reader<'_>, directory: &Path) -> Result<Option<Video>, Diagno
     Ok(Some(Video { name, footage, trace, repeats, quick_repeats, sweep_repeats, load, deadline, messages }))
 }
 
-/// Which frames are sent, and where their pictures are.
+/// The frames to send, and the location of their pictures.
 fn trace(table: &Reader<'_>, directory: &Path) -> Result<(String, Footage, Trace), Diagnostic> {
     let name = table.text_or("trace", CLIP)?;
     let rate = table.get("rate");
@@ -70,7 +70,7 @@ fn trace(table: &Reader<'_>, directory: &Path) -> Result<(String, Footage, Trace
     }
 }
 
-/// The film's coding for a rate.
+/// The film's encoding for a rate.
 fn coding(item: &Item<'_>) -> Result<(u32, Trace), Diagnostic> {
     let bits = item.quantity::<Rate>()?.bits_per_second();
     let coded = film::MEGABITS.into_iter().find(|megabits| u64::from(*megabits) * 1_000_000 == bits);
@@ -83,13 +83,13 @@ fn from_file(item: &Item<'_>, path: &Path) -> Result<Trace, Diagnostic> {
         .map_err(|error| item.error(format!("cannot read the trace {}: {}", path.display(), reason(&error))))?;
     let trace = match std::str::from_utf8(&bytes) {
         Ok(text) => Trace::from_text(text).map_err(|error| error.to_string()),
-        // No text: perhaps the stream itself, whose frames are as good.
+        // Not text: perhaps an elementary stream, which has frames too.
         Err(_) => from_stream(&bytes).map_err(|error| error.to_string()),
     };
     trace.map_err(|error| item.error(format!("{}: {error}", path.display())))
 }
 
-/// The frames of an elementary stream, at its own rate, or at 30 per second if it does not say.
+/// Frames of an elementary stream, at its own rate or at 30 per second if it has none.
 fn from_stream(bytes: &[u8]) -> Result<Trace, StreamError> {
     ElementaryStream::read(bytes)?.trace(FrameRate::new(clip::RATE, 1).expect("thirty is a rate"))
 }
@@ -115,7 +115,7 @@ mod tests {
         Ok(scenario.video.expect("it has a video"))
     }
 
-    /// What is said of a file with these bytes.
+    /// Parses `[video]` for a file with these bytes.
     fn of_file(name: &str, bytes: &[u8]) -> Result<Video, String> {
         let path = std::env::temp_dir().join(format!("anabranch-{}-{name}", std::process::id()));
         std::fs::write(&path, bytes).expect("a file in a folder for such");

@@ -1,23 +1,21 @@
-//! One request over HTTP and its answer: `/status` and `/metrics`, nothing else, and then the end of the connection.
+//! One HTTP request per connection: `/status` or `/metrics`.
 
 use std::net::IpAddr;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-/// No request of ours is longer.
+/// Maximum length of a request.
 const LONGEST: usize = 8_192;
-/// Nor has one more fields.
+/// Maximum number of header fields.
 const FIELDS: usize = 64;
 
-/// What can be asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Page {
-    /// JSON.
     Status,
     /// For Prometheus.
     Metrics,
 }
 
-/// What is answered to a request.
+/// Response to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Give { page: Page, body: bool },
@@ -26,7 +24,7 @@ enum Verdict {
 
 const MALFORMED: Verdict = Verdict::Refuse("400 Bad Request", "this is no request of HTTP\n");
 
-/// Reads a request and answers it. What cannot be read or written is its peer's to bear.
+/// Reads a request and answers it. Errors of the connection are ignored.
 pub async fn answer<S>(mut stream: S, any_host: bool, page: impl Fn(Page) -> String) -> std::io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -64,7 +62,7 @@ fn reply(status: &str, kind: &str, text: &str, body: bool) -> String {
     if body { head + text } else { head }
 }
 
-/// What to answer; nothing while the request is not complete.
+/// The response; none while the request is incomplete.
 fn judge(bytes: &[u8], any_host: bool) -> Option<Verdict> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut request = httparse::Request::new(&mut fields);
@@ -75,7 +73,7 @@ fn judge(bytes: &[u8], any_host: bool) -> Option<Verdict> {
     }
     let host = request.headers.iter().find(|field| field.name.eq_ignore_ascii_case("host"));
     if !any_host && host.is_some_and(|host| !is_plain(host.value)) {
-        // A page of the web whose name was made to mean this host must not read this.
+        // Prevents DNS rebinding: a web page whose name resolves to this host must not read this.
         return Some(Verdict::Refuse("403 Forbidden", "say localhost or an address, not a name\n"));
     }
     let path = request.path.unwrap_or_default().split('?').next().unwrap_or_default();
@@ -91,7 +89,7 @@ fn judge(bytes: &[u8], any_host: bool) -> Option<Verdict> {
     })
 }
 
-/// Whether a Host is an address or `localhost`, which nobody else can make mean another host.
+/// Whether a Host is an address or `localhost`, which no DNS server can redirect.
 fn is_plain(host: &[u8]) -> bool {
     let Ok(host) = std::str::from_utf8(host) else { return false };
     let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);

@@ -1,15 +1,15 @@
-//! A status as Prometheus reads it: the text format, version 0.0.4.
+//! A status in the Prometheus text format, version 0.0.4.
 
 use super::model::{DatagramPath, Status, Uplink};
 use std::fmt::Write as _;
 
-/// A family of metrics, written into a text.
+/// A family of metrics that is written to a text.
 struct Family<'a> {
     text: &'a mut String,
     name: &'static str,
 }
 
-/// Begins a family.
+/// Starts a family.
 fn family<'a>(text: &'a mut String, name: &'static str, kind: &str, help: &str) -> Family<'a> {
     let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     Family { text, name }
@@ -27,7 +27,6 @@ fn escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The whole text.
 pub fn render(status: &Status) -> String {
     let mut text = String::new();
     let info = [("version", status.version.as_str()), ("command", status.command.as_str())];
@@ -47,7 +46,7 @@ pub fn render(status: &Status) -> String {
     text
 }
 
-/// What a metric of an uplink is called, its kind, what it means, and its value.
+/// Name, type, help and value of a metric of an uplink.
 type OfUplink = (&'static str, &'static str, &'static str, fn(&Uplink) -> Option<f64>);
 
 fn uplinks(text: &mut String, uplinks: &[Uplink]) {
@@ -102,7 +101,7 @@ fn uplinks(text: &mut String, uplinks: &[Uplink]) {
     }
 }
 
-/// As [`OfUplink`].
+/// Like [`OfUplink`], for datagrams.
 type OfDatagrams = (&'static str, &'static str, &'static str, fn(&DatagramPath) -> Option<f64>);
 
 fn datagrams(text: &mut String, status: &Status) {

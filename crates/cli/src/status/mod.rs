@@ -1,5 +1,4 @@
-//! What a command that runs tells of itself: on a socket that `anabranch status` and `top` find, and over HTTP where it is
-//! asked for.
+//! Status of a running command: on a socket for `anabranch status` and `top`, and over HTTP if requested.
 
 mod http;
 mod metrics;

@@ -1,11 +1,10 @@
-//! Delays by the millisecond, in bounded memory.
+//! A histogram of delays in milliseconds, in bounded memory.
 
 use std::collections::BTreeMap;
 
-/// Longer ones count as this, milliseconds.
+/// Upper limit in milliseconds; longer delays are counted as this.
 const LONGEST: u64 = 600_000;
 
-/// Counts delays.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     counts: BTreeMap<u64, u64>,
@@ -13,13 +12,13 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// One more, in milliseconds.
+    /// Adds a delay in milliseconds.
     pub fn add(&mut self, milliseconds: u64) {
         *self.counts.entry(milliseconds.min(LONGEST)).or_default() += 1;
         self.total += 1;
     }
 
-    /// The least that this share of all is not above, milliseconds; none if there is none.
+    /// The smallest delay in milliseconds that at least this share of all do not exceed; none if empty.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let wanted = ((self.total as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;

@@ -46,7 +46,7 @@ pub enum StreamCommand {
     },
 }
 
-/// The end of the help of `send`.
+/// End of the help of `send`.
 const SEND_EXAMPLES: &str = "\
 Examples:
   ffmpeg -re -i video.mp4 -c copy -f mpegts -flush_packets 1 -pes_payload_size 0 - | anabranch stream send server.example:5004 --key stream.key
@@ -55,7 +55,7 @@ Examples:
 Exit codes: 0 the whole stream was sent, or a signal ended it; 1 the connection broke; 2 an argument is wrong.
 See docs/stream.md.";
 
-/// The end of the help of `receive`.
+/// End of the help of `receive`.
 const RECEIVE_EXAMPLES: &str = "\
 Examples:
   anabranch key stream.key      # once; a copy to the other end
@@ -66,7 +66,7 @@ Examples:
 Exit codes: 0 the stream ended, a signal ended it, or standard output was closed; 1 the connection broke; 2 an argument is wrong.
 See docs/stream.md.";
 
-/// Does it; returns whether it came to its end.
+/// Runs a stream command; returns whether it was completed.
 pub fn stream(command: &StreamCommand) -> Result<bool, Diagnostic> {
     match command {
         StreamCommand::Send { options } => send::send(options),

@@ -1,4 +1,4 @@
-//! The policies of a stream: those of `--policy`; without a reliability policy there, `both_ends`.
+//! Policies of a stream: those of `--policy`, with reliability policy `both_ends` by default.
 
 use crate::contender::{self, Contender};
 use crate::diagnostic::Diagnostic;
@@ -7,11 +7,11 @@ use anabranch_policy::reliability;
 use anabranch_policy::table;
 use std::time::Duration;
 
-/// The default of `--policy`.
+/// Default of `--policy`.
 pub const DEFAULT: &str = "anabranch";
-/// What reliability is if nothing is said of it.
+/// Default reliability policy.
 const RELIABILITY: &str = "reliability=both_ends";
-/// The setting of its members that has the latency, milliseconds; a lifetime is the same on the sender's clock.
+/// Settings of its members that are the latency in milliseconds; a lifetime is the latency on the sender's clock.
 const LATENCY: [&str; 2] = ["latency", "lifetime"];
 
 /// The policies of a stream with this latency.
@@ -20,7 +20,7 @@ pub fn of(text: &str, latency: Duration) -> Result<Contender, Diagnostic> {
         .map_err(|message| Diagnostic::option(&format!("--policy {text}"), message))
 }
 
-/// The same as `--policy` has it.
+/// The same in the syntax of `--policy`.
 pub fn complete(text: &str, latency: Duration) -> Result<String, Diagnostic> {
     let wrong = |message| Diagnostic::option(&format!("--policy {text}"), message);
     let mut said = text.trim().to_owned();
@@ -40,13 +40,13 @@ pub fn complete(text: &str, latency: Duration) -> Result<String, Diagnostic> {
     Ok(said)
 }
 
-/// Whether it begins with the name of a combination that says what is abandoned: `sme` abandons nothing.
+/// Whether it begins with a named combination that includes a reliability policy: `sme` abandons nothing.
 fn is_whole(text: &str) -> bool {
     let first = text.split(',').next().unwrap_or_default().trim();
     Combination::NAMED.iter().any(|(name, _)| *name == first)
 }
 
-/// Whether something may be abandoned.
+/// Whether data may be abandoned.
 pub fn abandons(text: &str) -> bool {
     contender::from_option(text).is_ok_and(|chosen| chosen.policies.reliability.name != "full")
 }

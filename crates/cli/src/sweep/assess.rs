@@ -1,4 +1,4 @@
-//! From runs to scores: finds for each policy and point the runs that belong together.
+//! Computes scores from runs: finds the runs of each policy and point.
 
 use super::carried;
 use super::cast::Entrant;
@@ -9,10 +9,10 @@ use super::point_score::{Delay, PointScore};
 use super::runs::Task;
 use std::collections::BTreeMap;
 
-/// Which run: the point's number, who by [`Entrant::identity`], and on which paths.
+/// Key of a run: the point's number, [`Entrant::identity`], and indices of the paths.
 type Place = (u32, String, Vec<usize>);
 
-/// The runs by what they are of.
+/// Runs by key.
 #[derive(Clone, Debug, Default)]
 pub struct Runs<'a> {
     bulk: BTreeMap<Place, &'a Line>,
@@ -20,12 +20,12 @@ pub struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// Runs with as much as fits.
+    /// Runs with bulk transfers.
     pub fn new(tasks: &[Task<'_>], lines: &'a [Line]) -> Self {
         Self { bulk: by_place(tasks, lines), messages: BTreeMap::new() }
     }
 
-    /// And runs with messages.
+    /// Adds runs with messages.
     pub fn with_messages(mut self, tasks: &[Task<'_>], lines: &'a [Line]) -> Self {
         self.messages = by_place(tasks, lines);
         self
@@ -36,12 +36,12 @@ impl<'a> Runs<'a> {
         counted(point, line, paths)
     }
 
-    /// Of TCP on each path.
+    /// Goodputs of TCP on each path.
     fn singles(&self, point: &Point, tcp: &Entrant) -> Vec<f64> {
         (0..point.paths.len()).map(|path| self.goodput(point, tcp, &[path]).unwrap_or(0.0)).collect()
     }
 
-    /// Of TCP on each path, by the point's number.
+    /// Goodputs of TCP on each path, by point number.
     pub fn all_singles(&self, points: &[Point], tcp: &Entrant) -> BTreeMap<u32, Vec<f64>> {
         points.iter().map(|point| (point.number, self.singles(point, tcp))).collect()
     }
@@ -51,7 +51,7 @@ impl<'a> Runs<'a> {
         line.measured.get("message_delay_p99").copied()
     }
 
-    /// The policy at this place of the cast on all points.
+    /// Scores of the policy with this index on all points.
     pub fn scores(&self, plan: &Plan, place: usize, points: &[Point]) -> Vec<PointScore> {
         let (Some(entrant), Some(reference)) = (plan.cast.get(place), plan.references.get(place)) else {
             return Vec::new();
@@ -86,7 +86,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// What a run read per second, but no more than its paths can carry.
+/// Goodput of a run, limited to the capacity of its paths.
 fn counted(point: &Point, line: &Line, paths: &[usize]) -> Option<f64> {
     let read = line.measured.get("throughput").copied()?;
     Some(read.min(carried::most(point, paths)))

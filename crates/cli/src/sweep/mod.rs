@@ -38,14 +38,14 @@ use point::{Class, Point};
 use point_score::PointScore;
 use runs::{Batch, Task};
 
-/// Points of a sweep, and of a quick one.
+/// Points of a full sweep, and of a quick one.
 const FULL: u32 = 1024;
 const QUICK: u32 = 32;
-/// The same of the second design.
+/// The same for the second design.
 const COMPETITION: u32 = 128;
 const COMPETITION_QUICK: u32 = 16;
 
-/// Sweeps; returns whether it came to its end.
+/// Runs a sweep; returns whether it was completed.
 pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     if !options.point.is_empty() {
         for number in &options.point {
@@ -87,12 +87,12 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     Ok(true)
 }
 
-/// The classes of the design.
+/// Classes of the design.
 fn classes(options: &SweepOptions) -> &'static [Class] {
     if options.competition { &Class::COMPETITION } else { &Class::ALL }
 }
 
-/// Does the runs by `run` and scores them; none if they were ended early.
+/// Executes the runs with `run` and scores them; none if interrupted.
 fn measure(
     plan: &Plan,
     points: &[Point],
@@ -138,7 +138,7 @@ fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
     };
     let mut subsets = options.subsets.clone();
     if subsets.is_empty() && !options.competition {
-        // The combination that users get, where it takes part.
+        // The default combination, if it takes part.
         let preferred = cast.iter().find(|entrant| entrant.name() == RECOMMENDED);
         subsets.extend(preferred.map(|entrant| entrant.name().to_owned()));
     }
@@ -183,7 +183,7 @@ fn finish(options: &SweepOptions, outcome: &Outcome, points: &[Point]) -> Result
     Ok(())
 }
 
-/// The points on which a policy does worst, with their networks.
+/// The worst points of a policy, with their networks.
 fn worst_points(policy: &PolicyOutcome, points: &[Point], count: usize) -> String {
     let mut order: Vec<&PointScore> = policy.points.iter().collect();
     order.sort_by(|a, b| a.benefit.total_cmp(&b.benefit));

@@ -1,4 +1,5 @@
-//! The results as Parquet: one row per point and policy, with all that the point is; the columns stand in `docs/measurements/sweep.md`.
+//! Results as Parquet: one row per point and policy, with all parameters of the point; `docs/measurements/sweep.md`
+//! lists the columns.
 
 use super::outcome::{Outcome, PolicyOutcome};
 use super::point::{Point, PointPath};
@@ -16,10 +17,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most paths of a point.
+/// Maximum number of paths of a point.
 const PATHS: usize = 3;
 
-/// A column; a value that is not there is null.
+/// A column; missing values are null.
 enum Column {
     Text(Vec<Option<String>>),
     Whole(Vec<Option<i64>>),
@@ -27,7 +28,7 @@ enum Column {
 }
 
 impl Column {
-    /// As in a schema.
+    /// Type in the schema.
     fn kind(&self, name: &str) -> String {
         match self {
             Self::Text(_) => format!("OPTIONAL BYTE_ARRAY {name} (UTF8);"),
@@ -37,14 +38,12 @@ impl Column {
     }
 }
 
-/// One row.
 struct Row<'a> {
     policy: &'a PolicyOutcome,
     point: &'a Point,
     score: &'a PointScore,
 }
 
-/// Writes the file.
 pub fn write(path: &Path, outcome: &Outcome, points: &[Point]) -> Result<(), Diagnostic> {
     let by_number: BTreeMap<u32, &Point> = points.iter().map(|point| (point.number, point)).collect();
     let rows: Vec<Row<'_>> = outcome

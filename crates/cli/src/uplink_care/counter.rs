@@ -1,14 +1,14 @@
-//! Octets that have passed an interface, whoever sent them.
+//! Byte counters of an interface, for the traffic of all programs.
 
-/// The counters of all interfaces of this thread's network namespace.
+/// Counters of all interfaces of this thread's network namespace.
 const FILE: &str = "/proc/thread-self/net/dev";
 
-/// Octets sent and received by an interface since it was made; none if it is not there.
+/// Bytes sent and received by an interface since its creation; none if it does not exist.
 pub fn octets(interface: &str) -> Option<u64> {
     of(&std::fs::read_to_string(FILE).ok()?, interface)
 }
 
-/// Of a text as the kernel writes it: after the name and a colon, the first number is received, the ninth sent.
+/// Parses the kernel's text: after the name and a colon, the first number is bytes received, the ninth bytes sent.
 fn of(text: &str, interface: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     let (_, numbers) = lines.find(|(name, _)| name.trim() == interface)?;

@@ -1,4 +1,4 @@
-//! Whether a portal stands in the way of an uplink: a page that is known is asked for, and something else comes.
+//! Detects a captive portal on an uplink: a known page is requested and its answer compared.
 
 use crate::uplink_names::addresses;
 use anabranch_proxy::Target;
@@ -11,20 +11,20 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
 
-/// How long an answer may take.
+/// Timeout of the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Most that is read of it.
+/// Maximum bytes read of the answer.
 const LONGEST: u64 = 16_384;
 
 /// The port of HTTP.
 const PORT: u16 = 80;
 
-/// A page whose answer is known.
+/// A page with a known answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     target: Target,
-    /// As the URL has it, for the server.
+    /// As in the URL, for the Host field.
     host: String,
     path: String,
 }
@@ -45,18 +45,18 @@ impl FromStr for Page {
     }
 }
 
-/// What was found.
+/// Result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The answer is the known one.
+    /// The expected answer.
     Open,
-    /// Something else answers.
+    /// Another answer.
     Portal,
-    /// Nothing does.
+    /// No answer.
     Silent,
 }
 
-/// Asks for the page over an interface. It begins with `expected`, or has status 204.
+/// Requests the page over an interface. The expected answer has a body that starts with `expected`, or else status 204.
 pub async fn look(page: &Page, expected: Option<&str>, interface: &str) -> Verdict {
     let answered = timeout(PATIENCE, ask(page, interface)).await;
     match answered {
@@ -88,12 +88,12 @@ async fn ask_at(page: &Page, interface: &str, address: SocketAddr) -> io::Result
         format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCache-Control: no-cache\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
-    // A reset after the answer is none of our concern.
+    // A reset after the answer does not matter.
     let read = (&mut stream).take(LONGEST).read_to_end(&mut answer).await;
     if answer.is_empty() { read.map(|_| answer) } else { Ok(answer) }
 }
 
-/// Whether an answer is the one that is known.
+/// Compares an answer with the expected one.
 fn judge(answer: &[u8], expected: Option<&str>) -> Verdict {
     let mut fields = [httparse::EMPTY_HEADER; 64];
     let mut head = httparse::Response::new(&mut fields);

@@ -3,7 +3,7 @@
 use crate::record::{Outcome, PolicyRuns};
 use crate::statistics::{self, Estimate, relative_change};
 
-/// A metric of the runs of two policies that have it, seed by seed.
+/// Values of a metric in both policies' runs, paired by seed.
 fn paired(metric: &str, a: &PolicyRuns, b: &PolicyRuns) -> (Vec<f64>, Vec<f64>) {
     let pairs = a.records.iter().zip(&b.records);
     pairs.filter_map(|(a, b)| Some((a.metric(metric)?, b.metric(metric)?))).unzip()
@@ -15,13 +15,13 @@ pub fn change(metric: &str, runs: &PolicyRuns, other: &PolicyRuns) -> Option<Est
     relative_change(&a, &b)
 }
 
-/// By how much `metric` is more for `runs` than for `other`, in the metric's unit.
+/// Difference of `metric` between `runs` and `other`, in the metric's unit.
 pub fn difference(metric: &str, runs: &PolicyRuns, other: &PolicyRuns) -> Option<Estimate> {
     let (a, b) = paired(metric, runs, other);
     statistics::difference(&a, &b)
 }
 
-/// What a scenario's `[differences]` come to: metric, other policy, and how much more the policy is.
+/// Results of a scenario's `[differences]`: metric, other policy, and difference.
 pub fn differences(outcome: &Outcome) -> Vec<(String, String, Estimate)> {
     let Some(wanted) = &outcome.scenario.results.differences else { return Vec::new() };
     let Some(policy) = outcome.policy(&wanted.policy) else { return Vec::new() };

@@ -14,7 +14,7 @@ pub fn with_interval(estimate: &Estimate, unit: &str) -> String {
     format!("{mean} {unit}").trim_end().to_owned() + &interval
 }
 
-/// `+27.9 % [+20.1, +35.7]` of a share.
+/// A share as `+27.9 % [+20.1, +35.7]`.
 pub fn percent(estimate: &Estimate) -> String {
     let interval = if estimate.half_width.is_finite() {
         format!(" [{:+.1}, {:+.1}]", estimate.low() * 100.0, estimate.high() * 100.0)
@@ -24,9 +24,9 @@ pub fn percent(estimate: &Estimate) -> String {
     format!("{:+.1} %{interval}", estimate.mean * 100.0)
 }
 
-/// `+1.75 dB`, with its interval if it has one.
+/// `+1.75 dB`, with its interval if any.
 pub fn signed(estimate: &Estimate, unit: &str) -> String {
-    // Thousandths matter of decibels and of similarity, not of bytes.
+    // Decibels and similarity need three decimals, bytes do not.
     let largest = [estimate.mean, estimate.low(), estimate.high()].into_iter().map(f64::abs).fold(0.0, f64::max);
     let decimals = match largest {
         size if size >= 1000.0 => 0,

@@ -1,5 +1,5 @@
-//! Linux at both ends: two namespaces, a TUN device per path at the client and one at the server, and the kernel's own TCP
-//! or MPTCP.
+//! Linux at both ends: two network namespaces, one TUN device per path at the client and one at the server, and the
+//! kernel's TCP or MPTCP.
 
 use super::linux_end::{self, Settings, counter, set_up_client, set_up_server, within};
 use super::trial::{Done, Trial, failed, start_links};
@@ -10,7 +10,6 @@ use socket2::Socket;
 use std::io;
 use std::time::Instant;
 
-/// One run.
 pub fn run(trial: &Trial<'_>, scenario: &Scenario) -> Result<Done, String> {
     let paths = trial.case.paths.len();
     let client = Namespace::new().map_err(failed("make a namespace"))?;

@@ -1,4 +1,4 @@
-//! Runs a case in real time: the lab's links between descriptors, and at both ends the engine or Linux.
+//! Runs a case in real time: the lab's links between descriptors, with Anabranch or Linux at both ends.
 
 mod kernel;
 pub mod linux_end;
@@ -11,8 +11,8 @@ pub use trial::{Done, PORT, Trial, client_addresses, failed, server_address, sta
 use super::cases::Stack;
 use anabranch_system::raise_priority;
 
-/// Does a run; blocks as long as it lasts. To be called on a thread of its own, which is made as urgent as the links': so that
-/// their lateness tells of the ends, too.
+/// Executes a run and blocks until its end. Must be called on its own thread, whose priority is raised to that of the
+/// links, so that their lateness reflects that of the ends too.
 pub fn run(trial: &Trial<'_>) -> Result<Done, String> {
     raise_priority();
     let scenario = trial.case.scenario(trial.stack, trial.span).map_err(|error| error.to_string())?;

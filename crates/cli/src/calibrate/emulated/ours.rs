@@ -1,4 +1,4 @@
-//! The engine at both ends, in real time: two stacks in this process, and pipes to the relay between them.
+//! Anabranch at both ends, in real time: two stacks in this process, connected to the relay by pipes.
 
 use super::trial::{Done, PORT, Trial, client_addresses, failed, server_address, start_links};
 use crate::calibrate::meter::Meter;
@@ -14,12 +14,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Bytes that the application writes at a time.
+/// Bytes per write of the application.
 const WRITE: usize = 256 * 1024;
-/// How long after the end of its run a connection may take to notice.
+/// Time for a connection to detect the end of its run.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// One run.
 pub fn run(trial: &Trial<'_>, scenario: &Scenario) -> Result<Done, String> {
     let contender = trial.case.contender(trial.stack);
     let config = lab::connection(scenario, &contender);
@@ -72,7 +71,7 @@ async fn transfer(
     let reading = async {
         let stream = listener.accept().await.ok_or("the stack was shut down")?;
         let over = tokio::time::Instant::from_std(meter.end());
-        // What is not there at the end of the span does not count.
+        // Bytes after the measured span are not counted.
         let _ = tokio::time::timeout_at(over, read(&stream, &mut meter)).await;
         stream.abort();
         Ok(meter)

@@ -1,4 +1,4 @@
-//! `emulate` on paths: two hosts, and the scenario's links between them.
+//! `emulate` on paths: two hosts connected by the scenario's links.
 
 use super::options::{EmulateOptions, programs_with, setting};
 use crate::console::remark;
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
 
-/// Largest packet if the scenario does not say.
+/// Default MTU.
 const MTU: u16 = 1500;
-/// Above this share of packets more than a millisecond late, the run says more of the machine than of the paths.
+/// If more than this share of packets is over 1 ms late, the result depends on the machine more than on the paths.
 const MUCH: f64 = 0.001;
 
 /// Runs it; returns the exit code.
@@ -31,11 +31,11 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario) -> Result<u8, Diag
     };
     let (hosts, ends) = Hosts::new(&config).map_err(|error| Diagnostic::plain(error.to_string()))?;
     let capture = options.pcap.as_deref().map(|path| capture(path, &hosts)).transpose()?;
-    // Looked at now, so that a wrong one is found before the work and not after it.
+    // Created now, so that an invalid path is reported before the work.
     options.json.as_deref().map_or(Ok(()), |path| write(path, ""))?;
     let relay = Relay::start(network, ends, capture).map_err(relay_failed)?;
     let outcome = run(&hosts, &programs(options, &hosts));
-    // Counted while the devices are there.
+    // Counters must be read while the devices exist.
     let unread = hosts.dropped().map_err(relay_failed)?;
     let report = relay.stop().map_err(relay_failed)?;
     let code = match outcome {
@@ -90,7 +90,7 @@ fn links(scenario: &Scenario) -> Vec<(String, String)> {
     links.flat_map(both).collect()
 }
 
-/// What a user sees at the end.
+/// The summary at the end.
 fn summary(scenario: &Scenario, seed: u64, report: &Report) -> String {
     let seconds = report.time.as_secs_f64();
     let row = |(name, label): (String, String)| {
@@ -130,7 +130,7 @@ fn readable(time: Duration) -> String {
     }
 }
 
-/// Why the run is perhaps not what the scenario says.
+/// Warnings about results that may not match the scenario.
 fn warnings(report: &Report, unread: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     if report.lateness.late_share() > MUCH {

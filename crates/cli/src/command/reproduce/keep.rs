@@ -1,4 +1,4 @@
-//! Experiments that are done, kept in files: what pages and tables need of them, and nothing of the runs.
+//! Saves finished experiments in files: data for pages and tables, without that of single runs.
 
 use crate::command::options::Options;
 use crate::diagnostic::Diagnostic;
@@ -12,36 +12,34 @@ use crate::{report, timeseries};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// An experiment that is done.
+/// A finished experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Kept {
-    /// What makes it what it is: program, scenario, options.
+    /// Hash of program, scenario and options.
     key: String,
-    /// What was measured.
     pub measured: Measured,
-    /// Its part of the report.
+    /// Its section of the report.
     pub section: String,
-    /// Its part of what is printed.
+    /// Its part of the printed output.
     pub text: String,
 }
 
 impl Kept {
-    /// As the report has it.
     pub fn page(&self) -> Page<'_> {
         Page { measured: &self.measured, section: &self.section }
     }
 }
 
-/// Finds and keeps experiments for one set of options.
+/// Finds and saves experiments for one set of options.
 #[derive(Debug)]
 pub struct Keeper {
     directory: PathBuf,
-    /// What all experiments of this run have in common.
+    /// Part of the key that all experiments share.
     shared: String,
 }
 
 impl Keeper {
-    /// For these options; another build of the program finds nothing of this one's.
+    /// For these options; the key includes the build of the program.
     pub fn new(options: &Options) -> Self {
         let Options { policies, baselines, set, seeds, first_seed, wire, quick, out, pcap, json: _ } = options;
         let shared =
@@ -57,7 +55,7 @@ impl Keeper {
         self.directory.join(format!("{name}.json"))
     }
 
-    /// What was kept of an experiment, if all of it is there.
+    /// The saved results of an experiment, if complete.
     pub fn find(&self, document: &Document) -> Option<Kept> {
         let name = document.scenario().ok()?.name;
         let series = self.directory.join(format!("{name}.parquet"));
@@ -65,7 +63,7 @@ impl Keeper {
         series.exists().then_some(kept)
     }
 
-    /// Keeps an experiment, and writes its time series.
+    /// Saves an experiment, and writes its time series.
     pub fn keep(&self, document: &Document, outcome: &Outcome) -> Result<Kept, Diagnostic> {
         let name = &outcome.scenario.name;
         timeseries::write(&self.directory.join(format!("{name}.parquet")), outcome)?;

@@ -1,4 +1,4 @@
-//! What `reproduce` prints.
+//! Printed output of `reproduce`.
 
 use crate::command::heading::heading;
 use crate::measured::{Measured, change_text, column, published_text};
@@ -8,17 +8,17 @@ use crate::statistics::Estimate;
 use crate::table;
 use crate::verdict::{self, Cell, Verdict, signed, with_interval};
 
-/// An experiment: its foremost numbers, the comparison on each baseline, differences, and the paper's statements.
+/// An experiment: main metrics, comparison on each baseline, differences, and claims.
 pub fn experiment(outcome: &Outcome, measured: &Measured) -> String {
     let parts = [means(outcome), matrix(measured), differences(outcome), claims(&measured.verdicts)];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     heading(outcome) + "\n" + &parts.join("\n")
 }
 
-/// The metrics to be told first: throughput, or what the figures show where there is none or it says nothing.
+/// Main metrics: throughput, or those of the figures if it is missing or meaningless.
 fn foremost(outcome: &Outcome) -> Vec<&str> {
     let measured = |metric: &&str| outcome.policies.iter().any(|runs| runs.estimate(metric).is_some());
-    // All of a video comes sooner or later, or is abandoned: its rate says nothing.
+    // All data of a video arrives or is abandoned: its rate has no meaning.
     if measured(&"throughput") && outcome.scenario.video.is_none() {
         return vec!["throughput"];
     }
@@ -84,7 +84,7 @@ fn claims(verdicts: &[Verdict]) -> String {
     table::render(&head, &rows.collect::<Vec<_>>())
 }
 
-/// All statements of all papers, each in a line with its verdict over the baselines.
+/// All claims of all papers, one line each with the verdict over the baselines.
 pub fn all_claims(measured: &[&Measured]) -> String {
     let row = |one: &Measured, verdict: &Verdict| {
         let subject = format!("{} {}: {}", one.paper_name(), verdict.figure, verdict.subject);

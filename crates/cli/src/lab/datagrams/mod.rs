@@ -1,4 +1,4 @@
-//! Programs' datagrams in the lab: the sessions of `up`, `run` and `serve` carry them, driven in virtual time.
+//! Programs' datagrams in the lab, carried by the sessions of `up`, `run` and `serve` in virtual time.
 
 mod carriers;
 mod measure;
@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 use anabranch_sim::World;
 use anabranch_sim::datagrams::DatagramsConfig;
 
-/// Adds the programs of a scenario, if there are any, and what carries their datagrams under the contender's policy.
+/// Adds a scenario's programs, if any, and the session of their datagrams with the contender's policy.
 pub fn add(world: &mut World, scenario: &Scenario, contender: &Contender, lines: &Lines) -> Result<(), Diagnostic> {
     if scenario.datagrams.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The delays of single segments over time, a dot each, in the colour of its path; a picture per combination.
+//! Delays of single segments over time, one dot each in the colour of its path; one chart per contender.
 
 use super::drawn::Drawn;
 use crate::record::{Outcome, PolicyRuns, SegmentDelay};
@@ -8,7 +8,7 @@ use anabranch_policy::time::Duration;
 use plotters::prelude::*;
 use std::fmt::Write;
 
-/// Of the first run of each combination.
+/// Of the first run of each contender.
 pub fn segment_delays(
     outcome: &Outcome,
     runs: &[(usize, &PolicyRuns)],
@@ -38,12 +38,12 @@ pub fn segment_delays(
     Ok(Drawn { pictures, columns: beside, legend: legend.collect(), reading: reading.to_owned() })
 }
 
-/// What the axes of all pictures of a figure span, so that they can be compared.
+/// Common range of the axes of a figure, so that charts can be compared.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Span {
-    /// The last moment, seconds.
+    /// End time, seconds.
     until: f64,
-    /// Least and longest delay, ms.
+    /// Minimum and maximum delay, ms.
     delays: (f64, f64),
 }
 
@@ -58,7 +58,7 @@ impl Span {
     }
 }
 
-/// The picture of one run.
+/// The chart of one run.
 fn picture(title: &str, delays: &[SegmentDelay], span: Span, width: u32) -> Result<String, ChartError> {
     let (low, high) = ((span.delays.0 / 1.2).max(0.1), span.delays.1 * 1.2);
     let size = (width, if width > 500 { width * 3 / 5 } else { width * 3 / 4 } + 2 * TITLE_HEIGHT);
@@ -88,7 +88,7 @@ fn picture(title: &str, delays: &[SegmentDelay], span: Span, width: u32) -> Resu
         }
         root.present()?;
     }
-    // A line without length and with round ends is a dot, in a tenth of the bytes of a circle.
+    // A zero-length line with round ends is a dot, in a tenth of the bytes of a circle.
     let path = |(at, dots): (usize, &String)| {
         let colour = css_colour(at);
         format!(

@@ -1,4 +1,4 @@
-//! Turns a scenario's figures and an outcome's numbers into pictures with legends.
+//! Renders a scenario's figures with legends.
 
 mod bars;
 mod delays;
@@ -16,7 +16,6 @@ use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Figure, FigureKind};
 use time::Span;
 
-/// Draws a figure.
 pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
     let runs = chosen(outcome, figure);
     match &figure.kind {
@@ -42,7 +41,7 @@ pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
     }
 }
 
-/// The combinations that a figure shows, with the places of their schemes among all, which set the colours.
+/// Contenders of a figure, with the indices of their schemes, which determine colours.
 fn chosen<'a>(outcome: &'a Outcome, figure: &Figure) -> Vec<(usize, &'a PolicyRuns)> {
     let schemes = group::schemes(outcome);
     let wanted = |runs: &&PolicyRuns| {
@@ -65,7 +64,7 @@ fn chosen<'a>(outcome: &'a Outcome, figure: &Figure) -> Vec<(usize, &'a PolicyRu
     chosen.into_iter().map(|runs| (colour(runs), runs)).collect()
 }
 
-/// The same, where two of a figure would have one colour, with another for the second while there is one.
+/// Replaces duplicate colours of a figure while unused ones remain.
 fn apart<T>(mut chosen: Vec<(usize, T)>) -> Vec<(usize, T)> {
     let count = canvas::PALETTE.len();
     let mut used: Vec<usize> = Vec::new();
@@ -88,7 +87,7 @@ mod tests {
         let places =
             |wanted: &[usize]| apart(wanted.iter().map(|at| (*at, ())).collect()).into_iter().map(|(at, ())| at);
         assert_eq!(places(&[0, 3, 9]).collect::<Vec<_>>(), [0, 3, 9]);
-        // The eleventh would have the first's.
+        // The eleventh would have the first one's.
         assert_eq!(places(&[0, 1, 4, 10, 11]).collect::<Vec<_>>(), [0, 1, 4, 2, 3]);
         let all: Vec<usize> = (0..14).collect();
         assert_eq!(places(&all).skip(10).collect::<Vec<_>>(), [0, 1, 2, 3]);

@@ -1,4 +1,4 @@
-//! Several metrics side by side, a curve per combination: what each node of an ad-hoc network captured.
+//! Several metrics on one axis, one curve per contender: for example captures at each node of an ad-hoc network.
 
 use super::drawn::Drawn;
 use super::words::{capital, seeds_text};
@@ -8,7 +8,7 @@ use crate::report::chart::{Axis, Chart, Line, Point};
 use crate::report::group::{self, Group, by_baseline};
 use crate::report::picture::Picture;
 
-/// The metrics come with what the axis says of each.
+/// Metrics are given with their axis labels.
 pub fn profile(
     outcome: &Outcome,
     runs: &[(usize, &PolicyRuns)],
@@ -37,7 +37,7 @@ pub fn profile(
 }
 
 fn lines(group: &Group<'_>, metrics: &[(String, String)]) -> Vec<Line> {
-    // Beside each other, so that none hides another.
+    // Offset sideways, so that none hides another.
     let (spread, middle) = (0.5 / group.runs.len().max(1) as f64, (group.runs.len() as f64 - 1.0) / 2.0);
     let line = |(order, (colour, runs)): (usize, &(usize, &PolicyRuns))| {
         let aside = (order as f64 - middle) * spread;

@@ -1,4 +1,4 @@
-//! A metric over the points of the scenario's sweep; small multiples where there are several baselines.
+//! A metric over the points of the scenario's sweep; small multiples if there are several baselines.
 
 use super::drawn::Drawn;
 use super::words::with_unit;
@@ -8,11 +8,11 @@ use crate::report::chart::{Axis, Chart, Line, Point};
 use crate::report::group::{self, Group, by_baseline};
 use crate::report::picture::Picture;
 
-/// What an axis says of a sweep's value. A table, as of a receive buffer that grows, is too long for it.
+/// Label of a value on the axis. Tables, such as an automatic receive buffer, are shortened.
 fn place(value: &str) -> String {
     match value.trim_start() {
         text if text.starts_with('{') => "automatic".to_owned(),
-        // A list: its elements, of which the label says the unit.
+        // A list: its elements, whose unit is in the axis label.
         text if text.starts_with('[') => {
             let number = |part: &str| part.trim_matches(|letter: char| !letter.is_ascii_digit()).to_owned();
             text.split(',').map(number).collect::<Vec<_>>().join(", ")
@@ -21,7 +21,7 @@ fn place(value: &str) -> String {
     }
 }
 
-/// A curve per combination.
+/// One curve per contender.
 pub fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>) -> Result<Drawn, ChartError> {
     let Some(sweep) = &outcome.scenario.results.sweep else { return Ok(Drawn::nothing("")) };
     if outcome.sweep.is_empty() {
@@ -60,13 +60,13 @@ pub fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&s
     Ok(Drawn { pictures: pictures.collect::<Result<_, _>>()?, columns, legend, reading })
 }
 
-/// The runs of a combination at a point.
+/// Runs of a contender at a point.
 fn at_point<'a>(point: &'a SweepPoint, runs: &PolicyRuns) -> Option<&'a PolicyRuns> {
     point.policies.iter().find(|known| known.contender.name == runs.contender.name)
 }
 
 fn lines(outcome: &Outcome, group: &Group<'_>, metric: &str) -> Vec<Line> {
-    // Beside each other, so that none hides another.
+    // Offset sideways, so that none hides another.
     let (spread, middle) = (0.36 / group.runs.len().max(1) as f64, (group.runs.len() as f64 - 1.0) / 2.0);
     let line = |(order, (at, runs)): (usize, &(usize, &PolicyRuns))| {
         let aside = (order as f64 - middle) * spread;

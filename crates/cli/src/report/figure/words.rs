@@ -1,8 +1,8 @@
-//! What figures and their axes say.
+//! Texts of figures and their axes.
 
 use crate::record::Outcome;
 
-/// How many runs there are, and of which seeds.
+/// Number of runs, and their seeds.
 pub(super) fn seeds_text(outcome: &Outcome) -> String {
     let seeds = || outcome.policies.iter().flat_map(|runs| &runs.records).map(|record| record.seed);
     match (outcome.seeds(), seeds().min(), seeds().max()) {
@@ -12,9 +12,9 @@ pub(super) fn seeds_text(outcome: &Outcome) -> String {
     }
 }
 
-/// What an axis says of a metric.
+/// Axis label of a metric.
 pub(super) fn with_unit(label: &str, unit: &str) -> String {
-    // A mere number has none.
+    // Dimensionless numbers have no unit.
     if unit == "1" { capital(label) } else { format!("{} ({unit})", capital(label)) }
 }
 

@@ -1,9 +1,9 @@
-//! The statements of a paper, each with what was measured on each baseline and the verdicts.
+//! Claims of a paper, with measurements and verdicts on each baseline.
 
 use crate::verdict::{Agreement, Cell, Verdict};
 use maud::{Markup, html};
 
-/// A row per statement; on a narrow page a card.
+/// One row per claim; on narrow pages, a card.
 pub fn claims(verdicts: &[Verdict]) -> Markup {
     if verdicts.is_empty() {
         return Markup::default();
@@ -30,7 +30,7 @@ fn several(baselines: &[Option<&str>]) -> bool {
     baselines.len() > 1
 }
 
-/// The baselines that have verdicts, in the order of their first mention; one without a name if there are none.
+/// Baselines with verdicts, in order of first mention; a single unnamed one if there are none.
 fn baselines(verdicts: &[Verdict]) -> Vec<Option<&str>> {
     let mut found = Vec::new();
     for baseline in verdicts.iter().flat_map(|verdict| &verdict.cells).filter_map(|cell| cell.baseline.as_deref()) {
@@ -44,7 +44,7 @@ fn baselines(verdicts: &[Verdict]) -> Vec<Option<&str>> {
 fn row(verdict: &Verdict, baselines: &[Option<&str>]) -> Markup {
     let small = |text: &str| html! { @if !text.is_empty() { br; small { (text) } } };
     let on = |baseline: &Option<&str>| verdict.cells.iter().find(|cell| cell.baseline.as_deref() == *baseline);
-    // Of a scheme that runs on no baseline.
+    // A scheme that runs without baseline.
     let alone = verdict.cells.first().filter(|cell| cell.baseline.is_none() && several(baselines));
     html! {
         tr {
@@ -74,7 +74,7 @@ fn row(verdict: &Verdict, baselines: &[Option<&str>]) -> Markup {
     }
 }
 
-/// What was measured, its interval, and the verdict, below each other.
+/// Measured value, interval and verdict, stacked.
 fn cell(cell: &Cell) -> Markup {
     let brackets = [" [", " ("].into_iter().filter_map(|start| cell.measured.find(start)).min();
     let (measured, interval) = cell.measured.split_at(brackets.unwrap_or(cell.measured.len()));

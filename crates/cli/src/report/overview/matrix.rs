@@ -1,4 +1,4 @@
-//! What each scheme changes on each baseline: a picture per metric, and the numbers.
+//! Changes by each scheme on each baseline: one chart per metric, and the numbers.
 
 use crate::measured::{MatrixCell, MatrixRow, Measured, change_text, column, published_text};
 use crate::report::canvas::ChartError;
@@ -7,7 +7,7 @@ use crate::report::intervals::{self, Panel, Row};
 use crate::statistics::{Estimate, readable};
 use maud::{Markup, html};
 
-/// The figure; nothing if the experiment has no matrix.
+/// The figure; empty if the experiment has no matrix.
 pub fn matrix(measured: &Measured) -> Result<Markup, ChartError> {
     let rows = &measured.matrix;
     let Some(first) = rows.first() else { return Ok(Markup::default()) };
@@ -43,11 +43,11 @@ fn metrics(rows: &[MatrixRow]) -> Vec<&str> {
     metrics
 }
 
-/// The rows of one metric's picture.
+/// Rows of the chart of one metric.
 fn panel<'a>(rows: impl Iterator<Item = &'a MatrixRow>) -> Vec<Row> {
     let mut lines = Vec::new();
     for row in rows.filter(|row| row.label != row.over) {
-        // A share is shown in per cent.
+        // Shares are shown in per cent.
         let factor = if row.absolute { 1.0 } else { 100.0 };
         let published = row.published.map(|change| change * factor);
         let alone = matches!(row.cells.as_slice(), [only] if only.baseline.is_none());

@@ -1,5 +1,5 @@
-//! What came out, above all sections: how many statements of each paper hold, what the schemes change on each baseline, and all
-//! statements one by one.
+//! Overview above all sections: agreement with the claims of each paper, changes by the schemes on each baseline, and
+//! all claims.
 
 mod claims;
 mod matrix;
@@ -12,7 +12,7 @@ use crate::measured::Measured;
 use crate::verdict::{Agreement, Verdict};
 use maud::{Markup, html};
 
-/// How the statements of a paper ended, best first.
+/// Verdicts on claims, best first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ending {
     Everywhere,
@@ -72,7 +72,7 @@ impl Ending {
     }
 }
 
-/// The whole part; nothing if no experiment has statements of a paper.
+/// The overview; empty if no experiment has claims.
 pub fn overview(all: &[&Measured]) -> Result<Markup, ChartError> {
     let papers = papers(all);
     if papers.is_empty() {
@@ -110,7 +110,7 @@ pub fn overview(all: &[&Measured]) -> Result<Markup, ChartError> {
     })
 }
 
-/// The papers of which there are statements, in order.
+/// Papers with claims, in order.
 fn papers<'a>(all: &[&'a Measured]) -> Vec<&'a str> {
     let mut papers = Vec::new();
     for measured in all.iter().filter(|measured| !measured.verdicts.is_empty()) {
@@ -121,7 +121,7 @@ fn papers<'a>(all: &[&'a Measured]) -> Vec<&'a str> {
     papers
 }
 
-/// How many statements of a paper ended how, without those of which there are none.
+/// Number of a paper's claims by verdict, without zeros.
 fn counted(all: &[&Measured], paper: &str) -> Vec<(Ending, usize)> {
     let verdicts: Vec<&Verdict> =
         all.iter().filter(|one| one.paper_name() == paper).flat_map(|one| &one.verdicts).collect();
@@ -129,7 +129,7 @@ fn counted(all: &[&Measured], paper: &str) -> Vec<(Ending, usize)> {
     Ending::ALL.into_iter().map(|ending| (ending, count(ending))).filter(|(_, count)| *count > 0).collect()
 }
 
-/// A strip per paper, with a piece per ending.
+/// One bar per paper with a segment per verdict.
 fn tally(papers: &[(&str, Vec<(Ending, usize)>)]) -> Markup {
     let seen = |ending: &Ending| papers.iter().any(|(_, counts)| counts.iter().any(|(known, _)| known == ending));
     html! {

@@ -1,4 +1,4 @@
-//! What a scenario says of others: TCP connections over the links of a path, beside those that are measured.
+//! Competing TCP connections of a scenario, over the links of a path.
 
 use super::network::Draw;
 use super::traffic::Heading;
@@ -7,32 +7,30 @@ use crate::scenario::quantity::Size;
 use anabranch_policy::combination::Choice;
 use anabranch_policy::time::Duration;
 
-/// TCP connections alike, each over one path.
+/// TCP connections of one kind over one path.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Beside {
-    /// Their name.
     pub name: String,
-    /// How many.
+    /// Number of connections.
     pub count: u32,
-    /// Their congestion control.
     pub congestion: Choice,
-    /// Over which path, by its place.
+    /// Index of the path.
     pub path: usize,
-    /// Which way their data goes.
+    /// Direction of data.
     pub heading: Heading,
-    /// What they send; none: as much as fits.
+    /// Messages to send; none: bulk transfer.
     pub bursts: Option<Bursts>,
-    /// When each begins.
+    /// Start time of each connection.
     pub start: Draw<Duration>,
-    /// What is said of their ends.
+    /// Settings of both ends.
     pub connection: ConnectionSettings,
 }
 
 /// Messages at random times (a Poisson process).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bursts {
-    /// Bytes of each.
+    /// Bytes of a message.
     pub size: Size,
-    /// Mean time from one to the next.
+    /// Mean interval.
     pub interval: Duration,
 }

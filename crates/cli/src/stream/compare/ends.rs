@@ -1,20 +1,20 @@
-//! What both ends of a run go by: where the receiver listens, when the stream begins, and when nothing is waited for any more.
+//! Common parameters of both ends of a run: port, start of the stream, and end of the run.
 
 use std::time::{Duration, Instant};
 
-/// The receiver listens here.
+/// The receiver's port.
 pub const PORT: u16 = 5001;
-/// Between the programs' start and the stream's: handshakes are over and paths joined then.
+/// From the start of the programs to the start of the stream: handshakes and joins are complete by then.
 const SETTLES: Duration = Duration::from_millis(2_500);
-/// How long a receiver waits for the last frames.
+/// Time that receivers wait for the last frames.
 const LAST: Duration = Duration::from_secs(4);
 
-/// Says what could not be done, and why.
+/// Formats an error with what failed.
 pub fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
     move |error| format!("cannot {what}: {error}")
 }
 
-/// How long a run lasts.
+/// Duration of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Lasts {
     /// From the first frame to the last.
@@ -22,12 +22,12 @@ pub struct Lasts {
 }
 
 impl Lasts {
-    /// When a stream begins whose ends are started now.
+    /// Start of the stream if its ends are started now.
     pub fn begins(self) -> Instant {
         Instant::now() + SETTLES
     }
 
-    /// When nothing is waited for any more.
+    /// End of the run.
     pub fn end(self, began: Instant) -> Instant {
         began + self.stream + LAST
     }

@@ -4,15 +4,15 @@ use super::schedule::Frame;
 use anabranch_wire::message::HEADER;
 use anabranch_wire::{MessageHeader, ParseError};
 
-/// Bytes of a frame that are no frame's.
+/// Padding of frames.
 const FILL: u8 = 0x5a;
 
-/// What a frame carries: as many bytes as it has.
+/// Payload of a frame, of the frame's length.
 pub fn payload(frame: &Frame) -> Vec<u8> {
     vec![FILL; frame.length as usize]
 }
 
-/// The bytes of a frame in a stream.
+/// A frame as an encoded message.
 pub fn of(frame: &Frame) -> Vec<u8> {
     let header = MessageHeader {
         number: frame.number,
@@ -20,20 +20,20 @@ pub fn of(frame: &Frame) -> Vec<u8> {
         length: frame.length,
         play_out: frame.at.as_micros() as u64,
     };
-    // A stream of some years has none that does not fit.
+    // Play-out times overflow only after years.
     let mut bytes = header.encode().map(Vec::from).unwrap_or_default();
     bytes.extend(payload(frame));
     bytes
 }
 
-/// Finds messages in a stream without gaps.
+/// Parses messages of a stream without gaps.
 #[derive(Debug, Default)]
 pub struct Messages {
     waiting: Vec<u8>,
 }
 
 impl Messages {
-    /// More bytes came; returns the numbers of the frames that are complete now.
+    /// Handles received bytes; returns the indices of completed frames.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<u32>, ParseError> {
         self.waiting.extend_from_slice(bytes);
         let mut complete = Vec::new();

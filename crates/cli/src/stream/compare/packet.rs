@@ -1,25 +1,25 @@
-//! A part of a frame as a datagram, numbered so that the receiver knows when a frame is complete.
+//! A part of a frame as a datagram, numbered so that the receiver detects complete frames.
 
-/// Bytes of a datagram at most: what fits into one packet of SRT and of RIST.
+/// Maximum bytes of a datagram: the payload of one packet of SRT and of RIST.
 pub const LARGEST: usize = 1316;
 /// Bytes before the payload.
 pub const HEADER: usize = 12;
-/// What a datagram of ours begins with.
+/// First bytes of a datagram.
 const MARK: [u8; 4] = *b"ANBF";
 
-/// Which part of which frame.
+/// Identifies a part of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// The frame.
+    /// Index of the frame.
     pub frame: u32,
-    /// Its part, from 0.
+    /// Index of the part, from 0.
     pub part: u16,
-    /// Parts of the frame.
+    /// Number of parts.
     pub parts: u16,
 }
 
 impl Part {
-    /// Reads what a datagram begins with.
+    /// Parses the header of a datagram.
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let rest = datagram.strip_prefix(&MARK)?;
         let (frame, rest) = rest.split_first_chunk::<4>()?;
@@ -35,12 +35,12 @@ impl Part {
     }
 }
 
-/// The datagrams of a frame of so many bytes in all.
+/// The datagrams of a frame of `length` bytes.
 pub fn datagrams(frame: u32, length: u32) -> Vec<Vec<u8>> {
     let parts = length.div_ceil(LARGEST as u32).max(1);
     (0..parts)
         .map(|part| {
-            // As equal as they can be.
+            // Parts of nearly equal length.
             let bytes = length / parts + u32::from(part < length % parts);
             let head = Part { frame, part: part as u16, parts: parts as u16 };
             let mut datagram: Vec<u8> = head.head().collect();

@@ -1,16 +1,17 @@
-//! Which points of the design are run in real time: those on which nothing changes, evenly from each class and direction.
+//! Selects points of the design to run in real time: those without changes, evenly from each class and direction.
 
 use crate::sweep::design;
 use crate::sweep::point::{Class, Point, Span};
 use std::collections::BTreeMap;
 
-/// How long: where round trips and queues are long, as the sweep has it; else half of that.
+/// Duration for long RTTs and queues, as in the sweep; else half of that.
 const SPAN: Span = Span { warm_up: 5.0, counted: 10.0 };
 const SPAN_HIGH: Span = Span { warm_up: 10.0, counted: 20.0 };
 /// Cells: four classes, two directions.
 const CELLS: u32 = 8;
 
-/// The first `count` points of the sequence from `first` on, of which no class and direction has more than its share.
+/// The first `count` points of the sequence, starting at `first`, with at most an equal share of each class and
+/// direction.
 pub fn points(seed: u32, first: u32, count: u32) -> Vec<Point> {
     let share = count.div_ceil(CELLS);
     let mut taken: BTreeMap<(Class, bool), u32> = BTreeMap::new();
@@ -45,7 +46,7 @@ mod tests {
             *cells.entry((point.class, point.download)).or_default() += 1;
         }
         assert_eq!(cells.len(), 8);
-        // 4 is the most of a cell; that two are missing in all can be in one cell or in two.
+        // The maximum of a cell is 4; the two missing points can be in one cell or in two.
         assert!(cells.values().all(|count| (2..=4).contains(count)), "{cells:?}");
         assert!(points.iter().all(|point| point.change.is_none()));
     }

@@ -1,5 +1,5 @@
-//! `sweep --rivals`: the default combination in real time against the kernel's own MPTCP, with Linux as receiver of both, on
-//! points of the design.
+//! `sweep --rivals`: the default combination in real time compared with the kernel's MPTCP, both with Linux as
+//! receiver, on points of the design.
 
 mod draw;
 pub mod outcome;
@@ -20,11 +20,11 @@ use std::collections::BTreeMap;
 use trial::Trial;
 use who::Who;
 
-/// Points, and those of a quick try.
+/// Points of a full and of a quick run.
 const FULL: u32 = 30;
 const QUICK: u32 = 4;
 
-/// Does it; returns whether it came to its end.
+/// Runs the comparison; returns whether it was completed.
 pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
     if let Some(reason) = emulated::missing() {
         return Err(Diagnostic::plain(format!("there is no Linux to compete with: {reason}")));

@@ -1,14 +1,14 @@
-//! Participants of runs in real time.
+//! Senders of runs in real time.
 
-/// Who sends.
+/// The sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Who {
-    /// The engine on all paths.
+    /// Anabranch on all paths.
     Ours,
     /// The kernel's MPTCP on all paths.
     Kernel,
-    /// The same with BBR, to know what of a lead is the congestion control's.
+    /// The same with BBR, to separate the effect of the congestion control.
     KernelBbr,
-    /// The kernel's TCP on this path alone.
+    /// The kernel's TCP on this path only.
     Tcp(usize),
 }
