@@ -1,14 +1,13 @@
-//! Metrics that are made of several runs of one policy: of the points of a sweep, seed by seed, or of how far a run is from
-//! the others. They are added to the runs at the scenario's own value, so that claims and tables can have them.
+//! Metrics computed from several runs of one policy: over the points of a sweep, per seed, or as deviation from the
+//! other runs. They are added to the runs at the scenario's own value, so that claims and tables can use them.
 
 use crate::record::{Outcome, PolicyRuns, Record, SweepPoint};
 use crate::scenario::model::{Derived, DerivedKind};
 use crate::statistics::median;
 
-/// The least way from the first point of a sweep to its last, as a share of the first, of which a part can be told.
+/// Minimum change from the first to the last point of a sweep, as a share of the first, for shares of it to be defined.
 const LEAST_WAY: f64 = 0.1;
 
-/// Adds them.
 pub fn add(outcome: &mut Outcome) {
     for wanted in &outcome.scenario.results.derived {
         for runs in &mut outcome.policies {
@@ -20,7 +19,7 @@ pub fn add(outcome: &mut Outcome) {
     }
 }
 
-/// One for each run that has it.
+/// One value per run that has the metric.
 fn values(wanted: &Derived, runs: &PolicyRuns, sweep: &[SweepPoint]) -> Vec<Option<f64>> {
     let all = runs.values(&wanted.of);
     let middle = if all.len() > 1 { Some(median(&all)) } else { None };
@@ -50,7 +49,7 @@ fn values(wanted: &Derived, runs: &PolicyRuns, sweep: &[SweepPoint]) -> Vec<Opti
     runs.records.iter().map(value).collect()
 }
 
-/// A metric of a policy with a seed at the points of the sweep that have it.
+/// A metric of a policy and seed at the points of the sweep that have it.
 fn points_of<'a>(policy: &str, seed: u64, metric: &str, sweep: &'a [SweepPoint]) -> Vec<(&'a str, f64)> {
     let at = |point: &'a SweepPoint| {
         let runs = point.policies.iter().find(|runs| runs.contender.name == policy)?;
@@ -60,13 +59,13 @@ fn points_of<'a>(policy: &str, seed: u64, metric: &str, sweep: &'a [SweepPoint])
     sweep.iter().filter_map(at).collect()
 }
 
-/// The mean over the points that there are.
+/// Mean over the available points.
 fn mean(points: &[(&str, f64)]) -> Option<f64> {
     let sum: f64 = points.iter().map(|(_, value)| value).sum();
     (!points.is_empty()).then(|| sum / points.len() as f64)
 }
 
-/// How much of the way from the first point to the last is made at one of them, per cent.
+/// Share of the change from the first to the last point that is reached at one of them, per cent.
 fn made_at(points: &[(&str, f64)], place: &str) -> Option<f64> {
     let ((_, first), (_, last)) = (points.first()?, points.last()?);
     let (_, there) = points.iter().find(|(value, _)| *value == place)?;
@@ -74,7 +73,7 @@ fn made_at(points: &[(&str, f64)], place: &str) -> Option<f64> {
     (way.abs() >= LEAST_WAY * first.abs()).then(|| (there - first) / way * 100.0)
 }
 
-/// The number that a value of a sweep begins with, in [`Sweep::unit`](crate::scenario::model::Sweep::unit): bytes in kB.
+/// The leading number of a sweep's value, in [`Sweep::unit`](crate::scenario::model::Sweep::unit): bytes in kB.
 fn position(value: &str) -> Option<f64> {
     let value = value.trim().trim_matches('"');
     let end = value.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(value.len());
@@ -112,7 +111,7 @@ mod tests {
         values(&wanted, &runs(own), &sweep.iter().map(point).collect::<Vec<_>>())
     }
 
-    /// Two seeds, the second of which has a time of 10 everywhere.
+    /// Two seeds; the second has a time of 10 at all points.
     const SWEEP: [(&str, [f64; 2]); 4] =
         [("2000 B", [20.0, 10.0]), ("4000 B", [12.0, 10.0]), ("6000 B", [11.0, 10.0]), ("90000 B", [10.0, 10.0])];
 
@@ -126,13 +125,13 @@ mod tests {
 
     #[test]
     fn how_much_of_the_way_is_made_is_told_where_there_is_a_way() {
-        // From 20 to 10: at 4000 B eight tenths of the way, at 6000 B nine. The other seed stays where it is.
+        // From 20 to 10: 4000 B reaches 80 %, 6000 B 90 %. The other seed does not change.
         let made_at = |place: &str| DerivedKind::MadeAt(place.to_owned());
         assert_eq!(of(made_at("4000 B"), &[1.0, 1.0], &SWEEP), [Some(80.0), None]);
         assert_eq!(of(made_at("6000 B"), &[1.0, 1.0], &SWEEP), [Some(90.0), None]);
-        // Up to 4000 B that is all of it.
+        // With the last point at 4000 B that is 100 %.
         assert_eq!(at(made_at("4000 B"), &["2000 B", "4000 B"], &[1.0], &SWEEP), [Some(100.0)]);
-        // The first point above 11.5 is that at 2000 B, where nothing is made.
+        // The first point above 11.5 is 2000 B, with 0 %.
         let metric = "completion".to_owned();
         assert_eq!(of(DerivedKind::MadeWhere { metric, above: 11.5 }, &[1.0, 1.0], &SWEEP), [Some(0.0), None]);
         assert_eq!(of(DerivedKind::RisesAbove(15.0), &[1.0, 1.0], &SWEEP), [Some(2.0), None]);

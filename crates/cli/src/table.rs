@@ -1,6 +1,6 @@
 //! Tables on the terminal.
 
-/// Lines up `rows` under `head`; the first column to the left, the others to the right.
+/// Aligns `rows` under `head`; the first column to the left, the others to the right.
 pub fn render(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {

@@ -135,7 +135,7 @@ fn a_policy_cannot_ask_for_a_baseline_that_the_scenario_does_not_have() {
     assert!(error.contains("'plain' is not among the scenario's baselines (linux)"), "{error}");
 }
 
-/// The part of `docs/baselines.md` that says what the baselines are.
+/// The generated part of `docs/baselines.md`.
 fn page() -> String {
     let mut page = String::new();
     for baseline in all() {

@@ -1,8 +1,8 @@
-//! The lines above the tables of an outcome.
+//! Heading above the tables of an outcome.
 
 use crate::record::Outcome;
 
-/// How an outcome came about, in one line.
+/// Conditions of an outcome, in one line.
 pub fn heading(outcome: &Outcome) -> String {
     let scenario = &outcome.scenario;
     let short = if outcome.quick { ", quick: fewer seeds and points" } else { "" };

@@ -13,7 +13,7 @@ fn subcommand(name: &str) -> Command {
     Arguments::program().find_subcommand(name).expect("there is one").clone()
 }
 
-/// The words that a table of `proxy` or `serve` stands for.
+/// Arguments of a table of `proxy` or `serve`.
 fn words(name: &str, text: &str) -> Result<Vec<String>, String> {
     let (file, command) = (file(&format!("[{name}]\n{text}\n")), subcommand(name));
     let section = Section::of(&file, &command).map_err(|error| error.to_string())?.expect("it is there");
@@ -67,7 +67,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_was_meant() {
     }
 }
 
-/// The words that are read in place of these, with this text in the file that they name.
+/// Arguments after merging those of a file with this text.
 fn completed(line: &str, text: &str) -> Result<String, String> {
     let line = line.split(' ').map(OsString::from).collect();
     let words = complete_by(&Arguments::program(), line, |_| Ok(file(text))).map_err(|error| error.to_string())?;
@@ -83,7 +83,7 @@ fn an_option_of_the_command_line_counts_more_than_the_file() {
     }
     assert!(all.starts_with("anabranch serve --") && all.ends_with(" --config a.toml"), "{all}");
     let some = completed("anabranch serve --config a.toml --port 1 --allow *:22 --udp", text).expect("all is right");
-    // `--udp` and a number of paths exclude each other.
+    // `--udp` and a number of paths conflict.
     assert!(some.contains("--socks") && !some.contains("4410") && !some.contains("*:443"), "{some}");
     assert!(!some.contains("--local"), "{some}");
     let fixed = completed("anabranch serve --to 127.0.0.1:80 --config a.toml", text).expect("all is right");
@@ -105,13 +105,13 @@ fn a_line_without_a_file_or_with_a_fault_of_its_own_is_left_as_it_is() {
     }
 }
 
-/// The file that is documented.
+/// The documented example.
 fn example() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/anabranch.toml");
     std::fs::read_to_string(path).expect("the example is there")
 }
 
-/// Whether a line is an option that is off in the example.
+/// Whether a line is a commented-out option of the example.
 fn is_off(line: &str) -> bool {
     line.strip_prefix('#')
         .is_some_and(|line| line.starts_with(|first: char| first.is_ascii_lowercase()) && line.contains(" = "))
@@ -161,7 +161,7 @@ fn what_a_table_lacks_is_told() {
     assert!(message.contains("[proxy] also needs 'key'"), "{message}");
 }
 
-/// The words that tables `[[uplink]]` add to those of `up`.
+/// Arguments that tables `[[uplink]]` add to those of `up`.
 fn uplink_words(text: &str) -> Result<Vec<String>, String> {
     let (file, command) = (file(&format!("{text}\n[up]\nkill-switch = true\n")), subcommand("up"));
     let section = Section::of(&file, &command).map_err(|error| error.to_string())?.expect("it is there");

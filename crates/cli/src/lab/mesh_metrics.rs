@@ -9,19 +9,19 @@ use anabranch_sim::mesh::paper::network::PLACES;
 use anabranch_sim::mesh::results::Captured;
 use anabranch_sim::mesh::snapshot::Snapshot;
 
-/// A metric's name and value.
+/// Name and value of a metric.
 type Value = (String, f64);
 
 fn named(name: &str, value: f64) -> Value {
     (name.to_owned(), value)
 }
 
-/// Per cent, of runs of which each has it or has it not.
+/// 100 or 0: the mean over runs is a percentage.
 fn yes(does: bool) -> f64 {
     if does { 100.0 } else { 0.0 }
 }
 
-/// All of them; `receive_buffer` in bytes, if it does not grow.
+/// All metrics; `receive_buffer` is in bytes, if fixed.
 pub fn metrics(scenario: &Scenario, mesh: &Mesh, whole: &Whole, receive_buffer: Option<u64>) -> Vec<Value> {
     let Whole { measured, snapshots, cost, memory, .. } = whole;
     let total = |count: fn(&LaneMeasured) -> u64| measured.lanes.iter().map(count).sum::<u64>() as f64;
@@ -57,16 +57,16 @@ pub fn metrics(scenario: &Scenario, mesh: &Mesh, whole: &Whole, receive_buffer: 
     metrics
 }
 
-/// Per cent of the pairs of lanes that had no node in common, over the moments at which the network was looked at. The first
-/// lane has all next hops whatever the others have, so it does not count.
+/// Percentage of pairs of lanes without common nodes, over all snapshots. The first lane uses all next hops in any case
+/// and is not counted.
 fn disjoint_lanes(snapshots: &[Snapshot], lanes: usize) -> Option<f64> {
     let seen = snapshots.iter().map(|snapshot| snapshot.disjointness(NodeId(0), 1..lanes));
     let (pairs, disjoint) = seen.fold((0, 0), |sum, seen| (sum.0 + seen.pairs, sum.1 + seen.disjoint));
     (pairs > 0).then(|| disjoint as f64 / pairs as f64 * 100.0)
 }
 
-/// What captures on the interfaces of M1 to M8 have, both directions together; what M1 sent and M8 received on each; and
-/// whether the nodes in the middle have more than those beside them.
+/// Captures on the interfaces of M1 to M8, both directions together; sent by M1 and received by M8 on each; and whether
+/// nodes in the middle captured more than their neighbours.
 fn captures(captured: &[Vec<Captured>]) -> Vec<Value> {
     let at = |node: usize| captured.get(node).into_iter().flatten().map(|radio| radio.total()).sum::<u64>();
     let mut metrics: Vec<Value> =
@@ -88,7 +88,7 @@ fn captures(captured: &[Vec<Captured>]) -> Vec<Value> {
     metrics
 }
 
-/// How long segments waited for their acknowledgement: all of them, and those of each interface.
+/// Delays of acknowledgements: of all segments, and per interface.
 fn answers(lanes: &[Delays]) -> Vec<Value> {
     let of = |delays: &Delays, place: &str| {
         let mean = delays.mean().map(|mean| (format!("answer_delay{place}"), mean * 1e3));
@@ -108,9 +108,8 @@ fn answers(lanes: &[Delays]) -> Vec<Value> {
     metrics
 }
 
-/// The paper's condition on buffers, B >= (3 max RTT + max RTO) x sum of bandwidths, from what was measured: the mean
-/// round-trip time and timeout of the interface that has the longest, and what all of them carried together, in bytes
-/// per second.
+/// The paper's condition on buffers, B >= (3 max RTT + max RTO) x sum of bandwidths, from measurements: mean RTT and
+/// RTO of the slowest interface, and the total rate in bytes per second.
 fn buffer_rule(lanes: &[LaneMeasured], carried: f64, buffer: Option<u64>) -> Vec<Value> {
     let longest = |of: fn(&LaneMeasured) -> f64| lanes.iter().map(of).fold(0.0, f64::max);
     let (round_trip, timeout) = (longest(|lane| lane.round_trip), longest(|lane| lane.timeout));
@@ -139,7 +138,7 @@ mod tests {
     #[test]
     fn a_node_has_captured_what_its_radios_sent_and_received() {
         let radio = |sent, received| Captured { sent, received };
-        // M1 sends 10 and 5, of which M3 has 8 and 1; 3 come back.
+        // M1 sends 10 and 5, of which M3 has 8 and 1; 3 return.
         let mut captured = vec![vec![radio(0, 0); 2]; 8];
         captured[0] = vec![radio(10, 2), radio(5, 1)];
         captured[1] = vec![radio(2, 2), radio(4, 4)];
@@ -172,7 +171,7 @@ mod tests {
         // 10, 30 and 40 ms.
         near(value(&metrics, "answer_delay"), 80.0 / 3.0);
         assert_eq!((value(&metrics, "answer_delay_e2"), value(&metrics, "e0_is_fastest")), (None, Some(100.0)));
-        // A single segment does not deviate from itself.
+        // A single segment has no deviation.
         assert_eq!(value(&metrics, "e0_is_steadiest"), Some(0.0));
         let metrics = answers(&[delays(&[50]), delays(&[40])]);
         assert_eq!(value(&metrics, "e0_is_fastest"), Some(0.0));

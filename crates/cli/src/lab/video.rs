@@ -1,4 +1,4 @@
-//! A video in the lab: the schedule that is sent, and what a run made of it.
+//! A video in the lab: the schedule of messages, and the results of a run.
 
 use crate::record::VideoRun;
 use crate::scenario::Scenario;
@@ -11,21 +11,21 @@ use anabranch_sim::FlowResult;
 use anabranch_sim::application::{FrameToSend, Schedule, VideoReceived};
 use std::ops::Range;
 
-/// A longer frame is several messages, since one must fit into the receive buffer, and others beside it; bytes.
+/// Maximum bytes of a message; longer frames are several messages, since several messages must fit into the receive
+/// buffer.
 const LONGEST_MESSAGE: u32 = 16_000;
 
-/// What a video sends: messages, and of which frame each is.
+/// The messages of a video, with the frame of each.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// All passes, in coding order.
     pub trace: Trace,
-    /// The messages.
     pub schedule: Schedule,
-    /// The first message of each frame, and one more entry behind the last.
+    /// Index of the first message of each frame, followed by the number of messages.
     pub first: Vec<usize>,
 }
 
-/// What `video` sends.
+/// The messages of `video`.
 pub fn sent(video: &Video) -> Sent {
     let trace = video.trace.repeat(video.repeats).unwrap_or_else(|_| video.trace.as_ref().clone());
     let (mut messages, mut first) = (Vec::new(), Vec::new());
@@ -34,10 +34,10 @@ pub fn sent(video: &Video) -> Sent {
         let size = (f64::from(frame.size) * video.load).round().clamp(1.0, f64::from(1 << 24)) as u32;
         let message = |bytes: u32| FrameToSend {
             at: frame.at,
-            // A frame is needed when it is decoded, not when it is shown: others are predicted from it.
+            // The deadline of a frame is its decoding, not its display: other frames are predicted from it.
             play_out: video.deadline.play_out(frame.at, group),
             importance: frame.importance(),
-            // What is the same for all frames, schemes in which the sender abandons data have a setting of their own.
+            // Lifetimes that are equal for all frames come from the sender's reliability policy.
             lifetime: match video.deadline.of {
                 DeadlineOf::Frame => None,
                 DeadlineOf::Group => Some(video.deadline.lifetime(frame.at, group)),
@@ -55,10 +55,10 @@ pub fn sent(video: &Video) -> Sent {
     Sent { trace, schedule: messages.into(), first }
 }
 
-/// What became of the frames; none if no video was sent.
+/// Delivery of the frames; none without a video.
 ///
 /// # Errors
-/// If the receiver read something that was not sent.
+/// The receiver read data that was not sent.
 pub fn outcome(scenario: &Scenario, flow: &FlowResult) -> Result<Option<VideoRun>, String> {
     let Some(video) = &scenario.video else { return Ok(None) };
     let Some(received) = &flow.receiver().video else { return Ok(None) };
@@ -75,7 +75,7 @@ pub fn outcome(scenario: &Scenario, flow: &FlowResult) -> Result<Option<VideoRun
     Ok(Some(VideoRun { pass: video.trace.frames().len(), delivery }))
 }
 
-/// When the first byte of a frame came, and when the application could read all of it.
+/// When the first byte of a frame arrived, and when the application could read all of it.
 fn arrival(received: &VideoReceived, messages: Range<usize>) -> Option<Arrival> {
     let mut seen = messages.map(|message| received.messages.get(message).copied().flatten());
     let begun = seen.next()??;
@@ -83,7 +83,7 @@ fn arrival(received: &VideoReceived, messages: Range<usize>) -> Option<Arrival> 
     Some(Arrival { first: begun.arrived, whole })
 }
 
-/// The numbers of a run that need no pictures: shares of frames in per cent, times in s, delays in ms.
+/// Metrics that need no pictures: shares of frames in per cent, times in s, delays in ms.
 pub fn metrics(run: &VideoRun) -> Vec<(String, f64)> {
     let delivery = &run.delivery;
     let all = delivery.sent.total();
@@ -148,14 +148,14 @@ mod tests {
         let mut of_group = video(2, 1.0, MessageUnit::Frames);
         of_group.deadline.of = DeadlineOf::Group;
         let sent = sent(&of_group);
-        // I0 and six more, then nine from the I frame that is there after seven frames: 233,333 us.
+        // I0 and six more, then nine from the I frame that is available after seven frames: 233,333 us.
         let micros = Duration::from_micros;
         let told = |frame: usize| (sent.schedule[frame].play_out, sent.schedule[frame].lifetime);
         assert_eq!(told(0), (micros(0), Some(micros(500_000))));
         assert_eq!(told(6), (micros(0), Some(micros(300_000))));
         assert_eq!(told(7), (micros(233_333), Some(micros(500_000))));
         assert_eq!(told(15), (micros(233_333), Some(micros(233_333))));
-        // A repetition begins a group of its own.
+        // A repetition starts its own group.
         assert_eq!(sent.schedule[2_000].play_out, sent.schedule[2_000].at);
     }
 
@@ -180,7 +180,8 @@ mod tests {
         let arrivals: Vec<_> = (0..2000).map(arrival).collect();
         let delivery = Delivery::judge(&trace, &arrivals, Duration::from_millis(500), Instant::ZERO);
         let run = VideoRun { pass: 2000, delivery };
-        // Of 445 P frames one is lost. Display places 91 to 98 do not decode: two B, it, two B, the next P, two B.
+        // One of 445 P frames is lost. Frames 91 to 98 in display order are not decodable: two B, it, two B, the next
+        // P, two B.
         assert!((metric(&run, "frame_loss_p") - 100.0 / 445.0).abs() < 1e-9);
         assert_eq!((metric(&run, "frame_loss_i"), metric(&run, "frame_loss_b")), (0.0, 0.0));
         assert!((metric(&run, "decodable") - 100.0 * 1992.0 / 2000.0).abs() < 1e-9);

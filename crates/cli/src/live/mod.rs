@@ -1,7 +1,7 @@
-//! The live view of a stack: its connections and their paths on the terminal, several times a second.
+//! Live view of a stack: its connections and paths on the terminal, updated several times a second.
 //!
-//! A thread of its own samples and draws, so that a busy stack and a slow terminal do not wait for each other. While it runs the
-//! terminal belongs to it: print nothing.
+//! It samples and draws on its own thread, so that a busy stack and a slow terminal do not block each other. Nothing
+//! else may be printed while it runs.
 
 mod history;
 mod sample;
@@ -23,32 +23,32 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Time between two samples.
+/// Sampling interval.
 const SAMPLE: Duration = Duration::from_millis(500);
-/// Most connections that are looked at.
+/// Maximum number of sampled connections.
 pub const MAX_CONNECTIONS: usize = 256;
 
 /// The view; dropping it restores the terminal.
 pub struct Live {
     over: Arc<AtomicBool>,
-    /// Told when the user wants to end.
+    /// Notified when the user quits.
     quit: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Live {
-    /// Takes the terminal and shows `stack` under a title, e.g. the command.
+    /// Shows `stack` on the terminal with a title, e.g. the command.
     ///
     /// # Errors
-    /// If standard output is no terminal.
+    /// Standard output is not a terminal.
     pub fn of_stack(stack: &Stack, title: &str) -> Result<Self, Diagnostic> {
         Self::of_stacks(vec![stack.clone()], title)
     }
 
-    /// As [`Self::of_stack`], of several that are one host.
+    /// Like [`Self::of_stack`], for several stacks of one host.
     ///
     /// # Errors
-    /// As of [`Self::of_stack`].
+    /// As for [`Self::of_stack`].
     pub fn of_stacks(stacks: Vec<Stack>, title: &str) -> Result<Self, Diagnostic> {
         if !is_on_a_terminal() {
             return Err(Diagnostic::option(
@@ -59,10 +59,10 @@ impl Live {
         Self::start(title, move || Sample::of_stacks(&stacks, MAX_CONNECTIONS))
     }
 
-    /// As [`Self::of_stack`], of what is found out by asking others.
+    /// Like [`Self::of_stack`], with samples from other programs.
     ///
     /// # Errors
-    /// If standard output is no terminal.
+    /// Standard output is not a terminal.
     pub fn of_others(title: &str, source: impl Fn() -> Sample + Send + 'static) -> Result<Self, Diagnostic> {
         if !is_on_a_terminal() {
             return Err(Diagnostic::plain("this needs a terminal; `anabranch status` prints the same once"));
@@ -71,13 +71,13 @@ impl Live {
     }
 
     fn start(title: &str, source: impl Fn() -> Sample + Send + 'static) -> Result<Self, Diagnostic> {
-        // It also sees to it that a panic restores the terminal before it is printed.
+        // It also restores the terminal before a panic is printed.
         let mut terminal =
             ratatui::try_init().map_err(|error| Diagnostic::plain(format!("the terminal cannot be used: {error}")))?;
         let (over, quit) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (ends, asks, title) = (Arc::clone(&over), Arc::clone(&quit), title.to_owned());
         let work = move || {
-            // A terminal that is gone is as good as a wish to end.
+            // A closed terminal ends the program too.
             if show(&mut terminal, &title, &source, &ends).is_ok() && ends.load(Ordering::Relaxed) {
                 return;
             }
@@ -93,11 +93,11 @@ impl Live {
         }
     }
 
-    /// Completes when the user wants to end: by `q`, Escape, Ctrl-C, a signal that asks to end, or because the terminal is gone.
+    /// Completes when the user quits: by `q`, Escape, Ctrl-C, a signal, or a closed terminal.
     pub async fn quit(&self) {
         tokio::select! {
             () = self.quit.notified() => {}
-            // Without signals there are still the keys.
+            // Without signal handlers the keys still work.
             Ok(()) = asked_to_end() => {}
         }
     }
@@ -107,7 +107,7 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // If it panicked that has been told.
+            // A panic was already reported.
             let _ = thread.join();
         }
         ratatui::restore();
@@ -118,7 +118,7 @@ fn is_on_a_terminal() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
-/// Draws until told to stop, or until the user wants to end.
+/// Draws until it is stopped or the user quits.
 fn show(
     terminal: &mut DefaultTerminal,
     title: &str,
@@ -135,14 +135,14 @@ fn show(
             due = now + SAMPLE;
         }
         terminal.draw(|frame| screen.draw(frame, &history))?;
-        // Short, so that the end of the command is not waited for.
+        // Short, so that the command can end soon.
         let patience = due.saturating_duration_since(Instant::now()).min(Duration::from_millis(100));
         let mut waits = event::poll(patience)?;
         while waits {
             match event::read()? {
                 Event::Key(key) if wants_to_end(key) => return Ok(()),
                 Event::Key(key) if key.kind == KeyEventKind::Press => screen.key(key.code),
-                // A new size is found out when drawing.
+                // A resize is detected when drawing.
                 _ => {}
             }
             waits = event::poll(Duration::ZERO)?;

@@ -1,7 +1,7 @@
-//! Tables in the documentation that a run writes: `reproduce --write-docs` fills them, `reproduce --check-docs` and a test find
-//! out whether they are still what the program would write.
+//! Generated tables of the documentation: `reproduce --write-docs` writes them; `reproduce --check-docs` and a test
+//! check that they are up to date.
 //!
-//! A table stands in a page between two comments, of which the first says what it is:
+//! A table is between two comments; the first describes it:
 //!
 //! ```text
 //! <!-- measured: lm3_evaluation matrix -->
@@ -9,9 +9,9 @@
 //! <!-- end of measured -->
 //! ```
 //!
-//! Behind the experiment's name stands one of `facts`, `matrix`, `claims`, `sensitivity`, `means METRIC,... [POLICY,...]`,
-//! `sweep METRIC [POLICY,...]`; for all experiments, `all headlines` and `all verdicts`. What the tables are made from is kept in
-//! `docs/results/`, a file for each experiment. Beside these are each statement and each sensitivity of all experiments, as CSV.
+//! The experiment's name is followed by one of `facts`, `matrix`, `claims`, `sensitivity`, `means METRIC,...
+//! [POLICY,...]`, `sweep METRIC [POLICY,...]`; for all experiments, `all headlines` and `all verdicts`. The data is in
+//! `docs/results/`, one file per experiment. All claims and sensitivities are there as CSV too.
 
 mod blocks;
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Of the checkout whose root this is.
+    /// For the checkout with this root.
     pub fn of(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
@@ -44,7 +44,7 @@ impl Pages {
         self.root.join("docs/results")
     }
 
-    /// The pages in which tables may stand, in order: the README, and those of `docs/` and its directories.
+    /// Pages that may have tables, in order: the README, and those of `docs/` and its directories.
     fn files(&self) -> Result<Vec<PathBuf>, Diagnostic> {
         let mut files = vec![self.root.join("README.md")];
         let mut directories = vec![self.root.join("docs")];
@@ -63,7 +63,7 @@ impl Pages {
         Ok(files)
     }
 
-    /// What is kept of all experiments, in the order of `reproduce`.
+    /// Records of all experiments, in the order of `reproduce`.
     pub fn records(&self) -> Result<Vec<PageRecord>, Diagnostic> {
         let mut records = Vec::new();
         for known in crate::library::experiments(None)? {
@@ -80,7 +80,7 @@ impl Pages {
         Ok(records)
     }
 
-    /// Keeps what was measured of some experiments.
+    /// Saves the records of some experiments.
     pub fn keep(&self, records: &[PageRecord]) -> Result<(), Diagnostic> {
         prepare(&self.results())?;
         let blocks = self.blocks()?;
@@ -103,7 +103,7 @@ impl Pages {
         Ok(blocks)
     }
 
-    /// The pages whose tables are not what the records say, with the text that they ought to have.
+    /// Pages with outdated tables, and their new text.
     pub fn stale(&self) -> Result<Vec<(PathBuf, String)>, Diagnostic> {
         let records = self.records()?;
         let mut stale = Vec::new();
@@ -119,7 +119,7 @@ impl Pages {
         Ok(stale)
     }
 
-    /// The picture of the README, if it is not what the records say.
+    /// The chart of the README, if outdated.
     fn stale_picture(&self, records: &[PageRecord]) -> Result<Option<(PathBuf, String)>, Diagnostic> {
         let all: Vec<&Measured> = records.iter().map(|record| &record.measured).collect();
         let drawn = crate::report::headlines(&all);
@@ -129,7 +129,7 @@ impl Pages {
         Ok(drawn.filter(|drawn| *drawn != there).map(|drawn| (path, drawn)))
     }
 
-    /// The tables as CSV that are not what the records say.
+    /// Outdated CSV files.
     fn stale_data(&self, records: &[PageRecord]) -> Vec<(PathBuf, String)> {
         let all: Vec<&Measured> = records.iter().map(|record| &record.measured).collect();
         let tables = [(data::CLAIMS, data::claims(&all)), (data::SENSITIVITY, data::sensitivity(&all))];
@@ -137,7 +137,7 @@ impl Pages {
         texts.filter(|(path, text)| std::fs::read_to_string(path).unwrap_or_default() != *text).collect()
     }
 
-    /// Writes the tables of all pages anew.
+    /// Writes the tables of all pages.
     pub fn write(&self) -> Result<Vec<PathBuf>, Diagnostic> {
         let stale = self.stale()?;
         prepare(&self.root.join("docs/pictures"))?;
@@ -150,7 +150,7 @@ fn in_page(path: &Path, message: &str) -> Diagnostic {
     Diagnostic::plain(format!("{}: {message}", path.display()))
 }
 
-/// Leaves out the numbers that no table shows: all of them would be megabytes.
+/// Removes numbers that no table shows: all of them would be megabytes.
 fn forget_unused(measured: &mut Measured, blocks: &[Block]) {
     let of_experiment = |block: &&Block| block.experiment == measured.name;
     let means: Vec<String> = blocks.iter().filter(of_experiment).flat_map(Block::means).collect();

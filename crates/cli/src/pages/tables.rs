@@ -1,11 +1,11 @@
-//! The tables themselves, as Markdown.
+//! Generates the tables in Markdown.
 
 use crate::means::{Experiment, Row};
 use crate::measured::{MatrixRow, Measured, SensitivityRow, SensitivityTable, change_text, column, published_text};
 use crate::statistics::{Estimate, readable};
 use crate::verdict::{Agreement, Verdict, count};
 
-/// A Markdown table; what stands in a cell must not end it.
+/// A Markdown table; cells are escaped.
 fn table(head: &[String], rows: &[Vec<String>]) -> String {
     let line = |cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
@@ -28,7 +28,7 @@ fn unit_in_brackets(unit: &str) -> String {
     if unit.is_empty() || unit == "1" { String::new() } else { format!(", {unit}") }
 }
 
-/// How the numbers came about, in one sentence.
+/// Conditions of the measurement in one sentence.
 pub fn facts(measured: &Measured) -> String {
     let Measured { first_seed, seeds, simulated, commit, trace_hash, seconds, name, .. } = measured;
     let last = first_seed + *seeds as u64 - 1;
@@ -38,13 +38,13 @@ pub fn facts(measured: &Measured) -> String {
     )
 }
 
-/// The baselines that a matrix has as columns.
+/// The baselines that are columns of a matrix.
 fn columns(measured: &Measured) -> Vec<String> {
     let cells = measured.matrix.first().map_or(&[][..], |row| row.cells.as_slice());
     cells.iter().map(|cell| column(cell.baseline.as_deref())).collect()
 }
 
-/// Scheme by baseline: of each metric a mean, and below it the changes against that.
+/// Schemes by baselines: the mean of each metric, then changes from it.
 pub fn matrix(measured: &Measured) -> String {
     let baselines = columns(measured);
     let mut last = None;
@@ -69,12 +69,12 @@ pub fn matrix(measured: &Measured) -> String {
     format!("Rows of {over}: means. Other rows: changes against {over}.\n\n{table}")
 }
 
-/// What a paper is remembered for: the throughput, or how a video looks.
+/// Whether it is a main metric: throughput or video quality.
 fn headline(row: &MatrixRow) -> bool {
     row.metric == "mean throughput" || row.metric.starts_with("PSNR")
 }
 
-/// The published changes of the throughput beside what was measured on each baseline, of all experiments.
+/// Published changes of throughput beside those measured on each baseline, for all experiments.
 pub fn headlines(all: &[&Measured]) -> String {
     let mut baselines: Vec<String> = Vec::new();
     let mut rows = Vec::new();
@@ -95,7 +95,7 @@ pub fn headlines(all: &[&Measured]) -> String {
     table(&[words(&["paper", "change of"]), baselines, words(&["published"])].concat(), &rows)
 }
 
-/// Baselines that have verdicts, in the order of their first mention.
+/// Baselines with verdicts, in order of first mention.
 fn judged_on<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for baseline in verdicts.flat_map(|verdict| &verdict.cells).filter_map(|cell| cell.baseline.clone()) {
@@ -106,7 +106,7 @@ fn judged_on<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
     found
 }
 
-/// How many statements of the paper have which verdict on each baseline, and on the best of them.
+/// Number of the paper's claims by verdict, on each baseline and on the best of them.
 pub fn claims(measured: &Measured) -> String {
     let baselines = judged_on(measured.verdicts.iter());
     let on = |baseline: Option<&String>, wanted: Agreement| {
@@ -129,7 +129,7 @@ pub fn claims(measured: &Measured) -> String {
     format!("{all} statements; `docs/results/{file}` has each with its published and measured values.\n\n{table}")
 }
 
-/// How many statements of each paper have which verdict.
+/// Number of each paper's claims by verdict.
 pub fn verdicts(all: &[&Measured]) -> String {
     let mut papers: Vec<&str> = Vec::new();
     for name in all.iter().filter(|one| !one.verdicts.is_empty()).map(|one| one.paper_name()) {
@@ -168,7 +168,7 @@ pub fn verdicts(all: &[&Measured]) -> String {
     table(&head, &papers.iter().map(row).collect::<Vec<_>>())
 }
 
-/// How the published sign stands at a value.
+/// Whether a change has the published sign.
 fn sign_holds(change: Option<&Estimate>, published: Option<f64>) -> &'static str {
     let (Some(change), Some(published)) = (change, published) else { return "" };
     match (change.holds(0.0) || !change.half_width.is_finite(), change.mean * published > 0.0) {
@@ -178,7 +178,7 @@ fn sign_holds(change: Option<&Estimate>, published: Option<f64>) -> &'static str
     }
 }
 
-/// The parameters that were varied, with the number of values tried: "Buffer (2), RTO (1)". The CSV has the values.
+/// Varied parameters with the number of values: "Buffer (2), RTO (1)". The CSV has the values.
 fn varied(rows: &[SensitivityRow]) -> String {
     let mut parameters: Vec<(&str, usize)> = Vec::new();
     for row in rows.iter().filter(|row| !row.ours) {
@@ -191,7 +191,7 @@ fn varied(rows: &[SensitivityRow]) -> String {
     parameters.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// One parameter at a time: what was varied, and where the published sign holds.
+/// The varied parameters, one at a time, and where the published sign holds.
 pub fn sensitivity(measured: &Measured) -> String {
     let Some(SensitivityTable { subject, unit, published, seeds, rows }) = &measured.sensitivity else {
         return "The sensitivity was not run.".to_owned();
@@ -213,10 +213,10 @@ pub fn sensitivity(measured: &Measured) -> String {
     )
 }
 
-/// Values with the opposite sign are named up to this number, and counted beyond it.
+/// Maximum number of values with the opposite sign that are listed; more are counted.
 const MOST_NAMED: usize = 6;
 
-/// At how many of the values the published sign holds on a baseline, and at which the opposite one does.
+/// Number of values with the published sign on a baseline, and those with the opposite one.
 fn range(rows: &[SensitivityRow], at: usize, baseline: &str, published: Option<f64>) -> String {
     let change = |row: &SensitivityRow| row.cells.get(at).and_then(|(_, change)| *change);
     let with = |mark: &str| -> Vec<&SensitivityRow> {
@@ -237,7 +237,7 @@ fn range(rows: &[SensitivityRow], at: usize, baseline: &str, published: Option<f
     )
 }
 
-/// Who is in a table: those named, by contender or by scheme, or all.
+/// Participants of a table: the named contenders or schemes, or all.
 fn chosen<'a>(measured: &'a Measured, names: &[String]) -> Vec<(&'a str, String)> {
     let wanted = |name: &str, scheme: &str| names.is_empty() || names.iter().any(|one| one == name || one == scheme);
     let several = measured.policies.iter().any(|policy| policy.baseline.is_some());
@@ -257,7 +257,7 @@ fn row_of<'a>(experiment: &'a Experiment, policy: &str, metric: &str) -> Option<
     experiment.rows.iter().find(|row| row.policy == policy && row.metric == metric)
 }
 
-/// A metric's label with its unit, as a table's head.
+/// Label and unit of a metric for a table's header.
 fn heading(measured: &Measured, metric: &str) -> String {
     let own = || measured.labels.iter().find(|(name, _)| name == metric).map(|(_, label)| label.clone());
     let label = crate::metric::find(metric).map(|known| known.label.to_owned()).or_else(own);

@@ -1,19 +1,18 @@
-//! Centred moving averages of series, run by run, so that the band around their mean is the one of the average.
+//! Centred moving averages of series, per run, so that the confidence band is that of the average.
 
 use crate::metric::Series;
 use crate::record::{Curve, PolicyRuns};
 use crate::statistics::Estimate;
 
-/// More samples than these in a figure, and their jitter hides what they have in common.
+/// With more samples than this in a figure, noise hides the common trend.
 const READABLE: f64 = 60.0;
 /// Windows in a figure's time.
 const WINDOWS: f64 = 20.0;
-/// What of a window must have been measured for it to have an average.
+/// Minimum measured share of a window.
 const LEAST_SHARE: f64 = 0.25;
 
-/// The window of a series that is drawn over `span` seconds from samples of `sample` seconds, if the scenario says nothing:
-/// of what happens in each sample an average over the largest of 1, 2 and 5 times a power of ten that is a twentieth of the
-/// time or less; of states and of what grows, none.
+/// Default window of a series drawn over `span` seconds with a sampling interval of `sample` seconds. For rates: the
+/// largest of 1, 2 and 5 times a power of ten of at most `span` / 20. None for states and cumulative series.
 pub fn usual_window(series: Series, span: f64, sample: f64) -> Option<f64> {
     let jitters = matches!(
         series,
@@ -28,9 +27,8 @@ pub fn usual_window(series: Series, span: f64, sample: f64) -> Option<f64> {
     (window >= 2.0 * sample).then_some(window)
 }
 
-/// Each value's average with those around it: `samples` of them, of which the two at the ends count half. Values that are
-/// not numbers do not count; at both ends of the series the window is what there is of it. Not a number where less than a
-/// quarter of the window was measured.
+/// Moving average over `samples` intervals: the two values at the ends count half. NaN values are ignored, and the
+/// window is truncated at both ends of the series. NaN if less than a quarter of the window was measured.
 pub fn moving(values: &[f64], samples: f64) -> Vec<f64> {
     let half = (samples / 2.0).round().max(0.0) as usize;
     if half == 0 {
@@ -47,7 +45,7 @@ pub fn moving(values: &[f64], samples: f64) -> Vec<f64> {
     (0..values.len()).map(at).collect()
 }
 
-/// Mean over the runs, with its interval, of the moving average of a series at each sample.
+/// Mean over the runs, with interval, of the moving average at each sample.
 pub fn averaged(runs: &PolicyRuns, series: Series, path: Option<usize>, samples: f64) -> Vec<Option<Estimate>> {
     let curves = runs.records.iter().filter_map(|record| record.curve(series, path));
     let curves: Vec<Vec<f64>> = curves.map(|Curve { values, .. }| moving(values, samples)).collect();
@@ -67,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_window_of_four_samples_has_the_outer_two_of_five_by_half() {
-        // (1/2 + 2 + 3 + 4 + 5/2) / 4 in the middle; what is beyond an end does not count: (1 + 2 + 3/2) / 2.5.
+        // (1/2 + 2 + 3 + 4 + 5/2) / 4 in the middle; truncated at the ends: (1 + 2 + 3/2) / 2.5.
         let averages = moving(&[1.0, 2.0, 3.0, 4.0, 5.0], 4.0);
         assert_eq!(averages[2], 3.0);
         assert!((averages[0] - 1.8).abs() < 1e-12);

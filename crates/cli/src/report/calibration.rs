@@ -1,4 +1,4 @@
-//! The section on the lab's calibration: lab against emulated, case by case.
+//! Section on the lab's calibration: simulated compared with emulated, case by case.
 
 use super::canvas::ChartError;
 use super::html::{self, legend};
@@ -9,11 +9,10 @@ use crate::diagnostic::Diagnostic;
 use crate::statistics::Estimate;
 use maud::{Markup, html};
 
-/// The deviation that the picture marks.
+/// The deviation that the chart marks.
 const MARKED: f64 = 0.15;
 const SIZE: (u32, u32) = (430, 400);
 
-/// A page of its own.
 pub fn calibration_page(outcome: &Outcome) -> Result<String, Diagnostic> {
     let what = "Is the lab to be trusted? Goodput in virtual time beside real time.";
     let body = section(outcome).map_err(|error| Diagnostic::plain(format!("cannot draw the report: {error}")))?;

@@ -1,6 +1,6 @@
-//! What all pictures have in common: colours, text, axes.
+//! Common parts of all charts: colours, text, axes.
 //!
-//! Text and axes take the colour of the page around them, so that one picture serves light and dark backgrounds.
+//! Text and axes use the colour of the surrounding page, so that one chart fits light and dark backgrounds.
 
 use crate::statistics::group_thousands;
 use plotters::chart::MeshStyle;
@@ -9,16 +9,15 @@ use plotters::coord::ranged1d::ValueFormatter;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-/// A failed picture; only a mistake in this module can cause one.
+/// An error of rendering; only a bug in this module causes one.
 pub type ChartError = DrawingAreaErrorKind<std::io::Error>;
 
-/// What is drawn on where both axes are numbers.
+/// A drawing area with numeric axes.
 pub(super) type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-/// All of a picture, or what is left of it.
+/// A chart, or the remaining part of it.
 pub(super) type Area<'b> = DrawingArea<SVGBackend<'b>, Shift>;
 
-/// Okabe and Ito's colours, which colour-blind readers can tell apart, in an order that keeps contrast on white and on
-/// dark grey; and four more for further series.
+/// Colours of Okabe and Ito for colour-blind readers, in an order with contrast on white and dark grey; then four more.
 pub const PALETTE: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -32,16 +31,16 @@ pub const PALETTE: [RGBColor; 10] = [
     RGBColor(153, 153, 51),
 ];
 
-/// Stands for the page's text colour until the picture is done.
+/// Placeholder for the page's text colour during rendering.
 pub(super) const INK: RGBColor = RGBColor(1, 2, 3);
-/// Stands for the colour behind the picture.
+/// Placeholder for the background colour.
 pub(super) const GROUND: RGBColor = RGBColor(2, 3, 4);
 pub(super) const FONT: &str = "sans-serif";
-/// Sizes of text: beside axes, and above pictures. What is 17 here is 13.7 pixels high in the picture.
+/// Text sizes of axes and titles. A size of 17 here is 13.7 pixels high in the chart.
 pub(super) const TEXT: u32 = 17;
 pub(super) const HEADING: u32 = 19;
 
-/// The colour of the `at`th curve.
+/// The colour with index `at`.
 pub fn colour(at: usize) -> RGBColor {
     PALETTE[at % PALETTE.len()]
 }
@@ -51,15 +50,15 @@ fn hexadecimal(at: usize) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// The same as CSS: a page may have another for dark backgrounds.
+/// The same as CSS: a page may override it for dark backgrounds.
 pub fn css_colour(at: usize) -> String {
     format!("var(--curve-{}, {})", at % PALETTE.len(), hexadecimal(at))
 }
 
-/// Height of a line of text above what is drawn, pixels.
+/// Height of a line of text above the plot, pixels.
 pub(super) const TITLE_HEIGHT: u32 = 22;
 
-/// Writes lines of text above a picture; returns what is left of it.
+/// Draws lines of text above a chart; returns the remaining area.
 pub(super) fn headed<'b>(root: &Area<'b>, texts: &[(&str, FontStyle)]) -> Result<Area<'b>, ChartError> {
     for (row, (text, style)) in texts.iter().enumerate() {
         let place = (8, 4 + row as i32 * TITLE_HEIGHT as i32);
@@ -72,7 +71,7 @@ pub(super) fn headed<'b>(root: &Area<'b>, texts: &[(&str, FontStyle)]) -> Result
     Ok(root.split_vertically(texts.len() as u32 * TITLE_HEIGHT).1)
 }
 
-/// Axes and grid as all pictures have them.
+/// Axes and grid in the common style.
 pub(super) fn styled<'m, 'a, 'b, X, Y, DB: DrawingBackend>(
     mesh: &'m mut MeshStyle<'a, 'b, X, Y, DB>,
 ) -> &'m mut MeshStyle<'a, 'b, X, Y, DB>
@@ -87,7 +86,7 @@ where
         .light_line_style(TRANSPARENT)
 }
 
-/// Lets the picture take the page's colours and width.
+/// Lets the chart inherit the page's colours and width.
 pub(super) fn adopt(svg: &str) -> String {
     let start = svg.find("<svg").unwrap_or(0);
     let svg = svg.get(start..).unwrap_or_default().replace("\n\n", "\n");
@@ -108,7 +107,7 @@ pub(super) fn nice_top(value: f64) -> f64 {
     steps.iter().find(|step| **step >= needed).copied().unwrap_or(12.0) * power
 }
 
-/// A number on an axis: no more digits than it needs.
+/// A number on an axis with as few digits as possible.
 pub(super) fn tidy(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     if rounded == 0.0 { "0".to_owned() } else { group_thousands(&format!("{rounded}")).replace('-', "\u{2212}") }

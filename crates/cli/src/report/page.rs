@@ -1,12 +1,10 @@
-//! An experiment as the report has it.
+//! An experiment as input of the report.
 
 use crate::measured::Measured;
 
-/// An experiment as the report has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
-    /// What was measured.
     pub measured: &'a Measured,
-    /// Its part of the report.
+    /// Its section of the report, as HTML.
     pub section: &'a str,
 }

@@ -1,4 +1,4 @@
-//! Sets of the protocol's parameters with a name.
+//! Named sets of protocol parameters.
 
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::combination::Choice;
@@ -47,16 +47,16 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Sets what it says.
+    /// Applies the parameters.
     pub fn apply(self, config: &mut RouteConfig) -> Result<(), Diagnostic> {
         let (fullness, two_hop_refresh) = match self {
             Self::Rfc => return Ok(()),
-            // One full Hello in six says less than one in three, and links that are cut are left as fast.
+            // One full Hello in six sends less data than one in three, and failed links are detected as fast.
             Self::Multipath => (LsaFullness::Full, 6),
             _ => (LsaFullness::MdrFull, 3),
         };
         config.manet.hello_interval = Duration::from_secs(1);
-        // The paper does not say it.
+        // Not stated in the paper.
         config.manet.router_dead_interval = Duration::from_secs(3);
         if let InterfaceKind::Manet(manet) = &mut config.manet.kind {
             manet.two_hop_refresh = two_hop_refresh;
@@ -65,7 +65,7 @@ impl Profile {
         combine(config, self)
     }
 
-    /// The router's part of a combination of the paper: `anabranch_sim::mesh::paper::combination` has the whole of it.
+    /// The router's part of a combination of the paper; `anabranch_sim::mesh::paper::combination` has all of it.
     fn combination(self) -> Option<Combination> {
         let full = Combination { lanes: 4, paths: PathMode::Full, interfaces: LaneInterfaces::Real, predicted: false };
         let part = Combination { paths: PathMode::Part, ..full };
@@ -83,14 +83,14 @@ impl Profile {
     }
 }
 
-/// What routers do in a combination of the paper. Its rules for hosts are set in the programs on them.
+/// Router settings of a combination of the paper. Its host settings apply to the programs on hosts.
 #[derive(Clone, Copy)]
 struct Combination {
-    /// Lanes in use, from the first interface.
+    /// Number of lanes, from the first interface.
     lanes: usize,
     paths: PathMode,
     interfaces: LaneInterfaces,
-    /// The hidden Markov model chooses among next hops.
+    /// Whether the hidden Markov model selects next hops.
     predicted: bool,
 }
 
@@ -100,7 +100,7 @@ impl Combination {
         LaneSettings { paths: self.paths, policy, interfaces: self.interfaces, addresses }
     }
 
-    /// Asked every 2 s whether the link is connected. What the model says is done, but a route keeps its last next hop.
+    /// Evaluated every 2 s: whether the link is connected. Predictions apply, but a route keeps its last next hop.
     fn forecast(&self) -> Result<Option<Forecast>, String> {
         if !self.predicted {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! Scenarios: experiments as data. Reads a TOML file into a [`Scenario`] or into one message that says what is wrong where.
+//! Scenarios: experiments as data. Parses a TOML file into a [`Scenario`], or returns an error message with its
+//! position.
 
 pub mod baseline;
 #[cfg(feature = "lab")]

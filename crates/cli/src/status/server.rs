@@ -1,4 +1,4 @@
-//! Answers who asks how a program does: on its socket, and on an address if one is given.
+//! Serves the status of a program: on its socket, and on a TCP address if configured.
 
 use super::http::{Page, answer};
 use super::metrics;
@@ -19,13 +19,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// Who is answered at a time; others wait.
+/// Maximum number of concurrent requests; others wait.
 const AT_A_TIME: usize = 8;
 
-/// How long one may take.
+/// Time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// When to try again if the system has no descriptor for one who asks.
+/// Delay after a failed accept if the system has no descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// Where to say how it does.
@@ -40,17 +40,17 @@ pub struct StatusOptions {
     allow_remote_status: bool,
 }
 
-/// The sockets on which it is answered.
+/// The listening sockets.
 pub struct Listeners {
     http: Option<TcpListener>,
     any_host: bool,
-    /// Where `anabranch status` finds it.
+    /// Queried by `anabranch status`.
     local: Option<(UnixListener, Place)>,
 }
 
 impl StatusOptions {
     /// # Errors
-    /// If others could read it who may not.
+    /// The status would be readable by unauthorized users.
     pub fn check(&self) -> Result<(), Diagnostic> {
         match self.status {
             Some(address) if !address.ip().is_loopback() && !self.allow_remote_status => {
@@ -63,11 +63,11 @@ impl StatusOptions {
         }
     }
 
-    /// Listens; to be called within a runtime, before anything is set up on the host. Without a directory for the socket of
-    /// `anabranch status` there is none, and that is said.
+    /// Binds the sockets. Must be called within a runtime, before the host's configuration changes. Without a writable
+    /// directory there is no socket for `anabranch status`, which is logged.
     ///
     /// # Errors
-    /// If the address for HTTP cannot be used.
+    /// The address for HTTP cannot be used.
     pub async fn listen(&self, journal: Option<&Path>, command: &str) -> Result<Listeners, Diagnostic> {
         self.listen_and(journal, command, true).await
     }
@@ -92,27 +92,26 @@ impl StatusOptions {
 }
 
 impl StatusOptions {
-    /// As [`Self::listen`], where `anabranch status` is not told of in vain: without a directory for its socket there is none, which is
-    /// said only if `tell`.
+    /// Like [`Self::listen`]; a missing directory is logged only if `tell`.
     ///
     /// # Errors
-    /// As of [`Self::listen`].
+    /// As for [`Self::listen`].
     pub async fn listen_if_possible(&self, command: &str, tell: bool) -> Result<Listeners, Diagnostic> {
         self.listen_and(None, command, tell).await
     }
 }
 
 impl Listeners {
-    /// The address of HTTP, if there is one.
+    /// The address of HTTP, if configured.
     pub fn http(&self) -> Option<SocketAddr> {
         self.http.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 }
 
-/// Where what is answered comes from; nothing yet.
+/// The source of the status; none at the start.
 type Shared = Arc<RwLock<Option<Source>>>;
 
-/// Answers until it is dropped.
+/// Serves until it is dropped.
 pub struct Serving {
     tasks: Vec<JoinHandle<()>>,
     source: Shared,
@@ -120,7 +119,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Begins to answer. To be called within a runtime.
+    /// Starts to serve. Must be called within a runtime.
     pub fn start(listeners: Listeners, source: Option<Source>) -> Self {
         let (source, any_host) = (Arc::new(RwLock::new(source)), listeners.any_host);
         let mut tasks = Vec::new();
@@ -136,7 +135,7 @@ impl Serving {
         Self { tasks, source, _place: place }
     }
 
-    /// Another source from now on.
+    /// Replaces the source.
     pub fn set(&self, source: Source) {
         *self.source.write().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
@@ -148,13 +147,13 @@ impl Drop for Serving {
     }
 }
 
-/// Answers all who come to one listener, a few at a time.
+/// Serves the clients of a listener, a few at a time.
 async fn attend<S>(accept: impl Fn(&mut Context<'_>) -> Poll<io::Result<S>>, any_host: bool, source: Shared)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let seats = Arc::new(Semaphore::new(AT_A_TIME));
-    // It is never closed.
+    // The semaphore is never closed.
     while let Ok(seat) = Arc::clone(&seats).acquire_owned().await {
         match poll_fn(&accept).await {
             Ok(stream) => drop(tokio::spawn(give(stream, any_host, Arc::clone(&source), seat))),
@@ -163,7 +162,7 @@ where
     }
 }
 
-/// Answers one.
+/// Answers one client.
 async fn give<S>(stream: S, any_host: bool, source: Shared, _seat: OwnedSemaphorePermit)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -173,10 +172,10 @@ where
         match (status, page) {
             (Some(status), Page::Status) => serde_json::to_string(&status).unwrap_or_default() + "\n",
             (Some(status), Page::Metrics) => metrics::render(&status),
-            // It has hardly begun.
+            // No source yet.
             (None, _) => String::new(),
         }
     };
-    // Who does not listen need not.
+    // Errors of the client are ignored.
     let _ = timeout(PATIENCE, answer(stream, any_host, page)).await;
 }

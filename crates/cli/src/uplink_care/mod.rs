@@ -1,4 +1,4 @@
-//! Uplinks that are not like the others: which cost, how much may pass them, and which lead to a portal.
+//! Uplinks with special roles: metered uplinks, their quotas, and captive portals.
 
 mod counter;
 mod govern;

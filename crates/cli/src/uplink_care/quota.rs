@@ -1,4 +1,4 @@
-//! What may pass an uplink in a day or a month, and what has: kept in a file, so that it is known after a restart.
+//! Data quotas of uplinks per day or month. The usage is stored in a file, so that it survives restarts.
 
 use super::counter::octets;
 use crate::console::stamp;
@@ -10,26 +10,24 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Tells one start of the system from the others.
+/// Identifies the boot of the system.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// How long a quota lasts, by the calendar of UTC.
+/// Period of a quota, in UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Period {
     /// From midnight to midnight.
     Day,
-    /// From the first to the last.
+    /// Calendar month.
     Month,
 }
 
-/// What may pass an uplink.
+/// The quota of an uplink.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Quota {
-    /// The uplink.
     pub interface: String,
-    /// Both ways, octets of the interface.
+    /// Sum of both directions, bytes of the interface.
     pub octets: u64,
-    /// In this time.
     pub period: Period,
 }
 
@@ -51,7 +49,7 @@ impl FromStr for Quota {
 }
 
 impl Period {
-    /// The name of the day or month at this time, seconds since 1970.
+    /// Name of the period at `seconds` since 1970.
     fn name(self, seconds: u64) -> String {
         let length = match self {
             Self::Day => "2026-11-24".len(),
@@ -61,7 +59,7 @@ impl Period {
     }
 }
 
-/// What was used of a quota.
+/// Usage of a quota.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Ledger {
     period: String,
@@ -87,7 +85,7 @@ impl Ledger {
         format!("period {period}\nused {used}\nboot {boot}\ncounter {counter}\n")
     }
 
-    /// With what has passed since: counters begin anew with the system and with the interface.
+    /// Adds usage since then: counters restart with the system and with the interface.
     fn advance(self, period: String, boot: &str, counter: u64) -> Self {
         let passed = if self.boot == boot && counter >= self.counter { counter - self.counter } else { counter };
         let before = if self.period == period { self.used } else { 0 };
@@ -95,7 +93,7 @@ impl Ledger {
     }
 }
 
-/// Counts what passes an uplink, and writes it down. Several programs may do so for the same uplink: what passed is counted once.
+/// Updates and stores the usage of an uplink. Several programs may do so for the same uplink: traffic is counted once.
 pub fn used(directory: &Path, quota: &Quota) -> io::Result<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let boot = std::fs::read_to_string(BOOT).unwrap_or_default();
@@ -112,27 +110,27 @@ fn count(directory: &Path, quota: &Quota, now: u64, boot: &str, counter: Option<
     file.read_to_string(&mut text)?;
     let known = Ledger::read(&text);
     let Some(counter) = counter else {
-        // The interface is not there: nothing passes.
+        // The interface does not exist: no traffic.
         return Ok(known.filter(|ledger| ledger.period == period).map_or(0, |ledger| ledger.used));
     };
     let ledger = match known {
         Some(ledger) => ledger.advance(period, boot, counter),
-        // What has passed before anybody asked is not known to be of this period.
+        // Earlier traffic may not belong to this period.
         None => Ledger { period, used: 0, boot: boot.to_owned(), counter },
     };
     write(&mut file, &ledger.text())?;
     Ok(ledger.used)
 }
 
-/// Puts a text in the place of the file's; it is never shorter than before by more than a digit, so that a crash between leaves a line
-/// that cannot be read at worst, and then the count begins anew.
+/// Overwrites the file. The text is at most one digit shorter than before, so that after a crash there is at worst an
+/// invalid line, and counting restarts.
 fn write(file: &mut File, text: &str) -> io::Result<()> {
     file.rewind()?;
     file.write_all(text.as_bytes())?;
     file.set_len(text.len() as u64)
 }
 
-/// Where it is kept: where the service manager says, else where the system's or the user's programs keep such.
+/// Directory of the file: that of the service manager, else the state directory of the system or the user.
 pub fn directory(wanted: Option<&Path>) -> PathBuf {
     if let Some(wanted) = wanted {
         return wanted.to_owned();

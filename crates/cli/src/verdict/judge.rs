@@ -7,21 +7,21 @@ use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Claim, Order, Statement};
 use crate::statistics::{Estimate, readable, rounded};
 
-/// An effect that is at most this share of the published one is not it, whatever its sign.
+/// An effect of at most this share of the published one does not count, whatever its sign.
 const NEGLIGIBLE: f64 = 0.1;
 
-/// What is published, as far as a judgement needs it.
+/// The published side, as used for a verdict.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Published {
-    /// A number that is compared with a mean, and how far from it the mean may be, as a share of it.
+    /// A value, and the allowed deviation of the mean from it as a share.
     Value { value: f64, tolerance: f64 },
-    /// An effect of this size and sign, likewise.
+    /// An effect with size and sign, likewise.
     Effect { size: f64, tolerance: f64 },
-    /// An effect of this sign that is at least so large.
+    /// An effect with this sign and at least this size.
     Sign { sign: f64, least: f64 },
 }
 
-/// Judges one claim on each baseline that has its policies.
+/// Judges a claim on each baseline that has its policies.
 pub fn judge(outcome: &Outcome, claim: &Claim) -> Verdict {
     let (label, unit) = outcome.scenario.metric(&claim.metric).unwrap_or((claim.metric.clone(), ""));
     let name = |scheme: &str| outcome.label_of(scheme);
@@ -75,7 +75,7 @@ fn cell(outcome: &Outcome, claim: &Claim, baseline: Option<&str>, unit: &str, su
     Cell { baseline: kept, agreement, measured, estimate: Some(estimate), sentence }
 }
 
-/// What was measured for a claim, the same as text, and what is published for it.
+/// Measured value of a claim, its text, and the published side.
 fn measure(
     claim: &Claim,
     runs: &PolicyRuns,
@@ -113,7 +113,7 @@ fn ordered(
     if let Some(share) = compare::change(metric, runs, other) {
         return Some((share, percent(&share), published));
     }
-    // Where there is none of it at all it has no shares, but a direction.
+    // If the reference is zero, there are no shares, but a direction.
     let whole = compare::difference(metric, runs, other)?;
     Some((whole, signed(&whole, unit), Published::Sign { sign, least: 0.0 }))
 }
@@ -171,12 +171,12 @@ fn agreement_of_sign(estimate: &Estimate, sign: f64, least: f64) -> Agreement {
     }
 }
 
-/// Whether the scheme changed nothing in any run: that is decided, however few the runs were.
+/// Whether the scheme has no effect in any run: that is decided with any number of runs.
 fn no_effect(estimate: &Estimate) -> bool {
     estimate.mean == 0.0 && estimate.half_width == 0.0
 }
 
-/// The end of the sentence: what the published side is to the measured one.
+/// End of the sentence: relation of the published to the measured side.
 fn relation(agreement: Agreement, estimate: &Estimate, expected: Published, published: &str) -> String {
     if let (Published::Value { value, .. }, false) = (expected, agreement == Agreement::Reproduced) {
         return format!("which {} the published {published}", times(estimate.mean / value));
@@ -218,9 +218,9 @@ mod tests {
     #[test]
     fn an_interval_over_zero_is_undecided_only_if_it_reaches_half_of_the_published_effect() {
         assert_eq!(of_effect(0.10, 0.15, 0.2797), Agreement::Undecided);
-        // The sign alone is no agreement: at most +0.07 dB where +1.75 dB is published.
+        // The sign alone is no agreement: at most +0.07 dB, but +1.75 dB published.
         assert_eq!(of_effect(0.05, 0.02, 1.75), Agreement::Not);
-        // At most +5 % where +28 % is published: that is decided.
+        // At most +5 %, but +28 % published: that is decided.
         assert_eq!(of_effect(0.01, 0.04, 0.2797), Agreement::Not);
         assert_eq!(of_effect(-0.01, 0.04, -0.1491), Agreement::Not);
         assert_eq!(of_effect(-0.06, 0.08, -0.1491), Agreement::Undecided);

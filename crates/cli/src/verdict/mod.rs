@@ -1,4 +1,4 @@
-//! Whether a run agrees with what a paper says: one judgement per claim and baseline, each made from the numbers.
+//! Whether runs agree with a paper: one verdict per claim and baseline, computed from the numbers.
 
 mod compare;
 mod judge;

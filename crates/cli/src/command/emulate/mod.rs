@@ -1,4 +1,4 @@
-//! `emulate`: a program on a scenario's paths, or in its ad-hoc network, in real time.
+//! `emulate`: runs a program on a scenario's paths, or in its ad-hoc network, in real time.
 
 mod mesh;
 mod options;

@@ -8,7 +8,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What stands below the help of `emulate`.
+/// End of the help of `emulate`.
 pub const EXAMPLES: &str = "\
 The server has the addresses 10.0.0.2 and fd00::2, the client 10.0.N.1 and fd00:N::1 on path N, from 1. COMMAND finds
 ANABRANCH_SERVER, ANABRANCH_SERVER6, ANABRANCH_PATHS (its devices) and ANABRANCH_AT_SERVER (to be put before a command that is
@@ -76,14 +76,14 @@ fn time(text: &str) -> Result<Duration, String> {
     quantity::parse(text)
 }
 
-/// Reads `KEY=VALUE` of `--sysctl`.
+/// Parses `KEY=VALUE` of `--sysctl`.
 pub fn setting(text: &str) -> Result<(String, String), Diagnostic> {
     let split = text.split_once('=').filter(|(key, _)| !key.is_empty());
     let split = split.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
     split.ok_or_else(|| Diagnostic::option(&format!("--sysctl {text}"), "write it like net.ipv4.tcp_sack=0"))
 }
 
-/// What is to be run, with what it finds in its environment.
+/// The programs to run, with their environment.
 pub fn programs_with(options: &EmulateOptions, environment: Vec<(String, String)>) -> Programs {
     Programs {
         command: options.command.clone(),

@@ -76,7 +76,7 @@ fn programs(options: &EmulateOptions, hosts: &Hosts) -> Programs {
     programs_with(options, environment.map(|(name, value)| (name.to_owned(), value)).to_vec())
 }
 
-/// The scenario's links in both directions, in its order: their names in the network, and for people.
+/// The scenario's links in both directions, in its order: names in the network, and labels.
 fn links(scenario: &Scenario) -> Vec<(String, String)> {
     let parts = scenario.paths.iter().map(|path| (path.name.as_str(), path.links.as_slice()));
     let parts = parts.chain([("shared", scenario.shared.as_slice())]);

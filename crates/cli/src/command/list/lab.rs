@@ -5,7 +5,6 @@ use crate::library::SCENARIOS;
 use crate::metric::{METRICS, Series};
 use serde_json::{Value, json};
 
-/// The lists as text.
 pub fn plain() -> Result<String, Diagnostic> {
     let mut text = String::new();
     text.push_str("\nexperiments, for reproduce\n");
@@ -28,7 +27,7 @@ pub fn plain() -> Result<String, Diagnostic> {
     Ok(text)
 }
 
-/// Adds the lists to those that there are.
+/// Adds the lists to `lists`.
 pub fn add_json(lists: &mut Value) -> Result<(), Diagnostic> {
     let mut scenarios = Vec::new();
     for known in SCENARIOS {

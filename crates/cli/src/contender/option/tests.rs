@@ -18,7 +18,7 @@ fn a_name_is_run_under_all_baselines_around_it_unless_it_says_where() {
     assert_eq!(names("scheduler=redundant", &both), ["scheduler=redundant@linux", "scheduler=redundant@plain"]);
     assert_eq!(names("linux", &both), ["linux"]);
     assert_eq!(names("linux,path_manager=lm3", &both), ["linux+path_manager=lm3"]);
-    // They choose everything themselves.
+    // They specify all policies.
     assert_eq!(
         (names("anabranch", &both), names("plain_tcp", &both)),
         (vec!["anabranch".into()], vec!["plain_tcp".into()])
@@ -36,7 +36,7 @@ fn a_datagram_policy_is_chosen_by_its_family_or_its_name_where_datagrams_are_car
     let refused = |text: &str| chosen(text).expect_err("it is wrong");
     assert!(refused("datagram=weihgted").contains("did you mean 'weighted'?"), "{}", refused("datagram=weihgted"));
     assert!(refused("datagram.hold=300").contains("setting 'hold' is '300'"), "{}", refused("datagram.hold=300"));
-    // A connection has none.
+    // Connections have no such policy.
     assert!(
         from_option("datagram=duplicate").expect_err("it decides nothing").contains("no datagrams are carried here")
     );
@@ -72,7 +72,7 @@ fn what_is_not_said_is_plain_multipath_tcp() {
     assert_eq!(from_option("plain").unwrap().policies, Contender::plain().policies);
     assert_eq!(from_option("recpr").unwrap().policies, Combination::named("recpr").unwrap());
     assert_eq!(from_option("anabranch").unwrap().policies, Combination::anabranch());
-    // The member, which has the name of a baseline too, is reached through its family.
+    // The member, whose name is also that of a baseline, is selected through its family.
     let linux = from_option("scheduler=linux").unwrap();
     assert_eq!((linux.policies.scheduler.name.as_str(), linux.baseline), ("linux", None));
 }

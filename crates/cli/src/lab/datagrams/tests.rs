@@ -1,4 +1,4 @@
-//! What the sessions of datagrams do in the lab.
+//! Datagram sessions in the lab.
 
 use crate::contender::Contender;
 use crate::lab::{self, Extras};
@@ -7,7 +7,7 @@ use crate::record::Record;
 use crate::scenario::Document;
 use anabranch_policy::combination::Choice;
 
-/// Two paths of 20 Mbit/s, 10 and 30 ms; `quick` and `more` are said of the first, and beside.
+/// Two paths of 20 Mbit/s, 10 and 30 ms; `quick` has further settings of the first, `more` of the scenario.
 fn run(quick: &str, more: &str, policy: &str, seed: u64) -> Record {
     let text = format!(
         r#"
@@ -56,15 +56,15 @@ fn the_same_seed_has_the_same_trace_hash_although_keys_differ() {
 fn a_call_takes_the_quick_path_and_copies_cost_twice_as_much() {
     let record = run("", "", "lowest_delay", 1);
     assert_eq!((of(&record, "datagrams_lost"), of(&record, "datagrams_in_time")), (0.0, 100.0));
-    // 1,000 bytes each 8 ms both ways for 9 of the 10 s after the warm-up.
+    // 1,000 bytes every 8 ms in both directions, for 9 of the 10 s after the warm-up.
     assert!((of(&record, "datagrams:call") - 2_250.0).abs() <= 2.0);
     // 10 ms and 1,085 bytes at 20 Mbit/s.
     assert!((of(&record, "datagram_delay_p50:call") - 10.43).abs() < 0.1);
-    // There and back, and the times of 1,085 and 145 bytes.
+    // Round trip, and the transmission times of 1,085 and 145 bytes.
     let answer = of(&record, "datagram_delay_p50:dns");
     assert!((20.0..20.7).contains(&answer), "{answer}");
     assert!(record.metric("datagram_gap:dns").is_none() && of(&record, "datagram_gap") < 20.0);
-    // Beside 1,028 bytes there are 57 of what is sealed, probes and reports.
+    // Per 1,028 bytes there are 57 of encryption, probes and reports.
     let cost = of(&record, "datagram_cost");
     assert!((1.05..1.2).contains(&cost), "{cost}");
     let copies = of(&run("", "", "duplicate", 1), "datagram_cost");

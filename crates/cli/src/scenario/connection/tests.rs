@@ -79,7 +79,7 @@ fn words_reach_the_engine_and_come_back_as_they_were() {
     assert_eq!(words, ["never", "paper", "false", "request"]);
 }
 
-/// The table of `docs/scenarios.md`.
+/// The generated table of `docs/scenarios.md`.
 fn page() -> String {
     let mut page = "| key | values | default | meaning |\n|---|---|---|---|\n".to_owned();
     for setting in SETTINGS {

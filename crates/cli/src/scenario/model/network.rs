@@ -24,7 +24,7 @@ pub enum Drawn {
 pub enum Draw<Q> {
     Fixed(Q),
     Uniform {
-        /// Included.
+        /// Lower bound, included.
         low: Q,
         high: Q,
         drawn: Drawn,

@@ -1,4 +1,4 @@
-//! The traffic part of a scenario: what is sent, and the receive buffer.
+//! The traffic of a scenario.
 
 use crate::scenario::quantity::Size;
 use anabranch_media::Trace;
@@ -6,21 +6,21 @@ use anabranch_policy::reliability::Deadline;
 use anabranch_policy::time::Duration;
 use std::sync::Arc;
 
-/// What is carried.
+/// Traffic of a connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Transfer {
-    /// As much as fits, until the end.
+    /// Bulk transfer until the end.
     Endless,
-    /// So many bytes, then close.
+    /// This many bytes, then close.
     Finite(Size),
-    /// Messages at random times (a Poisson process), each at once.
+    /// Messages at random times (a Poisson process), sent immediately.
     Messages {
-        /// Bytes of each.
+        /// Bytes of a message.
         size: Size,
-        /// Mean time from one to the next.
+        /// Mean interval.
         interval: Duration,
     },
-    /// Requests and responses over one connection, one after the other.
+    /// Sequential requests and responses over one connection.
     RequestResponse {
         /// Bytes of a request.
         request: Size,
@@ -31,54 +31,52 @@ pub enum Transfer {
     },
     /// The frames of the scenario's video.
     Video,
-    /// Nothing: programs send datagrams alone.
+    /// None: there are only datagrams.
     None,
 }
 
-/// What is written as one message.
+/// Unit that is written as one message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageUnit {
-    /// A frame.
     Frames,
-    /// A packet of a frame, as the packetiser cuts it.
+    /// A packet of a frame, as cut by the packetizer.
     Packets,
 }
 
-/// A live video in place of a transfer.
+/// A live video as transfer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Video {
-    /// The trace's name, or its file.
+    /// Name of the trace, or of its file.
     pub name: String,
-    /// Where its pictures are.
+    /// Location of its pictures.
     pub footage: Footage,
     /// One pass.
     pub trace: Arc<Trace>,
-    /// How many passes.
+    /// Passes of a full run.
     pub repeats: u32,
-    /// How many in a quick run.
+    /// Passes of a quick run.
     pub quick_repeats: u32,
-    /// How many at each point of a sweep.
+    /// Passes per point of a sweep.
     pub sweep_repeats: u32,
-    /// Each frame is so many times as long.
+    /// Factor of frame sizes.
     pub load: f64,
-    /// The latency of the play-out, and whether each frame has it or each group of pictures.
+    /// Play-out latency, per frame or per group of pictures.
     pub deadline: Deadline,
-    /// What is written as one message.
     pub messages: MessageUnit,
 }
 
-/// Where the pictures of a trace are.
+/// Location of a trace's pictures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Footage {
-    /// They come with the program.
+    /// Embedded in the program.
     Clip,
-    /// In the film, coded for so many Mbit/s; the user may have it.
+    /// The film, encoded at this many Mbit/s; an optional file of the user.
     Film(u32),
-    /// Nowhere: the trace is a user's file.
+    /// None: the trace is a user's file.
     Nowhere,
 }
 
-/// Which way a transfer goes that is not requests and responses.
+/// Direction of a transfer, except for requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heading {
     /// The client sends.

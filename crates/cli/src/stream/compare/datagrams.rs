@@ -1,4 +1,5 @@
-//! SRT and RIST: their own programs at both ends, a datagram generator before the one and the judge behind the other.
+//! SRT and RIST: their own programs at both ends, with a datagram generator before the sender and the judge after the
+//! receiver.
 
 use super::ends::{Lasts, failed};
 use super::judge::Judge;
@@ -13,35 +14,35 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where the sending program takes datagrams.
+/// Input port of the sending program.
 const IN: u16 = 5000;
-/// Where the receiving one puts them.
+/// Output port of the receiving program.
 const OUT: u16 = 7000;
-/// Between the two, the first of a few.
+/// First port between the two.
 const BETWEEN: u16 = 6000;
-/// The niceness of the programs.
+/// Niceness of the programs.
 const URGENCY: &str = "-15";
-/// How often the judge looks whether all is over.
+/// Interval at which the judge checks for the end.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A pair of programs that carry datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Programs {
-    /// srt-live-transmit on one path, by its place.
+    /// srt-live-transmit on the path with this index.
     Srt(usize),
-    /// ristsender and ristreceiver on so many paths, each datagram on one of them.
+    /// ristsender and ristreceiver on this many paths, each datagram on one of them.
     Rist(usize),
-    /// The same, each datagram on all of them.
+    /// The same, each datagram on all paths.
     RistTwice(usize),
 }
 
-/// The server's address on a path, by its place.
+/// The server's address on the path with this index.
 fn on(place: usize) -> IpAddr {
     address::server_on(place as u8 + 1)[0]
 }
 
 impl Programs {
-    /// The names of the two.
+    /// Names of the two programs.
     pub const fn names(self) -> [&'static str; 2] {
         match self {
             Self::Srt(_) => ["srt-live-transmit", "srt-live-transmit"],
@@ -49,7 +50,7 @@ impl Programs {
         }
     }
 
-    /// The one of the two that is missing.
+    /// The first of them that is not installed.
     pub fn missing(self) -> Option<&'static str> {
         self.names().into_iter().find(|name| missing(&[Need::Programs(&[name])]).is_some())
     }
@@ -70,7 +71,7 @@ impl Programs {
             }
             Self::Rist(paths) | Self::RistTwice(paths) => {
                 let weight = if matches!(self, Self::Rist(_)) { 5 } else { 0 };
-                // Profile 1, as the programs have it by default; an even port for each path.
+                // Profile 1, the default of the programs; an even port per path.
                 let url = |listens: &str, place: usize, more: &str| {
                     let port = BETWEEN as usize + 2 * place;
                     format!("rist://{listens}{}:{port}?buffer={latency}{more}", on(place))
@@ -83,7 +84,7 @@ impl Programs {
                     let ends = ["-i".to_owned(), input, "-o".to_owned(), output];
                     quiet.iter().cloned().chain(ends).collect()
                 };
-                // A datagram socket takes what is sent to its own address.
+                // A datagram socket receives what is sent to its own address.
                 let from = format!("udp://@127.0.0.1:{IN}");
                 [words(from, list("", &format!("&weight={weight}"))), words(list("@", ""), to)]
             }
@@ -91,13 +92,13 @@ impl Programs {
     }
 }
 
-/// The programs at work; they end with this.
+/// The running programs; killed on drop.
 struct Running(Vec<Child>);
 
 impl Drop for Running {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // It may have ended by itself.
+            // It may have exited.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -116,8 +117,8 @@ pub fn run(
     let [sender, receiver] = programs.names();
     let mut running = Running(Vec::new());
     for (host, name, words) in [(hosts.server(), receiver, receives), (hosts.client(), sender, sends)] {
-        // Before the machine's other work, as our engine, the generator and the judge are. A real-time priority would be too
-        // much: SRT hardly sleeps, and nothing else would run.
+        // A higher priority than other processes, like the engine, the generator and the judge. Real-time priority
+        // would be too high: SRT hardly sleeps and would starve all others.
         let mut command = command_in(host, OsStr::new("nice"));
         command
             .args(["-n", URGENCY, name])
@@ -154,13 +155,13 @@ fn generate(socket: &UdpSocket, frames: &[Frame], began: Instant) {
     for frame in frames {
         thread::sleep((began + frame.at).saturating_duration_since(Instant::now()));
         for datagram in datagrams(frame.number, frame.length) {
-            // A program that is not there takes nothing, which its absence at the end tells.
+            // A missing program is reported at the end.
             let _ = socket.send_to(&datagram, ("127.0.0.1", IN));
         }
     }
 }
 
-/// Notes what comes.
+/// Records received datagrams.
 fn receive(socket: &UdpSocket, mut judge: Judge, end: Instant) -> Judge {
     raise_priority();
     let mut datagram = [0; 2048];

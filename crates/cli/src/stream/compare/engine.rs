@@ -105,20 +105,20 @@ impl Run<'_> {
         let judge = Judge::new(began, self.frames);
         let end = self.lasts.end(began);
         let frames = self.frames.to_vec();
-        // The socket lives until all is read: closed, it would reset the connection.
+        // The socket stays open until everything is read: closing it would reset the connection.
         let writer = std::thread::spawn(move || {
             let _ = kernel::write(&socket, &frames, began, end);
             socket
         });
         let judge = read(&stream, judge, end).await;
         stream.abort();
-        // An abort ends a writer that waits.
+        // An abort unblocks the writer.
         let _ = tokio::task::spawn_blocking(move || writer.join()).await;
         Ok(judge)
     }
 
-    /// Writes each frame when it is due, or as soon as it is taken; does not end, as the reader decides
-    /// when all is over.
+    /// Writes each frame when it is due, or as soon as it is accepted. Never completes: the reader decides when the run
+    /// is over.
     async fn write(&self, stream: &Stream, began: Instant) -> Result<(), String> {
         for frame in self.frames {
             let due = began + frame.at;
