@@ -1,4 +1,4 @@
-//! Tells the program which commit it is built from.
+//! Passes the commit to the program.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ fn main() {
     let commit = output.ok().filter(|output| output.status.success());
     let commit = commit.and_then(|output| String::from_utf8(output.stdout).ok()).map(|text| text.trim().to_owned());
     println!("cargo:rustc-env=ANABRANCH_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
-    // HEAD names a branch, whose file changes with each commit; the log of HEAD changes with both.
+    // HEAD names a branch, whose file changes with each commit; the log of HEAD changes in both cases.
     let log = "../../.git/logs/HEAD";
     if std::path::Path::new(log).exists() {
         println!("cargo:rerun-if-changed={log}");

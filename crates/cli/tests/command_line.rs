@@ -1,4 +1,4 @@
-//! What the user meets: messages with their places, exit codes, lists and summaries of the built program.
+//! The built program's error messages with positions, exit codes, lists and summaries.
 
 use anabranch_media::clip;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ loss = "1 %"
 name = "plain"
 "#;
 
-/// A directory of this test's own, with `scenario.toml` in it.
+/// A temporary directory of the test, with `scenario.toml`.
 struct Place(PathBuf);
 
 impl Place {
@@ -51,13 +51,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
 }
 
-/// Replaces `old` by `new` in the scenario and returns the message that this causes.
+/// Replaces `old` by `new` in the scenario and returns the resulting error message.
 fn complaint(name: &str, old: &str, new: &str) -> String {
     assert!(SCENARIO.contains(old), "{old} is in the scenario");
     refused(&Place::new(name, &SCENARIO.replace(old, new)), &["run", "scenario.toml"])
 }
 
-/// Runs something that must be refused: exit code 2, one message, nothing on standard output, no backtrace.
+/// Runs a command that must fail: exit code 2, one message, no standard output, no backtrace.
 fn refused(place: &Place, arguments: &[&str]) -> String {
     let output = place.run(arguments);
     let message = text(&output.stderr);
@@ -297,7 +297,7 @@ fn a_run_writes_a_summary_in_the_agreed_form_and_the_same_again_with_wire() {
     assert_eq!((&row["policy"], &row["metric"]), (&"plain".into(), &"throughput".into()));
     assert_eq!((&row["unit"], &row["seeds"]), (&"Mbit/s".into(), &2.into()));
     let mean = row["mean"].as_f64().expect("a number");
-    // 10 Mbit/s less headers and the start; 1420 or 1448 of 1500 bytes are payload.
+    // 10 Mbit/s less headers and slow start; 1420 or 1448 of 1500 bytes are payload.
     assert!((7.0..9.7).contains(&mean), "{mean}");
     assert_eq!(row["published"], serde_json::Value::Null);
     for file in ["summary.json", "report.html", "small.parquet"] {
@@ -347,7 +347,7 @@ fn a_capture_is_written_for_the_first_seed() {
     assert!(capture.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && capture.len() > 100_000);
 }
 
-/// Two runs, a row group each, whose delivered bytes never shrink.
+/// Two runs, one row group each, whose delivered bytes never decrease.
 fn check_time_series(path: &Path) {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
@@ -368,28 +368,28 @@ fn check_time_series(path: &Path) {
             (last, rows) = (value, rows + 1);
         }
     }
-    // 2 s in steps of 100 ms; at most 10 Mbit/s, that is 2.5 MB.
+    // 2 s in steps of 100 ms; at most 10 Mbit/s, which is 2.5 MB.
     assert!((19..=20).contains(&rows), "{rows}");
     assert!((1.0..2.5).contains(&last), "{last}");
 }
 
-/// Without root this is the engine alone, at both ends of emulated links; with root Linux takes part.
+/// Without root, only Anabranch runs at both ends of emulated links; with root Linux is measured too.
 #[test]
 fn calibrating_writes_results_of_lab_and_real_time_and_judges_the_lab() {
     let place = Place::new("calibrate", SCENARIO);
     let arguments = ["calibrate", "--quick", "--case", "one_01", "--case", "two_07", "--case", "two_12", "--json"];
     let output = place.run(&arguments);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
-    // Three short runs are too few for the verdict, whichever it is.
+    // Three short runs are too few for either verdict.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));
     let rows = json["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 3);
-    // A machine that is too busy skips runs; those that it did must be near the lab where chance has no great part.
+    // On a busy machine runs are skipped; the others must be close to the lab if loss is not random.
     for row in rows.iter().filter(|row| row["ours"].is_object()) {
         let mbits = |way: &str| row["ours"][way][0].as_f64().expect("a goodput");
         let near = (mbits("lab") / mbits("emulated") - 1.0).abs() < 0.15;
         assert!(mbits("emulated") > 1.0 && (near || row["case"]["name"] == "two_12"), "{row}");
-        // Less than a second of silence, in a buffer of 64 KiB, too.
+        // With a buffer of 64 KiB, stalls must also be below one second.
         assert!(row["ours"]["pauses"][0].as_f64().expect("a time") < 1.0, "{row}");
     }
     for file in ["results/calibration.json", "results/calibration.html"] {
@@ -397,7 +397,7 @@ fn calibrating_writes_results_of_lab_and_real_time_and_judges_the_lab() {
     }
 }
 
-/// Needs root; without it the program says so.
+/// Needs root; otherwise the program reports that.
 #[test]
 fn the_rivals_meet_on_a_point_in_real_time_and_what_they_did_is_not_done_again() {
     let place = Place::new("rivals", SCENARIO);
@@ -428,7 +428,7 @@ fn the_rivals_meet_on_a_point_in_real_time_and_what_they_did_is_not_done_again()
     }
     let again = place.run(&arguments);
     let runs = text(&again.stderr);
-    // Five, or four where the kernel has no BBR.
+    // Five, or four if the kernel lacks BBR.
     let none_new = |count: u8| runs.contains(&format!("{count} runs in real time, of which {count} are"));
     assert!(again.status.success() && (none_new(5) || none_new(4)), "{runs}");
 }
@@ -453,7 +453,7 @@ fn every_command_that_runs_a_stack_has_the_recommended_policies_unless_told_othe
         let output = Command::new(env!("CARGO_BIN_EXE_anabranch")).args(command).arg("--help").output();
         let help = text(&output.expect("the program runs").stdout);
         let policy = help.split_once("--policy <POLICY>").expect("it takes policies").1;
-        // The line may be broken behind the colon.
+        // The line may be wrapped after the colon.
         let default = policy.split_once("[default:").expect("it has a default").1.trim_start();
         assert!(default.starts_with(expected), "{command:?}: {default}");
     }
@@ -476,7 +476,7 @@ fn a_dry_run_needs_no_right_and_prints_commands() {
     let plan = text(&output.stdout);
     assert!(plan.starts_with("ip tuntap add dev anabranch"), "{plan}");
     assert_eq!(plan.lines().filter(|line| line.starts_with("ip tuntap add")).count(), 2, "{plan}");
-    // Settings are those of its own devices.
+    // Settings of its own devices.
     let sets_its_own = |line: &str| line.starts_with("sysctl ") && line.contains(".conf.anabranch");
     assert!(plan.lines().all(|line| line.starts_with("ip ") || sets_its_own(line)), "{plan}");
 }
@@ -489,7 +489,7 @@ fn there_is_a_page_of_the_manual_for_each_command_with_each_of_its_options() {
         let path = place.0.join("pages").join(path);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    // A name follows two spaces; what continues a description is further in.
+    // A name follows two spaces; continuation lines are indented further.
     let help = text(&place.run(&["--help"]).stdout);
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let commands: Vec<&str> = commands
@@ -498,7 +498,7 @@ fn there_is_a_page_of_the_manual_for_each_command_with_each_of_its_options() {
         .collect();
     assert!(commands.contains(&"serve") && commands.contains(&"status") && !commands.contains(&"manual"), "{help}");
     for command in commands.into_iter().filter(|command| !["help", "stream"].contains(command)) {
-        // A page has each hyphen escaped.
+        // Man pages escape hyphens.
         let page = read(&format!("man/anabranch-{command}.1")).replace('\\', "");
         let help = text(&place.run(&[command, "--help"]).stdout);
         let options = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));

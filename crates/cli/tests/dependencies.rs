@@ -1,12 +1,11 @@
-//! What may depend on what: the licences of all that we build on, the direction of the arrows between our crates, and
-//! what the crates without input and output must not touch.
+//! Rules on dependencies: licences, layers of our crates, and what crates without I/O must not use.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Licences that go with `MIT OR Apache-2.0`: they ask for no more than that their text is kept.
+/// Licences compatible with `MIT OR Apache-2.0`: they require only that their text is kept.
 const LICENCES: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -22,7 +21,7 @@ const LICENCES: &[&str] = &[
     "Zlib",
 ];
 
-/// Our crates from the bottom up. An arrow goes from a layer to one below it, never sideways or up.
+/// Our crates from the bottom up. A crate may depend on lower layers only.
 const LAYERS: &[&[&str]] = &[
     &["anabranch-wire", "anabranch-policy", "anabranch-structure"],
     &["anabranch-mptcp", "anabranch-routing", "anabranch-system"],
@@ -32,8 +31,8 @@ const LAYERS: &[&[&str]] = &[
     &["anabranch-cli", "anabranch-campaign", "anabranch"],
 ];
 
-/// Products that can be used alone, with options of `cargo tree`: what is not in their trees, tests aside, and most crates of others
-/// that are.
+/// Products usable on their own, with options of `cargo tree`: crates that their trees must not have, tests aside, and
+/// the maximum number of third-party crates.
 const PRODUCTS: &[(&str, &[&str], usize)] = &[
     ("anabranch", &["anabranch-sim", "anabranch-routing", "anabranch-proxy"], 55),
     ("anabranch --no-default-features", &["anabranch-sim", "anabranch-routing", "anabranch-host", "serde"], 40),
@@ -45,10 +44,10 @@ const PRODUCTS: &[(&str, &[&str], usize)] = &[
     ("anabranch-router", &["anabranch-sim", "anabranch-mptcp", "anabranch-stack"], 55),
 ];
 
-/// Crates whose output is a function of their inputs: no sockets, no clocks, no threads, no operating system.
+/// Crates whose output is a function of their inputs: no sockets, clocks, threads or operating system.
 const WITHOUT_IO: &[&str] = &["wire", "policy", "mptcp", "routing", "sim"];
 
-/// What those crates do not depend on: input and output, chance that no seed decides, errors without a type.
+/// Forbidden dependencies of those crates: I/O, unseeded randomness, untyped errors.
 const NOT_FOR_THEM: &[&str] = &[
     "anyhow",
     "async-std",
@@ -69,7 +68,8 @@ const NOT_FOR_THEM: &[&str] = &[
     "tokio",
 ];
 
-/// Words that must not stand in their sources, and why. A word ends where a name ends, except those that end in `(` or `:`.
+/// Forbidden words in their sources, with the reason. A word ends where an identifier ends, except those that end in
+/// `(` or `:`.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("std::time", "time is an argument: anabranch_policy::time"),
     ("SystemTime", "time is an argument: anabranch_policy::time"),
@@ -116,8 +116,8 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Whether an SPDX expression can be met with [`LICENCES`] alone. `AND` binds closer than `OR`; the old `/` means `OR`.
-/// What is not an expression is not allowed.
+/// Whether [`LICENCES`] alone can satisfy an SPDX expression. `AND` binds closer than `OR`; the old `/` means `OR`.
+/// Invalid expressions are not allowed.
 fn allowed(expression: &str) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -125,7 +125,7 @@ fn allowed(expression: &str) -> bool {
     any_of(&mut rest).is_some_and(|met| met && rest.is_empty())
 }
 
-/// Takes `word` from the front.
+/// Removes `word` from the front.
 fn take(rest: &mut &[&str], word: &str) -> Option<()> {
     let (first, after) = rest.split_first()?;
     (*first == word).then(|| *rest = after)
@@ -219,7 +219,7 @@ fn arrows_between_our_crates_point_downwards() {
     for (name, package) in &ours {
         let own = layer(name).unwrap_or_else(|| panic!("{name} has no layer: add it in this test"));
         for dependency in list(package, "dependencies") {
-            // Tests may stand on what is built on their crate.
+            // Tests may use crates of higher layers.
             let for_tests = text(dependency, "kind") == "dev";
             let dependency = text(dependency, "name");
             if let Some(other) = layer(dependency).filter(|_| !for_tests) {
@@ -234,7 +234,7 @@ fn arrows_between_our_crates_point_downwards() {
     assert!(arrows >= 40, "only {arrows} arrows were seen: cli alone has thirteen");
 }
 
-/// Name and version of all packages that `product` is built from on this machine, tests aside.
+/// Name and version of all packages that `product` is built from on this machine, except for tests.
 fn tree(product: &str) -> BTreeSet<String> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--package"]).args(product.split(' '));
@@ -288,7 +288,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What is forbidden in a line of code, if anything. Comments may say what they like.
+/// The forbidden word in a line of code, if any. Comments are ignored.
 fn offence(line: &str) -> Option<&'static (&'static str, &'static str)> {
     let code = line.split("//").next().unwrap_or_default();
     let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -319,7 +319,7 @@ fn crates_without_input_and_output_touch_no_clock_socket_thread_or_file() {
             continue;
         }
         for file in sources(&directory) {
-            // Tests run on any machine, and compare with tolerance.
+            // Tests run on any machine and use tolerances.
             if file.ends_with("tests.rs") {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! `anabranch perf` as its users have it, with the kernel's sockets on loopback, for which no right is needed.
+//! `anabranch perf` with the kernel's sockets on loopback, which needs no privileges.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ fn run(words: &str) -> Output {
     perf(words).output().expect("the program runs")
 }
 
-/// A server that is ended with the test, on a port that was free a moment ago.
+/// A server on a free port, killed on drop.
 struct Server {
     child: Child,
     port: u16,
@@ -31,7 +31,7 @@ impl Server {
         let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
         output.read_line(&mut line).expect("it says where it listens");
         assert!(line.starts_with("listening on"), "{line}");
-        // What it says later must not fill the pipe.
+        // Drains the pipe so that it never fills.
         thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         Self { child, port }
     }
@@ -39,7 +39,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -97,7 +97,7 @@ fn a_server_that_is_not_there_or_of_another_kind_and_a_port_in_use_are_named_in_
     let other = thread::spawn(move || {
         let (mut socket, _) = listener.accept().expect("it connects");
         socket.write_all(b"SSH-2.0-OpenSSH_10.0\r\n").expect("it reads");
-        // Until it has gone.
+        // Until the peer closes.
         let _ = socket.read_to_end(&mut Vec::new());
     });
     let client = format!("127.0.0.1 --port {port} --kernel tcp");

@@ -1,4 +1,4 @@
-//! `anabranch stream` as its users have it, with the kernel's TCP on loopback, for which no right is needed.
+//! `anabranch stream` with the kernel's TCP on loopback, which needs no privileges.
 
 use anabranch_media::{ElementaryStream, clip};
 use nix::sys::signal::{Signal, kill};
@@ -19,13 +19,13 @@ fn key(name: &str) -> PathBuf {
     path
 }
 
-/// What gives both ends the same key.
+/// Option that sets the same key at both ends.
 fn same_key() -> &'static str {
     static KEY: OnceLock<String> = OnceLock::new();
     KEY.get_or_init(|| format!("--key {}", key("same").display()))
 }
 
-/// With the same key, unless the words say something else of keys.
+/// With the same key, unless the arguments have an option for keys.
 fn stream(words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     command.arg("stream").args(words.split_whitespace());
@@ -40,11 +40,11 @@ fn run(words: &str) -> Output {
     stream(words).output().expect("the program runs")
 }
 
-/// Runs it with this on standard input.
+/// Runs it with this standard input.
 fn run_with(words: &str, input: &[u8]) -> Output {
     let mut child = stream(words).stdin(Stdio::piped()).spawn().expect("the program runs");
     let mut pipe = child.stdin.take().expect("it is piped");
-    // It may have ended before it read all.
+    // It may exit before it has read everything.
     let _ = pipe.write_all(input);
     drop(pipe);
     child.wait_with_output().expect("it ends")
@@ -54,7 +54,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback").port()
 }
 
-/// A receiver that listens, and what it says.
+/// A listening receiver, and its output.
 struct Receiver {
     child: Child,
     said: BufReader<ChildStderr>,
@@ -72,7 +72,7 @@ impl Receiver {
         Self { child, said, port }
     }
 
-    /// What came out, what was said, and the exit code.
+    /// Received data, standard error, and the exit code.
     fn end(mut self) -> (Vec<u8>, String, Option<i32>) {
         let (mut out, mut said) = (Vec::new(), String::new());
         if let Some(mut pipe) = self.child.stdout.take() {
@@ -85,13 +85,13 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Pictures of H.264 that no decoder would like, a parameter set before the first.
+/// H.264 pictures that cannot be decoded, after a parameter set.
 fn pictures() -> Vec<u8> {
     let picture = |head: u8, first: u8, length: usize| {
         let mut bytes = vec![0, 0, 0, 1, head, first];
@@ -177,7 +177,7 @@ fn ends_of_which_one_does_not_encrypt_say_so() {
     assert!(said.contains("the sender encrypts the stream: give its key with --key FILE"), "{said}");
 }
 
-/// Sends through somebody in between, who does `with` what the sender writes; returns that, and what the receiver said in the end.
+/// Sends through a proxy that applies `with` to the sender's data; returns that data and the receiver's output.
 fn in_between(with: impl Fn(&mut Vec<u8>)) -> (Vec<u8>, Vec<u8>, String, Option<i32>) {
     let receiver = Receiver::start("");
     let between = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -185,7 +185,7 @@ fn in_between(with: impl Fn(&mut Vec<u8>)) -> (Vec<u8>, Vec<u8>, String, Option<
     let sender = thread::spawn(move || run_with(&format!("send {address} --kernel tcp"), &pictures()));
     let (mut near, _) = between.accept().expect("the sender comes");
     let mut far = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
-    // The handshake: a header of 24 bytes, 16 that say what it is, and 48, each way.
+    // The handshake: a header of 24 bytes, an identifier of 16, and 48, in each direction.
     let mut greeting = [0; 88];
     near.read_exact(&mut greeting).expect("the sender begins");
     far.write_all(&greeting).expect("it reads");
@@ -228,7 +228,7 @@ fn a_stream_of_bare_bytes_comes_out_as_it_went_in() {
     assert_eq!((out == pictures(), code), (true, Some(0)), "{said}");
 }
 
-/// Linux lets a further subflow of MPTCP in only while somebody listens on the port.
+/// Linux accepts further MPTCP subflows only while a socket listens on the port.
 #[test]
 fn the_port_stays_while_the_stream_goes_on_and_who_else_comes_is_turned_away() {
     let receiver = Receiver::start("--raw");
@@ -253,7 +253,7 @@ fn reports_have_the_fields_that_their_documentation_names() {
     let mut sender = sender.expect("it runs");
     sender.stdin.take().expect("it is piped").write_all(&pictures()).expect("it reads");
     let receiver = loop {
-        // The sender listens when it has something to send.
+        // The sender listens once it has data to send.
         let output = run(&format!("receive 127.0.0.1:{port} --kernel tcp --json --latency 1s"));
         if !String::from_utf8_lossy(&output.stderr).contains("no connection") {
             break output;
@@ -299,7 +299,7 @@ fn what_cannot_be_sent_is_named_in_one_sentence() {
 #[test]
 fn a_stream_that_is_cut_off_before_its_first_picture_or_is_another_than_was_said_is_not_sent() {
     let send = |words: &str, input: &[u8]| run_with(&format!("send 127.0.0.1:9 --kernel tcp {words}"), input);
-    // A parameter set and no picture; headers of MPEG-4 and no picture.
+    // A parameter set without a picture; MPEG-4 headers without a picture.
     assert_one_sentence(
         &send("", pictures().get(..8).expect("it is longer")),
         "has no picture of H.264: it is cut off",
@@ -317,7 +317,7 @@ fn a_raw_file_is_held_back_to_its_rate_and_all_of_it_comes_in_time() {
     let second: usize = stream.pictures.iter().take(30).map(|picture| picture.data.len()).sum();
     let sent = run_with(&format!("send 127.0.0.1:{} --kernel tcp --json", receiver.port), &clip::MPEG4[..second]);
     let report: Value = serde_json::from_slice(&sent.stderr).expect("it is JSON");
-    // From the first to the last of 30 pictures at 30 a second are 967 ms; the header may be a piece with the first.
+    // 30 pictures at 30 a second span 967 ms; the header may be one piece with the first.
     assert!(report["seconds"].as_f64().is_some_and(|seconds| seconds > 0.9), "{report}");
     let (out, said, code) = receiver.end();
     assert_eq!((out == clip::MPEG4[..second], code), (true, Some(0)), "{said}");
@@ -391,7 +391,7 @@ fn a_disk_that_is_full_is_told_and_is_no_success() {
 fn a_signal_ends_a_receiver_whose_output_nobody_reads() {
     let mut receiver = Receiver::start("--raw");
     let mut socket = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
-    // More than pipes and buffers take: it waits for the reader, and we for it.
+    // More than pipes and buffers hold: it blocks on the reader, and this test on it.
     socket.set_write_timeout(Some(std::time::Duration::from_secs(1))).expect("it is a socket");
     while socket.write_all(&[0x1a; 65_536]).is_ok() {}
     kill(Pid::from_raw(receiver.child.id() as i32), Signal::SIGINT).expect("it is there");
@@ -440,7 +440,7 @@ fn a_receiver_that_is_killed_ends_the_sender_with_a_sentence() {
     let mut first = [0; 8];
     receiver.child.stdout.as_mut().expect("it is piped").read_exact(&mut first).expect("something comes out");
     drop(receiver);
-    // It notices when it writes; until then the pipe takes what it likes.
+    // It detects this when it writes; until then the pipe accepts data.
     while pipe.write_all(&pictures()).is_ok() {
         thread::sleep(std::time::Duration::from_millis(5));
     }

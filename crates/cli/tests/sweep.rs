@@ -1,4 +1,4 @@
-//! The command `sweep` of the built program: killed and taken up again, done twice, refused; its files and its points.
+//! The command `sweep`: killed and resumed, run again, invalid arguments; its files and its points.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A directory of this test's own.
+/// A temporary directory of the test.
 struct Place(PathBuf);
 
 impl Place {
@@ -28,7 +28,7 @@ impl Place {
         self.command(arguments).output().expect("the program runs")
     }
 
-    /// Runs something that must come to its end; returns what was said on standard error.
+    /// Runs a command that must succeed; returns its standard error.
     fn done(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let said = String::from_utf8(output.stderr).expect("text");
@@ -40,12 +40,12 @@ impl Place {
         fs::read(self.0.join("results").join(name)).unwrap_or_default()
     }
 
-    /// Runs that are in the results.
+    /// Number of runs in the results.
     fn runs(&self) -> usize {
         self.file("sweep.jsonl").iter().filter(|byte| **byte == b'\n').count()
     }
 
-    /// Begins, and waits until some runs are done.
+    /// Starts it, and waits until some runs are finished.
     fn begin(&self, arguments: &[&str], runs: usize) -> Child {
         let mut command = self.command(arguments);
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program runs");
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// Enough runs to be ended in the middle of them.
+/// Enough runs to be interrupted.
 const SOME: [&str; 8] = ["sweep", "--points", "16", "--policy", "plain", "--subsets", "plain", "--jobs"];
 
 fn some(jobs: &'static str) -> Vec<&'static str> {
@@ -74,7 +74,7 @@ fn a_sweep_that_was_killed_goes_on_where_it_was_and_ends_as_one_that_was_not() {
     child.wait().expect("it has ended");
     let (before, all) = (killed.runs(), whole.runs());
     assert!((10..all).contains(&before), "{before} of {all}");
-    // As if it had been in the middle of a line.
+    // Simulates a kill while a line was written.
     let results = killed.0.join("results/sweep.jsonl");
     let mut torn = killed.file("sweep.jsonl");
     torn.extend_from_slice(b"{\"key\":\"half of");
@@ -108,7 +108,7 @@ fn a_sweep_that_is_asked_to_end_says_how_to_go_on_and_one_that_is_complete_compu
         let numbers: Vec<&str> = line.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
         assert_eq!(numbers.first(), numbers.last(), "{line}");
     }
-    // Another seed is another design, and nothing of it is there.
+    // Another seed is another design: no results exist.
     let said = place.done(&["sweep", "--points", "2", "--seed", "2", "--policy", "plain", "--no-messages"]);
     assert!(said.contains("of which 0 are there already"), "{said}");
 }
@@ -157,7 +157,8 @@ fn a_point_is_a_scenario_on_which_run_has_the_goodput_of_the_sweep() {
     assert!((mean / goodput - 1.0).abs() < 1e-9, "{mean} {goodput}");
 }
 
-/// The gate of competition: points 31 to 36 have CUBIC on two paths, behind CoDel and on a shared bottleneck, and a crowd of 40.
+/// The gate of competition: points 31 to 36 have CUBIC on two paths, behind CoDel and on a shared bottleneck, and a
+/// crowd of 40.
 #[test]
 fn what_networks_run_leaves_cubic_its_share_and_a_crowd_of_it_loses_little() {
     let place = Place::new("sweep-competition");
@@ -177,7 +178,7 @@ fn what_networks_run_leaves_cubic_its_share_and_a_crowd_of_it_loses_little() {
     assert!(theirs(0) >= 0.8, "{}", theirs(0));
     let (loss, jain) = (of(0, "crowd", ["loss_ratio", ""]), of(0, "crowd", ["crowd", "jain_median"]));
     assert!(loss <= 2.0 && jain >= 0.9, "{loss} times CUBIC's loss, Jain's index {jain}");
-    // What it replaced is refused by the same.
+    // The previous default fails the same gate.
     assert!(theirs(1) < 0.8, "{}", theirs(1));
     assert!(of(1, "crowd", ["loss_ratio", ""]) > 2.0);
 }

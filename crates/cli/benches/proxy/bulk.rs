@@ -1,4 +1,4 @@
-//! One connection that carries as much as it can, and the processor time that this takes.
+//! Bulk transfers at full speed, and the CPU time they use.
 
 use crate::scene::{Scene, TARGET, run_in};
 use anabranch_system::Namespace;
@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a connection may take to get up to speed.
+/// Excluded start of a connection.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Bytes of a read or write.
+/// Bytes per read or write.
 const BLOCK: usize = 256 * 1024;
 
-/// Which end sends.
+/// The sending end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     Up,
@@ -37,15 +37,15 @@ impl fmt::Display for Way {
     }
 }
 
-/// What one run has carried.
+/// Results of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     gbit: f64,
     seconds: f64,
-    /// Processor time of the two programs, seconds.
+    /// CPU time of the two programs, seconds.
     proxy: f64,
     serve: f64,
-    /// Mean size of what left the sender by its paths, bytes: with offloads many segments are one.
+    /// Mean size of packets leaving the sender on its paths, bytes: with offloads a packet is many segments.
     pub packet: f64,
 }
 
@@ -63,7 +63,7 @@ impl Rate {
     }
 }
 
-/// Carries bytes for so long after the warm-up, over so many connections.
+/// Transfers for this time after the warm-up, over this many connections.
 pub fn measure(scene: &Scene, way: Way, time: Duration, connections: usize) -> Rate {
     let listener = run_in(&scene.server, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, TARGET)).expect("it is free"));
     let connect = |_| {
@@ -88,7 +88,7 @@ pub fn measure(scene: &Scene, way: Way, time: Duration, connections: usize) -> R
         let after = look();
         let sent_after = sent(sender);
         over.store(true, Ordering::Relaxed);
-        // Whatever they wait for, they end.
+        // Unblocks all threads.
         for socket in ends.iter().flat_map(|(source, sink)| [source, sink]) {
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
@@ -102,12 +102,12 @@ pub fn measure(scene: &Scene, way: Way, time: Duration, connections: usize) -> R
     })
 }
 
-/// Bytes and packets that have left a host by its paths.
+/// Bytes and packets sent by a host on its paths.
 fn sent(host: &Namespace) -> (f64, f64) {
     let text = run_in(host, || std::fs::read_to_string("/proc/thread-self/net/dev").expect("it is there"));
     let paths = text.lines().filter(|line| line.trim_start().starts_with("path"));
     paths.fold((0.0, 0.0), |(bytes, packets), line| {
-        // Behind the name, of 16 columns, what was sent begins with the ninth.
+        // After the name, of 16 columns, transmit counters start at the ninth.
         let numbers = line.split_once(':').map_or("", |(_, numbers)| numbers);
         let mut sent = numbers.split_whitespace().skip(8).map(|number| number.parse().unwrap_or(0.0));
         (bytes + sent.next().unwrap_or(0.0), packets + sent.next().unwrap_or(0.0))
@@ -126,7 +126,7 @@ fn receive(mut socket: &TcpStream, arrived: &AtomicU64) {
     }
 }
 
-/// The median, and the extremes.
+/// Median, minimum and maximum.
 fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

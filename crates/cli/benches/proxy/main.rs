@@ -1,6 +1,7 @@
-//! What users run: `anabranch proxy` and `anabranch serve` with a key, in two network namespaces with a veth pair for each
-//! path. Bulk throughput, policies in alternation, and connections set up per second. `--only gate` judges, for CI. Needs root and nft; without, it says so
-//! and measures nothing. The policy `wireguard` is wireguard-go between the same hosts, and is skipped where that is not installed.
+//! Benchmark of `anabranch proxy` and `anabranch serve` with a key, in two network namespaces with a veth pair per
+//! path: bulk throughput, alternating between policies, and connections per second. `--only gate` judges, for CI. Needs
+//! root and nft; without, it reports that and measures nothing. The policy `wireguard` is wireguard-go between the same
+//! hosts, and is skipped if that is not installed.
 //!
 //! `cargo bench -p anabranch-cli --no-default-features --bench proxy -- [--rounds N] [--seconds S] [--minute SECONDS] [--at-once N]
 //! [--policies A,B] [--paths 1,2] [--modes tun,udp] [--ways up,down] [--delay MS] [--workers N] [--connections N]
@@ -20,10 +21,10 @@ use scene::{Mode, SHIPPED, Scene, Setting, WIREGUARD, WIREGUARD_PROGRAM};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Connections that are reported together.
+/// Interval of reports on connections.
 const STRETCH: Duration = Duration::from_secs(5);
 
-/// What is asked for on the command line.
+/// The command line.
 struct Request {
     rounds: usize,
     seconds: f64,
@@ -34,7 +35,7 @@ struct Request {
     modes: Vec<Mode>,
     ways: Vec<bulk::Way>,
     delay: u32,
-    /// 0: as many as the programs choose.
+    /// 0: the default of the programs.
     workers: Vec<u8>,
     connections: usize,
     only: Option<String>,
@@ -42,7 +43,7 @@ struct Request {
     wireguard: PathBuf,
 }
 
-/// The elements of a list with commas.
+/// Parses a comma-separated list.
 fn list<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, String> {
     text.split(',').map(|word| read(word).ok_or_else(|| format!("{word}: what is that?"))).collect()
 }
@@ -136,7 +137,7 @@ fn main() {
     }
 }
 
-/// Bulk throughput of all policies and numbers of workers in alternation.
+/// Bulk throughput of all policies and numbers of workers, alternating.
 fn compare(request: &Request, way: bulk::Way, setting: &impl Fn(&str, u8) -> Setting) {
     let each = |policy: &String| request.workers.iter().map(|&workers| setting(policy, workers)).collect::<Vec<_>>();
     let settings: Vec<Setting> = request.policies.iter().flat_map(each).collect();

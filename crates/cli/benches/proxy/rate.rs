@@ -1,5 +1,5 @@
-//! Connections set up one after the other by several clients at a time: how many a second, and how long each took, from
-//! connecting to the proxy to the first byte of the target.
+//! Sequential connections of several concurrent clients: rate, and time from connecting to the proxy to the first byte
+//! of the target.
 
 use crate::scene::{Scene, TARGET, run_in};
 use std::io::{Read as _, Write as _};
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer, and it counts as failed.
+/// Connections that take longer count as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What happened in a stretch.
+/// Results of an interval.
 #[derive(Default)]
 struct Stretch {
     took: Vec<Duration>,
     failed: usize,
 }
 
-/// Sets up connections for so many stretches, and prints what it has seen. Returns for each the processor time of both programs
-/// for a connection, µs.
+/// Opens connections for this many intervals, and prints the results. Returns the CPU time of both programs per
+/// connection for each interval, µs.
 pub fn measure(scene: &Scene, stretches: usize, stretch_time: Duration, at_once: usize) -> Vec<f64> {
     let listener = run_in(&scene.server, || TcpListener::bind((Ipv4Addr::LOCALHOST, TARGET)).expect("it is free"));
     let over = AtomicBool::new(false);
@@ -43,7 +43,7 @@ pub fn measure(scene: &Scene, stretches: usize, stretch_time: Duration, at_once:
         }
         over.store(true, Ordering::Relaxed);
         println!("  memory: proxy {} kB, serve {} kB", scene.proxy.memory(), scene.serve.memory());
-        // The accepting tasks see that it is over.
+        // Unblocks the accepting tasks.
         for _ in 0..greeters {
             let _ = run_in(&scene.server, || TcpStream::connect((Ipv4Addr::LOCALHOST, TARGET)));
         }
@@ -51,7 +51,7 @@ pub fn measure(scene: &Scene, stretches: usize, stretch_time: Duration, at_once:
     })
 }
 
-/// The target: says one byte to each, and waits until it has gone.
+/// The target: sends one byte to each client, and waits until it closes.
 fn greet(listener: &TcpListener, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         let Ok((mut socket, _)) = listener.accept() else { continue };
@@ -62,7 +62,7 @@ fn greet(listener: &TcpListener, over: &AtomicBool) {
     }
 }
 
-/// A client: connects, reads the byte, goes.
+/// A client: connects, reads the byte, closes.
 fn connect(entrance: SocketAddr, over: &AtomicBool, stretch: &Mutex<Stretch>) {
     while !over.load(Ordering::Relaxed) {
         let from = Instant::now();
@@ -80,7 +80,7 @@ fn connect(entrance: SocketAddr, over: &AtomicBool, stretch: &Mutex<Stretch>) {
 }
 
 impl Stretch {
-    /// Returns the processor time of both for a connection, µs.
+    /// Returns the CPU time of both programs per connection, µs.
     fn print(mut self, time: Duration, proxy: Duration, serve: Duration) -> f64 {
         self.took.sort_unstable();
         let count = self.took.len();

@@ -1,5 +1,5 @@
-//! A path with a delay: two TUN devices, and threads that carry packets from one to the other and hold each for as long. Long packets
-//! pass whole, so that hosts have to do what they have over a veth pair. No kernel module is needed for it.
+//! A path with delay: two TUN devices, and threads that relay packets between them with a fixed delay. Long packets are
+//! relayed without segmentation, so that hosts do the same work as with a veth pair. Needs no kernel module.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -10,15 +10,15 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tun_rs::DeviceBuilder;
 
-/// Bytes of the largest packet with the header that says how it is to be segmented.
+/// Maximum bytes of a packet with its virtio header.
 const LARGEST: usize = 65_535 + 10;
-/// Packets that may wait in a device.
+/// Queue length of a device in packets.
 const QUEUE: u32 = 10_000;
 
-/// A packet, and when it is due.
+/// A packet and its due time.
 type Held = (Instant, Vec<u8>);
 
-/// The threads of a path; they end with this.
+/// The threads of a path; stopped on drop.
 pub struct Relay {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -50,7 +50,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // One that has panicked has said so.
+        // A thread that panicked has reported it.
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
@@ -65,7 +65,7 @@ fn take(from: &OwnedFd, sender: &Sender<Held>, delay: Duration, over: &AtomicBoo
                     return;
                 }
             }
-            // Nothing is there, or the other end has not been set up.
+            // No packet, or the other end is not set up yet.
             Err(_) => {
                 let mut waits = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
                 poll(&mut waits, PollTimeout::from(100_u8)).expect("it is open");
@@ -77,7 +77,7 @@ fn take(from: &OwnedFd, sender: &Sender<Held>, delay: Duration, over: &AtomicBoo
 fn give(to: &OwnedFd, receiver: &Receiver<Held>) {
     while let Ok((due, packet)) = receiver.recv() {
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        // What the other end does not take is lost, as on any path.
+        // Packets that the other end does not accept are lost, as on any path.
         let _ = nix::unistd::write(to, &packet);
     }
 }

@@ -1,4 +1,4 @@
-//! Two hosts with a veth pair for each path, and `anabranch proxy` and `anabranch serve` in them.
+//! Two hosts with a veth pair per path, running `anabranch proxy` and `anabranch serve`.
 
 use crate::relay::{self, Relay};
 use crate::wireguard;
@@ -13,20 +13,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Where programs of the client's host connect to.
+/// Port of the proxy for programs on the client's host.
 pub const ENTRANCE: u16 = 5_000;
-/// Where the server leads.
+/// Port of the target.
 pub const TARGET: u16 = 5_001;
-/// The policy of who says nothing.
+/// Name of the default policy.
 pub const SHIPPED: &str = "default";
-/// The policy under which it is not our programs that are measured but [`WIREGUARD_PROGRAM`], over the first path.
+/// Pseudo-policy that measures [`WIREGUARD_PROGRAM`] over the first path instead.
 pub const WIREGUARD: &str = "wireguard";
-/// The user-space WireGuard that it is compared with.
+/// The user-space WireGuard for comparison.
 pub const WIREGUARD_PROGRAM: &str = "wireguard-go";
-/// Where the server listens.
+/// Port of the server.
 const SERVER: u16 = 4_433;
 
-/// What segments travel in.
+/// Encapsulation of segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     Tun,
@@ -43,16 +43,16 @@ impl Mode {
     }
 }
 
-/// What is measured.
+/// A configuration to measure.
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub mode: Mode,
     pub paths: u8,
-    /// [`SHIPPED`], or what `--policy` says.
+    /// [`SHIPPED`], or the value of `--policy`.
     pub policy: String,
-    /// Of each direction, ms; 0: a veth pair without a relay.
+    /// One-way delay, ms; 0: a veth pair without a relay.
     pub delay: u32,
-    /// Of each of the two programs; 0: as many as they choose.
+    /// Worker threads of each program; 0: their default.
     pub workers: u8,
     pub program: PathBuf,
     pub wireguard: PathBuf,
@@ -71,11 +71,11 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A program that is ended with this.
+/// A program that is ended on drop.
 pub struct Program(Child);
 
 impl Program {
-    /// Starts it in a host and waits until it says that it listens.
+    /// Starts it on a host and waits until it reports that it listens.
     fn start(host: &Namespace, setting: &Setting, words: &[&str]) -> Self {
         let mut command = command_in(host, setting.program.as_os_str());
         let policy = ["--policy", &setting.policy];
@@ -85,27 +85,27 @@ impl Program {
         let mut lines = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
         let listens = lines.any(|line| line.is_ok_and(|line| line.starts_with("listening")));
         assert!(listens, "{words:?} does not listen");
-        // What it says at the end is read, so that it never waits for us.
+        // Drains its later output, so that it never blocks.
         std::thread::spawn(move || lines.for_each(drop));
         Self(child)
     }
 
-    /// Starts one that says nothing.
+    /// Starts a program without output.
     pub fn start_silent(host: &Namespace, program: &Path, words: &[&str]) -> Self {
         let child = command_in(host, program.as_os_str()).args(words).stdout(Stdio::null()).spawn();
         Self(child.unwrap_or_else(|error| panic!("{}: {error}", program.display())))
     }
 
-    /// Processor time that it has used, user and system.
+    /// CPU time used, user and system.
     pub fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).expect("it runs");
-        // Behind the name in brackets, utime and stime are fields 14 and 15 of proc(5), in ticks of 10 ms.
+        // After the name in brackets, utime and stime are fields 14 and 15 of proc(5), in ticks of 10 ms.
         let (_, numbers) = stat.rsplit_once(')').expect("the name is in brackets");
         let ticks: u64 = numbers.split_whitespace().skip(11).take(2).map(|word| word.parse().unwrap_or(0)).sum();
         Duration::from_millis(ticks * 10)
     }
 
-    /// Memory that it has, kB.
+    /// Resident memory, kB.
     pub fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).expect("it runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("there is such a line");
@@ -115,31 +115,31 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited.
         let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
         let _ = self.0.wait();
     }
 }
 
-/// Two hosts, and the two programs.
+/// Two hosts with the two programs.
 pub struct Scene {
-    // Programs end before the hosts do.
+    // Dropped first: programs end before the hosts are removed.
     pub proxy: Program,
     pub serve: Program,
     pub client: Namespace,
     pub server: Namespace,
-    /// Where programs of the client's host connect to, to reach [`TARGET`] of the server's.
+    /// Address at which programs of the client's host reach [`TARGET`] of the server's.
     pub entrance: SocketAddr,
     _relays: Vec<Relay>,
     _directory: Directory,
 }
 
-/// A directory that is gone at the end.
+/// A directory that is removed on drop.
 struct Directory(PathBuf);
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What cannot be removed stays in the directory for temporary files.
+        // Files that cannot be removed stay in the temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -179,7 +179,7 @@ impl Scene {
     }
 }
 
-/// The hosts, with a veth pair for each path, or where there is a delay two TUN devices and a relay.
+/// The hosts with a veth pair per path, or with a delay, two TUN devices and a relay.
 fn hosts(setting: &Setting) -> (Namespace, Namespace, Vec<Relay>) {
     let client = Namespace::new().expect("there were namespaces a moment ago");
     let server = Namespace::new().expect("there were namespaces a moment ago");
@@ -187,11 +187,11 @@ fn hosts(setting: &Setting) -> (Namespace, Namespace, Vec<Relay>) {
     for (host, number, other) in [(&client, 1, &server), (&server, 2, &client)] {
         devices.push(run_in(host, || {
             ip("link set lo up");
-            // Connections of the benchmark's own must not run out of ports.
+            // The benchmark's connections must not exhaust ports.
             sysctl("net.ipv4.ip_local_port_range=10000 65000");
             let each = |path| path_end(setting, path, number, other);
             let devices: Vec<_> = (1..=setting.paths).filter_map(each).collect();
-            // Both paths lead to all addresses of the other end.
+            // Both paths route to all addresses of the other end.
             for path in 1..=setting.paths {
                 let gateway = format!("10.1.{path}.{}", 3 - number);
                 ip(&format!("route add default via {gateway} dev path{path} metric {path}"));
@@ -205,7 +205,7 @@ fn hosts(setting: &Setting) -> (Namespace, Namespace, Vec<Relay>) {
     (client, server, relays)
 }
 
-/// One host's end of a path, in the calling thread's namespace; the device, if packets are relayed.
+/// One host's end of a path, in the calling thread's namespace; returns the device if packets are relayed.
 fn path_end(setting: &Setting, path: u8, number: u8, other: &Namespace) -> Option<OwnedFd> {
     let device = (setting.delay > 0).then(|| relay::device(&format!("path{path}")));
     if device.is_none() && number == 1 {
@@ -217,7 +217,7 @@ fn path_end(setting: &Setting, path: u8, number: u8, other: &Namespace) -> Optio
     device
 }
 
-/// Runs `work` in a host.
+/// Runs `work` on a host.
 pub fn run_in<T: Send>(host: &Namespace, work: impl FnOnce() -> T + Send) -> T {
     host.run(work).expect("it can be entered")
 }

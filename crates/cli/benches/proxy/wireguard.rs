@@ -1,4 +1,4 @@
-//! The user-space WireGuard between the two hosts, to compare with: it too encrypts, and takes packets from a TUN device.
+//! User-space WireGuard between the two hosts for comparison: it too encrypts, and reads packets from a TUN device.
 
 use crate::scene::{Program, ip, run_in};
 use anabranch_system::Namespace;
@@ -8,11 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// The server's address inside.
+/// The server's address in the tunnel.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 const PORT: u16 = 51_820;
 
-/// One end: its number in addresses, and the key pair, of which the private half is this octet 32 times.
+/// One end: its number in addresses, and its key pair; the private key is this byte 32 times.
 struct End {
     number: u8,
     private: &'static str,
@@ -30,7 +30,7 @@ pub fn start(client: &Namespace, server: &Namespace, program: &Path) -> (Program
 }
 
 fn one(host: &Namespace, program: &Path, end: &End, other: &End) -> Program {
-    // The name is also that of the socket by which it gets its settings, which both hosts see.
+    // The name is also that of its control socket, which both hosts see.
     let name = format!("abbench{}", end.number);
     let started = Program::start_silent(host, program, &["--foreground", &name]);
     let mut socket = connect(&name);
@@ -50,7 +50,7 @@ fn one(host: &Namespace, program: &Path, end: &End, other: &End) -> Program {
     started
 }
 
-/// The socket is there a moment after the start.
+/// The socket appears shortly after the start.
 fn connect(name: &str) -> UnixStream {
     let path = format!("/var/run/wireguard/{name}.sock");
     for _ in 0..100 {

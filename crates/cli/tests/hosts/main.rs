@@ -1,6 +1,6 @@
-//! The command's programs on hosts: `emulate`, `proxy`, `run`, `up`, and programs of others through them, each in namespaces of its own.
-//! All are one program so that those that wait leave their time to the others. What the machine lacks is said, and the tests that need
-//! it are counted as ignored.
+//! Tests on hosts in network namespaces: `emulate`, `proxy`, `run`, `up`, and third-party programs through them. All
+//! are in one executable, so that they run in parallel. Tests with missing requirements count as ignored, with the
+//! reason.
 
 mod emulate;
 mod programs;
@@ -11,7 +11,7 @@ mod up;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// How many tests go on at a time: they mostly wait.
+/// Number of parallel tests: they mostly wait.
 const AT_A_TIME: usize = 8;
 
 fn main() {
@@ -19,7 +19,7 @@ fn main() {
         return;
     }
     let shared = programs::Shared::default();
-    // What lasts longest begins first.
+    // The longest first.
     let groups: [Vec<Trial>; 6] =
         [soak::trials(), up::trials(), programs::trials(&shared), run::trials(), emulate::trials(), proxy::trials()];
     let mut arguments = Arguments::from_args();

@@ -1,20 +1,20 @@
-//! What the tests run on the paths: small programs that send and receive, and print what they met.
+//! Agents: small programs run on the paths by the tests, which send and receive, and print results.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// The first argument that makes this program an agent.
+/// First argument that runs this executable as an agent.
 pub const NAME: &str = "agent";
 
-/// All agents' port.
+/// Port of all agents.
 pub const PORT: u16 = 4_000;
 
-/// How long an agent waits for what may not come any more.
+/// Timeout of receiving.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Does a task: a word and its arguments.
+/// Runs a task: its name and arguments.
 pub fn run(task: &[String]) {
     let words: Vec<&str> = task.iter().map(String::as_str).collect();
     let number = |word: &str| word.parse::<u64>().expect("a number");
@@ -40,7 +40,7 @@ fn any(v6: bool) -> SocketAddr {
     SocketAddr::new(any, PORT)
 }
 
-/// A socket for both families.
+/// A dual-stack socket.
 fn both_families() -> UdpSocket {
     UdpSocket::bind(any(true)).expect("the port is free")
 }
@@ -55,7 +55,7 @@ fn echo() {
     }
 }
 
-/// Sends probes one after the other; prints the round trip of each that comes back, µs.
+/// Sends probes in sequence; prints the RTT of each answered one in µs.
 fn ping(from: IpAddr, to: IpAddr, count: u32) {
     let socket = UdpSocket::bind((from, 0)).expect("the address is ours");
     socket.set_read_timeout(Some(PATIENCE)).expect("a time");
@@ -73,7 +73,7 @@ fn ping(from: IpAddr, to: IpAddr, count: u32) {
     }
 }
 
-/// Sends numbered packets of `length` bytes, IP header included, at fixed times.
+/// Sends numbered packets of `length` bytes, including the IP header, at fixed times.
 fn stream(from: IpAddr, to: IpAddr, count: u32, length: usize, gap: Duration) {
     let socket = UdpSocket::bind((from, 0)).expect("the address is ours");
     let headers = if from.is_ipv6() { 48 } else { 28 };
@@ -84,11 +84,11 @@ fn stream(from: IpAddr, to: IpAddr, count: u32, length: usize, gap: Duration) {
         packet[..4].copy_from_slice(&number.to_be_bytes());
         socket.send_to(&packet, (to, PORT)).expect("there is a route");
     }
-    // What is under way must have time to arrive before the paths are gone.
+    // Packets in flight must arrive before the paths are removed.
     std::thread::sleep(PATIENCE);
 }
 
-/// Writes down what arrives: number and time since the first in µs, a line each.
+/// Writes each arrival as a line: number, and µs since the first.
 fn sink(file: &str) {
     let socket = both_families();
     let mut lines = std::fs::File::create(file).expect("the file can be written");
@@ -107,7 +107,7 @@ fn multipath(v6: bool) -> Socket {
     Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)).expect("the kernel has MPTCP")
 }
 
-/// Reads a connection to its end and answers how many bytes there were.
+/// Reads a connection to its end and answers with the number of bytes.
 fn swallow() {
     let listener = multipath(true);
     listener.bind(&any(true).into()).expect("the port is free");
@@ -129,11 +129,11 @@ fn send(to: IpAddr, bytes: u64) {
     assert_eq!(u64::from_be_bytes(answer), bytes);
 }
 
-/// From one picture to the next.
+/// Interval of pictures.
 const FRAME: Duration = Duration::from_millis(20);
 
-/// A picture of H.264 as nobody would decode it: an I picture for each nine, P for two and B for six, with its number inside, each
-/// digit a byte, and then the same byte throughout.
+/// An H.264 picture that cannot be decoded: of nine pictures one is I, two are P and six B. It has its number inside,
+/// one digit per byte, and padding.
 pub fn picture(number: u32) -> Vec<u8> {
     let (head, first, length) = match number % 9 {
         0 => (0x65, 0b1000_1000, 6_000),
@@ -146,7 +146,7 @@ pub fn picture(number: u32) -> Vec<u8> {
     bytes
 }
 
-/// Pictures on standard output, one by one.
+/// Writes pictures to standard output one by one.
 fn pictures(count: u32) {
     for number in 0..count {
         std::io::stdout().write_all(&picture(number)).expect("somebody reads");
@@ -154,7 +154,7 @@ fn pictures(count: u32) {
     }
 }
 
-/// A packet of a transport stream with its number inside.
+/// A transport stream packet with its number inside.
 pub fn packet(number: u32) -> Vec<u8> {
     let mut bytes = vec![0x47, 0x01, 0x00, 0x10 | (number & 0x0f) as u8];
     bytes.extend(number.to_be_bytes());
@@ -162,7 +162,7 @@ pub fn packet(number: u32) -> Vec<u8> {
     bytes
 }
 
-/// Packets of a transport stream on standard output, several at a time.
+/// Writes transport stream packets to standard output, several at a time.
 fn packets(count: u32) {
     const TOGETHER: u32 = 14;
     for first in (0..count).step_by(TOGETHER as usize) {

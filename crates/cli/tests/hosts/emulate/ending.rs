@@ -1,4 +1,4 @@
-//! How runs end, and what is left of them: nothing.
+//! How runs end, and that they leave nothing behind.
 
 use crate::emulate::stage::Stage;
 use libtest_mimic::{Failed, Trial};
@@ -72,12 +72,12 @@ fn no_privilege_is_said_in_a_sentence() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether the process is there within a while, or is not.
+/// Whether a process exists, or not, within a time limit.
 fn becomes(process: &str, there: bool) -> bool {
     let end = Instant::now() + Duration::from_secs(10);
     let running = || {
         let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // What has ended and nobody has asked about yet is as good as gone.
+        // A zombie counts as ended.
         !status.is_empty() && !status.contains(") Z ")
     };
     while running() != there && Instant::now() < end {
@@ -86,7 +86,7 @@ fn becomes(process: &str, there: bool) -> bool {
     running() == there
 }
 
-/// The processes whose numbers a script wrote, once it has.
+/// Process identifiers written by a script, once complete.
 fn written(file: &Path, count: usize) -> Vec<String> {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
@@ -98,7 +98,7 @@ fn written(file: &Path, count: usize) -> Vec<String> {
     }
 }
 
-/// Starts programs in sessions of their own at both ends, and ones that do not end when they are asked to.
+/// Starts programs in their own sessions at both ends, and ones that ignore SIGTERM.
 const LEAVES_BEHIND: &str = "setsid sh -c 'echo $$ >> left; exec sleep 1000' & \
     setsid sh -c 'trap \"\" TERM; echo $$ >> left; while :; do sleep 1; done' & \
     $ANABRANCH_AT_SERVER setsid sh -c 'echo $$ >> left; exec sleep 1000' & \
@@ -115,7 +115,7 @@ fn what_the_programs_leave_behind_is_ended() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Starts a run whose command writes its number down and stays; returns both.
+/// Starts a run whose command writes its process identifier and stays; returns both.
 fn start(stage: &Stage, command: &str) -> (std::process::Child, String) {
     let mut emulate = stage.command(&[], &["sh", "-c", command]);
     let child = emulate.stderr(Stdio::null()).stdout(Stdio::null()).process_group(0).spawn().expect("it runs");

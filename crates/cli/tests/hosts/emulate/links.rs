@@ -1,4 +1,4 @@
-//! What packets meet: delay, rate, queue, losses, outages, cross traffic.
+//! Effects on packets: delay, rate, queue, losses, outages, cross traffic.
 
 use crate::emulate::stage::{Stage, path};
 use anabranch_emulate::{Hop, Network};
@@ -29,10 +29,10 @@ pub fn trials() -> Vec<Trial> {
     tests.into_iter().map(|(name, test)| Trial::test(name, test)).collect()
 }
 
-/// By how much the clock of a program on a busy machine may mislead it, µs.
+/// Tolerance of times on a busy machine, µs.
 const SLACK: u64 = 100_000;
 
-/// Round trips, µs, from an address of the client.
+/// RTTs in µs, from an address of the client.
 fn round_trips(stage: &Stage, from: &str, to: &str, count: usize) -> Vec<u64> {
     let ran = stage.agents(&[], &["echo"], &["ping", from, to, &count.to_string()]);
     let times: Vec<u64> = ran.said.lines().map(|line| line.parse().expect("a time")).collect();
@@ -46,7 +46,7 @@ fn a_round_trip_takes_the_delays_of_its_path() -> Result<(), Failed> {
     let ways = [
         ("10.0.1.1", "10.0.0.2", 20),
         ("10.0.2.1", "10.0.0.2", 80),
-        // The source decides, and not whose address the destination is.
+        // The source address selects the path, not the destination.
         ("10.0.2.1", "10.0.1.2", 80),
         ("fd00:1::1", "fd00::2", 20),
         ("fd00:2::1", "fd00::2", 80),
@@ -54,14 +54,14 @@ fn a_round_trip_takes_the_delays_of_its_path() -> Result<(), Failed> {
     for (from, to, millis) in ways {
         let times = round_trips(&stage, from, to, 10);
         let (least, lower) = (*times.iter().min().expect("there are some"), millis * 1_000);
-        // Never early. The best of ten is late only by what the machine needs for two packets.
+        // Never too early. The best of ten is late only by the processing of two packets.
         assert!(times.iter().all(|time| *time >= lower), "{from}: {times:?}");
         assert!(least < lower + 30_000, "{from}: {times:?}");
     }
     Ok(())
 }
 
-/// Numbers and times of arrival, µs after the first.
+/// Numbers and arrival times in µs after the first.
 fn stream(stage: &Stage, options: &[&str], words: &[&str]) -> (crate::emulate::stage::Ran, Vec<(u32, u64)>) {
     let file = stage.file("arrived");
     let file_name = file.to_str().expect("the path is UTF-8");
@@ -80,7 +80,7 @@ fn a_seed_loses_the_packets_that_it_loses_in_the_lab() -> Result<(), Failed> {
     for seed in [7u64, 8] {
         let words = ["10.0.1.1", "10.0.0.2", "1000", "200", "500"];
         let (ran, arrived) = stream(&stage, &["--seed", &seed.to_string()], &words);
-        // The link of that name in the lab; uniform losses draw once per packet, whenever it comes.
+        // The link with that name in the lab; uniform loss draws once per packet, independent of time.
         let mut config = LinkConfig::new(Rate::from_bits_per_second(100_000_000), Duration::from_millis(5), 1_000);
         config.loss = vec![LossModel::Uniform(0.1)];
         let mut network = Network::new(seed);
@@ -88,7 +88,7 @@ fn a_seed_loses_the_packets_that_it_loses_in_the_lab() -> Result<(), Failed> {
         let link = network.add_link("A/0/forward", &config, Hop::Port(there));
         network.connect(here, Hop::Link(link));
         for number in 0..1_000u32 {
-            // An IPv4 header with addresses that can be routed, and the number behind it.
+            // An IPv4 header with routable addresses, followed by the number.
             let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 1, 1, 10, 0, 0, 2];
             packet.extend_from_slice(&number.to_be_bytes());
             network.handle_packet(Instant::ZERO + Duration::from_millis(u64::from(number)), here, &packet);
@@ -109,7 +109,7 @@ fn a_burst_leaves_at_the_rate_and_fills_the_queue() -> Result<(), Failed> {
     // A packet of 1250 bytes takes 10 ms.
     let stage = Stage::one_path("burst", "rate = \"1 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"20 packets\"");
     let (ran, arrived) = stream(&stage, &[], &["10.0.1.1", "10.0.0.2", "200", "1250", "0"]);
-    // One is being sent and 20 wait when the others come; some more if sending them took more than 10 ms.
+    // One is being sent and 20 wait when the others arrive; more arrive if sending took over 10 ms.
     assert!((21..100).contains(&arrived.len()), "{}", arrived.len());
     let lost = 200 - arrived.len() as u64;
     assert_eq!(ran.link("A/0/forward", "drops/overflow"), lost);
@@ -122,12 +122,12 @@ fn a_burst_leaves_at_the_rate_and_fills_the_queue() -> Result<(), Failed> {
 
 fn a_trace_says_when_packets_leave() -> Result<(), Failed> {
     let stage = Stage::one_path("trace", "rate = { trace = \"ten.trace\" }\nqueue = \"100 packets\"");
-    // 1500 bytes every 10 ms but for a pause of 200 ms at the end.
+    // 1500 bytes every 10 ms, with a pause of 200 ms at the end.
     let times: Vec<String> = (1..=20).map(|at| (at * 10).to_string()).chain(["400".to_owned()]).collect();
     std::fs::write(stage.file("ten.trace"), times.join("\n")).expect("it can be written");
     let (ran, arrived) = stream(&stage, &[], &["10.0.1.1", "10.0.0.2", "63", "1500", "0"]);
     assert_eq!(arrived.len(), 63);
-    // 63 packets are three times the trace, wherever in it they begin: 800 ms and what the round lacks.
+    // 63 packets are three cycles of the trace from any starting point: 800 ms plus the rest of the cycle.
     let (_, span) = arrived.last().expect("all arrive");
     assert!(ran.was_late() || (1_000_000 - SLACK..1_200_000 + SLACK).contains(span), "{span}");
     Ok(())
@@ -139,7 +139,7 @@ fn a_link_that_is_down_carries_nothing() -> Result<(), Failed> {
     let (ran, arrived) = stream(&stage, &[], &["10.0.1.1", "10.0.0.2", "40", "100", "100000"]);
     let lost = ran.link("A/0/forward", "drops/link_down");
     assert_eq!(lost + arrived.len() as u64, 40);
-    // The first leaves long before the two seconds are over, the last at four.
+    // The first arrives long before the outage, the last after four seconds.
     assert!(lost > 0 && arrived.len() > 5, "{lost} lost");
     assert!(arrived.iter().map(|(number, _)| u64::from(*number)).eq(lost..40), "the last ones: {arrived:?}");
     Ok(())
@@ -165,7 +165,7 @@ fn paths_that_share_a_link_share_its_rate() -> Result<(), Failed> {
     assert_eq!(ran.link("shared/0/forward", "offered_packets"), 100);
     assert_eq!(ran.link("shared/0/forward", "delivered_packets"), arrived.len() as u64);
     assert_eq!(ran.link("shared/0/forward", "drops/overflow"), 100 - arrived.len() as u64);
-    // And back by the path that it came from.
+    // Answers use the same path.
     let times = round_trips(&stage, "10.0.2.1", "10.0.0.2", 3);
     assert!(times.iter().all(|time| *time >= 2_000), "{times:?}");
     Ok(())
@@ -177,7 +177,7 @@ fn cross_traffic_takes_its_share() -> Result<(), Failed> {
     let stage = Stage::new("cross", &(path("A", "rate = \"8 Mbit/s\"\nqueue = \"1000 packets\"") + background));
     let (ran, arrived) = stream(&stage, &[], &["10.0.1.1", "10.0.0.2", "10", "100", "1000"]);
     assert_eq!(arrived.len(), 10, "none of the cross traffic reaches the program");
-    // 500 packets a second for at least two seconds, exponentially spaced: 1000 with a deviation of 32.
+    // 500 packets a second for at least two seconds with exponential intervals: 1000 with a standard deviation of 32.
     let offered = ran.link("A/0/forward", "offered_packets");
     let seconds = ran.json["seconds"].as_f64().expect("a time");
     let expected = 500.0 * seconds;

@@ -1,4 +1,4 @@
-//! The paper's mesh as eight hosts: what is carried, captured and counted.
+//! The paper's mesh as eight hosts: traffic, captures and counters.
 
 use crate::emulate::stage::{Ran, Stage};
 use libtest_mimic::{Failed, Trial};
@@ -10,12 +10,12 @@ pub fn trials() -> Vec<Trial> {
     vec![Trial::test(name, all_is_captured_and_counted)]
 }
 
-/// The one that needs the kernel's MPTCP.
+/// The test that needs the kernel's MPTCP.
 pub fn multipath_trials() -> Vec<Trial> {
     vec![Trial::test("emulate::mesh::the_kernels_multipath_uses_all_channels", the_kernels_multipath_uses_all_channels)]
 }
 
-/// The one that needs the program `nft`.
+/// The test that needs `nft`.
 pub fn masquerade_trials() -> Vec<Trial> {
     vec![Trial::test("emulate::mesh::our_multipath_uses_two_channels", our_multipath_uses_two_channels)]
 }
@@ -58,7 +58,7 @@ fn all_is_captured_and_counted() -> Result<(), Failed> {
     let count = |kind: u32| kinds.iter().filter(|one| **one == kind).count() as u64;
     assert_eq!(count(1), 32, "an interface for each device of each node");
     let frames: u64 = nodes.iter().flat_map(|node| node["devices"].as_array().expect("devices")).map(frames).sum();
-    // Frames of ARP are no packets.
+    // ARP frames are not IP packets.
     assert!(count(6) > 100 && count(6) <= frames, "{} of {frames}", count(6));
     Ok(())
 }
@@ -71,12 +71,12 @@ fn the_kernels_multipath_uses_all_channels() -> Result<(), Failed> {
     uses_channels("mesh_kernel", "--kernel mptcp", 4)
 }
 
-/// With two lanes, since each address is tried with each: four would be more subflows than there may be.
+/// Two lanes: all pairs of addresses are joined, and with four there would be more subflows than allowed.
 fn our_multipath_uses_two_channels() -> Result<(), Failed> {
     uses_channels("mesh_ours", "--uplink e0 --uplink e1", 2)
 }
 
-/// Sends 3 MB with `anabranch perf`, both ends with `option`, and looks for bytes on so many channels.
+/// Sends 3 MB with `anabranch perf`, both ends with `option`, and asserts the number of channels used.
 fn uses_channels(name: &str, option: &str, channels: usize) -> Result<(), Failed> {
     let program = env!("CARGO_BIN_EXE_anabranch");
     let server = format!("'{program}' perf --server --one-off {option}");

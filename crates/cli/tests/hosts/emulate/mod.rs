@@ -1,5 +1,5 @@
-//! Programs on emulated paths: what they meet is what the scenario says, and nothing is left of it. Needs root, TUN and
-//! network namespaces: without, every test is counted as ignored and says why.
+//! Programs on emulated paths, which match the scenario and leave nothing behind. Needs root, TUN and network
+//! namespaces; otherwise every test counts as ignored, with the reason.
 
 mod agent;
 mod ending;
@@ -12,7 +12,7 @@ mod streams;
 use anabranch_system::{Need, missing};
 use libtest_mimic::Trial;
 
-/// Whether this is no test but one of their own programs on the paths, which are this one with other words. Then it is done.
+/// Runs the task and returns true if this process was started as an agent.
 pub fn was_agent() -> bool {
     let words: Vec<String> = std::env::args().collect();
     match words.as_slice() {

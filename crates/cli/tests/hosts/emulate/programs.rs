@@ -1,4 +1,4 @@
-//! Programs on the paths: the kernel's MPTCP, anabranch itself, captures.
+//! Programs on the paths: the kernel's MPTCP, Anabranch, captures.
 
 use crate::emulate::stage::{Stage, path};
 use libtest_mimic::{Failed, Trial};
@@ -17,19 +17,19 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The one that needs the program `nft`, for the stack's masquerade.
+/// The test that needs `nft` for the stack's masquerading.
 pub fn masquerade_trials() -> Vec<Trial> {
     let name = "emulate::programs::our_stack_uses_both_paths_by_its_own_devices";
     vec![Trial::test(name, our_stack_uses_both_paths_by_its_own_devices)]
 }
 
-/// The one that needs the kernel's MPTCP and, for the stack's masquerade, the program `nft`.
+/// The test that needs the kernel's MPTCP, and `nft` for the stack's masquerading.
 pub fn stack_trials() -> Vec<Trial> {
     let name = "emulate::programs::our_stack_is_not_reset_by_linux_when_parts_of_long_packets_are_lost";
     vec![Trial::test(name, our_stack_is_not_reset_by_linux_when_parts_of_long_packets_are_lost)]
 }
 
-/// Those that need the kernel's MPTCP.
+/// The tests that need the kernel's MPTCP.
 pub fn multipath_trials() -> Vec<Trial> {
     vec![
         Trial::test("emulate::programs::the_kernels_multipath_uses_both_paths_ipv4", || both_paths("10.0.0.2")),
@@ -53,7 +53,8 @@ fn both_paths(server: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Long packets of which the path loses parts: what is sent again must have the mapping of the whole, or Linux resets.
+/// Long packets of which the path drops parts: retransmissions must have the mapping of the whole, or Linux resets the
+/// subflow.
 fn our_stack_is_not_reset_by_linux_when_parts_of_long_packets_are_lost() -> Result<(), Failed> {
     let link = "rate = \"12 Mbit/s\"\ndelay = \"10 ms\"\nqueue = \"30 packets\"\nloss = \"1 %\"";
     let stage = Stage::new("long_packets", &(path("A", link) + &path("B", link)));
@@ -81,14 +82,14 @@ fn our_stack_uses_both_paths_by_its_own_devices() -> Result<(), Failed> {
     perf_on_both_paths("ours", "", &[])
 }
 
-/// Not a single capability, as a user has none who is not root.
+/// Runs without capabilities, as an unprivileged user.
 const POWERLESS: &[&str] = &["setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"];
 
 fn without_any_right_inside_udp() -> Result<(), Failed> {
     perf_on_both_paths("udp", "--udp", POWERLESS)
 }
 
-/// Sends 4 MB with `anabranch perf`; both ends have `option`, and `before` stands before the client.
+/// Sends 4 MB with `anabranch perf`; both ends have `option`, and the client's command starts with `before`.
 fn perf_on_both_paths(name: &str, option: &str, before: &[&str]) -> Result<(), Failed> {
     let program = env!("CARGO_BIN_EXE_anabranch");
     let server = format!("{} '{program}' perf --server --one-off {option}", before.join(" "));

@@ -1,14 +1,14 @@
-//! A scenario in a file, and runs of `anabranch emulate` on it.
+//! A scenario file, and runs of `anabranch emulate` with it.
 
 use crate::emulate::agent;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A directory of a test's own with a scenario in it.
+/// A temporary directory of a test with a scenario.
 pub struct Stage(PathBuf);
 
-/// The results of a run.
+/// Results of a run.
 pub struct Ran {
     /// Exit code.
     pub code: i32,
@@ -21,12 +21,12 @@ pub struct Ran {
 }
 
 impl Stage {
-    /// One path called A with one link of these lines of TOML.
+    /// One path called A, with a link of these TOML lines.
     pub fn one_path(name: &str, link: &str) -> Self {
         Self::new(name, &path("A", link))
     }
 
-    /// These paths.
+    /// A scenario with these paths.
     pub fn new(name: &str, paths: &str) -> Self {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emulate").join(name);
         let _ = std::fs::remove_dir_all(&directory);
@@ -37,7 +37,7 @@ impl Stage {
         Self(directory)
     }
 
-    /// A file beside the scenario.
+    /// Path of a file beside the scenario.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -50,12 +50,12 @@ impl Stage {
         emulate
     }
 
-    /// Runs that.
+    /// Runs it.
     pub fn run(&self, options: &[&str], command: &[&str]) -> Ran {
         self.ran(self.command(options, command).output().expect("the program runs"))
     }
 
-    /// What came out of it.
+    /// Results of a finished run.
     pub fn ran(&self, output: Output) -> Ran {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
         let json = std::fs::read_to_string(self.0.join("run.json")).unwrap_or_default();
@@ -67,7 +67,7 @@ impl Stage {
         }
     }
 
-    /// Runs an agent against another at the server; both do well.
+    /// Runs one agent against another at the server; both must succeed.
     pub fn agents(&self, options: &[&str], server: &[&str], client: &[&str]) -> Ran {
         let this = std::env::current_exe().expect("it runs");
         let this = this.to_str().expect("the path is UTF-8");
@@ -86,7 +86,7 @@ pub fn path(name: &str, link: &str) -> String {
 }
 
 impl Ran {
-    /// A number that a link counted, e.g. of `A/0/forward`.
+    /// A counter of a link, e.g. of `A/0/forward`.
     pub fn link(&self, name: &str, key: &str) -> u64 {
         let links = self.json["links"].as_array().expect("there are links");
         let link = links.iter().find(|link| link["name"] == name).expect("there is this link");
@@ -94,7 +94,7 @@ impl Ran {
         value.unwrap_or_else(|| panic!("{key} in {link}"))
     }
 
-    /// Whether the machine was too busy for a statement about times.
+    /// Whether the machine was too busy to judge times.
     pub fn was_late(&self) -> bool {
         self.json["lateness"]["max_us"].as_f64().expect("there is the lateness") > 20_000.0
     }

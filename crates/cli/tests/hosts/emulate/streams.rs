@@ -1,4 +1,4 @@
-//! Live streams over lossy paths: what comes is whole and in order, and what was abandoned is counted.
+//! Live streams over lossy paths: delivered data is complete and in order, and abandoned data is counted.
 
 use crate::emulate::agent::{self, packet, picture};
 use crate::emulate::stage::{Stage, path};
@@ -9,14 +9,14 @@ use serde_json::Value;
 const PICTURES: u32 = 250;
 /// Packets of a transport stream.
 const PACKETS: u32 = 3_500;
-/// Less than a retransmission takes on these paths, so that what is lost is abandoned.
+/// Less than a retransmission takes on these paths, so that lost data is abandoned.
 const LATENCY: &str = "30ms";
 
 pub fn trials() -> Vec<Trial> {
     vec![Trial::test("emulate::streams::between_our_ends_whole_pictures_are_left_out", between_our_ends)]
 }
 
-/// Those that need the kernel's MPTCP and, for the stack's masquerade, the program `nft`.
+/// The tests that need the kernel's MPTCP, and `nft` for the stack's masquerading.
 pub fn linux_trials() -> Vec<Trial> {
     vec![
         Trial::test("emulate::streams::pictures_of_an_unmodified_linux_sender_are_left_out", messages_from_linux),
@@ -29,8 +29,8 @@ fn lossy(name: &str) -> Stage {
     Stage::new(name, &(path("A", link) + &path("B", link)))
 }
 
-/// Runs `stream send` with these options behind an agent's task, and `stream receive` with those at the server. Returns what
-/// came out, and the receiver's report.
+/// Runs `stream send` with these options on an agent's output, and `stream receive` with its options at the server.
+/// Returns the received data and the receiver's report.
 fn carried(stage: &Stage, task: &str, send: &str, receive: &str) -> (Vec<u8>, Value) {
     let program = env!("CARGO_BIN_EXE_anabranch");
     let this = std::env::current_exe().expect("it runs");
@@ -45,7 +45,7 @@ fn carried(stage: &Stage, task: &str, send: &str, receive: &str) -> (Vec<u8>, Va
     assert!(made.success());
     let key = if send.contains("--raw") { String::new() } else { format!("--key '{}'", key.display()) };
     let server = server.replace("KEY", &key).replace("JOURNAL", &journal.display().to_string());
-    // The receiver has a moment to write its report.
+    // Time for the receiver to write its report.
     let client = format!(
         "'{}' {} {task} | '{program}' stream send 10.0.0.2:5004 --latency 5s {key} {send} && sleep 0.5",
         this.display(),
@@ -62,7 +62,7 @@ fn number(report: &Value, pointer: &str) -> u64 {
     report.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {report}"))
 }
 
-/// What came out is pictures as they were made, in order, some left out, as the report says.
+/// Asserts that received pictures are unmodified and in order, and missing ones are reported.
 fn check_pictures(out: &[u8], report: &Value) {
     let mut rest = out;
     let mut came = 0;

@@ -1,4 +1,4 @@
-//! Programs that send datagrams, and those that ask how things are on the way.
+//! Programs that send datagrams, and path diagnostics such as ping and traceroute.
 
 use crate::programs::Test;
 use crate::programs::scene::text;
@@ -19,7 +19,7 @@ fn dig(town: &Town, way: Way) {
     assert_eq!(ask(&["+short", "town.example"]), "198.51.100.2\n");
     assert_eq!(ask(&["+short", "+tcp", "town.example"]), "198.51.100.2\n");
     assert_eq!(ask(&["+short", "+noedns", "town.example"]), "198.51.100.2\n");
-    // As the resolver has it: what is asked over UDP has so many bytes, and none more than the question allows.
+    // As the resolver is configured: the sizes of UDP answers, and none above the limit of the query.
     for (name, words, by, length) in [
         ("1200.example", &["+bufsize=1232"][..], "(UDP)", 1_200),
         ("3000.example", &["+bufsize=4096"], "(UDP)", 3_000),
@@ -63,7 +63,7 @@ fn traceroute(town: &Town, way: Way) {
 }
 
 fn iperf3(town: &Town, way: Way) {
-    // A server has one client at a time; those of the tests of streams are others.
+    // A server accepts one client at a time; the tests of streams use other servers.
     let port = match way {
         Way::Up => "5203",
         Way::Run => "5204",
@@ -79,12 +79,13 @@ fn iperf3(town: &Town, way: Way) {
             .find_map(|word| word.split_once('/')?.1.parse().ok().zip(word.split('/').next()))
             .map(|(all, lost): (u32, &str)| (lost.parse::<u32>().unwrap_or(all), all))
             .unwrap_or_default();
-        // The machine may be busy: most come.
+        // On a busy machine some are lost.
         assert!(all >= 50 && lost * 10 < all, "{words:?}: {said}");
     }
 }
 
-/// A call's worth of packets both ways: 50 a second of 200 bytes, and 100 of 1,200, for two seconds; what does not come back, and the jitter.
+/// Packets of a call in both directions: 50 per second of 200 bytes, and 100 of 1,200, for two seconds; counts losses
+/// and measures jitter.
 const CALL: &str = "
 import socket, struct, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -114,7 +115,7 @@ fn call(town: &Town, way: Way) {
     let said = town.run(way, &["python3", "-c", CALL]);
     let words: Vec<&str> = said.split_whitespace().collect();
     let [lost, swapped, _jitter] = words[..] else { panic!("{said}") };
-    // Before the session is there a first datagram may be lost. How long one takes is this machine's.
+    // A datagram before the session is established may be lost. The delay depends on the machine.
     assert!(lost.parse::<u32>().is_ok_and(|lost| lost <= 10), "lost, swapped, jitter in ms: {said}");
     assert!(swapped.parse::<u32>().is_ok_and(|swapped| swapped <= 10), "lost, swapped, jitter in ms: {said}");
 }

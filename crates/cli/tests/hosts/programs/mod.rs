@@ -1,6 +1,6 @@
-//! Programs of others through `up` and `run -- PROGRAM`, over two uplinks behind NATs: what they fetch is what the target has, and where there is
-//! nothing they say what they always say. Needs root, TUN, `ip`, `nft` and `python3`; a program that is missing has its tests counted as ignored, and
-//! is named.
+//! Third-party programs through `up` and `run -- PROGRAM`, over two uplinks behind NATs: data is unchanged, and errors
+//! are the usual ones. Needs root, TUN, `ip`, `nft` and `python3`; tests of programs that are not installed count as
+//! ignored.
 
 mod datagrams;
 mod streams;
@@ -12,10 +12,10 @@ use libtest_mimic::Trial;
 use std::sync::{Arc, Mutex, PoisonError};
 use town::{Town, Way};
 
-/// A test: its name, the programs that it needs, and what it does with the town.
+/// A test: its name, the programs that it needs, and its function.
 type Test = (&'static str, &'static [&'static str], fn(&Town, Way));
 
-/// The town, which is built when the first test needs it.
+/// The town, built for the first test.
 #[derive(Clone, Default)]
 pub struct Shared(Arc<Mutex<Option<Arc<Town>>>>);
 
@@ -25,7 +25,7 @@ impl Shared {
         Arc::clone(town.get_or_insert_with(|| Arc::new(Town::new())))
     }
 
-    /// Takes it down, if it was ever built.
+    /// Takes it down, if it was built.
     pub fn end(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }

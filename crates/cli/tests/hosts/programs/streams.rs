@@ -19,7 +19,7 @@ pub const TESTS: &[Test] = &[
     ("chromium_shows_it_over_http_3", &["chromium", "openssl", "caddy"], chromium_quic),
 ];
 
-/// Options of ssh that make it independent of this machine; the key is the town's.
+/// Options that make ssh independent of this machine's configuration; the key is the town's.
 fn ssh_options(town: &Town) -> Vec<String> {
     let key = town.file("ssh/id").display().to_string();
     let options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o"];
@@ -52,13 +52,13 @@ fn curl_tls(town: &Town, way: Way) {
     town.is_large(&file);
     assert_eq!(get(&["--http2", "-6", "-o", &file, &format!("https://[{TARGET_V6}]/large")]), "2 ");
     town.is_large(&file);
-    // All of them at once on one connection.
+    // All requests in parallel on one connection.
     let versions = get(&["--http2", "--parallel", "-o", "/dev/null", "https://town.example/many/[1-30]"]);
     assert_eq!(versions, "2 ".repeat(30));
 }
 
 fn nothing_there(town: &Town, way: Way) {
-    // Nobody listens, there is no such host on the server's link, and the server has no route.
+    // A closed port, an unknown host on the server's link, and a destination without a route.
     for (url, expected) in [
         ("http://198.51.100.2:81/", 7),
         ("http://198.51.100.77/", 7),
@@ -76,7 +76,7 @@ fn wget(town: &Town, way: Way) {
     town.is_large(&file);
 }
 
-/// Clones, and looks whether all is there.
+/// Clones a repository and checks its contents.
 fn clones(town: &Town, way: Way, options: &[&str], url: &str) {
     let by = url.split([':', '@']).next().unwrap_or_default();
     let folder = town.fresh(way, &format!("clone-{by}"));
@@ -143,7 +143,7 @@ fn iperf3(town: &Town, way: Way) {
     }
 }
 
-/// A server of iperf3 has one client at a time, and the tests go on side by side.
+/// An iperf3 server accepts one client at a time, and tests run in parallel.
 fn port(way: Way) -> &'static str {
     match way {
         Way::Up => "5201",
@@ -151,9 +151,9 @@ fn port(way: Way) -> &'static str {
     }
 }
 
-/// The page that a browser without a window shows, once its script has done all.
+/// The page of a headless browser after its script has finished.
 fn shown(town: &Town, way: Way, profile: &str, words: &[&str]) -> String {
-    // A browser that finds another with its profile leaves the page to that.
+    // With an existing profile, a browser would delegate to the running one.
     let profile = format!("--user-data-dir={}", town.fresh(way, profile));
     let pin = format!("--ignore-certificate-errors-spki-list={}", town.word("tls.pin"));
     let browser = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];

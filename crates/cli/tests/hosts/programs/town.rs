@@ -1,5 +1,4 @@
-//! The scene with `up` in it, and what stands at the target for programs to find: files over HTTP and HTTPS, repositories of git and apt, an ssh
-//! server, servers of iperf3.
+//! The scene with `up`, and servers at the target: files over HTTP and HTTPS, repositories of git and apt, ssh, iperf3.
 
 use crate::programs::scene::{Running, Scene, text};
 use anabranch_system::{Need, missing};
@@ -7,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The target's addresses.
+/// Addresses of the target.
 pub const TARGET: &str = "198.51.100.2";
 pub const TARGET_V6: &str = "2001:db8:2::2";
 
@@ -16,32 +15,32 @@ const ENTER: &str = "the namespace can be entered";
 /// Bytes of the large file.
 pub const LARGE: usize = 5_000_000;
 
-/// By which way a program's traffic goes.
+/// How a program's traffic is carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     Up,
     Run,
 }
 
-/// The scene.
 pub struct Town {
     scene: Scene,
     _up: Running,
     _standing: Vec<Standing>,
 }
 
-/// A server that stands until it is dropped.
+/// A server, killed on drop.
 struct Standing(std::process::Child);
 
 impl Drop for Standing {
     fn drop(&mut self) {
-        // It has ended, if all is well.
+        // It has exited unless the test failed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Files, made by a shell in the place that is its first argument; what needs a program that is missing is left out.
+/// Files created by a shell script in the directory that is its first argument; those that need a missing program are
+/// skipped.
 const FILES: &str = r#"
 cd "$1"
 mkdir -p www/many www/apt ssh
@@ -94,11 +93,11 @@ https://town.example, https://198.51.100.2, https://[2001:db8:2::2] {
 end
 "#;
 
-/// What stands at the target: a name for the log, and words of which the first is the program; `@` is the place of the files.
+/// Servers of the target: a name for the log, and the command; `@` is the directory of the files.
 const SERVERS: &[(&str, &str)] = &[
     ("files", "python3 -m http.server 8080 --bind :: --directory @/www"),
     ("caddy", "caddy run --config @/Caddyfile --adapter caddyfile"),
-    // Not by `git daemon`, which would leave it behind when it is killed.
+    // Not by `git daemon`, whose child would survive its kill.
     ("git", "/usr/lib/git-core/git-daemon --base-path=@/www --export-all --reuseaddr"),
     ("ssh", "/usr/sbin/sshd -D -e -f @/ssh/config"),
     ("iperf3-up", "iperf3 --server --port 5201"),
@@ -108,7 +107,6 @@ const SERVERS: &[(&str, &str)] = &[
 ];
 
 impl Town {
-    /// Builds it.
     pub fn new() -> Self {
         let scene = Scene::new("programs", true);
         let place = scene.place.display().to_string();
@@ -117,7 +115,7 @@ impl Town {
         let every_group = "0 2147483647";
         let allow = || std::fs::write("/proc/sys/net/ipv4/ping_group_range", every_group).expect("it can be set");
         scene.server.run(allow).expect(ENTER);
-        // sshd wants it.
+        // sshd requires it.
         std::fs::create_dir_all("/run/sshd").expect("we may");
         let stand = |(name, words): &(&str, &str)| {
             let words = words.replace('@', &place);
@@ -127,7 +125,7 @@ impl Town {
             command.args(words).env("HOME", &place).env("GIT_CONFIG_COUNT", "1").stdin(Stdio::null());
             command.env("GIT_CONFIG_KEY_0", "safe.directory").env("GIT_CONFIG_VALUE_0", "*");
             command.stdout(log.try_clone().expect("a descriptor is free")).stderr(log);
-            // Tests that need one that is missing are ignored.
+            // Tests that need a missing server are ignored.
             scene.target.run(|| command.spawn().ok().map(Standing)).expect(ENTER)
         };
         let standing = SERVERS.iter().filter_map(stand).collect();
@@ -168,17 +166,17 @@ impl Town {
         }
     }
 
-    /// A file of the town's.
+    /// Path of a file of the town.
     pub fn file(&self, name: &str) -> PathBuf {
         self.scene.place.join(name)
     }
 
-    /// What a file of the town's says, without the end of the line.
+    /// Contents of a file of the town, without the final newline.
     pub fn word(&self, name: &str) -> String {
         std::fs::read_to_string(self.file(name)).expect("it was made").trim().to_owned()
     }
 
-    /// Runs a program to its end, which comes within a minute.
+    /// Runs a program that exits within a minute.
     pub fn try_to(&self, way: Way, words: &[&str]) -> Output {
         let mut command = Command::new("timeout");
         command.arg("60");
@@ -186,7 +184,7 @@ impl Town {
             command.args([env!("CARGO_BIN_EXE_anabranch"), "run", "--server", "203.0.113.1:4433", "--key"]);
             command.arg(self.file("key")).args(["--uplink", "up0", "--uplink", "up1", "--"]);
         }
-        // What this machine says of proxies and certificates is none of the town's.
+        // Removes this machine's settings of proxies and certificates.
         for name in ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "SSL_CERT_FILE"]
         {
             command.env_remove(name);
@@ -195,22 +193,22 @@ impl Town {
         self.scene.on_host(|| command.output().expect("the program runs"))
     }
 
-    /// The same of one that must succeed; gives what it prints.
+    /// Runs a program that must succeed; returns its output.
     pub fn run(&self, way: Way, words: &[&str]) -> String {
         let output = self.try_to(way, words);
         assert!(output.status.success(), "{words:?}: {}{}", text(&output.stdout), text(&output.stderr));
         text(&output.stdout)
     }
 
-    /// A fresh name for what a program writes.
+    /// An unused path for a program's output.
     pub fn fresh(&self, way: Way, name: &str) -> String {
         let file = self.file(&format!("{way:?}-{name}"));
-        // There is none, as a rule.
+        // Usually it does not exist.
         let _ = std::fs::remove_dir_all(&file);
         file.display().to_string()
     }
 
-    /// Whether a file has what the large file has.
+    /// Asserts that a file equals the large file.
     pub fn is_large(&self, file: &str) {
         let found = std::fs::read(file).expect("it was written");
         let expected = std::fs::read(self.file("www/large")).expect("it was made");

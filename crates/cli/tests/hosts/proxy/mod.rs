@@ -1,5 +1,5 @@
-//! `proxy`, `serve` and `key` as the user meets them: what is refused, with one sentence and exit code 2, and what works. The
-//! latter needs root, TUN and network namespaces: without, those tests are counted as ignored and say why.
+//! `proxy`, `serve` and `key`: errors, which are one sentence with exit code 2, and operation. The latter needs root,
+//! TUN and network namespaces; otherwise those tests count as ignored, with the reason.
 
 mod refused;
 mod running;
@@ -9,7 +9,6 @@ use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The program, with these arguments.
 fn anabranch(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     command.args(arguments);
@@ -20,16 +19,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A directory of a test's own, anew.
+/// A new temporary directory of a test.
 fn directory(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("proxy-{name}"));
-    // There is none on the first run.
+    // It does not exist on the first run.
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("the test's directory can be made");
     directory
 }
 
-/// What is said on standard error, which must be one line, by something that was refused.
+/// Standard error of a rejected command, which must be one line.
 fn complaint(output: &Output) -> String {
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}{}", text(&output.stdout));

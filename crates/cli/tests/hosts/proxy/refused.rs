@@ -1,4 +1,4 @@
-//! What is wrong is said before anything is set up on the host.
+//! Errors are reported before the host's configuration changes.
 
 use crate::proxy::{anabranch, complaint, directory, text};
 use libtest_mimic::Trial;
@@ -123,7 +123,7 @@ fn open_proxy() {
 fn forwards() {
     let message = refused(&["proxy", "--local", "--forward", "8080"]);
     assert!(message.contains("=HOST:PORT"), "{message}");
-    // What cannot be read at all is the reader's to say, at more length.
+    // Unreadable files are reported by their reader, with more detail.
     let output = anabranch(&["proxy", "--local", "--forward", "8080=example.org"]).output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("a port from 1 to 65535"));
@@ -140,7 +140,7 @@ fn configuration() {
     assert_eq!(output.status.code(), Some(2));
     let message = text(&output.stderr);
     assert!(message.contains("anabranch.toml:4:1: unknown key 'max-conections'"), "{message}");
-    // The command says the same, whatever else it is told.
+    // The command reports the same, with any other options.
     let output = anabranch(&["serve", "--local", "--config", &file]).output().expect("the program runs");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), message));
     let everybody = "[serve]\nport = 4410\nsocks = true\n";
@@ -165,7 +165,7 @@ fn no_permission() {
     command.arg(&place);
     let is_root = text(&std::fs::read("/proc/self/status").expect("/proc is there")).contains("\nUid:\t0\t");
     if is_root {
-        // Nobody.
+        // The user nobody.
         command.uid(65_534).gid(65_534);
     }
     match command.output() {
@@ -173,7 +173,7 @@ fn no_permission() {
             let message = complaint(&output);
             assert!(message.contains("root") || message.contains("CAP_NET_ADMIN"), "{message}");
         }
-        // Nobody may not even see the program.
+        // The user nobody may not be able to access the executable.
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
     }
 }

@@ -1,4 +1,4 @@
-//! The programs at work in a namespace, from the first line that they print to the last.
+//! The programs running in a namespace, from their first to their last line of output.
 
 use crate::proxy::{anabranch, directory, text};
 use anabranch_system::Namespace;
@@ -26,7 +26,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A program of ours that runs.
+/// A running Anabranch command.
 struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -40,7 +40,7 @@ impl Running {
         Self { child, output }
     }
 
-    /// The next line that it prints.
+    /// The next line of its output.
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it can be read");
@@ -48,7 +48,7 @@ impl Running {
         line.trim().to_owned()
     }
 
-    /// Asks it to end; returns what else it prints.
+    /// Ends it by a signal; returns the rest of its output.
     fn end(mut self) -> String {
         run("kill", &["-TERM", &self.child.id().to_string()]);
         let mut rest = String::new();
@@ -60,20 +60,20 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended, if all is well.
+        // It has exited unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs a program that must succeed; returns what it prints.
+/// Runs a program that must succeed; returns its output.
 fn run(program: &str, words: &[&str]) -> String {
     let output = Command::new(program).args(words).output().expect("the program is there");
     assert!(output.status.success(), "{program} {words:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// Answers each request with "over the river", on a socket of the kernel's; says when it listens.
+/// Answers each request with "over the river" on a kernel socket; prints a line when it listens.
 const SERVER: &str = "
 import http.server, socket, sys
 class Server(http.server.ThreadingHTTPServer):
@@ -94,7 +94,7 @@ print('listening', flush=True)
 server.serve_forever()
 ";
 
-/// The server in python; it ends when it is dropped.
+/// The Python server; killed on drop.
 fn web() -> Running {
     let mut command = Command::new("python3");
     let mut child = command.args(["-c", SERVER]).stdout(Stdio::piped()).spawn().expect("python runs");
@@ -104,7 +104,7 @@ fn web() -> Running {
     web
 }
 
-/// The IPv4 address and port that stand in `listening on ADDRESS: ...`.
+/// The IPv4 address and port in `listening on ADDRESS: ...`.
 fn address(line: &str) -> String {
     let words = line.strip_prefix("listening on ").expect("that is what is said first");
     words.split(": ").next().expect("an address").to_owned()
@@ -145,12 +145,12 @@ fn proxy() {
     assert!(proxy.end().starts_with("3 connections, "));
 }
 
-/// A program of ours that runs, and what it says on standard error.
+/// A running Anabranch command, and its standard error.
 fn speaking(arguments: &[&str]) -> (Running, BufReader<ChildStderr>) {
     speaking_of(anabranch(arguments))
 }
 
-/// As [`speaking`], of a command.
+/// Like [`speaking`], for a command.
 fn speaking_of(mut command: Command) -> (Running, BufReader<ChildStderr>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     let output = BufReader::new(child.stdout.take().expect("it was asked for"));
@@ -158,7 +158,7 @@ fn speaking_of(mut command: Command) -> (Running, BufReader<ChildStderr>) {
     (Running { child, output }, errors)
 }
 
-/// The next line on standard error, without the time before it.
+/// The next line of standard error, without its time.
 fn event(errors: &mut BufReader<ChildStderr>) -> String {
     let mut line = String::new();
     errors.read_line(&mut line).expect("it can be read");
@@ -202,7 +202,7 @@ fn told() {
     serve.end();
     assert_eq!(ask(&["--json"]).trim(), "[]");
     assert_eq!(std::fs::read_dir(&place).map_or(0, Iterator::count), 0, "nothing is left");
-    // One that was killed leaves a socket that nobody answers on; it is not taken for one that runs.
+    // A killed command leaves a socket without a listener, which is ignored.
     let mut serve = Running::new(&words);
     serve.line();
     drop(serve);
@@ -242,7 +242,7 @@ fn hang_up() {
     hang_up();
     assert_eq!(event(&mut hears), "the configuration was read again and counts for new connections");
     assert_eq!(text(&get(&through).stdout), "over the river");
-    // A connection that is there stays, whatever comes.
+    // An open connection survives reloads.
     let mut held = std::net::TcpStream::connect(through.trim_start_matches("socks5h://")).expect("it listens");
     held.write_all(b"CONNECT 127.0.0.1:8000 HTTP/1.1\r\n\r\n").expect("it reads");
     let mut accepted = [0; 512];
@@ -260,7 +260,7 @@ fn hang_up() {
     assert!(!get(&through).status.success(), "the key has changed");
     let mut new = proxy(&other);
     let through = format!("socks5h://{}", address(&new.line()));
-    // Without rules its own host is not allowed: the server has proved the key, and says so.
+    // Without rules the server's own host is not allowed: the server has proved the key, and reports this.
     assert_eq!(get(&through).status.code(), Some(97));
     held.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("it is still there");
     let mut page = String::new();
@@ -370,7 +370,7 @@ fn server_restarts() {
     let mut serve = start();
     serve.line();
     let code = download.wait().expect("curl ends").code();
-    // 28 would be the end of its patience.
+    // 28 would be curl's timeout.
     assert!(matches!(code, Some(18 | 56)), "{code:?}");
     let page = "http://127.0.0.1:8000/page";
     assert_eq!(run("curl", &["--silent", "--proxy", &through, page]), "over the river");

@@ -1,4 +1,4 @@
-//! What programs send beside TCP.
+//! Datagrams of programs.
 
 use crate::run::scene::{Scene, text, trial};
 use libtest_mimic::Trial;
@@ -14,7 +14,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Sends again what is not answered in half a second, as programs with datagrams do: at first there is no session yet.
+/// Retransmits after half a second, as datagram programs do: at first there is no session.
 pub const TALK: &str = "
 import socket
 def talk(address, data):

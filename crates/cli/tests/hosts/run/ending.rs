@@ -1,4 +1,4 @@
-//! How programs begin and end: their rights, their exit codes, and signals.
+//! Start and end of programs: privileges, exit codes, and signals.
 
 use crate::run::scene::{Running, Scene, command, text, trial};
 use libtest_mimic::Trial;
@@ -33,7 +33,7 @@ fn codes(scene: &Scene) {
 fn signals(scene: &Scene) {
     for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
         let script = format!("trap 'echo heard; exit 5' {signal}; echo ready; while :; do sleep 0.05; done");
-        // What whoever runs the tests ignores, a shell cannot trap.
+        // A shell cannot trap signals that its parent ignores.
         let mut started = scene.command(&[], &["env", "--default-signal=INT,HUP", "sh", "-c", &script]);
         let mut running = scene.on_host(|| Running::new(&mut started));
         assert_eq!(running.line(), "ready");
@@ -58,7 +58,7 @@ fn rights(scene: &Scene) {
 }
 
 fn unprivileged(scene: &Scene) {
-    // A copy that everybody may run, a key that this user may read, and the device as hosts have it.
+    // A world-executable copy, a key that this user may read, and the device with its usual permissions.
     let place = std::env::temp_dir().join(format!("anabranch-run-{}", std::process::id()));
     std::fs::create_dir_all(&place).expect("it can be made");
     let (program, key) = (place.join("anabranch"), place.join("key"));
@@ -73,7 +73,7 @@ fn unprivileged(scene: &Scene) {
     started.args(["run", "--server", crate::run::scene::SERVER, "--key"]).arg(&key);
     started.args(["--", "sh", "-c", "id --user; curl --silent --show-error http://203.0.113.1:8000/2 | od -An -tx1"]);
     let output = scene.on_host(|| started.output().expect("it runs"));
-    // It is in nobody's way.
+    // Leftovers are harmless.
     let _ = std::fs::remove_dir_all(&place);
     assert_eq!(text(&output.stdout), "65534\n 00 01\n", "{}", text(&output.stderr));
 }
@@ -87,7 +87,7 @@ fn killed(scene: &Scene) {
     assert_eq!(running.end().0.signal(), Some(9));
     let is_gone = || {
         let state = std::fs::read_to_string(format!("/proc/{program}/stat")).unwrap_or_default();
-        // One that nobody has waited for yet is no more.
+        // A zombie counts as ended.
         state.is_empty() || state.contains(") Z ")
     };
     let begun = Instant::now();
@@ -102,7 +102,7 @@ fn killed(scene: &Scene) {
 fn written(scene: &Scene) {
     scene.on_host(|| command("tc", "qdisc add dev up0 root tbf rate 10mbit burst 32k limit 100k"));
     scene.on_host(|| command("tc", "qdisc add dev up1 root tbf rate 10mbit burst 32k limit 100k"));
-    // It writes more than fits into the pipe, and ends without waiting for an answer.
+    // It writes more than the pipe holds, and exits without waiting for an answer.
     let script = "
 import os, socket
 s = socket.create_connection(('203.0.113.1', 8001), timeout=20)

@@ -1,6 +1,5 @@
-//! `run -- PROGRAM` as the user meets it: what is refused, with one sentence and exit code 2, and programs that run. The latter needs root
-//! (for the namespaces that stand for the host and the world), TUN and network namespaces: without, those tests are counted as
-//! ignored and say why.
+//! `run -- PROGRAM`: errors, which are one sentence with exit code 2, and running programs. The latter needs root (for
+//! namespaces of host and world), TUN and network namespaces; otherwise those tests count as ignored, with the reason.
 
 mod datagrams;
 mod ending;

@@ -1,4 +1,4 @@
-//! What is refused before anything runs.
+//! Errors that are reported before anything runs.
 
 use crate::run::scene::{anabranch, text};
 use libtest_mimic::Trial;
@@ -19,7 +19,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What is said on standard error by something that was refused.
+/// Standard error of a rejected command.
 fn complaint(output: &Output) -> String {
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}{}", text(&output.stdout));
@@ -45,7 +45,7 @@ fn inner() {
 }
 
 fn forbidden() {
-    // A user namespace of its own, in which there may be no further one.
+    // A user namespace that does not permit further ones.
     let forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c", forbid, "sh"]);
@@ -53,7 +53,7 @@ fn forbidden() {
     command.args([env!("CARGO_BIN_EXE_anabranch"), "run", "--server", "127.0.0.1:4433", "--key", &key, "--", "true"]);
     let output = command.output().expect("unshare runs");
     if text(&output.stderr).starts_with("unshare: ") {
-        // Then this host itself is one.
+        // Then this host does not permit them either.
         eprintln!("skipped: {}", text(&output.stderr));
         return;
     }

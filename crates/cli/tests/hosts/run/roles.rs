@@ -1,4 +1,4 @@
-//! Uplinks that are not like the others, with a server: which carry what.
+//! Roles of uplinks with a server: which of them carry traffic.
 
 use crate::run::scene::{Scene, command, text, trial};
 use crate::run::tcp::kill_first_uplink;
@@ -23,7 +23,7 @@ print(all(talk('203.0.113.1', bytes(1000)) for n in range(50)))",
     )
 }
 
-/// Runs it, and gives what has come by the second uplink meanwhile.
+/// Runs it, and returns the bytes received over the second uplink.
 fn by_second(scene: &Scene, options: &[&str]) -> u64 {
     let before = scene.received("up1");
     let output = scene.run(options, &["python3", "-c", &load()]);
@@ -45,7 +45,7 @@ fn quota(scene: &Scene) {
     let first = by_second(scene, &options);
     assert!(first > 1_000_000, "it carries up to its quota: {first}");
     let second = by_second(scene, &options);
-    // Not none: on a busy machine the other may be silent for a moment.
+    // Not zero: on a busy machine the other uplink may be unresponsive for a moment.
     assert!(second < 700_000, "it is a backup from then on: {second}");
     let larger = [&uplinks[..], &["--quota", "up1=1GB/month", "--state", &state]].concat();
     let third = by_second(scene, &larger);
@@ -56,7 +56,8 @@ fn backup(scene: &Scene) {
     limit(scene);
     for role in ["--backup", "--metered"] {
         let received = by_second(scene, &["--uplink", "up0", "--uplink", "up1", role, "up1"]);
-        // Half would come by it if it were like the other; a little does when that is silent for a moment on a busy machine.
+        // Without roles it would carry half. It carries a little if the other uplink is unresponsive for a moment on a
+        // busy machine.
         assert!(received < 2_000_000, "{role}: {received}");
     }
     kill_first_uplink(scene);

@@ -1,4 +1,4 @@
-//! Two namespaces: a host with two uplinks, and the world, which is router, server and target in one.
+//! Two namespaces: a host with two uplinks, and the world, which is router, server and target.
 //!
 //! ```text
 //!   host                          world
@@ -14,13 +14,12 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-/// Where the server is, as the host sees it.
+/// Address of the server, as seen by the host.
 pub const SERVER: &str = "10.1.0.1:4433";
 
-/// What stands in the world: sockets of the kernel's that answer, on the ports that the tests name.
+/// Services of the world: kernel sockets that answer on the ports used by the tests.
 const WORLD: &str = include_str!("world.py");
 
-/// The program, with these arguments.
 pub fn anabranch(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     command.args(arguments);
@@ -31,16 +30,16 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A directory of a test's own, anew.
+/// A new temporary directory of a test.
 fn directory(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{name}"));
-    // There is none on the first run.
+    // It does not exist on the first run.
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("the test's directory can be made");
     directory
 }
 
-/// A new key; none if it cannot be made.
+/// A new key; none if it cannot be created.
 pub fn key(name: &str) -> Option<String> {
     let file = directory(name).join("key").display().to_string();
     let made = anabranch(&["key", &file]).output().ok()?;
@@ -52,14 +51,14 @@ pub fn ip(words: &str) {
     command("ip", words);
 }
 
-/// Runs a program that must succeed; returns what it prints.
+/// Runs a program that must succeed; returns its output.
 pub fn command(program: &str, words: &str) -> String {
     let output = Command::new(program).args(words.split_whitespace()).output().expect("the program is there");
     assert!(output.status.success(), "{program} {words}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// A program that runs until it is dropped.
+/// A program that is killed on drop.
 pub struct Running {
     pub child: Child,
     output: BufReader<ChildStdout>,
@@ -72,7 +71,7 @@ impl Running {
         Self { child, output }
     }
 
-    /// The next line that it prints.
+    /// The next line of its output.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it can be read");
@@ -80,7 +79,7 @@ impl Running {
         line.trim().to_owned()
     }
 
-    /// Waits for its end; returns what else it prints.
+    /// Waits for its exit; returns the rest of its output.
     pub fn end(mut self) -> (std::process::ExitStatus, String) {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("it can be read");
@@ -90,13 +89,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended, if all is well.
+        // It has exited unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Host and world, with a server that runs.
+/// Host and world, with a running server.
 pub struct Scene {
     pub host: Namespace,
     pub world: Namespace,
@@ -136,7 +135,7 @@ impl Scene {
                 ip("address add 2001:db8::1/128 dev lo nodad");
                 let mut standing = Running::new(Command::new("python3").args(["-c", WORLD]));
                 assert_eq!(standing.line(), "ready");
-                // The server asks the resolver that stands in the world, too.
+                // The server uses the world's resolver too.
                 let resolver = format!("{key}.resolver");
                 std::fs::write(&resolver, "nameserver 127.0.0.1\n").expect("it can be written");
                 let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
@@ -158,27 +157,27 @@ impl Scene {
         command
     }
 
-    /// Runs a program to its end.
+    /// Runs a program until it exits.
     pub fn run(&self, options: &[&str], program: &[&str]) -> Output {
         let mut command = self.command(options, program);
         self.on_host(|| command.output().expect("the program runs"))
     }
 
-    /// Runs a script of Python's, which must succeed; returns what it prints.
+    /// Runs a Python script that must succeed; returns its output.
     pub fn python(&self, script: &str) -> String {
         let output = self.run(&[], &["python3", "-c", script]);
         assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
         text(&output.stdout).trim().to_owned()
     }
 
-    /// The file that names the resolver of the world, as the host reaches it.
+    /// A resolver configuration with the world's resolver, as reached by the host.
     pub fn resolver(&self) -> String {
         let resolver = format!("{}.straight", self.key);
         std::fs::write(&resolver, "nameserver 203.0.113.1\n").expect("it can be written");
         resolver
     }
 
-    /// Runs a script of Python's without a server; it must succeed. Returns what it prints.
+    /// Runs a Python script without a server; it must succeed. Returns its output.
     pub fn straight(&self, script: &str) -> String {
         let mut command = anabranch(&["run", "--", "python3", "-c", script]);
         let mut command = crate::run::straight::with_resolver(&self.resolver(), &mut command);
@@ -195,7 +194,7 @@ impl Scene {
         self.world.run(work).expect("the namespace can be entered")
     }
 
-    /// Bytes that have come to the host by an uplink.
+    /// Bytes received by the host over an uplink.
     pub fn received(&self, uplink: &str) -> u64 {
         let shown = self.on_host(|| command("ip", &format!("-statistics -oneline link show {uplink}")));
         let after = shown.split("RX:").nth(1).expect("it counts");
@@ -204,7 +203,7 @@ impl Scene {
     }
 }
 
-/// A test with a scene of its own.
+/// A test with its own scene.
 pub fn trial(group: &str, name: &'static str, work: fn(&Scene)) -> Trial {
     Trial::test(format!("run::{group}::{name}"), move || {
         work(&Scene::new(name));

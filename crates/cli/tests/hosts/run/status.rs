@@ -1,4 +1,4 @@
-//! What `run` tells of itself while it runs.
+//! Status of a running `run`.
 
 use crate::run::scene::{Running, Scene, anabranch, text, trial};
 use crate::run::straight::with_resolver;
@@ -13,7 +13,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A flow and a connection that stay until somebody writes a line.
+/// A flow and a connection that stay open until a line is written.
 const STAYS: &str = "
 import sys
 stream = socket.create_connection(('203.0.113.1', 8003), timeout=10)
@@ -22,7 +22,7 @@ assert stream.recv(10) == b'there' and talk('203.0.113.1', bytes(500))
 print('ready', flush=True)
 sys.stdin.readline()";
 
-/// Runs it, and gives what `status` says of it, as JSON and as text.
+/// Runs it, and returns its `status` as JSON and as text.
 fn shown(scene: &Scene, command: &mut Command) -> (serde_json::Value, String) {
     let directory = format!("{}.runtime", scene.key);
     std::fs::create_dir_all(&directory).expect("it can be made");

@@ -1,4 +1,4 @@
-//! Without a server: each connection and each flow takes an uplink that answers, straight to its target.
+//! Without a server: each connection and each flow uses an uplink that answers, directly to its target.
 
 use crate::run::datagrams::TALK;
 use crate::run::scene::{Scene, anabranch, command, ip, text, trial};
@@ -16,7 +16,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What a program does that uses names, datagrams and streams; all of it within the time that the user would wait.
+/// A program that uses names, datagrams and streams within a user's patience.
 const DAY: &str = "
 import time
 began = time.monotonic()
@@ -79,7 +79,7 @@ sys.stdin.readline()
     assert!(status.success() && rest.trim() == "all True", "{status}: {rest}");
 }
 
-/// The command in a mount namespace of its own, where the host's resolver is this file's.
+/// The command in its own mount namespace, with this resolver configuration.
 pub fn with_resolver(resolver: &str, command: &mut std::process::Command) -> std::process::Command {
     let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
     let mut outer = std::process::Command::new("unshare");

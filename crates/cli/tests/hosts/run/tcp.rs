@@ -1,4 +1,4 @@
-//! TCP of programs that know nothing of it.
+//! TCP of unmodified programs.
 
 use crate::run::scene::{Scene, command, text, trial};
 use libtest_mimic::Trial;
@@ -43,7 +43,7 @@ fn ipv6(scene: &Scene) {
     assert_eq!(output.stdout, [0, 1, 2, 3, 4], "{}", text(&output.stderr));
 }
 
-/// Connects to the target and prints what its end of the stream says.
+/// Connects to the target and prints its answer.
 const STATIC: &str = r#"
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ try:
     socket.create_connection(('203.0.113.1', 8003), timeout=60)
 except OSError as error:
     print(errno.errorcode[error.errno])";
-    // Nobody listens there.
+    // No server listens there.
     let command = ["run", "--server", "10.1.0.1:4999", "--key", &scene.key, "--", "python3", "-c", script];
     let output = scene.on_host(|| crate::run::scene::anabranch(&command).output().expect("the program runs"));
     assert_eq!(text(&output.stdout), "EHOSTUNREACH\n", "{}", text(&output.stderr));
@@ -111,7 +111,7 @@ except OSError as error:
 }
 
 fn several_addresses(scene: &Scene) {
-    // The first two lead to nobody; the uplinks have no IPv6.
+    // The first two are unreachable; the uplinks have no IPv6.
     let hosts = format!("{}.hosts", scene.key);
     std::fs::write(&hosts, "2001:db8:9::9 vps.test\n10.1.0.99 vps.test\n10.2.0.1 vps.test\n").expect("there is room");
     let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
@@ -177,7 +177,7 @@ asyncio.run(asyncio.wait_for(all(), 60))";
     assert_eq!(scene.python(script), "1000");
 }
 
-/// Everything goes to a router that is not there, and nobody says so.
+/// Routes the first uplink to a router that does not exist, without notification.
 pub fn kill_first_uplink(scene: &Scene) {
     let nobody = "neighbour replace 10.1.0.1 lladdr 02:00:00:00:00:99 dev up0 nud permanent";
     scene.on_host(|| command("ip", nobody));

@@ -1,4 +1,4 @@
-//! The day: what happens when, and what is asked of the programs at its end.
+//! The schedule of the soak test, and its checks at the end.
 
 use crate::soak::faults::{FAULTS, Fault};
 use crate::soak::town::{SERVER, TARGET, Town, UPLINKS};
@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 
 /// The server's port.
 const PORT: &str = "4433";
-/// How long after a disturbance of all, e.g. a restart of the server, a connection may still fail for it.
+/// Time after a total outage, e.g. a restart of the server, during which connections may still fail.
 const AFTERMATH: Duration = Duration::from_secs(2);
-/// What is told of.
+/// Slower connections are reported.
 const SLOW: Duration = Duration::from_millis(400);
-/// Nothing hangs longer than this without either going on or an error.
+/// Time limit for a connection to proceed or to fail.
 const LONGEST: Duration = Duration::from_secs(62);
 
-/// A multiplicative congruential generator of 64 bits: what is drawn need only be the same for the same seed.
+/// A 64-bit multiplicative congruential generator: it only needs to be reproducible.
 struct Draws(u64);
 
 impl Draws {
@@ -34,7 +34,7 @@ impl Draws {
     }
 }
 
-/// A program of ours that is stopped when the test ends, however it ends.
+/// A program that is killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -42,7 +42,7 @@ impl Running {
         kill(Pid::from_raw(self.0.id().cast_signed()), signal).expect("it lives");
     }
 
-    /// Asks it to end; it must do so well.
+    /// Stops it by a signal; it must exit successfully.
     fn end(mut self) {
         self.signal(Signal::SIGTERM);
         let status = self.0.wait().expect("it ends");
@@ -52,13 +52,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended, if all is well.
+        // It has exited unless the test failed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What runs in the town.
+/// The running programs and the faults.
 struct Day {
     town: Town,
     udp: bool,
@@ -67,12 +67,12 @@ struct Day {
     serve: Option<Running>,
     proxy: Option<Running>,
     faults: [Option<Fault>; UPLINKS],
-    /// When nobody could expect that a connection works.
+    /// Intervals in which connections may fail.
     disturbed: Vec<(Instant, Instant)>,
     draws: Draws,
 }
 
-/// Lives through it, and looks at what became of the programs' connections.
+/// Runs the schedule, and checks the programs' connections.
 pub fn live(udp: bool, seed: u64, length: Duration) {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("soak-{}-{udp}", std::process::id()));
     std::fs::create_dir_all(&place).expect("the test's directory can be made");
@@ -95,7 +95,7 @@ pub fn live(udp: bool, seed: u64, length: Duration) {
     judge("long", begun, &long.take(), &disturbed, usize::from(length >= Duration::from_secs(60)));
 }
 
-/// How segments travel, in the command's words.
+/// Options of the command for the encapsulation of segments.
 fn carriage(udp: bool, journal: &str) -> Vec<&str> {
     if udp { vec!["--udp"] } else { vec!["--journal", journal] }
 }
@@ -103,7 +103,7 @@ fn carriage(udp: bool, journal: &str) -> Vec<&str> {
 impl Day {
     fn begin(udp: bool, seed: u64, place: &Path) -> Self {
         let key = place.join("key");
-        // A key of an earlier run of the same number may be there.
+        // A key of an earlier run with the same number may exist.
         let _ = std::fs::remove_file(&key);
         let town = Town::new();
         let faults = [None; UPLINKS];
@@ -129,7 +129,7 @@ impl Day {
         while day.town.client.run(|| TcpStream::connect(PROXY)).expect("it can be entered").is_err() {
             thread::sleep(Duration::from_millis(20));
         }
-        // Both have set up their hosts.
+        // Both have configured their hosts.
         thread::sleep(Duration::from_secs(1));
         day
     }
@@ -150,7 +150,7 @@ impl Day {
         self.start(&self.town.server, &words)
     }
 
-    /// One thing, and then a while without another.
+    /// One event, followed by a pause.
     fn something_happens(&mut self) {
         match self.draws.below(20) {
             0 => self.restart_server(),
@@ -161,7 +161,7 @@ impl Day {
                 let alive = self.faults.iter().filter(|fault| fault.is_none()).count();
                 match self.faults[n] {
                     Some(_) => self.mend(n),
-                    // One is always left.
+                    // One uplink always works.
                     None if alive > 1 => self.harm(n),
                     None => {}
                 }
@@ -184,7 +184,7 @@ impl Day {
         }
     }
 
-    /// In long runs, so that what failed can be placed.
+    /// Logs events in long runs, so that failures can be attributed.
     fn say(&self, what: &str) {
         if std::env::var_os("ANABRANCH_SOAK").is_some() {
             let way = if self.udp { "udp" } else { "tun" };
@@ -199,7 +199,7 @@ impl Day {
         self.disturbed.push((begun, Instant::now() + AFTERMATH));
     }
 
-    /// Without a word, as when the power fails.
+    /// Without closing connections, as in a power failure.
     fn restart_server(&mut self) {
         self.disturb(|day| {
             drop(day.serve.take());
@@ -219,14 +219,14 @@ impl Day {
         });
     }
 
-    /// The server's own cable.
+    /// Unplugs the server.
     fn cut_all(&mut self) {
         self.disturb(|day| {
             crate::soak::town::at(&day.town.core, &["link set inside down"]);
             thread::sleep(Duration::from_secs(2));
             crate::soak::town::at(&day.town.core, &["link set inside up"]);
             crate::soak::town::at(&day.town.server, &["route replace default via 198.51.100.1"]);
-            // The kernel takes its time to see a carrier.
+            // The kernel detects the carrier with a delay.
             thread::sleep(Duration::from_secs(1));
         });
     }
@@ -243,7 +243,7 @@ impl Day {
     }
 }
 
-/// No connection failed but while, or right after, nobody could expect anything else; and none hung.
+/// Connections may fail only during or shortly after total outages, and none may hang.
 fn judge(kind: &str, begun: Instant, records: &[Record], disturbed: &[(Instant, Instant)], enough: usize) {
     let touched = |record: &&Record| disturbed.iter().any(|(from, to)| record.begun <= *to && record.ended >= *from);
     let (affected, calm): (Vec<&Record>, Vec<&Record>) = records.iter().partition(touched);
@@ -266,7 +266,7 @@ fn judge(kind: &str, begun: Instant, records: &[Record], disturbed: &[(Instant, 
         let (from, to) = ((record.begun - begun).as_secs_f64(), (record.ended - begun).as_secs_f64());
         format!("from {from:.3} to {to:.3} s: {:?}\n", record.outcome)
     };
-    // A run of its own length is for finding what fails once in thousands; every other test run is not to fail for it.
+    // Rare failures are searched for in long runs only; they must not fail ordinary test runs.
     let tolerated = usize::from(std::env::var_os("ANABRANCH_SOAK").is_none());
     assert!(failed.len() <= tolerated, "{}", failed.iter().map(tell).collect::<String>());
     let slow = calm.iter().filter(|record| record.answered.is_some_and(|at| at - record.begun > SLOW));

@@ -1,28 +1,26 @@
-//! What happens to an uplink, and how it is put right.
+//! Faults of an uplink, and their repair.
 
 use crate::soak::town::{Town, at, nft};
 
-/// What can be wrong with an uplink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// Packets are swallowed behind the access point, which is there.
+    /// Packets are dropped behind a working access point.
     BlackHole,
-    /// The access point answers for everybody that they do not want to talk: a portal.
+    /// The access point rejects all connections, like a captive portal.
     Portal,
-    /// The cable is out.
+    /// No carrier.
     NoCarrier,
-    /// Somebody has switched the interface off.
+    /// The interface is down.
     SwitchedOff,
-    /// There is no address, or route, as before a lease.
+    /// No address and no route, as before a DHCP lease.
     NoAddress,
 }
 
-/// All of them.
 pub const FAULTS: [Fault; 5] =
     [Fault::BlackHole, Fault::Portal, Fault::NoCarrier, Fault::SwitchedOff, Fault::NoAddress];
 
 impl Fault {
-    /// It happens to uplink `n`.
+    /// Applies the fault to uplink `n`.
     pub fn happens(self, town: &Town, n: usize) {
         let nat = &town.nats[n];
         match self {
@@ -40,7 +38,7 @@ impl Fault {
         }
     }
 
-    /// It is over; the uplink may have got another address.
+    /// Repairs it; the uplink may have another address afterwards.
     pub fn ends(self, town: &Town, n: usize, address: u8) {
         let (nat, client, net) = (&town.nats[n], &town.client, n + 1);
         match self {

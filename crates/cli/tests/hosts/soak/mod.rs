@@ -1,7 +1,7 @@
-//! An ordinary day, shortened: `proxy` and `serve` between three uplinks that fail in every way, at random, while programs open
-//! connections and download. Needs root, TUN, network namespaces and nft: without, it is counted as ignored and says why.
+//! Soak test: `proxy` and `serve` between three uplinks with random faults of all kinds, while programs connect and
+//! download. Needs root, TUN, network namespaces and nft; otherwise it counts as ignored, with the reason.
 //!
-//! It lasts `ANABRANCH_SOAK` seconds (15 by default), and draws its faults from `ANABRANCH_SEED` (1).
+//! It takes `ANABRANCH_SOAK` seconds (default 15); `ANABRANCH_SEED` (default 1) seeds its faults.
 
 mod day;
 mod faults;

@@ -1,4 +1,4 @@
-//! The network: a client with three uplinks, each behind a NAT of its own, and a server in another place.
+//! The network: a client with three uplinks, each behind its own NAT, and a remote server.
 //!
 //! ```text
 //!   client                 NATs                core                     server
@@ -14,14 +14,13 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// How many uplinks there are.
+/// Number of uplinks.
 pub const UPLINKS: usize = 3;
-/// Where the server is.
+/// Address of the server.
 pub const SERVER: &str = "198.51.100.2";
-/// Where programs want to go.
+/// Address of the programs' target.
 pub const TARGET: [u8; 4] = [192, 0, 2, 80];
 
-/// Its hosts.
 pub struct Town {
     pub client: Namespace,
     pub nats: [Namespace; UPLINKS],
@@ -30,7 +29,7 @@ pub struct Town {
 }
 
 impl Town {
-    /// All is well in it.
+    /// Builds it without faults.
     pub fn new() -> Self {
         let town = Self {
             client: namespace(),
@@ -57,7 +56,7 @@ impl Town {
         town
     }
 
-    /// Waits until the kernel has seen that all cables are in.
+    /// Waits until the kernel has detected all carriers.
     fn settle(&self) {
         let cut = |host: &Namespace| {
             let links = || Command::new("ip").args(["-oneline", "link", "show"]).output().expect("ip runs").stdout;
@@ -69,7 +68,7 @@ impl Town {
         }
     }
 
-    /// The client's default route by an uplink, which goes with its carrier.
+    /// The client's default route over an uplink, which disappears with its carrier.
     pub fn route(&self, n: usize) {
         at(&self.client, &[&format!("route replace default via 10.{}.0.1 dev up{n} metric {}", n + 1, 100 + n)]);
     }
@@ -94,14 +93,14 @@ fn cable(one: &Namespace, name: &str, address: &str, other: &Namespace, other_na
     }
 }
 
-/// Runs `ip` with these words on a host.
+/// Runs `ip` commands on a host.
 pub fn at(host: &Namespace, commands: &[&str]) {
     for words in commands {
         run(host, "ip", &words.split(' ').collect::<Vec<_>>());
     }
 }
 
-/// Adds to the packet filter of a host.
+/// Adds rules to the packet filter of a host.
 pub fn nft(host: &Namespace, text: &str) {
     run(host, "nft", &[text]);
 }

@@ -1,4 +1,4 @@
-//! Programs: short connections one after the other, and long downloads, each byte compared.
+//! Programs: sequential short connections, and long downloads, with each byte compared.
 
 use crate::soak::town::TARGET;
 use anabranch_system::Namespace;
@@ -11,29 +11,28 @@ use std::time::{Duration, Instant};
 
 /// The target's port.
 const PORT: u16 = 80;
-/// Where the proxy listens.
+/// Address of the proxy.
 pub const PROXY: &str = "127.0.0.1:1080";
-/// Longer than anything may hang.
+/// Longer than the allowed time of any connection.
 const PATIENCE: Duration = Duration::from_secs(70);
 /// Bytes of a short answer.
 const SHORT: u32 = 2_000;
-/// Bytes of a download: some four seconds of it.
+/// Bytes of a download, which takes about four seconds.
 const LONG: u32 = 8_000_000;
-/// A download is sent in pieces with pauses, so that it lasts.
+/// A download is sent in blocks with pauses.
 const PIECE: u32 = 40_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What became of a connection.
+/// History of a connection.
 #[derive(Debug)]
 pub struct Record {
     pub begun: Instant,
     pub ended: Instant,
-    /// When the target's first byte came.
+    /// Arrival of the target's first byte.
     pub answered: Option<Instant>,
     pub outcome: Result<(), String>,
 }
 
-/// What became of all of them.
 #[derive(Clone, Default)]
 pub struct Records(Arc<Mutex<Vec<Record>>>);
 
@@ -47,18 +46,18 @@ impl Records {
     }
 }
 
-/// The octet at a place of an answer.
+/// The byte at an offset of an answer.
 fn octet(at: u32) -> u8 {
     (at.wrapping_mul(2_654_435_761) >> 24) as u8
 }
 
-/// Answers requests of four bytes with as many octets as they say, on the core's host.
+/// Answers requests of four bytes with as many bytes as they ask for, on the core's host.
 pub fn target(core: &Namespace) {
     let listen = || TcpListener::bind(SocketAddr::from((TARGET, PORT))).expect("the address is there");
     let listener = core.run(listen).expect("it can be entered");
     thread::spawn(move || {
         for socket in listener.incoming().flatten() {
-            // A client that went away is no concern of the target's.
+            // Clients may disconnect.
             thread::spawn(move || answer(socket));
         }
     });
@@ -80,7 +79,7 @@ fn answer(mut socket: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Programs in the client's host, until `over`.
+/// Starts programs on the client's host that run until `over`.
 pub fn programs(client: &Namespace, over: &Arc<AtomicBool>) -> (Vec<JoinHandle<()>>, Records, Records) {
     let (short, long) = (Records::default(), Records::default());
     let program = |length: u32, pause: Duration, records: &Records| {
@@ -100,7 +99,7 @@ pub fn programs(client: &Namespace, over: &Arc<AtomicBool>) -> (Vec<JoinHandle<(
     (threads, short, long)
 }
 
-/// Asks the target through the proxy for so many octets.
+/// Requests `length` bytes from the target through the proxy.
 fn fetch(length: u32) -> Record {
     let begun = Instant::now();
     let mut answered = None;
@@ -112,7 +111,7 @@ fn exchange(length: u32, answered: &mut Option<Instant>) -> io::Result<()> {
     let mut socket = TcpStream::connect(PROXY)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.set_write_timeout(Some(PATIENCE))?;
-    // RFC 1928: one method, none; CONNECT to an IPv4 address.
+    // RFC 1928: no authentication; CONNECT to an IPv4 address.
     socket.write_all(&[5, 1, 0])?;
     socket.read_exact(&mut [0; 2])?;
     let [a, b, c, d] = TARGET;

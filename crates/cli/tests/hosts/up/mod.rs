@@ -1,5 +1,5 @@
-//! `up` in a network of namespaces: two uplinks behind NATs, a server beyond, a target beyond that. Needs root, TUN, `ip`, `nft` and
-//! `python3`: without, every test is counted as ignored and says why.
+//! `up` in network namespaces: two uplinks behind NATs, a server, and a target behind it. Needs root, TUN, `ip`, `nft`
+//! and `python3`; otherwise every test counts as ignored, with the reason.
 
 pub mod scene;
 mod straight;

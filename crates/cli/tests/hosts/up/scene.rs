@@ -1,4 +1,4 @@
-//! A host with two uplinks behind NATs and a neighbour, a server beyond the routers, and a target beyond the server.
+//! A host with two uplinks behind NATs and a neighbour, a server behind the routers, and a target behind the server.
 //!
 //! ```text
 //!   host  up0 10.1.0.2 ----- 10.1.0.1 router 0 100.64.1.2 ----- 100.64.1.1 s0  server 203.0.113.1 (beyond 198.51.100.1)
@@ -6,8 +6,8 @@
 //!         lan0 192.168.7.1 -- 192.168.7.2 neighbour              target 198.51.100.2, 2001:db8:2::2
 //! ```
 //!
-//! Routers translate addresses, and count what is for none of the addresses of the server. The server forwards, so that the host reaches the target without
-//! `up` too.
+//! Routers translate addresses, and count packets to other addresses than the server's. The server forwards, so that
+//! the host reaches the target without `up` too.
 
 use anabranch_system::Namespace;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Where the server listens.
+/// Address of the server.
 const SERVER: &str = "203.0.113.1:4433";
 
 const WORLD: &str = include_str!("world.py");
 
-/// What routers do.
+/// Configuration of routers.
 const ROUTER: &str = "
 table inet router {
   counter past {}
@@ -40,7 +40,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a program that must succeed; returns what it prints.
+/// Runs a program that must succeed; returns its output.
 pub fn command(program: &str, words: &str) -> String {
     let output = Command::new(program).args(words.split_whitespace()).output().expect("the program is there");
     assert!(output.status.success(), "{program} {words}: {}", text(&output.stderr));
@@ -55,7 +55,7 @@ fn setting(key: &str, value: &str) {
     std::fs::write(Path::new("/proc/sys/net").join(key), value).expect("we may");
 }
 
-/// A program that runs until it is dropped.
+/// A program that is killed on drop.
 pub struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -72,14 +72,14 @@ impl Running {
         Self { child, output, errors }
     }
 
-    /// A script of Python's that says when it is ready.
+    /// Starts a Python script and waits until it is ready.
     pub fn python(script: &str) -> Self {
         let mut running = Self::new(Command::new("python3").args(["-c", script]), false);
         assert_eq!(running.line(), "ready");
         running
     }
 
-    /// Sends it a signal.
+    /// Sends a signal.
     pub fn signal(&self, signal: &str) {
         command("kill", &format!("-{signal} {}", self.child.id()));
     }
@@ -91,7 +91,7 @@ impl Running {
         line.trim().to_owned()
     }
 
-    /// Waits for an event that says this.
+    /// Waits for an event with these words.
     pub fn hear(&mut self, words: &str) {
         let errors = self.errors.as_mut().expect("it was asked for");
         let mut heard = String::new();
@@ -106,7 +106,7 @@ impl Running {
         }
     }
 
-    /// Ends it by a signal; returns what it printed.
+    /// Ends it by a signal; returns its output.
     pub fn end(mut self, signal: &str) -> String {
         command("kill", &format!("-{signal} {}", self.child.id()));
         let mut rest = String::new();
@@ -119,7 +119,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended, if all is well.
+        // It has exited unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -153,11 +153,11 @@ fn link(one: (&Namespace, &str, &str), other: (&Namespace, &str, &str)) {
 }
 
 impl Scene {
-    /// The scene, and `serve` in it, with segments in UDP or not.
+    /// The scene, with `serve` running; segments are inside UDP if `udp`.
     pub fn new(name: &str, udp: bool) -> Self {
         let namespace = || Namespace::new().expect("namespaces were there a moment ago");
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("up-{name}"));
-        // There is none on the first run.
+        // It does not exist on the first run.
         let _ = std::fs::remove_dir_all(&place);
         std::fs::create_dir_all(place.join("journal")).expect("the test's directory can be made");
         let mut scene = Self {
@@ -222,7 +222,7 @@ impl Scene {
         let resolver = self.place.join("resolv.conf");
         std::fs::write(&resolver, "nameserver 198.51.100.2\n").expect("there is room");
         let ways = if udp { "--udp" } else { "--uplink s0 --uplink s1" };
-        // It has a resolver of its own.
+        // The server's host has its own resolver.
         let script = format!(
             "mount --bind {} /etc/resolv.conf && exec {} serve {ways} --socks --port 4433 --key {key} --journal {}",
             resolver.display(),
@@ -253,7 +253,7 @@ impl Scene {
         command
     }
 
-    /// `up`, once it carries.
+    /// `up`, once it carries traffic.
     pub fn up(&self, options: &[&str]) -> Running {
         let mut up = self.on_host(|| Running::new(&mut self.command(options), true));
         up.hear("all traffic of this host");
@@ -261,13 +261,13 @@ impl Scene {
         up
     }
 
-    /// `up` without a server, once it carries; what it says of its uplinks is still to be heard.
+    /// `up` without a server, once it carries traffic; its events about uplinks are still unread.
     pub fn straight(&self, options: &[&str]) -> Running {
         let uplinks = ["--uplink", "up0", "--uplink", "up1", "--drain", "0"];
         self.begin(&[&uplinks, options].concat())
     }
 
-    /// As [`Self::straight`], by a configuration file.
+    /// Like [`Self::straight`], with a configuration file.
     pub fn configured(&self, file: &str) -> Running {
         self.begin(&["--config", file])
     }
@@ -284,14 +284,14 @@ impl Scene {
         up
     }
 
-    /// A file of the test's with this text; gives its name.
+    /// Writes a file of the test; returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.place.join(name);
         std::fs::write(&path, text).expect("there is room");
         path.display().to_string()
     }
 
-    /// What `status` says, as JSON.
+    /// The output of `status` as JSON.
     pub fn status(&self) -> serde_json::Value {
         let journal = self.place.join("journal").display().to_string();
         let output = self.anabranch(&["status", "--json", "--journal", &journal]).output().expect("the program runs");
@@ -299,7 +299,7 @@ impl Scene {
         all.get(0).cloned().unwrap_or_else(|| panic!("nothing runs: {}", text(&output.stderr)))
     }
 
-    /// What `up --down` prints.
+    /// The output of `up --down`.
     pub fn down(&self) -> String {
         let mut command = self.anabranch(&["up", "--down"]);
         command.arg("--journal").arg(self.place.join("journal"));
@@ -311,7 +311,7 @@ impl Scene {
         inside(&self.host, work)
     }
 
-    /// Packets of the host's that routers have passed on past the server.
+    /// Packets of the host that routers forwarded to other addresses than the server's.
     pub fn past(&self) -> u64 {
         let count = |router| {
             let shown = inside(router, || command("nft", "list counter inet router past"));
@@ -321,7 +321,7 @@ impl Scene {
         self.routers.iter().map(count).sum()
     }
 
-    /// What the host shows of its network.
+    /// Network configuration of the host.
     pub fn state(&self) -> Vec<String> {
         self.on_host(|| {
             let shown = ["rule", "-6 rule", "route show table all", "-6 route show table all", "-oneline address"];
@@ -331,13 +331,13 @@ impl Scene {
         })
     }
 
-    /// Runs a script of Python's on the host; returns what it prints, or what went wrong.
+    /// Runs a Python script on the host; returns its output, or its error.
     pub fn python(&self, script: &str) -> Result<String, String> {
         python(&self.host, script)
     }
 }
 
-/// Runs a script of Python's; returns what it prints, or the last line of what went wrong.
+/// Runs a Python script; returns its output, or the last line of its error.
 pub fn python(namespace: &Namespace, script: &str) -> Result<String, String> {
     let script = format!("import socket, struct, sys, time, urllib.request\n{script}");
     let output = inside(namespace, || Command::new("python3").args(["-c", &script]).output().expect("python runs"));
@@ -349,7 +349,7 @@ pub fn python(namespace: &Namespace, script: &str) -> Result<String, String> {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     for _ in 0..200 {
         if so() {

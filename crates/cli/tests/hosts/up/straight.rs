@@ -1,4 +1,4 @@
-//! `up` without a server: what the host's programs see while uplinks work, and while they do not.
+//! `up` without a server: connectivity of the host's programs with working and with failed uplinks.
 
 use crate::up::scene::{Running, Scene, command, ip, wait_until};
 use crate::up::traffic::{DATAGRAM, NAME, NEIGHBOUR, PAGE, PAGE_V6, is};
@@ -7,7 +7,7 @@ use crate::up::traffic::{DATAGRAM, NAME, NEIGHBOUR, PAGE, PAGE_V6, is};
 const BY_FIRST: &str = "100.64.1.2";
 const BY_SECOND: &str = "100.64.2.2";
 
-/// Ten pages, one after the other, each over a connection of its own, and how long the slowest took.
+/// Ten pages in sequence, each over its own connection, and the time of the slowest.
 const PAGES: &str = "
 slowest, seen = 0, set()
 for n in range(10):
@@ -69,7 +69,7 @@ pub fn carrier_and_address() {
     up.end("TERM");
 }
 
-/// Answers every request as a portal does.
+/// Answers every request like a captive portal.
 const PORTAL: &str = "
 import http.server
 class Login(http.server.BaseHTTPRequestHandler):
@@ -103,7 +103,7 @@ pub fn portal() {
         portal
     });
     let _portal = portal.expect("it can be entered");
-    // The page says who asks: a router.
+    // The page has the client's address: a router's.
     let probe = ["--probe", "http://198.51.100.2/", "--probe-answer", "100.64."];
     let mut up = scene.straight(&probe);
     up.hear("uplink up0 leads to a portal: it is not used until that is gone");

@@ -1,15 +1,15 @@
-//! What the host's programs see while `up` runs, and when it is gone.
+//! Connectivity of the host's programs while `up` runs, and after it ended.
 
 use crate::up::scene::{Scene, python, text, wait_until};
 use std::process::Command;
 
-/// Who asks the target's page, as that sees it.
+/// Prints the client's address as the target's page sees it.
 pub const PAGE: &str = "print(urllib.request.urlopen('http://198.51.100.2/', timeout=10).read().decode())";
 
 /// The same over IPv6, which no uplink has.
 pub const PAGE_V6: &str = "print(urllib.request.urlopen('http://[2001:db8:2::2]/', timeout=10).read().decode())";
 
-/// An answer to a datagram.
+/// Prints the answer to a datagram.
 pub const DATAGRAM: &str = "
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(1)
@@ -23,7 +23,7 @@ for attempt in range(10):
         pass
 ";
 
-/// What a name's address is, asked of the first router, which has no resolver.
+/// Resolves a name at the first router, which has no resolver.
 pub const NAME: &str = "
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(1)
@@ -37,7 +37,7 @@ for attempt in range(10):
         pass
 ";
 
-/// What the neighbour echoes.
+/// Prints the neighbour's echo.
 pub const NEIGHBOUR: &str = "
 s = socket.create_connection(('192.168.7.2', 7), timeout=5)
 s.sendall(b'next door')
@@ -48,7 +48,7 @@ pub fn is(expected: &str) -> Result<String, String> {
     Ok(expected.to_owned())
 }
 
-/// The addresses of the target's peers: the server, or a router.
+/// Peer addresses that the target sees: the server, or a router.
 const BY_SERVER: &str = "198.51.100.1";
 
 pub fn everything(udp: bool) {
@@ -139,7 +139,7 @@ print(count)";
         python.expect("python runs")
     });
     std::thread::sleep(std::time::Duration::from_millis(500));
-    // The first uplink is silent from now on.
+    // The first uplink drops all packets from now on.
     scene.routers[0].run(|| crate::up::scene::ip("link set far down")).expect("it can be entered");
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
@@ -187,7 +187,7 @@ pub fn dry_run() {
     let by_hand = scene.state();
     let other = Scene::new("dry-run-other", false);
     let up = other.up(&options);
-    // A device that nobody holds is not running.
+    // A device without an owner is not running.
     let comparable = |state: Vec<String>| -> Vec<String> {
         let ours = state.into_iter().filter(|line| {
             ["lookup", "goto", "nop", "proto 198", "chain", "iifname", "oifname"].iter().any(|word| line.contains(word))
