@@ -1,4 +1,4 @@
-//! Runs a scenario: every contender on every seed, and the points of the sweep, on all cores.
+//! Runs a scenario on all cores: every contender with every seed, and the points of the sweep.
 
 mod pairwise;
 
@@ -17,52 +17,51 @@ use rayon::prelude::*;
 use std::path::Path;
 use std::time::Instant;
 
-/// How an experiment is run.
+/// Options of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Contenders as the command line names them; the scenario's own if empty.
+    /// Contenders as named on the command line; empty: the scenario's.
     pub policies: Vec<String>,
-    /// Baselines as the command line names them; the scenario's own if empty.
+    /// Baselines as named on the command line; empty: the scenario's.
     pub baselines: Vec<String>,
     /// Only the first scheme, if the command line names none.
     pub first_policy_only: bool,
-    /// Runs per contender, if the command line says so.
+    /// Runs per contender; none: the scenario's number.
     pub seeds: Option<u32>,
-    /// The first of them; 0 stands for 1.
+    /// The first seed; 0 stands for 1.
     pub first_seed: u64,
     /// Fewer seeds and points.
     pub quick: bool,
-    /// Run the sweep and the sensitivity too.
+    /// Whether to run the sweep and the sensitivity too.
     pub sweep: bool,
-    /// What goes beside a run.
+    /// Captures and similar additions to a run.
     pub extras: Extras,
 }
 
 impl Plan {
-    /// The seeds of so many runs.
     fn seeds(&self, count: u32) -> std::ops::Range<u64> {
         let first = self.first_seed.max(1);
         first..first + u64::from(count)
     }
 }
 
-/// One run to be done: of which contender, on which paths, with which seed.
+/// One run: contender, paths and seed.
 struct Job<'a> {
     scenario: &'a Scenario,
     contender: &'a Contender,
-    /// Places of the paths it may use.
+    /// Indices of the paths that it may use.
     paths: Vec<usize>,
     seed: u64,
-    /// What the same seed leaves free without the transfer.
+    /// Results of the run without the transfer with the same seed.
     reference: Option<&'a Reference>,
     extras: &'a Extras,
 }
 
-/// What a point belongs to.
+/// Which part a point belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     Sweep,
-    /// The parameter's place.
+    /// Index of the parameter.
     Sensitivity(usize),
 }
 
@@ -74,7 +73,7 @@ struct Point {
     seeds: std::ops::Range<u64>,
 }
 
-/// An experiment that is read and found possible.
+/// A validated experiment.
 pub struct Experiment<'a> {
     plan: &'a Plan,
     scenario: Scenario,
@@ -82,7 +81,7 @@ pub struct Experiment<'a> {
     points: Vec<Point>,
 }
 
-/// Runs everything that `document` and `plan` ask for.
+/// Runs all experiments of `document` and `plan`.
 pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
     let experiment = Experiment::prepare(document, plan)?;
     let progress = Progress::new(experiment.effort());
@@ -92,7 +91,7 @@ pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
 }
 
 impl<'a> Experiment<'a> {
-    /// Reads the scenario and the points of its sweep and sensitivity.
+    /// Parses the scenario and the points of its sweep and sensitivity.
     pub fn prepare(document: &Document, plan: &'a Plan) -> Result<Self, Diagnostic> {
         let mut scenario = document.scenario()?;
         choose_policies(&mut scenario, plan)?;
@@ -106,7 +105,7 @@ impl<'a> Experiment<'a> {
         Ok(Self { plan, scenario, seeds: plan.seeds(count), points })
     }
 
-    /// What it costs, in units that are about the same for all experiments.
+    /// Cost, in units comparable between experiments.
     pub fn effort(&self) -> u64 {
         let of = |scenario: &Scenario, seeds: &std::ops::Range<u64>| {
             let runs: usize = scenario.policies.iter().map(|contender| path_sets(scenario, contender).len()).sum();
@@ -116,7 +115,6 @@ impl<'a> Experiment<'a> {
         of(&self.scenario, &self.seeds) + points
     }
 
-    /// Runs it.
     pub fn run(self, progress: &Progress) -> Result<Outcome, Diagnostic> {
         let begin = Instant::now();
         let Self { plan, scenario, seeds, points } = self;
@@ -166,7 +164,7 @@ impl<'a> Experiment<'a> {
     }
 }
 
-/// What a run costs: simulated time, times what a second of it costs beside that of a few paths with little on them.
+/// Cost of a run: simulated time, times the relative cost of a second compared with a few lightly loaded paths.
 fn effort_of_run(scenario: &Scenario) -> u64 {
     let weight = match (&scenario.mesh, &scenario.moving) {
         (Some(_), _) => 10.0,
@@ -176,7 +174,7 @@ fn effort_of_run(scenario: &Scenario) -> u64 {
     (scenario.duration.as_secs_f64() * weight).ceil() as u64
 }
 
-/// A quick run has fewer passes of a video, and so has a point of a sweep or of the sensitivity.
+/// Reduces the passes of a video for a quick run, and for points of a sweep or of the sensitivity.
 fn shorten(scenario: &mut Scenario, plan: &Plan, point: bool) {
     let Some(video) = &mut scenario.video else { return };
     if point {
@@ -236,9 +234,9 @@ fn sweep_points(document: &Document, scenario: &Scenario, plan: &Plan, seeds: u3
     let values = if plan.quick { &sweep.quick } else { &sweep.values };
     let point = |value: &String| {
         let mut point = document.at(std::slice::from_ref(&sweep.key), value).scenario()?;
-        // What is swept may be a policy's, or a default of all.
+        // The swept value may belong to a policy or to the defaults.
         choose_policies(&mut point, plan)?;
-        // Policies of the command line are all meant to be swept.
+        // All policies of the command line take part in the sweep.
         let all = sweep.policies.is_empty() || !plan.policies.is_empty();
         point.policies.retain(|contender| all || sweep.policies.iter().any(|name| contender.is_called(name)));
         shorten(&mut point, plan, true);
@@ -252,7 +250,7 @@ fn sweep_points(document: &Document, scenario: &Scenario, plan: &Plan, seeds: u3
     values.iter().map(point).collect()
 }
 
-/// The scenario at each value of each parameter of the sensitivity; a quick run has none.
+/// The scenario at each value of each parameter of the sensitivity; none for a quick run.
 fn sensitivity_points(
     document: &Document,
     scenario: &Scenario,
@@ -280,7 +278,7 @@ fn sensitivity_points(
     Ok(points)
 }
 
-/// The sets of paths on which a contender runs: one set, or each path alone to find the best.
+/// Sets of paths on which a contender runs: one set, or each path alone to find the best.
 fn path_sets(scenario: &Scenario, contender: &Contender) -> Vec<Vec<usize>> {
     let all = 0..scenario.paths.len();
     match &contender.route {
@@ -293,11 +291,11 @@ fn path_sets(scenario: &Scenario, contender: &Contender) -> Vec<Vec<usize>> {
     }
 }
 
-/// What each seed leaves free, first the first; nothing if what is carried does not try to use all there is, or goes the
-/// other way than the cross traffic.
+/// Results of runs without the transfer in order of seed; none if the transfer is not greedy, or if its direction is
+/// not that of cross traffic.
 fn references_of(scenario: &Scenario, seeds: &std::ops::Range<u64>, extras: &Extras) -> Vec<Reference> {
     let bulk = matches!(scenario.transfer, Transfer::Endless | Transfer::Finite(_)) && extras.send.is_none();
-    // Others that take all they can get leave nothing free to compare with.
+    // Greedy cross traffic leaves no capacity to compare with.
     if !bulk
         || !scenario.beside.is_empty()
         || scenario.heading != Heading::Upload
@@ -309,7 +307,7 @@ fn references_of(scenario: &Scenario, seeds: &std::ops::Range<u64>, extras: &Ext
     seeds.clone().into_par_iter().map(|seed| capacity::reference(scenario, seed)).collect()
 }
 
-/// All runs of a scenario; the first seed has the first of the `extras`, all others the second.
+/// All runs of a scenario; `extras` are those of the first seed and those of all others.
 fn jobs_of<'a>(
     scenario: &'a Scenario,
     seeds: &std::ops::Range<u64>,
@@ -342,7 +340,7 @@ fn run_all(jobs: &[Job<'_>], progress: &Progress) -> Result<Vec<Record>, Diagnos
     jobs.par_iter().map(run).collect()
 }
 
-/// Sorts the records, which come in the order of [`jobs_of`], by contender.
+/// Groups records, which are in the order of [`jobs_of`], by contender.
 fn collect(
     scenario: &Scenario,
     seeds: &std::ops::Range<u64>,
@@ -356,11 +354,11 @@ fn collect(
             let runs = PolicyRuns { contender: contender.clone(), best_path: None, records };
             candidates.push((set.first().copied().unwrap_or(0), runs));
         }
-        // All of a video passes on any path that carries it at all.
+        // Any path that can carry a video carries all of it.
         let mean = |runs: &PolicyRuns, metric: &str| runs.estimate(metric).map_or(0.0, |estimate| estimate.mean);
         let worth = |runs: &PolicyRuns| match (&scenario.video, scenario.transfer) {
             (Some(_), _) => mean(runs, "decodable"),
-            // Where the same come in time, those that come sooner are better.
+            // With equal numbers in time, lower delay wins.
             (None, Transfer::None) => mean(runs, "datagrams_in_time") - 1e-6 * mean(runs, "datagram_delay"),
             (None, _) => mean(runs, "throughput"),
         };

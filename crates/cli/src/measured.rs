@@ -1,5 +1,5 @@
-//! What an experiment leaves for tables and pages once its runs are gone: means, comparisons, verdicts. It is kept as JSON, so
-//! that an interrupted `reproduce` goes on where it was and pages can be written from it.
+//! Results of an experiment for tables and pages, without the data of single runs: means, comparisons, verdicts. Saved
+//! as JSON, so that an interrupted `reproduce` can resume and pages can be generated from it.
 
 use crate::build::commit;
 use crate::means::{self, Experiment, experiments};
@@ -9,67 +9,63 @@ use crate::statistics::Estimate;
 use crate::verdict::{self, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Who took part.
+/// A contender with its label.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Participant {
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
-    /// The scheme.
     pub scheme: String,
-    /// What the scheme runs on.
     pub baseline: Option<String>,
-    /// What tables call the scheme, without the baseline.
+    /// Label in tables, without the baseline.
     pub label: String,
 }
 
-/// A scheme on a baseline, beside the scheme that it is compared with.
+/// A scheme on a baseline, compared with the reference scheme.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MatrixCell {
-    /// The baseline.
     pub baseline: Option<String>,
-    /// The mean, in the metric's unit.
+    /// In the metric's unit.
     pub mean: Option<Estimate>,
-    /// The change against the other scheme, paired by seed, as a share or in the metric's unit; none for the other scheme itself.
+    /// Change from the reference scheme, paired by seed, as a share or in the metric's unit; none for the reference
+    /// itself.
     pub change: Option<Estimate>,
 }
 
 /// A metric of a scheme on all baselines.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MatrixRow {
-    /// What tables call the metric.
+    /// Label of the metric.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: String,
-    /// The scheme.
     pub scheme: String,
-    /// What tables call it.
+    /// Label of the scheme in tables.
     pub label: String,
-    /// What tables call the scheme that it is compared with.
+    /// Label of the reference scheme in tables.
     pub over: String,
     /// Whether changes are in the metric's unit, not shares.
     pub absolute: bool,
-    /// The published change.
     pub published: Option<f64>,
     /// One per baseline.
     pub cells: Vec<MatrixCell>,
 }
 
-/// The unit of a change: none if it is a share.
+/// Unit of a change; none for a share.
 pub fn unit_of_change(absolute: bool, unit: &str) -> Option<&str> {
     absolute.then_some(unit)
 }
 
-/// The head of a column of changes: the baseline, or for a scenario without any that it was measured.
+/// Header of a column of changes: the baseline, or "measured" for a scenario without baselines.
 pub fn column(baseline: Option<&str>) -> String {
     baseline.unwrap_or("measured").to_owned()
 }
 
-/// A change as text: in per cent if it is a share, else in its unit.
+/// Formats a change: in per cent if it is a share, else in its unit.
 pub fn change_text(change: &Estimate, unit: Option<&str>) -> String {
     unit.map_or_else(|| verdict::percent(change), |unit| verdict::signed(change, unit))
 }
 
-/// A published change as text.
+/// Formats a published change.
 pub fn published_text(published: f64, unit: Option<&str>) -> String {
     match unit {
         None => format!("{:+.2} %", published * 100.0),
@@ -78,7 +74,7 @@ pub fn published_text(published: f64, unit: Option<&str>) -> String {
 }
 
 impl MatrixRow {
-    /// The unit of its changes: none if they are shares.
+    /// Unit of the changes; none for shares.
     pub fn unit_of_change(&self) -> Option<&str> {
         unit_of_change(self.absolute, &self.unit)
     }
@@ -87,11 +83,10 @@ impl MatrixRow {
 /// A comparison at one value of one parameter.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SensitivityRow {
-    /// What tables call the parameter.
+    /// Label of the parameter.
     pub parameter: String,
-    /// Its value.
     pub value: String,
-    /// Whether this is what the scenario has.
+    /// Whether this is the scenario's own value.
     pub ours: bool,
     /// The change on each baseline.
     pub cells: Vec<(Option<String>, Option<Estimate>)>,
@@ -102,55 +97,51 @@ pub struct SensitivityRow {
 pub struct SensitivityTable {
     /// "mean throughput, LM3 against MPTCP".
     pub subject: String,
-    /// The unit of the changes; none if they are shares.
+    /// Unit of the changes; none for shares.
     pub unit: Option<String>,
-    /// The published change.
     pub published: Option<f64>,
     /// Runs per point.
     pub seeds: u32,
-    /// The values, parameter after parameter.
+    /// Values in order of parameters.
     pub rows: Vec<SensitivityRow>,
 }
 
-/// Everything that pages say of an experiment.
+/// All data that pages show of an experiment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Measured {
     /// Name of the scenario.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// The paper and the place in it.
     pub paper: String,
     /// Whether it was shortened.
     pub quick: bool,
-    /// The first seed.
     pub first_seed: u64,
     /// Runs per policy.
     pub seeds: usize,
     /// Simulated time of a run, seconds.
     pub simulated: f64,
-    /// Real time that all took, seconds.
+    /// Wall-clock time of all runs, seconds.
     pub seconds: f64,
-    /// Commit that the program was built from.
+    /// Commit of the program.
     pub commit: String,
     /// Hash over the traces of all runs, 16 hexadecimal digits.
     pub trace_hash: String,
-    /// Who took part.
     pub policies: Vec<Participant>,
-    /// What tables call the metrics that are the scenario's own.
+    /// Labels of the scenario's own metrics, by name.
     pub labels: Vec<(String, String)>,
-    /// All means: of the experiment, then of the points of its sweep.
+    /// Means: of the experiment, then of the points of its sweep.
     pub experiments: Vec<Experiment>,
-    /// The comparison of schemes on each baseline.
+    /// Comparison of schemes on each baseline.
     pub matrix: Vec<MatrixRow>,
-    /// How a comparison depends on what the paper does not say.
+    /// Effect on a comparison of parameters that the paper does not state.
     pub sensitivity: Option<SensitivityTable>,
-    /// The paper's statements.
+    /// Verdicts on the paper's claims.
     pub verdicts: Vec<Verdict>,
 }
 
 impl Measured {
-    /// Sums up an outcome.
+    /// Summarizes an outcome.
     pub fn of(outcome: &Outcome) -> Self {
         let scenario = &outcome.scenario;
         let participant = |runs: &PolicyRuns| Participant {
@@ -182,7 +173,7 @@ impl Measured {
         }
     }
 
-    /// The paper's short name: what stands before the first comma.
+    /// The paper's short name: the text before the first comma.
     pub fn paper_name(&self) -> &str {
         self.paper.split([',', ':']).next().unwrap_or_default().trim()
     }
@@ -194,7 +185,7 @@ fn own_labels(outcome: &Outcome) -> Vec<(String, String)> {
     names.filter_map(|(name, _)| Some((name.clone(), outcome.scenario.metric(&name)?.0))).collect()
 }
 
-/// The published change of a metric from one scheme to another, as a share or in the metric's unit.
+/// Published change of a metric from one scheme to another, as a share or in the metric's unit.
 fn published_change(outcome: &Outcome, metric: &str, policy: &str, other: &str, absolute: bool) -> Option<f64> {
     let of_both =
         |claim: &&Claim| claim.metric == metric && claim.policy == policy && claim.statement.other() == Some(other);
@@ -205,12 +196,12 @@ fn published_change(outcome: &Outcome, metric: &str, policy: &str, other: &str, 
     })
 }
 
-/// The change of a metric from one scheme to another, likewise.
+/// Measured change of a metric from one scheme to another, likewise.
 fn change(metric: &str, runs: &PolicyRuns, over: &PolicyRuns, absolute: bool) -> Option<Estimate> {
     if absolute { verdict::difference(metric, runs, over) } else { verdict::change(metric, runs, over) }
 }
 
-/// The baselines of an outcome; one that has no name if there are none.
+/// Baselines of an outcome; a single unnamed one if there are none.
 fn baselines_of(outcome: &Outcome) -> Vec<Option<&str>> {
     let named: Vec<Option<&str>> = outcome.baselines().into_iter().map(Some).collect();
     if named.is_empty() { vec![None] } else { named }

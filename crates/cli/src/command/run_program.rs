@@ -1,4 +1,5 @@
-//! `run -- PROGRAM`: a program in a network of its own, whose traffic goes over all uplinks of this host; no right is needed.
+//! `run -- PROGRAM`: runs a program in its own network namespace, whose traffic uses all uplinks of this host; needs no
+//! privileges.
 
 use super::proxy::target;
 use super::run_inside::{self, GO, READY};
@@ -33,16 +34,16 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How long connections that the program has left behind may take to deliver what it wrote.
+/// Time for connections to deliver the rest of their data after the program has exited.
 const DRAIN: Duration = Duration::from_secs(30);
 
-/// How long the program waits for datagrams to be carried.
+/// Time that the program waits until datagrams are carried.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// When it is told that they are not.
+/// Delay of the message that they are not.
 const LATE: Duration = Duration::from_secs(5);
 
-/// Added to the number of a signal that ended a program, as shells do.
+/// Added to the number of the signal that killed a program, as shells do.
 const BY_SIGNAL: u8 = 128;
 
 /// What can be said to `run -- PROGRAM`.
@@ -79,7 +80,7 @@ pub struct RunProgramOptions {
     program: Vec<OsString>,
 }
 
-/// The end of the help of `exec`.
+/// End of the help of `run -- PROGRAM`.
 pub const RUN_PROGRAM_NOTES: &str = "\
 Needs no right: it begins a user namespace and a network namespace, and a TUN device inside. TCP of the program, whatever its
 destination, goes over all uplinks to the server and on from there; without --server each connection and each flow takes one uplink,
@@ -121,10 +122,10 @@ impl RunProgramOptions {
     }
 }
 
-/// Runs it until the program ends; gives its exit code.
+/// Runs until the program exits; returns its exit code.
 ///
 /// # Errors
-/// What is wrong with the options or the host.
+/// An error of the options or the host.
 pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
     options.stack().check(true)?;
     options.care.check(&options.uplinks, &options.backups)?;
@@ -136,7 +137,7 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
         }
         (None, _) => None,
     };
-    // Before there is a second thread, and before signals are taken from those that it starts.
+    // Before a second thread exists, and before `Signals::take` changes what children inherit.
     let mut inside = Inside::start(&options.program)?;
     let status = block_on(async {
         let signals = Signals::take().map_err(|error| cannot("listen to signals", &error))?;
@@ -154,14 +155,14 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
     Ok(end_as(status))
 }
 
-/// The server, and where it is.
+/// The server and its address.
 struct Server<'a> {
     named: &'a Target,
     key: Key,
     address: SocketAddr,
 }
 
-/// Has everything go through the server.
+/// Carries all traffic through the server.
 async fn through(
     options: &RunProgramOptions,
     server: &Server<'_>,
@@ -182,7 +183,7 @@ async fn through(
     let source = Source::new("run", open.attached.stacks(), capture.observer().connections().clone());
     let source = source.with_paths(open.attached.observer()).with_datagrams(capture.observer(), way.clone());
     let _serving = Serving::start(listeners, Some(source.with_roles(roles.clone())));
-    // What a program asks first is a name, as a rule, and it would ask again only after seconds.
+    // Most programs start with a DNS query, which would be retransmitted only after seconds.
     let known = timeout(PATIENCE, datagrams.connected()).await.is_ok();
     if !known {
         tokio::spawn(tell_of_no_datagrams(datagrams, question.proven(), named.to_string()));
@@ -200,12 +201,12 @@ async fn through(
         never = watch(&open.attached, &question, tell) => match never {},
     };
     way.close();
-    // Nothing was set up on the host: there is nothing to be told of.
+    // The host's configuration was not changed: there is nothing to log.
     open.attached.detach().await.map_err(|error| diagnostic(&error))?;
     status.map_err(|error| cannot("wait for the program", &error))
 }
 
-/// Has everything go straight to its targets.
+/// Carries all traffic directly to its targets.
 async fn straight(
     options: &RunProgramOptions,
     inside: &mut Inside,
@@ -236,7 +237,7 @@ async fn straight(
     status.map_err(|error| cannot("wait for the program", &error))
 }
 
-/// Says so if the server carries streams and no datagrams; if it does neither, that is told once, by who asks it.
+/// Logs that the server carries streams but no datagrams; if it carries neither, that is logged elsewhere.
 async fn tell_of_no_datagrams(datagrams: Client, proven: impl Future<Output = ()>, server: String) {
     tokio::select! {
         () = datagrams.connected() => return,
@@ -249,11 +250,11 @@ async fn tell_of_no_datagrams(datagrams: Client, proven: impl Future<Output = ()
     }
 }
 
-/// Carries until the program has ended and what it wrote is on its way.
+/// Carries traffic until the program has exited and its data is delivered.
 async fn carry(capture: Capture, program: &mut Child, signals: &Signals) -> io::Result<ExitStatus> {
     let (over, is_over) = oneshot::channel();
     let mut capture = pin!(capture.run(async {
-        // Who tells it goes only after that.
+        // The sender is dropped only after it has sent.
         let _ = is_over.await;
     }));
     let mut carried = false;
@@ -262,7 +263,7 @@ async fn carry(capture: Capture, program: &mut Child, signals: &Signals) -> io::
         loop {
             tokio::select! {
                 status = &mut ended => break status,
-                // The program has closed its network, with all processes in it; it ends by itself.
+                // All processes have left the network namespace; the program exits by itself.
                 _ = &mut capture, if !carried => carried = true,
             }
         }
@@ -277,7 +278,7 @@ async fn carry(capture: Capture, program: &mut Child, signals: &Signals) -> io::
     status
 }
 
-/// Completes when the program has ended; signals that are for it are passed on.
+/// Completes when the program has exited; forwards its signals.
 async fn until_it_ends(program: &mut Child, signals: &Signals) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = program.try_wait()? {
@@ -285,13 +286,13 @@ async fn until_it_ends(program: &mut Child, signals: &Signals) -> io::Result<Exi
         }
         match signals.next().await? {
             Told::End { signal, to_us: true } => send_signal(program.id(), signal)?,
-            // The terminal has told the program as well.
+            // The terminal has signalled the program too.
             Told::End { to_us: false, .. } | Told::Child => {}
         }
     }
 }
 
-/// Completes when somebody does not want to wait any longer.
+/// Completes when the user wants to stop waiting.
 async fn impatience(signals: &Signals) {
     while let Ok(told) = signals.next().await {
         if matches!(told, Told::End { .. }) {
@@ -300,7 +301,7 @@ async fn impatience(signals: &Signals) {
     }
 }
 
-/// Ends as the program did.
+/// The program's exit code.
 fn end_as(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
@@ -316,16 +317,16 @@ fn cannot(what: &str, error: &io::Error) -> Diagnostic {
     Diagnostic::plain(format!("cannot {what}: {error}"))
 }
 
-/// The program's process, which waits in its namespaces until it is told to begin.
+/// The program's process, which waits in its namespaces for permission to start.
 struct Inside {
     child: Child,
     channel: Channel,
-    /// The device that its traffic comes out of.
+    /// The TUN device of its traffic.
     device: Option<OwnedFd>,
 }
 
 impl Inside {
-    /// Starts it. The process has one thread.
+    /// Starts the process, which must have a single thread.
     fn start(program: &[OsString]) -> Result<Self, Diagnostic> {
         let begin = || {
             let (channel, theirs) = Channel::pair()?;
@@ -347,23 +348,23 @@ impl Inside {
         }
     }
 
-    /// Takes the packets of the program.
+    /// Starts to capture the program's packets.
     fn capture(&mut self, stacks: &[Stack], config: CaptureConfig) -> Result<Capture, Diagnostic> {
         let device = self.device.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
         let capture = device.and_then(|device| Capture::new(device, stacks, config));
         capture.map_err(|error| cannot("take the program's packets", &error))
     }
 
-    /// Lets the program begin.
+    /// Permits the program to start.
     fn begin(&self) -> Result<(), Diagnostic> {
         self.channel.send(GO, None).map_err(|error| cannot("start the program", &error))
     }
 }
 
-/// Whatever went wrong, nothing stays.
+/// No process remains after an error.
 impl Drop for Inside {
     fn drop(&mut self) {
-        // It has ended, if all is well.
+        // It has exited unless there was an error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,11 +1,11 @@
 //! Capacity of a scenario's paths beside cross traffic, and the share of it that a transfer used: the metrics
 //! `available_capacity`, `capacity_share` and `background_loss`.
 //!
-//! What a path can carry in a moment follows from its links, one after the other: what comes in, at most the link's rate
-//! while it is up, less the share it loses. From the first link also goes what the cross traffic carries *when the
-//! transfer is not there*, in a run of its own with the same seed: cross traffic that yields to the transfer does not make
-//! more available. Generators at routers load the links between them in the same way. What the paths can carry together goes through the shared links in the same way. All of it counts
-//! whole packets, while a transfer is measured by its data: headers count against it.
+//! The capacity of a path at one time follows from its links in sequence: the arriving rate, at most the link's rate
+//! while it is up, less its loss. On the first link, cross traffic is subtracted, as delivered in a run with the same
+//! seed *without the transfer*: cross traffic that yields to the transfer does not increase the capacity. Generators at
+//! routers load the links between them likewise, and the sum of the paths passes the shared links. Capacity counts
+//! whole packets but a transfer counts payload, so headers reduce its share.
 
 use super::{generators, network, traffic};
 use crate::record::Record;
