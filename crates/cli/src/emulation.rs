@@ -33,7 +33,7 @@ pub fn build(scenario: &Scenario, paths: &[usize], seed: u64) -> Result<Network,
     let clients: Vec<PortId> = paths.iter().map(|_| network.add_port()).collect();
     let server = network.add_port();
 
-    // From the far ends to the near ones, as a link must know where it leads to.
+    // From the far end to the near end, since a link needs its destination.
     let shared = numbered("shared", &scenario.shared);
     let to_server = chain(&mut network, seed, shared.iter().rev(), 0, Hop::Port(server));
     let mut routes: Vec<(Prefix, Hop)> = Vec::new();

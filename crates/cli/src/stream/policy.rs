@@ -14,7 +14,7 @@ const RELIABILITY: &str = "reliability=both_ends";
 /// Settings of its members that are the latency in milliseconds; a lifetime is the latency on the sender's clock.
 const LATENCY: [&str; 2] = ["latency", "lifetime"];
 
-/// The policies of a stream with this latency.
+/// Policies of a stream with this latency.
 pub fn of(text: &str, latency: Duration) -> Result<Contender, Diagnostic> {
     contender::from_option(&complete(text, latency)?)
         .map_err(|message| Diagnostic::option(&format!("--policy {text}"), message))

@@ -90,7 +90,7 @@ pub fn choose(names: &[String], quick: bool) -> Result<Vec<Entrant>, Diagnostic>
     Ok(chosen)
 }
 
-/// Default of the second design: the default on networks, its predecessor, and those of others.
+/// Default of the second design: the default on networks, its predecessor, plain MPTCP, and published congestion controls.
 pub const OF_COMPETITION: [&str; 6] = [ON_NETWORKS, RECOMMENDED, "plain", "olia", "cubic", "bbr"];
 
 /// An entrant by name.

@@ -1,4 +1,4 @@
-//! What can be said of uplinks that are not like the others.
+//! Options of roles, quotas and portal checks of uplinks.
 
 use super::portal::Page;
 use super::quota::Quota;

@@ -1,4 +1,4 @@
-//! A frame as a message, as a program on any socket can write it.
+//! A frame as a message for any socket.
 
 use super::schedule::Frame;
 use anabranch_wire::message::HEADER;
