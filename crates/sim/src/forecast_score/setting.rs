@@ -1,3 +1,4 @@
+//! Settings of a comparison.
 
 use super::reception::Fading;
 use crate::mobility::{Area, Model, Span};

@@ -1,3 +1,4 @@
+//! Random loss on a link.
 
 use crate::random::{Chance, RandomStream};
 use anabranch_policy::time::{Duration, Instant};

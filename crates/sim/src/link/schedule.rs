@@ -1,3 +1,4 @@
+//! When a link is up and when it is down.
 
 use crate::random::RandomStream;
 use anabranch_policy::time::{Duration, Instant};
@@ -13,12 +14,16 @@ pub enum Schedule {
     DownDuring(Vec<(Instant, Instant)>),
     /// Alternately up and down.
     Alternating {
+        /// Time up.
         up: Duration,
+        /// Time down.
         down: Duration,
     },
     /// Alternately up and down, for exponentially distributed times.
     Random {
+        /// Mean time up.
         mean_up: Duration,
+        /// Mean time down.
         mean_down: Duration,
     },
 }
@@ -51,7 +56,9 @@ enum Rest {
     /// Later changes, the last one first.
     Listed(Vec<Instant>),
     Alternating {
+        /// Time up.
         up: Duration,
+        /// Time down.
         down: Duration,
     },
     Random {
