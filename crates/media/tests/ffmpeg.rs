@@ -155,7 +155,7 @@ fn uncompressed(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
     ];
     let wrong = golden.iter().find(|(_, got, expected, off)| (got - expected).abs() > *off);
     check(wrong.is_none(), format!("{lossless:?}"))?;
-    // Each by itself, by what is shown.
+    // Each separately, by the shown frames.
     let mut arrived = vec![true; clip::FRAMES];
     arrived[100..120].fill(false);
     let scores = quality.frames_of_passes(std::slice::from_ref(&arrived))?;

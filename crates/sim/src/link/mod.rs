@@ -355,7 +355,7 @@ impl<T> Link<T> {
         }
         self.depart(arrives, length, item);
     }
-    /// [`Self::send`] for a link that loses, corrupts, delays or reorders.
+    /// As `send`, for a link that loses, corrupts, delays or reorders.
     #[inline(never)]
     fn send_with_luck<C: Cargo<Item = T>>(&mut self, packet: Waiting<T>, cargo: &mut C) {
         let Waiting { mut item, length, came } = packet;
