@@ -40,7 +40,7 @@ pub enum End {
     Aborted,
     /// The peer aborted, or reset the last subflow.
     Reset,
-    /// We aborted after a timeout or a protocol error.
+    /// We aborted; the reason.
     GaveUp(&'static str),
 }
 
