@@ -1,4 +1,4 @@
-//! Many histories on several threads, counted by how they ended.
+//! Runs many histories on several threads and counts their outcomes.
 
 use crate::history::verdict::{Outcome, play};
 use crate::history::{History, Kind};
@@ -10,38 +10,38 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a campaign is to do.
+/// Settings of a campaign.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// Which pairs, in turn.
+    /// The pairs of sides, in turn.
     pub kinds: Vec<Kind>,
-    /// The literal peer lies.
+    /// Whether the literal peer lies.
     pub hostile: bool,
-    /// Seeds the histories' seeds.
+    /// Seed of the histories' seeds.
     pub seed: u64,
-    /// Most histories.
+    /// Limit of histories.
     pub histories: u64,
-    /// Longest time.
+    /// Time limit.
     pub time: Option<Duration>,
-    /// Threads.
+    /// Number of threads.
     pub jobs: usize,
-    /// Goes on after a failure.
+    /// Whether to continue after a failure.
     pub keep_going: bool,
-    /// Where failures are written.
+    /// Folder for failures.
     pub folder: PathBuf,
 }
 
-/// What came of it.
+/// Results of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Histories and octets by outcome.
     pub outcomes: BTreeMap<Outcome, (u64, u64)>,
-    /// The files of those that failed.
+    /// Files of failed histories.
     pub failures: Vec<PathBuf>,
 }
 
 impl Tally {
-    /// A line for people.
+    /// A line of text for users.
     pub fn line(&self, seconds: f64) -> String {
         let count: u64 = self.outcomes.values().map(|(count, _)| count).sum();
         let octets: u64 = self.outcomes.values().map(|(_, octets)| octets).sum();
@@ -58,14 +58,14 @@ impl Tally {
     }
 }
 
-/// The number of a history, with its kind and seed.
+/// The history with this number, from its kind and seed.
 pub fn history(kinds: &[Kind], seed: u64, number: u64) -> History {
     let kind = kinds[(number % kinds.len() as u64) as usize];
     let seed = seed.wrapping_mul(0x9e37_79b9).wrapping_add(number) & 0xffff_ffff_ffff;
     if kind == Kind::Twins { History::draw_twins(seed) } else { History::draw_changing(kind, seed) }
 }
 
-/// A failing history as it goes to the corpus, with its transcript.
+/// A failing history in the format of the corpus, with its transcript.
 pub fn file(history: &History, why: &str) -> String {
     let mut text = String::new();
     for line in why.lines() {
@@ -78,7 +78,7 @@ pub fn file(history: &History, why: &str) -> String {
     text
 }
 
-/// Makes the failing history smaller and writes it down; returns the file.
+/// Shrinks the failing history and writes it to a file; returns the file.
 pub fn write_down(folder: &Path, history: &History, why: String) -> PathBuf {
     let (small, why) = shrink(history, why);
     let kind = Kind::NAMES.iter().find(|(_, kind)| *kind == history.kind).map_or("", |(name, _)| name);
@@ -90,7 +90,7 @@ pub fn write_down(folder: &Path, history: &History, why: String) -> PathBuf {
     path
 }
 
-/// Plays histories until they are done, time is up, or one fails.
+/// Plays histories up to the limit of number or time, or until one fails.
 pub fn run(orders: &Orders, progress: &(dyn Fn(&Tally, f64) + Sync)) -> Tally {
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (tally, told) = (Mutex::new(Tally::default()), Mutex::new(Instant::now()));

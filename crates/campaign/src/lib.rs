@@ -1,5 +1,6 @@
-//! Random histories between the engine and a peer, and what must come of them: the engine meets itself, or a second machine
-//! that was written from the RFCs' texts alone and takes the paths they allow and the engine does not take.
+//! Random histories between the engine and a peer, and checks of their outcomes: the engine is paired with itself, or
+//! with an independent implementation that was written only from the RFCs and uses the options that they allow and the
+//! engine does not use.
 
 pub mod campaign;
 pub mod history;

@@ -1,16 +1,13 @@
-//! Random numbers that are the same for the same seed, everywhere (splitmix64).
+//! Random numbers, identical for equal seeds on every machine (splitmix64).
 
-/// The state of the generator.
 #[derive(Clone, Debug)]
 pub struct Luck(u64);
 
 impl Luck {
-    /// From a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
     pub const fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,30 +15,30 @@ impl Luck {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..bound`; 0 if there is none.
+    /// Uniform in `0..bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.number() % bound.max(1)
     }
 
-    /// One of `low..=high`.
+    /// Uniform in `low..=high`.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    /// Whether what happens once in `count` times happens now.
+    /// True with a probability of 1 / `count`.
     pub fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
-    /// Whether what happens `parts` times in 256 happens now. Draws nothing if it never does.
+    /// True with a probability of `parts` / 256. Draws nothing if `parts` is 0.
     pub fn parts(&mut self, parts: u8) -> bool {
         parts > 0 && self.below(256) < u64::from(parts)
     }
 
-    /// One of these.
+    /// A uniformly chosen element.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `of` is empty.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }

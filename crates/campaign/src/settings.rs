@@ -1,5 +1,5 @@
-//! What each side of a history is set to: a list of named settings, each one of a few values. The first value of each is
-//! the plainest, so that a failing history is made smaller by going back to it.
+//! Settings of a side of a history: named settings with a few values each. The first value of each is the plainest; a
+//! failing history is shrunk by restoring it.
 
 use crate::luck::Luck;
 
@@ -14,18 +14,18 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The plainest.
+    /// The first value of each setting.
     pub fn plain(table: Table) -> Self {
         Self { table, chosen: vec![0; table.len()] }
     }
 
-    /// Random ones: about half of them plain, so that the odd ones meet in many pairs.
+    /// Random values: about half of them plain, so that unusual ones are combined in many pairs.
     pub fn random(table: Table, luck: &mut Luck) -> Self {
         let mut draw = |values: &[u32]| if luck.one_in(2) { 0 } else { luck.below(values.len() as u64) as u8 };
         Self { table, chosen: table.iter().map(|(_, values)| draw(values)).collect() }
     }
 
-    /// The value of the setting in this place of its table.
+    /// The value of the setting at this index of its table.
     ///
     /// # Panics
     /// If the table is shorter.
@@ -33,10 +33,10 @@ impl Settings {
         self.table[place].1[usize::from(self.chosen[place])]
     }
 
-    /// Sets by name.
+    /// Sets a value by name.
     ///
     /// # Errors
-    /// Says which name or value is not in the table.
+    /// Names the name or value that is not in the table.
     pub fn set(&mut self, name: &str, value: u32) -> Result<(), String> {
         let place = self.table.iter().position(|(known, _)| *known == name).ok_or(format!("no setting {name}"))?;
         let values = self.table[place].1;
@@ -45,30 +45,30 @@ impl Settings {
         Ok(())
     }
 
-    /// Names and values of all that are not plain.
+    /// Names and values of all settings that are not plain.
     pub fn odd(&self) -> impl Iterator<Item = (&'static str, u32)> {
         let odd = self.table.iter().zip(&self.chosen).filter(|(_, chosen)| **chosen != 0);
         odd.map(|((name, values), chosen)| (*name, values[usize::from(*chosen)]))
     }
 
-    /// The places of all that are not plain.
+    /// Indices of all settings that are not plain.
     pub fn odd_places(&self) -> Vec<usize> {
         (0..self.chosen.len()).filter(|place| self.chosen[*place] != 0).collect()
     }
 
-    /// Makes the one of this name plain.
+    /// Sets the setting of this name to plain.
     pub fn set_plain(&mut self, name: &str) {
         let place = self.table.iter().position(|(known, _)| *known == name);
         place.into_iter().for_each(|place| self.chosen[place] = 0);
     }
 
-    /// Makes one plain.
+    /// Sets one to plain.
     pub fn make_plain(&mut self, place: usize) {
         self.chosen[place] = 0;
     }
 }
 
-/// Declares the names of the places of a table, and the table.
+/// Declares an enum of the indices of a table, and the table.
 macro_rules! settings {
     ($(#[$about:meta])* $kind:ident, $table:ident; $($(#[$doc:meta])* $place:ident $name:literal $values:tt;)*) => {
         $(#[$about])*

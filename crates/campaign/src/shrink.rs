@@ -1,12 +1,12 @@
-//! Makes a failing history smaller as long as it goes on failing.
+//! Shrinks a failing history while it keeps failing.
 
 use crate::history::verdict::play;
 use crate::history::{History, Op};
 
-/// Most histories tried for one failure.
+/// Limit of histories tried for one failure.
 const MOST_TRIES: u32 = 1_500;
 
-/// The smallest history found that fails, and why it does.
+/// The smallest failing history found, and its failure.
 pub fn shrink(history: &History, why: String) -> (History, String) {
     let mut best = (history.clone(), why);
     let mut tries = 0;
@@ -29,7 +29,7 @@ pub fn shrink(history: &History, why: String) -> (History, String) {
     }
 }
 
-/// Histories that are a little smaller, the boldest cuts first.
+/// Slightly smaller histories, the largest cuts first.
 fn candidates(history: &History) -> Vec<History> {
     let mut found = Vec::new();
     let mut offer = |change: &dyn Fn(&mut History)| {

@@ -64,7 +64,7 @@ fn two_clients_with_one_key_have_connections_of_their_own() {
     }
 }
 
-/// Files in `corpus` were failures and are none any more.
+/// Files in `corpus` are failures that have been fixed.
 #[test]
 fn the_corpus_passes() {
     for path in files("corpus") {
@@ -75,7 +75,7 @@ fn the_corpus_passes() {
     }
 }
 
-/// Those in `corpus/known` are not mended, and must fail until they are.
+/// Files in `corpus/known` are not fixed yet, and must fail until they are.
 #[test]
 fn what_is_known_still_fails() {
     for path in files("corpus/known") {

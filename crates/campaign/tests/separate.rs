@@ -1,4 +1,4 @@
-//! The literal peer shares nothing with the engine but the formats on the wire.
+//! The literal peer shares only the wire formats with the engine.
 
 use std::path::Path;
 

@@ -1,35 +1,32 @@
 //! The clip that comes with the crate: 2,000 frames of Big Buck Bunny at 176x144, coded as the recPR paper's was.
 //!
-//! Where it comes from, its licence and how it was made stand in `assets/README.md`.
+//! `assets/README.md` has its source, its licence and how it was made.
 
 use crate::elementary::ElementaryStream;
 use crate::trace::Trace;
 
-/// Pixels across.
 pub const WIDTH: u32 = 176;
-/// Pixels down.
 pub const HEIGHT: u32 = 144;
 /// Frames in a pass.
 pub const FRAMES: usize = 2_000;
 /// Frames per second.
 pub const RATE: u32 = 30;
 
-/// The clip's frames as text.
 pub const TRACE: &str = include_str!("../assets/bbb_qcif.trace");
 
-/// The clip in MPEG-4 part 2, its header once at the beginning.
+/// The clip in MPEG-4 part 2, with its header once at the start.
 pub const MPEG4: &[u8] = include_bytes!("../assets/bbb_qcif.m4v");
 
-/// What the clip is compared with, in H.264. It stands for the uncompressed original, which is too large to come along: its
+/// The reference of the clip, in H.264. It replaces the uncompressed original, which is too large to include: its
 /// PSNR-Y against that is 37.18 dB.
 pub const ORIGINAL: &[u8] = include_bytes!("../assets/bbb_qcif_original.h264");
 
-/// The clip's frames: 223 I, 445 P, 1332 B at 30 per second; five times in a row they are the paper's 10,000.
+/// The clip's frames: 223 I, 445 P, 1332 B at 30 per second; repeated five times they are the paper's 10,000.
 pub fn trace() -> Trace {
     Trace::from_text(TRACE).expect("the clip's trace is read in the tests")
 }
 
-/// The clip's pictures, with their bytes.
+/// The clip's pictures with their bytes.
 pub fn stream() -> ElementaryStream {
     ElementaryStream::read(MPEG4).expect("the clip's stream is read in the tests")
 }

@@ -1,26 +1,26 @@
-//! Which frames are predicted from which, and so which decode, given what arrived.
+//! Prediction between frames, and which frames decode, given those that arrived.
 //!
-//! The rule, in display order, among the frames that stand earlier in coding order: an I frame needs none; a P frame needs the
-//! nearest I or P frame before it; a B frame needs the nearest referenced frame before it and the nearest after it, if there
-//! is one. For MPEG-4 part 2 and for H.264 with plain B frames this is what the standards say. H.264 may predict from more
-//! frames and MPEG-4 from fewer (a frame of intra blocks only), which a list of types does not tell: then it is a model.
+//! The rule, in display order, among the frames that are earlier in coding order: an I frame needs none; a P frame
+//! needs the nearest I or P frame before it; a B frame needs the nearest referenced frame before it and the nearest
+//! after it, if there is one. For MPEG-4 part 2 and for H.264 with plain B frames this follows the standards. H.264 may
+//! predict from more frames and MPEG-4 from fewer (a frame of intra blocks only), which types do not show: then it is a
+//! model.
 
 use crate::frame::{Frame, FrameType};
 use crate::trace::Trace;
 use std::collections::BTreeMap;
 
-/// What each frame of a trace is predicted from.
+/// The frames that each frame of a trace is predicted from.
 #[derive(Clone, Debug)]
 pub struct Dependency {
-    /// By place in coding order: places in coding order, each smaller than the frame's own.
+    /// By index in coding order: indices in coding order, each smaller than the frame's own.
     needs: Vec<[Option<u32>; 2]>,
 }
 
 impl Dependency {
-    /// The dependencies in this trace.
     pub fn new(trace: &Trace) -> Self {
-        // Display place -> place in coding order, of the referenced frames since the last I frame but one. Whatever lies
-        // before that cannot be nearest any more.
+        // Display index -> index in coding order, of the referenced frames since the last I frame but one. Earlier ones
+        // cannot be nearest any more.
         let mut anchors: BTreeMap<u32, u32> = BTreeMap::new();
         let mut referenced: BTreeMap<u32, u32> = BTreeMap::new();
         let mut last_i: Option<u32> = None;
@@ -57,13 +57,13 @@ impl Dependency {
         }
     }
 
-    /// What frame `index` needs, as places in coding order. Nothing for a frame that is not there.
+    /// The frames that frame `index` needs, as indices in coding order; none for an unknown frame.
     pub fn needs(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         self.needs.get(index).into_iter().flatten().flatten().map(|&needed| needed as usize)
     }
 
-    /// Which frames decode as they were coded: those that arrived whole, and all they need as well. In coding order, as
-    /// `arrived`; a frame behind the end of `arrived` did not.
+    /// Which frames decode without errors: those that arrived completely, and whose needed frames do. In coding order,
+    /// like `arrived`; frames beyond the end of `arrived` are lost.
     ///
     /// ```
     /// use anabranch_media::{Dependency, FrameRate, FrameType::{B, I, P}, Trace};
@@ -78,14 +78,14 @@ impl Dependency {
     pub fn decodable(&self, arrived: &[bool]) -> Vec<bool> {
         let mut decodable: Vec<bool> = Vec::with_capacity(self.needs.len());
         for index in 0..self.needs.len() {
-            // What a frame needs stands before it, so it is decided.
+            // The needed frames are earlier, so they are decided.
             let whole = arrived.get(index).copied().unwrap_or(false);
             decodable.push(whole && self.needs(index).all(|needed| decodable[needed]));
         }
         decodable
     }
 
-    /// How many displayed frames change when this one alone is lost: itself and all that are predicted from it.
+    /// Number of displayed frames that change when only this one is lost: itself and all predicted from it.
     pub fn damage(&self, lost: usize) -> usize {
         let mut arrived = vec![true; self.needs.len()];
         match arrived.get_mut(lost) {

@@ -1,4 +1,4 @@
-//! The bridge to ffmpeg: finds it when it is needed, decodes with it, and says in one sentence why it cannot.
+//! The bridge to ffmpeg: finds it on demand, decodes with it, and describes failures in one sentence.
 //!
 //! No shell is involved, nothing is written to disk, and a run that takes too long is ended.
 
@@ -13,49 +13,49 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// The variable that names the program, if it is not the `ffmpeg` on the path.
+/// The environment variable with the path of the program, if it is not the `ffmpeg` on the path.
 pub const VARIABLE: &str = "ANABRANCH_FFMPEG";
 
-/// The oldest version with which the clip was seen to decode to the same pixels.
+/// The oldest version that was verified to decode the clip to the same pixels.
 pub(crate) const OLDEST: u32 = 5;
 
-/// How long a run may take that is not told otherwise.
+/// Default time limit of a run.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Why ffmpeg did not do it.
+/// Why ffmpeg failed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum FfmpegError {
     /// It cannot be started.
     #[error("ffmpeg is not there ({program}: {reason}): install version {OLDEST} or newer, or name it in {VARIABLE}")]
     Missing {
-        /// What was tried.
+        /// The program that was tried.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// It is older than version 5.
     #[error("ffmpeg {0} is too old: version {OLDEST} or newer is needed")]
     TooOld(String),
-    /// What was started is something else.
+    /// It is another program.
     #[error("{0} does not answer as ffmpeg does")]
     Other(String),
     /// It did not end in time.
     #[error("ffmpeg did not end within {} s and was stopped", .0.as_secs())]
     Late(Duration),
-    /// It ended with an error.
+    /// It reported an error.
     #[error("ffmpeg failed: {0}")]
     Failed(String),
-    /// It decoded another number of frames: then places are shifted, and every score would be wrong.
+    /// It decoded another number of frames: indices would be shifted, and every score wrong.
     #[error("ffmpeg gave {got} frames where there are {expected}")]
     Frames {
-        /// Frames that came.
+        /// Frames decoded.
         got: usize,
-        /// Frames that there are.
+        /// Frames expected.
         expected: usize,
     },
 }
 
-/// A program that was found and asked its version.
+/// A program whose version was checked.
 #[derive(Clone, Debug)]
 pub struct Ffmpeg {
     program: PathBuf,
@@ -64,16 +64,16 @@ pub struct Ffmpeg {
 }
 
 impl Ffmpeg {
-    /// The program that [`VARIABLE`] names, or else the `ffmpeg` on the path.
+    /// The program in [`VARIABLE`], or else the `ffmpeg` on the path.
     ///
     /// # Errors
-    /// If it is not there, is something else, or is too old.
+    /// If it is missing, another program, or too old.
     pub fn find() -> Result<Self, FfmpegError> {
         let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
         Self::at(Path::new(&named.unwrap_or_else(|| OsString::from("ffmpeg"))))
     }
 
-    /// This program.
+    /// A given program.
     ///
     /// # Errors
     /// As [`Self::find`].
@@ -84,7 +84,7 @@ impl Ffmpeg {
         let run = Run::start(&mut command, Vec::new(), 4096)
             .map_err(|error| FfmpegError::Missing { program: name.clone(), reason: error.to_string() })?;
         let mut answer = Vec::new();
-        // It may not be ffmpeg at all, so the answer is bounded.
+        // It may be another program, so the length of its answer is limited.
         let ended = run.finish(Duration::from_secs(20), |piece| {
             answer.extend_from_slice(piece);
             answer.len() < 1 << 16
@@ -96,27 +96,27 @@ impl Ffmpeg {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let version = answer.strip_prefix("ffmpeg version ").and_then(|rest| rest.split_whitespace().next());
         let version = version.ok_or(FfmpegError::Other(name))?.to_owned();
-        // Builds from the repository have no number that can be compared; they are new.
+        // Builds from the repository have no comparable number; they are new.
         match version.trim_start_matches('n').split('.').next().and_then(|major| major.parse::<u32>().ok()) {
             Some(major) if major < OLDEST => Err(FfmpegError::TooOld(version)),
             _ => Ok(Self { program: program.to_owned(), version, patience: PATIENCE }),
         }
     }
 
-    /// Its version as it says it.
+    /// Its version as reported.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The same program, but a run that takes longer is ended.
+    /// The same program with a time limit.
     #[must_use]
     pub fn within(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Decodes a stream as received and shows it frame by frame: planes Y, U, V at 4:2:0, with its place in display order.
-    /// Where a frame is missing, the one shown before it is shown again; before the first, the first.
-    /// If nothing arrived that can be decoded, every frame is grey.
+    /// Decodes a stream as received and shows it frame by frame: planes Y, U, V at 4:2:0, with the index in display
+    /// order. A missing frame is replaced by the frame shown before it, at the start by the first. If nothing decodable
+    /// arrived, every frame is grey.
     ///
     /// # Errors
     /// If ffmpeg fails, takes too long, or does not return as many frames as there are.
@@ -127,26 +127,26 @@ impl Ffmpeg {
             (0..received.frames).for_each(|index| show(index, &grey));
             return Ok(());
         }
-        // One time unit is one frame: the filter fills the places that are empty, at the end for ever.
+        // One time unit is one frame: the filter fills the gaps, and repeats the last frame at the end.
         let filter = "fps=fps=source_fps:start_time=0,tpad=stop=-1:stop_mode=clone";
         let input = ["-f", "ivf", "-i", "pipe:0"].map(OsStr::new);
         match self.frames(&input, received.ivf.clone(), filter, received.frames, size, &mut show) {
-            // What arrived can all not be decoded.
+            // Nothing that arrived can be decoded.
             Err(FfmpegError::Frames { got: 0, .. }) => (0..received.frames).for_each(|index| show(index, &grey)),
             other => return other,
         }
         Ok(())
     }
 
-    /// Decodes an IVF file whose time unit is the millisecond and shows the luma of each picture that the decoder returns, with
-    /// its time. A picture that cannot be decoded is not shown, and nothing in its place.
+    /// Decodes an IVF file with millisecond times and shows the luma of each picture that the decoder returns, with its
+    /// time. A picture that cannot be decoded is left out.
     ///
     /// # Errors
     /// If ffmpeg fails or takes too long.
     pub fn pictures(&self, ivf: Vec<u8>, mut show: impl FnMut(u64, &[u8])) -> Result<(), FfmpegError> {
         let mut command = self.decoder();
         command.args(["-f", "ivf", "-i", "pipe:0", "-map", "0:v:0", "-vf", "format=yuv420p,extractplanes=y"]);
-        // Else times would be rounded to what it takes for the frame rate.
+        // Otherwise times would be rounded to the assumed frame rate.
         command.args(["-fps_mode", "passthrough", "-enc_time_base", "1:1000"]);
         command.args(["-c:v", "rawvideo", "-f", "matroska", "pipe:1"]);
         let run = self.start(&mut command, ivf, 1 << 16)?;
@@ -157,7 +157,7 @@ impl Ffmpeg {
         })
     }
 
-    /// Decodes a whole elementary stream in which nothing is missing.
+    /// Decodes a whole elementary stream without losses.
     ///
     /// # Errors
     /// As [`Self::decode`].
@@ -169,7 +169,7 @@ impl Ffmpeg {
         mut show: impl FnMut(usize, &[u8]),
     ) -> Result<(), FfmpegError> {
         let input = ["-i", "pipe:0"].map(OsStr::new);
-        // One more than there are is asked for, so that too many are noticed.
+        // One more is requested, so that too many are detected.
         match self.frames(&input, stream.to_vec(), "null", frames + 1, frame_bytes(size), &mut show) {
             Err(FfmpegError::Frames { got, .. }) if got == frames => Ok(()),
             Err(FfmpegError::Frames { got, .. }) => Err(FfmpegError::Frames { got, expected: frames }),
@@ -178,7 +178,7 @@ impl Ffmpeg {
         }
     }
 
-    /// Decodes the first frames of a file after this filter, which scales them to this size.
+    /// Decodes the first frames of a file with this filter, which scales them to this size.
     ///
     /// # Errors
     /// As [`Self::decode`].
@@ -194,7 +194,8 @@ impl Ffmpeg {
         self.frames(&["-i".as_ref(), name], Vec::new(), filter, frames, frame_bytes(size), &mut show)
     }
 
-    /// Codes the pictures of a file with these arguments to a format that needs no file to be written, and returns its bytes.
+    /// Encodes the pictures of a file with these arguments to a format that needs no output file, and returns its
+    /// bytes.
     ///
     /// # Errors
     /// If the program cannot be started, fails or takes too long.
@@ -211,11 +212,11 @@ impl Ffmpeg {
         Ok(coded)
     }
 
-    /// The beginning of a command that decodes.
+    /// Common arguments of commands that decode.
     fn decoder(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(["-hide_banner", "-nostdin", "-loglevel", "fatal", "-threads", "1", "-flags", "+bitexact"]);
-        // Without it a stream whose first frame is missing would be shifted to the beginning.
+        // Otherwise a stream without its first frame would be shifted to the start.
         command.arg("-copyts");
         command
     }
@@ -258,7 +259,7 @@ impl Ffmpeg {
             got <= expected
         });
         match ended {
-            // It skipped what it could not decode, which the number of frames tells better.
+            // It skipped undecodable data, which the number of frames shows better.
             Err(FfmpegError::Failed(_)) if got > 0 && got != expected => Err(FfmpegError::Frames { got, expected }),
             Err(error) => Err(error),
             Ok(()) if got == expected => Ok(()),
@@ -273,7 +274,7 @@ fn frame_bytes((width, height): (u32, u32)) -> usize {
     width * height + 2 * width.div_ceil(2) * height.div_ceil(2)
 }
 
-/// A program at work: one thread feeds it, one reads its output, one its messages.
+/// A running program: one thread writes its input, one reads its output, one its messages.
 struct Run {
     child: Child,
     output: Receiver<Vec<u8>>,
@@ -285,7 +286,7 @@ impl Run {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
-            // That it stops reading before the end is its affair: it has all the frames it was asked for, or it failed.
+            // If it stops reading early, it has all requested frames, or it failed.
             thread::spawn(move || drop(stdin.write_all(&input)));
         }
         let (sender, output) = sync_channel(8);
@@ -312,7 +313,7 @@ impl Run {
         Ok(Self { child, output, complaint })
     }
 
-    /// Hands over its output until it ends, or `take` says that it is enough, or the time is over.
+    /// Passes on its output until it ends, `take` stops, or the time limit.
     fn finish(mut self, patience: Duration, mut take: impl FnMut(&[u8]) -> bool) -> Result<(), FfmpegError> {
         let until = Instant::now() + patience;
         let mut enough = false;
@@ -334,7 +335,7 @@ impl Run {
             self.stop();
             return Ok(());
         }
-        // Its output is closed; a moment later it has ended.
+        // Its output is closed; it ends soon after.
         while Instant::now() < until {
             match self.child.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),

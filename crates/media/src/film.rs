@@ -1,8 +1,9 @@
-//! The film at 640x360, coded for four rates: types and sizes of its frames come along, pictures where the film is at hand.
+//! The film at 640x360, coded at four rates: types and sizes of its frames are included, pictures require the film's
+//! file.
 //!
-//! The coded streams are 8 to 66 MB and the film is 50 MB, too large to come along. So the frames are a table in
-//! `assets/bbb_360p.sizes`, and for pictures [`VARIABLE`] names the film: it is coded anew, and must give the
-//! frames of the table. `assets/README.md` says where it comes from, its licence, and how the streams were made.
+//! The coded streams are 8 to 66 MB and the film is 50 MB, too large to include. So the frames are a table in
+//! `assets/bbb_360p.sizes`, and for pictures [`VARIABLE`] names the film's file: it is encoded again, and must result
+//! in the frames of the table. `assets/README.md` has its source, its licence, and how the streams were made.
 
 use crate::clip;
 use crate::elementary::{ElementaryStream, StreamError};
@@ -15,18 +16,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Pixels across.
 pub const WIDTH: u32 = 640;
-/// Pixels down.
 pub const HEIGHT: u32 = 360;
 /// Frames in a pass.
 pub const FRAMES: usize = 2_000;
 /// Frames per second.
 pub const RATE: u32 = 30;
-/// The rates for which it is coded, Mbit/s.
+/// The rates in Mbit/s at which it is coded.
 pub const MEGABITS: [u32; 4] = [1, 2, 4, 8];
 
-/// The variable that names the film's file.
+/// The environment variable with the path of the film's file.
 pub const VARIABLE: &str = "ANABRANCH_FILM";
 /// SHA-256 of the film's file.
 pub(crate) const SHA256: &str = "475fbbf34c4c367998f80c29ea03b15a743941179b12da3373fc6706e68621d0";
@@ -34,51 +33,51 @@ pub(crate) const SHA256: &str = "475fbbf34c4c367998f80c29ea03b15a743941179b12da3
 /// One frame a line in coding order: its type, and its bytes at each of [`MEGABITS`].
 const SIZES: &str = include_str!("../assets/bbb_360p.sizes");
 
-/// What is done with the film's frames before they are coded. Every rounding is specified, so that all machines do the same.
+/// Processing of the film's frames before coding. All rounding is specified, so that results do not depend on the
+/// machine.
 const FILTER: &str = "scale=640:360:flags=bicubic+accurate_rnd+bitexact,setpts=N/30/TB";
 
-/// What is done with the film's frames for the clip ([`crate::clip`]), and SHA-256 of the luma of the 2,000 that come of it.
+/// Processing of the film's frames for the clip ([`crate::clip`]), and SHA-256 of the luma of the resulting 2,000.
 const CLIP_FILTER: &str = "crop=880:720,scale=176:144";
 const CLIP_SHA256: &str = "cb2a4fc9e5e61d4db22e73c6df2f1f21994761481f878c248d0515d0db28bc19";
 
 /// Why there are no pictures of the film.
 #[derive(Debug, Error)]
 pub enum FilmError {
-    /// Nobody said where it is.
+    /// [`VARIABLE`] is not set.
     #[error("the film is too large to come along: name its file in {VARIABLE} (docs/media.md says which it is)")]
     Unnamed,
     /// It cannot be read.
     #[error("cannot read the film {path}: {reason}")]
     File {
-        /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         reason: std::io::Error,
     },
     /// It is another file.
     #[error("{0} is not the film that was coded: its SHA-256 is not {SHA256}")]
     Other(String),
-    /// No such coding.
+    /// There is no coding at this rate.
     #[error("the film is coded for 1, 2, 4 and 8 Mbit/s, not for {0}")]
     Rate(u32),
-    /// This ffmpeg codes it differently.
+    /// This ffmpeg encodes it differently.
     #[error("ffmpeg {0} codes the film to other frames than those that were sent: its pictures would not be theirs")]
     Coded(String),
-    /// This ffmpeg makes other frames of it than the clip was coded from.
+    /// This ffmpeg produces other frames than those the clip was coded from.
     #[error("ffmpeg {0} makes other frames of the film than those that the clip was coded from")]
     Scaled(String),
-    /// What it was coded to cannot be read.
+    /// The encoded stream cannot be read.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// It could not be coded or decoded.
+    /// Encoding or decoding failed.
     #[error(transparent)]
     Ffmpeg(#[from] FfmpegError),
-    /// It could not be scored.
+    /// Scoring failed.
     #[error(transparent)]
     Quality(#[from] QualityError),
 }
 
-/// The frames of the film coded for so many Mbit/s; none unless it is one of [`MEGABITS`].
+/// The frames of the film at a rate in Mbit/s; `None` unless it is one of [`MEGABITS`].
 pub fn trace(megabits: u32) -> Option<Trace> {
     let column = MEGABITS.iter().position(|&coded| coded == megabits)?;
     let lines = SIZES.lines().filter(|line| !line.starts_with('#'));
@@ -93,21 +92,21 @@ pub fn trace(megabits: u32) -> Option<Trace> {
     Some(Trace::at_rate(&coded.expect("the table is read in the tests"), rate).expect("so is its trace"))
 }
 
-/// The film's file, which is the right one.
+/// The verified file of the film.
 #[derive(Clone, Debug)]
 pub struct Film(PathBuf);
 
 impl Film {
-    /// The file that [`VARIABLE`] names.
+    /// The file in [`VARIABLE`].
     ///
     /// # Errors
-    /// If it names none; as [`Self::at`].
+    /// If it is not set; as [`Self::at`].
     pub fn find() -> Result<Self, FilmError> {
         let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).ok_or(FilmError::Unnamed)?;
         Self::at(Path::new(&named))
     }
 
-    /// This file.
+    /// A given file.
     ///
     /// # Errors
     /// If it cannot be read, or is another one.
@@ -121,11 +120,11 @@ impl Film {
         if digest == SHA256 { Ok(Self(path.to_owned())) } else { Err(FilmError::Other(name)) }
     }
 
-    /// Codes the film for so many Mbit/s and compares what is decoded with its frames before coding. Takes about a minute and
-    /// a gigabyte.
+    /// Encodes the film at a rate in Mbit/s and compares the decoded frames with those before coding. Takes about a
+    /// minute and a gigabyte.
     ///
     /// # Errors
-    /// If there is no such coding; if ffmpeg fails, or codes to other frames than those of [`trace`].
+    /// If there is no such coding; if ffmpeg fails, or its frames differ from [`trace`].
     pub fn quality(&self, ffmpeg: &Ffmpeg, megabits: u32) -> Result<Quality, FilmError> {
         let expected = trace(megabits).ok_or(FilmError::Rate(megabits))?;
         let ffmpeg = &ffmpeg.clone().within(Duration::from_secs(1_800));
@@ -145,7 +144,7 @@ impl Film {
     /// The luma planes of the clip's frames before coding, in display order: its uncompressed original, 51 MB.
     ///
     /// # Errors
-    /// If ffmpeg fails, or makes other frames of the film than those that were coded.
+    /// If ffmpeg fails, or produces other frames than those that were coded.
     pub fn original_of_clip(&self, ffmpeg: &Ffmpeg) -> Result<Vec<u8>, FilmError> {
         let plane = (clip::WIDTH * clip::HEIGHT) as usize;
         let mut original = Vec::with_capacity(plane * clip::FRAMES);
@@ -156,19 +155,19 @@ impl Film {
         if digest == CLIP_SHA256 { Ok(original) } else { Err(FilmError::Scaled(ffmpeg.version().to_owned())) }
     }
 
-    /// The stream: at a constant rate within a second, as live coders do it, and with the groups of the clip.
+    /// Encodes the stream: at a constant rate within a second, like live encoders, and with the groups of the clip.
     fn coded(&self, ffmpeg: &Ffmpeg, megabits: u32) -> Result<Vec<u8>, FfmpegError> {
         let (rate, frames) = (format!("{megabits}M"), FRAMES.to_string());
         let mut arguments = vec!["-vf", FILTER, "-r", "30", "-frames:v", &frames, "-pix_fmt", "yuv420p"];
         arguments.extend(["-c:v", "mpeg4", "-g", "9", "-bf", "2", "-b_strategy", "0", "-sc_threshold", "1000000000"]);
         arguments.extend(["-b:v", &rate, "-minrate", &rate, "-maxrate", &rate, "-bufsize", &rate]);
-        // The finest quantiser, without which no more than 3.5 Mbit/s come out.
+        // The finest quantiser, without which the rate does not exceed 3.5 Mbit/s.
         arguments.extend(["-qmin", "1", "-lmin", "1", "-mblmin", "1", "-threads", "1", "-flags", "+bitexact"]);
         ffmpeg.code_file(&self.0, &arguments, "m4v")
     }
 }
 
-/// Takes bytes in as a file is written.
+/// Hashes bytes as they are written.
 struct Hashed(Sha256);
 
 impl std::io::Write for Hashed {

@@ -1,10 +1,9 @@
-//! One coded picture as the transport sees it: type, size, order and times, no pixels.
+//! A coded picture as seen by the transport: type, size, order and times, no pixels.
 
 use anabranch_policy::Duration;
 use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL, EXPENDABLE};
 use core::ops::{Index, IndexMut};
 
-/// How a picture is predicted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FrameType {
     /// From nothing but itself.
@@ -16,7 +15,7 @@ pub enum FrameType {
 }
 
 impl FrameType {
-    /// All of them, the most important first.
+    /// In descending order of importance.
     pub const ALL: [Self; 3] = [Self::I, Self::P, Self::B];
 
     /// `'I'`, `'P'` or `'B'`.
@@ -29,29 +28,27 @@ impl FrameType {
     }
 }
 
-/// A coded picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// How it is predicted.
     pub frame_type: FrameType,
     /// Whether other pictures are predicted from it.
     pub referenced: bool,
-    /// Bytes, headers that stand before it included.
+    /// Bytes, including headers before it.
     pub size: u32,
-    /// Its place in display order, from 0.
+    /// Index in display order, from 0.
     pub display: u32,
-    /// When the encoder has it, since the stream's start, and so when a decoder that lags by nothing takes it in. Does not
-    /// fall in coding order. **This is the play-out time for the transport** (message headers, schedules, play-out
-    /// clock): measured by [`Self::play_out`] instead, I and P frames would set the clock early, by as much as they are
-    /// coded ahead of the B frames between them, and all B frames would have that much less latency.
+    /// When the encoder has finished it, since the stream's start, and so when a decoder without delay takes it in.
+    /// Does not decrease in coding order. **This is the play-out time for the transport** (message headers, schedules,
+    /// play-out clock): with [`Self::play_out`] instead, I and P frames would set the clock early, by the time that
+    /// they are coded ahead of the B frames between them, and all B frames would lose that much latency.
     pub at: Duration,
-    /// When it is shown, since the stream's start. Includes the delay of reordering, so it is never before [`Self::at`].
+    /// Display time since the stream's start. Includes the reordering delay, so it is never before [`Self::at`].
     pub play_out: Duration,
 }
 
 impl Frame {
-    /// The class by which it may be abandoned: essential for I, then what others are predicted from, then what nobody needs.
-    /// With the usual B pictures that is I, P, B, the order of the recPR paper (section III.A).
+    /// Its class for being abandoned: essential for I, then frames that others are predicted from, then the rest. With
+    /// the usual B pictures that is I, P, B, the order of the recPR paper (section III.A).
     pub const fn importance(&self) -> u8 {
         match (self.frame_type, self.referenced) {
             (FrameType::I, _) => ESSENTIAL,
@@ -61,19 +58,15 @@ impl Frame {
     }
 }
 
-/// Something for each type of frame.
+/// A value for each type of frame.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ByType<T> {
-    /// Of I frames.
     pub i: T,
-    /// Of P frames.
     pub p: T,
-    /// Of B frames.
     pub b: T,
 }
 
 impl ByType<u64> {
-    /// All types together.
     pub const fn total(&self) -> u64 {
         self.i + self.p + self.b
     }

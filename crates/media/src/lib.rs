@@ -1,7 +1,7 @@
-//! Video as the transport sees it: frames with a type, a size and a time; what depends on what; how good it looks when
-//! some of it came late or not at all.
+//! Video as seen by the transport: frames with type, size and time; their dependencies; and the picture quality after
+//! losses and delays.
 //!
-//! Without input and output, except where files and ffmpeg are the point. A picture's way:
+//! Without input and output, except for files and ffmpeg. The processing steps:
 //!
 //! | step | module |
 //! |---|---|
@@ -11,16 +11,16 @@
 //! | a live stream with gaps, made decodable | [`mend`] |
 //! | frames into packets | [`packetiser`] |
 //! | which frames decode, given what arrived | [`dependency`] |
-//! | what was on time, where the picture stood still | [`metrics::delivery`] |
+//! | frames on time, frozen pictures | [`metrics::delivery`] |
 //! | the stream as received, for a decoder | [`lossy`] |
-//! | pixels again | [`ffmpeg`] |
-//! | how far they are from the original | [`metrics::score`] |
+//! | decoded pictures | [`ffmpeg`] |
+//! | their distance from the original | [`metrics::score`] |
 //! | all of that in one call | [`quality`] |
 //! | single frames as PNG | [`stills`] |
-//! | the clip that comes with the crate | [`clip`] |
+//! | the included clip | [`clip`] |
 //! | the same film at 640x360 | [`film`] |
 //!
-//! From a file to what became of its frames:
+//! From a file to the fate of its frames:
 //!
 //! ```
 //! use anabranch_media::metrics::delivery::{Arrival, Delivery, Fate};

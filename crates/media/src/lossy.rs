@@ -1,28 +1,29 @@
-//! Writes a stream as it was received, for a decoder: an IVF file of the pictures that arrived, each with its display place as
-//! its time, the header of the stream in front, so that it counts as known beforehand and is never lost.
+//! Writes a stream as received, for a decoder: an IVF file of the pictures that arrived, with display indices as times.
+//! It begins with the header of the stream, which counts as known in advance and is never lost.
 //!
-//! IVF is 32 bytes of head, then per picture its length (32 bits), its time (64 bits) and its bytes, little endian. The time
-//! base is one frame, so a decoder knows exactly which places are empty and can repeat the picture before them.
+//! IVF is 32 bytes of header, then per picture its length (32 bits), its time (64 bits) and its bytes, little-endian.
+//! The time base is one frame, so a decoder knows exactly which frames are missing and can repeat the picture before
+//! them.
 
 use crate::elementary::{Codec, ElementaryStream};
 use crate::frame::FrameType;
 use crate::trace::FrameRate;
 use thiserror::Error;
 
-/// Bytes of the file's head.
+/// Bytes of the file header.
 const HEAD: usize = 32;
 /// Bytes before each picture.
 const PICTURE_HEAD: usize = 12;
 
-/// A stream as received is not written.
+/// Why a stream cannot be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum LossyError {
-    /// The flags are not one per frame of so many passes.
+    /// The number of flags is not that of the frames of all passes.
     #[error("{arrived} frames are said to have arrived or not, but {passes} passes of the stream have {frames}")]
     Count {
         /// Flags passed.
         arrived: usize,
-        /// Frames that there are.
+        /// Frames per pass.
         frames: usize,
         /// Passes asked for.
         passes: usize,
@@ -34,15 +35,16 @@ pub enum LossyError {
 pub struct Received {
     /// The IVF file.
     pub ivf: Vec<u8>,
-    /// How many frames are to be shown, those that did not arrive included.
+    /// Number of frames to show, lost ones included.
     pub frames: usize,
-    /// Pixels across and down.
+    /// Width and height in pixels.
     pub size: (u32, u32),
-    /// Pictures in the file: those that arrived, without B pictures that cannot be decoded.
+    /// Pictures in the file: those that arrived, without undecodable B pictures.
     pub pictures: usize,
 }
 
-/// The stream of `passes` repetitions of `stream`, in which the frames arrived that `arrived` says, in coding order.
+/// The stream of `passes` repetitions of `stream`, with the frames that arrived according to `arrived`, in coding
+/// order.
 ///
 /// ```no_run
 /// use anabranch_media::{Ffmpeg, clip, lossy};
@@ -67,7 +69,8 @@ pub fn received(stream: &ElementaryStream, passes: usize, arrived: &[bool]) -> R
     Ok(beginning(stream, arrived))
 }
 
-/// The beginning of a stream, or of its repetitions, of which the frames arrived that `arrived` says, in coding order.
+/// The first part of a stream, or of its repetitions, with the frames that arrived according to `arrived`, in coding
+/// order.
 pub(crate) fn beginning(stream: &ElementaryStream, arrived: &[bool]) -> Received {
     let (once, display) = (stream.pictures.len(), stream.display());
     let rate = stream.format.rate.or(FrameRate::new(30, 1));
@@ -81,14 +84,14 @@ pub(crate) fn beginning(stream: &ElementaryStream, arrived: &[bool]) -> Received
     Received { ivf: file.bytes, frames: arrived.len(), size: (width, height), pictures: file.pictures as usize }
 }
 
-/// Which of the frames that arrived a decoder gets, in coding order. Those are left out:
+/// Which of the frames that arrived are passed to a decoder, in coding order. These are left out:
 ///
-/// - B frames before the first other: with nothing to predict them from, decoders drop them, and a file of such pictures alone
-///   would be an error;
-/// - in MPEG-4 part 2, B frames of which the I or P frame before them in coding order is lost. What is coded of them depends
-///   on which blocks that frame skips (ISO/IEC 14496-2: such blocks of a B-VOP are not coded), so that they cannot be read without it. Decoders
-///   tell by the times that it is missing, but for some at the turn of a second, of which ffmpeg makes noise that depends on
-///   all that it decoded before.
+/// - B frames before the first other frame: without a prediction source, decoders drop them, and a file of such
+///   pictures alone would be an error;
+/// - in MPEG-4 part 2, B frames whose preceding I or P frame in coding order is lost. Their coded blocks depend on the
+///   blocks which that frame skips (ISO/IEC 14496-2: such blocks of a B-VOP are not coded), so that they cannot be
+///   parsed without it. Decoders detect the loss by the times, except for some at the turn of a second, for which
+///   ffmpeg produces noise that depends on everything decoded before.
 pub(crate) fn given(stream: &ElementaryStream, arrived: &[bool]) -> Vec<bool> {
     let mut anchor = false;
     let mut any = false;
@@ -102,8 +105,8 @@ pub(crate) fn given(stream: &ElementaryStream, arrived: &[bool]) -> Vec<bool> {
     arrived.iter().enumerate().map(frame).collect()
 }
 
-/// An IVF file of these pictures of a stream, named by their places in coding order, each with its time in ms: what came
-/// before the first is as if it had never been.
+/// An IVF file of these pictures of a stream, given by their indices in coding order, each with its time in ms; earlier
+/// pictures do not exist for the decoder.
 pub(crate) fn pictures(stream: &ElementaryStream, pictures: impl Iterator<Item = (u64, usize)>) -> Vec<u8> {
     let mut file = Ivf::new(stream, FrameRate::new(1_000, 1));
     for (time, index) in pictures {
@@ -114,7 +117,7 @@ pub(crate) fn pictures(stream: &ElementaryStream, pictures: impl Iterator<Item =
     file.bytes
 }
 
-/// A file that grows.
+/// A file being written.
 struct Ivf {
     bytes: Vec<u8>,
     pictures: u32,
@@ -133,7 +136,7 @@ impl Ivf {
         bytes.extend_from_slice(&(stream.format.height as u16).to_le_bytes());
         bytes.extend_from_slice(&numerator.to_le_bytes());
         bytes.extend_from_slice(&denominator.to_le_bytes());
-        // The number of pictures, filled in as they come, and four bytes unused.
+        // The number of pictures, updated with each, and four unused bytes.
         bytes.resize(HEAD, 0);
         Self { bytes, pictures: 0 }
     }

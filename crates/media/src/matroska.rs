@@ -1,9 +1,9 @@
-//! Takes pictures and their times out of a Matroska stream as it comes: of all that ffmpeg writes, the least that tells which
-//! pictures a decoder returned and which it did not show.
+//! Extracts pictures and their times from an incoming Matroska stream: the output format of ffmpeg with the least code
+//! that shows which pictures a decoder returned and which it did not.
 //!
 //! RFC 8794 (EBML) and RFC 9559 (Matroska). Only what ffmpeg writes for raw pictures is read: one track, no lacing.
 
-/// Elements that are gone into and not over.
+/// Elements that are entered instead of skipped.
 const INSIDE: [u32; 3] = [SEGMENT, CLUSTER, BLOCK_GROUP];
 const SEGMENT: u32 = 0x1853_8067;
 const CLUSTER: u32 = 0x1f43_b675;
@@ -11,10 +11,10 @@ const BLOCK_GROUP: u32 = 0xa0;
 const TIMESTAMP: u32 = 0xe7;
 const BLOCKS: [u32; 2] = [0xa3, 0xa1];
 
-/// Bytes that were read and are dropped at a time.
+/// Processed bytes are dropped in chunks of this size.
 const DROPPED: usize = 1 << 20;
 
-/// Reads a stream piece by piece.
+/// An incremental reader.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Matroska {
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ pub(crate) struct Matroska {
 }
 
 impl Matroska {
-    /// Takes a piece in and shows the pictures that are whole by now, each with its time in ms.
+    /// Takes a chunk and shows the pictures that are complete, each with its time in ms.
     pub fn feed(&mut self, piece: &[u8], show: &mut dyn FnMut(u64, &[u8])) {
         self.bytes.extend_from_slice(piece);
         while let Some(length) = self.element(show) {
@@ -36,7 +36,7 @@ impl Matroska {
         }
     }
 
-    /// Reads one element, or the head of one that is gone into; its bytes, none if they are not all here.
+    /// Reads one element, or the header of one that is entered; returns its length, `None` if it is incomplete.
     fn element(&mut self, show: &mut dyn FnMut(u64, &[u8])) -> Option<usize> {
         let here = self.bytes.get(self.read..)?;
         let (identity, first) = number(here, true)?;
@@ -50,7 +50,7 @@ impl Matroska {
         if identity == u64::from(TIMESTAMP) {
             self.cluster = content.iter().fold(0, |time, byte| time << 8 | u64::from(*byte));
         } else if BLOCKS.iter().any(|block| u64::from(*block) == identity) {
-            // The track, the time since the cluster's, flags.
+            // The track, the time relative to the cluster's, flags.
             let (_, track) = number(content, false)?;
             if let Some(([high, low, _], picture)) = content.get(track..).and_then(<[u8]>::split_first_chunk) {
                 let since = i64::from(i16::from_be_bytes([*high, *low]));
@@ -66,7 +66,7 @@ fn number(bytes: &[u8], marker: bool) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let length = first.leading_zeros() as usize + 1;
     let value = bytes.get(..length)?.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-    // Nine bytes are none: zero as the first byte means that the stream is no Matroska, and nothing more is read.
+    // Nine bytes are invalid: a zero as the first byte means that the stream is not Matroska, and reading stops.
     let mask = if marker { u64::MAX } else { (1_u64 << (7 * length.min(8))) - 1 };
     (length <= 8).then_some((value & mask, length))
 }
@@ -75,7 +75,7 @@ fn number(bytes: &[u8], marker: bool) -> Option<(u64, usize)> {
 mod tests {
     use super::*;
 
-    /// Head, a segment of unknown length with something unknown, two clusters.
+    /// Header, a segment of unknown length with an unknown element, two clusters.
     fn stream() -> Vec<u8> {
         let mut bytes = vec![0x1a, 0x45, 0xdf, 0xa3, 0x82, 7, 7];
         bytes.extend([0x18, 0x53, 0x80, 0x67, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);

@@ -1,39 +1,39 @@
-//! Makes what is left of a stream decodable where something is missing: whole packets of a transport stream only, counted on
-//! where whole PES packets are missing, and elementary streams from the next unit on.
+//! Makes a stream with gaps decodable: only whole packets of a transport stream are passed on, with continuity counters
+//! rewritten where whole PES packets are missing, and elementary streams resume at the next unit.
 
 use crate::cut::{Format, PACKET, PacketHead, aligned};
 use std::collections::BTreeMap;
 
-/// Bytes that are looked at to find out what a stream is.
+/// Bytes examined to detect the format.
 const LOOKED_AT: usize = 64 * 1024;
 
-/// What was mended.
+/// Counters of repairs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MendCounters {
     /// Gaps.
     pub gaps: u64,
-    /// Bytes that were here and are of no use: packets and units that a gap tore.
+    /// Bytes that arrived but are unusable: packets and units damaged by a gap.
     pub torn_bytes: u64,
 }
 
-/// Puts a stream of bytes with gaps right. Its bytes have places, from 0 at the stream's beginning.
+/// Repairs a stream of bytes with gaps. Offsets count from 0 at the start of the stream.
 #[derive(Debug, Default)]
 pub struct Mender {
     /// Bytes that are not passed on yet.
     waiting: Vec<u8>,
     format: Option<Format>,
-    /// It was looked at, and is nothing that is known.
+    /// Detection has failed.
     unknown: bool,
-    /// Where a packet of a transport stream begins, modulo its length.
+    /// Offset of packets of a transport stream, modulo their length.
     step: u64,
-    /// The place of the next byte that comes.
+    /// Offset of the next byte.
     next: u64,
-    /// Behind a gap: up to the next unit or packet nothing is passed on.
+    /// After a gap: nothing is passed on before the next unit or packet.
     torn: bool,
     counters: MendCounters,
 }
 
-/// There is a gap in a stream of which nothing is known.
+/// There is a gap in a stream of unknown format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "what comes in is neither MPEG-TS nor a raw H.264 or MPEG-4 stream: where something is missing it cannot go on"
@@ -41,17 +41,16 @@ pub struct Mender {
 pub struct CannotMend;
 
 impl Mender {
-    /// What it is, as soon as that is known.
+    /// The format, once it is known.
     pub fn format(&self) -> Option<Format> {
         self.format
     }
 
-    /// What was mended.
     pub fn counters(&self) -> MendCounters {
         self.counters
     }
 
-    /// Takes more bytes; returns what can be passed on.
+    /// Takes more bytes; returns those that can be passed on.
     pub fn bytes(&mut self, bytes: &[u8]) -> Vec<u8> {
         let begin = self.next - self.waiting.len() as u64;
         self.next += bytes.len() as u64;
@@ -73,10 +72,10 @@ impl Mender {
         }
     }
 
-    /// So many bytes will not come.
+    /// Records a gap of `length` bytes.
     ///
     /// # Errors
-    /// If it is not known how to go on.
+    /// If the format is unknown.
     pub fn gap(&mut self, length: u64) -> Result<(), CannotMend> {
         self.counters.gaps += 1;
         self.next += length;
@@ -88,7 +87,7 @@ impl Mender {
         Ok(())
     }
 
-    /// The input has ended; returns what is left.
+    /// The input has ended; returns the rest.
     pub fn finish(&mut self) -> Vec<u8> {
         if self.torn || self.format == Some(Format::TransportStream) {
             self.tear(self.waiting.len());
@@ -96,7 +95,7 @@ impl Mender {
         core::mem::take(&mut self.waiting)
     }
 
-    /// The first bytes that wait are of no use.
+    /// Drops the first pending bytes as damaged.
     fn tear(&mut self, bytes: usize) {
         let bytes = bytes.min(self.waiting.len());
         self.counters.torn_bytes += bytes as u64;
@@ -122,7 +121,7 @@ impl Mender {
     fn units(&mut self) -> Vec<u8> {
         if self.torn {
             let code = self.waiting.windows(3).position(|three| three == [0, 0, 1]);
-            // A code may begin in the last bytes.
+            // A start code may begin in the last bytes.
             self.tear(code.unwrap_or(self.waiting.len().saturating_sub(2)));
             self.torn = code.is_none();
         }
@@ -130,16 +129,16 @@ impl Mender {
     }
 }
 
-/// Counts the packets of each elementary stream anew, so that a decoder takes a stream from which whole PES packets are missing
-/// as what it is: whole, with pictures left out. A duplicate stays one.
+/// Rewrites the continuity counters of each elementary stream, so that a decoder sees a continuous stream with pictures
+/// left out where whole PES packets are missing. Duplicates stay duplicates.
 #[derive(Debug, Default)]
 pub struct Continuity {
-    /// By packet identifier: the packet that came last, and the counter that was written into it.
+    /// By packet identifier: the last packet, and the counter that was written into it.
     last: BTreeMap<u16, ([u8; PACKET], u8)>,
 }
 
 impl Continuity {
-    /// Counts whole packets anew, in place. What is no packet stays as it is.
+    /// Rewrites the counters of whole packets in place. Other data is unchanged.
     pub fn renumber(&mut self, packets: &mut [u8]) {
         for packet in packets.chunks_exact_mut(PACKET) {
             let Some(head) = PacketHead::read(packet) else { continue };
@@ -156,8 +155,8 @@ impl Continuity {
     }
 }
 
-/// Whether a packet is the one before it once more (2.4.3.3): the same counter and the same payload, which begins at a place. The
-/// counter alone would be the same behind 15 packets that are missing.
+/// Whether a packet is a duplicate of the one before it (2.4.3.3): the same counter and the same payload, which begins
+/// at `payload`. The counter alone would also be equal after 15 missing packets.
 fn is_copy(last: &[u8; PACKET], packet: &[u8; PACKET], payload: usize) -> bool {
     last[3] == packet[3] && last.get(payload..) == packet.get(payload..)
 }
@@ -190,14 +189,14 @@ mod tests {
         let stream = packets(10);
         let mut mender = Mender::default();
         let mut out = mender.bytes(&stream[..700]);
-        // Bytes 700 to 999 lie in packets 3, 4 and 5.
+        // Bytes 700 to 999 are in packets 3, 4 and 5.
         mender.gap(300).unwrap();
         out.extend(mender.bytes(&stream[1_000..1_100]));
         out.extend(mender.bytes(&stream[1_100..]));
         out.extend(mender.finish());
         assert_eq!(numbers(&out), [0, 1, 2, 6, 7, 8, 9]);
         assert_eq!(mender.counters(), MendCounters { gaps: 1, torn_bytes: (700 - 564) + (1_128 - 1_000) });
-        // A gap of whole packets tears none.
+        // A gap of whole packets damages none.
         let mut mender = Mender::default();
         let mut out = mender.bytes(&stream[..4 * PACKET]);
         mender.gap(2 * PACKET as u64).unwrap();

@@ -1,27 +1,27 @@
-//! Cuts frames into packets the way the recPR paper counts them: no packet has bytes of two frames.
+//! Splits frames into packets as in the recPR paper: no packet contains bytes of two frames.
 
 use crate::frame::{ByType, Frame};
 use crate::trace::Trace;
 use core::num::NonZeroU32;
 
-/// The payload at which the packets of this crate's clip come to the paper's number: 1,024 bytes less 12 of header, which is
+/// The payload for which the packets of this crate's clip match the paper's number: 1,024 bytes less 12 of header,
 /// EvalVid's usual packet.
 pub(crate) const PAPER_PAYLOAD: u32 = 1012;
 
-/// A piece of a frame.
+/// A part of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Place of the frame in coding order.
+    /// Index of the frame in coding order.
     pub frame: u32,
-    /// First byte in the frame.
+    /// Offset of its first byte in the frame.
     pub offset: u32,
-    /// Bytes.
+    /// In bytes.
     pub length: u32,
     /// Whether it ends the frame.
     pub last: bool,
 }
 
-/// Cuts frames into payloads of at most so many bytes.
+/// Splits frames into payloads of limited size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packetiser {
     payload: NonZeroU32,
@@ -34,17 +34,17 @@ impl Default for Packetiser {
 }
 
 impl Packetiser {
-    /// One with this many bytes to a packet; 0 is taken as 1.
+    /// `payload` is in bytes, at least 1.
     pub fn new(payload: u32) -> Self {
         Self { payload: NonZeroU32::new(payload).unwrap_or(NonZeroU32::MIN) }
     }
 
-    /// How many packets the frame takes.
+    /// Number of packets of the frame.
     pub const fn count(&self, frame: &Frame) -> u32 {
         frame.size.div_ceil(self.payload.get())
     }
 
-    /// How many packets the trace takes, by type of frame.
+    /// Number of packets of the trace, by type of frame.
     pub fn counts(&self, trace: &Trace) -> ByType<u64> {
         let mut counts = ByType::default();
         for frame in trace.frames() {

@@ -1,4 +1,4 @@
-//! From "these frames arrived" to figures of quality, in one call: stream as received, decoder, comparison with the original.
+//! From arrived frames to quality scores in one call: stream as received, decoder, comparison with the original.
 
 mod album;
 mod batch;
@@ -27,18 +27,18 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Of the clip that comes with the crate.
+    /// For the included clip.
     ///
     /// # Errors
-    /// If ffmpeg does not decode it as it should.
+    /// If ffmpeg does not decode it correctly.
     pub fn of_clip(ffmpeg: Ffmpeg) -> Result<Self, QualityError> {
         Self::new(ffmpeg, clip::stream(), clip::ORIGINAL)
     }
 
-    /// Of any stream and the coded original that it is compared with, frame by frame.
+    /// For any stream and the coded original that it is compared with, frame by frame.
     ///
     /// # Errors
-    /// If either cannot be decoded, or they have not the same number of frames of the same size.
+    /// If either cannot be decoded, or the number or the size of frames differs.
     pub fn new(ffmpeg: Ffmpeg, stream: ElementaryStream, original: &[u8]) -> Result<Self, QualityError> {
         let size = (stream.format.width, stream.format.height);
         let (plane, frames) = (size.0 as usize * size.1 as usize, stream.pictures.len());
@@ -47,10 +47,10 @@ impl Quality {
         Self::against(ffmpeg, stream, reference)
     }
 
-    /// Of any stream and what it is compared with: the luma planes of all frames in display order, one behind the other.
+    /// For any stream and its reference: the concatenated luma planes of all frames in display order.
     ///
     /// # Errors
-    /// If the stream cannot be decoded, or there are not as many planes of its size.
+    /// If the stream cannot be decoded, or the number of planes of its size differs.
     pub fn against(ffmpeg: Ffmpeg, stream: ElementaryStream, original: Vec<u8>) -> Result<Self, QualityError> {
         let size = (stream.format.width, stream.format.height);
         let (plane, frames) = (size.0 as usize * size.1 as usize, stream.pictures.len());
@@ -61,36 +61,36 @@ impl Quality {
         Ok(Self { comparison: Comparison { ffmpeg, stream, scorer, source: None } })
     }
 
-    /// With the uncompressed original beside what stands for it: the luma planes of all frames in display order.
+    /// Adds the uncompressed original to its replacement: the luma planes of all frames in display order.
     ///
     /// # Errors
-    /// If there are not as many planes of its size.
+    /// If the number of planes of its size differs.
     pub fn with_uncompressed(mut self, original: Vec<u8>) -> Result<Self, QualityError> {
         self.comparison.source = Some(self.comparison.scorer.against(original)?);
         Ok(self)
     }
 
-    /// The score with nothing lost: the best that a transport can reach.
+    /// The score without losses: the upper limit for a transport.
     pub fn reference(&self) -> Score {
         self.comparison.scorer.reference()
     }
 
-    /// The same against the uncompressed original, if it is at hand.
+    /// The same against the uncompressed original, if available.
     pub fn uncompressed_reference(&self) -> Option<Score> {
         self.comparison.source.as_ref().map(Scorer::reference)
     }
 
-    /// The stream, repeated as often as the flags need, of which the frames arrived (in time) that `arrived` says, in coding
-    /// order.
+    /// The stream, repeated as often as there are flags for, with the frames that arrived (in time) according to
+    /// `arrived`, in coding order.
     ///
     /// # Errors
-    /// If the flags are no whole number of passes, one at least.
+    /// If the number of flags is not that of one or more whole passes.
     pub fn received(&self, arrived: &[bool]) -> Result<Received, QualityError> {
         let passes = arrived.len().div_ceil(self.comparison.stream.pictures.len()).max(1);
         Ok(received(&self.comparison.stream, passes, arrived)?)
     }
 
-    /// The figures of each frame in display order.
+    /// Scores of each frame in display order.
     ///
     /// # Errors
     /// As [`Self::received`]; if ffmpeg fails.
@@ -103,10 +103,10 @@ impl Quality {
         Ok(scores.into_iter().collect::<Result<_, _>>()?)
     }
 
-    /// The figures of each frame of many passes, as [`Self::frames`] computes them for each, on all cores and much quicker.
+    /// Scores of each frame of many passes, equal to [`Self::frames`] for each, on all cores and much faster.
     ///
     /// # Errors
-    /// If a pass has not a flag for each frame; if ffmpeg fails.
+    /// If a pass does not have a flag for each frame; if ffmpeg fails.
     pub fn frames_of_passes(&self, passes: &[Vec<bool>]) -> Result<Scores, QualityError> {
         let frames = self.comparison.stream.pictures.len();
         if let Some(wrong) = passes.iter().find(|arrived| arrived.len() != frames) {
@@ -125,7 +125,7 @@ impl Quality {
         Ok(scores)
     }
 
-    /// The figures of one pass by itself.
+    /// Scores of a single pass.
     fn each(&self, arrived: &[bool]) -> Result<Scores, QualityError> {
         let received = self.received(arrived)?;
         let (mut scores, mut wrong) = (Scores::default(), None);
@@ -141,7 +141,7 @@ impl Quality {
         wrong.map_or(Ok(scores), |wrong| Err(wrong.into()))
     }
 
-    /// The figures of the whole.
+    /// The score of the whole video.
     ///
     /// ```no_run
     /// use anabranch_media::{Ffmpeg, Quality, clip};
@@ -160,10 +160,10 @@ impl Quality {
         Ok(Score::of(&self.frames(arrived)?))
     }
 
-    /// The frames at these places in display order as PNG files in memory.
+    /// The frames with these display indices as PNG files in memory.
     ///
     /// # Errors
-    /// As [`Self::received`]; if a frame is not there, or ffmpeg fails.
+    /// As [`Self::received`]; if a frame does not exist, or ffmpeg fails.
     pub fn stills(&self, arrived: &[bool], indices: &[usize]) -> Result<Vec<Vec<u8>>, QualityError> {
         Ok(stills(&self.comparison.ffmpeg, &self.received(arrived)?, indices)?)
     }

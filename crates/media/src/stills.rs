@@ -12,12 +12,12 @@ pub enum StillsError {
     /// The video could not be decoded.
     #[error(transparent)]
     Ffmpeg(#[from] FfmpegError),
-    /// A frame that is not there.
+    /// A frame that does not exist.
     #[error("there is no frame {index}: the video has {frames}, counted from 0")]
     Index {
-        /// What was asked for.
+        /// The requested index.
         index: usize,
-        /// What there is.
+        /// The number of frames.
         frames: usize,
     },
     /// The picture could not be encoded.
@@ -26,18 +26,17 @@ pub enum StillsError {
     /// The picture could not be written.
     #[error("{}: {reason}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: std::io::Error,
     },
 }
 
-/// Decodes the stream as received and returns the frames at these places in display order as PNG files in memory, in the order
-/// asked for.
+/// Decodes the stream as received and returns the frames with these display indices as PNG files in memory, in the
+/// given order.
 ///
 /// # Errors
-/// If a frame is not there; if it cannot be decoded.
+/// If a frame does not exist or cannot be decoded.
 pub fn stills(ffmpeg: &Ffmpeg, received: &Received, indices: &[usize]) -> Result<Vec<Vec<u8>>, StillsError> {
     if let Some(&index) = indices.iter().find(|&&index| index >= received.frames) {
         return Err(StillsError::Index { index, frames: received.frames });
@@ -88,8 +87,7 @@ fn encode((width, height): (u32, u32), frame: &[u8]) -> Result<Vec<u8>, png::Enc
     Ok(file)
 }
 
-/// Red, green and blue after ITU-R BT.601 in studio range, as video of this size is meant. Samples that are not there are
-/// black.
+/// Red, green and blue after ITU-R BT.601 in studio range, the convention for this size. Missing samples are black.
 fn rgb((width, height): (usize, usize), frame: &[u8]) -> Vec<u8> {
     let (half, luma) = (width.div_ceil(2), width * height);
     let chroma = half * height.div_ceil(2);

@@ -1,5 +1,5 @@
-//! The clip through ffmpeg and back: golden pixels and figures, and our metrics against ffmpeg's. Without ffmpeg, every test
-//! here is counted as ignored and says why.
+//! The clip through ffmpeg: golden pixels and scores, and our metrics compared with ffmpeg's. Without ffmpeg, every
+//! test here is reported as ignored, with the reason.
 
 use anabranch_media::ffmpeg::FfmpegError;
 use anabranch_media::lossy::{Received, received};
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     if let Some(reason) = film.as_ref().filter(|_| missing.is_none()) {
         eprintln!("skipped the test of the film: {reason}");
     }
-    // A wrong file name is reported, and not only that something was skipped.
+    // A wrong file name is reported as such, not only as a skipped test.
     let no_film = missing.is_some() || matches!(film, Some(FilmError::Unnamed));
     let coded = Trial::test("the_film_is_coded_to_the_frames_that_come_along", || film_coded(&Ffmpeg::find()?));
     let uncompressed =
@@ -53,7 +53,7 @@ fn check(holds: bool, what: impl Into<String>) -> Result<(), Failed> {
     if holds { Ok(()) } else { Err(what.into().into()) }
 }
 
-/// Hash of all planes, and all luma planes in a row.
+/// Hash of all planes, and the concatenated luma planes.
 fn shown(
     decode: impl FnOnce(&mut dyn FnMut(usize, &[u8])) -> Result<(), FfmpegError>,
 ) -> Result<(String, Vec<u8>), Failed> {
@@ -73,7 +73,7 @@ fn original(ffmpeg: &Ffmpeg) -> Result<(String, Vec<u8>), Failed> {
     shown(|show| ffmpeg.decode_whole(clip::ORIGINAL, SIZE, clip::FRAMES, show))
 }
 
-/// The clip without the frames at these places of the display order.
+/// The clip without the frames with these display indices.
 fn without(lost: &[usize]) -> Result<Received, Failed> {
     let order = clip::trace().display_order();
     let mut arrived = vec![true; clip::FRAMES];
@@ -81,7 +81,7 @@ fn without(lost: &[usize]) -> Result<Received, Failed> {
     Ok(received(&clip::stream(), 1, &arrived)?)
 }
 
-/// Places in display order whose luma differs.
+/// Display indices whose luma differs.
 fn changed(one: &[u8], other: &[u8]) -> Vec<usize> {
     let pairs = one.chunks(LUMA).zip(other.chunks(LUMA)).enumerate();
     pairs.filter(|(_, (one, other))| one != other).map(|(index, _)| index).collect()
@@ -98,13 +98,13 @@ fn golden_pixels(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
 }
 
 fn lossless(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
-    // Two passes, so that a seam is among them.
+    // Two passes, to include the transition between them.
     let twice = received(&clip::stream(), 2, &[true; 2 * clip::FRAMES])?;
     let (_, luma) = shown(|show| ffmpeg.decode(&twice, show))?;
     let (_, once) = undamaged(ffmpeg)?;
     check(luma.len() == 2 * once.len(), "4,000 frames")?;
     check(luma[..once.len()] == once && luma[once.len()..] == once, "each is the clip as it was coded")?;
-    // Figures follow from pixels; of some frames they are looked at as well.
+    // Scores follow from pixels; those of some frames are checked too.
     let some = 100 * LUMA;
     let scorer = Scorer::new(SIZE, original(ffmpeg)?.1[..some].to_vec(), once[..some].to_vec())?;
     let scores: Result<Vec<FrameScore>, _> =
@@ -155,7 +155,7 @@ fn uncompressed(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
     ];
     let wrong = golden.iter().find(|(_, got, expected, off)| (got - expected).abs() > *off);
     check(wrong.is_none(), format!("{lossless:?}"))?;
-    // Each by itself, by what is shown.
+    // Each separately, by the shown frames.
     let mut arrived = vec![true; clip::FRAMES];
     arrived[100..120].fill(false);
     let scores = quality.frames_of_passes(std::slice::from_ref(&arrived))?;
@@ -177,7 +177,7 @@ fn concealed(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
     check(luma[91 * LUMA..92 * LUMA] == luma[90 * LUMA..91 * LUMA], "frame 90 is shown twice")
 }
 
-/// Mean of what one of ffmpeg's filters prints for each frame behind `key`.
+/// Mean of the values after `key` that one of ffmpeg's filters prints for each frame.
 fn filter_figures(filter: &str, key: &str) -> Result<Vec<f64>, Failed> {
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
     let program = std::env::var_os("ANABRANCH_FFMPEG").unwrap_or_else(|| "ffmpeg".into());
@@ -217,7 +217,7 @@ fn golden_figures(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
     let quality = Quality::of_clip(ffmpeg.clone())?;
     let score = quality.score(&[true; clip::FRAMES])?;
     check(score == quality.reference(), "nothing lost is the reference")?;
-    // One B frame in a pass of two costs hardly anything, an I frame more, half of all a lot.
+    // One lost B frame in two passes has little effect, an I frame more, half of all frames a lot.
     let lost = |display: &[usize]| {
         let order = clip::trace().display_order();
         let mut arrived = vec![true; 2 * clip::FRAMES];
@@ -246,8 +246,8 @@ fn golden_figures(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
     check(wrong.is_empty(), wrong.join("; "))
 }
 
-/// Passes of the first 43 groups with frames lost alone or in runs, from a few of them to nearly all, and what is rare in them:
-/// nothing lost or all, no I frame at all, B frames alone, a beginning without its I frame.
+/// Passes of the first 43 groups with frames lost singly or in runs, from a few to nearly all, and special cases:
+/// nothing lost or everything, no I frame at all, B frames alone, a start without its I frame.
 fn lossy_passes() -> Vec<Vec<bool>> {
     let mut state = 1_u64;
     let mut draw = move || {
@@ -294,7 +294,7 @@ fn together(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
             format!("pass {number} differs in frame {differs:?}"),
         )?;
     }
-    // What the transport did is nothing where nothing is lost, and else by what is shown.
+    // The transport's error is zero without losses, and otherwise depends on the shown frames.
     let errors = |pass: usize| scores.of_transport(pass).collect::<Vec<f64>>();
     check(errors(0) == vec![0.0; SOME], "nothing is lost")?;
     let mut expected = Vec::new();

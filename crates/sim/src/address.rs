@@ -1,9 +1,8 @@
-//! Which address an interface has: its index, written as 10.x.y.z or fd00::x:y, so that no table is needed to find
-//! the interface of an address.
+//! Maps interfaces to addresses: the index, written as 10.x.y.z or fd00::x:y, so that no lookup table is needed.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An interface of a host; counts up from 0 in the world. It has one address of either family.
+/// An interface of a host, numbered from 0 in the world. It has one IPv4 and one IPv6 address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct InterfaceId(pub u32);
 
@@ -11,23 +10,22 @@ pub struct InterfaceId(pub u32);
 const IPV4_BASE: u32 = 0x0a00_0000;
 const IPV6_BASE: u128 = 0xfd00 << 112;
 
-/// Interfaces that 10.0.0.0/8 has room for, less the two that are not addresses.
+/// Number of interfaces in 10.0.0.0/8, without its first and last address.
 pub const LIMIT: u32 = (1 << 24) - 2;
 
 impl InterfaceId {
-    /// Its index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
-    /// Its IPv4 address: the first is 10.0.0.1.
+    /// The first interface has 10.0.0.1.
     pub fn ipv4(self) -> IpAddr {
         IpAddr::V4(Ipv4Addr::from_bits(IPV4_BASE + 1 + self.0))
     }
-    /// Its IPv6 address: the first is fd00::1.
+    /// The first interface has fd00::1.
     pub fn ipv6(self) -> IpAddr {
         IpAddr::V6(Ipv6Addr::from_bits(IPV6_BASE + 1 + u128::from(self.0)))
     }
-    /// The interface with this address, if it can be one's.
+    /// The interface with this address, or `None` outside of the ranges.
     pub fn of(address: IpAddr) -> Option<Self> {
         let number = match address {
             IpAddr::V4(address) => address.to_bits().wrapping_sub(IPV4_BASE + 1),

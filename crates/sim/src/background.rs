@@ -1,9 +1,9 @@
 //! Background load: cross traffic that takes a varying share of a link, part UDP, part TCP.
 //!
-//! The share asked for is the same for both parts at any time. The UDP part comes whatever happens. The TCP part is
-//! made of flows with exponentially distributed times on and off; while on, a flow's application produces bytes at a
-//! rate such that all flows together ask for their part on average. What the network does not let through in a second
-//! the application drops it, so that a TCP part yields to congestion and then goes on as before.
+//! Both parts follow the same share at any time. The UDP part does not react to congestion. The TCP part consists of
+//! flows with exponentially distributed on and off times; while on, a flow's application produces bytes at such a rate
+//! that all flows together produce their part on average. The application drops what the network does not accept within
+//! a second, so the TCP part yields to congestion and resumes afterwards.
 
 use crate::address::InterfaceId;
 use crate::application::{Application, Pace, Sending};
@@ -21,38 +21,37 @@ pub const LM3_SIZES: [(f64, u32); 5] = [(49.0, 44), (1.2, 576), (2.1, 628), (1.7
 /// Packet sizes in the evaluation of recPR: weights in percent, bytes with IP header.
 pub const RECPR_SIZES: [(f64, u32); 4] = [(49.0, 44), (2.9, 576), (2.1, 628), (46.0, 1500)];
 
-/// What can be chosen about background load.
+/// Settings of a background load.
 #[derive(Clone, Debug)]
 pub struct BackgroundLoad {
-    /// Its name; its luck depends on it.
+    /// Its name, from which its random streams are derived.
     pub name: String,
-    /// Where it leaves from.
+    /// Source.
     pub from: InterfaceId,
-    /// Where it goes to.
+    /// Destination.
     pub to: InterfaceId,
-    /// The rate of the link that it is to load.
+    /// The rate of the loaded link.
     pub rate: Rate,
     /// The share of the link.
     pub share: ShareRange,
-    /// The part of it that is UDP, 0 to 1; the rest is TCP.
+    /// The UDP part of it, 0 to 1; the rest is TCP.
     pub udp_part: f64,
     /// Sizes of UDP packets: weights, bytes with IP header.
     pub udp_sizes: Vec<(f64, u32)>,
-    /// TCP flows.
+    /// Number of TCP flows.
     pub tcp_flows: usize,
-    /// Mean time that a TCP flow is on.
+    /// Mean on time of a TCP flow.
     pub mean_on: Duration,
-    /// Mean time that a TCP flow is off.
+    /// Mean off time of a TCP flow.
     pub mean_off: Duration,
-    /// The TCP connections; multipath is switched off.
+    /// The TCP connections; multipath is disabled.
     pub connection: ConnectionConfig,
-    /// When it starts.
     pub start: Instant,
 }
 
 impl BackgroundLoad {
-    /// 0 to 50 % of a link, drawn anew every 5 s; 10 % UDP with the sizes of LM3's evaluation, 90 % TCP in four flows
-    /// that are on for 1 s and off for 1 s on average.
+    /// 0 to 50 % of a link, redrawn every 5 s; 10 % UDP with the sizes of LM3's evaluation, 90 % TCP in four flows with
+    /// mean on and off times of 1 s.
     pub fn lm3(name: &str, from: InterfaceId, to: InterfaceId, rate: Rate, connection: ConnectionConfig) -> Self {
         Self {
             name: name.to_owned(),
@@ -69,7 +68,7 @@ impl BackgroundLoad {
             start: Instant::ZERO,
         }
     }
-    /// Its UDP part, if it has one.
+    /// The UDP part, unless it is zero.
     pub fn udp(&self) -> Option<UdpConfig> {
         (self.udp_part > 0.0).then(|| UdpConfig {
             name: format!("{}/udp", self.name),

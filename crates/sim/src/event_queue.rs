@@ -1,41 +1,38 @@
-//! What happens next: a heap of (time, sequence number, target), in which equal times keep the order they were put in.
+//! The event queue: a heap of (time, sequence number, target); events of equal time keep their order of insertion.
 //!
-//! A link and a timer each have one entry at most that counts, so the heap stays as small as the network, and a
-//! 4-ary heap of 16-byte entries fits in the first-level cache. Before it stand the next few events in order: most that are
-//! put in are among the next, as a packet on a fast link, and never see the heap.
+//! Each link and each timer has at most one valid entry, so the heap stays as small as the network, and a 4-ary heap of
+//! 16-byte entries fits into the first-level cache. The next few events stand before it in sorted order: most
+//! insertions are among them, for example of packets on a fast link, and never reach the heap.
 
 use anabranch_policy::time::Instant;
 
-/// What an event is for: a kind and an index, 24 bits in all.
+/// The target of an event: a kind and an index, 24 bits together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Target(u32);
 
-/// The bits of a [`Target`] that hold its index.
 const INDEX_BITS: u32 = 20;
 
 impl Target {
-    /// Most targets of one kind.
+    /// Limit of indices per kind.
     pub const LIMIT: usize = 1 << INDEX_BITS;
 
-    /// The target with this kind (0 to 15) and index.
+    /// `kind` is 0 to 15.
     ///
     /// # Panics
-    /// If the index is not below [`Self::LIMIT`]: a network of a million links is a caller's mistake.
+    /// If the index is not below [`Self::LIMIT`]: networks of a million links are not supported.
     pub fn new(kind: u32, index: usize) -> Self {
         assert!(index < Self::LIMIT && kind < 16, "too many targets of one kind");
         Self(kind << INDEX_BITS | index as u32)
     }
-    /// Its kind.
     pub fn kind(self) -> u32 {
         self.0 >> INDEX_BITS
     }
-    /// Its index.
     pub fn index(self) -> usize {
         (self.0 & ((1 << INDEX_BITS) - 1)) as usize
     }
 }
 
-/// Time in the upper half; then 40 bits of sequence number and 24 of target. One comparison orders it.
+/// Time in the upper half, then 40 bits of sequence number and 24 of target: one comparison orders it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 struct Entry(u128);
 
@@ -48,13 +45,12 @@ impl Entry {
     }
 }
 
-/// How many of the next events stand in order before the heap.
+/// Number of sorted events before the heap.
 const NEAR: usize = 8;
 
-/// The events to come.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
-    /// The next ones, the last first: none is later than the first in the heap.
+    /// The next events, the last one first: none is later than the first in the heap.
     near: [Entry; NEAR],
     near_len: usize,
     heap: Vec<Entry>,
@@ -62,15 +58,13 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// An empty queue.
     pub fn new() -> Self {
         Self::default()
     }
-    /// How many events have ever been put in.
+    /// Number of events ever inserted.
     pub fn total(&self) -> u64 {
         self.put
     }
-    /// Puts an event in.
     #[inline(never)]
     pub fn put(&mut self, time: Instant, target: Target) {
         let entry = Entry(u128::from(time.as_nanos()) << 64 | u128::from(self.put << 24) | u128::from(target.0));
@@ -97,11 +91,11 @@ impl EventQueue {
         self.near[at] = entry;
         self.near_len += 1;
     }
-    /// When the first event is due, [`Instant::NEVER`] if there is none.
+    /// Time of the first event, [`Instant::NEVER`] if there is none.
     pub fn next_time(&self) -> Instant {
         self.first().map_or(Instant::NEVER, Entry::time)
     }
-    /// Takes the first event that is due at `end` or before.
+    /// Removes the first event if it is due at `end` or before.
     #[inline]
     pub fn take(&mut self, end: Instant) -> Option<(Instant, Target)> {
         let first = self.first().filter(|first| first.time() <= end)?;
@@ -129,7 +123,7 @@ impl EventQueue {
             self.sift_down(last);
         }
     }
-    /// Puts `entry` where it belongs on a way down from the root, whose old entry is lost.
+    /// Inserts `entry` on the way down from the root, whose old entry is overwritten.
     #[inline]
     fn sift_down(&mut self, entry: Entry) {
         let heap = self.heap.as_mut_slice();
@@ -159,11 +153,11 @@ impl EventQueue {
     }
 }
 
-/// The least of up to four children, and its place; none if there is none.
+/// The least of up to four children, and its index.
 #[inline]
 fn least_child(heap: &[Entry], first: usize) -> Option<(usize, Entry)> {
     let earlier = |a: (usize, Entry), b: (usize, Entry)| if b.1 < a.1 { b } else { a };
-    // As nearly always; without a loop it is three comparisons and no jump.
+    // The common case: three comparisons without a branch.
     if let Some(&[a, b, c, d]) = heap.get(first..first + 4) {
         return Some(earlier(earlier((first, a), (first + 1, b)), earlier((first + 2, c), (first + 3, d))));
     }

@@ -1,4 +1,5 @@
-//! Whether a connection uses what its paths carry: runs over paths whose rates change ([`Walk`]), and what is measured of them.
+//! Whether a connection uses the capacity of its paths: runs over paths with changing rates ([`Walk`]), and their
+//! measurements.
 
 use crate::application::{Application, Sending};
 use crate::flow::{FlowConfig, FlowId};
@@ -14,34 +15,32 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use std::sync::Arc;
 
-/// How often it is looked, milliseconds.
+/// Sampling interval of the recorder in milliseconds.
 const LOOK_MS: u64 = 10;
-/// How often links are looked at, seconds.
+/// Sampling interval of the links in seconds.
 const STEP: f64 = 0.05;
-/// The span of which one says whether a path was used in it, seconds.
+/// Interval in seconds for which a path counts as used or unused.
 const SPAN: f64 = 0.25;
-/// A path is unused where it carries less than this share of what it could.
+/// A path is unused if it carries less than this share of its capacity.
 const USED: f64 = 0.1;
-/// A path that carries less than this, Mbit/s, is not missed.
+/// A path with less capacity than this, in Mbit/s, is not judged.
 const MISSED: f64 = 3.0;
-/// The share of what it could carry from which on a path is back.
+/// A path has recovered when it carries this share of its capacity.
 const BACK: f64 = 0.7;
-/// Until then nothing is judged, seconds.
+/// Nothing is judged before this time, in seconds.
 pub const WARM_UP: f64 = 3.0;
 
-/// A path whose rate changes on the way there.
+/// A path with a changing rate.
 #[derive(Clone, Debug)]
 pub struct Carried {
-    /// Its rate.
     pub walk: Walk,
-    /// Its round trip without a queue, milliseconds.
+    /// Round-trip time without queueing in milliseconds.
     pub rtt_ms: u64,
-    /// Packets that may wait.
+    /// Queue limit in packets.
     pub queue: usize,
 }
 
 impl Carried {
-    /// A path.
     pub fn new(walk: Walk, rtt_ms: u64, queue: usize) -> Self {
         Self { walk, rtt_ms, queue }
     }
@@ -53,14 +52,14 @@ impl Carried {
     }
 }
 
-/// A Wi-Fi of 20 ms and an LTE of 60 ms with a queue of 1,000 packets, of a seed.
+/// Wi-Fi with 20 ms and LTE with 60 ms round-trip time and a queue of 1,000 packets, for a seed.
 pub fn wifi_and_lte(seed: u64, seconds: u32) -> Vec<Carried> {
     let wifi = Carried::new(Walk::wifi(seed, seconds), 20, 250);
     vec![wifi, Carried::new(Walk::lte(seed, seconds), 60, 1_000)]
 }
 
-/// Paths of 20 and 54 Mbit/s, with small and large queues, that pause for 3 s and hold their queue, each as the first and as the second
-/// beside a steady one, and what they are.
+/// Paths of 20 and 54 Mbit/s with small and large queues that pause for 3 s and keep their queue, each as the first and
+/// as the second path next to a steady one, with descriptions.
 pub fn held() -> Vec<(String, Vec<Carried>)> {
     let mut all = Vec::new();
     for (name, queue) in [("100 packets", 100), ("1000 packets", 1_000)] {
@@ -76,7 +75,7 @@ pub fn held() -> Vec<(String, Vec<Carried>)> {
     all
 }
 
-/// Eight paths of 1 Mbit/s and one of 20.
+/// Eight paths of 1 Mbit/s and one of 20 Mbit/s.
 pub fn nine() -> Vec<Carried> {
     let mut paths: Vec<Carried> = (0..8).map(|_| Carried::new(Walk::steady(1.0, 30, &[]), 50, 20)).collect();
     paths.push(Carried::new(Walk::steady(20.0, 30, &[]), 50, 100));
@@ -89,29 +88,29 @@ pub fn bad_and_good() -> [Carried; 2] {
     [path(1.0, 200), path(20.0, 20)]
 }
 
-/// What a run showed.
+/// Measurements of a run.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Mbit/s after [`WARM_UP`].
+    /// In Mbit/s after [`WARM_UP`].
     pub goodput: f64,
-    /// Longest time after it in which the stream did not advance, seconds.
+    /// Longest time in seconds after [`WARM_UP`] in which the stream did not advance.
     pub stall: f64,
-    /// For each path the longest time in which it was unused although it could carry 3 Mbit/s, seconds.
+    /// For each path, the longest time in seconds in which it was unused although it had a capacity of 3 Mbit/s.
     pub unused: Vec<f64>,
-    /// For each pause of each path, how long after its end the path carried its share; as long as there was time, if it did not.
+    /// For each pause of each path, the time from its end until the path carried its share; the time left in the run if
+    /// it never did.
     pub back: Vec<Vec<f64>>,
-    /// Bytes that arrived and had arrived before, as a share of what was delivered.
+    /// Bytes that arrived as duplicates, as a share of delivered bytes.
     pub wasted: f64,
-    /// When the end of a limited transfer arrived, seconds.
+    /// Arrival of the end of a limited transfer in seconds.
     pub end: Option<f64>,
-    /// All that was recorded.
     pub measured: Box<Measurements>,
 }
 
-/// A connection of these policies; buffers of so many bytes.
+/// A connection with these policies and buffers of `buffer` bytes.
 ///
 /// # Panics
-/// If the words name no policies.
+/// If `words` names no policies.
 pub fn config_of(words: &str, multipath: bool, buffer: u64) -> (ConnectionConfig, Combination) {
     let (name, rest) = words.split_once(',').unwrap_or((words, ""));
     let mut combination = Combination::named(name).unwrap_or_default();
@@ -136,7 +135,7 @@ pub fn config_of(words: &str, multipath: bool, buffer: u64) -> (ConnectionConfig
 /// Runs a connection over the paths.
 ///
 /// # Panics
-/// If the words name no policies.
+/// If `words` names no policies.
 pub fn run(words: &str, multipath: bool, paths: &[Carried], sending: Sending, seconds: u32) -> Seen {
     let (config, combination) = config_of(words, multipath, 6 << 20);
     let mut world = World::new(WorldConfig { seed: 1, ..WorldConfig::default() });
@@ -155,7 +154,7 @@ pub fn run(words: &str, multipath: bool, paths: &[Carried], sending: Sending, se
     let application = Application::upload(sending);
     let FlowId(index) =
         world.add_flow(FlowConfig { application, record: Some(Duration::from_millis(LOOK_MS)), ..flow });
-    // What the links delivered: acknowledgements say nothing of a path that repairs a loss behind a long queue.
+    // Deliveries of the links: acknowledgements do not show a path that repairs a loss behind a long queue.
     let mut carried: Vec<Vec<f64>> = vec![vec![0.0]; paths.len()];
     for step in 1..=(f64::from(seconds) / STEP).round() as u32 {
         world.run_until(Instant::ZERO + Duration::from_secs_f64(f64::from(step) * STEP));
@@ -183,7 +182,7 @@ pub fn run(words: &str, multipath: bool, paths: &[Carried], sending: Sending, se
     }
 }
 
-/// The longest row of true ones.
+/// Length of the longest run of `true`.
 fn longest(row: impl Iterator<Item = bool>) -> usize {
     let (mut longest, mut now) = (0, 0);
     for holds in row {
@@ -193,7 +192,7 @@ fn longest(row: impl Iterator<Item = bool>) -> usize {
     longest
 }
 
-/// Bytes that a link delivered in a span of whole steps, seconds, of what it had delivered after each.
+/// Bytes that a link delivered from `from` to `to`, in seconds, out of its cumulative deliveries per step.
 fn delivered_between(carried: &[f64], from: f64, to: f64) -> f64 {
     let at = |seconds: f64| ((seconds / STEP).round() as usize).min(carried.len() - 1);
     carried[at(to)] - carried[at(from)]
@@ -221,7 +220,7 @@ fn back(walk: &Walk, carried: &[f64]) -> Vec<f64> {
                 let (from, to) = (to + f64::from(*span) * SPAN, to + f64::from(span + 2) * SPAN);
                 delivered_between(carried, from, to) >= BACK * walk.bytes_between(from, to)
             };
-            // What was held in the queue leaves at once, and says nothing of the time after it.
+            // Packets held in the queue leave at once, and do not show use of the path afterwards.
             let used = |span: &u32| (*span..*span + 2).all(|next| next >= spans || is_back(&next));
             (0..spans).find(used).map_or(until - to, |span| f64::from(span + 2) * SPAN)
         })

@@ -1,4 +1,4 @@
-//! A connection with the applications at its two ends, and what became of it.
+//! A connection with the applications at its two ends, and its results.
 
 use crate::address::InterfaceId;
 use crate::application::{Application, Checked, Reader, Sending, VideoReceived, Writer};
@@ -11,41 +11,36 @@ use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
 
-/// A flow; counts up from 0 in the world.
+/// A flow, numbered from 0 in the world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FlowId(pub u32);
 
-/// What can be chosen about a flow.
+/// Settings of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowConfig {
-    /// Its name; the luck of its applications depends on it.
+    /// Its name, from which the random streams of its applications are derived.
     pub name: String,
-    /// The host that connects.
     pub client: HostId,
-    /// The interface that it connects from; none: the endpoint chooses.
+    /// The client's interface; `None`: the endpoint chooses.
     pub from: Option<InterfaceId>,
-    /// The interface that it connects to; the flow has a port of its own there.
+    /// The server's interface; the flow has its own port there.
     pub to: InterfaceId,
     /// When it connects.
     pub start: Instant,
-    /// When its applications stop writing and close; [`Instant::NEVER`]: when they have written all.
+    /// When its applications stop writing and close; [`Instant::NEVER`]: after everything has been written.
     pub stop: Instant,
-    /// What runs at its ends.
     pub application: Application,
-    /// The connection at the client.
+    /// Settings of the client's connection.
     pub client_config: ConnectionConfig,
-    /// The connection at the server.
+    /// Settings of the server's connection.
     pub server_config: ConnectionConfig,
-    /// Measure it, in intervals of this length; none: only totals.
+    /// Interval of measurements; `None`: only totals.
     pub record: Option<Duration>,
 }
 
-/// Which end of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// The end that connects.
     Client,
-    /// The end that is connected to.
     Server,
 }
 
@@ -53,74 +48,66 @@ impl Side {
     pub(crate) const BOTH: [Self; 2] = [Self::Client, Self::Server];
 }
 
-/// What happened to a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SubflowChange {
-    /// It carries data from now on.
+    /// It can carry data from now on.
     Established,
-    /// It ended.
     Closed(CloseReason),
 }
 
-/// One end of a flow when the run ended.
+/// One end of a flow at the end of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EndResult {
     /// When its connection was established.
     pub established: Option<Instant>,
     /// When and why it ended.
     pub closed: Option<(Instant, CloseCause)>,
-    /// When the last byte of the other direction, and its end, were there.
+    /// When the last byte and the end of the other direction had arrived.
     pub end_of_stream: Option<Instant>,
-    /// Bytes that the application wrote.
     pub written: u64,
-    /// Bytes that the application read.
     pub read: u64,
-    /// What it found in them.
+    /// Result of the reader's check.
     pub checked: Checked,
-    /// Whether and why it became plain TCP.
+    /// Whether and why it fell back to plain TCP.
     pub fallback: Option<FallbackCause>,
-    /// The endpoint's counters, as they were last seen.
+    /// The endpoint's counters when last polled.
     pub stats: ConnectionStats,
-    /// Subflows that came and went; the first thousand changes, of a flow that is measured.
+    /// Establishments and closes of subflows of a measured flow: the first thousand.
     pub subflow_changes: Vec<(Instant, SubflowId, SubflowChange)>,
-    /// Round trips of requests.
+    /// Durations of requests.
     pub latencies: Vec<Duration>,
-    /// When there was each of its messages to be written.
+    /// When each of its messages was ready to be written.
     pub messages_written: Vec<Instant>,
     /// When each message of the other end had been read.
     pub messages_read: Vec<Instant>,
-    /// What became of the frames of the other end's video.
+    /// The messages received of the other end's video.
     pub video: Option<Box<VideoReceived>>,
 }
 
-/// A flow when the run ended.
+/// A flow at the end of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowResult {
-    /// Its name.
     pub name: String,
-    /// When it was to start.
+    /// When it was scheduled to start.
     pub start: Instant,
-    /// It could not be opened.
+    /// Why it could not be opened.
     pub failed: Option<OperationError>,
-    /// The end that connects.
     pub client: EndResult,
-    /// The end that is connected to.
     pub server: EndResult,
-    /// Which end's data was measured.
+    /// The end whose data was measured.
     pub sender: Side,
-    /// What was measured, if it was.
     pub measurements: Option<Box<Measurements>>,
 }
 
 impl FlowResult {
-    /// The end at which the measured data arrives.
+    /// The end that receives the measured data.
     pub fn receiver(&self) -> &EndResult {
         match self.sender {
             Side::Client => &self.server,
             Side::Server => &self.client,
         }
     }
-    /// Messages of the sending end: when there was each, and when it had been read, if it has.
+    /// Messages of the sending end: when each was ready, and when it had been read, if it was.
     pub fn messages(&self) -> impl Iterator<Item = (Instant, Option<Instant>)> + '_ {
         let (from, to) = match self.sender {
             Side::Client => (&self.client, &self.server),
@@ -129,23 +116,23 @@ impl FlowResult {
         let read = to.messages_read.iter().copied().map(Some).chain(core::iter::repeat(None));
         from.messages_written.iter().copied().zip(read)
     }
-    /// Bytes that the receiving application read, per second of `span`, in bits.
+    /// Bytes that the receiving application read during `span`, as a bit rate.
     pub fn goodput(&self, span: Duration) -> f64 {
         self.receiver().read as f64 * 8.0 / span.as_secs_f64()
     }
-    /// When the whole of a finite transfer had been read, counted from the start of the flow.
+    /// When a finite transfer had been read completely, from the start of the flow.
     pub fn completion(&self) -> Option<Duration> {
         self.receiver().end_of_stream.map(|end| end - self.start)
     }
 }
 
-/// One end of a flow at work.
+/// State of one end of a flow.
 pub(crate) struct FlowEnd {
     pub(crate) host: HostId,
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) writer: Writer,
     pub(crate) reader: Reader,
-    /// The earliest event of this end that is in the queue.
+    /// The earliest event of this end in the queue.
     pub(crate) armed: Instant,
     established: Option<Instant>,
     closed: Option<(Instant, CloseCause)>,
@@ -155,7 +142,7 @@ pub(crate) struct FlowEnd {
     subflow_changes: Vec<(Instant, SubflowId, SubflowChange)>,
 }
 
-/// Most changes of subflows that are kept.
+/// Limit of recorded changes of subflows.
 const MOST_CHANGES: usize = 1000;
 
 impl FlowEnd {
@@ -181,7 +168,7 @@ impl FlowEnd {
             self.stats = stats;
         }
     }
-    /// When an application wants to be called again.
+    /// The earliest timer of the applications.
     pub(crate) fn timer(&self) -> Instant {
         self.writer.timer().min(self.reader.timer())
     }
@@ -223,18 +210,18 @@ impl FlowEnd {
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
-    /// Whether it has heard of an end, of the other direction or of all.
+    /// Whether the other direction, or the connection, has ended.
     #[inline]
     fn has_ended(&self) -> bool {
         self.closed.is_some() || self.end_of_stream.is_some()
     }
-    /// Whether all that it will ever write has been written and the other direction has ended.
+    /// Whether it will write no more and the other direction has ended.
     pub(crate) fn is_finished(&self) -> bool {
         self.is_closed() || (self.writer.is_finished() && self.end_of_stream.is_some())
     }
 }
 
-/// A flow at work.
+/// State of a flow.
 pub(crate) struct Flow {
     pub(crate) config: FlowConfig,
     pub(crate) port: u16,
@@ -281,7 +268,7 @@ impl Flow {
         self.config.stop != Instant::NEVER
             || !(endless(&application.client_sends) || endless(&application.server_sends))
     }
-    /// Whether [`Self::is_over`] may have become true: a cheap question before it.
+    /// A cheap test before [`Self::is_over`]: false if that cannot have become true.
     #[inline]
     pub(crate) fn may_be_over(&self) -> bool {
         let [client, server] = &self.ends;
@@ -289,7 +276,7 @@ impl Flow {
     }
     pub(crate) fn is_over(&self) -> bool {
         let [client, server] = &self.ends;
-        // A client that was abandoned may never have had a peer.
+        // A client whose connection attempt failed may never have had a peer.
         let alone = client.is_closed() && server.connection.is_none();
         self.failed.is_some() || alone || (client.is_finished() && server.is_finished())
     }

@@ -1,8 +1,8 @@
-//! Generators of cross traffic as the papers' simulations have them: sources that hang on a router, each by a link of its
-//! own, with sinks that hang on another router in the same way.
+//! Generators of cross traffic as in the papers' simulations: each source has its own link to a router, and each sink
+//! its own link to another router.
 //!
-//! A source takes what it gets, whatever share of a link that is: a file transfer that never ends is limited by losses,
-//! by queues and by its own window, a source of UDP by its rate.
+//! A source is not tied to a share of a link: an endless file transfer is limited by losses, queues and its window, a
+//! UDP source by its rate.
 
 use crate::address::InterfaceId;
 use crate::application::{Application, Sending};
@@ -20,33 +20,31 @@ use anabranch_policy::time::{Duration, Instant};
 /// What a generator sends.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// A file without end over this TCP connection; multipath is switched off. See [`ns2_tcp`].
+    /// An endless file over this TCP connection; multipath is disabled. See [`ns2_tcp`].
     Ftp(Box<ConnectionConfig>),
-    /// UDP packets at a bit rate, each as long as luck has it, evenly spaced: see [`Spacing::Even`].
+    /// UDP packets of random sizes at a bit rate, evenly spaced: see [`Spacing::Even`].
     Vbr {
-        /// Bytes with IP header count.
+        /// IP headers count.
         rate: Rate,
-        /// Least and most bytes of a packet with IP header; all sizes are alike likely.
+        /// Least and greatest packet size in bytes with IP header, uniformly distributed.
         sizes: (u32, u32),
-        /// Means of the exponentially distributed times on and off; none: always on.
+        /// Means of the exponentially distributed on and off times; `None`: always on.
         on_off: Option<(Duration, Duration)>,
     },
 }
 
-/// What can be chosen about a generator.
+/// Settings of a generator.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    /// Its name; its luck depends on it.
+    /// Its name, from which its random streams are derived.
     pub name: String,
-    /// The router on which its source hangs.
+    /// The router of the source.
     pub from: RouterId,
-    /// The router on which its sink hangs.
+    /// The router of the sink.
     pub to: RouterId,
-    /// The link from the source to its router, from the sink to its, and both ways back.
+    /// Configuration of the links between source, sink and their routers, in both directions.
     pub access: LinkConfig,
-    /// When it starts.
     pub start: Instant,
-    /// What it sends.
     pub source: Source,
 }
 
@@ -91,7 +89,7 @@ impl Generator {
             }),
         }
     }
-    /// The name of the host that its sink is.
+    /// The name of the host of its sink.
     pub fn sink(&self) -> String {
         format!("{}/sink", self.name)
     }
@@ -102,13 +100,13 @@ pub(crate) const NS2_PACKET: u16 = 1000;
 /// Bytes of headers of ns-2's TCP (`tcpip_base_hdr_size_`).
 pub(crate) const NS2_HEADERS: u16 = 40;
 
-/// TCP as ns-2.35 has it by default (`Agent/TCP` and `Agent/TCPSink` in its `tcl/lib/ns-default.tcl`): packets of 1000
-/// bytes and 40 of headers, a first window of two packets, retransmission timeouts of 6 s before the first sample and of
-/// at least 1 s after it, no selective acknowledgements, no timestamps, and an acknowledgement of each packet at once. It
-/// never aborts. `window` is the most it has under way, packets; ns-2's is 20.
+/// TCP with the defaults of ns-2.35 (`Agent/TCP` and `Agent/TCPSink` in its `tcl/lib/ns-default.tcl`): segments of 1000
+/// bytes with 40 bytes of headers, an initial window of two segments, a retransmission timeout of 6 s before the first
+/// sample and of at least 1 s afterwards, no selective acknowledgements, no timestamps, and an immediate
+/// acknowledgement of each segment. It never aborts. `window` limits the segments in flight; ns-2's is 20.
 ///
-/// The congestion control is what `policies` say. ns-2's `Agent/TCP` is Tahoe, which begins anew with a window of one
-/// packet after each loss; NewReno (RFC 6582) halves it.
+/// The congestion control is that of `policies`. ns-2's `Agent/TCP` is Tahoe, which restarts with a window of one
+/// segment after each loss; NewReno (RFC 6582) halves it.
 pub fn ns2_tcp(policies: Policies, window: Option<u64>) -> ConnectionConfig {
     let mut config = ConnectionConfig::new(policies);
     config.multipath = false;

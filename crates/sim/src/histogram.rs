@@ -1,4 +1,4 @@
-//! A histogram in bounded memory: buckets are at most 1/16 of their value wide.
+//! A histogram in bounded memory: the width of a bucket is at most 1/16 of its value.
 
 use anabranch_policy::time::Duration;
 
@@ -7,7 +7,7 @@ const FINE_BITS: u32 = 4;
 const FINE: u64 = 1 << FINE_BITS;
 const BUCKETS: usize = (64 - FINE_BITS as usize + 1) << FINE_BITS;
 
-/// A histogram of time spans in nanoseconds.
+/// A histogram of durations in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -30,7 +30,6 @@ fn bucket(value: u64) -> usize {
     ((u64::from(doubling) << FINE_BITS) + (value >> doubling)) as usize
 }
 
-/// The least value of a bucket.
 fn floor(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < 2 * FINE {
@@ -41,7 +40,6 @@ fn floor(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Adds a span.
     pub fn add(&mut self, span: Duration) {
         let value = span.as_nanos();
         self.counts[bucket(value)] += 1;
@@ -49,8 +47,8 @@ impl Histogram {
         self.sum += u128::from(value);
         self.max = self.max.max(value);
     }
-    /// Adds what `later` has more than `earlier`, which is the same histogram at an earlier time. The longest span is then that of all
-    /// times.
+    /// Adds the difference between `later` and `earlier`, two states of the same histogram. The maximum becomes that of
+    /// `later`.
     pub fn add_since(&mut self, later: &Self, earlier: Option<&Self>) {
         let before = |bucket: usize| earlier.map_or(0, |earlier| earlier.counts[bucket]);
         for (bucket, (sum, count)) in self.counts.iter_mut().zip(&later.counts).enumerate() {
@@ -60,19 +58,18 @@ impl Histogram {
         self.sum += later.sum - earlier.map_or(0, |earlier| earlier.sum);
         self.max = self.max.max(later.max);
     }
-    /// How many spans there are.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.total
     }
-    /// Their mean, zero if there is none.
+    /// Zero if there are none.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos((self.sum / u128::from(self.total.max(1))) as u64)
     }
-    /// The longest.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.max)
     }
-    /// The value that this share of the spans does not exceed, 0 to 1, too low by 1/16 at most; zero if there is none.
+    /// The given quantile, 0 to 1, at most 1/16 too low; zero if there are no durations.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = (share.clamp(0.0, 1.0) * self.total as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -84,7 +81,7 @@ impl Histogram {
         }
         Duration::ZERO
     }
-    /// The buckets that are not empty: least value and count.
+    /// The non-empty buckets: least value and count.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         counted.map(|(index, count)| (Duration::from_nanos(floor(index)), *count))

@@ -1,14 +1,14 @@
 //! Identifiers of links, routers and hosts of a world.
 
-/// A link in one direction; counts up from 0 in the world.
+/// A link in one direction, numbered from 0 in the world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u32);
 
-/// A router; counts up from 0 in the world.
+/// A router, numbered from 0 in the world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RouterId(pub u32);
 
-/// A host; counts up from 0 in the world.
+/// A host, numbered from 0 in the world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HostId(pub u32);
 
@@ -18,7 +18,7 @@ impl LinkId {
     }
 }
 impl HostId {
-    /// No host: of an address that is kept free.
+    /// The owner of a reserved address.
     pub(crate) const NOBODY: Self = Self(u32::MAX);
 
     pub(crate) fn index(self) -> usize {

@@ -1,10 +1,10 @@
 //! The lab: a deterministic network in virtual time.
 //!
-//! A [`World`] has hosts, each with one [`anabranch_mptcp::Endpoint`], routers, and links in one direction between
-//! them. Flows, UDP sources and changes are added to it; [`World::run_until`] moves time on; [`World::results`] returns
-//! what was measured. Everything is a function of the seed and of what was added, in the order it was added: events
-//! happen in the order of (time, sequence number), and every component draws from a stream of its own
-//! ([`random`]). So the same run has the same [`trace_hash`] on every machine.
+//! A [`World`] has hosts, each with one [`anabranch_mptcp::Endpoint`], routers, and unidirectional links between them.
+//! Flows, UDP sources and changes are added to it; [`World::run_until`] advances time; [`World::results`] returns the
+//! measurements. Results depend only on the seed and on what was added in which order: events are processed in the
+//! order of (time, sequence number), and every component draws from its own random stream ([`random`]). So the same run
+//! has the same [`trace_hash`] on every machine.
 
 pub mod address;
 pub mod application;

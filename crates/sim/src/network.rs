@@ -1,4 +1,4 @@
-//! The network between the hosts: links, routers, routes, and the events of both.
+//! The network between the hosts: links, routers, routes, and their events.
 
 use crate::address::{self, InterfaceId};
 use crate::datagrams::Transmit;
@@ -14,21 +14,19 @@ use anabranch_wire::{Ecn, Packet};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// What is at an end of a link.
+/// The receiver at an end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// A router.
     Router(RouterId),
-    /// The interfaces that are attached to the link: one host, or several that share it.
+    /// The interfaces attached to the link: of one host, or of several that share it.
     Hosts,
-    /// A node of the mesh.
     Node(NodeId),
 }
 
-/// The kind of a [`Target`] that is a link; the others are the world's.
+/// The kind of a [`Target`] that is a link; other kinds belong to the world.
 pub(crate) const LINK_EVENT: u32 = 0;
 
-/// IPv4 and UDP headers, bytes: what packets of cross traffic cannot be shorter than.
+/// IPv4 and UDP headers in bytes: the least size of cross-traffic packets.
 pub(crate) const UDP_OVERHEAD: u32 = 28;
 
 struct LinkSlot {
@@ -36,14 +34,14 @@ struct LinkSlot {
     link: Link<PacketId>,
     from: End,
     to: End,
-    /// The earliest event of this link that is in the queue.
+    /// The earliest event of this link in the queue.
     armed: Instant,
     tapped: bool,
-    /// Packets pass it at once and without an event.
+    /// Packets pass at once and without an event.
     transparent: bool,
-    /// What it delivers next is never delivered earlier than it seemed at first: always up, one rate, one delay.
+    /// Later packets cannot be delivered before the pending one: always up, one rate, one delay.
     steady: bool,
-    /// The hosts that it leads to, if it leads to hosts.
+    /// The hosts at its end, if any.
     hosts: Vec<HostId>,
 }
 
@@ -61,38 +59,32 @@ struct Interface {
     receives_on: Vec<LinkId>,
 }
 
-/// A packet that a tapped link delivered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tapped {
-    /// TCP.
     Tcp(Box<Packet>),
-    /// UDP cross traffic: where from, where to, length of the whole packet.
+    /// UDP cross traffic.
     Udp {
-        /// Where from.
         source: InterfaceId,
-        /// Where to.
         destination: InterfaceId,
-        /// Bytes, headers included.
+        /// Whole packet in bytes.
         length: u32,
     },
 }
 
-/// Sees what tapped links deliver, packets that will be found corrupt included.
+/// Called for packets that tapped links deliver, corrupt packets included.
 pub type Tap = Box<dyn FnMut(Instant, LinkId, Tapped)>;
 
-/// The `--wire` mode: every packet is written as bytes and read again when a host sends it.
+/// The `--wire` mode: every packet is emitted as bytes and parsed again when a host sends it.
 #[derive(Clone, Debug, Default)]
 pub struct WireCheck {
-    /// Packets written and read.
     pub packets: u64,
-    /// Packets that could not be written or read, or came back different.
+    /// Packets that could not be emitted or parsed, or that changed.
     pub mismatches: u64,
-    /// The first of them.
     pub first_mismatch: Option<String>,
 }
 
 impl WireCheck {
-    /// Writes a packet as bytes and reads it again.
+    /// Emits a packet as bytes and parses it again.
     fn through_bytes(&mut self, packet: &mut Packet, scratch: &mut Vec<u8>) {
         scratch.clear();
         let result = match packet.emit(scratch) {
@@ -124,9 +116,9 @@ pub(crate) struct Network {
     links: Vec<LinkSlot>,
     routers: Vec<Router>,
     interfaces: Vec<Interface>,
-    /// Packets that came to hosts over links that take no time.
+    /// Packets that arrived at hosts over transparent links.
     arrivals: VecDeque<Arrival>,
-    /// Packets that hosts could not send or would not take.
+    /// Packets that hosts could not send or did not accept.
     host_drops: Drops,
     routes_are_stale: bool,
     has_mtu: bool,
@@ -169,7 +161,7 @@ impl Network {
         self.has_mtu |= config.mtu.is_some();
         id
     }
-    /// Whether some link drops packets for their length.
+    /// Whether some link has an MTU.
     pub(crate) fn has_mtu(&self) -> bool {
         self.has_mtu
     }
@@ -191,7 +183,7 @@ impl Network {
         self.routes_are_stale = true;
         id
     }
-    /// The next interface that is added has this index, if it would not have a higher one anyway.
+    /// Skips indices below `next` for the next interface.
     pub(crate) fn skip_interfaces(&mut self, next: InterfaceId) {
         while self.interfaces.len() < next.index() {
             let nobody = Interface { host: HostId::NOBODY, sends_on: LinkId(u32::MAX), receives_on: Vec::new() };
@@ -202,7 +194,7 @@ impl Network {
         let host = self.interfaces.get(interface.index()).map(|interface| interface.host);
         host.filter(|host| *host != HostId::NOBODY)
     }
-    /// The link that packets from an interface leave on.
+    /// The link for packets from an interface.
     pub(crate) fn sends_on(&self, interface: InterfaceId) -> Option<LinkId> {
         let interface = self.interfaces.get(interface.index()).filter(|interface| interface.host != HostId::NOBODY)?;
         Some(interface.sends_on)
@@ -220,18 +212,17 @@ impl Network {
         self.mesh.add_drops(&mut total);
         total
     }
-    /// Packets on links.
     pub(crate) fn packets_under_way(&self) -> usize {
         self.pool.len()
     }
 
-    /// Works out every router's next link to every interface, by the least number of links; of several, that with
-    /// the lowest number.
+    /// Computes every router's next link to every interface, by the least number of links; ties go to the link with the
+    /// lowest number.
     pub(crate) fn update_routes(&mut self) {
         if !core::mem::take(&mut self.routes_are_stale) {
             return;
         }
-        // From router to router: a dumbbell has thousands of others, which would be looked at for each destination.
+        // Links between routers only: a dumbbell has thousands of others, which would be visited for each destination.
         let mut into: Vec<Vec<LinkId>> = vec![Vec::new(); self.routers.len()];
         for (index, slot) in self.links.iter().enumerate() {
             if let (End::Router(_), End::Router(router)) = (slot.from, slot.to) {
@@ -254,8 +245,7 @@ impl Network {
         }
     }
 
-    /// A host sends the TCP packet that it wrote to the pool's next place: it leaves on the link of the interface that it names
-    /// as its source.
+    /// A host sends the TCP packet in the pool's next slot over the link of its source interface.
     #[inline]
     pub(crate) fn send_tcp(&mut self, now: Instant, host: HostId) {
         let packet = self.pool.next_place();
@@ -299,8 +289,8 @@ impl Network {
         let id = self.pool.insert(header);
         self.offer(now, link, id);
     }
-    /// Sends a packet of a session, counted from 1. Its payload is sealed with other keys in each run, so that the trace hash has only
-    /// its length and its `number`.
+    /// Sends a packet of a session, counted from 1. Its payload is encrypted with other keys in each run, so the trace
+    /// hash covers only its length and its `number`.
     pub(crate) fn send_carried(&mut self, now: Instant, session: u16, packet: Transmit, number: u64) {
         let Transmit { from, to, payload } = packet;
         let Some(link) = self.sends_on(from) else {
@@ -318,14 +308,14 @@ impl Network {
         let id = self.pool.insert_carried(header, payload);
         self.offer(now, link, id);
     }
-    /// A packet is offered to a link. Over links that take no time it moves on at once.
+    /// A packet is offered to a link. It passes transparent links at once.
     #[inline]
     pub(crate) fn offer(&mut self, now: Instant, mut link: LinkId, id: PacketId) {
         loop {
             let slot = &mut self.links[link.index()];
             if !slot.transparent {
                 slot.link.handle_packet(now, id, &mut self.pool);
-                // Nothing that comes later arrives earlier.
+                // Later packets do not arrive earlier.
                 if slot.armed == Instant::NEVER || !slot.steady {
                     Self::arm(&mut self.events, slot, link);
                 }
@@ -341,7 +331,7 @@ impl Network {
             }
         }
     }
-    /// Makes sure that an event comes when the link has something to do.
+    /// Puts the next event of a link into the queue.
     #[inline(always)]
     fn arm(events: &mut EventQueue, slot: &mut LinkSlot, link: LinkId) {
         let due = slot.link.poll_timeout();
@@ -350,16 +340,16 @@ impl Network {
             events.put(due, Target::new(LINK_EVENT, link.index()));
         }
     }
-    /// The event of a link has come; [`Self::poll_arrival`] follows until there is nothing more.
+    /// Handles the event of a link; call [`Self::poll_arrival`] afterwards until it returns `None`.
     pub(crate) fn handle_link(&mut self, now: Instant, link: LinkId) {
         let slot = &mut self.links[link.index()];
-        // An event that was put in for a later time than another one, which did its work, counts no more.
+        // A stale event: an earlier one has done its work.
         if slot.armed <= now {
             slot.armed = Instant::NEVER;
             slot.link.handle_timeout(now, &mut self.pool);
         }
     }
-    /// Moves what the link delivers on to the next link; returns what has come to a host.
+    /// Forwards deliveries of the link to the next link; returns packets that have arrived at a host.
     pub(crate) fn poll_arrival(&mut self, now: Instant, link: LinkId) -> Option<Arrival> {
         loop {
             let slot = &mut self.links[link.index()];
@@ -375,12 +365,12 @@ impl Network {
             }
         }
     }
-    /// What has come to a host over links that take no time.
+    /// Packets that arrived at a host over transparent links.
     pub(crate) fn poll_immediate_arrival(&mut self) -> Option<Arrival> {
         self.arrivals.pop_front()
     }
-    /// A packet is at the far end of a link: a router (RFC 1812, section 5.3.1: the hop limit is counted down before it is sent
-    /// on), a node, or the hosts of the link, of which its destination takes it, whichever of its addresses the link has.
+    /// A packet is at the far end of a link: a router (RFC 1812, section 5.3.1: the hop limit is decremented before
+    /// forwarding), a node, or the hosts of the link, of which the one with its destination address accepts it.
     #[inline(always)]
     fn deliver(&mut self, now: Instant, (link, to, tapped): (LinkId, End, bool), id: PacketId) -> Step {
         if tapped {
@@ -403,7 +393,7 @@ impl Network {
             End::Hosts => {
                 let host = self.interfaces.get(header.destination.index()).map(|interface| interface.host);
                 match host.filter(|host| self.links[link.index()].hosts.contains(host)) {
-                    // Its checksum is wrong: the host's IP or TCP drops it, whether bytes were made of it or not.
+                    // Its checksum is wrong: the host's IP or TCP drops it, with or without `--wire`.
                     Some(_) if header.corrupt => DropCause::Corrupt,
                     Some(host) => return Step::Host(host),
                     None => DropCause::NoRoute,
@@ -417,7 +407,7 @@ impl Network {
         self.drop_at(to, id, cause);
         Step::Elsewhere
     }
-    /// A packet goes no further than this end of a link.
+    /// A packet is dropped at this end of a link.
     #[cold]
     fn drop_at(&mut self, end: End, id: PacketId, cause: DropCause) {
         match end {
@@ -446,16 +436,16 @@ impl Network {
     }
 }
 
-/// A packet that has come to a host.
+/// A packet that has arrived at a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) host: HostId,
-    /// Whole packet, bytes.
+    /// Whole packet in bytes.
     pub(crate) length: u32,
     pub(crate) id: PacketId,
 }
 
-/// Shows a packet that a tapped link delivers.
+/// Passes a packet that a tapped link delivers to the tap.
 #[cold]
 fn show(tap: Option<&mut Tap>, pool: &Pool, (now, link, id): (Instant, LinkId, PacketId)) {
     let Some(tap) = tap else { return };
@@ -464,13 +454,12 @@ fn show(tap: Option<&mut Tap>, pool: &Pool, (now, link, id): (Instant, LinkId, P
     tap(now, link, pool.packet(id).map_or(udp, |packet| Tapped::Tcp(Box::new(packet))));
 }
 
-/// Where a packet goes from the far end of a link.
+/// The next step of a packet at the far end of a link.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// On this link.
     Link(LinkId),
-    /// It has come to this host.
+    /// It has arrived at this host.
     Host(HostId),
-    /// Into the mesh, or nowhere.
+    /// Into the mesh, or dropped.
     Elsewhere,
 }

@@ -1,8 +1,8 @@
 //! The pool of packets in the network: links and queues move 4-byte indices.
 //!
-//! What links and routers look at (destination, length, hop limit, ECN) stands in a dense array of its own;
-//! the TCP segment is touched only where a host sends or receives it. A UDP packet has no more than that, or the payload that a session
-//! carries.
+//! The fields that links and routers read (destination, length, hop limit, ECN) have a dense array of their own; the
+//! TCP segment is touched only where a host sends or receives it. A UDP packet consists only of these fields, or of
+//! these and the payload of a session.
 
 use crate::address::InterfaceId;
 use crate::link::{Cargo, DropCause};
@@ -11,32 +11,31 @@ use anabranch_wire::mptcp::{DataAck, DataSequence, Dss};
 use anabranch_wire::{Ecn, Packet, Segment};
 use bytes::Bytes;
 
-/// A packet in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketId(u32);
 
-/// What the network looks at.
+/// The fields that the network reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     /// Over everything that does not change on the way.
     pub(crate) digest: u64,
     pub(crate) source: InterfaceId,
     pub(crate) destination: InterfaceId,
-    /// Whole packet, bytes.
+    /// Whole packet in bytes.
     pub(crate) length: u32,
     pub(crate) hop_limit: u8,
     pub(crate) ecn: Ecn,
     pub(crate) corrupt: bool,
-    /// It is UDP: there is no more of it than this, and its payload if it is a session's.
+    /// A UDP packet has no segment, only its payload if it belongs to a session.
     pub(crate) is_udp: bool,
-    /// Which session's it is, counted from 1; 0: cross traffic.
+    /// Its session, counted from 1; 0: cross traffic.
     pub(crate) session: u16,
-    /// Radios that have received it so far.
+    /// Radio hops so far.
     pub(crate) radio_hops: u8,
 }
 
 impl Header {
-    /// Of a place that has never held a packet.
+    /// For slots that have never held a packet.
     pub(crate) const NOTHING: Self = Self {
         digest: 0,
         source: InterfaceId(0),
@@ -50,22 +49,21 @@ impl Header {
         radio_hops: 0,
     };
 
-    /// What changes on the way, for the trace hash.
+    /// The fields that change on the way, for the trace hash.
     pub(crate) fn changing(&self) -> u32 {
         u32::from(self.hop_limit) | (self.ecn as u32) << 8 | u32::from(self.corrupt) << 16
     }
 }
 
-/// The packets in the network.
 #[derive(Debug)]
 pub(crate) struct Pool {
     headers: Vec<Header>,
-    /// Of UDP packets and in free places it means nothing: what is left of a packet stays until the next one comes, since packets
-    /// are large to be moved and cleared.
+    /// Undefined for UDP packets and in free slots: an old packet stays until it is overwritten, since packets are
+    /// expensive to move and clear.
     packets: Vec<Packet>,
-    /// The free place that is used next: there is always one.
+    /// The free slot that is used next: there is always one.
     next: u32,
-    /// The other free places.
+    /// Other free slots.
     free: Vec<u32>,
 }
 
@@ -76,12 +74,12 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// The place where a host writes the next TCP packet, so that it is never moved; free until [`Self::insert`].
+    /// The slot where a host writes the next TCP packet, so that it is never moved; free until [`Self::insert`].
     #[inline]
     pub(crate) fn next_place(&mut self) -> &mut Packet {
         &mut self.packets[self.next as usize]
     }
-    /// Puts the packet in whose header this is; if it is TCP, it was written to the next place.
+    /// Inserts the packet with this header; a TCP packet is in the next slot already.
     #[inline]
     pub(crate) fn insert(&mut self, header: Header) -> PacketId {
         let place = self.next;
@@ -89,7 +87,7 @@ impl Pool {
         self.next = self.free.pop().unwrap_or_else(|| self.add_place());
         PacketId(place)
     }
-    /// Puts a UDP packet of a session in.
+    /// Inserts a UDP packet of a session.
     pub(crate) fn insert_carried(&mut self, header: Header, payload: Bytes) -> PacketId {
         self.next_place().segment.payload = payload;
         self.insert(header)
@@ -100,7 +98,7 @@ impl Pool {
         let payload = &mut self.packets[id.0 as usize].segment.payload;
         (header.session > 0).then(|| (header, core::mem::take(payload)))
     }
-    /// One place more.
+    /// Adds a slot.
     #[cold]
     fn add_place(&mut self) -> u32 {
         let place = self.packets.len();
@@ -116,13 +114,13 @@ impl Pool {
     pub(crate) fn header_mut(&mut self, id: PacketId) -> &mut Header {
         &mut self.headers[id.0 as usize]
     }
-    /// Source and destination port; 0 for UDP, whose ports nobody knows.
+    /// Source and destination port; 0 for UDP, whose ports are not modelled.
     pub(crate) fn ports(&self, id: PacketId) -> u32 {
         let segment = &self.packets[id.0 as usize].segment;
         let ports = u32::from(segment.source_port) << 16 | u32::from(segment.destination_port);
         if self.header(id).is_udp { 0 } else { ports }
     }
-    /// The packet as it is now on its way; none for UDP.
+    /// The packet in its present state; `None` for UDP.
     pub(crate) fn packet(&self, id: PacketId) -> Option<Packet> {
         let header = self.header(id);
         if header.is_udp {
@@ -132,7 +130,7 @@ impl Pool {
         (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
         Some(packet)
     }
-    /// Takes a packet out, as it arrives; none for UDP. It stays in its slot, and the receiver takes what it needs.
+    /// Removes a packet on arrival; `None` for UDP. It stays in its slot, where the receiver reads it.
     #[inline]
     pub(crate) fn remove(&mut self, id: PacketId) -> Option<&mut Packet> {
         self.free.push(id.0);
@@ -179,8 +177,8 @@ impl Cargo for Pool {
     }
 }
 
-/// The digest of all header fields of a TCP packet that do not change on the way, and its payload's length. Options
-/// beyond those of nearly every segment are written into `scratch` as bytes first.
+/// The digest of all header fields of a TCP packet that do not change on the way, and its payload length. Options
+/// beyond those of nearly every segment are first written into `scratch` as bytes.
 pub(crate) fn digest_of(packet: &Packet, ends: u64, scratch: &mut Vec<u8>) -> u64 {
     let Segment { source_port, destination_port, seq, ack, flags, window, urgent, options, payload } = &packet.segment;
     let mut digest = Digest::default();
@@ -206,7 +204,7 @@ pub(crate) fn digest_of(packet: &Packet, ends: u64, scratch: &mut Vec<u8>) -> u6
 #[inline(never)]
 fn add_bytes(digest: &mut Digest, packet: &Packet, scratch: &mut Vec<u8>) {
     scratch.clear();
-    // A packet that cannot be written is counted where it is sent; here its other fields must do.
+    // A packet that cannot be emitted is counted where it is sent; its other fields suffice here.
     if packet.emit(scratch).is_ok() {
         let header = scratch.len() - packet.segment.payload.len();
         for chunk in scratch[..header].chunks(8) {

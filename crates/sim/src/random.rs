@@ -1,50 +1,47 @@
 //! Random numbers: one stream per (seed of the run, name of the component).
 //!
-//! The key of a stream is SHA-256 of the seed and the name, the generator ChaCha with 8 rounds. So a component draws
-//! the same numbers on every machine, whatever other components there are and in whatever order they were made.
+//! The key of a stream is SHA-256 of the seed and the name; the generator is ChaCha with 8 rounds. So a component draws
+//! the same numbers on every machine, regardless of other components and of the order of creation.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// The stream of random numbers of one component.
 #[derive(Clone, Debug)]
 pub struct RandomStream {
     generator: ChaCha8Rng,
 }
 
 impl RandomStream {
-    /// The stream of the component called `name` in the run with this seed. Two components of a run must not have
-    /// the same name, or they share their luck.
+    /// The stream of the component called `name` in the run with this seed. Two components of a run must not share a
+    /// name, or their draws are identical.
     pub fn new(seed: u64, name: &str) -> Self {
         Self { generator: ChaCha8Rng::from_seed(derive_key(seed, name)) }
     }
-    /// The next 32 bits.
     pub fn bits32(&mut self) -> u32 {
         self.generator.next_u32()
     }
-    /// The next 64 bits.
     pub(crate) fn bits64(&mut self) -> u64 {
         self.generator.next_u64()
     }
-    /// A number from 0 (included) to 1 (excluded), a multiple of 2^-53.
+    /// Uniform from 0 (included) to 1 (excluded), a multiple of 2^-53.
     pub fn uniform(&mut self) -> f64 {
         (self.bits64() >> 11) as f64 / (1u64 << 53) as f64
     }
-    /// A number from `low` (included) to `high` (excluded); `low` if the range is empty.
+    /// Uniform from `low` (included) to `high` (excluded); `low` if the range is empty.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low).max(0.0) * self.uniform()
     }
-    /// A whole number from 0 (included) to `bound` (excluded), by the high half of a product: the bias is below
+    /// Uniform integer from 0 (included) to `bound` (excluded), by the high half of a product: the bias is below
     /// `bound` / 2^64. 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits64()) * u128::from(bound)) >> 64) as u64
     }
-    /// An exponentially distributed number with this mean.
+    /// Exponentially distributed.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.uniform())
     }
-    /// Whether an event of this chance happens.
+    /// True with the given probability.
     pub fn happens(&mut self, chance: Chance) -> bool {
         match chance {
             Chance::NEVER => false,
@@ -52,7 +49,7 @@ impl RandomStream {
             Chance(threshold) => self.bits32() < threshold,
         }
     }
-    /// Index of one of `weights`, each as likely as its share of their sum.
+    /// Index of one of `weights`, with a probability proportional to its weight.
     pub fn choice(&mut self, weights: &[f64]) -> usize {
         let mut left = self.uniform() * weights.iter().sum::<f64>();
         for (index, weight) in weights.iter().enumerate() {
@@ -65,7 +62,7 @@ impl RandomStream {
     }
 }
 
-/// The 32 bytes that belong to a name in a run: SHA-256 over the seed (8 bytes, little end first) and the name.
+/// The key of a stream: SHA-256 over the seed (8 bytes, little-endian) and the name.
 pub(crate) fn derive_key(seed: u64, name: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"anabranch random stream 1");
@@ -83,11 +80,10 @@ impl Chance {
     pub const NEVER: Self = Self(0);
     /// Probability 1; nothing is drawn.
     pub const ALWAYS: Self = Self(u32::MAX);
-    /// The nearest step to `probability`, which is clamped to 0 to 1; above 1 - 2^-32 it is 1.
+    /// The step nearest to `probability`, which is clamped to 0 to 1; above 1 - 2^-32 it is 1.
     pub fn new(probability: f64) -> Self {
         Self((probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u32)
     }
-    /// Whether it is 0.
     pub fn is_never(self) -> bool {
         self == Self::NEVER
     }

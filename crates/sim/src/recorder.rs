@@ -1,11 +1,11 @@
-//! What is measured on a connection as time goes on, gathered into intervals of fixed length so that memory is
-//! bounded by the length of the run and the sender's window, not by the number of packets.
+//! Measurements of a connection over time, aggregated into intervals of fixed length, so that memory is bounded by the
+//! length of the run and the sender's window, not by the number of packets.
 //!
-//! The end-to-end delay of data is the time from its first transmission to the moment at which the receiving
-//! application can read it. It is measured for each segment that was sent as one piece, when its last byte is
-//! delivered. Jitter is the mean difference of successive delays, without sign, and also their running estimate
-//! J += (|D| - J) / 16 (RFC 3550, section 6.4.1; D there is the difference of the same two delays). The out-of-order
-//! distance of a segment that arrives is the number of bytes between the next one expected and its first.
+//! The end-to-end delay of data is the time from its first transmission until the receiving application can read it. It
+//! is measured per segment as first sent, at the delivery of its last byte. Jitter is the mean absolute difference of
+//! successive delays, and also the running estimate J += (|D| - J) / 16 (RFC 3550, section 6.4.1; D is the difference
+//! of the same two delays). The out-of-order distance of an arriving segment is the number of bytes between the next
+//! expected byte and its first byte.
 
 use crate::histogram::Histogram;
 use anabranch_mptcp::Endpoint;
@@ -15,127 +15,124 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{Phase, SubflowView};
 use std::collections::VecDeque;
 
-/// A connection over time: one row per interval, times at its end. Where nothing was measured in an interval, means
-/// and maxima are 0 and the count says so. Sequences count from 0 at the first byte; sizes are bytes of payload.
+/// A connection over time: one row per interval. Where nothing was measured in an interval, means and maxima are 0, as
+/// the count shows. Sequence numbers count from 0 at the first byte; sizes are bytes of payload.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ConnectionSeries {
-    /// End of the interval, seconds.
+    /// End of the interval in seconds.
     pub time: Vec<f64>,
     /// Bytes delivered in the interval.
     pub delivered_bytes: Vec<u64>,
-    /// The byte after the last that was sent.
+    /// The byte after the last one sent.
     pub data_seq_sent: Vec<u64>,
-    /// The byte after the highest that has arrived.
+    /// The byte after the highest one that has arrived.
     pub data_seq_received: Vec<u64>,
-    /// The byte after the last that can be read.
+    /// The byte after the last readable one.
     pub data_seq_delivered: Vec<u64>,
     /// Segments that arrived in the interval.
     pub segments_arrived: Vec<u64>,
-    /// Of these, segments that arrived ahead of others.
+    /// Of these, segments that arrived out of order.
     pub segments_out_of_order: Vec<u64>,
     /// Largest out-of-order distance.
     pub out_of_order_max: Vec<u64>,
-    /// Mean out-of-order distance over all segments that arrived.
+    /// Over all segments that arrived.
     pub out_of_order_mean: Vec<f64>,
     /// Segments whose delay was measured.
     pub delay_count: Vec<u64>,
-    /// Mean delay, seconds.
+    /// In seconds.
     pub delay_mean: Vec<f64>,
-    /// Largest delay, seconds.
+    /// In seconds.
     pub delay_max: Vec<f64>,
-    /// Longest time without anything delivered that ended in the interval, or lasts at its end, seconds; it may have begun before.
+    /// Longest time without delivery that ended in the interval, or lasts at its end, in seconds; it may have begun
+    /// earlier.
     pub longest_silence: Vec<f64>,
-    /// Mean difference of successive delays, seconds.
+    /// Mean absolute difference of successive delays in seconds.
     pub jitter_mean: Vec<f64>,
-    /// The estimate of RFC 3550, seconds.
+    /// The estimate of RFC 3550 in seconds.
     pub jitter_smoothed: Vec<f64>,
-    /// In order in the receive buffer, not read.
+    /// In-order bytes in the receive buffer, not read.
     pub receive_readable: Vec<u64>,
-    /// Out of order in the receive buffer.
+    /// Out-of-order bytes in the receive buffer.
     pub receive_out_of_order: Vec<u64>,
-    /// Size of the receive buffer.
     pub receive_buffer: Vec<u64>,
-    /// What is left of the connection-level send window.
+    /// Rest of the connection-level send window.
     pub window_left: Vec<u64>,
-    /// Written, not yet assigned to a subflow.
+    /// Bytes written, not yet assigned to a subflow.
     pub unsent: Vec<u64>,
     /// Episodes of a blocked receive buffer so far.
     pub blocked_episodes: Vec<u64>,
-    /// Bytes sent again on the same subflow so far.
+    /// Bytes retransmitted on the same subflow so far.
     pub retransmitted: Vec<u64>,
-    /// Bytes sent again on another subflow so far.
+    /// Bytes reinjected on another subflow so far.
     pub reinjected: Vec<u64>,
-    /// Bytes of duplicates sent on purpose so far.
+    /// Bytes of deliberate duplicates so far.
     pub duplicated: Vec<u64>,
-    /// Bytes that arrived and had arrived before, so far.
+    /// Duplicate bytes received so far.
     pub duplicates_received: Vec<u64>,
 }
 
-/// A subflow over time, as its sender sees it: one row per interval in which it exists.
+/// A subflow over time at its sender: one row per interval in which it exists.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SubflowSeries {
-    /// The subflow, as the sender counts it.
+    /// The sender's id.
     pub id: SubflowId,
     /// Identifier of the sender's address.
     pub local_address: AddressId,
     /// Identifier of the receiver's address.
     pub remote_address: AddressId,
-    /// End of the interval, seconds.
+    /// End of the interval in seconds.
     pub time: Vec<f64>,
-    /// Congestion window, bytes.
+    /// In bytes.
     pub cwnd: Vec<u64>,
-    /// Slow-start threshold, bytes.
+    /// Slow-start threshold in bytes.
     pub ssthresh: Vec<u64>,
-    /// Smoothed round-trip time, seconds.
+    /// In seconds.
     pub smoothed_rtt: Vec<f64>,
-    /// Latest sample of the round-trip time, seconds.
+    /// In seconds.
     pub latest_rtt: Vec<f64>,
-    /// Retransmission timeout, seconds.
+    /// Retransmission timeout in seconds.
     pub rto: Vec<f64>,
-    /// Bytes in flight.
+    /// In bytes.
     pub in_flight: Vec<u64>,
     /// Bytes sent for the first time in the interval.
     pub sent_bytes: Vec<u64>,
-    /// Bytes acknowledged in the interval: the goodput of the path, copies included.
+    /// Bytes acknowledged in the interval: the goodput of the path, duplicates included.
     pub acked_bytes: Vec<u64>,
     /// Bytes marked lost in the interval.
     pub lost_bytes: Vec<u64>,
     /// Retransmission timeouts so far.
     pub timeouts: Vec<u32>,
-    /// Rate at which data was delivered last, bits per second.
+    /// Latest sample in bits per second.
     pub delivery_rate: Vec<u64>,
     /// Whether it may carry new data: established, neither suspended nor a backup.
     pub active: Vec<bool>,
-    /// Whether it is repairing a loss.
+    /// Whether it is in loss recovery.
     pub recovering: Vec<bool>,
-    /// Totals at the last row, from which the next one counts.
+    /// Totals at the last row.
     last: [u64; 3],
 }
 
-/// Totals over the whole connection.
+/// Totals of the whole connection.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Measurements {
-    /// Delays of all segments.
+    /// Of all segments.
     pub delay: Histogram,
-    /// Mean difference of successive delays, seconds.
+    /// Mean absolute difference of successive delays in seconds.
     pub jitter_mean: f64,
-    /// Largest out-of-order distance, bytes.
+    /// In bytes.
     pub out_of_order_max: u64,
-    /// Segments that arrived.
     pub segments_arrived: u64,
-    /// Of these, segments that arrived ahead of others.
     pub segments_out_of_order: u64,
-    /// Bytes by why they were sent: new, retransmission, reinjection, duplicate.
+    /// By reason: new, retransmission, reinjection, duplicate.
     pub bytes_sent_as: [u64; 4],
     /// Reports of a blocked receive buffer.
     pub blocked_reports: u64,
-    /// The connection over time.
     pub series: ConnectionSeries,
-    /// Its subflows over time, in order of id.
+    /// In order of id.
     pub subflows: Vec<SubflowSeries>,
 }
 
-/// What has been seen since the last row.
+/// Observations since the last row.
 #[derive(Clone, Debug, Default)]
 struct Bin {
     arrived: u64,
@@ -150,7 +147,7 @@ struct Bin {
     silence: Duration,
 }
 
-/// A segment that has been sent and is not yet delivered.
+/// A segment sent but not yet delivered.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     start: u64,
@@ -158,7 +155,7 @@ struct Sent {
     at: Instant,
 }
 
-/// Measures one connection, in the direction in which most data goes.
+/// Measures one connection, in the direction with most data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
     /// In order of data sequence, without overlap.
@@ -166,7 +163,7 @@ pub(crate) struct Recorder {
     sent: u64,
     received: u64,
     delivered: u64,
-    /// When something was delivered last; before that, when the connection was begun.
+    /// Time of the last delivery; before that, the start of the connection.
     delivered_at: Instant,
     last_delay: Option<Duration>,
     smoothed_jitter: f64,
@@ -178,11 +175,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Of a connection that is begun at `start`.
+    /// A recorder of a connection that starts at `start`.
     pub(crate) fn from(start: Instant) -> Self {
         Self { delivered_at: start, ..Self::default() }
     }
-    /// The sender or the receiver recorded something.
+    /// A trace record of the sender or the receiver.
     pub(crate) fn on_trace(&mut self, now: Instant, at_sender: bool, record: &TraceRecord) {
         match *record {
             TraceRecord::Sent { data_seq, length, kind, .. } if at_sender => self.on_sent(now, data_seq, length, kind),
@@ -202,7 +199,8 @@ impl Recorder {
         self.results.bytes_sent_as[kind as usize] += u64::from(length);
         let end = data_seq + u64::from(length);
         self.sent = self.sent.max(end);
-        // Data that waits on one subflow is overtaken by later data on another, and may even go out first as a copy.
+        // Data assigned to one subflow is overtaken by later data on another, and may even be sent first as a
+        // duplicate.
         let place = match self.outstanding.back() {
             Some(last) if last.start >= data_seq => self.outstanding.partition_point(|sent| sent.start <= data_seq),
             _ => self.outstanding.len(),
@@ -287,7 +285,7 @@ impl Recorder {
             }
         }
     }
-    /// Totals stay what they were when the connection has ended.
+    /// Totals keep their values after the connection has ended.
     fn sample_counters(
         &mut self,
         sender: Option<(&Endpoint, ConnectionId)>,
@@ -371,7 +369,7 @@ mod tests {
         for n in 0..3 {
             recorder.on_trace(ms(n), true, &sent(n * 100, SendKind::New));
         }
-        // The first comes after 10 ms, the second is lost, the third waits for it from 12 to 50 ms.
+        // The first arrives after 10 ms, the second is lost, the third waits for it from 12 to 50 ms.
         recorder.on_trace(ms(10), false, &arrived(0, 0));
         recorder.on_trace(ms(10), false, &delivered(100));
         recorder.on_trace(ms(12), false, &arrived(200, 100));

@@ -1,8 +1,8 @@
-//! The small networks that the lab is validated and timed on; each is a few lines in any other simulator too.
+//! The small networks on which the lab is validated and timed; each takes a few lines in any other simulator.
 //!
-//! Segments carry [`SEGMENT`] bytes; with headers and timestamps that is [`PACKET`] bytes of IP. ns-3 adds two bytes
-//! of PPP to each packet, so a link that is compared with one there has its rate lowered by the same share
-//! ([`Bottleneck::rate`]): a full segment then takes equally long to send in both.
+//! Segments carry [`SEGMENT`] bytes, which are [`PACKET`] bytes of IP with headers and timestamps. ns-3 adds two bytes
+//! of PPP to each packet, so a link that is compared with ns-3 has a proportionally lower rate ([`Bottleneck::rate`]):
+//! a full segment has the same transmission time in both.
 
 use crate::address::InterfaceId;
 use crate::application::{Application, FrameToSend, Sending};
@@ -20,56 +20,54 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::{congestion, path_manager, reliability, scheduler};
 use std::sync::Arc;
 
-/// Payload of a full segment, bytes.
+/// Payload of a full segment in bytes.
 pub const SEGMENT: u32 = 1400;
-/// The same with the headers of IPv4 (20) and TCP (20) and timestamps (12), bytes.
+/// With the headers of IPv4 (20) and TCP (20) and timestamps (12), in bytes.
 pub const PACKET: u32 = 1452;
-/// The same on a point-to-point link of ns-3, bytes.
+/// On a point-to-point link of ns-3, in bytes.
 pub const PACKET_IN_NS3: u32 = 1454;
 
-/// What limits a path.
+/// The bottleneck of a path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bottleneck {
-    /// Rate, Mbit/s, of packets that carry two bytes of PPP.
+    /// Rate in Mbit/s, of packets with two bytes of PPP.
     pub mbit: u64,
-    /// One-way delay, milliseconds; the way back takes as long.
+    /// One-way delay in milliseconds, equal in both directions.
     pub delay_ms: u64,
-    /// Packets that may wait besides the one that is being sent.
+    /// Queue limit in packets, without the one in transmission.
     pub queue: usize,
-    /// Probability that a packet is lost on the way there; none is on the way back.
+    /// Loss probability of the forward direction; the backward one has none.
     pub loss: f64,
 }
 
 impl Bottleneck {
-    /// A bottleneck without random loss.
+    /// Without random loss.
     pub const fn new(mbit: u64, delay_ms: u64, queue: usize) -> Self {
         Self { mbit, delay_ms, queue, loss: 0.0 }
     }
-    /// The rate at which bytes of IP pass.
+    /// The rate of IP packets.
     pub fn rate(&self) -> Rate {
         let bits = self.mbit * 1_000_000 * u64::from(PACKET) / u64::from(PACKET_IN_NS3);
         Rate::from_bits_per_second(bits)
     }
-    /// The link there.
     pub fn forward(&self) -> LinkConfig {
         let loss = if self.loss > 0.0 { vec![LossModel::Uniform(self.loss)] } else { Vec::new() };
         LinkConfig { loss, ..self.backward() }
     }
-    /// The link back.
     pub fn backward(&self) -> LinkConfig {
         LinkConfig::new(self.rate(), Duration::from_millis(self.delay_ms), self.queue)
     }
 }
 
-/// The scenario of the comparison with ns-3: 10 Mbit/s, 20 ms, 50 packets.
+/// The comparison with ns-3 on one path: 10 Mbit/s, 20 ms, 50 packets.
 pub const ONE_LINK: Bottleneck = Bottleneck::new(10, 20, 50);
-/// The two paths of the comparison with ns-3.
+/// The comparison with ns-3 on two paths.
 pub const TWO_LINKS: [Bottleneck; 2] = [Bottleneck::new(10, 10, 50), Bottleneck::new(5, 40, 50)];
-/// The bottleneck of the comparison of fifty flows.
+/// The comparison of fifty flows.
 pub const FIFTY_FLOWS: Bottleneck = Bottleneck::new(100, 20, 50);
 
-/// A connection as ns-3 has it in the comparison: buffers of 4 MB, acknowledgements delayed by 200 ms at most, a
-/// retransmission timeout of 1 s at least; `congestion` and the scheduler `lowest_rtt` with their defaults.
+/// The connection of the comparison with ns-3: buffers of 4 MB, delayed acknowledgements of at most 200 ms, a
+/// retransmission timeout of at least 1 s; `congestion` and the scheduler `lowest_rtt` with their defaults.
 ///
 /// # Panics
 /// If there is no congestion control of this name.
@@ -97,8 +95,8 @@ pub fn connection(congestion: &'static str, multipath: bool) -> ConnectionConfig
     }
 }
 
-/// A link of `queue` bandwidth-delay products of packets, or CoDel with room for four of them if there is none. Its delay is half of the
-/// round-trip time.
+/// A link with a queue of `queue` bandwidth-delay products, or with CoDel and room for four of them if that is `None`.
+/// Its delay is half of the round-trip time.
 pub fn link_with(mbit: u64, rtt_ms: u64, queue: Option<f64>) -> LinkConfig {
     let product = mbit as f64 * 1e6 / 8.0 * rtt_ms as f64 / 1e3 / f64::from(PACKET);
     let packets = (product * queue.unwrap_or(4.0)) as usize;
@@ -110,7 +108,7 @@ pub fn link_with(mbit: u64, rtt_ms: u64, queue: Option<f64>) -> LinkConfig {
     link
 }
 
-/// [`connection`] with the timers of the engine, and buffers of so many bytes that limit nothing.
+/// [`connection`] with the timers of the engine, and buffers of `buffer` bytes that limit nothing.
 pub fn unlimited(congestion: &'static str, multipath: bool, buffer: u64) -> ConnectionConfig {
     ConnectionConfig {
         receive_buffer: BufferSize::Fixed(buffer),
@@ -120,7 +118,7 @@ pub fn unlimited(congestion: &'static str, multipath: bool, buffer: u64) -> Conn
     }
 }
 
-/// An upload without end from `client` to `to`, beginning at `start`.
+/// An endless upload from `client` to `to`, starting at `start`.
 pub fn upload(
     name: &str,
     (client, from): (HostId, InterfaceId),
@@ -156,7 +154,7 @@ fn client_and_server(world: &mut World) -> (HostId, HostId) {
     (host("client"), host("server"))
 }
 
-/// A client, which has an address on each path, and a server, which has one address; a path is a bottleneck and nothing else.
+/// A client with an address on each path, and a server with one address; each path is only a bottleneck.
 pub fn two_hosts(seed: u64, paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) {
     let mut world = world(seed);
     let (client, server) = client_and_server(&mut world);
@@ -171,13 +169,13 @@ pub fn two_hosts(seed: u64, paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) 
     (world, client, paths)
 }
 
-/// The access link of a host in other simulators' topologies: 1 Gbit/s, no delay, 100 packets.
+/// The access link of hosts in other simulators' topologies: 1 Gbit/s, no delay, 100 packets.
 pub fn access_link() -> LinkConfig {
     LinkConfig::new(Rate::from_bits_per_second(1_000_000_000), Duration::ZERO, 100)
 }
 
-/// One connection between two hosts as [`two_hosts`], with an [`access_link`] at the client's end of each path and one at the
-/// server's.
+/// One connection between hosts as in [`two_hosts`], with an [`access_link`] at the client's end of each path and one
+/// at the server's.
 pub fn behind_access(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> World {
     let mut world = world(seed);
     let (client, server) = client_and_server(&mut world);
@@ -202,14 +200,14 @@ pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (Wo
     (world, flow)
 }
 
-/// The two paths of [`live`], each with more than half of what is written, and losses.
+/// The two paths of [`live`], each with more than half of the stream's rate, and losses.
 pub const LIVE_LINKS: [Bottleneck; 2] = [
     Bottleneck { loss: 0.001, ..Bottleneck::new(15, 10, 50) },
     Bottleneck { loss: 0.001, ..Bottleneck::new(15, 30, 50) },
 ];
 
-/// A live stream over [`LIVE_LINKS`]: 20 Mbit/s for so many seconds, in messages of 1,316 bytes (seven packets of MPEG-TS), of
-/// which the receiver abandons what comes later than 200 ms.
+/// A live stream over [`LIVE_LINKS`]: 20 Mbit/s for `seconds` seconds, in messages of 1,316 bytes (seven packets of
+/// MPEG-TS), with a delivery deadline of 200 ms at the receiver.
 pub fn live(seed: u64, seconds: u64) -> World {
     let reliability = || {
         let settings = Settings::new().with("latency", 200);
@@ -231,12 +229,12 @@ pub fn live(seed: u64, seconds: u64) -> World {
     world
 }
 
-/// Plain TCP connections over one bottleneck, each between hosts of its own, one starting every 10 ms.
+/// Plain TCP connections over one bottleneck, each between its own hosts, starting every 10 ms.
 pub fn crowd(seed: u64, flows: usize, bottleneck: &Bottleneck, config: &ConnectionConfig) -> World {
     crowd_behind(seed, flows, (&LinkConfig::default(), bottleneck), config)
 }
 
-/// As [`crowd`], with an access link of this kind at each host.
+/// As [`crowd`], with an access link at each host.
 pub fn crowd_behind(
     seed: u64,
     flows: usize,
@@ -258,7 +256,7 @@ pub fn crowd_behind(
 }
 
 /// A multipath connection of `subflows` subflows (the first flow) and `tcp` plain TCP connections over one bottleneck.
-/// `spread` apart, the connections start one after the other, the multipath one first.
+/// The connections start `spread` apart, the multipath one first.
 pub fn shared(
     seed: u64,
     subflows: usize,
@@ -270,7 +268,7 @@ pub fn shared(
     shared_link(seed, (subflows, tcp), (&bottleneck.forward(), &bottleneck.backward()), multipath, single)
 }
 
-/// As [`shared`], with so many (subflows, plain TCP connections), over any link there and back.
+/// As [`shared`], over any link in each direction.
 pub fn shared_link(
     seed: u64,
     (subflows, tcp): (usize, usize),
@@ -296,7 +294,7 @@ pub fn shared_link(
     world
 }
 
-/// A multipath connection of two subflows (the first flow), each over a bottleneck of its own, which it shares with so many plain
+/// A multipath connection of two subflows (the first flow), each over its own bottleneck, which it shares with plain
 /// TCP connections.
 pub fn apart(
     seed: u64,
@@ -333,7 +331,7 @@ pub fn apart(
     world
 }
 
-/// Payload per second that flow `index` delivered between `from` and `to`, Mbit/s; runs the world to `to`.
+/// Payload rate of flow `index` between `from` and `to` in Mbit/s; runs the world to `to`.
 pub fn goodput(world: &mut World, index: usize, from: Instant, to: Instant) -> f64 {
     world.run_until(from);
     let before = world.results().flows[index].receiver().read;

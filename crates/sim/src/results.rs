@@ -1,4 +1,4 @@
-//! The results of a run: plain values, from which others make tables, files and plots.
+//! The results of a run: plain values, from which callers make tables, files and plots.
 
 use crate::datagrams::DatagramsResult;
 use crate::flow::FlowResult;
@@ -7,19 +7,16 @@ use crate::network::WireCheck;
 use crate::udp::UdpResult;
 use anabranch_policy::time::Instant;
 
-/// A link when the run ended.
+/// A link at the end of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkResult {
-    /// Its name.
     pub name: String,
-    /// What it counted.
     pub counters: LinkCounters,
 }
 
-/// A host when the run ended.
+/// A host at the end of the run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostResult {
-    /// Its name.
     pub name: String,
     /// UDP packets of cross traffic that it received.
     pub udp_packets: u64,
@@ -27,45 +24,41 @@ pub struct HostResult {
     pub udp_bytes: u64,
 }
 
-/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// The seed it was run with.
     pub seed: u64,
-    /// Virtual time at its end.
+    /// Virtual time.
     pub end: Instant,
-    /// The same for two runs that delivered the same packets at the same times ([`crate::trace_hash`]).
+    /// Equal for two runs that delivered the same packets at the same times ([`crate::trace_hash`]).
     pub trace_hash: u64,
     /// Deliveries of packets by links.
     pub deliveries: u64,
     /// Events of all kinds.
     pub events: u64,
-    /// The flows, in the order in which they were added.
+    /// In the order of addition.
     pub flows: Vec<FlowResult>,
-    /// The links, in the order in which they were added.
+    /// In the order of addition.
     pub links: Vec<LinkResult>,
-    /// The hosts, in the order in which they were added.
+    /// In the order of addition.
     pub hosts: Vec<HostResult>,
-    /// The UDP sources, in the order in which they were added.
+    /// In the order of addition.
     pub udp: Vec<UdpResult>,
-    /// The sessions of datagrams, in the order in which they were added.
+    /// Sessions of datagrams, in the order of addition.
     pub datagrams: Vec<DatagramsResult>,
     /// Packets that routers and hosts dropped: corrupt, no route, hop limit.
     pub node_drops: Drops,
-    /// What became of the packets that were written as bytes and read again, if they were.
+    /// Results of the `--wire` mode, if enabled.
     pub wire: Option<WireCheck>,
 }
 
 impl RunResult {
-    /// The flow with this name.
     pub fn flow(&self, name: &str) -> Option<&FlowResult> {
         self.flows.iter().find(|flow| flow.name == name)
     }
-    /// The link with this name.
     pub fn link(&self, name: &str) -> Option<&LinkResult> {
         self.links.iter().find(|link| link.name == name)
     }
-    /// Drops by cause, links and nodes together.
+    /// Drops by cause, of links and nodes together.
     pub fn drops(&self) -> Drops {
         let mut total = self.node_drops;
         self.links.iter().for_each(|link| total.add_all(&link.counters.drops));

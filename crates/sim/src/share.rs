@@ -1,27 +1,27 @@
-//! The share of a link that cross traffic offers, over time.
+//! The share of a link's rate that cross traffic offers, over time.
 
 use crate::random::RandomStream;
 use anabranch_policy::time::{Duration, Instant};
 
-/// A share of a link's rate that varies: uniformly distributed between two bounds, drawn anew at a fixed interval.
+/// A varying share of a link's rate: uniformly distributed between two bounds, redrawn at a fixed interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ShareRange {
-    /// Least, 0 to 1.
+    /// 0 to 1.
     pub min: f64,
-    /// Most, 0 to 1.
+    /// 0 to 1.
     pub max: f64,
-    /// Time from one draw to the next.
+    /// Time between draws.
     pub interval: Duration,
 }
 
 impl ShareRange {
-    /// Always this share.
+    /// A constant share.
     pub fn fixed(share: f64) -> Self {
         Self { min: share, max: share, interval: Duration::MAX }
     }
 }
 
-/// A share as time goes on. Two with the same stream name agree at all times.
+/// State of a share. Two with the same stream name agree at all times.
 #[derive(Clone, Debug)]
 pub struct Share {
     range: ShareRange,
@@ -37,7 +37,7 @@ impl Share {
         let now = random.between(range.min, range.max);
         Self { range, random, drawn: 0, now }
     }
-    /// The share at a time; time never goes back.
+    /// The share at a time; time does not decrease.
     pub fn at(&mut self, time: Instant) -> f64 {
         let interval = time.as_nanos() / self.range.interval.as_nanos().max(1);
         while self.drawn < interval {

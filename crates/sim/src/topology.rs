@@ -1,4 +1,4 @@
-//! Networks that experiments use again and again: disjoint paths between two hosts, and the dumbbell.
+//! Frequently used networks: disjoint paths between two hosts, and the dumbbell.
 
 use crate::address::InterfaceId;
 use crate::identifiers::{HostId, LinkId, RouterId};
@@ -9,7 +9,7 @@ use anabranch_mptcp::EndpointConfig;
 use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_policy::time::Instant;
 
-/// A path manager that does nothing, for hosts of cross traffic.
+/// A path manager without actions, for hosts of cross traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPaths;
 
@@ -17,10 +17,10 @@ impl PathManager for NoPaths {
     fn handle(&mut self, _now: Instant, _event: &PathEvent<'_>, _actions: &mut Vec<PathAction>) {}
 }
 
-/// One path between a client and a server: the client's access link, a router, and the core behind it.
+/// Configuration of a path between a client and a server: the client's access link, a router, and the core behind it.
 #[derive(Clone, Debug, Default)]
 pub struct PathConfig {
-    /// Its name; its links are called `name/access up` and so on, up being from client to server.
+    /// Its links are called `name/access up` and so on, up being from client to server.
     pub name: String,
     /// From the client to the router.
     pub access_up: LinkConfig,
@@ -32,17 +32,14 @@ pub struct PathConfig {
     pub core_down: LinkConfig,
 }
 
-/// How many addresses the server has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ServerAddresses {
-    /// One on each path.
     #[default]
     OnePerPath,
-    /// One, to which all paths lead.
+    /// One address, reached by all paths.
     One,
 }
 
-/// A path in a world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path {
     /// From the client to the router.
@@ -61,8 +58,8 @@ pub struct Path {
     pub server: InterfaceId,
 }
 
-/// Connects a client and a server by paths that have no link in common. Interfaces are added to both hosts in the
-/// order of the paths, so that the client's address identifiers count the paths from 1.
+/// Connects a client and a server by disjoint paths. Interfaces are added to both hosts in the order of the paths, so
+/// that the client's address identifiers number the paths from 1.
 pub fn disjoint_paths(
     world: &mut World,
     client: HostId,
@@ -95,12 +92,12 @@ pub fn disjoint_paths(
     made
 }
 
-/// Adds an interface to a host, at a router, by links that cost nothing.
+/// Adds an interface to a host, attached to a router by transparent links.
 pub fn attach_to_router(world: &mut World, name: &str, host: HostId, router: RouterId) -> InterfaceId {
     attach_by_link(world, name, host, router, &LinkConfig::default())
 }
 
-/// Adds an interface to a host, at a router, by a link of its own, the same in both directions.
+/// Adds an interface to a host, attached to a router by a pair of links of the same configuration.
 pub(crate) fn attach_by_link(
     world: &mut World,
     name: &str,
@@ -114,17 +111,15 @@ pub(crate) fn attach_by_link(
 }
 
 /// Two hosts for cross traffic over the access link of a path: a station that shares the client's access link, and a
-/// host at the router. Traffic to the station competes with what the client receives, traffic from it with what
-/// the client sends.
+/// host at the router. Traffic to the station competes with the client's downloads, traffic from it with its uploads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CrossHosts {
     /// On the client's side of the access link.
     pub station: InterfaceId,
-    /// On the other side.
+    /// On the router's side.
     pub remote: InterfaceId,
 }
 
-/// Adds hosts for cross traffic over the access link of a path.
 pub fn cross_hosts(world: &mut World, name: &str, path: &Path) -> CrossHosts {
     let config = EndpointConfig::default();
     let station = world.add_host(&format!("{name}/station"), &config, Box::new(NoPaths));
@@ -141,18 +136,14 @@ pub struct Dumbbell {
     pub bottleneck: LinkId,
     /// From right to left.
     pub back: LinkId,
-    /// At the left end of the bottleneck.
     pub left_router: RouterId,
-    /// At its right end.
     pub right_router: RouterId,
-    /// Interfaces of the hosts on the left.
     pub left: Vec<InterfaceId>,
-    /// Interfaces of the hosts on the right.
     pub right: Vec<InterfaceId>,
 }
 
-/// Connects hosts on the left with hosts on the right by one link in each direction; every host has an access link of
-/// its own, alike for all.
+/// Connects hosts on the left with hosts on the right by one link in each direction; every host has its own access link
+/// of the same configuration.
 pub fn dumbbell(
     world: &mut World,
     left: &[HostId],

@@ -1,9 +1,9 @@
 //! The trace hash: one number over every delivery of every packet by every link.
 //!
 //! Per packet, [`digest`](Digest) folds its header fields and payload length once, when a host sends it. Per delivery,
-//! [`TraceHash::add`] folds time, link, digest and what changes on the way (hop limit, ECN, corruption). A fold is the
-//! exclusive or of both halves of a 128-bit product; all arithmetic is on integers of fixed width, so that the number
-//! is the same on every machine and at every optimisation level. It is a check sum, not a cryptographic hash.
+//! [`TraceHash::add`] folds time, link, digest and the fields that change on the way (hop limit, ECN, corruption). A
+//! fold is the exclusive or of both halves of a 128-bit product; all arithmetic is on integers of fixed width, so the
+//! number is the same on every machine and at every optimisation level. It is a checksum, not a cryptographic hash.
 
 /// Odd constants with about half their bits set: the fractions of the golden ratio and of the square root of 3.
 const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -25,17 +25,14 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Adds a word.
     pub fn add(&mut self, word: u64) {
         self.0 = fold(self.0 ^ word, ROOT_OF_THREE).wrapping_add(word.rotate_left(32)).wrapping_mul(GOLDEN_RATIO);
     }
-    /// The digest so far.
     pub fn value(self) -> u64 {
         self.0
     }
 }
 
-/// The trace hash of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TraceHash {
     digest: Digest,
@@ -43,17 +40,16 @@ pub struct TraceHash {
 }
 
 impl TraceHash {
-    /// A link delivered a packet.
+    /// Adds a delivery by a link.
     pub fn add(&mut self, time: u64, link: u32, packet: u64, changed_on_the_way: u32) {
         self.deliveries += 1;
         self.digest.add(time ^ u64::from(link).rotate_right(20));
         self.digest.add(packet ^ u64::from(changed_on_the_way));
     }
-    /// The hash so far.
     pub fn value(&self) -> u64 {
         self.digest.value()
     }
-    /// How many deliveries it covers.
+    /// Number of deliveries covered.
     pub fn deliveries(&self) -> u64 {
         self.deliveries
     }

@@ -1,4 +1,5 @@
-//! UDP cross traffic: packets of a mix of sizes, at a rate that may vary, spaced at random or evenly, with pauses or without.
+//! UDP cross traffic: packets of several sizes, at a rate that may vary, spaced randomly or evenly, with or without
+//! pauses.
 
 use crate::address::InterfaceId;
 use crate::network::UDP_OVERHEAD;
@@ -7,22 +8,22 @@ use crate::share::{Share, ShareRange};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 
-/// The time from one packet to the next.
+/// The time between packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spacing {
-    /// Exponentially distributed, whatever the sizes.
+    /// Exponentially distributed, independent of the sizes.
     #[default]
     Exponential,
-    /// What the packet takes at the rate, as ns-2's sources of a constant bit rate do.
+    /// The transmission time of the packet at the rate, as in ns-2's constant-bit-rate sources.
     Even,
 }
 
-/// How long packets are, bytes with IP header; below 28 counts as 28.
+/// Packet sizes in bytes with IP header, at least 28.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PacketSizes {
-    /// One of these, with its weight first.
+    /// One of these sizes, each with its weight first.
     Mix(Vec<(f64, u32)>),
-    /// Anything from the least to the most, all alike likely.
+    /// Uniform from the least to the greatest.
     Between(u32, u32),
 }
 
@@ -40,37 +41,32 @@ impl PacketSizes {
     }
 }
 
-/// What can be chosen about a UDP source.
+/// Settings of a UDP source.
 #[derive(Clone, Debug)]
 pub struct UdpConfig {
-    /// Its name; its luck depends on it.
+    /// Its name, from which its random streams are derived.
     pub name: String,
-    /// Where packets leave from.
+    /// Source of packets.
     pub from: InterfaceId,
-    /// Where they go to; they are counted there.
+    /// Destination; packets are counted there.
     pub to: InterfaceId,
-    /// The rate of which it takes a share.
+    /// The full rate, of which the source takes a share.
     pub rate: Rate,
-    /// The share.
     pub share: ShareRange,
-    /// A factor on the share: the part of the load that is UDP.
+    /// A factor on the share: the UDP part of the load.
     pub part: f64,
-    /// The name of the share, if other sources take theirs from the same; the source's own name otherwise.
+    /// The name of the share, if several sources follow the same one; otherwise the source's name.
     pub share_name: Option<String>,
-    /// Sizes of packets.
     pub sizes: PacketSizes,
-    /// How they are spaced.
     pub spacing: Spacing,
-    /// Means of the exponentially distributed times on and off; none: always on. It begins with being on.
+    /// Means of the exponentially distributed on and off times; `None`: always on. It starts on.
     pub on_off: Option<(Duration, Duration)>,
-    /// When it starts.
     pub start: Instant,
-    /// When it stops.
     pub stop: Instant,
 }
 
 impl UdpConfig {
-    /// A source that takes this rate, whatever happens, with packets of one size.
+    /// A source with a constant rate and packet size.
     pub fn steady(name: &str, from: InterfaceId, to: InterfaceId, rate: Rate, bytes: u32) -> Self {
         Self {
             name: name.to_owned(),
@@ -89,18 +85,15 @@ impl UdpConfig {
     }
 }
 
-/// What a UDP source did. Bytes are whole packets.
+/// Counters of a UDP source. Bytes are whole packets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UdpResult {
-    /// Its name.
     pub name: String,
-    /// Packets sent.
     pub sent_packets: u64,
-    /// Bytes sent.
     pub sent_bytes: u64,
 }
 
-/// A UDP source at work: says what to send and when, and leaves the sending to its driver.
+/// A UDP source: says what to send and when; its driver does the sending.
 #[derive(Clone, Debug)]
 pub struct UdpSource {
     pub(crate) config: UdpConfig,
@@ -109,10 +102,10 @@ pub struct UdpSource {
     random: RandomStream,
     weights: Vec<f64>,
     mean_bits: f64,
-    /// Bits of the packet sent last; none before the first.
+    /// Bits of the last packet; `None` before the first.
     last_bits: f64,
     on: bool,
-    /// When it has been on or off for long enough.
+    /// End of the present on or off time.
     until: Instant,
 }
 
@@ -135,7 +128,7 @@ impl UdpSource {
             config,
         }
     }
-    /// The size of the packet to send now, bytes with IP header.
+    /// The size of the packet to send now, in bytes with IP header.
     pub fn packet(&mut self) -> u32 {
         let length = match &self.config.sizes {
             PacketSizes::Mix(sizes) => {
@@ -152,8 +145,7 @@ impl UdpSource {
         self.last_bits = 8.0 * f64::from(length);
         length
     }
-    /// When the next packet is due, and whether it is one: while the share is zero or the source is off, it only looks
-    /// again.
+    /// When to call again, and whether a packet is due then: while the share is zero or the source is off, none is.
     pub fn next(&mut self, now: Instant) -> (Instant, bool) {
         if !self.is_on(now) {
             return (self.until, false);
@@ -167,7 +159,7 @@ impl UdpSource {
             Spacing::Exponential => Duration::from_secs_f64(self.random.exponential(self.mean_bits / rate)),
             Spacing::Even => Duration::from_secs_f64(self.last_bits / rate),
         };
-        // The exponential has no memory, so a long gap may be cut and drawn anew, at the rate of then.
+        // The exponential distribution is memoryless, so a long gap may be cut and redrawn at the rate of that time.
         if gap > again && self.config.spacing == Spacing::Exponential {
             return (now + again, false);
         }
@@ -221,8 +213,8 @@ mod tests {
             let gap = f64::from(*bytes) * 8.0 / 448_000.0;
             assert!(((*next - *one).as_secs_f64() - gap).abs() < 1e-8);
         }
-        // 448 kbit/s for 100 s are 5.6 MB, to within a packet; of 101 sizes the mean is 150 B with a deviation of
-        // 29.2, so that of some 37,000 packets it lies within 1 B.
+        // 448 kbit/s for 100 s are 5.6 MB, to within a packet. The mean of 101 sizes is 150 B with a standard deviation
+        // of 29.2, so that of some 37,000 packets it lies within 1 B.
         let bytes: u64 = sent.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
         assert!(bytes.abs_diff(5_600_000) <= 200, "{bytes}");
         assert!((bytes as f64 / sent.len() as f64 - 150.0).abs() < 1.0);
@@ -236,7 +228,8 @@ mod tests {
         for spacing in [Spacing::Exponential, Spacing::Even] {
             let source = UdpConfig { on_off, spacing, ..UdpConfig::steady("p", HERE, HERE, rate, 1250) };
             let sent = departures(source, 1, Instant::ZERO + Duration::from_secs(20_000));
-            // On for two fifths of 20,000 s at 100 packets/s: 800,000; of 4,000 turns the share deviates by about 1 %.
+            // On for two fifths of 20,000 s at 100 packets/s: 800,000; over 4,000 cycles the share has a standard
+            // deviation of about 1 %.
             assert!((sent.len() as f64 / 800_000.0 - 1.0).abs() < 0.05, "{}", sent.len());
             let pauses = sent.windows(2).filter(|pair| pair[1].0 - pair[0].0 > Duration::from_millis(500)).count();
             assert!((2_500..4_500).contains(&pauses), "{pauses}");

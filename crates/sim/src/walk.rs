@@ -1,14 +1,14 @@
-//! Rates of links that somebody carries about: generated traces of Wi-Fi and LTE, with pauses that hold the queue.
+//! Rates of mobile links: generated traces of Wi-Fi and LTE, with pauses in which the queue is kept.
 //!
-//! A trace is a row of rates, one for each [`TICK`], and pauses in which nothing leaves. The queue is kept meanwhile: what waits leaves
-//! when the pause is over, as on a radio link that repeats a frame until it is heard.
+//! A trace is a sequence of rates, one per [`TICK`], and pauses in which nothing leaves. Packets queued during a pause
+//! leave afterwards, as on a radio link that repeats a frame until it is received.
 //!
-//! - [`Walk::wifi`]: somebody walks towards an access point and away from it. The distance goes from 3 to 40 m and back in 20 to 45 s; the
-//!   rate is 60 Mbit/s within 5 m and falls with the square of the distance, down to 1 Mbit/s, with a geometric fading of up to 20 % per
-//!   tick. Where it is far away, it pauses every 12 s in the mean, for 0.3 to 4 s.
-//! - [`Walk::lte`]: the logarithm of the rate walks between 2 and 40 Mbit/s, in steps of up to 25 %. There is a handover every 8 s in the
-//!   mean, a pause of 40 to 150 ms; one in five fails and takes 0.5 to 3 s.
-//! - [`Walk::steady`]: one rate, and the pauses that one names.
+//! - [`Walk::wifi`]: a station moves towards an access point and away from it. The distance goes from 3 to 40 m and
+//!   back in 20 to 45 s; the rate is 60 Mbit/s within 5 m and falls with the square of the distance, down to 1 Mbit/s,
+//!   with a geometric fading of up to 20 % per tick. Far away, it pauses every 12 s on average, for 0.3 to 4 s.
+//! - [`Walk::lte`]: the logarithm of the rate walks randomly between 2 and 40 Mbit/s, in steps of up to 25 %. A
+//!   handover happens every 8 s on average, a pause of 40 to 150 ms; one in five fails and takes 0.5 to 3 s.
+//! - [`Walk::steady`]: a constant rate, with given pauses.
 
 use crate::link::{Discipline, LinkConfig, QueueConfig, QueueLimit, RateModel, RateTrace, TraceError};
 use crate::random::RandomStream;
@@ -16,27 +16,27 @@ use anabranch_policy::time::Duration;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// For how long a rate lasts, seconds.
+/// Duration of a rate in seconds.
 pub const TICK: f64 = 0.1;
-/// Milliseconds of the same.
+/// In milliseconds.
 const TICK_MS: u64 = 100;
 
-/// How the rate of a link changes.
+/// The rate of a link over time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Walk {
-    /// Mbit/s, for a tick each.
+    /// In Mbit/s, one per tick.
     pub rates: Vec<f64>,
-    /// When nothing leaves: from, to, seconds, in order.
+    /// Start and end of pauses in seconds, in order.
     pub pauses: Vec<(f64, f64)>,
 }
 
 impl Walk {
-    /// One rate, Mbit/s, for so many seconds.
+    /// A constant rate in Mbit/s for `seconds` seconds.
     pub fn steady(mbit: f64, seconds: u32, pauses: &[(f64, f64)]) -> Self {
         Self { rates: vec![mbit; ticks(seconds)], pauses: pauses.to_vec() }
     }
 
-    /// A walk towards an access point and away from it, again and again.
+    /// A station that moves towards an access point and away from it, repeatedly.
     pub fn wifi(seed: u64, seconds: u32) -> Self {
         let mut luck = RandomStream::new(seed, "walk/wifi");
         let period = luck.between(20.0, 45.0);
@@ -57,7 +57,7 @@ impl Walk {
         walk
     }
 
-    /// A terminal of a mobile network that goes from cell to cell.
+    /// A terminal of a mobile network that moves through cells.
     pub fn lte(seed: u64, seconds: u32) -> Self {
         let mut luck = RandomStream::new(seed, "walk/lte");
         let mut rate = luck.between(5.0, 30.0);
@@ -83,12 +83,12 @@ impl Walk {
         to
     }
 
-    /// Whether it pauses at a time, seconds.
+    /// Whether it pauses at a time in seconds.
     pub fn is_paused(&self, at: f64) -> bool {
         self.pauses.iter().any(|(from, to)| (*from..*to).contains(&at))
     }
 
-    /// Bytes that can leave in a span of whole ticks, seconds.
+    /// Bytes that can leave between two times in whole ticks, in seconds.
     pub fn bytes_between(&self, from: f64, to: f64) -> f64 {
         let (from, to) = ((from * 1e3).round() as u64, (to * 1e3).round() as u64);
         (from..to).map(|millis| self.bits_in(millis) / 8.0).sum()
@@ -100,7 +100,7 @@ impl Walk {
         if self.is_paused(millis as f64 / 1e3) { 0.0 } else { rate * 1e3 }
     }
 
-    /// It as a trace in the format of mahimahi.
+    /// As a trace in the format of mahimahi.
     ///
     /// # Errors
     /// If nothing can ever leave.
@@ -117,7 +117,7 @@ impl Walk {
         RateTrace::parse(&text)
     }
 
-    /// A link with this rate, a one-way delay and a drop-tail queue of so many packets.
+    /// A link with this rate, a one-way delay and a drop-tail queue of `queue` packets.
     ///
     /// # Errors
     /// If nothing can ever leave.
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_pause_holds_what_would_have_left_in_it() {
         let walk = Walk::steady(12.0, 4, &[(1.0, 2.5)]);
-        // 12 Mbit/s are one opportunity of 1500 bytes in each millisecond.
+        // 12 Mbit/s are one opportunity of 1500 bytes per millisecond.
         assert_eq!(walk.bytes_between(0.0, 1.0), 1.5e6);
         assert_eq!(walk.bytes_between(0.0, 4.0), 3.75e6);
         let trace = walk.trace().unwrap();

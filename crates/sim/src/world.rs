@@ -1,4 +1,4 @@
-//! The world: hosts, the network between them, and what runs on them.
+//! The world: hosts, the network between them, and its traffic.
 
 mod carrying;
 mod event_kinds;
@@ -23,40 +23,40 @@ use core::net::IpAddr;
 use event_kinds::{CHANGE_EVENT, SAMPLE_EVENT, START_EVENT, STOP_EVENT, UDP_EVENT};
 use std::collections::BTreeMap;
 
-/// What can be chosen about a world.
+/// Settings of a world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WorldConfig {
-    /// All luck comes from it.
+    /// All random streams are derived from it.
     pub seed: u64,
-    /// Write every packet as bytes and read it again when a host sends it. The result must be the same.
+    /// Emit every packet as bytes and parse it again when a host sends it. The result must be the same.
     pub wire: bool,
-    /// Hosts have IPv6 addresses rather than IPv4 ones.
+    /// Hosts have IPv6 addresses instead of IPv4 ones.
     pub ipv6: bool,
 }
 
-/// Something that changes at some time.
+/// A scheduled change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// A link goes up or down. Its hosts are not told.
+    /// A link goes up or down. Its hosts are not notified.
     LinkState(LinkId, bool),
-    /// A link has a fixed rate from now on.
+    /// A link has this fixed rate from now on.
     LinkRate(LinkId, Rate),
     /// The address of a host's interface comes up or goes down.
     Address(InterfaceId, bool),
     /// One end of a flow aborts its connection.
     Abort(FlowId, Side),
-    /// The application at one end of a flow has another priority from now on.
+    /// The application at one end of a flow changes its priority.
     Priority(FlowId, Side, u8),
-    /// The application at one end of a flow learns for how long the other end's player can go on.
+    /// The application at one end of a flow learns how much the other end's player has buffered.
     PlayOutLeft(FlowId, Side, Option<Duration>),
 }
 
 struct Host {
     endpoint: Endpoint,
-    /// The earliest event of its timer that is in the queue.
+    /// The earliest event of its timer in the queue.
     armed: Instant,
     last_timeout: Instant,
-    /// Timeouts in a row at the very same time.
+    /// Consecutive timeouts at the same time.
     timeouts_at_once: u32,
     interfaces: Vec<InterfaceId>,
     connections: BTreeMap<ConnectionId, (FlowId, Side)>,
@@ -66,10 +66,9 @@ struct Host {
     result: HostResult,
 }
 
-/// The first port that a flow gets at its server.
+/// The server port of the first flow.
 const FIRST_PORT: u16 = 5001;
 
-/// A network with hosts, in virtual time.
 pub struct World {
     config: WorldConfig,
     now: Instant,
@@ -79,7 +78,7 @@ pub struct World {
     udp: Vec<UdpSource>,
     sessions: Vec<Session>,
     changes: Vec<Change>,
-    /// Flows that end by themselves and have not.
+    /// Finite flows that have not ended.
     unfinished: usize,
 }
 
@@ -100,27 +99,24 @@ impl World {
             unfinished: 0,
         }
     }
-    /// The present moment.
     pub fn now(&self) -> Instant {
         self.now
     }
-    /// The seed of the run.
     pub fn seed(&self) -> u64 {
         self.config.seed
     }
-    /// Whether hosts have IPv6 addresses.
     pub(crate) fn uses_ipv6(&self) -> bool {
         self.config.ipv6
     }
-    /// Adds a router.
     pub fn add_router(&mut self) -> RouterId {
         self.network.add_router()
     }
-    /// Adds a link in one direction. Its luck depends on its name, which must be its own.
+    /// Adds a unidirectional link. Its random streams are derived from its name, which must be unique.
     pub fn add_link(&mut self, name: &str, config: &LinkConfig, from: End, to: End) -> LinkId {
         self.network.add_link(self.config.seed, name, config, from, to)
     }
-    /// Adds a host without interfaces. The seed in `config` is replaced by one made of the run's and the name.
+    /// Adds a host without interfaces. The seed in `config` is replaced by one derived from the run's seed and the
+    /// name.
     pub fn add_host(&mut self, name: &str, config: &EndpointConfig, path_manager: Box<dyn PathManager>) -> HostId {
         let seed = derive_key(self.config.seed, &format!("host/{name}"));
         let endpoint = Endpoint::new(EndpointConfig { seed, ..config.clone() }, path_manager);
@@ -137,42 +133,39 @@ impl World {
         });
         HostId(self.hosts.len() as u32 - 1)
     }
-    /// Adds an interface to a host, and tells the host that its address can be used. Packets from its address leave
-    /// on one link; packets to its address come in on the links named. Links may be shared by several interfaces.
+    /// Adds an interface to a host, and tells the host that its address can be used. Packets from its address leave on
+    /// one link; packets to its address arrive on the given links. Several interfaces may share a link.
     pub fn add_interface(&mut self, host: HostId, sends_on: LinkId, receives_on: &[LinkId]) -> InterfaceId {
         let interface = self.network.add_interface(host, sends_on, receives_on);
         self.hosts[host.index()].interfaces.push(interface);
         self.apply(Change::Address(interface, true));
         interface
     }
-    /// The address of an interface.
     pub fn address(&self, interface: InterfaceId) -> IpAddr {
         if self.config.ipv6 { interface.ipv6() } else { interface.ipv4() }
     }
-    /// The host of an interface.
     pub fn host_of(&self, interface: InterfaceId) -> Option<HostId> {
         self.network.host_of(interface)
     }
-    /// The endpoint of a host, to look at.
     pub fn endpoint(&self, host: HostId) -> &Endpoint {
         &self.hosts[host.index()].endpoint
     }
-    /// The connection at one end of a flow, once there is one.
+    /// The connection at one end of a flow, once it exists.
     pub fn connection(&self, flow: FlowId, side: Side) -> Option<ConnectionId> {
         self.flows[flow.0 as usize].ends[side as usize].connection
     }
-    /// Shows everything that these links deliver from now on.
+    /// Calls `tap` for everything that these links deliver from now on.
     pub fn tap(&mut self, links: &[LinkId], tap: Tap) {
         links.iter().for_each(|link| self.network.set_tapped(*link, true));
         self.network.tap = Some(tap);
     }
-    /// Adds a flow: its server listens at once, its client connects when it starts.
+    /// Adds a flow: its server listens at once; its client connects at the flow's start.
     ///
-    /// Where no link added so far has an MTU, hosts know that none has: an outage is no black hole, and segments keep their length
-    /// ([`anabranch_mptcp::TcpConfig::path_mtu_discovery`] is off).
+    /// If no link added so far has an MTU, hosts are told so: an outage is not taken for a black hole, and segments
+    /// keep their length ([`anabranch_mptcp::TcpConfig::path_mtu_discovery`] is off).
     ///
     /// # Panics
-    /// If the flow's destination is no interface of this world, or its server has no port left.
+    /// If the flow's destination is no interface of this world, or its server has no free port.
     pub fn add_flow(&mut self, mut config: FlowConfig) -> FlowId {
         let id = FlowId(self.flows.len() as u32);
         let server = self.host_of(config.to).expect("a flow leads to an interface of this world");
@@ -201,19 +194,17 @@ impl World {
         self.flows.push(flow);
         id
     }
-    /// Adds UDP cross traffic.
     pub fn add_udp(&mut self, config: UdpConfig) {
         let index = self.udp.len();
         self.network.events.put(config.start, Target::new(UDP_EVENT, index << 1));
         self.udp.push(UdpSource::new(config, self.config.seed));
     }
-    /// Makes a change at a time.
     pub fn schedule(&mut self, time: Instant, change: Change) {
         self.network.events.put(time, Target::new(CHANGE_EVENT, self.changes.len()));
         self.changes.push(change);
     }
 
-    /// What has been measured so far.
+    /// The measurements so far.
     pub fn results(&mut self) -> RunResult {
         self.network.settle(self.now);
         for flow in &mut self.flows {
@@ -237,12 +228,11 @@ impl World {
             wire: self.network.wire.clone(),
         }
     }
-    /// What has been counted on a link so far.
+    /// The counters of a link so far.
     pub fn link_counters(&mut self, link: LinkId) -> LinkCounters {
         self.network.settle(self.now);
         self.network.links().nth(link.index()).map_or(LinkCounters::default(), |(_, link)| *link.counters())
     }
-    /// What the links hold now, packets.
     pub fn packets_under_way(&self) -> usize {
         self.network.packets_under_way()
     }

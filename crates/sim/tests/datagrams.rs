@@ -1,4 +1,4 @@
-//! Programs whose datagrams something carries over two paths.
+//! Programs whose datagrams are carried over two paths.
 
 use anabranch_mptcp::EndpointConfig;
 use anabranch_policy::rate::Rate;
@@ -10,7 +10,8 @@ use anabranch_sim::{Change, LinkConfig, RunResult, World, WorldConfig};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Sends each datagram as it is, in turn over the paths or over all of them at once, with two octets for the flow before it.
+/// Sends each datagram unchanged, alternating between the paths or duplicated on all of them, after two octets for the
+/// flow.
 struct InTurn {
     paths: usize,
     copies: bool,
@@ -58,7 +59,7 @@ fn at(value: u64) -> Instant {
     Instant::ZERO + millis(value)
 }
 
-/// 100 datagrams of 970 bytes each way, one each 10 ms: with two octets and 28 of headers 1,000.
+/// 100 datagrams of 970 bytes in each direction, every 10 ms: packets of 1,000 bytes with two octets and 28 of headers.
 fn call() -> DatagramFlow {
     DatagramFlow {
         name: "call".to_owned(),
@@ -70,7 +71,7 @@ fn call() -> DatagramFlow {
     }
 }
 
-/// Two paths of 8 Mbit/s with 5 and 18 ms; the first carries nothing from `down` on.
+/// Two paths of 8 Mbit/s with 5 and 18 ms; the first is down from `down` on.
 fn run(flow: DatagramFlow, copies: bool, down: Option<u64>) -> RunResult {
     let mut world = World::new(WorldConfig { seed: 3, ..WorldConfig::default() });
     let host = |world: &mut World, name: &str| world.add_host(name, &EndpointConfig::default(), Box::new(NoPaths));
@@ -116,7 +117,7 @@ fn each_datagram_takes_what_its_path_takes_and_is_counted_there() {
             // 1,000 bytes take 1 ms.
             let delay = if number % 2 == 0 { 6 } else { 19 };
             assert_eq!(sent.arrived, Some(sent.at + millis(delay)));
-            // The second is sent 10 ms later and comes 3 ms earlier than the one before it.
+            // The second is sent 10 ms later and arrives 3 ms before the first.
             assert_eq!(sent.reordered, number % 2 == 1 && number < 99, "{number}");
         }
     }
@@ -143,7 +144,7 @@ fn an_answer_is_scored_from_its_request_on() {
     let result = run(DatagramFlow { pattern, ..call() }, false, None);
     let [score] = session(&result).scores.as_slice() else { panic!("answers alone are scored") };
     assert!(score.to_client && score.sent.len() > 25 && score.order.len() == score.sent.len());
-    // 100 bytes up and 500 down take 0.6 ms; each end sends in turn, so that both go the same way.
+    // 100 bytes up and 500 down take 0.6 ms; each end alternates, so that both use the same path.
     let quick = score.sent.iter().filter(|sent| sent.arrived == Some(sent.at + Duration::from_micros(10_600)));
     assert!(quick.count() > 5);
 }

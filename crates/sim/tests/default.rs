@@ -1,9 +1,9 @@
-//! The default combination in the lab: a path that dies while its interface stays up, and one that comes back; what it
-//! takes of a bottleneck that it shares; how soon it has found what a path carries.
+//! The default combination in the lab: a path that fails while its interface stays up, and one that recovers; its share
+//! of a shared bottleneck; how soon it has found a path's capacity.
 //!
-//! *Evidence* of a death is a silence of three smoothed round trips with data outstanding. A path *carries its share
-//! again* when in some half second it has more than 80 % of the data acknowledged that it had per half second before.
-//! A *stall* is a time in which the receiver's stream does not advance.
+//! *Evidence* of a failure is a silence of three smoothed round-trip times with data outstanding. A path *carries its
+//! share again* when more than 80 % of the data acknowledged per half second before the failure is acknowledged in some
+//! half second. A *stall* is a time in which the receiver's stream does not advance.
 
 mod default {
     mod dead_path;

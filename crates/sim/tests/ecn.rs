@@ -1,4 +1,5 @@
-//! Explicit congestion notification (RFC 3168) in the lab: queues with CoDel mark what is ECN-capable and do not drop it.
+//! Explicit congestion notification (RFC 3168) in the lab: queues with CoDel mark ECN-capable packets instead of
+//! dropping them.
 
 use anabranch_mptcp::{EcnMode, EndpointConfig};
 use anabranch_policy::path_manager;
@@ -34,7 +35,7 @@ fn upload_over_codel(congestion: &'static str, ecn: EcnMode) -> RunResult {
     world.results()
 }
 
-/// Packets dropped and packets marked on the way there, by path.
+/// Packets dropped and packets marked in the forward direction, by path.
 fn dropped_and_marked(result: &RunResult) -> [(u64, u64); 2] {
     ["a/access up", "b/access up"].map(|link| {
         let counters = &result.link(link).expect("it is there").counters;
@@ -42,8 +43,8 @@ fn dropped_and_marked(result: &RunResult) -> [(u64, u64); 2] {
     })
 }
 
-// Each subflow agrees for itself, and what its queue would drop is marked: nothing is lost or sent again, and as much
-// arrives.
+// Each subflow negotiates ECN itself, and packets that its queue would drop are marked: nothing is lost or
+// retransmitted, and the goodput is the same.
 #[test]
 fn with_marks_in_place_of_drops_a_transfer_over_two_paths_loses_nothing() {
     for congestion in ["new_reno", "cubic", "lia", "olia", "balia"] {
@@ -53,7 +54,7 @@ fn with_marks_in_place_of_drops_a_transfer_over_two_paths_loses_nothing() {
             assert!(drops > 5 && marks == 0, "{congestion}, nobody asks: {drops}, {marks}");
         }
         for (drops, marks) in dropped_and_marked(&marked) {
-            // Who does not slow down gets one for every other packet.
+            // A sender that does not slow down gets one mark for every second packet.
             assert!(drops == 0 && (5..100).contains(&marks), "{congestion}: {drops}, {marks}");
         }
         let [without, with] = [&dropped, &marked].map(|result| &result.flows[0]);
@@ -61,7 +62,7 @@ fn with_marks_in_place_of_drops_a_transfer_over_two_paths_loses_nothing() {
         assert_eq!(with.client.stats.timeouts, 0, "{congestion}");
         assert!(without.client.stats.bytes_retransmitted > 0, "{congestion}");
         let [without, with] = [without, with].map(|flow| flow.server.read);
-        // Which of the two is ahead differs from one control to the next, by a few in a hundred.
+        // Which of the two is ahead depends on the congestion control, by a few per cent.
         assert!(with as f64 > 0.93 * without as f64, "{congestion}: {with} bytes, {without} with drops");
         // One path carries 25 MB in 20 s.
         assert!(with > 35_000_000, "{congestion}: {with}");

@@ -1,4 +1,4 @@
-//! Generators of cross traffic at routers: what they take, by numbers worked by hand, and whom they meet.
+//! Generators of cross traffic at routers: their rates compared with results by hand, and their routes.
 
 use anabranch_mptcp::{EndpointConfig, Policies};
 use anabranch_policy::combination::{Choice, Combination};
@@ -17,7 +17,7 @@ fn seconds(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Two routers and the link between them, 10 Mbit/s and 10 ms, which loses packets on the way there.
+/// Two routers and a link of 10 Mbit/s and 10 ms between them with loss in the forward direction.
 fn routers(world: &mut World, loss: f64) -> (RouterId, RouterId) {
     let (one, other) = (world.add_router(), world.add_router());
     let link = LinkConfig::new(mbit(10), Duration::from_millis(10), 50);
@@ -41,7 +41,7 @@ fn vbr() -> Source {
     Source::Vbr { rate: Rate::from_bits_per_second(448_000), sizes: (100, 200), on_off: None }
 }
 
-/// What each generator has got through in so many seconds: bytes of data of an FTP, whole packets of UDP.
+/// Traffic of each generator that arrived: bytes of data of an FTP, whole packets of UDP.
 fn got(results: &RunResult, generator: &Generator) -> f64 {
     let flow = results.flow(&generator.name).map(|flow| flow.server.read);
     let host = results.hosts.iter().find(|host| host.name == generator.sink()).unwrap();
@@ -61,7 +61,7 @@ fn run(seed: u64, loss: f64, generators: impl Fn(RouterId, RouterId) -> Vec<Gene
 #[test]
 fn an_ftp_without_losses_sends_its_window_once_per_round_trip() {
     let (got, _) = run(1, 0.0, |one, other| vec![generator("f", (one, other), ftp())]);
-    // Twice 25 + 10 + 25 ms, and 1040 B at 100, 10 and 100 Mbit/s: 83.2, 832 and 83.2 us; of the 40 B back, 38.4 us.
+    // 2 x (25 + 10 + 25) ms, and 1040 B at 100, 10 and 100 Mbit/s: 83.2, 832 and 83.2 us; for the 40 B back, 38.4 us.
     let round_trip = 0.120 + 0.000_998_4 + 0.000_038_4;
     let expected = 20_000.0 * 100.0 / round_trip;
     assert!((got[0] / expected - 1.0).abs() < 0.01, "{} of {expected}", got[0]);
@@ -71,7 +71,7 @@ fn an_ftp_without_losses_sends_its_window_once_per_round_trip() {
 fn an_ftp_that_meets_losses_is_limited_by_them() {
     let (got, _) = run(1, 0.02, |one, other| vec![generator("f", (one, other), ftp())]);
     // Mathis et al. (1997), with an acknowledgement of each packet: 1.22 * 1000 B / (0.121 s * sqrt(0.02)), 71 kB/s, as
-    // long as there are no timeouts; with windows of 9 packets and a least timeout of 1 s there are.
+    // long as there are no timeouts; with windows of 9 packets and a minimum timeout of 1 s there are some.
     let most = 1.22 * 1000.0 / (0.121 * f64::sqrt(0.02)) * 100.0;
     assert!((0.5 * most..1.05 * most).contains(&got[0]), "{} of {most}", got[0]);
 }
@@ -81,11 +81,11 @@ fn sources_load_the_link_between_their_routers_in_their_direction_alone() {
     let (got, results) = run(1, 0.0, |one, other| {
         vec![generator("there/udp", (one, other), vbr()), generator("back/ftp", (other, one), ftp())]
     });
-    // 448 kbit/s for 100 s, less what is on the way at the end: 60 ms.
+    // 448 kbit/s for 100 s, less the packets under way at the end: 60 ms.
     assert!((got[0] / 5.6e6 - 1.0).abs() < 0.001, "{}", got[0]);
     let delivered = |link: &str| results.link(link).unwrap().counters.delivered_bytes as f64;
-    // Behind the link is what has not come to its sink yet, 25 ms of UDP (1.4 kB) or a window of TCP; then there is the
-    // handshake, 200 B at most. For 1000 B of data go 1040 B one way and 40 B of acknowledgement the other.
+    // The link counts packets that have not reached their sink yet, 25 ms of UDP (1.4 kB) or a window of TCP, and the
+    // handshake, at most 200 B. 1000 B of data are 1040 B in one direction and 40 B of acknowledgement in the other.
     let packets = got[1] / 1000.0;
     assert!((0.0..1_400.0 + 40.0 * 20.0 + 400.0).contains(&(delivered("there") - got[0] - 40.0 * packets)));
     assert!((0.0..1_040.0 * 20.0 + 200.0).contains(&(delivered("back") - 1_040.0 * packets)));

@@ -1,4 +1,4 @@
-//! Networks without transport: UDP through links and routers, with numbers worked by hand.
+//! Networks without transport: UDP through links and routers, compared with results by hand.
 
 use anabranch_mptcp::EndpointConfig;
 use anabranch_policy::rate::Rate;
@@ -80,7 +80,7 @@ fn disjoint_paths_with_one_address_each_do_not_lead_to_the_other_address() {
     let result = world.results();
     let across = result.udp[1].sent_packets;
     assert!(across > 50);
-    // All that has passed the access link by now is dropped; a few are on it still.
+    // All packets that have passed the access link by now are dropped; a few are still on it.
     assert!((across - 3..=across).contains(&result.node_drops.get(DropCause::NoRoute)));
     assert_eq!(result.link("a/core up").unwrap().counters.offered_packets, 0);
     assert!(result.hosts[1].udp_packets > 100);
@@ -152,7 +152,7 @@ fn a_way_that_is_longer_than_the_hop_limit_ends_there() {
     world.add_udp(UdpConfig { stop: at(100), ..UdpConfig::steady("near", from, near, mbit(1), 1000) });
     world.run_until(at(200));
     let result = world.results();
-    // The first router sends it on with 63, the 63rd (index 62) with 1, and the 64th has nothing left to count down.
+    // The first router forwards with 63, the 63rd (index 62) with 1, and at the 64th the limit is exhausted.
     assert_eq!(result.node_drops.get(DropCause::HopLimit), result.udp[0].sent_packets);
     assert_eq!(result.hosts[1].udp_packets, result.udp[1].sent_packets);
     assert!(result.udp[0].sent_packets > 3);
@@ -204,12 +204,12 @@ fn udp_takes_its_configured_share_with_its_configured_mix() {
     });
     world.run_until(at(400_000));
     let result = world.results();
-    // Mean share 0.3 of 10 Mbit/s: 3 Mbit/s; 400 draws with deviation 0.2/sqrt(12) have a mean within 0.003.
+    // Mean share 0.3 of 10 Mbit/s: 3 Mbit/s; the mean of 400 draws with a deviation of 0.2/sqrt(12) is within 0.003.
     let rate = result.udp[0].sent_bytes as f64 * 8.0 / 400.0;
     assert!((rate / 3e6 - 1.0).abs() < 0.03, "{rate}");
     let mean_size = result.udp[0].sent_bytes as f64 / result.udp[0].sent_packets as f64;
     assert!((mean_size - 772.0).abs() < 8.0, "{mean_size}");
-    // It passes the access link downwards and nothing else.
+    // It passes only the downward access link.
     let delivered = |link: &str| result.link(link).unwrap().counters.delivered_packets;
     assert!(delivered("a/access down") > 100_000);
     assert_eq!((delivered("a/access up"), delivered("a/core up")), (0, 0));

@@ -1,4 +1,4 @@
-//! The path manager one_way_delay at work: the receiver measures, names and takes back, the sender obeys.
+//! The path manager one_way_delay: the receiver measures, suspends and resumes paths, and the sender obeys.
 
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies};
 use anabranch_policy::ids::{AddressId, SubflowId};
@@ -16,7 +16,7 @@ use anabranch_sim::{Application, Change, FlowConfig, FlowId, HostId, LinkConfig,
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// What a path manager heard or did, by the client's address of the path: 1, 2 and 3, or 0 for the initial one.
+/// Events and actions of a path manager, by the client's address of the path: 1, 2 and 3, or 0 for the initial one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
     Backup(u8, bool),
@@ -28,7 +28,7 @@ enum What {
 
 type Log = Arc<Mutex<Vec<(Instant, What)>>>;
 
-/// A path manager whose doings are written down.
+/// A path manager whose events and actions are logged.
 struct Watched {
     manager: Box<dyn PathManager>,
     at_client: bool,
@@ -68,7 +68,7 @@ impl PathManager for Watched {
     }
 }
 
-/// full_mesh, measured for, so that both ends' events come and nothing follows from them.
+/// full_mesh with measurements: both ends' events occur, without consequences.
 struct OnlyListens(Box<dyn PathManager>);
 
 impl PathManager for OnlyListens {
@@ -114,7 +114,7 @@ fn path(name: &str, bits_per_second: u64, delay_ms: u64, loss: f64) -> PathConfi
     PathConfig { name: name.to_owned(), access_up, access_down, core_up: core.clone(), core_down: core }
 }
 
-/// An upload without end over two good paths and a third that is slow and lossy.
+/// An endless upload over two good paths and a third that is slow and lossy.
 struct Lab {
     world: World,
     flow: FlowId,
@@ -125,7 +125,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// The clocks of the timestamps gain so many millionths.
+    /// `drift` is that of the timestamp clocks in millionths.
     fn new(seed: u64, managers: [Box<dyn PathManager>; 2], drifts: [i32; 2]) -> Self {
         let mut world = World::new(WorldConfig { seed, wire: false, ipv6: false });
         let (at_client, at_server) = (Log::default(), Log::default());
@@ -136,8 +136,8 @@ impl Lab {
             world.add_host(name, &EndpointConfig::default(), Box::new(watched))
         };
         let (client, server) = (host("client", client, &at_client), host("server", server, &at_server));
-        // A full segment takes 120 ms on the third path, so that even a probe alone is slower than 50 packets on the others,
-        // which take 60 ms.
+        // A full segment takes 120 ms on the third path, so that even a single probe is slower than 50 packets on the
+        // others, which take 60 ms.
         let paths = [path("a", 10_000_000, 5, 0.0), path("b", 10_000_000, 10, 0.0), path("c", 100_000, 10, 0.01)];
         let paths = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
         let flow = world.add_flow(FlowConfig {
@@ -159,12 +159,12 @@ impl Lab {
         self.world.run_until(at(seconds));
     }
 
-    /// The third path becomes as fast as the others from then on.
+    /// From then on the third path is as fast as the others.
     fn mend_third_at(&mut self, seconds: f64) {
         self.world.schedule(at(seconds), Change::LinkRate(self.third, Rate::from_bits_per_second(20_000_000)));
     }
 
-    /// Payload that came first on the third path, until now.
+    /// Payload that arrived first on the third path so far.
     fn on_third(&self) -> u64 {
         let connection = self.world.connection(self.flow, Side::Server).unwrap();
         let reports = self.world.endpoint(self.server).subflow_reports(connection);
@@ -177,7 +177,7 @@ impl Lab {
     }
 }
 
-/// When something happened between two times, in seconds.
+/// Times of an event within an interval, in seconds.
 fn times(log: &Log, what: What, from: f64, to: f64) -> Vec<f64> {
     let log = log.lock().unwrap();
     let happened = log.iter().filter(|(time, is)| *is == what && *time >= at(from) && *time < at(to));
@@ -197,12 +197,12 @@ fn a_path_that_blocks_the_receive_buffer_is_named_left_measured_and_taken_back_w
     lab.run(3.0);
     let named = times(&lab.at_server, What::Backup(3, true), 0.0, 3.0);
     let suspended = times(&lab.at_client, What::Suspend(3), 0.0, 3.0);
-    // MP_PRIO takes a way back of 12 ms, and the path manager looks each round trip.
+    // MP_PRIO needs 12 ms for the way back, and the path manager runs once per round trip.
     assert!(suspended[0] > named[0] && suspended[0] < named[0] + 0.3, "{named:?} {suspended:?}");
     let (left, before) = (lab.on_third(), lab.read());
     lab.run(20.0);
     assert_eq!(lab.on_third(), left, "but for probes, which bring nothing new, it carries nothing");
-    // The other two have 20 Mbit/s, of which 1420 of 1500 bytes are payload: 18.9, for 17 s, 40.2 MB.
+    // The other two have 20 Mbit/s, of which 1420 of 1500 bytes are payload: 18.9 Mbit/s, for 17 s, 40.2 MB.
     let read = lab.read() - before;
     assert!(read > 36_000_000, "{read}");
     assert_eq!(times(&lab.at_server, What::Backup(3, false), 0.0, 20.0), [0.0; 0]);
@@ -222,7 +222,7 @@ fn with_all_history_it_is_left_for_as_long_as_its_past_weighs() {
     assert_eq!(times(&lab.at_server, What::Backup(3, false), 0.0, 60.0), [0.0; 0]);
 }
 
-/// Each connection's timestamps begin at a random value of 49 days' range, at both ends.
+/// Each connection's timestamps start at a random value of a range of 49 days, at both ends.
 #[test]
 fn clocks_that_are_days_apart_and_drift_by_100_millionths_change_nothing() {
     let run = |seed, drifts| {
@@ -247,7 +247,7 @@ fn a_sender_that_knows_only_backups_leaves_the_path_and_gets_it_back_after_a_tim
     assert_eq!(times(&lab.at_client, What::Suspend(3), 0.0, 60.0), [0.0; 0]);
     let named = times(&lab.at_server, What::Backup(3, true), 0.0, 60.0);
     let back = times(&lab.at_server, What::Backup(3, false), 0.0, 60.0);
-    // Nobody probes: ten seconds after the last of what was under way.
+    // Without probes: ten seconds after the last packet in flight.
     assert!(back[0] >= named[0] + 10.0, "{named:?} {back:?}");
     let mut plain = Lab::new(1, [mesh(), mesh()], [0, 0]);
     plain.run(60.0);
@@ -283,8 +283,8 @@ fn when_the_receiver_is_blocked_the_sender_says_so_too() {
     let blocked = times(&lab.at_server, What::ReceiverBlocked, 0.0, 20.0);
     assert!(blocked.len() > 20, "{}", blocked.len());
     for at in blocked {
-        // The sender may have called itself blocked while it waited for what was under way, a round trip of the slow path
-        // before; it hears of what arrived within 20 ms.
+        // The sender may have reported itself blocked earlier, while waiting for a round trip of the slow path; it
+        // hears of the arrivals within 20 ms.
         assert!(!times(&lab.at_client, What::SenderBlocked, at - 2.0, at + 0.02).is_empty(), "{at}");
     }
 }

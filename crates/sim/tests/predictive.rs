@@ -1,4 +1,4 @@
-//! The path manager predictive at work: a telephone that walks out of its Wi-Fi and back, with another network everywhere.
+//! The path manager predictive: a phone that leaves its Wi-Fi and returns, with another network everywhere.
 
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies};
 use anabranch_policy::rate::Rate;
@@ -26,7 +26,7 @@ fn connection() -> ConnectionConfig {
     config
 }
 
-/// A path of so many Mbit/s, 15 ms and some loss towards the server.
+/// A path with 15 ms and loss towards the server.
 fn path(name: &str, megabits: u64, loss: f64) -> PathConfig {
     let rate = Rate::from_bits_per_second(1_000_000 * megabits);
     let mut access_up = LinkConfig::new(rate, Duration::from_millis(15), 50);
@@ -36,8 +36,8 @@ fn path(name: &str, megabits: u64, loss: f64) -> PathConfig {
     PathConfig { name: name.to_owned(), access_up, access_down, core_up: core.clone(), core_down: core }
 }
 
-/// Leaves from 20 s on: in 15 s the rate falls from 11 to 1 Mbit/s and the loss grows to 10 %; gone from 35 to 45 s, whole
-/// again at 60 s. As the experiment `maps` has it.
+/// Leaves from 20 s on: in 15 s the rate falls from 11 to 1 Mbit/s and the loss grows to 10 %; down from 35 to 45 s,
+/// recovered at 60 s. As in the experiment `maps`.
 fn walk(path: &mut PathConfig) {
     let point = |seconds, rate, loss| CoveragePoint { at: at(seconds), rate, loss };
     let edge = (1.0 / 11.0, 0.1);
@@ -48,14 +48,14 @@ fn walk(path: &mut PathConfig) {
     path.access_down.schedule = Schedule::DownDuring(vec![(at(35.0), at(45.0))]);
 }
 
-/// What came of a run of 80 s.
+/// Results of a run of 80 s.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
-    /// Megabytes read.
+    /// In megabytes.
     read: f64,
     /// The longest time without a new byte from 18 to 50 s, in seconds.
     stall: f64,
-    /// All time beyond 0.3 s without a new byte, from 18 to 50 s, in seconds.
+    /// Sum of the times without a new byte beyond 0.3 s, from 18 to 50 s, in seconds.
     stalled: f64,
 }
 
@@ -108,8 +108,8 @@ fn mean(outcomes: &[Outcome], value: fn(&Outcome) -> f64) -> f64 {
     outcomes.iter().map(value).sum::<f64>() / outcomes.len() as f64
 }
 
-/// A call: a message of 1000 bytes each 20 ms in the mean. Of the messages from 18 to 50 s: the mean latency, the share that took
-/// longer than 150 ms, and the longest latency in seconds.
+/// A call: messages of 1000 bytes every 20 ms on average. For the messages from 18 to 50 s: mean latency, share above
+/// 150 ms, and longest latency in seconds.
 fn call(seed: u64, manager: &str, settings: &Settings) -> [f64; 3] {
     let sending = Sending::Messages { size: 1000, interval: Duration::from_millis(20) };
     let (mut world, _) = world(seed, manager, settings, sending);
@@ -125,7 +125,7 @@ fn call(seed: u64, manager: &str, settings: &Settings) -> [f64; 3] {
     [latencies.iter().sum::<f64>() / count, late / count, latencies.iter().copied().fold(0.0, f64::max)]
 }
 
-/// What leaves is not the bytes but the rate, and who sends little does not see that.
+/// The path's rate falls, but a low-rate sender still gets everything through and does not see the change.
 #[test]
 fn a_call_that_fills_no_path_sees_nothing_coming_and_is_not_harmed() {
     let runs = |manager: &str| {
@@ -138,8 +138,8 @@ fn a_call_that_fills_no_path_sees_nothing_coming_and_is_not_harmed() {
     }
 }
 
-/// With `persistence` inside it stalls as little: to watch the path is what helps, not to foresee it. The difference is one of
-/// hundredths of a second, and of eight seeds some sets do not show it.
+/// With `persistence` inside it stalls as little: observing the path helps, not the forecast. The difference is some
+/// hundredths of a second, and some sets of eight seeds do not show it.
 #[test]
 fn leaving_a_wifi_that_fades_stalls_less_if_somebody_watches_it() {
     let runs = |manager: &str, settings: &Settings| {

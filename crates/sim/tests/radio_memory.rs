@@ -1,4 +1,4 @@
-//! A radio channel takes no memory for a frame: what it needs, it has after a while.
+//! A radio channel allocates nothing per frame: its memory stops growing after a while.
 
 use anabranch_policy::time::Instant;
 use anabranch_sim::radio::{Medium, MediumConfig, Position, StationId};
@@ -8,7 +8,7 @@ use std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Five stations in range of each other with a packet always waiting, every third to all; returns the frames sent.
+/// Five saturated stations in range of each other, every third packet a broadcast; returns the number of frames sent.
 fn run(medium: &mut Medium<u32>, until: u64) -> u64 {
     while medium.poll_timeout() <= Instant::from_nanos(until) {
         let now = medium.poll_timeout();

@@ -1,5 +1,5 @@
-//! Schedulers in the lab: every one finishes what it begins, and those that wait for the fast path keep a small buffer from
-//! being held by the slow one.
+//! Schedulers in the lab: every one completes its transfers, and those that wait for the fast path avoid head-of-line
+//! blocking by the slow one in a small buffer.
 
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
 use anabranch_policy::scheduler;
@@ -11,7 +11,7 @@ use anabranch_sim::topology::Path;
 use anabranch_sim::{Application, Change, FlowConfig, World};
 use std::sync::Arc;
 
-/// 20 Mbit/s, 20 ms there and back, and 2 Mbit/s, 200 ms.
+/// 20 Mbit/s with 20 ms, and 2 Mbit/s with 200 ms round-trip time.
 const FAST_AND_SLOW: [Bottleneck; 2] = [Bottleneck::new(20, 10, 50), Bottleneck::new(2, 100, 50)];
 
 /// Neither opportunistic retransmission nor penalisation.
@@ -29,14 +29,14 @@ fn scheduled(name: &'static str, settings: &[(&str, &str)]) -> ConnectionConfig 
     ConnectionConfig { policies: Policies { scheduler, ..base.policies.clone() }, ..base }
 }
 
-/// Mbit/s between 5 s and 35 s over both paths with buffers of so many bytes.
+/// Mbit/s between 5 s and 35 s over both paths with the given buffers in bytes.
 fn upload(name: &'static str, settings: &[(&str, &str)], (receive, send): (u64, u64)) -> f64 {
     let buffers =
         ConnectionConfig { receive_buffer: BufferSize::Fixed(receive), send_buffer: send, ..scheduled(name, settings) };
     goodput(&mut direct(1, &FAST_AND_SLOW, &buffers).0, 0, at(5.0), at(35.0))
 }
 
-/// A verified upload of so many bytes from a client with an address on each path.
+/// A verified upload of `bytes` bytes from a client with an address on each path.
 fn finite(seed: u64, paths: &[Bottleneck], bytes: u64, config: &ConnectionConfig) -> (World, Vec<Path>) {
     let (mut world, client, paths) = two_hosts(seed, paths);
     world.add_flow(FlowConfig {
@@ -77,9 +77,9 @@ fn every_scheduler_finishes_on_the_slow_path_when_the_fast_one_dies_without_a_wo
         for link in [paths[0].access_up, paths[0].access_down] {
             world.schedule(at(0.5), Change::LinkState(link, false));
         }
-        // 2 MB are left, which is 8 s at 2 Mbit/s, and there are timeouts of 1 s at least. The replica of Linux sends one
-        // segment again each time the connection's own timer runs out, that of ns-2's module waits until the subflow is
-        // abandoned.
+        // 2 MB are left, which take 8 s at 2 Mbit/s, and there are timeouts of at least 1 s. The replica of Linux
+        // retransmits one segment per timeout of the connection; that of ns-2's module waits until the subflow is
+        // closed.
         let limit = if ["linux", "ns2"].contains(&member.name) { 1_500.0 } else { 40.0 };
         assert!(world.run_until_finished(at(limit)), "{}", member.name);
         let server = &world.results().flows[0].server;
@@ -89,8 +89,8 @@ fn every_scheduler_finishes_on_the_slow_path_when_the_fast_one_dies_without_a_wo
 
 #[test]
 fn blest_keeps_a_small_receive_buffer_for_the_fast_path() {
-    // Plain TCP on the fast path alone gets 19.1 Mbit/s through this buffer. The slow path fills it with what the fast one
-    // waits for, unless the scheduler waits for the fast one.
+    // Plain TCP on the fast path alone gets 19.1 Mbit/s through this buffer. The slow path causes head-of-line blocking
+    // in it, unless the scheduler waits for the fast path.
     let buffers = (128_000, 4_000_000);
     let blest = upload("blest", BARE, buffers);
     assert!(blest > 18.0, "{blest}");
@@ -102,8 +102,8 @@ fn blest_keeps_a_small_receive_buffer_for_the_fast_path() {
 
 #[test]
 fn ecf_waits_for_the_fast_path_where_little_is_unsent_and_is_the_lowest_rtt_where_much_is() {
-    // k is what the program wrote and no subflow has. 256 kB of send buffer are a few windows of the fast path; in 4 MB
-    // there is always more than the fast path would be through with sooner.
+    // k is the data written but not assigned to a subflow. 256 kB of send buffer are a few windows of the fast path;
+    // with 4 MB there is always more than the fast path could send sooner.
     let little = (128_000, 256_000);
     let ecf = upload("ecf", BARE, little);
     assert!(ecf > 18.0, "{ecf}");

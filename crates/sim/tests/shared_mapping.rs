@@ -1,4 +1,4 @@
-//! What it is worth on the wire that segments share mappings, and that it is the same with every packet written as bytes.
+//! The bytes saved by segments that share mappings, and the same results with every packet emitted and parsed.
 
 use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::path_manager;
@@ -11,10 +11,10 @@ use anabranch_sim::topology::{PathConfig, ServerAddresses, disjoint_paths};
 use anabranch_sim::{World, WorldConfig};
 use std::sync::Arc;
 
-/// 10 Mbit/s less what PPP takes, 40 ms there and back, a queue of 50 packets.
+/// 10 Mbit/s less the overhead of PPP, 40 ms round-trip time, a queue of 50 packets.
 const PATH: Bottleneck = Bottleneck::new(10, 20, 50);
 
-/// The first subflow carries all, with up to 16 segments waiting there; so many may share a mapping.
+/// The first subflow carries everything, with up to 16 queued segments, all of which may share a mapping.
 struct Queueing(u32);
 
 impl Scheduler for Queueing {
@@ -49,7 +49,7 @@ fn sharing_mappings_makes_up_for_nearly_all_that_they_cost() {
     };
     let (plain, alone, shared) = (megabits(false, 1), megabits(true, 1), megabits(true, 16));
     eprintln!("plain TCP {plain:.4}, a mapping for each segment {alone:.4}, for up to 16 {shared:.4} Mbit/s");
-    // 28 of 1448 bytes are 1.9 %; of these 15 in 16 can be spared while nothing is lost.
+    // 28 of 1448 bytes are 1.9 %; 15 of 16 of these are saved while nothing is lost.
     assert!(alone < plain * 0.985, "{alone} of {plain}");
     assert!(shared > plain * 0.992, "{shared} of {plain}");
 }

@@ -47,7 +47,7 @@ fn path(name: &str, rate: Rate, delay_ms: u64) -> PathConfig {
     }
 }
 
-/// A client, a server, paths between them, and a world around.
+/// A client, a server, paths between them, and their world.
 struct Lab {
     world: World,
     client: HostId,
@@ -87,13 +87,13 @@ fn one_tcp_flow_fills_a_link() {
     lab.world.run_until(at(20.0));
     let result = lab.world.results();
     let flow = &result.flows[0];
-    // 1448 of 1500 bytes are payload: 9.65 Mbit/s at most.
+    // 1448 of 1500 bytes are payload: at most 9.65 Mbit/s.
     let goodput = flow.goodput(Duration::from_secs(20)) / 1e6;
     assert!((9.0..=9.66).contains(&goodput), "{goodput}");
     assert_eq!(flow.receiver().checked, Checked::Pattern);
     let measured = flow.measurements.as_ref().unwrap();
-    // 15 ms under way, 1.2 ms and 0.12 ms to be sent; at most 50 packets of 1.2 ms wait, and a loss costs a few
-    // round trips.
+    // 15 ms of propagation, 1.2 ms and 0.12 ms of transmission; at most 50 packets of 1.2 ms are queued, and a loss
+    // costs a few round trips.
     assert!(measured.delay.quantile(0.01) >= Duration::from_millis(15));
     assert!(measured.delay.quantile(0.5) <= Duration::from_millis(16 + 62));
     assert_eq!(measured.series.time.len(), 200);
@@ -110,8 +110,8 @@ fn the_delay_of_a_single_segment_is_that_of_its_way() {
     lab.world.run_until(at(1.0));
     let result = lab.world.results();
     let measured = result.flows[0].measurements.as_ref().unwrap();
-    // 1052 bytes with headers: 841.6 us at 10 Mbit/s and 84.16 us at 100 Mbit/s; 15 ms under way; and it waits for
-    // the 52 bytes of the last acknowledgement of the handshake, which leave at the same time: 41.6 us.
+    // 1052 bytes with headers: 841.6 us at 10 Mbit/s and 84.16 us at 100 Mbit/s; 15 ms of propagation; and 41.6 us
+    // behind the 52 bytes of the last acknowledgement of the handshake, which leave at the same time.
     assert_eq!(measured.delay.count(), 1);
     assert_eq!(measured.delay.max(), Duration::from_nanos(15_000_000 + 841_600 + 84_160 + 41_600));
     assert_eq!(measured.bytes_sent_as, [1_000, 0, 0, 0]);
@@ -232,7 +232,7 @@ fn requests_take_a_round_trip_and_more_when_there_is_more_to_carry() {
     let result = lab.world.results();
     let latencies = &result.flows[0].client.latencies;
     assert_eq!(latencies.len(), 20);
-    // Two ways of 15 ms; a response of 1052 bytes takes 0.84 ms on the access link.
+    // 2 x 15 ms; a response of 1052 bytes takes 0.84 ms on the access link.
     assert!(latencies.iter().all(|latency| (31..40).contains(&latency.as_millis())), "{latencies:?}");
     assert_eq!((result.flows[0].server.read, result.flows[0].client.read), (2_000, 20_000));
 }
@@ -309,7 +309,7 @@ fn background_load_takes_its_share() {
     let result = lab.world.results();
     let bits = result.link("a/access up").unwrap().counters.delivered_bytes as f64 * 8.0;
     let taken = bits / 200.0 / 10e6;
-    // Mean 0.3; 40 draws of the share, and some hundred times on and off of each flow.
+    // Mean 0.3; 40 draws of the share, and some hundred on and off times of each flow.
     assert!((0.24..0.36).contains(&taken), "{taken}");
     let udp = result.udp[0].sent_bytes as f64 * 8.0 / bits;
     assert!((0.07..0.13).contains(&udp), "{udp}");
@@ -329,7 +329,8 @@ fn a_host_of_cross_traffic_needs_no_path_manager() {
 
 #[test]
 fn a_message_takes_from_when_it_is_there_to_when_its_last_byte_is_read() {
-    // One segment of 1000 bytes with 52 of headers: 841.6 us on the access link and 10 ms, 84.16 us on the core and 5 ms.
+    // One segment of 1000 bytes with 52 of headers: 841.6 us on the access link and 10 ms, 84.16 us on the core and 5
+    // ms.
     let alone = Duration::from_nanos(15_925_760);
     let mut lab = lab(WorldConfig { seed: 1, ..WorldConfig::default() }, &[path("a", mbit(10), 10)]);
     let sending = Sending::Messages { size: 1000, interval: Duration::from_secs(1) };
@@ -338,15 +339,15 @@ fn a_message_takes_from_when_it_is_there_to_when_its_last_byte_is_read() {
     let results = lab.world.results();
     let flow = results.flow("messages").unwrap();
     let delays: Vec<Duration> = flow.messages().filter_map(|(there, read)| Some(read? - there)).collect();
-    // The count is distributed as Poisson says, with mean 400 and deviation 20.
+    // The count has a Poisson distribution with mean 400 and standard deviation 20.
     assert!((340..460).contains(&delays.len()), "{}", delays.len());
     assert_eq!(delays.iter().min(), Some(&alone));
-    // Seldom are two so close together that one waits for the other.
+    // Few follow each other so closely that one waits for the other.
     assert!(delays.iter().filter(|delay| **delay == alone).count() > delays.len() * 9 / 10);
     assert_eq!(flow.receiver().checked, Checked::Pattern);
 }
 
-/// Two paths; from the third second on, the first carries packets of at most 1400 bytes, and nobody says so.
+/// Two paths; from the third second on, the first carries packets of at most 1400 bytes, without any notification.
 #[test]
 fn a_path_that_becomes_narrow_in_mid_transfer_is_used_again_with_shorter_packets() {
     let mut narrow = path("a", mbit(10), 10);
@@ -359,7 +360,7 @@ fn a_path_that_becomes_narrow_in_mid_transfer_is_used_again_with_shorter_packets
     let result = lab.world.results();
     assert_eq!((result.flows[0].server.read, result.flows[0].server.checked), (20_000_000, Checked::Pattern));
     assert!(result.drops().get(DropCause::TooBig) > 0);
-    // Half of what was left after four seconds, or nearly.
+    // About half of the traffic after four seconds.
     let after = carried(&mut lab.world);
     assert!(after - before > 5_000_000, "{before} {after}");
 }

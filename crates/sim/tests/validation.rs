@@ -1,9 +1,9 @@
-//! Whether the lab is right: against ns-3, against the known laws of throughput, and against what the authors of coupled
-//! congestion control promise.
+//! Validation of the lab: against ns-3, against known laws of throughput, and against the goals of the authors of
+//! coupled congestion control.
 //!
-//! The lab is deterministic, so its results are compared exactly with the tables in `tests/golden`;
-//! `ANABRANCH_BLESS=1` writes them anew. What ns-3 measured stands beside it there, and how far the two may differ is
-//! asserted here, with the reason where that is more than 5 %.
+//! The lab is deterministic, so its results are compared exactly with the tables in `tests/golden`; `ANABRANCH_BLESS=1`
+//! rewrites them. ns-3's results are in the same tables, and the tolerated difference is asserted here, with the reason
+//! where it exceeds 5 %.
 
 mod validation {
     mod coexistence;

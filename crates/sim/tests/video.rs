@@ -1,4 +1,4 @@
-//! A live video in the lab: what comes, when, and that abandoned data is announced.
+//! A live video in the lab: arrivals, their times, and notices of withdrawn data.
 
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig, Framing, Policies};
 use anabranch_policy::combination::{Choice, Combination};
@@ -15,7 +15,7 @@ fn millis(value: u64) -> Duration {
     Duration::from_millis(value)
 }
 
-/// So many frames of 1,000 bytes, each 20 ms after the one before.
+/// Frames of 1,000 bytes, every 20 ms.
 fn frames(count: u64) -> Vec<FrameToSend> {
     let frame = |at: u64| FrameToSend {
         at: millis(20 * at),
@@ -27,7 +27,7 @@ fn frames(count: u64) -> Vec<FrameToSend> {
     (0..count).map(frame).collect()
 }
 
-/// One way takes so long, and loses this share.
+/// A path with a one-way delay and a loss rate.
 fn path(name: &str, delay: u64, loss: f64) -> PathConfig {
     let mut access_up = LinkConfig::new(Rate::from_bits_per_second(10_000_000), millis(delay), 50);
     let access_down = access_up.clone();
@@ -36,13 +36,13 @@ fn path(name: &str, delay: u64, loss: f64) -> PathConfig {
     PathConfig { name: name.to_owned(), access_up, access_down, core_up: core.clone(), core_down: core }
 }
 
-/// How many messages could be read within `latency` of the time at which they were there, counted from the start of the run.
+/// Number of messages that could be read within `latency` of their times, counted from the start of the run.
 fn within(received: &VideoReceived, frames: &[FrameToSend], latency: Duration) -> usize {
     let pairs = frames.iter().zip(&received.messages);
     pairs.filter(|(frame, seen)| seen.is_some_and(|seen| seen.read <= Instant::ZERO + frame.at + latency)).count()
 }
 
-/// What the server saw of `frames`, with `reliability` at both ends.
+/// What the server received of `frames`, with `reliability` at both ends.
 fn run(frames: &[FrameToSend], paths: &[PathConfig], reliability: &Choice, wire: bool) -> (VideoReceived, u64) {
     let mut world = World::new(WorldConfig { seed: 1, wire, ipv6: false });
     let manager = || table::build(path_manager::TABLE, "full_mesh", &Settings::new()).expect("a member");
@@ -79,7 +79,7 @@ fn all_frames_come_in_time_where_nothing_is_lost() {
     let frames = frames(500);
     let (received, _) = run(&frames, &[path("a", 20, 0.0), path("b", 25, 0.0)], &Choice::new("full"), false);
     assert_eq!(received.gaps, []);
-    // The handshake is over after one round trip of 42 ms, the message there 21 ms and 0.9 ms of sending later.
+    // The handshake takes one round trip of 42 ms; the message arrives after another 21 ms, and 0.9 ms of transmission.
     assert_eq!(within(&received, &frames, millis(90)), 500);
 }
 

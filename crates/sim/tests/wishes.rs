@@ -1,4 +1,4 @@
-//! What users and applications ask of a scheduler, in the lab: shares of paths, an order of them, a priority, a play-out time.
+//! Requests of users and applications to a scheduler: weights of paths, an order of them, a priority, a play-out time.
 
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
 use anabranch_policy::rate::Rate;
@@ -35,7 +35,7 @@ fn read(world: &mut World, flow: usize) -> u64 {
     world.results().flows[flow].server.read
 }
 
-/// Two uploads over one path that loses 3 %, of priority 1 and of `priority`; how many bytes arrive of each in 60 s.
+/// Two uploads over one path with 3 % loss, of priority 1 and of `priority`; bytes of each that arrive in 60 s.
 fn beside_the_highest(priority: u8, scheduler: &'static str) -> [u64; 2] {
     let lossy = Bottleneck { loss: 0.03, ..Bottleneck::new(20, 20, 50) };
     let (mut world, client, paths) = two_hosts(1, &[lossy]);
@@ -49,12 +49,12 @@ fn beside_the_highest(priority: u8, scheduler: &'static str) -> [u64; 2] {
 
 #[test]
 fn two_connections_of_different_priority_get_different_speeds_over_a_path_that_loses() {
-    // 3 % takes 300 from the quality per 100 segments, and their acknowledgements add 50 to 100 again: bad after some 2,000.
-    // Losses, not the other connection, limit each: the one of priority 1 keeps its speed.
+    // 3 % loss takes 300 from the quality per 100 segments, and their acknowledgements add 50 to 100: bad after some
+    // 2,000. Losses, not the other connection, limit each: the one of priority 1 keeps its speed.
     let alike = beside_the_highest(1, "qoe");
     assert_eq!(alike, beside_the_highest(6, "lowest_rtt"));
     assert!(alike[0].abs_diff(alike[1]) < alike[0] / 10, "{alike:?}");
-    // More than the table's 1/2, 1/4 and 1/8: who sends less loses less, and has the larger window for it.
+    // More than the table's 1/2, 1/4 and 1/8: a slower sender loses less, and so has a larger window.
     let mut least = alike[1];
     for (priority, most) in [(2, 0.8), (3, 0.5), (6, 0.3)] {
         let [first, second] = beside_the_highest(priority, "qoe");
@@ -79,8 +79,9 @@ fn a_priority_that_changes_on_the_way_counts_from_then_on() {
     assert!(marks[2] * 2 < marks[1], "{marks:?}");
 }
 
-/// Two pieces of 60 kB, 500 ms apart, over two paths of which the faster stops for good, without a word, in the pause; when
-/// the second had arrived whole. From 0.4 s on the player can go on for so many milliseconds, if it says so.
+/// Two pieces of 60 kB, 500 ms apart, over two paths of which the faster one silently fails in the pause; returns when
+/// the second had arrived completely. From 0.4 s on the player has data for `play_out_left_ms` milliseconds, if it
+/// reports so.
 fn second_piece(scheduler: &'static str, play_out_left_ms: Option<u64>) -> f64 {
     let (mut world, client, paths) = two_hosts(1, &[Bottleneck::new(20, 10, 50), Bottleneck::new(10, 15, 50)]);
     let config = ConnectionConfig { receive_buffer: BufferSize::Fixed(1_000_000), ..scheduled(scheduler) };
@@ -123,19 +124,20 @@ fn second_piece(scheduler: &'static str, play_out_left_ms: Option<u64>) -> f64 {
 
 #[test]
 fn a_duplicate_saves_the_deadline_when_the_first_path_stalls() {
-    // In 60 kB there are 44 segments: ten leave on the path that has stopped, and the others on the slow one while its window
-    // opens from ten in rounds of 30 ms and more. What was on the stopped path waits for its timeout, 23 ms of smoothed round
-    // trip and at least 200 ms, unless it is duplicated: then the player, who would run dry at 0.8 s, does not.
+    // 60 kB are 44 segments: ten leave on the failed path, and the others on the slow one while its window opens from
+    // ten in round trips of 30 ms and more. The segments on the failed path wait for its timeout, 23 ms of smoothed
+    // round trip and at least 200 ms, unless they are duplicated: then the player, whose buffer would be empty at 0.8
+    // s, does not stall.
     let plain = second_piece("lowest_rtt", None);
     let saved = second_piece("deadline_reinjection", Some(400));
     assert!(saved < 0.75 && plain > 0.85, "{saved} s, {plain} s without");
-    // Without a play-out time, or with much of it, nothing is duplicated.
+    // Without a play-out time, or with a long one, nothing is duplicated.
     assert_eq!(second_piece("deadline_reinjection", None), plain);
     assert_eq!(second_piece("deadline_reinjection", Some(60_000)), plain);
     assert_eq!(second_piece("lowest_rtt", Some(400)), plain);
 }
 
-/// Bytes that an upload sent on each path of two between 5 s and 20 s, and Mbit/s that arrived meanwhile.
+/// Bytes that an upload sent on each of two paths between 5 s and 20 s, and Mbit/s that arrived meanwhile.
 fn shares(config: &ConnectionConfig, sending: Sending) -> ([u64; 2], f64) {
     // 20 Mbit/s with a round trip of 20 ms, and 5 Mbit/s with 40 ms.
     let (mut world, client, paths) = two_hosts(1, &[Bottleneck::new(20, 10, 60), Bottleneck::new(5, 20, 60)]);
@@ -159,10 +161,10 @@ fn weights_are_kept_to_the_segment_at_the_speed_of_the_slowest_for_its_weight_or
         let config = with_settings("weighted", &[("weights", weights), ("when_full", when_full)]);
         shares(&config, Sending::Endless)
     };
-    // 5 Mbit/s are 4.7 of payload, and the other path gets the weight times that; but no more than 18.9.
+    // 5 Mbit/s are 4.7 of payload, and the other path gets the weight times that; but at most 18.9.
     for (weight, slowest) in [(1, 2.0 * 4.7), (3, 4.0 * 4.7), (8, 18.9 * 9.0 / 8.0)] {
         let ([fast, slow], mbit) = weighted(&format!("{weight}:1"), "wait");
-        // What is assigned and not sent yet, at both ends of the time, is not counted: a few segments.
+        // Segments assigned but not sent at either end of the interval are not counted: a few.
         assert!(fast.abs_diff(weight * slow) <= 4 * (weight + 1) * 1_400, "{weight}:1 {fast} {slow}");
         assert!((mbit / slowest - 1.0).abs() < 0.03, "{weight}:1 {mbit} Mbit/s");
     }
@@ -177,7 +179,7 @@ fn the_second_path_carries_what_the_first_has_no_room_for_and_nothing_before() {
         let config = with_settings("primary_overflow", &[("order", order)]);
         shares(&config, Sending::Paced(pace)).0
     };
-    // The slower path, whose address is the second, first: 4 Mbit/s fit, and of 10 the other carries what is left.
+    // The slower path, whose address is the second, first: 4 Mbit/s fit, and of 10 the other carries the rest.
     assert_eq!(overflow("2", 4)[0], 0);
     let [fast, slow] = overflow("2", 10);
     assert!(fast.abs_diff(slow) < slow / 4, "{fast} {slow}");

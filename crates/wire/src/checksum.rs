@@ -2,18 +2,18 @@
 
 use core::net::Ipv6Addr;
 
-/// A one's complement sum that grows piece by piece. Pieces may have odd lengths: bytes are paired as if all pieces
-/// lay one behind the other.
+/// An incremental one's complement sum. Pieces may have odd lengths: bytes are paired as if all pieces were
+/// concatenated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Checksum {
     /// Sum of 16-bit words as big-endian numbers; carries are folded in late.
     sum: u64,
-    /// The pieces so far have an odd number of bytes.
+    /// Whether the pieces so far have an odd number of bytes.
     odd: bool,
 }
 
 impl Checksum {
-    /// The sum of nothing.
+    /// The sum of no bytes.
     pub const fn new() -> Self {
         Self { sum: 0, odd: false }
     }
@@ -21,28 +21,28 @@ impl Checksum {
     /// Adds the next bytes.
     pub fn add_bytes(&mut self, bytes: &[u8]) {
         let word = u16::from_be(native_sum(bytes));
-        // Bytes that start at an odd place have their halves exchanged; so has their sum (RFC 1071, section 2.B).
+        // Bytes at an odd offset have their halves swapped; so has their sum (RFC 1071, section 2.B).
         self.sum += u64::from(if self.odd { word.swap_bytes() } else { word });
         self.odd ^= bytes.len() % 2 == 1;
     }
 
-    /// Adds a number of 16 bits that does not belong to the run of bytes: a field of a pseudo-header.
+    /// Adds a 16-bit field of a pseudo-header, which does not affect the pairing of bytes.
     pub const fn add_u16(&mut self, value: u16) {
         self.sum += value as u64;
     }
 
-    /// Adds a number of 32 bits in the same way.
+    /// Adds a 32-bit field in the same way.
     pub(crate) const fn add_u32(&mut self, value: u32) {
         self.sum += (value >> 16) as u64 + (value & 0xffff) as u64;
     }
 
-    /// Adds a number of 64 bits in the same way.
+    /// Adds a 64-bit field in the same way.
     pub(crate) const fn add_u64(&mut self, value: u64) {
         self.add_u32((value >> 32) as u32);
         self.add_u32(value as u32);
     }
 
-    /// Adds the pseudo-header of what is carried over IPv6 (RFC 8200, section 8.1); `length` is that of the upper layer.
+    /// Adds the pseudo-header for IPv6 (RFC 8200, section 8.1); `length` is that of the upper layer.
     pub const fn add_ipv6_pseudo_header(&mut self, source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, length: u32) {
         self.add_ipv6(source);
         self.add_ipv6(destination);
@@ -50,7 +50,7 @@ impl Checksum {
         self.add_u32(length);
     }
 
-    /// Adds an address.
+    /// Adds an IPv6 address.
     pub(crate) const fn add_ipv6(&mut self, address: Ipv6Addr) {
         let bits = address.to_bits();
         self.add_u64((bits >> 64) as u64);
@@ -71,14 +71,14 @@ impl Checksum {
         !self.folded()
     }
 
-    /// Whether all that was added, its checksum field included, is undamaged.
+    /// Whether everything added, including the checksum field, is undamaged.
     pub const fn is_valid(&self) -> bool {
         self.folded() == 0xffff
     }
 }
 
-/// The sum of the bytes' 16-bit words in the machine's byte order, an odd last byte padded with zero. Exchanging the
-/// bytes of the result is the sum of the other order (RFC 1071, section 2.B).
+/// The sum of the bytes' 16-bit words in the machine's byte order, with an odd last byte padded with zero. Swapping the
+/// bytes of the result yields the sum of the other order (RFC 1071, section 2.B).
 fn native_sum(bytes: &[u8]) -> u16 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mut sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();

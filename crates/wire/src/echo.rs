@@ -30,11 +30,12 @@ pub struct EchoPacket {
 }
 
 impl EchoPacket {
-    /// Parses an IP packet that carries an echo message; the body shares memory with `bytes`. The checksum need not be looked at if somebody
-    /// has `vouched` for it.
+    /// Parses an IP packet that carries an echo message; the body shares memory with `bytes`. The checksum is not
+    /// verified if `vouched`.
     ///
     /// # Errors
-    /// See [`ip::parse`]; [`ParseError::Unsupported`] if it carries something else, `Truncated` and `BadChecksum` for the message.
+    /// See [`ip::parse`]; [`ParseError::Unsupported`] for other payloads, `Truncated` and `BadChecksum` for the
+    /// message.
     pub fn parse(bytes: &Bytes, vouched: bool) -> Result<Self, ParseError> {
         let ip::Datagram { header: ip, protocol, payload } = ip::parse(bytes)?;
         let v4 = ip.source.is_ipv4();
@@ -57,10 +58,10 @@ impl EchoPacket {
         Ok(Self { ip, reply, body: bytes.slice(payload.start + HEAD..payload.end) })
     }
 
-    /// Appends the packet; what is parsed from it equals `self`.
+    /// Appends the packet; parsing it results in `self`.
     ///
     /// # Errors
-    /// See [`EmitError`]; `out` is unchanged then.
+    /// See [`EmitError`]; `out` is unchanged on errors.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let (protocol, kind) = match (self.ip.source.is_ipv4(), self.reply) {
             (true, false) => (PROTOCOL_ICMP, REQUEST),
@@ -78,7 +79,7 @@ impl EchoPacket {
     }
 }
 
-/// The sum over a message, and over a pseudo-header where there is one.
+/// The sum over a message, and over a pseudo-header for IPv6.
 fn checksum(ip: &IpHeader, message: &[u8]) -> Checksum {
     let mut checksum = Checksum::new();
     if !ip.source.is_ipv4() {

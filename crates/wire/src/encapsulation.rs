@@ -1,9 +1,9 @@
-//! TCP segments inside UDP datagrams, for two ends of ours where nobody may open a TUN device or where a NAT stands
-//! between.
+//! TCP segments inside UDP datagrams, for two Anabranch ends without rights to open a TUN device or with a NAT between
+//! them.
 //!
-//! A client has a *session*, 64 random bits, and numbers its *paths*; each path is a UDP flow to the one server. Neither end
-//! needs addresses for its segments, but the engine wants them: a [`Place`] (session and path) has an IPv6 address that says
-//! no more than that, and the server has [`SERVER`]. They never appear on the wire. Every datagram begins with
+//! A client has a *session*, 64 random bits, and numbers its *paths*; each path is a UDP flow to the one server.
+//! Segments need no addresses on the wire, but the engine does: a [`Place`] (session and path) has an IPv6 address that
+//! encodes just that, and the server has [`SERVER`]. They are never sent. Every datagram begins with
 //!
 //! ```text
 //!  byte 0: version 1 in the upper four bits, kind in the lower: 0 keepalive, 1 segment
@@ -12,7 +12,7 @@
 //!     10..: the TCP segment; its checksum covers the pseudo header (RFC 9293, section 3.1) of the addresses above
 //! ```
 //!
-//! The bits of explicit congestion notification are those of the IP packet that carries the datagram (RFC 6040).
+//! The ECN bits are those of the IP packet that carries the datagram (RFC 6040).
 
 use crate::error::{EmitError, ParseError};
 use crate::ip::{Ecn, IpHeader};
@@ -22,10 +22,10 @@ use crate::tcp::Segment;
 use bytes::Bytes;
 use core::net::{IpAddr, Ipv6Addr};
 
-/// Bytes in front of the segment.
+/// Bytes before the segment.
 pub const HEADER: usize = 10;
 
-/// The address of the server, as its engine and its clients' engines know it.
+/// The address of the server in its engine and its clients' engines.
 pub const SERVER: IpAddr = IpAddr::V6(Ipv6Addr::new(PREFIX[0], PREFIX[1], PREFIX[2], 0, 0, 0, 0, 1));
 
 /// The first 48 bits of all these addresses: unique local (RFC 4193) and never sent.
@@ -37,17 +37,17 @@ const VERSION: u8 = 1;
 const KEEPALIVE: u8 = 0;
 const SEGMENT: u8 = 1;
 
-/// Names one path of one client.
+/// One path of one client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Place {
-    /// Which client; random.
+    /// The client; random.
     pub session: u64,
-    /// Which of its paths.
+    /// The client's path.
     pub path: u8,
 }
 
 impl Place {
-    /// The address that stands for it.
+    /// The address that represents it.
     pub fn address(self) -> IpAddr {
         let [a, b, c] = PREFIX;
         let group = |shift: u32| (self.session >> shift) as u16;
@@ -55,7 +55,7 @@ impl Place {
         Ipv6Addr::new(a, b, c, path, group(48), group(32), group(16), group(0)).into()
     }
 
-    /// The place that an address stands for, if it is one.
+    /// The place of an address, if it represents one.
     pub fn of(address: IpAddr) -> Option<Self> {
         let IpAddr::V6(address) = address else { return None };
         let [a, b, c, path, s0, s1, s2, s3] = address.segments();
@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-/// Which end a datagram comes to.
+/// The end that receives a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Receiver {
     /// The server.
@@ -74,8 +74,8 @@ pub enum Receiver {
     Client,
 }
 
-/// Parses the payload of a datagram that came with `ecn` in its IP header; no packet: a keepalive, which keeps the path open
-/// through a NAT (RFC 4787, section 4.3).
+/// Parses the payload of a datagram that arrived with `ecn` in its IP header; `None` as the packet: a keepalive, which
+/// keeps the NAT binding of the path (RFC 4787, section 4.3).
 ///
 /// # Errors
 /// [`ParseError::Truncated`], [`ParseError::Unsupported`] (another version or kind), and those of [`Segment::parse`].
@@ -100,10 +100,11 @@ pub fn parse(bytes: &Bytes, receiver: Receiver, ecn: Ecn) -> Result<(Place, Opti
     }
 }
 
-/// Appends the datagram for a packet between a place and [`SERVER`], in either direction. Gives the place.
+/// Appends the datagram for a packet between a place and [`SERVER`], in either direction. Returns the place.
 ///
 /// # Errors
-/// See [`EmitError`]; [`EmitError::BadValue`] if the packet is not between a place and the server. `out` is unchanged then.
+/// See [`EmitError`]; [`EmitError::BadValue`] if the packet is not between a place and the server. `out` is unchanged
+/// on errors.
 pub fn emit(packet: &Packet, out: &mut Vec<u8>) -> Result<Place, EmitError> {
     let IpHeader { source, destination, .. } = packet.ip;
     let other = if source == SERVER { destination } else { source };
@@ -114,7 +115,7 @@ pub fn emit(packet: &Packet, out: &mut Vec<u8>) -> Result<Place, EmitError> {
     Ok(place)
 }
 
-/// Appends a datagram that keeps a path open.
+/// Appends a keepalive for a path.
 pub fn emit_keepalive(place: Place, out: &mut Vec<u8>) {
     header(KEEPALIVE, place, out);
 }

@@ -1,5 +1,5 @@
-//! The one message of ICMP that a TCP of ours acts on: a router had to drop a packet that was too big (RFC 792 with RFC 1191,
-//! section 4; RFC 4443, section 3.2).
+//! The ICMP message that TCP reacts to: a router dropped a packet that was too big (RFC 792 with RFC 1191, section 4;
+//! RFC 4443, section 3.2).
 
 use crate::checksum::Checksum;
 use crate::error::ParseError;
@@ -12,17 +12,17 @@ pub(crate) const PROTOCOL_ICMP: u8 = 1;
 /// Protocol number of ICMPv6.
 pub(crate) const PROTOCOL_ICMPV6: u8 = 58;
 
-/// "Fragmentation needed and DF set", or "packet too big", about a TCP segment. Anybody can have sent it: the sequence number is to
-/// be compared with what is outstanding (RFC 5927, section 4.1).
+/// "Fragmentation needed and DF set", or "packet too big", about a TCP segment. Anyone can send it: compare the
+/// sequence number with outstanding data (RFC 5927, section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketTooBig {
-    /// Who sent the packet that was dropped.
+    /// Source of the dropped packet.
     pub source: SocketAddr,
-    /// Who was to get it.
+    /// Destination of the dropped packet.
     pub destination: SocketAddr,
-    /// First sequence number of its segment.
+    /// Sequence number of its segment.
     pub seq: SeqNumber,
-    /// Largest IP packet that the next link takes, bytes; 0 from routers that do not say (RFC 1191, section 5).
+    /// MTU of the next link in bytes; 0 from routers that do not report it (RFC 1191, section 5).
     pub mtu: u32,
 }
 
@@ -60,7 +60,7 @@ impl PacketTooBig {
     }
 }
 
-/// Addresses and segment of a quoted packet, of which only the beginning may be there; routers have changed TTL and checksum.
+/// Addresses and segment of a quoted packet, which may be truncated; routers have changed TTL and checksum.
 fn quoted_v4(bytes: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), ParseError> {
     let fixed = bytes.first_chunk::<20>().ok_or(ParseError::Truncated)?;
     let [vihl, _, _, _, _, _, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *fixed;
@@ -72,7 +72,7 @@ fn quoted_v4(bytes: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), ParseError> {
     Ok((Ipv4Addr::new(s0, s1, s2, s3).into(), Ipv4Addr::new(d0, d1, d2, d3).into(), segment))
 }
 
-/// The same of IPv6; what we send has no extension headers.
+/// The same for IPv6; packets that we send have no extension headers.
 fn quoted_v6(bytes: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), ParseError> {
     let (fixed, segment) = bytes.split_first_chunk::<IPV6_HEADER>().ok_or(ParseError::Truncated)?;
     let [first, _, _, _, _, _, protocol, _, addresses @ ..] = fixed;
@@ -143,7 +143,7 @@ mod tests {
             assert!(PacketTooBig::parse(&router, protocol, &damaged).is_err(), "byte {at}");
             assert!(PacketTooBig::parse(&router, protocol, &bytes[..at]).is_err(), "{at} bytes");
         }
-        // Whole, but about UDP, or about a later fragment.
+        // Complete, but about UDP, or about a later fragment.
         for (at, value) in [(8 + 9, 17), (8 + 7, 1)] {
             let mut other = bytes.clone();
             other[at] = value;

@@ -1,4 +1,4 @@
-//! IPv4 and IPv6 headers, as far as an end host needs them (RFC 791, RFC 8200).
+//! IPv4 and IPv6 headers, as needed by an end host (RFC 791, RFC 8200).
 
 use crate::checksum::Checksum;
 use crate::error::{EmitError, ParseError};
@@ -10,9 +10,9 @@ use core::ops::Range;
 pub const PROTOCOL_TCP: u8 = 6;
 /// Protocol number of UDP.
 pub const PROTOCOL_UDP: u8 = 17;
-/// Length of an IPv4 header without options, bytes.
+/// Length of an IPv4 header without options in bytes.
 pub const IPV4_HEADER: usize = 20;
-/// Length of an IPv6 header, bytes.
+/// Length of an IPv6 header in bytes.
 pub const IPV6_HEADER: usize = 40;
 
 /// The two bits of explicit congestion notification (RFC 3168, section 5).
@@ -49,8 +49,8 @@ impl Ecn {
 }
 
 impl Checksum {
-    /// Adds the pseudo-header of TCP, UDP and others over IPv4 (RFC 9293, section 3.1) or IPv6 (RFC 8200,
-    /// section 8.1); `length` is that of the upper layer, header included.
+    /// Adds the pseudo-header of transport protocols over IPv4 (RFC 9293, section 3.1) or IPv6 (RFC 8200, section 8.1);
+    /// `length` is that of the upper layer, header included.
     pub fn add_pseudo_header(&mut self, ip: &IpHeader, protocol: u8, length: u32) {
         for address in [ip.source, ip.destination] {
             match address {
@@ -66,9 +66,9 @@ impl Checksum {
 /// The fields of an IP header that the engine reads or chooses; lengths and checksums are derived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IpHeader {
-    /// Where it comes from.
+    /// Source address.
     pub source: IpAddr,
-    /// Where it goes; of the same family as `source`.
+    /// Destination address, of the same family as `source`.
     pub destination: IpAddr,
     /// Explicit congestion notification.
     pub ecn: Ecn,
@@ -78,19 +78,19 @@ pub struct IpHeader {
     pub hop_limit: u8,
 }
 
-/// Where the parts of an IP packet lie.
+/// The parts of an IP packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Datagram {
     /// The header.
     pub header: IpHeader,
-    /// Protocol number of the payload, behind all extension headers.
+    /// Protocol number of the payload, after all extension headers.
     pub protocol: u8,
-    /// Where in the bytes the payload lies; what the link appended to the packet is left out.
+    /// Range of the payload in the packet, without link-layer padding.
     pub payload: Range<usize>,
 }
 
 impl IpHeader {
-    /// Length of the header as emitted, bytes: 20 or 40.
+    /// Length of the header as emitted in bytes: 20 or 40.
     pub const fn encoded_len(&self) -> usize {
         match self.source {
             IpAddr::V4(_) => IPV4_HEADER,
@@ -117,7 +117,7 @@ impl IpHeader {
 
     /// Appends the header of a packet whose payload has protocol `protocol` and `payload_len` bytes.
     ///
-    /// IPv4 packets say "don't fragment" and have identification 0, as atomic datagrams may (RFC 6864, section 4.1);
+    /// IPv4 packets have "don't fragment" set and identification 0, as atomic datagrams may (RFC 6864, section 4.1);
     /// IPv6 packets have flow label 0.
     ///
     /// # Errors
@@ -163,8 +163,8 @@ pub(crate) fn patch(out: &mut [u8], offset: usize, checksum: u16) {
 
 /// Parses the header of an IP packet and finds its payload.
 ///
-/// IPv4 options and IPv6 extension headers are skipped, not obeyed. Fragments are refused: senders here discover the
-/// path's MTU, and reassembly would hold memory for anyone who asks.
+/// IPv4 options and IPv6 extension headers are skipped without effect. Fragments are refused: senders here discover the
+/// path's MTU, and reassembly would let anyone use memory.
 ///
 /// # Errors
 /// [`ParseError::Truncated`], [`ParseError::BadLength`], [`ParseError::BadChecksum`] (IPv4 header),
@@ -232,7 +232,7 @@ fn parse_v6(bytes: &[u8]) -> Result<Datagram, ParseError> {
     Ok(Datagram { header, protocol, payload: start..end })
 }
 
-/// Walks the extension headers (RFC 8200, section 4) to the protocol that is none, and the offset where it begins.
+/// Skips the extension headers (RFC 8200, section 4); returns the protocol and the offset after them.
 fn skip_extensions(packet: &[u8], first: u8) -> Result<(u8, usize), ParseError> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -244,14 +244,14 @@ fn skip_extensions(packet: &[u8], first: u8) -> Result<(u8, usize), ParseError> 
             return Ok((next, offset));
         }
         let extension = packet.get(offset..).and_then(|rest| rest.first_chunk::<8>());
-        // The payload length ends the packet here, so what is missing was never sent.
+        // The payload length ends the packet here, so the missing bytes were never sent.
         let [following, units, b2, b3, ..] = *extension.ok_or(ParseError::BadLength)?;
         let length = match next {
-            // Only directly behind the IPv6 header (section 4.1).
+            // Allowed only directly after the IPv6 header (section 4.1).
             HOP_BY_HOP if offset != IPV6_HEADER => return Err(ParseError::BadValue),
-            // At the final destination no segment is left; anything else is not for us (section 4.4).
+            // At the final destination no segment is left; otherwise the packet is not for us (section 4.4).
             ROUTING if b3 != 0 => return Err(ParseError::Unsupported),
-            // Whole packets with a fragment header are atomic and read as if they had none (RFC 6946).
+            // Whole packets with a fragment header are atomic and parsed as if they had none (RFC 6946).
             FRAGMENT if u16::from_be_bytes([b2, b3]) & 0xfff9 != 0 => return Err(ParseError::Unsupported),
             FRAGMENT => 8,
             _ => 8 + usize::from(units) * 8,

@@ -1,7 +1,8 @@
-//! Bytes to meaning and back: IP, TCP, TCP options, MPTCP options, message headers, OSPFv3, pcapng. No state, no time.
+//! Parsing and emitting of wire formats: IP, TCP, TCP options, MPTCP options, message headers, OSPFv3, pcapng. No
+//! state, no time.
 //!
-//! Parsing takes bytes that may be anything and returns a value or a [`ParseError`]; it never panics. Emitting a value
-//! and parsing it again returns the same value; a value for which that cannot be is an [`EmitError`].
+//! Parsing accepts any bytes and returns a value or a [`ParseError`]; it never panics. Emitting a value and parsing it
+//! again returns the same value; a value for which that is impossible is an [`EmitError`].
 
 #![warn(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]

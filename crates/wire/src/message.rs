@@ -1,7 +1,7 @@
-//! Messages in a stream of bytes: the header in front of each, and how to find the next one behind a gap.
+//! Messages in a stream of bytes: the header before each, and the search for the next one after a gap.
 //!
-//! The headers are part of the stream, so that any program can write them, on whatever socket; who receives the stream
-//! needs nothing else to know which bytes belong together, how important they are, and when they are to be played.
+//! The headers are part of the stream, so that any program can write them to any socket; a receiver needs only the
+//! stream to know the boundaries, the importance and the play-out time of messages.
 //!
 //! ```text
 //!     0..1: magic, 0xab 0x4d
@@ -14,36 +14,35 @@
 //!      24..: the payload
 //! ```
 //!
-//! Numbers are in network byte order. Behind a gap [`find`] looks for the next header: 56 of its bits are fixed by the
-//! others or by the format, and 16 of the play-out time are 0. Payload that has such a header inside is found as well, so a
-//! reader that knows where a message ends does not ask.
+//! Numbers are in network byte order. After a gap [`find`] searches for the next header: 56 of its bits are determined
+//! by the others or by the format, and 16 of the play-out time are 0. It also finds headers inside of payload, so a
+//! reader that knows where a message ends does not need it.
 
 use crate::error::{EmitError, ParseError};
 use crate::reader::Reader;
 
-/// Bytes in front of the payload.
+/// Bytes before the payload.
 pub const HEADER: usize = 24;
 
-/// Play-out times are less than this, microseconds: almost nine years.
+/// Limit of play-out times in microseconds: almost nine years.
 pub(crate) const PLAY_OUT_LIMIT: u64 = 1 << 48;
 
 const MAGIC: [u8; 2] = [0xab, 0x4d];
 /// Version 1, no flags.
 const VERSION: u8 = 0x10;
-/// What the check covers.
+/// Bytes covered by the check.
 const CHECKED: usize = HEADER - 4;
 
-/// What stands in front of a message.
+/// The header of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MessageHeader {
-    /// Its number: the sender's messages count from 0 and wrap. One that is missing between two others was never sent, or
-    /// abandoned.
+    /// Messages of a sender count from 0 and wrap. A missing number was never sent, or withdrawn.
     pub number: u32,
-    /// 0: never to be abandoned for lack of room; the larger, the sooner.
+    /// 0: never withdrawn for lack of room; greater values are withdrawn sooner.
     pub importance: u8,
     /// Bytes of payload.
     pub length: u32,
-    /// When it is to be played, microseconds since the stream's beginning; less than 2^48.
+    /// Play-out time in microseconds since the start of the stream; less than 2^48.
     pub play_out: u64,
 }
 
@@ -68,7 +67,7 @@ impl MessageHeader {
         Ok(header)
     }
 
-    /// The header that `bytes` begin with; what follows it is not looked at.
+    /// The header at the start of `bytes`; bytes after it are ignored.
     ///
     /// # Errors
     /// [`ParseError::Truncated`] with fewer than [`HEADER`] bytes; [`ParseError::BadValue`] without the magic or with a
@@ -98,9 +97,9 @@ impl MessageHeader {
     }
 }
 
-/// Where the first header in `bytes` begins, and what it says; none if there is none that is whole.
+/// Offset and contents of the first complete header in `bytes`.
 ///
-/// With more bytes behind, one may begin in the last [`HEADER`] - 1 of these.
+/// If more bytes follow, a header may begin in the last [`HEADER`] - 1 of these.
 pub fn find(bytes: &[u8]) -> Option<(usize, MessageHeader)> {
     let mut from = 0;
     loop {
@@ -113,7 +112,7 @@ pub fn find(bytes: &[u8]) -> Option<(usize, MessageHeader)> {
     }
 }
 
-/// CRC-32 as Ethernet and gzip have it (ISO 3309): polynomial 0x04c11db7 with the bits reversed.
+/// CRC-32 as in Ethernet and gzip (ISO 3309): polynomial 0x04c11db7 with reversed bits.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         let entry = TABLE.get(usize::from(crc as u8 ^ byte)).copied().unwrap_or_default();
@@ -152,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_check_is_that_of_iso_3309() {
-        // The check value that catalogues of CRCs have for CRC-32.
+        // The check value of CRC-32 in catalogues of CRCs.
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     }
 
@@ -186,7 +185,7 @@ mod tests {
         let mut bytes = vec![0xab, 0x4d, 0x10, 0xab];
         bytes.extend(header().encode().unwrap());
         assert_eq!(find(&bytes), Some((4, header())));
-        // Not before its last byte is here.
+        // Not before its last byte has arrived.
         assert_eq!(find(&bytes[..27]), None);
         assert_eq!(find(&[]), None);
     }

@@ -1,9 +1,9 @@
-//! OSPFv3 packets with what ad-hoc networks need of them: RFC 5340, the ad-hoc extension OSPF-MDR (RFC 5614), link-local
-//! signalling (RFC 5613), address families (RFC 5838) and the authentication trailer (RFC 7166).
+//! OSPFv3 packets with the extensions for ad-hoc networks: RFC 5340, the ad-hoc extension OSPF-MDR (RFC 5614),
+//! link-local signalling (RFC 5613), address families (RFC 5838) and the authentication trailer (RFC 7166).
 //!
-//! Bytes and values only: neighbours, databases, timers and who may say what belong to the router. Packets are built of
-//! parts that can be shared: an [`Lsa`] is immutable and travels as `Arc<Lsa>` with its age beside it, so that a
-//! simulated network floods without encoding, and a real one forwards what it received byte for byte.
+//! Bytes and values only: neighbours, databases, timers and permissions belong to the router. Packets consist of parts
+//! that can be shared: an [`Lsa`] is immutable and is passed as `Arc<Lsa>` together with its age, so that a simulated
+//! network floods without encoding, and a real one forwards the bytes that it received.
 
 pub mod authentication;
 mod bits;

@@ -16,7 +16,7 @@ pub struct Packet {
 }
 
 impl Default for Packet {
-    /// From nowhere to nowhere: a place for a packet.
+    /// A placeholder with unspecified addresses.
     fn default() -> Self {
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let ip = IpHeader { source: nowhere, destination: nowhere, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 0 };
@@ -28,7 +28,7 @@ impl Packet {
     /// Parses an IP packet that carries TCP; the payload shares memory with `bytes`.
     ///
     /// # Errors
-    /// See [`ip::parse`] and [`Segment::parse`]; [`ParseError::Unsupported`] if it carries something else.
+    /// See [`ip::parse`] and [`Segment::parse`]; [`ParseError::Unsupported`] for other payloads.
     pub fn parse(bytes: &Bytes) -> Result<Self, ParseError> {
         let datagram = ip::parse(bytes)?;
         if datagram.protocol != PROTOCOL_TCP {
@@ -38,7 +38,7 @@ impl Packet {
         Ok(Self { ip: datagram.header, segment })
     }
 
-    /// As [`Self::parse`], but the checksum of TCP is not looked at, see [`Segment::parse_unverified`].
+    /// As [`Self::parse`] without verification of TCP's checksum, see [`Segment::parse_unverified`].
     ///
     /// # Errors
     /// As for [`Self::parse`], without [`ParseError::BadChecksum`] for TCP.
@@ -51,10 +51,10 @@ impl Packet {
         Ok(Self { ip: datagram.header, segment })
     }
 
-    /// Appends the packet; what is parsed from it equals `self`.
+    /// Appends the packet; parsing it results in `self`.
     ///
     /// # Errors
-    /// See [`EmitError`]; `out` is unchanged then.
+    /// See [`EmitError`]; `out` is unchanged on errors.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         self.segment.check()?;
         let length = self.segment.wire_len();
@@ -65,11 +65,11 @@ impl Packet {
         Ok(())
     }
 
-    /// Appends the headers of the packet as if its payload were `payload_len` bytes long, with nothing but the sum of the
-    /// pseudo-header in the place of TCP's checksum: what a device takes that finishes checksums and cuts long segments itself.
+    /// Appends the headers of the packet as for a payload of `payload_len` bytes, with only the sum of the
+    /// pseudo-header in TCP's checksum field, for a device with checksum and segmentation offload.
     ///
     /// # Errors
-    /// See [`EmitError`]; `out` is unchanged then.
+    /// See [`EmitError`]; `out` is unchanged on errors.
     pub fn emit_for_offload(&self, payload_len: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
         self.segment.check()?;
         let length = self.segment.header_len() + payload_len;
@@ -79,7 +79,7 @@ impl Packet {
         Ok(())
     }
 
-    /// Length of the IP packet as emitted, bytes.
+    /// Length of the IP packet as emitted in bytes.
     #[inline]
     pub fn wire_len(&self) -> usize {
         self.ip.encoded_len() + self.segment.wire_len()

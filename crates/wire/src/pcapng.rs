@@ -1,4 +1,4 @@
-//! Writes capture files in the pcapng format, for Wireshark and its relatives (draft-ietf-opsawg-pcapng).
+//! Writes capture files in the pcapng format, for Wireshark and similar programs (draft-ietf-opsawg-pcapng).
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ const LINKTYPE_RAW: u16 = 101;
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
-/// Tells the byte order of the section: we write little-endian.
+/// Shows the byte order of the section: little-endian.
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
 const END_OF_OPTIONS: u16 = 0;
@@ -23,38 +23,38 @@ const PACKET_FLAGS: u16 = 2;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Interface(u32);
 
-/// Which way a packet crossed its interface.
+/// Direction of a packet at its interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// It came in.
+    /// Received.
     Inbound,
-    /// It went out.
+    /// Sent.
     Outbound,
 }
 
-/// What is recorded about a packet beside its bytes.
+/// Metadata of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PacketNote<'a> {
-    /// Which way it went, if that is known.
+    /// Direction, if known.
     pub direction: Option<Direction>,
-    /// A text for the reader.
+    /// A comment for the reader.
     pub comment: Option<&'a str>,
 }
 
-/// A capture file that is being written: one section, raw IP, times in nanoseconds.
+/// A capture file being written: one section, raw IP, times in nanoseconds.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
     interfaces: u32,
-    /// The body of the block at hand, kept for its memory.
+    /// The body of the present block; kept to reuse its memory.
     body: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file: writes the section header. `application` names the writing program.
+    /// Begins a file with the section header. `application` is the name of the writing program.
     ///
     /// # Errors
-    /// Those of `out`, here and in all methods.
+    /// Errors of `out`, as in all methods.
     pub fn new(out: W, application: &str) -> io::Result<Self> {
         let mut writer = Self { out, interfaces: 0, body: Vec::new() };
         writer.body.extend_from_slice(&BYTE_ORDER_MAGIC.to_le_bytes());
@@ -67,7 +67,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Describes an interface; possible at any time before its first packet. An empty description is left out.
+    /// Describes an interface, before its first packet. An empty description is left out.
     pub fn add_interface(&mut self, name: &str, description: &str) -> io::Result<Interface> {
         self.body.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
         // Two reserved bytes, then a snapshot length of 0: no limit.
@@ -76,7 +76,7 @@ impl<W: Write> Writer<W> {
         if !description.is_empty() {
             self.option(INTERFACE_DESCRIPTION_TEXT, description.as_bytes());
         }
-        // Ten to the power of minus nine seconds.
+        // Resolution of 10^-9 seconds.
         self.option(INTERFACE_RESOLUTION, &[9]);
         self.option(END_OF_OPTIONS, &[]);
         self.block(INTERFACE_DESCRIPTION)?;
@@ -97,7 +97,7 @@ impl<W: Write> Writer<W> {
         self.body.extend_from_slice(&interface.0.to_le_bytes());
         self.body.extend_from_slice(&((nanoseconds >> 32) as u32).to_le_bytes());
         self.body.extend_from_slice(&(nanoseconds as u32).to_le_bytes());
-        // As captured and as it was: never cut.
+        // Captured and original length: packets are never truncated.
         self.body.extend_from_slice(&length);
         self.body.extend_from_slice(&length);
         self.body.extend_from_slice(packet);
@@ -118,13 +118,13 @@ impl<W: Write> Writer<W> {
         self.block(ENHANCED_PACKET)
     }
 
-    /// Ends the file: flushes and returns what was written to.
+    /// Ends the file: flushes and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
     }
 
-    /// Appends an option; a text above 65 535 bytes is cut.
+    /// Appends an option; a text above 65 535 bytes is truncated.
     fn option(&mut self, code: u16, value: &[u8]) {
         let length = u16::try_from(value.len()).unwrap_or(u16::MAX);
         self.body.extend_from_slice(&code.to_le_bytes());
@@ -133,18 +133,18 @@ impl<W: Write> Writer<W> {
         self.pad();
     }
 
-    /// Everything in a block begins at a multiple of four bytes.
+    /// Aligns the next part of a block to four bytes.
     fn pad(&mut self) {
         self.body.resize(self.body.len().next_multiple_of(4), 0);
     }
 
-    /// Writes the body as a block, with its length before and behind, so that files can be read backwards.
+    /// Writes the body as a block, with its length before and after it, so that files can be read backwards.
     fn block(&mut self, kind: u32) -> io::Result<()> {
         let total = u32::try_from(self.body.len() + 12).map_err(|_| io::ErrorKind::InvalidInput)?.to_le_bytes();
         let written = [&kind.to_le_bytes(), &total, self.body.as_slice(), &total]
             .into_iter()
             .try_for_each(|part| self.out.write_all(part));
-        // Cleared after a failure too: what follows must not begin with the remains.
+        // Cleared after a failure too, so that the next block does not begin with the rest.
         self.body.clear();
         written
     }

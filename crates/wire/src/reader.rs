@@ -1,6 +1,6 @@
-//! Reads numbers from the front of a byte slice that may end anywhere.
+//! Reads numbers from the start of a byte slice that may end anywhere.
 
-/// What is left to read. Every method returns none, and takes nothing, if too little is left.
+/// The remaining bytes. Every method returns `None`, and takes nothing, if there are too few.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -27,7 +27,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
-    /// All that is left; nothing is left afterwards.
+    /// Takes all remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }

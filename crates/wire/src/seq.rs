@@ -37,7 +37,7 @@ impl SeqNumber {
     pub const fn min(self, other: Self) -> Self {
         if self.before(other) { self } else { other }
     }
-    /// Circular order, for sorting numbers that lie within 2^31 of each other.
+    /// Circular order, for sorting numbers within 2^31 of each other.
     pub fn compare(self, other: Self) -> Ordering {
         self.distance(other).cmp(&0)
     }

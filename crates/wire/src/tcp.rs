@@ -18,7 +18,7 @@ pub use options::{
 };
 pub use sack::{SackBlock, SackBlocks};
 
-/// Length of a TCP header without options, bytes (RFC 9293, section 3.1).
+/// Length of a TCP header without options in bytes (RFC 9293, section 3.1).
 pub const FIXED_HEADER: usize = 20;
 
 /// A TCP segment.
@@ -51,7 +51,7 @@ impl Segment {
         self.payload.len() as u32 + control
     }
 
-    /// Length of the TCP header, options and their padding included, bytes; at most 60 if it can be emitted.
+    /// Length of the TCP header in bytes, options and padding included; at most 60 if it can be emitted.
     #[inline]
     pub fn header_len(&self) -> usize {
         FIXED_HEADER + self.options.encoded_len()
@@ -63,11 +63,10 @@ impl Segment {
         self.header_len() + self.payload.len()
     }
 
-    /// Parses the segment that lies in `range` of `bytes`, under the IP header `ip`; the payload shares memory with
-    /// `bytes`.
+    /// Parses the segment in `range` of `bytes`, under the IP header `ip`; the payload shares memory with `bytes`.
     ///
-    /// Reserved header bits are ignored, and so are unknown options, and known ones that are malformed or stand on a
-    /// segment where they mean nothing: a mapping that cannot be read is no reason to lose the segment.
+    /// Ignores reserved header bits, unknown options, malformed options, and options that are not allowed on the
+    /// segment: a mapping that cannot be parsed is no reason to drop the segment.
     ///
     /// # Errors
     /// [`ParseError::Truncated`], [`ParseError::BadLength`] (data offset, or an option that runs out of the header),
@@ -76,8 +75,8 @@ impl Segment {
         Self::read(Some(ip), bytes, range)
     }
 
-    /// As [`Self::parse`], but the checksum is not looked at: the device vouches for it, or the segment never left the
-    /// machine and has none yet (checksum offload).
+    /// As [`Self::parse`] without verification of the checksum: the device has verified it, or the segment never left
+    /// the machine and has none yet (checksum offload).
     ///
     /// # Errors
     /// As for [`Self::parse`], without [`ParseError::BadChecksum`].
@@ -85,7 +84,7 @@ impl Segment {
         Self::read(None, bytes, range)
     }
 
-    /// Parses; verifies the checksum if the header is given that it covers.
+    /// Parses a segment; verifies the checksum if the IP header is passed.
     fn read(verify_under: Option<&IpHeader>, bytes: &Bytes, range: Range<usize>) -> Result<Self, ParseError> {
         let segment = bytes.get(range.clone()).ok_or(ParseError::Truncated)?;
         let Header { mut parsed, header_len } = Header::parse(segment).ok_or(ParseError::Truncated)?;
@@ -106,7 +105,7 @@ impl Segment {
         Ok(parsed)
     }
 
-    /// Whether the segment can be emitted so that the receiver sees the same.
+    /// Checks that the receiver of the emitted segment parses the same.
     pub(crate) fn check(&self) -> Result<(), EmitError> {
         if self.options.encoded_len() > OPTION_SPACE {
             return Err(EmitError::OptionsTooLong);
@@ -114,7 +113,7 @@ impl Segment {
         self.options.check(self.flags)
     }
 
-    /// Appends the segment; [`Self::check`] and [`IpHeader::check`] have passed.
+    /// Appends the segment, after [`Self::check`] and [`IpHeader::check`].
     pub(crate) fn write(&self, ip: &IpHeader, out: &mut Vec<u8>) {
         let start = out.len();
         self.write_header(out);
@@ -126,8 +125,8 @@ impl Segment {
         patch(out, start + 16, checksum.finish());
     }
 
-    /// Appends the header of a segment with `payload_len` bytes of payload, and in the place of the checksum the sum of the
-    /// pseudo-header: what a device with checksum offload finishes.
+    /// Appends the header of a segment with `payload_len` bytes of payload, with the sum of the pseudo-header in the
+    /// checksum field, for a device with checksum offload.
     pub(crate) fn write_for_offload(&self, ip: &IpHeader, payload_len: usize, out: &mut Vec<u8>) {
         let start = out.len();
         self.write_header(out);
@@ -154,7 +153,7 @@ impl Segment {
 
 /// The fixed part of a TCP header.
 struct Header {
-    /// A segment with neither options nor payload yet.
+    /// A segment without options and payload.
     parsed: Segment,
     /// Four times the data offset.
     header_len: usize,

@@ -6,7 +6,7 @@ use crate::ip::{self, IpHeader, PROTOCOL_UDP, patch};
 use crate::reader::Reader;
 use bytes::Bytes;
 
-/// Length of a UDP header, bytes.
+/// Length of a UDP header in bytes.
 pub const HEADER: usize = 8;
 
 /// An IP packet that carries UDP.
@@ -22,7 +22,7 @@ pub struct UdpPacket {
     pub payload: Bytes,
 }
 
-/// A payload of `length` zero bytes, at most 65 507 (what fits in one IPv4 packet), without allocation.
+/// A payload of `length` zero bytes, at most 65 507 (the maximum of an IPv4 packet), without allocation.
 pub fn zeros(length: usize) -> Bytes {
     static ZEROS: [u8; 65_507] = [0; 65_507];
     Bytes::from_static(ZEROS.get(..length).unwrap_or(&ZEROS))
@@ -32,13 +32,14 @@ impl UdpPacket {
     /// Parses an IP packet that carries UDP; the payload shares memory with `bytes`.
     ///
     /// # Errors
-    /// See [`ip::parse`]; [`ParseError::Unsupported`] if it carries something else, and `Truncated`, `BadLength` and
+    /// See [`ip::parse`]; [`ParseError::Unsupported`] for other payloads, and `Truncated`, `BadLength` and
     /// `BadChecksum` for the UDP header.
     pub fn parse(bytes: &Bytes) -> Result<Self, ParseError> {
         Self::parse_as(bytes, false)
     }
 
-    /// As [`Self::parse`], but the checksum is not looked at: somebody has vouched for it, or is to finish it.
+    /// As [`Self::parse`] without verification of the checksum, which was verified by a device, or will be completed by
+    /// one.
     ///
     /// # Errors
     /// As for [`Self::parse`], without `BadChecksum` for the UDP header.
@@ -66,7 +67,7 @@ impl UdpPacket {
         let mut checksum = Checksum::new();
         checksum.add_pseudo_header(&ip, PROTOCOL_UDP, u32::from(length));
         checksum.add_bytes(datagram);
-        // 0 says that there is none, which only IPv4 allows (RFC 8200, section 8.1).
+        // 0 means no checksum, which only IPv4 allows (RFC 8200, section 8.1).
         let unchecked = field == 0 && ip.source.is_ipv4();
         if !vouched && !unchecked && (field == 0 || !checksum.is_valid()) {
             return Err(ParseError::BadChecksum);
@@ -75,10 +76,10 @@ impl UdpPacket {
         Ok(Self { ip, source_port, destination_port, payload })
     }
 
-    /// Appends the packet; what is parsed from it equals `self`.
+    /// Appends the packet; parsing it results in `self`.
     ///
     /// # Errors
-    /// See [`EmitError`]; `out` is unchanged then.
+    /// See [`EmitError`]; `out` is unchanged on errors.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let length = HEADER + self.payload.len();
         self.ip.emit(PROTOCOL_UDP, length, out)?;
@@ -92,13 +93,13 @@ impl UdpPacket {
         let mut checksum = Checksum::new();
         checksum.add_pseudo_header(&self.ip, PROTOCOL_UDP, length as u32);
         checksum.add_bytes(out.get(start..).unwrap_or(&[]));
-        // A sum of 0 is sent as its other form, all ones: 0 would say that there is no checksum.
+        // A sum of 0 is sent as all ones: 0 would mean no checksum.
         let field = checksum.finish();
         patch(out, start + 6, if field == 0 { 0xffff } else { field });
         Ok(())
     }
 
-    /// Length of the IP packet as emitted, bytes.
+    /// Length of the IP packet as emitted in bytes.
     pub fn wire_len(&self) -> usize {
         self.ip.encoded_len() + HEADER + self.payload.len()
     }

@@ -1,4 +1,4 @@
-//! Bytes from anyone: parsing neither panics nor invents, and what it accepts can be emitted again.
+//! Arbitrary bytes: parsing does not panic, and everything accepted can be emitted again.
 
 #[allow(dead_code)]
 mod strategies;
@@ -10,7 +10,7 @@ use anabranch_wire::{Packet, PacketTooBig, ParseError, UdpPacket};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-/// Parses the bytes in every way, and what is a packet to us goes through the wire once more.
+/// Parses the bytes in every way; accepted packets are emitted and parsed again.
 fn swallow(bytes: Vec<u8>) -> bool {
     let bytes = Bytes::from(bytes);
     if let Ok(datagram) = ip::parse(&bytes) {
@@ -24,7 +24,7 @@ fn swallow(bytes: Vec<u8>) -> bool {
     true
 }
 
-/// Makes both checksums right, as a hostile sender would, so that the mutation is read and not just discarded.
+/// Corrects both checksums, as an attacker would, so that the mutation is parsed and not just discarded.
 fn repair_checksums(bytes: &mut [u8]) {
     if bytes.first().is_some_and(|first| first >> 4 == 4) {
         let header_len = usize::from(bytes[0] & 0xf) * 4;

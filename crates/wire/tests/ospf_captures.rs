@@ -1,16 +1,15 @@
-//! Packets of another implementation of OSPF-MDR: every one in the captures of a folder is understood and comes out of
-//! the encoder as it was.
+//! Packets of another implementation of OSPF-MDR: every one in the captures of a folder is decoded, and encoded to the
+//! same bytes.
 //!
-//! The captures are not ours to publish, so the folder is named by `ANABRANCH_OSPF_CAPTURES`; without it the tests say
-//! that they are skipped. They are classic pcap files of Ethernet frames.
+//! We may not publish the captures, so `ANABRANCH_OSPF_CAPTURES` names the folder; without it the tests report that
+//! they are skipped. The captures are classic pcap files of Ethernet frames.
 
 use anabranch_wire::ospf::{Body, Compatibility, Decoded, Integrity, Lsa, LsaBody, PROTOCOL_OSPF, Packet, Tlv};
 use anabranch_wire::{ParseError, ip};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// It misplaces two bits, and leaves the checksum to the system, which takes the link-local signalling for a part of the
-/// packet.
+/// It misplaces two bits, and the system computes the checksum, with the link-local signalling included.
 const ITS_WAYS: Compatibility = Compatibility::ALIKE;
 
 /// The payload of an IPv6 packet that carries OSPF.
@@ -43,7 +42,7 @@ fn frames(file: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
-/// All packets of OSPF in the captures, by file; none if no folder is named.
+/// All OSPF packets in the captures, by file; `None` if no folder is named.
 fn captures() -> Option<Vec<Captured>> {
     let Some(folder) = std::env::var_os("ANABRANCH_OSPF_CAPTURES") else {
         eprintln!("skipped: ANABRANCH_OSPF_CAPTURES names no folder");
@@ -95,7 +94,7 @@ fn every_captured_packet_is_understood_and_comes_out_as_it_was() {
         *seen.entry("differential Hello").or_default() += u32::from(is_differential(&packet));
         let Body::LinkStateUpdate(update) = &packet.body else { continue };
         for aged in &update.lsas {
-            // Not the bytes that were kept, but what was understood.
+            // Encodes the decoded values, not the stored bytes.
             let lsa = &aged.lsa;
             assert_eq!(Lsa::new(lsa.key(), lsa.sequence(), lsa.body().clone()).as_ref(), Ok(lsa), "packet {i}");
             let kind = match aged.lsa.body() {

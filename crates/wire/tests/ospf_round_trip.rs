@@ -1,4 +1,4 @@
-//! What is encoded and decoded again is the same, and no bytes make the decoder stumble.
+//! Encoding and decoding results in the same value, and no bytes make the decoder panic.
 
 #[allow(dead_code)]
 mod ospf_strategies;
@@ -124,7 +124,7 @@ proptest! {
 
 #[test]
 fn an_update_of_the_longest_packet_holds_no_more_than_its_bytes() {
-    // 65 535 bytes that claim four milliards of advertisements, each a bare header of an unknown type.
+    // 65 535 bytes that claim four billion advertisements, each a bare header of an unknown type.
     let mut bytes = vec![3, 4, 0xff, 0xff];
     bytes.resize(16, 0);
     bytes.extend([0xff; 4]);
@@ -137,7 +137,7 @@ fn an_update_of_the_longest_packet_holds_no_more_than_its_bytes() {
     assert_eq!(count, 3_275);
     let decoded = Packet::decode(&bytes, Integrity::Authenticated, Compatibility::default());
     assert_eq!(decoded, Err(ParseError::BadLength));
-    // With the right count and length all of them are looked at, and none has a checksum.
+    // With the right count and length all of them are parsed, and none has a valid checksum.
     bytes.truncate(20 + 20 * count);
     bytes[2..4].copy_from_slice(&((20 + 20 * count) as u16).to_be_bytes());
     bytes[16..20].copy_from_slice(&(count as u32).to_be_bytes());

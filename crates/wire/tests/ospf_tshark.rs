@@ -1,5 +1,5 @@
-//! OSPF packets that we encode, read by somebody else: tshark finds every field where we put it, all checksums good, and
-//! nothing to complain about.
+//! OSPF packets that we encode, dissected by tshark: every field has the expected value, all checksums are good, and
+//! there are no warnings.
 
 #[allow(dead_code)]
 mod ospf_strategies;
@@ -51,14 +51,14 @@ fn capture(name: &str, packets: &[Vec<u8>]) -> PathBuf {
     path
 }
 
-/// What tshark writes about the packets. None if there is no tshark.
+/// The output of tshark for the packets; `None` without tshark.
 fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("tshark").args(["-n", "-r"]).arg(path).args(arguments).output().ok()?;
     assert!(output.status.success(), "tshark: {}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).expect("tshark writes UTF-8"))
 }
 
-/// The columns that tshark prints for each packet. None if there is no tshark.
+/// The columns that tshark prints for each packet; `None` without tshark.
 fn dissect(path: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut arguments = vec!["-T", "fields", "-E", "separator=;", "-E", "occurrence=a"];
     arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
@@ -66,7 +66,7 @@ fn dissect(path: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     Some(text.lines().map(|line| line.split(';').map(str::to_owned).collect()).collect())
 }
 
-/// Whether tshark reads all as OSPFv3 without complaint. None if there is no tshark.
+/// Asserts that tshark reads all packets as OSPFv3 without warnings; `None` without tshark.
 fn assert_no_complaint(path: &Path, count: usize) -> Option<()> {
     let rows = dissect(path, &["ospf.version", "_ws.malformed", "_ws.expert.severity", "_ws.expert.message"])?;
     assert_eq!(rows.len(), count);
@@ -80,7 +80,7 @@ fn assert_no_complaint(path: &Path, count: usize) -> Option<()> {
     Some(())
 }
 
-/// Whether tshark computes the packets' checksums as we do; it says so in its text only.
+/// Asserts that tshark computes the same checksums, which only its text output shows.
 fn assert_checksums(path: &Path, count: usize) {
     let text = tshark(path, &["-V", "-O", "ospf"]).expect("tshark was there a moment ago");
     assert_eq!(text.matches("[correct]").count(), count);
@@ -142,8 +142,8 @@ fn tshark_reads_a_hello_of_a_mesh_as_we_wrote_it() {
     assert_checksums(&path, 1);
 }
 
-/// Without values of link-local signalling that need padding: tshark 4.0 takes it for a value more, and stumbles. RFC 5613,
-/// section 2.3, asks for it.
+/// Removes TLVs of link-local signalling that need padding: tshark 4.0 takes the padding for another TLV and fails. RFC
+/// 5613, section 2.3, requires it.
 fn unpadded(mut packet: Packet) -> Packet {
     for tlv in packet.lls.iter_mut().flat_map(|lls| &mut lls.tlvs) {
         match tlv {
@@ -176,7 +176,7 @@ fn tshark_has_no_complaint_about_a_thousand_packets_of_all_kinds() {
 fn tshark_finds_the_authentication_trailer() {
     let association = SecurityAssociation::new(258, Default::default(), b"secret".to_vec());
     let mut payload = Vec::new();
-    // Behind link-local signalling tshark 4.0 does not find it: it looks where that begins.
+    // After link-local signalling tshark 4.0 does not find the trailer: it looks at the start of the former.
     let hello = Packet { lls: None, ..mesh_hello() };
     hello
         .encode_authenticated(SOURCE, &association, 0x0000_0001_0000_0002, Compatibility::default(), &mut payload)

@@ -1,4 +1,4 @@
-//! What is emitted and parsed again is the same.
+//! Emitting and parsing results in the same value.
 
 #[allow(dead_code)]
 mod strategies;

@@ -1,5 +1,4 @@
-//! What we emit, read by somebody else: tshark dissects a capture of every option without complaint, and reads the
-//! values that we wrote.
+//! Packets that we emit, dissected by tshark: a capture of every option has no warnings and the expected values.
 
 use anabranch_wire::mptcp::{
     CapableFlags, CapableKeys, DataAck, DataSequence, Dss, Mapping, MptcpOption, dss_checksum,
@@ -17,7 +16,7 @@ const PAYLOAD: &[u8] = b"an odd number of bytes.";
 const A: u64 = 0x0102_0304_0506_0708;
 const B: u64 = 0x1112_1314_1516_1718;
 
-/// A packet and what tshark must read from it: field and value.
+/// A packet and the fields that tshark must print with their values.
 struct Case {
     packet: Packet,
     expected: Vec<(&'static str, String)>,
@@ -155,8 +154,8 @@ fn data() -> Vec<Case> {
             &[
                 ("tcp.options.mptcp.rawdataseqno", &B.to_string()),
                 ("tcp.options.mptcp.datafin.flag", "0"),
-                // Wireshark 4.0 does not show the checksum of a DSS, so only its place is checked here: what
-                // follows it is the payload.
+                // Wireshark 4.0 does not show the checksum of a DSS, so only its position is checked here: the payload
+                // follows it.
                 ("tcp.payload", &hex(PAYLOAD)),
             ],
         ),
@@ -221,7 +220,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Every case over IPv4, then every case over IPv6.
+/// Every case over IPv4 and over IPv6.
 fn cases() -> Vec<Case> {
     let all = || [handshake(), data(), signals()].into_iter().flatten();
     let over_v6 = all().map(|mut case| {
@@ -232,8 +231,8 @@ fn cases() -> Vec<Case> {
     all().chain(over_v6).collect()
 }
 
-/// Runs tshark over a capture, with checksums verified; returns a line for each packet, fields apart by `;`. None if
-/// there is no tshark.
+/// Runs tshark over a capture, with checksums verified; returns a line for each packet, fields separated by `;`. `None`
+/// without tshark.
 fn dissect(capture: &Path, fields: &[&str]) -> Option<Vec<String>> {
     let mut command = Command::new("tshark");
     for preference in [
@@ -275,12 +274,12 @@ fn emitted(packet: &Packet) -> Vec<u8> {
 /// Wireshark counts comment, chat, note, warning and error in steps of 0x200000.
 const WARNING: u32 = 0x60_0000;
 
-/// Every reset gets the first. The second is Wireshark 4.0 counting NOPs over the whole header, in a row or not: two
-/// before the timestamps and two behind a DSS, as Linux lays them too, are four.
+/// Every reset has the first. The second comes from Wireshark 4.0, which counts NOPs over the whole header, consecutive
+/// or not: two before the timestamps and two after a DSS, as in Linux's layout, are four.
 const EXPECTED_WARNINGS: [&str; 2] =
     ["Connection reset (RST)", "4 NOP in a row - a router may have removed some options"];
 
-/// Checks what tshark thinks of the packets: nothing malformed, all checksums good, no error and no other warnings.
+/// Asserts that tshark finds the packets well-formed, with good checksums, no errors and no other warnings.
 fn assert_no_complaint(path: &Path, count: usize) -> Option<()> {
     let fields = ["_ws.malformed", "ip.checksum.status", "tcp.checksum.status", "udp.checksum.status"];
     let lines = dissect(path, &[&fields[..], &["_ws.expert.severity", "_ws.expert.message"]].concat())?;

@@ -7,7 +7,7 @@ use crate::luck::Luck;
 use crate::settings::Settings;
 
 impl History {
-    /// The history of a kind that follows from a seed. Most are small.
+    /// The history of a kind for a seed. Most are small.
     pub fn draw(kind: Kind, seed: u64) -> Self {
         let mut luck = Luck::new(seed);
         let sides = [0, 1].map(|side| Settings::random(kind.table(side), &mut luck));
@@ -20,7 +20,7 @@ impl History {
         history
     }
 
-    /// The same, and in some octets are changed on their way, and addresses go and come back.
+    /// The same, but in some histories octets are changed in transit, and addresses go down and up.
     pub fn draw_changing(kind: Kind, seed: u64) -> Self {
         let mut history = Self::draw(kind, seed);
         let mut luck = Luck::new(seed ^ 0x00c4_a96e);
@@ -78,7 +78,7 @@ impl History {
     }
 }
 
-/// What happens to a few of the first packets: handshakes, first data, joins.
+/// Fates of a few of the first packets: handshakes, first data, joins.
 fn fates(luck: &mut Luck) -> Vec<(usize, u32, Fate)> {
     if luck.one_in(2) {
         return Vec::new();

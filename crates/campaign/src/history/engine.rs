@@ -16,13 +16,13 @@ use bytes::Bytes;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// The port that servers listen on.
+/// The port of servers.
 pub const PORT: u16 = 4_433;
-/// Connections that an engine takes at most.
+/// Limit of connections of an engine.
 const MAX_CONNECTIONS: usize = 16;
 
 settings! {
-    /// A setting of the engine's; the values are beside it in [`ENGINE`].
+    /// A setting of the engine; [`ENGINE`] has the values.
     Setting, ENGINE;
     /// Speaks MPTCP.
     Multipath "multipath" [1, 0];
@@ -34,13 +34,13 @@ settings! {
     Receive "receive_buffer" [65_536, 2_048, 8_192, 262_144, 1_000_000];
     /// The receive buffer grows to eight times that.
     Grows "receive_buffer_grows" [0, 1];
-    /// What waits out of order takes from the window.
+    /// How out-of-order data counts against the receive window.
     Charge "charge_out_of_order" [0, 1];
     /// Data is passed to the data level in the order of its subflow.
     Strict "data_in_subflow_order" [0, 1];
     /// Send buffer, bytes.
     Send "send_buffer" [65_536, 4_096, 20_000, 1_000_000];
-    /// Most subflows.
+    /// Limit of subflows.
     Subflows "max_subflows" [8, 1, 2, 3];
     /// Largest packet.
     Mtu "mtu" [1_500, 576, 1_280, 9_000];
@@ -60,19 +60,19 @@ settings! {
     AckDelay "delayed_ack" [40, 0, 200];
     /// Initial window, segments.
     InitialWindow "initial_window" [10, 1, 3];
-    /// Most bytes of congestion window; 0: any.
+    /// Limit of the congestion window in bytes; 0: none.
     MaxWindow "max_window" [0, 3_000, 20_000];
     /// Tail loss probe.
     Tail "tail_loss_probe" [1, 0];
-    /// Place in the congestion controls' table, of which 0 stands for new_reno.
+    /// Index in the congestion controls' table; 0 is new_reno.
     Congestion "congestion" [0, 1, 2, 3, 4, 5, 6, 7, 8];
-    /// Place in the schedulers' table, of which 0 stands for lowest_rtt.
+    /// Index in the schedulers' table; 0 is lowest_rtt.
     Scheduler "scheduler" [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
-    /// Place in the path managers' table, of which 0 stands for full_mesh.
+    /// Index in the path managers' table; 0 is full_mesh.
     Manager "path_manager" [0, 1, 2, 3, 4, 5, 6, 7];
 }
 
-/// The name in this place of a table, counted from 1; `plain` for 0.
+/// The name at this index of a table, counted from 1; `plain` for 0.
 fn name<P: ?Sized>(table: &'static [table::Member<P>], place: u32, plain: &'static str) -> &'static str {
     match place {
         0 => plain,
@@ -103,7 +103,7 @@ fn config(settings: &Settings) -> ConnectionConfig {
     config.send_buffer = u64::from(value(Setting::Send));
     config.buffers_per_subflow = false;
     config.max_subflows = value(Setting::Subflows) as usize;
-    // The literal peer knows a single attempt.
+    // The literal peer supports only a single attempt.
     config.initial_path = InitialPath::First;
     let tcp = &mut config.tcp;
     tcp.mtu = value(Setting::Mtu) as u16;
@@ -120,7 +120,7 @@ fn config(settings: &Settings) -> ConnectionConfig {
     config
 }
 
-/// A host of the engine's with one connection.
+/// A host with the engine and one connection.
 pub struct EngineSide {
     endpoint: Endpoint,
     config: ConnectionConfig,
@@ -192,12 +192,12 @@ impl EngineSide {
             }
         }
         while self.endpoint.poll_trace().is_some() {}
-        // The rest is also read of a connection that is gone, and has no protocol any more.
+        // A closed connection may still be read, but has no protocol any more.
         self.is_plain |= self.id.and_then(|id| self.endpoint.protocol(id)) == Some(Protocol::Tcp);
     }
 }
 
-/// A host of the engine's that only listens, with the plainest settings.
+/// A host with the engine that only listens, with the plainest settings.
 pub(super) fn listener(seed: u64, addresses: &[IpAddr]) -> Endpoint {
     let settings = Settings::plain(ENGINE);
     EngineSide::new(&settings, seed, addresses, false).endpoint
@@ -251,7 +251,7 @@ impl Side for EngineSide {
         let Some(id) = self.id.filter(|id| self.endpoint.protocol(*id) == Some(Protocol::Multipath)) else {
             return false;
         };
-        // The address of the initial subflow has the identifier 0 for the peer.
+        // The peer knows the address of the initial subflow by the identifier 0.
         let on = |id: AddressId, path: Option<u8>| path.is_some_and(|p| id.0 == 1 + p || (p == 0 && id.0 == 0));
         let carries = |view: &SubflowView| {
             view.state == SubflowState::Established && !on(view.local_address, ours) && !on(view.remote_address, theirs)

@@ -1,5 +1,6 @@
-//! A peer that lies: what the literal peer sends is changed on its way. The verdict then is only that the engine does not
-//! panic, keeps its limits, hands over no octet that was not sent in that place, and ends at the latest when told to.
+//! A lying peer: segments of the literal peer are changed in transit. The verdict then requires only that the engine
+//! does not panic, keeps its limits, delivers no octet that was not sent at its offset, and closes at the latest when
+//! told to.
 
 use super::lie::{Lie, Sent};
 use super::{History, Kind, Op};
@@ -7,7 +8,7 @@ use crate::literal::Action;
 use crate::luck::Luck;
 
 impl History {
-    /// A history of the engine and a literal peer that lies now and then.
+    /// A history of the engine and a literal peer that lies at times.
     pub fn draw_hostile(seed: u64) -> Self {
         let mut luck = Luck::new(seed ^ 0x5eed);
         let kind = luck.pick(&[Kind::EngineClient, Kind::EngineServer]);
@@ -22,7 +23,7 @@ impl History {
             let at = luck.below(u64::from(last) + 1) as u32;
             history.ops.push((at, Op::Lie(lie, count)));
             if lie == Lie::Joins {
-                // Whether copied by others or not, the peer's own are many as well, and proven.
+                // The peer itself may join many times, with valid HMACs, whether or not an attacker copies these.
                 let side = usize::from(kind == Kind::EngineClient);
                 let paths = history.delays.len() as u64;
                 let joins = (0..luck.pick(&[1, 3, 30])).map(|_| Op::Act(side, Action::Join(luck.below(paths) as u8)));
@@ -38,12 +39,12 @@ impl History {
         self.ops.iter().any(|(_, op)| matches!(op, Op::Lie(lie, _) if !lie.is_blind()))
     }
 
-    /// Whether this lie is told.
+    /// Whether the history has this lie.
     pub fn tells(&self, lie: Lie) -> bool {
         self.ops.iter().any(|(_, op)| matches!(op, Op::Lie(told, _) if *told == lie))
     }
 
-    /// What can be read of the stream.
+    /// What may be read from the stream.
     pub fn sent(&self) -> Sent {
         let lies = self.ops.iter().filter_map(|(_, op)| if let Op::Lie(lie, _) = op { Some(lie.sent()) } else { None });
         lies.max().unwrap_or(Sent::AsWritten)

@@ -1,85 +1,86 @@
-//! How a packet of a peer that lies is changed on its way, and what is forged beside it.
+//! How packets of a lying peer are changed in transit, and which packets are forged in addition.
 //!
-//! An attacker who forges blindly sees nothing of the connection, or only the token of a join. His segments must change nothing,
-//! so a history with them is judged as one without.
+//! A blind attacker sees nothing of the connection, or only the token of a join. Its segments must have no effect, so
+//! such a history is judged like one without them.
 
 use crate::luck::Luck;
 use anabranch_wire::mptcp::{DataAck, DataSequence, Dss, Mapping, MptcpOption, dss_checksum};
 use anabranch_wire::{Flags, Packet, Segment, SeqNumber, TcpOptions};
 use bytes::Bytes;
 
-/// What the text of a segment consists of that maps other octets over those of the stream.
+/// Payload octet of segments that map other octets over those of the stream.
 const OVERLAID: u8 = 0xee;
-/// What a forged segment consists of.
+/// Payload octet of forged segments.
 const FORGED: u8 = 0xff;
-/// Further away than any window of the engine's.
+/// Beyond any window of the engine.
 const OUT_OF_WINDOW: u32 = 1 << 26;
-/// No window is larger (RFC 7323, section 2.3).
+/// The largest possible window (RFC 7323, section 2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
-/// Further than what the peer has sent on a subflow, and mostly within the window: no guess of these is exact.
+/// Offsets beyond what the peer has sent on a subflow, mostly within the window: none is exact.
 const IN_WINDOW: [u32; 4] = [1, 2, 100, 1_000];
-/// Joins that are begun beside one that the peer begins.
+/// Forged joins per join of the peer.
 const FLOOD: u64 = 20;
 
-/// What is changed in a packet.
+/// How a packet is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lie {
-    /// It acknowledges what was not sent, on the subflow.
+    /// It acknowledges data that was not sent, on the subflow.
     Ack,
-    /// It acknowledges what was not sent, at data level.
+    /// It acknowledges data that was not sent, at data level.
     DataAck,
     /// Acknowledgements without text are withheld.
     Withhold,
     /// Its window is random.
     Window,
-    /// Proofs of joins and addresses are wrong.
+    /// The HMACs of joins and addresses are wrong.
     Proof,
     /// A DATA_FIN has another number than before.
     DataFin,
-    /// Its sequence number is a little, or far, out of the window.
+    /// Its sequence number is slightly or far out of the window.
     Number,
-    /// It comes with a reset flag and a sequence number within the window.
+    /// It has RST and a sequence number within the window.
     Reset,
-    /// It comes with SYN in the midst of a connection.
+    /// It has SYN during a connection.
     Syn,
-    /// What it carries is mapped over what was sent before, and is other octets.
+    /// Its payload is mapped over earlier data, with other octets.
     Overlay,
-    /// What it carries is mapped over what is sent later, and is other octets.
+    /// Its payload is mapped over later data, with other octets.
     OverlayAhead,
-    /// Its mapping is longer than its text and overlaps those of the next segments on the subflow; its text is other octets.
+    /// Its mapping is longer than its payload and overlaps those of the next segments on the subflow; its payload has
+    /// other octets.
     Overlap,
-    /// Its mapping is an infinite one, though nothing fell back.
+    /// Its mapping is infinite, without a fallback.
     Infinite,
-    /// An attacker guesses sequence number and acknowledgement: text without a mapping, within the window.
+    /// An attacker guesses sequence number and acknowledgement: payload without a mapping, within the window.
     Guess,
-    /// An attacker who does not know the numbers forges one like it: other octets, and a sequence number out of the window.
+    /// A blind attacker forges a copy with other octets, and a sequence number out of the window.
     BlindNumber,
-    /// The same, and only the acknowledgement and the timestamp are not guessed.
+    /// The same, but only the acknowledgement and the timestamp are not guessed.
     BlindAck,
-    /// The same with a reset flag, and a sequence number within the window that is not the next.
+    /// The same with RST, and a sequence number within the window that is not the next.
     BlindReset,
-    /// The same with SYN alone, in the midst of a connection.
+    /// The same with SYN alone, during a connection.
     BlindSyn,
-    /// The same with options of MPTCP and no text, out of the window.
+    /// The same with MPTCP options and no payload, out of the window.
     BlindOptions,
-    /// An attacker who saw the token of a join begins twenty more, and proves none.
+    /// An attacker who saw the token of a join starts twenty more, without authentication.
     Joins,
 }
 
-/// How far what an application reads can be told from what the peer's application wrote.
+/// How the data that an application reads is related to what the peer's application wrote.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sent {
-    /// It is that.
+    /// They are equal.
     AsWritten,
-    /// The peer mapped other octets over it; or, where such a segment was lost and then sent as it should be, octets of the stream
-    /// where its mapping had put the others. There are no more than were written.
+    /// The peer mapped other octets over it; or, if such a segment was lost and then retransmitted unchanged, octets of
+    /// the stream at the offset of the changed mapping. The length is that of the stream.
     Overlaid,
-    /// The peer said where it belongs, and lied; or an attacker guessed where it is accepted, which only checksums would notice.
+    /// Unrelated: the peer lied about the offset, or an attacker guessed acceptable numbers, which only checksums could
+    /// detect.
     Anything,
 }
 
 impl Lie {
-    /// All of them, with their names in files.
     pub const NAMES: [(&'static str, Self); 20] = [
         ("ack", Self::Ack),
         ("data-ack", Self::DataAck),
@@ -103,7 +104,7 @@ impl Lie {
         ("joins", Self::Joins),
     ];
 
-    /// Whether it is not the peer's, and must change nothing.
+    /// Whether the packet is a blind attacker's, and must have no effect.
     pub fn is_blind(self) -> bool {
         matches!(
             self,
@@ -111,7 +112,7 @@ impl Lie {
         )
     }
 
-    /// What it leaves of the stream.
+    /// Its effect on the stream.
     pub fn sent(self) -> Sent {
         match self {
             Self::Overlay => Sent::Overlaid,
@@ -120,7 +121,7 @@ impl Lie {
         }
     }
 
-    /// What an attacker sends before this packet. On its subflow the peer has sent all up to `end`.
+    /// The attacker's packets before this packet. On its subflow the peer has sent all up to `end`.
     pub fn forge(self, luck: &mut Luck, packet: &Packet, end: SeqNumber) -> Vec<Packet> {
         let segment = &packet.segment;
         let joins = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::JoinSyn { .. }));
@@ -146,7 +147,7 @@ impl Lie {
         vec![forged]
     }
 
-    /// Changes a packet; returns whether it still goes.
+    /// Changes a packet; returns whether it is still sent.
     pub fn tell(self, luck: &mut Luck, packet: &mut Packet) -> bool {
         let segment = &mut packet.segment;
         let far = luck.pick(&[1, 100, 5_000, 70_000, 1 << 30]);
@@ -168,7 +169,7 @@ impl Lie {
         true
     }
 
-    /// Changes a segment without text that does not open.
+    /// Changes a segment without payload and without SYN.
     fn change_bare(self, segment: &mut Segment, far: u32) {
         match self {
             Self::Number => segment.seq = SeqNumber(segment.seq.0.wrapping_add(far)),
@@ -180,7 +181,7 @@ impl Lie {
                 segment.flags |= Flags::SYN;
                 segment.options.dss = None;
             }
-            // An attacker's, who changes nothing of the peer's.
+            // An attacker's lie leaves the peer's segments unchanged.
             _ => {}
         }
     }
@@ -192,7 +193,7 @@ fn make_infinite(options: &mut TcpOptions) {
     }
 }
 
-/// Other octets, as many.
+/// Replaces the payload by other octets of the same length.
 fn forge_text(segment: &mut Segment) {
     segment.payload = Bytes::from(vec![FORGED; segment.payload.len()]);
 }
@@ -206,9 +207,10 @@ fn in_window(luck: &mut Luck, end: SeqNumber) -> SeqNumber {
     SeqNumber(end.0.wrapping_add(luck.pick(&IN_WINDOW)))
 }
 
-/// An acknowledgement that is not acceptable, and a timestamp that may be too new.
+/// Sets an unacceptable acknowledgement, and perhaps a timestamp that is too new.
 fn forge_ack(luck: &mut Luck, segment: &mut Segment) {
-    // As far back as the largest window that the peer ever told, an old one is taken (RFC 5961, section 5.2).
+    // Old acknowledgements are acceptable up to the largest window that the peer ever announced (RFC 5961, section
+    // 5.2).
     let far = luck.pick(&[OUT_OF_WINDOW, 1 << 30, 1 << 31, LARGEST_WINDOW.wrapping_neg()]);
     segment.ack = SeqNumber(segment.ack.0.wrapping_add(far));
     if let Some(timestamps) = &mut segment.options.timestamps {
@@ -216,7 +218,7 @@ fn forge_ack(luck: &mut Luck, segment: &mut Segment) {
     }
 }
 
-/// No text, and no option of MPTCP.
+/// Removes payload and MPTCP options.
 fn strip(luck: &mut Luck, segment: &mut Segment) {
     segment.payload = Bytes::new();
     segment.options.dss = None;
@@ -240,7 +242,7 @@ fn forge_syn(luck: &mut Luck, segment: &mut Segment, end: SeqNumber) {
     segment.seq = if luck.one_in(2) { in_window(luck, end) } else { out_of_window(luck, end) };
 }
 
-/// What would close, fall back, withdraw or acknowledge if its segment were acceptable.
+/// Options that would close, fall back, withdraw or acknowledge if their segment were acceptable.
 fn forge_options(luck: &mut Luck, segment: &mut Segment) {
     strip(luck, segment);
     segment.flags = Flags::ACK;
@@ -266,7 +268,7 @@ fn forge_options(luck: &mut Luck, segment: &mut Segment) {
     }
 }
 
-/// Text that is acceptable to TCP, and may end the subflow.
+/// Payload that is acceptable to TCP, and may end the subflow.
 fn forge_guess(luck: &mut Luck, segment: &mut Segment, end: SeqNumber) {
     let seq = if luck.one_in(3) { segment.seq } else { in_window(luck, end) };
     strip(luck, segment);
@@ -282,7 +284,7 @@ fn forge_join(luck: &mut Luck, packet: &Packet) -> Packet {
     forged
 }
 
-/// Acknowledges at data level what was not sent.
+/// Acknowledges data at data level that was not sent.
 fn shift_data_ack(options: &mut TcpOptions, far: u32) {
     if let Some(ack) = options.dss.as_mut().and_then(|dss| dss.data_ack.as_mut()) {
         *ack = match *ack {
@@ -302,7 +304,7 @@ fn shift_data_fin(options: &mut TcpOptions, far: u32) {
     }
 }
 
-/// Maps other octets to where the stream was a little before, or will be; with a checksum that is right, if its number is whole.
+/// Maps other octets to slightly earlier or later data, with a correct checksum if its number is complete.
 fn overlay(luck: &mut Luck, segment: &mut Segment, ahead: bool) {
     let length = segment.payload.len();
     let Some(dss) = segment.options.dss.as_mut() else { return };
@@ -321,7 +323,8 @@ fn overlay(luck: &mut Luck, segment: &mut Segment, ahead: bool) {
     }
 }
 
-/// Makes a mapping longer than its text, so that it overlaps what the next segments map, and maps other octets.
+/// Makes a mapping longer than its payload, so that it overlaps the mappings of the next segments, and replaces the
+/// octets.
 fn overlap(luck: &mut Luck, segment: &mut Segment) {
     let Some(mapping) = segment.options.dss.as_mut().and_then(|dss| dss.mapping.as_mut()) else { return };
     if segment.payload.is_empty() || mapping.length == 0 {

@@ -1,4 +1,5 @@
-//! A history: two sides, the paths between them, and what happens to them when. All of it follows from a few lines of text.
+//! A history: two sides, the paths between them, and the events with their times. It is determined by a few lines of
+//! text.
 
 mod draw;
 pub mod engine;
@@ -19,21 +20,20 @@ use engine::ENGINE;
 use lie::Lie;
 use network::{Fate, Weather};
 
-/// Who meets whom. The client is side 0.
+/// The pair of sides. The client is side 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// The engine meets itself.
+    /// Two engines.
     Engines,
     /// The engine opens a connection to the literal peer.
     EngineClient,
-    /// The literal peer opens one to the engine.
+    /// The literal peer opens a connection to the engine.
     EngineServer,
-    /// Two literal peers with the same key open one each to the engine, which is neither side.
+    /// Two literal peers with the same key each open a connection to the engine, which is neither side.
     Twins,
 }
 
 impl Kind {
-    /// All of them, with their names in files.
     pub const NAMES: [(&'static str, Self); 4] = [
         ("engines", Self::Engines),
         ("engine-client", Self::EngineClient),
@@ -51,47 +51,47 @@ impl Kind {
         }
     }
 
-    /// What a side is set to.
+    /// The table of a side's settings.
     pub fn table(self, side: usize) -> Table {
         if self.is_literal(side) { CHOICES } else { ENGINE }
     }
 }
 
-/// One thing that happens.
+/// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {
-    /// The application of a side writes so many octets.
+    /// The application of a side writes octets.
     Write(usize, u32),
-    /// The server writes so many octets to one of the twins.
+    /// The server writes octets to one of the twins.
     Answer(usize, u32),
     /// It stops reading.
     Pause(usize),
-    /// It reads so many octets while paused.
+    /// It reads octets while paused.
     Read(usize, u32),
-    /// It reads all from now on.
+    /// It reads everything from now on.
     Resume(usize),
-    /// It closes its direction when all is written.
+    /// It closes its direction after writing everything.
     Close(usize),
     /// It aborts.
     Abort(usize),
-    /// A path changes.
+    /// The properties of a path change.
     Weather(usize, Weather),
-    /// What a side sends loses its MPTCP options from now on.
+    /// MPTCP options of a side's segments are removed from now on.
     Strip(usize),
-    /// In so many packets of a side's an octet of the payload is changed.
+    /// In the next packets of a side an octet of the payload is changed.
     Change(usize, u32),
     /// A side loses its address on a path.
     Down(usize, u8),
-    /// It has it again.
+    /// The address comes back.
     Up(usize, u8),
-    /// The literal peer does something of its own accord.
+    /// The literal peer acts without its application.
     Act(usize, Action),
-    /// The next packets of the literal peer's, so many, are changed on their way.
+    /// The next packets of the literal peer are changed in transit.
     Lie(Lie, u32),
 }
 
 impl Op {
-    /// The same with so many octets, if it writes.
+    /// The same event with another number of octets, if it has one.
     #[must_use]
     pub fn with_length(self, length: u32) -> Self {
         match self {
@@ -102,34 +102,31 @@ impl Op {
     }
 }
 
-/// What is played.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct History {
-    /// Who meets whom.
     pub kind: Kind,
-    /// Seeds keys, the paths' luck and the literal peer's.
+    /// Seed of keys, and of the random choices of paths and literal peer.
     pub seed: u64,
     /// Addresses are IPv6.
     pub v6: bool,
-    /// One-way delays of the paths, microseconds.
+    /// In microseconds.
     pub delays: Vec<u32>,
-    /// What the sides are set to.
     pub sides: [Settings; 2],
-    /// What each side sends has no MPTCP options, from the first SYN on.
+    /// Whether MPTCP options of each side's segments are removed, from the first SYN on.
     pub strip: [bool; 2],
-    /// What happens to single packets: the side that sends it, which one from 0 on, and what.
+    /// Fates of single packets: the sending side, the packet's number from 0 on, and the fate.
     pub fates: Vec<(usize, u32, Fate)>,
-    /// What happens when, in milliseconds.
+    /// Events with their times in milliseconds.
     pub ops: Vec<(u32, Op)>,
 }
 
 impl History {
-    /// Whether mappings have checksums where MPTCP is spoken: a side asks for them.
+    /// Whether mappings have checksums while MPTCP is used: if one side asks for them.
     pub fn checksums(&self) -> bool {
         self.is_set("checksum")
     }
 
-    /// Whether a setting of either side's is not the plainest.
+    /// Whether a setting of either side differs from the plainest.
     pub fn is_set(&self, name: &str) -> bool {
         self.sides.iter().any(|side| side.odd().any(|(odd, _)| odd == name))
     }

@@ -8,62 +8,58 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// What a path does to packets, in parts of 256.
+/// Effects of a path on packets, as probabilities in 256ths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Weather {
-    /// Lost.
     pub loss: u8,
-    /// Duplicated.
     pub twice: u8,
-    /// Delivered later, by up to `late_by`.
+    /// Delayed by up to `late_by`.
     pub late: u8,
-    /// Milliseconds.
+    /// In milliseconds.
     pub late_by: u16,
     /// Nothing passes.
     pub down: bool,
 }
 
-/// What happens to one packet.
+/// The fate of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It is lost.
     Drop,
-    /// It arrives twice, the second time so many milliseconds later.
+    /// It is duplicated, the second copy delayed by milliseconds.
     Twice(u32),
-    /// It arrives so many milliseconds later.
+    /// It is delayed by milliseconds.
     Late(u32),
 }
 
-/// The paths.
 pub struct Network {
     luck: Luck,
     delays: Vec<Nanos>,
-    /// What each does now.
+    /// The present properties of each path.
     pub weather: Vec<Weather>,
-    /// Which side lies, how, and in how many packets more.
+    /// The lying side, its lie, and the number of packets left to change.
     pub lie: Option<(usize, Lie, u32)>,
-    /// Whether what each side sends loses its MPTCP options.
+    /// Whether MPTCP options of each side's segments are removed.
     pub strip: [bool; 2],
-    /// In how many more packets of each side's an octet of the payload is changed.
+    /// Number of packets left of each side in which an octet of the payload is changed.
     pub changes: [u32; 2],
-    /// The addresses that are gone: side and path.
+    /// Addresses that are down: side and path.
     away: BTreeSet<(usize, usize)>,
     fates: Vec<(usize, u32, Fate)>,
     sent: [u32; 2],
-    /// How many packets attackers have sent.
+    /// Number of forged packets.
     pub forged: u32,
-    /// What comes after the furthest octet that a side has sent, by its side, both ports and path.
+    /// The sequence number after the last octet sent, by side, both ports and path.
     ends: BTreeMap<(usize, u16, u16, usize), SeqNumber>,
     in_flight: BTreeMap<(Nanos, u64), (usize, Packet)>,
     count: u64,
 }
 
-/// What becomes of an octet that is changed on its way.
+/// The changed value of an octet.
 pub fn changed(octet: u8) -> u8 {
     octet.wrapping_add(1)
 }
 
-/// The path that an address is on.
+/// The path of an address.
 pub fn path_of(address: IpAddr) -> usize {
     match address {
         IpAddr::V4(address) => usize::from(address.octets()[2]),
@@ -81,7 +77,7 @@ pub fn address(v6: bool, side: usize, path: usize) -> IpAddr {
 }
 
 impl Network {
-    /// Calm paths with these delays in microseconds.
+    /// Paths without impairments and with these delays in microseconds.
     pub fn new(seed: u64, delays: &[u32], strip: [bool; 2], fates: Vec<(usize, u32, Fate)>) -> Self {
         Self {
             luck: Luck::new(seed),
@@ -100,7 +96,7 @@ impl Network {
         }
     }
 
-    /// Takes a packet from a side; returns what became of it, in a word.
+    /// Takes a packet from a side; returns its fate in a word.
     pub fn send(&mut self, now: Nanos, from: usize, mut packet: Packet) -> &'static str {
         let path = path_of(packet.ip.destination).min(self.delays.len() - 1);
         let number = self.sent[from];
@@ -164,7 +160,7 @@ impl Network {
         if late { "late" } else { word }
     }
 
-    /// What comes after the furthest octet that the subflow of a packet has sent, that packet included.
+    /// The sequence number after the last octet sent on the subflow of a packet, that packet included.
     fn end_of(&mut self, from: usize, packet: &Packet) -> SeqNumber {
         let segment = &packet.segment;
         let control = [Flags::SYN, Flags::FIN].iter().filter(|flag| segment.flags.contains(**flag)).count();
@@ -177,7 +173,7 @@ impl Network {
         *furthest
     }
 
-    /// Changes an octet of the payload, as a middlebox does that knows nothing of MPTCP: TCP's own checksum is right again.
+    /// Changes an octet of the payload, as a middlebox without knowledge of MPTCP: TCP's checksum is updated.
     fn change(&mut self, from: usize, packet: &mut Packet) -> bool {
         let payload = &mut packet.segment.payload;
         if payload.is_empty() || self.changes[from] == 0 {
@@ -191,17 +187,17 @@ impl Network {
         true
     }
 
-    /// An address is gone: nothing leaves from it, and nothing arrives there.
+    /// An address goes down: nothing leaves from it, and nothing arrives there.
     pub fn take_away(&mut self, side: usize, path: usize) -> bool {
         self.away.insert((side, path))
     }
 
-    /// It is back.
+    /// An address comes up.
     pub fn bring_back(&mut self, side: usize, path: usize) -> bool {
         self.away.remove(&(side, path))
     }
 
-    /// All that are gone.
+    /// All addresses that are down.
     pub fn away(&self) -> Vec<(usize, usize)> {
         self.away.iter().copied().collect()
     }
@@ -211,18 +207,18 @@ impl Network {
         self.in_flight.insert((due, self.count), (1 - from, packet));
     }
 
-    /// When the next packet arrives.
+    /// Arrival of the next packet.
     pub fn next(&self) -> Nanos {
         self.in_flight.first_key_value().map_or(Nanos::MAX, |((due, _), _)| *due)
     }
 
-    /// The next packet, and to whom. There is none if nobody has its address any more.
+    /// The next packet and its receiver; `None` if its address is down.
     pub fn take(&mut self) -> Option<(usize, Packet)> {
         let (_, (to, packet)) = self.in_flight.pop_first()?;
         (!self.away.contains(&(to, path_of(packet.ip.destination)))).then_some((to, packet))
     }
 
-    /// Nothing is lost from now on; options stay stripped.
+    /// No more losses from now on; options are still removed.
     pub fn calm(&mut self) {
         self.weather.fill(Weather::default());
         self.lie = None;

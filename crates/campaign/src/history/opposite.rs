@@ -1,4 +1,4 @@
-//! The side of a history: the engine, the literal peer, or any other TCP.
+//! The side of a history: the engine, the literal peer, or another TCP.
 
 use super::network::path_of;
 use crate::literal::{Action, End, Nanos, Peer, Protocol};
@@ -9,56 +9,56 @@ use std::net::{IpAddr, SocketAddr};
 /// How a side's connection ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// Both streams are whole.
+    /// Both streams are complete.
     Finished,
-    /// It failed, or was aborted.
+    /// Failed or aborted.
     Failed(String),
 }
 
-/// A side without input and output, driven by time and packets.
+/// A sans-IO side, driven by time and packets.
 pub trait Side {
-    /// Opens the connection. A server is asked nothing.
+    /// Opens the connection. Not called for a server.
     fn connect(&mut self, now: Nanos, remote: SocketAddr);
-    /// A packet has come.
+    /// A packet has arrived.
     fn handle(&mut self, now: Nanos, packet: Packet);
-    /// Something is due.
+    /// A timer is due.
     fn handle_timeout(&mut self, now: Nanos);
     /// The next packet to send.
     fn poll_transmit(&mut self, now: Nanos) -> Option<Packet>;
-    /// When something is due.
+    /// The earliest timer.
     fn poll_timeout(&mut self) -> Nanos;
-    /// The application writes; returns how much was taken.
+    /// The application writes; returns the number of octets accepted.
     fn write(&mut self, now: Nanos, bytes: &Bytes) -> usize;
-    /// It writes no more.
+    /// The application closes its direction.
     fn close(&mut self, now: Nanos);
-    /// It aborts.
+    /// The application aborts.
     fn abort(&mut self, now: Nanos);
-    /// It reads.
+    /// The application reads.
     fn read(&mut self, now: Nanos, most: u64) -> Option<Bytes>;
-    /// It does something that only some sides can.
+    /// An action that only some sides support.
     fn act(&mut self, now: Nanos, action: Action);
-    /// Its address on a path is gone.
+    /// Its address on a path went down.
     fn address_down(&mut self, now: Nanos, path: u8);
-    /// Its address on a path is back.
+    /// Its address on a path came up.
     fn address_up(&mut self, now: Nanos, path: u8, address: IpAddr);
-    /// Whether a subflow in use is not from its address on `ours`, nor to the peer's on `theirs`.
+    /// Whether a subflow in use is neither from its address on `ours`, nor to the peer's on `theirs`.
     fn lives_beside(&self, ours: Option<u8>, theirs: Option<u8>) -> bool;
-    /// Whether it speaks plain TCP.
+    /// Whether it uses plain TCP.
     fn is_plain(&self) -> bool;
-    /// Whether there is a connection, or was one.
+    /// Whether it has or had a connection.
     fn is_open(&self) -> bool;
-    /// Whether the peer's stream has ended and been read.
+    /// Whether the peer's stream has been read to its end.
     fn at_end(&self) -> bool;
     /// How it ended, if it has.
     fn ending(&self) -> Option<Ending>;
-    /// Whether nothing is left.
+    /// Whether no state is left.
     fn is_gone(&self) -> bool;
-    /// Looks at limits, after the application has read so many octets.
+    /// Checks limits, after the application has read `read` octets.
     ///
     /// # Errors
-    /// Says which one is passed.
+    /// Names the limit that is exceeded.
     fn check(&self, read: u64) -> Result<(), String>;
-    /// For people.
+    /// Its state as text for users.
     fn describe(&self, now: Nanos) -> String;
 }
 

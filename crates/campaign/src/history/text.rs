@@ -1,5 +1,5 @@
-//! Histories as text: one setting, fate or event a line, so that people can read and change them. Lines that begin with `#`
-//! are remarks.
+//! Histories as text: one setting, fate or event per line, readable and editable. Lines that begin with `#` are
+//! comments.
 
 use super::lie::Lie;
 use super::network::{Fate, Weather};
@@ -61,7 +61,7 @@ fn op_text(op: &Op) -> String {
     }
 }
 
-/// How an action is called, and its number.
+/// The name of an action, and its number.
 fn action_text(action: Action) -> (&'static str, u8) {
     match action {
         Action::Join(number) => ("join", number),
@@ -84,21 +84,21 @@ fn side(words: &[&str], place: usize) -> Result<usize, String> {
     number(words, place).and_then(|side| if side < 2 { Ok(side) } else { Err(format!("no such side: {words:?}")) })
 }
 
-/// What lines begin with, and what it stands for.
+/// Values by the word at the start of a line.
 type ByName<T, const N: usize> = [(&'static str, T); N];
 
-/// What happens to a side alone, by name.
+/// Events of a side without parameters.
 const OF_A_SIDE: ByName<fn(usize) -> Op, 5> =
     [("pause", Op::Pause), ("resume", Op::Resume), ("close", Op::Close), ("abort", Op::Abort), ("strip", Op::Strip)];
 
-/// What happens with so many octets of a side's, or packets, by name.
+/// Events of a side with a number of octets or packets.
 const WITH_OCTETS: ByName<fn(usize, u32) -> Op, 4> =
     [("write", Op::Write), ("answer", Op::Answer), ("read", Op::Read), ("change", Op::Change)];
 
-/// What becomes of its address on a path, by name.
+/// Events of a side's address on a path.
 const WITH_PATH: ByName<fn(usize, u8) -> Op, 2> = [("down", Op::Down), ("up", Op::Up)];
 
-/// Actions of the literal peer with a number, by name.
+/// Actions of the literal peer with a number.
 const NUMBERED: ByName<fn(u8) -> Action, 7> = [
     ("join", Action::Join),
     ("join-unknown", Action::JoinUnknown),
@@ -109,10 +109,10 @@ const NUMBERED: ByName<fn(u8) -> Action, 7> = [
     ("fin", Action::Fin),
 ];
 
-/// Actions without one, by name.
+/// Actions without a number.
 const PLAIN: ByName<Action, 2> = [("again", Action::Again), ("infinite", Action::Infinite)];
 
-/// What a table has under a name.
+/// The value of a name in a table.
 fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
@@ -169,7 +169,7 @@ impl History {
         self.sides[side(words, 1)?].set(name, number(words, 3)?)
     }
 
-    /// Takes one line, as words.
+    /// Parses the words of one line.
     fn take_line(&mut self, words: &[&str]) -> Result<(), String> {
         match words[0] {
             "kind" => {}

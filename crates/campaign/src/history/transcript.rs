@@ -1,10 +1,9 @@
-//! A packet as a line for people: time, direction, path, flags, numbers, length, options.
+//! A packet as a line of text: time, direction, path, flags, numbers, length, options.
 
 use super::network::path_of;
 use crate::literal::{MILLI, Nanos};
 use anabranch_wire::{Flags, Packet};
 
-/// The line.
 pub fn line(now: Nanos, from: usize, packet: &Packet) -> String {
     let segment = &packet.segment;
     let letters = [

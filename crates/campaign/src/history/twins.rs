@@ -1,5 +1,5 @@
-//! Two clients that chose the same key open connections to one listener: their tokens and first data sequence numbers are the
-//! same for it. Neither connection may hear of the other (RFC 8684, sections 3.1 and 3.2).
+//! Two clients with the same key open connections to one listener: it sees equal tokens and first data sequence
+//! numbers. The connections must not affect each other (RFC 8684, sections 3.1 and 3.2).
 
 use super::engine::{PORT, listener};
 use super::network::{Weather, address, path_of};
@@ -14,25 +14,25 @@ use anabranch_wire::Packet;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// The server, and the two clients: where they are in the addresses of a path.
+/// The server, and the two clients: their indices in the addresses of a path.
 const HOSTS: [usize; 3] = [1, 0, 2];
 const SERVER: usize = 0;
-/// Most octets that one application writes.
+/// Limit of octets written by one application.
 const MOST_OCTETS: usize = 290_000;
-/// Longest time after the last event.
+/// Time limit after the last event.
 const SPAN: Nanos = 400_000 * MILLI;
-/// Most that is done.
+/// Limit of steps.
 const MOST_STEPS: u32 = 300_000;
 
-/// What a client and the server's connection with it have written and read.
+/// Octets written and read by a client and by the server's connection to it.
 #[derive(Default)]
 struct Twin {
     id: Option<ConnectionId>,
-    /// To be written, by the client and by the server.
+    /// Octets to write, by the client and by the server.
     length: [usize; 2],
-    /// Read, by the client and by the server.
+    /// Octets read, by the client and by the server.
     read: [usize; 2],
-    /// Given to the engine by the server.
+    /// Octets that the server has passed to the engine.
     given: usize,
     /// The server has closed its direction.
     closed: bool,
@@ -49,17 +49,17 @@ pub struct Scene {
     v6: bool,
     delays: Vec<Nanos>,
     weather: Vec<Weather>,
-    /// All has happened: who has written all closes.
+    /// All events are done: applications close after writing everything.
     closing: bool,
     in_flight: BTreeMap<(Nanos, u32), (usize, Packet)>,
     count: u32,
     steps: u32,
-    /// A line for each packet, if wanted.
+    /// A line for each packet, if recorded.
     pub lines: Option<Vec<String>>,
 }
 
 impl History {
-    /// A history of twins that follows from a seed. Side 0 and 1 are the two clients.
+    /// The history of twins for a seed. Sides 0 and 1 are the two clients.
     pub fn draw_twins(seed: u64) -> Self {
         let mut luck = Luck::new(seed ^ 0x0074_7769);
         let mut history = Self::draw(Kind::Twins, seed);
@@ -109,7 +109,7 @@ fn draw_op(luck: &mut Luck) -> Op {
 }
 
 impl Scene {
-    /// Nothing has been sent.
+    /// Before the first packet.
     pub fn new(history: &History, record: bool) -> Self {
         let (v6, seed) = (history.v6, history.seed);
         let paths = 0..history.delays.len();
@@ -142,7 +142,7 @@ impl Scene {
     /// Plays the history to its end.
     ///
     /// # Errors
-    /// Says what does not hold.
+    /// Names the property that does not hold.
     pub fn play(&mut self, history: &History) -> Result<(), String> {
         let remote = SocketAddr::new(address(self.v6, HOSTS[SERVER], 0), PORT);
         self.clients.iter_mut().for_each(|client| client.connect(0, remote));
@@ -195,7 +195,7 @@ impl Scene {
         }
     }
 
-    /// The next thing that happens by `end`; returns whether there was one.
+    /// Processes the next event up to `end`; returns whether there was one.
     fn step(&mut self, end: Nanos) -> Result<bool, String> {
         let arrival = self.in_flight.first_key_value().map_or(Nanos::MAX, |((due, _), _)| *due);
         let server = self.server.poll_timeout().as_nanos();
@@ -226,7 +226,7 @@ impl Scene {
         Ok(true)
     }
 
-    /// Drains everybody, and lets the applications write, read and close.
+    /// Drains all outputs, and lets the applications write, read and close.
     fn settle(&mut self) -> Result<(), String> {
         let now = Instant::from_nanos(self.now);
         loop {
@@ -248,7 +248,7 @@ impl Scene {
         }
     }
 
-    /// The applications of a client and of the connection with it.
+    /// Runs the applications of a client and of the connection to it.
     fn work(&mut self, which: usize) -> Result<(), String> {
         let (twin, client) = (&mut self.twins[which], &mut self.clients[which]);
         while let Some(bytes) = client.read(self.now, u64::MAX) {
@@ -290,7 +290,7 @@ impl Scene {
         Ok(())
     }
 
-    /// A packet is on its way, unless it is lost.
+    /// Sends a packet, unless it is lost.
     fn send(&mut self, from: usize, packet: Packet) {
         self.count += 1;
         let path = path_of(packet.ip.destination);
@@ -335,7 +335,7 @@ impl Scene {
     }
 }
 
-/// Compares what was read with what the client's twin, or the server, wrote.
+/// Compares data read with what the client's twin, or the server, wrote.
 fn compare(which: usize, wrote: usize, read: &mut usize, bytes: &[u8]) -> Result<(), String> {
     let to = *read + bytes.len();
     if pattern(wrote).get(*read..to) != Some(bytes) {

@@ -1,4 +1,4 @@
-//! How a history may end.
+//! The possible outcomes of a history.
 
 use super::lie::Lie;
 use super::opposite::Ending;
@@ -8,46 +8,46 @@ use super::{History, Kind, Op};
 use crate::literal::{Action, MILLI, Nanos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How one ended.
+/// An accepted outcome.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
-    /// Every octet arrived and both sides know.
+    /// Every octet arrived and both sides know it.
     Finished,
-    /// One side finished, the other did not hear of it; excused.
+    /// One side finished, but the other did not learn of it; excused.
     FinishedAtOneEnd,
-    /// Both sides know that it failed; excused.
+    /// Both sides know that the connection failed; excused.
     Failed,
     /// The client failed before the server had a connection; excused.
     NeverAccepted,
     /// A side waits for one that failed, or that it cannot hear, until its application aborts; excused.
     Abandoned,
-    /// The peer lied, and the engine came through: it ended, at the latest when told to.
+    /// The peer lied, and the engine closed, at the latest when told to.
     LiedTo,
-    /// A side took the end of a subflow for that of the stream, because options were lost midway, and the other side knows that
-    /// the connection failed. No receiver can do better, see `cut_short`.
+    /// A side took the end of a subflow for that of the stream, because options were removed midway, and the other side
+    /// knows that the connection failed. No receiver can avoid this, see `cut_short`.
     CutShort,
-    /// It failed in a way that is known and not mended yet, see `corpus/known`.
+    /// A known fault that is not fixed yet, see `corpus/known`.
     KnownFault,
 }
 
-/// A connection that nothing stands in the way of ends within this once its paths are calm.
+/// Time in which an unimpeded connection ends once its paths are without impairments.
 const HEALTHY: Nanos = 400_000 * MILLI;
-/// What is left of one whose peer is gone.
+/// Time until a connection whose peer is gone has ended.
 const BEREAVED: Nanos = 2_500_000 * MILLI;
-/// TIME-WAIT and FIN-WAIT-2 one after the other, and some.
+/// TIME-WAIT after FIN-WAIT-2, with a margin.
 const AFTERMATH: Nanos = 400_000 * MILLI;
 
-/// What playing a history came to.
+/// Result of playing a history.
 pub struct Played {
-    /// How it ended, or what went wrong.
+    /// The outcome, or the failure.
     pub outcome: Result<Outcome, String>,
     /// Octets that arrived.
     pub octets: u64,
-    /// What was sent, if wanted.
+    /// Packets sent, if recorded.
     pub transcript: Vec<String>,
 }
 
-/// Plays a history to its end, and keeps its transcript if wanted. A panic is a failure like any other.
+/// Plays a history to its end, recording a transcript if `record`. A panic is a failure.
 pub fn play(history: &History, record: bool) -> Played {
     let attempt = catch_unwind(AssertUnwindSafe(|| {
         if history.kind == Kind::Twins {
@@ -75,10 +75,10 @@ pub fn play(history: &History, record: bool) -> Played {
     })
 }
 
-/// Whether a stream ended too early for a side that could not know better. From some packet of the peer's first flight on, options
-/// are lost, so that it takes what comes for plain TCP, as RFC 8684 (section 3.7) wants it where the third ACK lost them; and
-/// the peer, which speaks MPTCP still, closes its only subflow behind that flight, as section 3.3.3 allows it. What arrives is,
-/// segment for segment, what a peer sends that has fallen back, writes and closes.
+/// Whether a stream ended too early for a side that could not know. From some packet of the peer's first flight on,
+/// options are removed, so that it takes the data for plain TCP, as RFC 8684 (section 3.7) requires where the third ACK
+/// lost them; and the peer, which still uses MPTCP, closes its only subflow after that flight, as section 3.3.3 allows.
+/// The segments that arrive are exactly those of a peer that has fallen back, writes and closes.
 fn cut_short(world: &World, history: &History) -> bool {
     let happens = |wanted: &dyn Fn(&Op) -> bool| history.ops.iter().any(|(_, op)| wanted(op));
     (0..2).any(|reader| {
@@ -92,10 +92,10 @@ fn cut_short(world: &World, history: &History) -> bool {
     })
 }
 
-/// Whether the engine read what nobody wrote in that place, because it has fallen back and the peer has not. What the peer sends loses
-/// its options midway, the engine's data is acknowledged without a DATA_ACK before any was with one, so it must fall back; and it
-/// has no data to carry the infinite mapping that would tell the peer, which sends at data level again what it misses a
-/// DATA_ACK of.
+/// Whether the engine read data that nobody wrote at that offset, because it has fallen back and the peer has not. The
+/// peer's segments lose their options midway, and the engine's data is acknowledged without a DATA_ACK before any was
+/// acknowledged with one, so it must fall back. It has no data for the infinite mapping that would tell the peer, which
+/// reinjects at data level what has no DATA_ACK.
 fn read_twice(world: &World, history: &History) -> bool {
     world.misread.is_some_and(|reader| {
         let stripped = history.ops.iter().any(|(_, op)| *op == Op::Strip(1 - reader));
@@ -113,9 +113,9 @@ fn excuse(history: &History) -> Option<&'static str> {
         // Subflows are reset for it, and a middlebox may be on all paths (RFC 8684, section 3.7).
         Op::Change(..) if history.checksums() => Some("checksums showed that octets were changed"),
         Op::Lie(Lie::BlindSyn, _) => Some("a forged SYN may end TIME-WAIT"),
-        // The engine takes no other subflow while it has that one.
+        // The engine accepts no other subflow while it has that one.
         Op::Act(_, Action::Fin(_)) if history.is_set("max_subflows") => Some("the peer closed the only subflow"),
-        // What was duplicated before an infinite mapping arrives ends in a reset (RFC 8684, section 3.7).
+        // Data duplicated before an infinite mapping causes a reset (RFC 8684, section 3.7).
         Op::Act(_, Action::Infinite) if !calm => Some("an infinite mapping may have been lost"),
         _ => None,
     })
@@ -130,9 +130,10 @@ fn judge(world: &mut World, history: &History) -> Result<Outcome, String> {
         world.run_to_end(BEREAVED)?;
     }
     let abandoned = abort_waiting(world, history, excuse)?;
-    // A subflow whose peer acknowledged what it does not have goes on until it has had all its timeouts.
+    // A subflow whose peer acknowledged data that it does not have lasts until its last timeout.
     world.run_out(if history.is_hostile() { BEREAVED } else { AFTERMATH })?;
-    // What becomes of a liar does not matter. A forged SYN may end TIME-WAIT (RFC 6191), and then nothing answers a FIN.
+    // The state of a lying peer does not matter. A forged SYN may end TIME-WAIT (RFC 6191), and then nothing answers a
+    // FIN.
     let is_free = history.is_hostile() || history.tells(Lie::BlindSyn);
     let concerns = |side: &usize| !(is_free && history.kind.is_literal(*side));
     if let Some(side) = (0..2).filter(concerns).find(|side| !world.sides[*side].is_gone()) {
@@ -145,8 +146,7 @@ fn judge(world: &mut World, history: &History) -> Result<Outcome, String> {
     Ok(if abandoned { Outcome::Abandoned } else { outcome })
 }
 
-/// One side is gone and the other waits for it, without keepalive for ever (RFC 9293, section 3.8.4): its application
-/// up.
+/// One side is gone and the other waits, without keepalive forever (RFC 9293, section 3.8.4): its application aborts.
 fn abort_waiting(world: &mut World, history: &History, excuse: Option<&str>) -> Result<bool, String> {
     if world.is_over() {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Plays a history, and checks after every step what must hold at every moment.
+//! Plays a history, and checks the invariants after every step.
 
 use super::engine::{EngineSide, PORT};
 use super::lie::Sent;
@@ -12,36 +12,34 @@ use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 
-/// Most packets of one side at one moment.
+/// Limit of packets of one side at one time.
 const MOST_AT_ONCE: u32 = 3_000;
-/// Most steps of a history.
+/// Limit of steps of a history.
 const MOST_STEPS: u64 = 2_000_000;
-/// Most packets in a second in which nothing but bare acknowledgements are sent, beside two for each packet of the second before.
+/// Limit of packets in a second with nothing but bare acknowledgements, in addition to two for each packet of the
+/// second before.
 const MOST_BARE: u32 = 400;
-/// Most packets in a second without an octet read, beside one for four octets that wait to be read: each may go on eight
-/// subflows, in segments of 60 octets, which are acknowledged.
+/// Limit of packets in a second in which no octet is read, in addition to one per four octets that wait to be read:
+/// each may be sent on eight subflows, in segments of 60 octets, which are acknowledged.
 const MOST_IDLE: u32 = 6_000;
 
-/// What the model knows of one application.
+/// The model of one application.
 #[derive(Default)]
 pub struct Application {
-    /// Octets that were taken from it.
+    /// Octets accepted from it.
     pub written: u64,
-    /// Octets that it still wants to write.
+    /// Octets that it still has to write.
     pub waiting: u64,
-    /// It closes when nothing waits.
+    /// It closes once nothing is left to write.
     pub closing: bool,
-    /// It has closed.
     pub closed: bool,
-    /// It has aborted.
     pub aborted: bool,
-    /// It reads nothing by itself.
+    /// It does not read without an event.
     pub paused: bool,
-    /// Octets that it has read.
     pub read: u64,
 }
 
-/// What was sent in a second.
+/// Packets sent in a second.
 #[derive(Default)]
 struct Second {
     number: u64,
@@ -55,25 +53,22 @@ struct Second {
 pub struct World {
     /// The client and the server.
     pub sides: [Box<dyn Side>; 2],
-    /// Their applications.
     pub apps: [Application; 2],
-    /// Now.
     pub now: Nanos,
-    /// The paths.
     pub network: Network,
-    /// A line for each packet, if wanted.
+    /// A line for each packet, if recorded.
     pub lines: Option<Vec<String>>,
-    /// The literal peer, if there is one.
+    /// The side of the literal peer, if any.
     liar: Option<usize>,
     /// What the other side may read.
     sent: Sent,
-    /// The side that read what nobody wrote.
+    /// The side that read data that nobody wrote.
     pub misread: Option<usize>,
-    /// A side lost an address, and with it all that it used.
+    /// A side lost an address, and with it all its subflows.
     pub cut: bool,
-    /// Octets are changed on their way.
+    /// Octets are changed in transit.
     changes: bool,
-    /// Mappings have checksums as long as MPTCP is spoken.
+    /// Mappings have checksums while MPTCP is used.
     checksums: bool,
     v6: bool,
     steps: u64,
@@ -82,7 +77,7 @@ pub struct World {
     wire: Vec<u8>,
 }
 
-/// What a side writes: octets that differ from place to place.
+/// The data that a side writes: octets depend on their offset.
 pub(super) fn pattern(side: usize) -> &'static Bytes {
     static PATTERNS: OnceLock<[Bytes; 2]> = OnceLock::new();
     let make = |side: u64| {
@@ -131,7 +126,7 @@ impl World {
         Ok(world)
     }
 
-    /// Plays what happens.
+    /// Plays the events.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -146,7 +141,7 @@ impl World {
         Ok(())
     }
 
-    /// Calm paths, all addresses, willing readers, and both sides close when they have written all.
+    /// Removes impairments, restores addresses and readers; both sides close after writing everything.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -174,7 +169,7 @@ impl World {
                 let room = 290_000 - (self.apps[side].written + self.apps[side].waiting).min(290_000);
                 self.apps[side].waiting += u64::from(length).min(room);
             }
-            // There is no third host here.
+            // For the third host of twins only.
             Op::Write(..) | Op::Answer(..) => {}
             Op::Pause(side) => self.apps[side].paused = true,
             Op::Read(side, length) => {
@@ -199,7 +194,7 @@ impl World {
         Ok(())
     }
 
-    /// A side loses an address. Whoever has no other subflow may not live on.
+    /// A side loses an address. Without another subflow its connection may fail.
     fn take_away(&mut self, side: usize, path: u8) {
         let path = path % self.network.weather.len() as u8;
         if !self.network.take_away(side, usize::from(path)) {
@@ -225,10 +220,10 @@ impl World {
         }
     }
 
-    /// The next thing that happens by `end`; returns whether there was one.
+    /// Processes the next event up to `end`; returns whether there was one.
     ///
     /// # Errors
-    /// Says what does not hold.
+    /// Names the property that does not hold.
     pub fn step(&mut self, end: Nanos) -> Result<bool, String> {
         let arrival = self.network.next();
         let timers = [self.sides[0].poll_timeout(), self.sides[1].poll_timeout()];
@@ -258,7 +253,7 @@ impl World {
         Ok(true)
     }
 
-    /// Drains both sides, and lets the applications read and write.
+    /// Drains the outputs of both sides, and lets the applications read and write.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -295,7 +290,7 @@ impl World {
         Ok(())
     }
 
-    /// No storms: a second has a bound of packets if nothing comes of them.
+    /// No packet storms: the number of packets in a second without progress is limited.
     fn count(&mut self, packet: &Packet) -> Result<(), String> {
         let number = self.now / (1_000 * MILLI);
         let read = self.apps[0].read + self.apps[1].read;
@@ -306,7 +301,7 @@ impl World {
         self.second.packets += 1;
         let control = packet.segment.flags.intersects(Flags(Flags::SYN.0 | Flags::FIN.0));
         self.second.substance |= control || !packet.segment.payload.is_empty() || read > self.second.read;
-        // A forged segment that is taken has both ends acknowledge what the other does not know.
+        // An accepted forged segment makes both ends acknowledge data that the other does not know.
         let bare = MOST_BARE + 2 * (self.second.before + self.network.forged);
         let unread = self.apps.iter().map(|app| app.written).sum::<u64>().saturating_sub(read);
         let most = if self.second.substance { MOST_IDLE + (unread / 4) as u32 } else { bare };
@@ -328,7 +323,7 @@ impl World {
         Ok(busy)
     }
 
-    /// Compares what an application read with what the other wrote.
+    /// Compares data that an application read with what the other wrote.
     fn compare(&mut self, side: usize, bytes: &Bytes) -> Result<(), String> {
         let (from, to) = (self.apps[side].read, self.apps[side].read + bytes.len() as u64);
         let sent = if self.liar == Some(1 - side) { self.sent } else { Sent::AsWritten };
@@ -340,7 +335,7 @@ impl World {
             self.misread = Some(side);
             return Err(format!("side {side} read {to} bytes of {} written", self.apps[1 - side].written));
         }
-        // With checksums no mapping is taken that was changed; in plain TCP, also after a fallback, nobody would know.
+        // With checksums changed mappings are refused; in plain TCP, also after a fallback, changes go unnoticed.
         let unnoticed = self.changes && (!self.checksums || self.sides[side].is_plain());
         let is_right = |(written, read): (&u8, &u8)| {
             written == read || sent == Sent::Overlaid || (unnoticed && *read == network::changed(*written))
@@ -374,12 +369,12 @@ impl World {
         false
     }
 
-    /// Whether both applications heard of the end; a server that has no connection has heard enough.
+    /// Whether both applications know the end; a server without a connection counts as well.
     pub fn is_over(&self) -> bool {
         self.sides[0].ending().is_some() && (self.sides[1].ending().is_some() || !self.sides[1].is_open())
     }
 
-    /// Steps until it is over, or the time is.
+    /// Steps until the end or the time limit.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -389,7 +384,7 @@ impl World {
         Ok(())
     }
 
-    /// Lets time pass until nothing is left to happen.
+    /// Lets time pass until no event is left.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -399,7 +394,7 @@ impl World {
         Ok(())
     }
 
-    /// For people: both sides.
+    /// The states of both sides as text for users.
     pub fn describe(&self) -> String {
         let mut text = format!("at {:.3} s", self.now as f64 / 1e9);
         for (side, app) in self.sides.iter().zip(&self.apps) {
@@ -417,7 +412,7 @@ impl World {
         text
     }
 
-    /// Whether a side finished with everything that the other wrote.
+    /// Whether a side finished with all data of the other.
     pub fn is_whole(&self, side: usize) -> bool {
         let (app, peer) = (&self.apps[side], &self.apps[1 - side]);
         self.sides[side].ending() == Some(Ending::Finished)

@@ -1,4 +1,4 @@
-//! What a history has the literal peer do, and what of that is under way.
+//! Actions of the literal peer in a history, and state of these.
 
 use super::time::Nanos;
 
@@ -11,25 +11,25 @@ pub struct Announced {
     pub again_at: Nanos,
 }
 
-/// What a history has the peer do. Numbers are taken modulo what there is.
+/// Actions of the literal peer. Numbers are taken modulo the number of choices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Opens a subflow from this path of ours, announced or not.
     Join(u8),
-    /// Tries to, with a token that nobody has.
+    /// The same with an unknown token.
     JoinUnknown(u8),
     /// Announces the address on this path.
     Announce(u8),
-    /// Withdraws it; what uses it stays, and answers.
+    /// Withdraws it; its subflows stay.
     Withdraw(u8),
     /// Changes the priority of a subflow.
     Priority(u8),
     /// Resets a subflow, if there is another.
     Reset(u8),
-    /// Ends our half of a subflow, though the stream goes on.
+    /// Ends our half of a subflow, though the stream continues.
     Fin(u8),
-    /// Sends some of what is under way again.
+    /// Retransmits or reinjects some data in flight.
     Again,
-    /// Falls back, if it can.
+    /// Falls back, if possible.
     Infinite,
 }

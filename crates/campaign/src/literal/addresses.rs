@@ -1,17 +1,17 @@
-//! Our addresses: which of them there are, what becomes of their subflows, and what the peer is told (RFC 8684, section 3.4).
+//! Our addresses: which exist, the fate of their subflows, and the announcements (RFC 8684, section 3.4).
 
 use super::tcp::{Signal, State};
 use super::{MILLI, Nanos, Peer, Protocol};
 use anabranch_wire::mptcp::MptcpOption;
 use std::net::SocketAddr;
 
-/// What the peer knows our address on a path as: 0 for that of the initial subflow.
+/// The identifier of our address on a path: 0 for that of the initial subflow.
 pub(super) fn id_of(path: usize) -> u8 {
     if path == 0 { 0 } else { path as u8 + 1 }
 }
 
 impl Peer {
-    /// Whether our address on a path is there.
+    /// Whether our address on a path is up.
     pub(super) fn has(&self, path: usize) -> bool {
         path < self.addresses.len() && !self.away.contains(&path)
     }
@@ -22,7 +22,7 @@ impl Peer {
         (!there.is_empty()).then(|| self.luck.pick(&there))
     }
 
-    /// An address of ours is gone, and with it its subflows. On another one the peer is told.
+    /// An address of ours goes down, and with it its subflows. The peer is told on another subflow.
     pub fn leave(&mut self, now: Nanos, path: usize) {
         self.now = now;
         if !self.has(path) {
@@ -43,7 +43,7 @@ impl Peer {
         self.drive();
     }
 
-    /// It is back.
+    /// An address comes up.
     pub fn come_back(&mut self, now: Nanos, path: usize) {
         self.now = now;
         if !self.away.remove(&path) || self.protocol != Protocol::Multipath || self.end.is_some() {
@@ -52,12 +52,12 @@ impl Peer {
         if self.luck.one_in(2) {
             self.announce_path(path as u8);
         }
-        // Who had none left has waited for this.
+        // Without other subflows we have waited for this.
         self.rejoin.at = self.rejoin.at.min(self.now + 100 * MILLI);
         self.drive();
     }
 
-    /// The ends of the subflows that carry data.
+    /// Both addresses of the subflows that carry data.
     pub fn in_use(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
         let multipath = self.protocol == Protocol::Multipath && self.heard_dss;
         let used = self.flows.iter().filter(move |f| multipath && f.state == State::Established && f.may_send());

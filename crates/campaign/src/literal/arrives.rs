@@ -21,7 +21,7 @@ impl Peer {
             return self.reset_arrives(index, segment, start);
         }
         if segment.flags.contains(Flags::SYN) {
-            // In SYN-RECEIVED our SYN/ACK was lost; else RFC 5961, section 4.2.
+            // In SYN-RECEIVED our SYN/ACK was lost; otherwise RFC 5961, section 4.2.
             self.challenge(index);
             return;
         }
@@ -69,7 +69,7 @@ impl Peer {
         acceptable
     }
 
-    /// An acknowledgement that says what we expect.
+    /// Sends an acknowledgement with the expected numbers.
     fn challenge(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if flow.kind == Kind::JoinedByUs && !flow.usable {
@@ -93,7 +93,7 @@ impl Peer {
         self.lose(index, true);
     }
 
-    /// The fifth check. Returns whether the segment is looked at further.
+    /// The fifth check. Returns whether to process the segment further.
     fn acknowledgement_arrives(&mut self, index: usize, segment: &Segment, start: i64) -> bool {
         let flow = &self.flows[index];
         let ack = i64::from(flow.una) + i64::from(segment.ack.distance(flow.iss + flow.una));
@@ -139,8 +139,8 @@ impl Peer {
         true
     }
 
-    /// RFC 8684, section 3.7, where there is one subflow: data that is acknowledged without a DSS means plain TCP, until some was
-    /// acknowledged with one. So does text without one, until anything was said with one.
+    /// RFC 8684, section 3.7, with a single subflow: an acknowledgement of data without a DSS means plain TCP, unless
+    /// data was acknowledged with one before. So does data without a DSS, unless the peer sent one before.
     fn judge_silence(&mut self, index: usize, segment: &Segment, advanced: bool) {
         let options = &segment.options;
         let speaks = options.dss.is_some() || !options.mptcp.is_empty();
@@ -154,7 +154,7 @@ impl Peer {
         }
     }
 
-    /// Whether a subflow was added to the first, whatever became of it since.
+    /// Whether a subflow was ever added to the first.
     pub(super) fn has_added_subflow(&self) -> bool {
         self.flows.iter().any(|flow| flow.kind != Kind::Initial && flow.usable)
     }
@@ -167,7 +167,7 @@ impl Peer {
         self.data.edge = self.data.edge.max(u64::from(flow.una.saturating_sub(1)) + flow.window);
     }
 
-    /// MPTCP options, before the text that they may map.
+    /// MPTCP options, before the data that they may map.
     fn options_arrive(&mut self, index: usize, segment: &Segment) {
         if self.protocol == Protocol::Plain
             && self.infinite.is_some()
@@ -197,7 +197,7 @@ impl Peer {
         }
     }
 
-    /// The seventh and eighth step: text and FIN.
+    /// The seventh and eighth step: data and FIN.
     fn text_arrives(&mut self, index: usize, segment: &Segment, start: i64) {
         let fin = segment.flags.contains(Flags::FIN);
         if segment.payload.is_empty() && !fin {

@@ -9,11 +9,11 @@ use anabranch_wire::Flags;
 use anabranch_wire::mptcp::MptcpOption;
 use bytes::Bytes;
 
-/// TIME-WAIT, nanoseconds.
+/// TIME-WAIT in nanoseconds.
 const LINGER: u64 = 60_000 * super::MILLI;
 
 impl Peer {
-    /// Takes a FIN that is next on its subflow: the eighth step of RFC 9293, section 3.10.7.4.
+    /// Processes a FIN that is next on its subflow: the eighth step of RFC 9293, section 3.10.7.4.
     pub(super) fn fin_arrives(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if flow.fin_at != Some(flow.rcv_nxt) {
@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// Whether our FIN has been acknowledged, and what follows.
+    /// Checks whether our FIN has been acknowledged, and changes the state.
     pub(super) fn fin_acknowledged(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if flow.fin.is_none_or(|fin| flow.una <= fin) {
@@ -68,9 +68,9 @@ impl Peer {
         self.data.take_fin();
     }
 
-    /// No more is assigned to this subflow: FIN goes behind what it has.
+    /// No more data is assigned to this subflow: FIN follows its data.
     pub(super) fn close_flow(&mut self, index: usize) {
-        // Before the peer has the keys for sure, a FIN would look like that of plain TCP.
+        // Until the peer is known to have the keys, a FIN would look like that of plain TCP.
         let unheard = self.protocol == Protocol::Multipath && self.client && !self.heard_dss;
         let flow = &mut self.flows[index];
         if matches!(flow.state, State::Established | State::CloseWait) && !unheard && flow.usable && flow.fin.is_none()
@@ -79,17 +79,17 @@ impl Peer {
         }
     }
 
-    /// FINs, when the data level says so.
+    /// Sends FINs when the data level is closed.
     pub(super) fn close_flows(&mut self) {
         if self.protocol != Protocol::Multipath || self.end.is_some_and(|end| end != End::Finished) {
             return;
         }
         let over = self.data.is_over();
-        // A subflow that was opened for what is left stays until that has arrived.
+        // A subflow that was opened for the remaining data stays until that has been acknowledged.
         let early = match self.choice(Choice::Fin) {
             _ if self.rejoin.count > 0 => false,
             0 => false,
-            // Appendix D: CLOSE all subflows when our DATA_FIN is acknowledged, whatever the peer still sends.
+            // Appendix D: CLOSE all subflows when our DATA_FIN is acknowledged, even if the peer still sends.
             1 => matches!(self.data.state, DataState::FinWait2),
             _ => self.data.fin_sent && self.data.una >= self.data.length(),
         };
@@ -105,12 +105,12 @@ impl Peer {
         }
     }
 
-    /// Whether anything of our stream is still to be sent or acknowledged.
+    /// Whether any of our stream is unsent or unacknowledged.
     pub(super) fn wants_to_send(&self) -> bool {
         !self.data.closed || self.data.una <= self.data.length()
     }
 
-    /// A reset of a subflow by us.
+    /// Resets a subflow.
     pub(super) fn reset(&mut self, index: usize, reason: u8) {
         self.reset_with(index, None, reason);
     }
@@ -129,7 +129,7 @@ impl Peer {
         self.lose(index, true);
     }
 
-    /// A subflow is gone. In plain TCP, or before anything else was said, that is the end of the connection.
+    /// A subflow is gone. In plain TCP, or before any DSS, that is the end of the connection.
     pub(super) fn lose(&mut self, index: usize, by_reset: bool) {
         let flow = &mut self.flows[index];
         let was = std::mem::replace(&mut flow.state, State::Closed);
@@ -144,7 +144,7 @@ impl Peer {
         let alone = !self.flows.iter().any(|flow| flow.usable && flow.is_open());
         if (single || (!self.heard_dss && alone)) && self.flows[index].kind == Kind::Initial {
             self.finish(if by_reset { End::Reset } else { End::GaveUp("silence") });
-            // A join that is still opening comes too late.
+            // A join in progress comes too late.
             let opening = |flow: &&mut Flow| flow.state == State::SynReceived;
             self.flows.iter_mut().filter(opening).for_each(|flow| flow.state = State::Closed);
             return;
@@ -155,7 +155,7 @@ impl Peer {
         }
     }
 
-    /// MP_FASTCLOSE has come with our key.
+    /// MP_FASTCLOSE with our key has arrived.
     pub(super) fn fast_closed(&mut self) {
         for index in 0..self.flows.len() {
             if self.flows[index].is_open() || self.flows[index].state == State::SynReceived {
@@ -178,7 +178,8 @@ impl Peer {
 
     pub(super) fn abort_with(&mut self, why: &'static str) {
         if self.end.is_none() {
-            // All data is at both ends, and only the word of our DATA_FIN is missing, from a peer that may be gone: finished.
+            // Both ends have all data, and only the acknowledgement of our DATA_FIN is missing, from a peer that may be
+            // gone: finished.
             let whole = self.data.closed && self.data.una >= self.data.length() && self.data.fin_taken;
             self.finish(if whole { End::Finished } else { End::GaveUp(why) });
             self.shut_down();
@@ -212,12 +213,12 @@ impl Peer {
         self.announced.clear();
     }
 
-    /// Both streams are over: the application is told.
+    /// Both streams have ended: the application is told.
     pub(super) fn record_end(&mut self) {
         if self.end.is_none() && self.data.is_over() {
             self.finish(End::Finished);
         }
-        // Nobody waits for the FIN of a peer that may be gone.
+        // The peer may be gone, so we do not wait for its FIN forever.
         let due = self.now + LINGER;
         if self.end.is_some() {
             let waits = |flow: &&mut Flow| flow.state == State::FinWait2 && flow.due.linger_at == NEVER;
@@ -225,10 +226,10 @@ impl Peer {
         }
     }
 
-    /// Plain TCP from here on. `infinite` is the peer's infinite mapping: a number of the subflow, and its offset.
+    /// Falls back to plain TCP. `infinite` is the peer's infinite mapping: a subflow sequence number, and its offset.
     pub(super) fn fall_back(&mut self, infinite: Option<(u32, u64)>) {
         let shifted = infinite.is_some_and(|(start, offset)| offset.wrapping_add(1) != u64::from(start));
-        // FIN of the subflow would end the stream.
+        // A FIN of the subflow would end the stream.
         let cut = self.flows[0].fin.is_some() && !(self.data.closed && self.data.nxt >= self.data.length());
         if self.protocol != Protocol::Multipath || self.flows.len() > 1 || self.crooked || shifted || cut {
             if self.protocol == Protocol::Multipath {
@@ -242,7 +243,7 @@ impl Peer {
         self.data.tries = 0;
         self.rejoin.at = NEVER;
         self.announced.clear();
-        // The DATA_FIN that was sent counts no more: FIN says it.
+        // The DATA_FIN that was sent is void: FIN replaces it.
         self.data.fin_sent = false;
         self.data.nxt = self.data.nxt.min(self.data.length());
         self.data.una = self.data.una.min(self.data.length());
@@ -253,7 +254,7 @@ impl Peer {
         self.infinite = Some((self.flows[0].una.max(1), self.flows[0].nxt + 1));
         let flow = &mut self.flows[0];
         flow.due.signals.retain(|signal| matches!(signal, Signal::Alone(MptcpOption::Fail { .. })));
-        // What is acknowledged of a mapping that waited for its rest counts without its checksum.
+        // Acknowledged data of an incomplete mapping is accepted without its checksum.
         let held = std::mem::take(&mut flow.mappings.held);
         let from = flow.rcv_nxt - held.len() as u32;
         let offset = flow.heard_at(from).map(|heard| heard.offset + u64::from(from - heard.start));
@@ -270,7 +271,7 @@ impl Peer {
         self.data.edge = self.data.edge.max(una + flow.window);
     }
 
-    /// Whether what is left needs a subflow that is not there.
+    /// Whether the remaining data needs a new subflow.
     pub(super) fn wants_a_subflow(&mut self) {
         if self.protocol != Protocol::Multipath
             || self.end.is_some()
@@ -288,7 +289,7 @@ impl Peer {
         }
     }
 
-    /// Without a subflow to send on, another is opened: break before make.
+    /// Without a usable subflow, another is opened: break before make.
     pub(super) fn rejoin(&mut self) {
         if self.rejoin.at > self.now {
             return;
@@ -296,7 +297,7 @@ impl Peer {
         self.rejoin.at = NEVER;
         let able = self.protocol == Protocol::Multipath && self.end.is_none();
         let opening = |flow: &Flow| matches!(flow.state, State::SynSent | State::SynReceived);
-        // A half that the other side still sends on is enough for who has nothing more to say.
+        // If nothing is left to send, a half-closed subflow on which the peer still sends is enough.
         let waits = self.data.nxt < self.data.length() || !self.data.again.is_empty();
         let enough = |flow: &Flow| flow.may_send() || opening(flow) || (!waits && flow.is_open());
         if !able || !self.heard_dss || self.flows.iter().any(enough) {

@@ -1,5 +1,5 @@
-//! The data level of the literal peer's: one stream each way, and the states of RFC 8684, appendix D. Numbers are offsets
-//! in the streams; DATA_FIN is one more octet at the end.
+//! The data level of the literal peer: one stream in each direction, and the states of RFC 8684, appendix D. Numbers
+//! are offsets in the streams; DATA_FIN is one more octet at the end.
 
 use super::time::{NEVER, Nanos};
 use bytes::Bytes;
@@ -18,19 +18,18 @@ pub enum DataState {
     Closed,
 }
 
-/// Both streams.
 #[derive(Debug)]
 pub struct DataLevel {
     pub state: DataState,
     // What we send.
-    /// All that the application wrote.
+    /// All data written by the application.
     pub stream: Vec<u8>,
     pub closed: bool,
     pub una: u64,
     pub nxt: u64,
-    /// The peer takes octets before this one.
+    /// The right edge of the peer's window.
     pub edge: u64,
-    /// Octets that are to be mapped again: from, to.
+    /// Ranges to map again.
     pub again: VecDeque<(u64, u64)>,
     pub fin_sent: bool,
     pub resend_at: Nanos,
@@ -42,9 +41,9 @@ pub struct DataLevel {
     pub early: BTreeMap<u64, Bytes>,
     pub unread: VecDeque<Bytes>,
     pub unread_length: u64,
-    /// We take octets before this one.
+    /// The right edge of our window.
     pub offered: u64,
-    /// Where the peer's DATA_FIN is.
+    /// Offset of the peer's DATA_FIN.
     pub fin_at: Option<u64>,
     pub fin_taken: bool,
 }
@@ -84,12 +83,12 @@ impl DataLevel {
         self.nxt.min(self.length())
     }
 
-    /// What DATA_ACK says.
+    /// The value of DATA_ACK.
     pub fn acknowledgement(&self) -> u64 {
         self.rcv_nxt + u64::from(self.fin_taken)
     }
 
-    /// Takes octets that are acceptable. The first copy counts.
+    /// Accepts octets within the window. The first copy counts.
     pub fn receive(&mut self, offset: u64, mut bytes: Bytes) {
         let mut offset = offset;
         if offset < self.rcv_nxt {
@@ -153,7 +152,7 @@ impl DataLevel {
         };
     }
 
-    /// Takes the peer's DATA_FIN if everything before it is here.
+    /// Processes the peer's DATA_FIN if everything before it has arrived.
     pub fn take_fin(&mut self) -> bool {
         if self.fin_taken || self.fin_at != Some(self.rcv_nxt) {
             return false;
@@ -168,7 +167,7 @@ impl DataLevel {
         true
     }
 
-    /// Both directions are over.
+    /// Whether both directions have ended.
     pub fn is_over(&self) -> bool {
         matches!(self.state, DataState::TimeWait | DataState::Closed)
     }

@@ -29,7 +29,7 @@ impl Peer {
         self.send_syn(0);
     }
 
-    /// Opens a subflow from a path of ours; `token` is the peer's unless it is to be refused.
+    /// Opens a subflow from one of our paths; `token` is the peer's unless it is to be refused.
     pub fn join(&mut self, path: usize, remote: SocketAddr, token: u32) {
         let Some(address) = self.addresses.get(path).copied().filter(|_| self.has(path)) else { return };
         self.next_port += 1;
@@ -55,12 +55,12 @@ impl Peer {
 
     fn scale(&self) -> Option<u8> {
         let scale = self.choice(Choice::Scale);
-        // A buffer of a few units of the scale would hardly ever open its window.
+        // With a buffer of a few units of the scale, the window would hardly ever open.
         let fits = |scale: &u32| (self.choice(Choice::Buffer) >> scale) >= 8;
         (scale != 99).then(|| (0..=scale).rev().find(fits).unwrap_or(0) as u8)
     }
 
-    /// SYN, or SYN/ACK, again or for the first time.
+    /// Sends SYN or SYN/ACK, for the first time or again.
     pub(super) fn send_syn(&mut self, index: usize) {
         let flow = &self.flows[index];
         let (kind, answer) = (flow.kind, flow.state == State::SynReceived);
@@ -136,7 +136,7 @@ impl Peer {
         self.secrets.peer_token = keys::token(key);
     }
 
-    /// A segment for no connection of ours: LISTEN and CLOSED of RFC 9293, sections 3.10.7.1 and 3.10.7.2.
+    /// A segment without a connection: LISTEN and CLOSED of RFC 9293, sections 3.10.7.1 and 3.10.7.2.
     pub(super) fn stranger(&mut self, packet: &Packet) {
         let segment = &packet.segment;
         if segment.flags.contains(Flags::RST) {
@@ -207,7 +207,7 @@ impl Peer {
         self.send_syn(self.flows.len() - 1);
     }
 
-    /// SYN-SENT: RFC 9293, section 3.10.7.3. Simultaneous opens are not for this peer.
+    /// SYN-SENT: RFC 9293, section 3.10.7.3. This peer does not support simultaneous opens.
     pub(super) fn syn_sent_arrives(&mut self, index: usize, segment: &Segment) {
         let flow = &self.flows[index];
         let acknowledges = segment.flags.contains(Flags::ACK) && segment.ack == flow.iss + 1;
@@ -255,7 +255,7 @@ impl Peer {
         }
         self.data.edge = offered;
         if self.protocol == Protocol::Multipath {
-            // The third segment carries both keys, whatever waits (RFC 8684, section 3.1).
+            // The third segment carries both keys, even if data is waiting (RFC 8684, section 3.1).
             let keys = self.keys_option();
             self.flows[index].due.signals.push_back(Signal::Alone(keys));
         }
@@ -276,14 +276,14 @@ impl Peer {
         self.send_third(index);
     }
 
-    /// The third segment of a join, which is sent again until a fourth comes.
+    /// The third segment of a join, which is retransmitted until the fourth arrives.
     pub(super) fn send_third(&mut self, index: usize) {
         let hmac = keys::left_160(&self.proof(index));
         self.flows[index].due.signals.push_back(Signal::Alone(MptcpOption::JoinAck { hmac }));
         self.flows[index].due.resend_at = self.now + self.timeout(self.flows[index].due.tries);
     }
 
-    /// The third segment of the initial subflow, or what stands for it.
+    /// The option of the third segment of the initial subflow, or its equivalent.
     pub(super) fn keys_option(&self) -> MptcpOption {
         let keys = CapableKeys::Both { sender: self.secrets.key, receiver: self.secrets.peer_key };
         let mut flags = self.flags();
@@ -291,7 +291,7 @@ impl Peer {
         MptcpOption::Capable { version: 1, flags, keys }
     }
 
-    /// The third segment has come to a SYN-RECEIVED subflow; returns whether it is established.
+    /// The third segment has arrived at a SYN-RECEIVED subflow; returns whether it is established.
     pub(super) fn third_arrives(&mut self, index: usize, segment: &Segment) -> bool {
         let established = match self.flows[index].kind {
             Kind::JoinedByPeer => {
@@ -352,7 +352,7 @@ impl Peer {
         true
     }
 
-    /// The mapping of the data that came with the keys: the first number of the stream.
+    /// The mapping of the data sent with the keys: the first number of the stream.
     pub(super) fn hear_first(&mut self, length: u16, checksum: Option<u16>) {
         let heard = Heard { start: 1, length: u32::from(length), offset: 0, length_field: length, checksum };
         self.flows[0].hear(heard);

@@ -26,7 +26,7 @@ fn hmac(key_a: u64, key_b: u64, message: &[u8]) -> [u8; 32] {
     mac.chain_update(message).finalize().into_bytes().into()
 }
 
-/// The proof of a join by the owner of `key` towards that of `other`.
+/// The HMAC of a join by the owner of `key` towards that of `other`.
 pub fn join(key: u64, other: u64, nonce: u32, other_nonce: u32) -> [u8; 32] {
     hmac(key, other, &[nonce.to_be_bytes(), other_nonce.to_be_bytes()].concat())
 }
@@ -43,7 +43,7 @@ pub fn left_160(hash: &[u8; 32]) -> [u8; 20] {
     left
 }
 
-/// The proof of an ADD_ADDR: the rightmost 64 bits.
+/// The HMAC of an ADD_ADDR: the rightmost 64 bits.
 pub fn address(key: u64, other: u64, id: u8, address: IpAddr, port: Option<u16>) -> u64 {
     let mut message = vec![id];
     match address {

@@ -1,6 +1,6 @@
-//! A second machine of RFC 8684 and RFC 9293, written from their texts, for one connection at a time. It knows nothing of
-//! the engine but the formats on the wire. It is slow and simple, and where the RFCs leave a choice it takes the one it is
-//! told to, or draws.
+//! A second implementation of RFC 8684 and RFC 9293, written from their texts, for one connection at a time. It shares
+//! only the wire formats with the engine. It is slow and simple, and where the RFCs leave a choice it takes a
+//! configured or random one.
 #![allow(missing_docs)]
 
 mod action;
@@ -34,17 +34,16 @@ pub use time::{MILLI, NEVER, Nanos};
 /// How a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Both streams are whole at both ends.
+    /// Both streams are complete at both ends.
     Finished,
     /// We aborted.
     Aborted,
     /// The peer aborted, or reset the last subflow.
     Reset,
-    /// We aborted.
+    /// We aborted; the reason.
     GaveUp(&'static str),
 }
 
-/// What is spoken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
     /// Not decided.
@@ -55,7 +54,7 @@ pub enum Protocol {
     Plain,
 }
 
-/// What both sides of the connection know.
+/// Keys and values of both sides.
 #[derive(Debug, Default)]
 pub struct Secrets {
     pub key: u64,
@@ -64,7 +63,7 @@ pub struct Secrets {
     pub peer_key: u64,
     pub peer_first: u64,
     pub peer_token: u32,
-    /// The peer has the keys for sure.
+    /// The peer is known to have the keys.
     pub confirmed: bool,
 }
 
@@ -75,7 +74,7 @@ impl Secrets {
     }
 }
 
-/// When a subflow is opened again where there is none, and how often that was.
+/// When to open a subflow again if there is none, and the number of attempts.
 #[derive(Debug)]
 struct Rejoin {
     at: Nanos,
@@ -88,32 +87,33 @@ pub struct Peer {
     luck: Luck,
     now: Nanos,
     client: bool,
-    /// Our addresses, by path.
+    /// By path.
     addresses: Vec<IpAddr>,
-    /// The paths on which they are gone.
+    /// Paths on which our address is down.
     away: BTreeSet<usize>,
     port: u16,
-    /// Where the peer's connection was opened from, or to.
+    /// The peer's address of the initial subflow.
     initial_remote: Option<SocketAddr>,
     protocol: Protocol,
     checksum: bool,
     secrets: Secrets,
-    /// A DSS has come in.
+    /// A DSS has arrived.
     heard_dss: bool,
     /// The peer accepts no joins to its first address.
     peer_denies: bool,
     flows: Vec<Flow>,
     data: DataLevel,
-    /// What we sent before is not the stream in order, so it could not go on as plain TCP.
+    /// Data sent so far is not the stream in order, so the connection could not continue as plain TCP.
     crooked: bool,
-    /// The infinite mapping begins at this number of the first subflow, and is told until this one is acknowledged.
+    /// The infinite mapping begins at the first number on the first subflow, and is sent until the second is
+    /// acknowledged.
     infinite: Option<(u32, u32)>,
-    /// What is added to a number of the peer's to get its offset in plain TCP.
+    /// Offset of a peer's number in plain TCP, less the number.
     shift: i64,
     known: Vec<SocketAddr>,
     announced: Vec<Announced>,
     rejoin: Rejoin,
-    /// How often data was mapped again that need not be.
+    /// How often data was mapped again without need.
     agains: u32,
     next_port: u16,
     end: Option<End>,
@@ -121,7 +121,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A host with these addresses, one on each path.
+    /// A host with one address on each path.
     pub fn new(style: Settings, seed: u64, addresses: Vec<IpAddr>, client: bool) -> Self {
         let mut luck = Luck::new(seed);
         let key = luck.number();
@@ -156,7 +156,7 @@ impl Peer {
         }
     }
 
-    /// The same host, which happens to choose the key of another.
+    /// The same host with the key of another.
     #[must_use]
     pub fn with_key_of(mut self, other: &Self) -> Self {
         self.secrets = Secrets::of(other.secrets.key);
@@ -167,13 +167,13 @@ impl Peer {
         self.style.value(choice as usize)
     }
 
-    /// The timeout, as often doubled as there were tries, nanoseconds.
+    /// The timeout in nanoseconds, doubled with each attempt.
     fn timeout(&self, tries: u32) -> Nanos {
         let first = u64::from(self.choice(Choice::Timeout)) * MILLI;
         (first << tries.min(6)).min(20_000 * MILLI)
     }
 
-    /// A packet has come.
+    /// A packet has arrived.
     pub fn handle(&mut self, now: Nanos, packet: &Packet) {
         self.now = now;
         let ends = |flow: &Flow| (flow.local.ip(), flow.remote.ip()) == (packet.ip.destination, packet.ip.source);
@@ -191,7 +191,7 @@ impl Peer {
         self.out.pop_front()
     }
 
-    /// When something is due.
+    /// The earliest timer.
     pub fn poll_timeout(&self) -> Nanos {
         let flows = self.flows.iter().map(|flow| flow.due.resend_at.min(flow.due.ack_at).min(flow.due.linger_at));
         let announced = self.announced.iter().map(|announced| announced.again_at);
@@ -199,7 +199,7 @@ impl Peer {
         flows.chain(announced).chain(own).min().unwrap_or(NEVER)
     }
 
-    /// Something is due.
+    /// A timer is due.
     pub fn handle_timeout(&mut self, now: Nanos) {
         self.now = now;
         for index in 0..self.flows.len() {
@@ -220,14 +220,14 @@ impl Peer {
         }
     }
 
-    /// The application writes no more.
+    /// The application closes its direction.
     pub fn close(&mut self, now: Nanos) {
         self.now = now;
         self.data.close();
         self.drive();
     }
 
-    /// The application takes what has come in order.
+    /// The application reads in-order data.
     pub fn read(&mut self, now: Nanos, most: u64) -> Option<Bytes> {
         self.now = now;
         let mut bytes = self.data.unread.pop_front()?;
@@ -241,7 +241,7 @@ impl Peer {
         Some(bytes)
     }
 
-    /// Whether all that the peer sent has been read.
+    /// Whether all data of the peer has been read.
     pub fn at_end(&self) -> bool {
         self.data.fin_taken && self.data.unread.is_empty()
     }
@@ -251,22 +251,21 @@ impl Peer {
         self.end
     }
 
-    /// What is spoken.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Whether a connection was opened, from either side.
+    /// Whether a connection was opened by either side.
     pub fn has_begun(&self) -> bool {
         !self.flows.is_empty()
     }
 
-    /// Whether nothing is left of the connection.
+    /// Whether no state of the connection is left.
     pub fn is_gone(&self) -> bool {
         (self.end.is_some() || self.flows.is_empty()) && self.flows.iter().all(|flow| flow.state == State::Closed)
     }
 
-    /// A state for people to read.
+    /// Its state as text for users.
     pub fn describe(&self) -> String {
         let data = &self.data;
         let mut text = format!(
@@ -305,7 +304,7 @@ impl Peer {
         text
     }
 
-    /// Does what follows from what happened.
+    /// Does everything that follows from an input.
     fn drive(&mut self) {
         self.take_end_of_stream();
         self.fill();

@@ -1,5 +1,5 @@
-//! What comes in at data level: DATA_ACKs, mappings and their checksums, octets in the order of their subflow, windows
-//! (RFC 8684, sections 3.3.1, 3.3.2, 3.3.4).
+//! Receiving at data level: DATA_ACKs, mappings and their checksums, octets in the order of their subflow, windows (RFC
+//! 8684, sections 3.3.1, 3.3.2, 3.3.4).
 
 use super::choices::Choice;
 use super::tcp::{Heard, Kind, Signal, State};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 const REASON_MIDDLEBOX: u8 = 6;
 
-/// The number nearest to `near` of which `short` is the lower half.
+/// The number nearest to `near` with the lower half `short`.
 fn widen(short: u32, near: u64) -> u64 {
     near.wrapping_add_signed(i64::from(short.wrapping_sub(near as u32) as i32))
 }
@@ -52,7 +52,8 @@ impl Peer {
         }
     }
 
-    /// The data sequence number of a mapping, of which 4 octets mean the nearest to what is expected (RFC 8684, section 3.3.1).
+    /// The data sequence number of a mapping; 4 octets mean the number nearest to the expected one (RFC 8684, section
+    /// 3.3.1).
     fn number_of(&self, mapping: &Mapping) -> u64 {
         match mapping.data_seq {
             DataSequence::Long(number) => number,
@@ -93,7 +94,8 @@ impl Peer {
         self.flows[index].hear(heard);
     }
 
-    /// A mapping of a peer that has not heard yet that we fell back; its infinite one says how its numbers go on.
+    /// A mapping of a peer that does not know of our fallback yet; its infinite mapping defines how its numbers
+    /// continue.
     pub(super) fn late_mapping_arrives(&mut self, index: usize, mapping: &Mapping, data_fin: bool) {
         let number = self.number_of(mapping);
         let offset = number.wrapping_sub(self.secrets.peer_first);
@@ -107,14 +109,14 @@ impl Peer {
     }
 
     fn record_fin(&mut self, index: usize, at: u64) {
-        // Whatever it says, a DATA_FIN is answered.
+        // Any DATA_FIN is acknowledged.
         self.flows[index].due.ack_now = true;
         if self.data.fin_at.is_none() && at >= self.data.rcv_nxt {
             self.data.fin_at = Some(at);
         }
     }
 
-    /// Returns what is in order on the subflow to the data level.
+    /// Passes in-order data of the subflow to the data level.
     pub(super) fn take_in_order(&mut self, index: usize) {
         while let Some((start, mut bytes)) = self.flows[index].early.pop_first() {
             let flow = &mut self.flows[index];
@@ -133,11 +135,11 @@ impl Peer {
         }
     }
 
-    /// Takes the next octets of a subflow; returns whether to go on.
+    /// Takes the next octets of a subflow; returns whether to continue.
     fn take(&mut self, index: usize, mut bytes: Bytes) -> bool {
         let at = self.flows[index].rcv_nxt;
         let (heard, offset) = match self.protocol {
-            // Having fallen back first, we still hear what the peer maps.
+            // After our fallback we still use the peer's mappings until it has fallen back.
             Protocol::Plain => match self.flows[index].heard_at(at) {
                 Some(heard) => (Some(heard), heard.offset + u64::from(at - heard.start)),
                 None => (None, u64::from(at).wrapping_add_signed(self.shift)),
@@ -149,7 +151,7 @@ impl Peer {
         };
         self.flows[index].mappings.unmapped = 0;
         let mut left = heard.map_or(bytes.len(), |heard| (heard.start + heard.length - at) as usize);
-        // What was begun of a mapping with a checksum is taken whole: it cannot be acknowledged otherwise.
+        // A partly received mapping with a checksum is received as a whole: it cannot be acknowledged otherwise.
         let begun = !self.flows[index].mappings.held.is_empty();
         let room = if begun { u64::MAX } else { self.data.offered.saturating_sub(offset) };
         let refused = room < bytes.len().min(left) as u64;
@@ -173,7 +175,7 @@ impl Peer {
         self.flows[index].state != State::Closed && !(refused && self.choice(Choice::Refused) == 0)
     }
 
-    /// Octets for the data level; what lies beyond the window is dropped there.
+    /// Passes octets to the data level, which drops those beyond the window.
     fn give(&mut self, offset: u64, mut bytes: Bytes) {
         let room = self.data.offered.saturating_sub(offset);
         if !self.checksum {
@@ -182,7 +184,7 @@ impl Peer {
         self.data.receive(offset, bytes);
     }
 
-    /// With checksums a mapping is delivered as a whole, once its checksum was found right.
+    /// With checksums a mapping is delivered as a whole, once its checksum was verified.
     fn take_with_checksum(&mut self, index: usize, heard: Heard, bytes: &Bytes) {
         let flow = &mut self.flows[index];
         flow.mappings.held.extend_from_slice(bytes);
@@ -200,7 +202,7 @@ impl Peer {
         self.checksum_failed(index, number, heard.offset, Bytes::from(held));
     }
 
-    /// Data without a mapping is not taken (section 3.3.1), and not for ever.
+    /// Data without a mapping is refused (section 3.3.1), and the subflow is reset after some.
     fn unmapped(&mut self, index: usize) -> bool {
         let flow = &mut self.flows[index];
         flow.early.clear();
@@ -226,7 +228,7 @@ impl Peer {
         }
     }
 
-    /// The window field, and the edge that it stands for.
+    /// The window field, and the right edge that it announces.
     pub(super) fn window_to_offer(&mut self, index: usize, flags: Flags) -> u16 {
         let buffer = u64::from(self.choice(Choice::Buffer));
         let mut free = buffer.saturating_sub(self.data.unread_length);
@@ -244,7 +246,7 @@ impl Peer {
         field as u16
     }
 
-    /// After a read: the peer is told of a window that opened (RFC 9293, section 3.8.6.2.2).
+    /// After a read: sends a window update if the window opened (RFC 9293, section 3.8.6.2.2).
     pub(super) fn tell_of_window(&mut self) {
         let buffer = u64::from(self.choice(Choice::Buffer));
         let shift = self.flows.iter().map(|flow| flow.options.recv_shift).max().unwrap_or(0);

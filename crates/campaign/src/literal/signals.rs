@@ -1,5 +1,5 @@
-//! MPTCP's other signals: addresses (RFC 8684, section 3.4), priorities (3.3.8), MP_FAIL (3.7); and what a history has the
-//! peer do that no application asks for.
+//! Other signals of MPTCP: addresses (RFC 8684, section 3.4), priorities (3.3.8), MP_FAIL (3.7); and actions of a
+//! history that no application requests.
 
 use super::action::{Action, Announced};
 use super::choices::Choice;
@@ -49,7 +49,7 @@ impl Peer {
         }
     }
 
-    /// Where a join may go.
+    /// The target of a join.
     pub(super) fn join_target(&mut self) -> Option<SocketAddr> {
         let mut targets = self.known.clone();
         targets.extend(self.initial_remote.filter(|_| !self.peer_denies));
@@ -83,7 +83,7 @@ impl Peer {
         (!open.is_empty()).then(|| open[usize::from(number) % open.len()])
     }
 
-    /// Does what a history asks for, if the RFC allows it now.
+    /// Carries out an action of a history, if the RFC allows it now.
     pub fn act(&mut self, now: Nanos, action: Action) {
         self.now = now;
         if self.protocol != Protocol::Multipath || !self.heard_dss || !self.secrets.confirmed || self.end.is_some() {
@@ -147,7 +147,7 @@ impl Peer {
 
     fn end_one(&mut self, number: u8) {
         let open = self.flows.iter().filter(|flow| flow.may_send()).count();
-        // Who ends the only one must be able to open another.
+        // The only subflow may be ended only if another can be opened.
         let able = open > 1 || self.join_target().is_some();
         if let Some(index) = self.open_flow(number).filter(|_| able) {
             self.close_flow(index);
@@ -157,9 +157,9 @@ impl Peer {
     fn fall_back_if_straight(&mut self) {
         let first = self.flows[0].state == State::Established && self.flows[0].kind == Kind::Initial;
         let straight = !self.crooked && self.data.early.is_empty() && self.flows[0].early.is_empty();
-        // All that a subflow acknowledged must have arrived: from here on nothing else is heard of.
+        // All data acknowledged on the subflow must have arrived: no DATA_ACK follows.
         let arrived = u64::from(self.flows[0].una) == self.data.una + 1 && !self.flows[0].outstanding();
-        // The infinite mapping goes at once.
+        // The infinite mapping is sent at once.
         let speaks = self.data.nxt < self.data.length().min(self.data.edge) && self.room(0) > 0 && arrived;
         if speaks && self.flows.len() == 1 && first && straight && !self.data.fin_sent && !self.data.fin_taken {
             self.fall_back(None);

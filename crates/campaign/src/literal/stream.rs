@@ -1,14 +1,14 @@
-//! Our stream on its way to the subflows: which octets, by which mapping, on which of them, and again when need be.
+//! Assignment of our stream to subflows: ranges, mappings, and reinjections.
 
 use super::choices::Choice;
 use super::tcp::{Kind, Map, Signal};
 use super::{NEVER, Peer, Protocol};
 
-/// Timeouts at data level until the connection is abandoned.
+/// Timeouts at data level before the connection is aborted.
 const MOST_TRIES: u32 = 16;
 
 impl Peer {
-    /// The subflows that may get data: backups only if there is no other.
+    /// The subflows that may carry data: backups only without others.
     fn candidates(&self) -> Vec<usize> {
         let may = |index: &usize| self.flows[*index].may_send();
         let all: Vec<usize> = (0..self.flows.len()).filter(may).collect();
@@ -16,14 +16,14 @@ impl Peer {
         if regular.is_empty() { all } else { regular }
     }
 
-    /// How many octets a subflow takes now.
+    /// How many octets a subflow accepts now.
     pub(super) fn room(&self, index: usize) -> u32 {
         let flow = &self.flows[index];
         let most = u64::from(self.choice(Choice::Burst)) * flow.mss.saturating_sub(40).max(1) as u64;
         most.min(flow.window).saturating_sub(u64::from(flow.end().saturating_sub(flow.una))) as u32
     }
 
-    /// Returns the subflows what they take.
+    /// Assigns data to the subflows up to their room.
     pub(super) fn fill(&mut self) {
         if self.protocol == Protocol::Opening || self.end.is_some() {
             return;
@@ -62,7 +62,7 @@ impl Peer {
     }
 
     fn length_of_mapping(&mut self, index: usize) -> u64 {
-        // Timestamps, and a DSS with everything in it.
+        // Timestamps, and a DSS with all fields.
         let segment = self.flows[index].mss.saturating_sub(40).max(1) as u64;
         match self.choice(Choice::Mapping) {
             0 => segment,
@@ -70,7 +70,7 @@ impl Peer {
         }
     }
 
-    /// Maps octets of the stream behind what a subflow has.
+    /// Maps octets of the stream after a subflow's data.
     fn give_to(&mut self, index: usize, from: u64, length: u32, new: bool) {
         let last = new && self.data.closed && from + u64::from(length) == self.data.length();
         let flow = &mut self.flows[index];
@@ -92,10 +92,10 @@ impl Peer {
         }
     }
 
-    /// Some of what is under way is to go out again, on whatever subflow.
+    /// Queues some data in flight for reinjection on any subflow.
     pub(super) fn map_again(&mut self) {
         let (una, sent) = (self.data.una, self.data.sent());
-        // Until a DATA_ACK shows that options pass, what is in flight on the only subflow is contiguous (section 3.7).
+        // Until a DATA_ACK shows that options pass, the data in flight on the only subflow is contiguous (section 3.7).
         let known = una > 0 || self.has_added_subflow();
         if una < sent && known && self.protocol == Protocol::Multipath && self.agains < 20 {
             self.agains += 1;
@@ -105,7 +105,7 @@ impl Peer {
         }
     }
 
-    /// What a subflow had that is lost goes out again.
+    /// Queues the data of a lost subflow for reinjection.
     pub(super) fn take_back(&mut self, index: usize) {
         let una = self.data.una;
         let maps: Vec<Map> = self.flows[index].maps.clone();
@@ -114,7 +114,7 @@ impl Peer {
         }
     }
 
-    /// DATA_FIN by itself, or FIN in plain TCP, when all has been assigned to subflows.
+    /// Sends DATA_FIN without data, or FIN in plain TCP, when all data has been assigned to subflows.
     pub(super) fn end_stream(&mut self) {
         if !self.data.closed || self.data.nxt < self.data.length() || self.end.is_some() {
             return;
@@ -124,7 +124,7 @@ impl Peer {
             Protocol::Plain => self.close_flow(0),
             Protocol::Multipath if self.data.fin_sent => {}
             Protocol::Multipath => {
-                // Before the keys are confirmed, DATA_FIN would come from nobody.
+                // Before the keys are confirmed, the peer could not authenticate a DATA_FIN.
                 if self.client && !self.heard_dss && self.data.una < self.data.length() {
                     return;
                 }
@@ -185,7 +185,7 @@ impl Peer {
         }
     }
 
-    /// The data level's own timer (RFC 8684, section 3.3.6).
+    /// Reinjects after a timeout of the data level (RFC 8684, section 3.3.6).
     fn resend_data(&mut self) {
         let (una, sent) = (self.data.una, self.data.sent());
         let under_way = self.flows.iter().any(|flow| flow.is_open() && flow.outstanding());
@@ -197,14 +197,14 @@ impl Peer {
         }
     }
 
-    /// The window is shut (RFC 9293, section 3.8.6.1).
+    /// Probes a zero window (RFC 9293, section 3.8.6.1).
     fn probe(&mut self) {
         let open = self.candidates();
         if open.is_empty() {
             return;
         }
         let index = self.luck.pick(&open);
-        // Something must come back from an octet that the peer does not take, so an old number serves in between.
+        // An octet that the peer refuses must still cause an answer, so probes with an old number alternate with it.
         if self.choice(Choice::Probe) == 1
             && self.data.nxt < self.data.length()
             && self.flows[index].end() == self.flows[index].nxt

@@ -1,5 +1,5 @@
-//! One TCP connection of the literal peer's, by the variables and states of RFC 9293, sections 3.3.1 and 3.3.2. All numbers
-//! are relative to the initial ones: SYN is 0, the first octet is 1.
+//! One TCP connection of the literal peer, with the variables and states of RFC 9293, sections 3.3.1 and 3.3.2. All
+//! numbers are relative to the initial ones: SYN is 0, the first octet is 1.
 
 use super::time::{NEVER, Nanos};
 use anabranch_wire::mptcp::MptcpOption;
@@ -24,7 +24,6 @@ pub enum State {
     Closed,
 }
 
-/// How a subflow began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Initial,
@@ -38,11 +37,11 @@ pub struct Map {
     pub start: u32,
     pub length: u32,
     pub offset: u64,
-    /// Ends with DATA_FIN.
+    /// Whether it ends with DATA_FIN.
     pub fin: bool,
-    /// Goes with the keys as long as those are not confirmed.
+    /// Sent with the keys until those are confirmed.
     pub with_keys: bool,
-    /// Has been sent.
+    /// Whether it has been sent.
     pub told: bool,
 }
 
@@ -58,25 +57,25 @@ pub struct Heard {
     pub start: u32,
     pub length: u32,
     pub offset: u64,
-    /// The length field, in which a DATA_FIN counts.
+    /// The length field, which includes a DATA_FIN.
     pub length_field: u16,
     pub checksum: Option<u16>,
 }
 
-/// What goes on an acknowledgement of its own.
+/// Contents of an acknowledgement without data.
 #[derive(Clone, Debug)]
 pub enum Signal {
     /// An option without DSS.
     Alone(MptcpOption),
-    /// An option beside the DATA_ACK.
+    /// An option with the DATA_ACK.
     Beside(MptcpOption),
     /// DATA_FIN.
     DataFin,
-    /// Nothing, but with an old sequence number.
+    /// Nothing, with an old sequence number.
     Probe,
 }
 
-/// What the handshake agreed on, and the state of these options.
+/// Negotiated options and their state.
 #[derive(Debug, Default)]
 pub struct Agreed {
     pub send_shift: u8,
@@ -92,13 +91,13 @@ pub struct Agreed {
 #[derive(Debug, Default)]
 pub struct PeerMappings {
     pub heard: Vec<Heard>,
-    /// Octets of a mapping that is not here whole, if there are checksums.
+    /// Octets of an incomplete mapping, with checksums.
     pub held: Vec<u8>,
-    /// Segments in a row that came unmapped.
+    /// Consecutive segments without a mapping.
     pub unmapped: u32,
 }
 
-/// What is due, and when.
+/// Pending segments, and timers.
 #[derive(Debug)]
 pub struct Due {
     pub ack_now: bool,
@@ -106,11 +105,11 @@ pub struct Due {
     pub unacknowledged: u32,
     pub signals: VecDeque<Signal>,
     pub resend_now: bool,
-    /// Up to here everything was sent when the timer ran out.
+    /// The end of the data sent when the timer expired.
     pub recover: u32,
     pub resend_at: Nanos,
     pub tries: u32,
-    /// Timeouts since the peer was heard last.
+    /// Timeouts since the last segment of the peer.
     pub silent: u32,
     pub linger_at: Nanos,
 }
@@ -147,12 +146,12 @@ pub struct Flow {
     pub wl1: u32,
     pub wl2: u32,
     pub mss: usize,
-    /// Octets assigned to this subflow so far, from number 1 on.
+    /// Octets assigned to this subflow, from number 1 on.
     pub bytes: Vec<u8>,
     pub maps: Vec<Map>,
-    /// The number of our FIN, once decided.
+    /// The number of our FIN, once it is determined.
     pub fin: Option<u32>,
-    /// One octet may be sent whatever the window.
+    /// One octet may be sent regardless of the window.
     pub force: bool,
     // Receive sequence space.
     pub irs: SeqNumber,
@@ -197,7 +196,7 @@ impl Flow {
         }
     }
 
-    /// The number behind the last octet assigned to this subflow.
+    /// The number after the last octet assigned to this subflow.
     pub fn end(&self) -> u32 {
         1 + self.bytes.len() as u32
     }
@@ -207,7 +206,7 @@ impl Flow {
         matches!(self.state, State::Established | State::CloseWait) && self.usable && self.fin.is_none()
     }
 
-    /// Whether it is past its handshake and not over.
+    /// Whether its handshake is complete and it is not closed.
     pub fn is_open(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived | State::TimeWait | State::Closed)
     }
@@ -217,7 +216,7 @@ impl Flow {
         matches!(self.state, State::Established | State::FinWait1 | State::FinWait2)
     }
 
-    /// Whether anything waits for its acknowledgement.
+    /// Whether anything is unacknowledged.
     pub fn outstanding(&self) -> bool {
         self.una < self.nxt
     }
@@ -239,7 +238,7 @@ impl Flow {
             let behind = self.rcv_nxt;
             self.mappings.heard.retain(|known| known.start + known.length > behind);
             self.mappings.heard.push(heard);
-            // The farthest goes where there are too many: that of the next octet must be known.
+            // If there are too many, the farthest is dropped: that of the next octet must be known.
             if self.mappings.heard.len() > 2_048
                 && let Some(farthest) =
                     (0..self.mappings.heard.len()).max_by_key(|place| self.mappings.heard[*place].start)
@@ -254,12 +253,12 @@ impl Flow {
         Bytes::copy_from_slice(&self.bytes[from as usize - 1..to as usize - 1])
     }
 
-    /// A sequence number of the peer's, relative; negative if before the SYN.
+    /// A sequence number of the peer, relative; negative if before the SYN.
     pub fn relative(&self, seq: SeqNumber) -> i64 {
         i64::from(self.rcv_nxt) + i64::from(seq.distance(self.irs + self.rcv_nxt))
     }
 
-    /// Blocks that came out of order.
+    /// SACK blocks of out-of-order data.
     pub fn blocks(&self, most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::new();
         let mut ranges: Vec<(u32, u32)> = Vec::new();
@@ -276,7 +275,7 @@ impl Flow {
         blocks
     }
 
-    /// Takes what came out of order; what is there already stays.
+    /// Stores out-of-order data; existing octets are kept.
     pub fn keep(&mut self, start: u32, bytes: Bytes) {
         let longer = self.early.get(&start).is_none_or(|known| known.len() < bytes.len());
         if !bytes.is_empty() && longer && (self.early.len() < 2_048 || start == self.rcv_nxt) {
@@ -284,7 +283,7 @@ impl Flow {
         }
     }
 
-    /// The state after our FIN left.
+    /// The state after sending our FIN.
     pub fn sent_fin(&mut self) {
         self.state = match self.state {
             State::Established => State::FinWait1,
@@ -293,7 +292,7 @@ impl Flow {
         };
     }
 
-    /// Takes the options of a SYN or SYN/ACK into account that both sides must have sent.
+    /// Negotiates the options of a SYN or SYN/ACK that both sides must send.
     pub fn agree(&mut self, segment: &Segment, stamps: bool, sack: bool, scale: Option<u8>) {
         let offered = &segment.options;
         self.irs = segment.seq;

@@ -2,7 +2,6 @@
 
 /// Nanoseconds of virtual time.
 pub type Nanos = u64;
-/// A moment that does not come.
+/// A time that is never reached.
 pub const NEVER: Nanos = u64::MAX;
-/// A millisecond.
 pub const MILLI: Nanos = 1_000_000;

@@ -1,4 +1,4 @@
-//! Segments out: text and its mappings, acknowledgements, retransmissions by a simple timer.
+//! Sending: data and its mappings, acknowledgements, retransmissions by a simple timer.
 
 use super::choices::Choice;
 use super::tcp::{Kind, Signal, State};
@@ -11,7 +11,7 @@ use anabranch_wire::{Ecn, Flags, IpHeader, Packet, Segment, SeqNumber};
 use bytes::Bytes;
 use std::net::SocketAddr;
 
-/// Timeouts in a row until a subflow is abandoned.
+/// Consecutive timeouts before a subflow is closed.
 const MOST_TRIES: u32 = 14;
 
 fn packet(local: SocketAddr, remote: SocketAddr, segment: Segment) -> Packet {
@@ -20,12 +20,12 @@ fn packet(local: SocketAddr, remote: SocketAddr, segment: Segment) -> Packet {
 }
 
 impl Peer {
-    /// The clock of the timestamps: milliseconds.
+    /// The timestamp clock in milliseconds.
     pub(super) fn stamp(&self) -> u32 {
         (self.now / super::MILLI) as u32
     }
 
-    /// Sends a segment of a subflow, its number relative.
+    /// Sends a segment of a subflow with a relative number.
     pub(super) fn send(&mut self, index: usize, number: u32, flags: Flags, options: TcpOptions, payload: Bytes) {
         let window = self.window_to_offer(index, flags);
         let flow = &mut self.flows[index];
@@ -48,7 +48,7 @@ impl Peer {
         self.out.push_back(packet);
     }
 
-    /// A segment without text or connection: a reset.
+    /// Sends a segment without a connection: a reset.
     pub(super) fn send_bare(
         &mut self,
         index: usize,
@@ -65,7 +65,7 @@ impl Peer {
         self.out.push_back(packet);
     }
 
-    /// RFC 9293, section 3.10.7.1: a reset to whoever sent this.
+    /// RFC 9293, section 3.10.7.1: a reset to the sender of this segment.
     pub(super) fn refuse(&mut self, refused: &Packet, reason: Option<u8>) {
         let segment = &refused.segment;
         let acknowledges = segment.flags.contains(Flags::ACK);
@@ -105,7 +105,7 @@ impl Peer {
         if self.short(Choice::ShortAcks) { DataAck::Short(number as u32) } else { DataAck::Long(number) }
     }
 
-    /// An acknowledgement, with what goes beside it.
+    /// Sends an acknowledgement, with another option if any.
     pub(super) fn acknowledge(&mut self, index: usize, signal: Option<Signal>) {
         let mut options = self.tcp_options(index);
         let mut number = self.flows[index].nxt;
@@ -146,9 +146,9 @@ impl Peer {
         Mapping { data_seq, subflow_seq: start, length, checksum }
     }
 
-    /// The MPTCP options of text from `from` on.
+    /// The MPTCP options of data from `from` on.
     fn map_options(&mut self, index: usize, from: u32, again: bool, options: &mut TcpOptions) {
-        // It acts retroactively, and stands on everything until something behind it has arrived.
+        // It acts retroactively, and is sent with everything until data after it has been acknowledged.
         let infinite = self.infinite.filter(|(_, until)| self.flows[index].una < *until);
         if let Some((start, _)) = infinite.filter(|_| self.protocol == Protocol::Plain) {
             let number = self.secrets.first.wrapping_add(u64::from(start - 1));
@@ -187,7 +187,7 @@ impl Peer {
         options.dss = Some(Dss { data_ack: Some(self.data_ack()), mapping: Some(mapping), data_fin: map.fin });
     }
 
-    /// Sends text from `from` on, up to `limit`; returns where it ends.
+    /// Sends data from `from` on, up to `limit`; returns its end.
     fn send_text(&mut self, index: usize, from: u32, limit: u32, again: bool) -> u32 {
         let mut options = self.tcp_options(index);
         self.map_options(index, from, again, &mut options);
@@ -215,7 +215,7 @@ impl Peer {
         to
     }
 
-    /// Sends what is due on a subflow.
+    /// Sends what is pending on a subflow.
     pub(super) fn transmit(&mut self, index: usize) {
         if matches!(self.flows[index].state, State::SynSent | State::SynReceived | State::Closed) {
             return;
@@ -253,7 +253,7 @@ impl Peer {
     fn send_fin(&mut self, index: usize) {
         let mut options = self.tcp_options(index);
         if self.protocol == Protocol::Multipath {
-            // FIN goes again until it arrives, and takes with it a DATA_FIN that may not have arrived.
+            // FIN is retransmitted until it is acknowledged, together with an unacknowledged DATA_FIN.
             let last = self.data.fin_sent && self.data.una <= self.data.length();
             let mapping = last.then(|| self.mapping(self.data.length(), 0, 1, &[]));
             options.dss = Some(Dss { data_ack: Some(self.data_ack()), mapping, data_fin: last });
@@ -272,7 +272,7 @@ impl Peer {
         }
     }
 
-    /// The first segment that is not acknowledged, again.
+    /// Retransmits the first unacknowledged segment.
     fn retransmit(&mut self, index: usize) {
         let flow = &self.flows[index];
         if !flow.outstanding() {
@@ -290,7 +290,7 @@ impl Peer {
         self.send_text(index, from, limit, true);
     }
 
-    /// What is due on a subflow by the clock.
+    /// Handles the timers of a subflow.
     pub(super) fn flow_timers(&mut self, index: usize) {
         let now = self.now;
         let flow = &mut self.flows[index];

@@ -1,42 +1,40 @@
-//! Cuts an elementary stream into coded pictures, each with the headers that stand before it.
+//! Cuts an elementary stream into coded pictures, each with the headers before it.
 
 use super::pictures::{self, Picture, start_code};
 use super::{CutCounters, Format, MOST, Piece};
 use anabranch_policy::reliability::ESSENTIAL;
 
-/// Bytes behind a start code that say what a unit is.
+/// Bytes after a start code that identify a unit.
 const HEAD: usize = 16;
 
-/// The byte behind the first start code, if there is one.
+/// The byte after the first start code, if there is one.
 pub(super) fn first_code(bytes: &[u8]) -> Option<u8> {
     let at = start_code(bytes, 0)?;
-    // Zeros may stand before it, and nothing else.
+    // Only zeros may precede it.
     let clean = bytes.iter().take(at).all(|byte| *byte == 0);
     bytes.get(at + 3).copied().filter(|_| clean)
 }
 
-/// What a unit does to the picture that is being collected.
+/// The effect of a unit on the picture being collected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Unit {
-    /// Stands before a picture: ends one that has begun.
+    /// Precedes a picture: ends the present one.
     Before,
-    /// Begins a picture, and ends one that has begun.
+    /// Begins a picture, and ends the present one.
     Begins(Option<Picture>),
-    /// Belongs to what is there.
+    /// Belongs to the present picture.
     Within,
 }
 
-/// Cuts.
 #[derive(Debug)]
 pub(super) struct Elementary {
     format: Format,
-    /// From the beginning of the next piece on.
+    /// From the start of the next piece on.
     waiting: Vec<u8>,
-    /// Up to here it has been looked for start codes.
+    /// Start codes have been searched for up to here.
     looked: usize,
-    /// A start code has been seen.
     begun: bool,
-    /// The picture that is being collected.
+    /// The picture being collected.
     picture: Option<Option<Picture>>,
     counters: CutCounters,
 }
@@ -53,18 +51,18 @@ impl Elementary {
 
     pub(super) fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) {
         self.waiting.extend_from_slice(bytes);
-        // A unit is known when enough of it is here.
+        // A unit is known when enough of its bytes have arrived.
         while let Some(at) = start_code(&self.waiting, self.looked)
             && at + 3 + HEAD <= self.waiting.len()
         {
             self.unit(at, pieces);
         }
-        // A code may begin in the last bytes.
+        // A start code may begin in the last bytes.
         let last = self.waiting.len().saturating_sub(2);
         let unknown = start_code(&self.waiting, self.looked).unwrap_or(last);
         self.looked = self.looked.max(unknown.min(last));
         if !self.begun && self.looked > 1 {
-            // The byte before a code may be a zero that belongs to it.
+            // The byte before a start code may be a zero that belongs to it.
             self.counters.skipped_bytes += self.looked as u64 - 1;
             self.waiting.drain(..self.looked - 1);
             self.looked = 1;
@@ -86,7 +84,7 @@ impl Elementary {
         }
     }
 
-    /// A unit begins with its code at a place.
+    /// A unit begins with its start code at `at`.
     fn unit(&mut self, at: usize, pieces: &mut Vec<Piece>) {
         // The zero byte before a code of four bytes belongs to it.
         let begin = if at > 0 && self.waiting.get(at - 1) == Some(&0) { at - 1 } else { at };
@@ -122,7 +120,7 @@ impl Elementary {
         }
     }
 
-    /// What is here up to a place is a piece.
+    /// Cuts a piece that ends at `at`.
     fn cut(&mut self, at: usize, pieces: &mut Vec<Piece>) {
         let rest = self.waiting.split_off(at.min(self.waiting.len()));
         let bytes = core::mem::replace(&mut self.waiting, rest);

@@ -1,9 +1,9 @@
-//! Cuts a stream of bytes that is just coming in into pieces that can be lost one by one, without changing a byte: coded
-//! pictures of an elementary stream, PES packets of an MPEG transport stream.
+//! Cuts an incoming stream of bytes into pieces that can be lost separately, without changing a byte: coded pictures of
+//! an elementary stream, PES packets of an MPEG transport stream.
 //!
-//! [`Cutter`] takes bytes as they come and returns [`Piece`]s as soon as they are whole, which is when the next one begins.
-//! What a piece is to others is read from its own headers; nothing is decoded. Input can be anything: what fits no format is an
-//! error at the beginning, and skipped and counted later; a piece is never longer than [`MOST`].
+//! [`Cutter`] takes bytes as they arrive and returns [`Piece`]s as soon as they are complete, which is when the next
+//! one begins. The dependencies of a piece are read from its own headers; nothing is decoded. Any input is accepted: an
+//! unknown format is an error at the start, and skipped and counted later; a piece is never longer than [`MOST`].
 
 mod elementary;
 mod pictures;
@@ -18,18 +18,18 @@ pub use piece::{CutCounters, Format, MOST, Piece};
 pub(crate) use transport::aligned;
 pub use transport::{PACKET, PacketHead};
 
-/// Bytes that are looked at to find out what a stream is.
+/// Bytes examined to detect the format.
 const LOOKED_AT: usize = 64 * 1024;
 
 impl Format {
-    /// What a stream that begins like this is; none if it is none of them, or if more bytes are needed.
+    /// The format of a stream that begins with `bytes`; `None` if it is unknown, or if more bytes are needed.
     pub fn detect(bytes: &[u8]) -> Option<Self> {
         if transport::aligned(bytes).is_some() {
             return Some(Self::TransportStream);
         }
         let code = elementary::first_code(bytes)?;
         match code {
-            // A video object, its layer, or what stands before them; in H.264 these are units of no type.
+            // A video object, its layer, or headers before them; in H.264 these are units of no type.
             0xb0..=0xb6 | 0x00 | 0x01 | 0x20 => Some(Self::Mpeg4),
             // Delimiter, parameters, supplementary information, or a picture that needs no other.
             _ if code < 0x80 && matches!(code & 0x1f, 5..=9) => Some(Self::H264),
@@ -37,7 +37,7 @@ impl Format {
         }
     }
 
-    /// What a stream is that begins with what this format cannot begin with.
+    /// The format of a stream whose start is impossible in this format.
     fn contradicted_by(self, bytes: &[u8]) -> Option<Self> {
         let found = Self::detect(bytes)?;
         let code = elementary::first_code(bytes).unwrap_or_default();
@@ -51,27 +51,27 @@ impl Format {
     }
 }
 
-/// Why there is nothing to cut.
+/// Why a stream cannot be cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CutError {
-    /// There was nothing.
+    /// The stream was empty.
     #[error("nothing came in")]
     Empty,
-    /// No format is known that begins like that.
+    /// No known format begins like this.
     #[error("what comes in is neither MPEG-TS nor a raw H.264 or MPEG-4 stream")]
     Unknown,
-    /// It does not look like what it is said to be.
+    /// It is not in the stated format.
     #[error("what comes in is not {}: nothing of it was found in the first 4 MiB", .0.name())]
     NotThat(Format),
-    /// It is said to be one format, and begins as another does.
+    /// It begins like another format than the stated one.
     #[error("what comes in is {}, not {}", found.name(), said.name())]
     Other {
-        /// What it was said to be.
+        /// The stated format.
         said: Format,
-        /// What it is.
+        /// The detected format.
         found: Format,
     },
-    /// It came to its end, and no picture in it said what it is.
+    /// The stream ended without a picture that states its type.
     #[error("what comes in has no picture of {}: it is cut off, damaged, or something else", .0.name())]
     NoPictures(Format),
 }
@@ -83,8 +83,6 @@ enum Kind {
     Transport(Box<Transport>),
 }
 
-/// Cuts a stream.
-///
 /// ```
 /// use anabranch_media::{clip, cut::Cutter};
 ///
@@ -105,18 +103,17 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    /// Of a format, or of one that is to be found out.
+    /// For a given format, or one to be detected.
     pub fn new(format: Option<Format>) -> Self {
         let kind = format.map_or_else(|| Kind::Unknown(Vec::new()), of_format);
         Self { kind, format, begun: false, found: false, pictures: false }
     }
 
-    /// What it cuts, as soon as that is known.
+    /// The format, once it is known.
     pub fn format(&self) -> Option<Format> {
         self.format
     }
 
-    /// What was found beside pieces.
     pub fn counters(&self) -> CutCounters {
         match &self.kind {
             Kind::Unknown(_) => CutCounters::default(),
@@ -125,10 +122,10 @@ impl Cutter {
         }
     }
 
-    /// Takes more bytes; returns the pieces that are whole now.
+    /// Takes more bytes; returns the pieces that are complete now.
     ///
     /// # Errors
-    /// [`CutError`], at the beginning of a stream that cannot be understood; nothing is known of it later.
+    /// [`CutError`] at the start of an unknown stream; never later.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, CutError> {
         if let (false, Some(said)) = (self.begun, self.format)
             && let Some(found) = said.contradicted_by(bytes)
@@ -163,10 +160,10 @@ impl Cutter {
         }
     }
 
-    /// The input has ended; returns what is left.
+    /// The input has ended; returns the remaining pieces.
     ///
     /// # Errors
-    /// [`CutError`] if there never was anything of use.
+    /// [`CutError`] if there was never a usable piece.
     pub fn finish(&mut self) -> Result<Vec<Piece>, CutError> {
         let mut pieces = Vec::new();
         match &mut self.kind {

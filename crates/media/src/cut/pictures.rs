@@ -3,17 +3,16 @@
 use crate::frame::FrameType;
 use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL, EXPENDABLE};
 
-/// A picture's own word.
+/// Properties that a picture states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Picture {
-    /// How it is predicted.
     pub frame_type: FrameType,
     /// Whether others are predicted from it.
     pub referenced: bool,
 }
 
 impl Picture {
-    /// The class by which it may be abandoned, as [`crate::frame::Frame::importance`] has it.
+    /// Its class for being abandoned, as in [`crate::frame::Frame::importance`].
     pub const fn importance(self) -> u8 {
         match (self.frame_type, self.referenced) {
             (FrameType::I, _) => ESSENTIAL,
@@ -23,14 +22,14 @@ impl Picture {
     }
 }
 
-/// The first place of `00 00 01` in `bytes` from `from` on.
+/// The first index of `00 00 01` in `bytes` from `from` on.
 pub fn start_code(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
     rest.windows(3).position(|three| three == [0, 0, 1]).map(|at| from + at)
 }
 
-/// Reads Exp-Golomb codes (ISO 14496-10, 9.1) from the first bytes of a slice, in which an emulation prevention byte cannot
-/// matter: the two numbers of interest stand in the first few bytes, and three of them are never 0, 0, 3.
+/// Reads Exp-Golomb codes (ISO 14496-10, 9.1) from the first bytes of a slice. Emulation prevention bytes do not matter
+/// there: the two numbers are in the first few bytes, of which three are never 0, 0, 3.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -60,8 +59,8 @@ impl Bits<'_> {
     }
 }
 
-/// A slice of H.264 (ISO 14496-10, 7.3.3), from the byte behind its start code on: whether it is its picture's first, and what
-/// it says. None of a unit that is no slice.
+/// A slice of H.264 (ISO 14496-10, 7.3.3), from the byte after its start code on: whether it is its picture's first,
+/// and the picture's properties. `None` for other units.
 pub fn h264_slice(unit: &[u8]) -> Option<(bool, Picture)> {
     let head = *unit.first()?;
     let (kind, idc) = (head & 0x1f, head >> 5 & 3);
@@ -78,8 +77,8 @@ pub fn h264_slice(unit: &[u8]) -> Option<(bool, Picture)> {
     Some((first_macroblock == 0, Picture { frame_type, referenced: idc != 0 }))
 }
 
-/// A video object plane (ISO 14496-2, 6.2.5), from the byte behind its start code's on: `vop_coding_type` is the first two
-/// bits. Sprites (S) are predicted as P are.
+/// A video object plane (ISO 14496-2, 6.2.5), from the byte after its start code on: `vop_coding_type` is the first two
+/// bits. Sprites (S) are predicted like P.
 pub fn mpeg4_plane(after_code: &[u8]) -> Option<Picture> {
     let frame_type = match after_code.first()? >> 6 {
         0 => FrameType::I,
@@ -89,8 +88,8 @@ pub fn mpeg4_plane(after_code: &[u8]) -> Option<Picture> {
     Some(Picture { frame_type, referenced: frame_type != FrameType::B })
 }
 
-/// A picture of MPEG-1 or MPEG-2 video (ISO 13818-2, 6.2.3), from the byte behind its start code's on: ten bits of temporal
-/// reference, three of the type.
+/// A picture of MPEG-1 or MPEG-2 video (ISO 13818-2, 6.2.3), from the byte after its start code on: ten bits of
+/// temporal reference, three of the type.
 pub fn mpeg2_picture(after_code: &[u8]) -> Option<Picture> {
     let frame_type = match after_code.get(1)? >> 3 & 7 {
         1 => FrameType::I,
@@ -101,8 +100,8 @@ pub fn mpeg2_picture(after_code: &[u8]) -> Option<Picture> {
     Some(Picture { frame_type, referenced: frame_type != FrameType::B })
 }
 
-/// A unit of H.265 (ISO 23008-2, 7.3.1.2 and table 7-1): pictures of random access, those that others of their layer refer
-/// to, and those of even types below 16, which none does.
+/// A unit of H.265 (ISO 23008-2, 7.3.1.2 and table 7-1): random access pictures, reference pictures of their layer, and
+/// those of even types below 16, to which none refers.
 pub fn h265_unit(unit: &[u8]) -> Option<Picture> {
     let kind = unit.first()? >> 1 & 0x3f;
     match kind {

@@ -1,11 +1,11 @@
-//! The pieces into which a stream is cut, and their counters.
+//! Pieces of a stream, and counters.
 
 use crate::frame::FrameType;
 use anabranch_policy::Duration;
 
-/// Bytes of the longest piece; what is longer is cut anywhere.
+/// Most bytes of a piece; longer ones are cut anywhere.
 pub const MOST: usize = 4 << 20;
-/// What a stream is.
+/// Format of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// MPEG-2 transport stream, packets of 188 bytes (ISO 13818-1).
@@ -17,7 +17,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TransportStream => "MPEG-TS",
@@ -27,32 +26,32 @@ impl Format {
     }
 }
 
-/// What belongs together.
+/// A unit of loss.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// The bytes, as they came.
+    /// Unchanged from the input.
     pub bytes: Vec<u8>,
-    /// What picture it is, if it is one and says so.
+    /// Its picture type, if it is a picture that states one.
     pub picture: Option<FrameType>,
-    /// By what it may be abandoned: [`ESSENTIAL`] for I pictures, sound, tables and all that is not understood,
-    /// [`DEPENDED_ON`] for what others are predicted from, [`EXPENDABLE`] for what nobody needs.
+    /// Its class for being abandoned: [`ESSENTIAL`] for I pictures, sound, tables and everything unknown,
+    /// [`DEPENDED_ON`] for pictures that others are predicted from, [`EXPENDABLE`] for those that no other needs.
     ///
     /// [`ESSENTIAL`]: anabranch_policy::reliability::ESSENTIAL
     /// [`DEPENDED_ON`]: anabranch_policy::reliability::DEPENDED_ON
     /// [`EXPENDABLE`]: anabranch_policy::reliability::EXPENDABLE
     pub importance: u8,
-    /// When it is decoded, since the first time in the stream; none in a stream that does not say. Sound may lie a little before
-    /// the pictures that it follows.
+    /// Decoding time since the first one in the stream; `None` without time stamps. Sound may be slightly earlier than
+    /// the pictures before it.
     pub time: Option<Duration>,
 }
 
-/// What was found beside pieces.
+/// Counters of a cutter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CutCounters {
-    /// Bytes that belong to nothing: before the first header, or where a transport stream lost its step.
+    /// Bytes outside of any piece: before the first header, or where a transport stream lost synchronisation.
     pub skipped_bytes: u64,
-    /// Packets of a transport stream that only fill it up, and were left out.
+    /// Null packets of a transport stream, which were removed.
     pub null_packets: u64,
-    /// Pictures that do not say what they are.
+    /// Pictures without a known type.
     pub unknown_pictures: u64,
 }

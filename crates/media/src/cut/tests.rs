@@ -4,7 +4,7 @@ use anabranch_policy::Duration;
 use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL};
 use proptest::prelude::*;
 
-/// Cuts `bytes`, which come in so many at a time.
+/// Cuts `bytes`, which arrive `at_a_time` at a time.
 fn cut(bytes: &[u8], at_a_time: usize) -> Result<(Vec<Piece>, CutCounters), CutError> {
     let mut cutter = Cutter::new(None);
     let mut pieces = Vec::new();
@@ -19,14 +19,14 @@ fn pictures(pieces: &[Piece]) -> Vec<Option<FrameType>> {
     pieces.iter().map(|piece| piece.picture).collect()
 }
 
-/// A unit of H.264 behind a start code of four bytes.
+/// A unit of H.264 after a start code of four bytes.
 fn unit(head: u8, first: u8, length: usize) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0, 1, head, first];
     bytes.resize(length, 0x55);
     bytes
 }
 
-/// Parameters and an I picture of two slices; a P picture; a B picture that nobody needs.
+/// Parameters and an I picture of two slices; a P picture; a B picture that is not referenced.
 fn h264() -> [Vec<u8>; 3] {
     let i = [unit(0x67, 0x42, 20), unit(0x68, 0xce, 8), unit(0x65, 0b1000_1000, 300), unit(0x65, 0b0100_0100, 200)];
     [i.concat(), unit(0x41, 0b1001_1000, 90), unit(0x01, 0b1001_1100, 40)]
@@ -61,7 +61,7 @@ fn planes_of_mpeg_4_are_cut_with_the_headers_before_them() {
     }
 }
 
-/// A packet of a transport stream with this payload, filled up by its adaptation field.
+/// A packet of a transport stream with this payload, padded by its adaptation field.
 fn packet(pid: u16, starts: bool, payload: &[u8]) -> Vec<u8> {
     let [high, low] = pid.to_be_bytes();
     let mut bytes = vec![0x47, high | u8::from(starts) << 6, low, 0x10];
@@ -76,7 +76,7 @@ fn packet(pid: u16, starts: bool, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A section in a packet, without its check.
+/// A section in a packet, without its checksum.
 fn table(pid: u16, id: u8, content: &[u8]) -> Vec<u8> {
     let mut payload = vec![0, id, 0xb0, content.len() as u8 + 9, 0, 1, 0xc1, 0, 0];
     payload.extend(content);
@@ -84,7 +84,7 @@ fn table(pid: u16, id: u8, content: &[u8]) -> Vec<u8> {
     packet(pid, true, &payload)
 }
 
-/// The packets of a PES packet with a time stamp of so many ticks.
+/// The packets of a PES packet with a time stamp in ticks.
 fn pes(pid: u16, id: u8, ticks: u64, content: &[u8]) -> Vec<u8> {
     let stamp = [
         0x21 | ((ticks >> 29) as u8 & 0x0e),
@@ -93,7 +93,7 @@ fn pes(pid: u16, id: u8, ticks: u64, content: &[u8]) -> Vec<u8> {
         (ticks >> 7) as u8,
         (ticks << 1) as u8 | 1,
     ];
-    // Sound says how long it is.
+    // Sound states its length.
     let length = if id == 0xc0 { content.len() as u16 + 8 } else { 0 };
     let mut bytes = vec![0, 0, 1, id];
     bytes.extend(length.to_be_bytes());
@@ -122,7 +122,7 @@ fn a_transport_stream_is_cut_into_its_pes_packets_with_types_and_times() {
         let expected = [(&tables, None, 0), (&sound, None, 0), (&i, Some(I), 0), (&p, Some(P), 128)];
         let got: Vec<_> = pieces.iter().map(|piece| (&piece.bytes, piece.picture, piece.importance)).collect();
         assert_eq!(got, expected, "{at_a_time}");
-        // Sound is whole before the picture, and so sets where time begins.
+        // Sound is complete before the picture, and so defines time zero.
         let times: Vec<_> = pieces.iter().map(|piece| piece.time).collect();
         assert_eq!(times, [None, Some(Duration::ZERO), Some(Duration::ZERO), Some(Duration::from_nanos(23_333_333))]);
         assert_eq!(counters, CutCounters { null_packets: 1, ..CutCounters::default() });
@@ -203,7 +203,7 @@ fn what_is_no_stream_is_refused_in_a_sentence() {
     assert_eq!(cutter.finish().unwrap_err(), CutError::NotThat(Format::H264));
 }
 
-/// Where a packet may begin, and how much is left at the end.
+/// Where a packet may begin, and how many bytes are left at the end.
 fn tried(mut rest: &[u8], skipped: impl Fn(&[u8]) -> usize) -> (Vec<usize>, usize) {
     let mut found = Vec::new();
     while rest.len() >= PACKET {

@@ -1,26 +1,26 @@
-//! Time stamps of 33 bits as time since the first.
+//! Time stamps of 33 bits, converted to time since the first.
 
 use anabranch_policy::Duration;
 
-/// Ticks a second.
+/// Ticks per second.
 const TICKS: u64 = 90_000;
 /// They wrap here.
 const WRAP: u64 = 1 << 33;
-/// A step further than this is no step but a new beginning, seconds.
+/// A greater step, in seconds, is a new start of the clock.
 const LONGEST_STEP: u64 = 10;
 
-/// Follows the time stamps of a stream, all of whose parts share them.
+/// Follows the time stamps of a stream, which all its parts share.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// The last stamp, and what it came to in ticks since the first.
+    /// The last stamp, and its time in ticks since the first.
     last: Option<(u64, i64)>,
-    /// The largest time returned.
+    /// The greatest time returned.
     largest: i64,
 }
 
 impl Times {
-    /// The time of a stamp. Stamps may wrap and may go back a little from one part of the stream to the next; what is returned
-    /// never falls below 0. A stream that begins anew goes on where the old one ended.
+    /// The time of a stamp. Stamps may wrap, and may decrease slightly between parts of the stream; results are never
+    /// below 0. A stream that restarts continues at the end of the old one.
     pub fn of(&mut self, stamp: u64) -> Duration {
         let stamp = stamp % WRAP;
         let ticks = match self.last {
@@ -36,7 +36,7 @@ impl Times {
         duration(ticks)
     }
 
-    /// The largest time so far.
+    /// The greatest time so far.
     pub fn latest(&self) -> Option<Duration> {
         self.last.map(|_| duration(self.largest))
     }
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(times.latest(), None);
         assert_eq!(times.of(WRAP - 45_000), Duration::ZERO);
         assert_eq!(times.of(45_000), Duration::from_secs(1));
-        // Sound that lies a little behind the pictures.
+        // Sound slightly behind the pictures.
         assert_eq!(times.of(0), Duration::from_millis(500));
         assert_eq!(times.of(WRAP - 90_000), Duration::ZERO);
         assert_eq!(times.latest(), Some(Duration::from_secs(1)));

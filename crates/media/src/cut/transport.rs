@@ -1,9 +1,9 @@
-//! Cuts a transport stream (ISO 13818-1) into PES packets: the packets of 188 bytes that carry one are a piece, and tables
-//! are pieces of their own.
+//! Cuts a transport stream (ISO 13818-1) into PES packets: the packets of 188 bytes that carry one form a piece, and
+//! tables are pieces of their own.
 //!
-//! A PES packet of unknown length, as those of pictures, is whole when the next one of its elementary stream begins. So that
-//! pieces can be handed over one by one, packets of different elementary streams that were interleaved are not any more: their
-//! order within each, which is all that a decoder of a file or a pipe looks at, stays.
+//! A PES packet of unknown length, as for pictures, is complete when the next one of its elementary stream begins.
+//! Packets of different elementary streams are no longer interleaved, so that pieces can be handed over separately:
+//! their order within each stream, which is all that decoders of files and pipes use, is kept.
 
 use super::pictures::{self, Picture, start_code};
 use super::times::Times;
@@ -11,33 +11,32 @@ use super::{CutCounters, MOST, Piece};
 use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL};
 use std::collections::BTreeMap;
 
-/// Bytes of a packet.
 pub const PACKET: usize = 188;
-/// What a packet begins with.
+/// First byte of a packet.
 const SYNC: u8 = 0x47;
-/// Packets in step that make a transport stream.
+/// Consecutive packets that identify a transport stream.
 const IN_STEP: usize = 3;
 /// The program association table.
 const PAT: u16 = 0;
-/// Packets that only fill up.
+/// Null packets.
 const NULL: u16 = 0x1fff;
-/// Bytes of packets that belong to no PES packet that make a piece: tables are fewer, and what is not understood goes on in
+/// Bytes of packets outside of PES packets that form a piece: tables are shorter, and unknown data is passed on in
 /// small pieces.
 const TABLES: usize = 7 * PACKET;
-/// Most elementary streams that are followed; packets of others are passed on as tables are.
+/// Limit of elementary streams; packets of others are passed on like tables.
 const STREAMS: usize = 64;
 
-/// Where packets begin, if several in step are there.
+/// Where packets begin, if there are several consecutive ones.
 pub(crate) fn aligned(bytes: &[u8]) -> Option<usize> {
     (0..PACKET).find(|at| in_step(bytes, *at))
 }
 
-/// Whether packets in step begin there.
+/// Whether consecutive packets begin there.
 fn in_step(bytes: &[u8], at: usize) -> bool {
     (0..IN_STEP).all(|packet| bytes.get(at + packet * PACKET) == Some(&SYNC))
 }
 
-/// How many bytes are skipped where no packet begins: out of step, or one that is marked as broken.
+/// Bytes to skip if no packet begins here: without synchronisation, or a packet marked as erroneous.
 pub(super) fn skipped(rest: &[u8]) -> usize {
     if rest.first() == Some(&SYNC) {
         return PACKET;
@@ -46,28 +45,28 @@ pub(super) fn skipped(rest: &[u8]) -> usize {
     if let Some(at) = aligned(after) {
         return at + PACKET;
     }
-    // From byte to byte one place more is in sight; the others were looked at.
+    // Each further byte brings one more candidate into range; the others were examined.
     let tells = |skip: &usize| rest.get(*skip) == Some(&SYNC) || in_step(after, skip + PACKET - 1);
     (1..=rest.len().saturating_sub(PACKET))
         .find(tells)
         .unwrap_or_else(|| (rest.len() + 1).saturating_sub(PACKET).max(1))
 }
 
-/// What a packet says in its first bytes.
+/// The header of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketHead {
     /// Packet identifier.
     pub pid: u16,
-    /// A PES packet or a section begins in it.
+    /// Whether a PES packet or a section begins in it.
     pub starts: bool,
-    /// The elementary stream can be decoded from here on, it says.
+    /// Whether the elementary stream claims to be decodable from here on.
     pub random_access: bool,
-    /// Where its payload begins; none if it has none.
+    /// Start of its payload, if it has one.
     pub payload: Option<usize>,
 }
 
 impl PacketHead {
-    /// Reads it; none without the sync byte, with the error bit, or with fields that do not fit.
+    /// `None` without the sync byte, with the error bit, or with invalid fields.
     pub fn read(packet: &[u8]) -> Option<Self> {
         let [sync, high, low, flags, ..] = *packet else { return None };
         if sync != SYNC || high & 0x80 != 0 || packet.len() != PACKET {
@@ -88,32 +87,31 @@ impl PacketHead {
     }
 }
 
-/// The coding of an elementary stream, as its program's table has it.
+/// The coding of an elementary stream according to its program's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Coding {
     Mpeg2,
     Mpeg4,
     H264,
     H265,
-    /// Sound, subtitles and all else.
+    /// Sound, subtitles and everything else.
     Other,
 }
 
-/// A PES packet that is being collected.
+/// A PES packet being collected.
 #[derive(Debug)]
 struct Open {
     bytes: Vec<u8>,
-    /// Its elementary stream's bytes, as many as it takes to read what it is.
+    /// The first bytes of its elementary stream, enough to read the picture type.
     head: Vec<u8>,
     random_access: bool,
-    /// How many bytes are still to come, if it says.
+    /// Bytes still missing, if the length is known.
     left: Option<usize>,
 }
 
-/// Bytes of an elementary stream that are looked at: parameters and supplementary information stand before the picture.
+/// Bytes of an elementary stream examined for a picture, after parameters and supplementary information.
 const LOOKED_AT: usize = 4096;
 
-/// Cuts.
 #[derive(Debug, Default)]
 pub(super) struct Transport {
     waiting: Vec<u8>,
@@ -121,7 +119,7 @@ pub(super) struct Transport {
     maps: Vec<u16>,
     codings: BTreeMap<u16, Coding>,
     open: BTreeMap<u16, Open>,
-    /// Packets that belong to no PES packet, since the last piece.
+    /// Packets outside of PES packets since the last piece.
     tables: Vec<u8>,
     times: Times,
     counters: CutCounters,
@@ -193,7 +191,7 @@ impl Transport {
         }
     }
 
-    /// The PES packet of an elementary stream is whole.
+    /// The PES packet of an elementary stream is complete.
     fn close(&mut self, pid: u16, pieces: &mut Vec<Piece>) {
         let Some(open) = self.open.remove(&pid) else { return };
         if open.bytes.is_empty() {
@@ -225,19 +223,19 @@ impl Transport {
         }
     }
 
-    /// The program association table (2.4.4.3): where the programs' tables are.
+    /// The program association table (2.4.4.3) lists the tables of programs.
     fn read_programs(&mut self, payload: &[u8], starts: bool) {
         let Some(section) = section(payload, starts, 0x00) else { return };
         let programs = section.get(8..section.len().saturating_sub(4)).unwrap_or_default();
         let map = |entry: &[u8]| {
             let [p0, p1, high, low] = *entry else { return None };
-            // Program 0 is the network's own.
+            // Program 0 is the network information.
             (p0 != 0 || p1 != 0).then(|| u16::from(high & 0x1f) << 8 | u16::from(low))
         };
         self.maps = programs.chunks(4).filter_map(map).take(STREAMS).collect();
     }
 
-    /// A program map table (2.4.4.8): what its elementary streams are.
+    /// A program map table (2.4.4.8) lists elementary streams.
     fn read_map(&mut self, payload: &[u8], starts: bool) {
         let Some(section) = section(payload, starts, 0x02) else { return };
         let length = |at: usize| match section.get(at..at + 2) {
@@ -280,7 +278,7 @@ impl Open {
     }
 }
 
-/// A section that is whole in this packet, from its table's id on.
+/// A section that is complete in this packet, from its table id on.
 fn section(payload: &[u8], starts: bool, table: u8) -> Option<&[u8]> {
     let pointer = usize::from(*payload.first().filter(|_| starts)?);
     let section = payload.get(1 + pointer..)?;
@@ -289,10 +287,10 @@ fn section(payload: &[u8], starts: bool, table: u8) -> Option<&[u8]> {
     section.get(..3 + length).filter(|_| id == table)
 }
 
-/// The decoding time stamp of a PES packet, or the one of its presentation (2.4.3.7).
+/// The decoding time stamp of a PES packet, or else its presentation time stamp (2.4.3.7).
 fn pes_stamp(pes: &[u8]) -> Option<u64> {
     let flags = *pes.get(7)?;
-    // Only packets of pictures and sound and some others have this header: it begins with `10`.
+    // Only packets of pictures, sound and a few others have this header: it begins with `10`.
     if pes.get(6)? >> 6 != 2 || flags & 0x80 == 0 {
         return None;
     }
@@ -302,13 +300,13 @@ fn pes_stamp(pes: &[u8]) -> Option<u64> {
     Some((a >> 1 & 7) << 30 | b << 22 | c >> 1 << 15 | d << 7 | e >> 1)
 }
 
-/// The elementary stream's bytes in a PES packet.
+/// The elementary stream data of a PES packet.
 fn pes_payload(pes: &[u8]) -> &[u8] {
     let header = pes.get(8).map_or(0, |length| 9 + usize::from(*length));
     pes.get(header..).unwrap_or_default()
 }
 
-/// The first picture in the bytes of an elementary stream.
+/// The first picture in elementary stream data.
 fn picture(coding: Coding, bytes: &[u8]) -> Option<Picture> {
     let mut from = 0;
     while let Some(at) = start_code(bytes, from) {

@@ -1,6 +1,6 @@
-//! Reads fields of some bits, most significant first, from bytes that may end at any moment.
+//! Reads bit fields, most significant first, from bytes that may end anywhere.
 
-/// A place among the bits of `bytes`.
+/// A position among the bits of `bytes`.
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
     /// Bits read so far.
@@ -12,7 +12,7 @@ impl<'a> Bits<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The next bit; `None` behind the end.
+    /// The next bit; `None` at the end.
     pub(super) fn flag(&mut self) -> Option<bool> {
         let byte = self.bytes.get(self.at / 8)?;
         let bit = byte >> (7 - self.at % 8) & 1;
@@ -25,7 +25,7 @@ impl<'a> Bits<'a> {
         (0..count.min(32)).try_fold(0_u32, |value, _| Some(value << 1 | u32::from(self.flag()?)))
     }
 
-    /// Passes over `count` bits, which may lie behind the end.
+    /// Skips `count` bits, perhaps beyond the end.
     pub(super) const fn skip(&mut self, count: usize) {
         self.at = self.at.saturating_add(count);
     }

@@ -1,8 +1,8 @@
-//! H.264 in byte stream format: parameter sets (7.3.2), slice headers as far as order and type need them (7.3.3), where a
-//! picture begins (7.4.1.2.4), picture order counts (8.2.1).
+//! H.264 in byte stream format: parameter sets (7.3.2), slice headers as far as needed for order and type (7.3.3), the
+//! start of pictures (7.4.1.2.4), picture order counts (8.2.1).
 //!
-//! Not read: auxiliary pictures, other views and layers (their units stay with the picture before them); the reset of
-//! order by memory management operation 5, which needs the whole slice header.
+//! Not supported: auxiliary pictures, other views and layers (their units stay with the picture before them); the reset
+//! of order by memory management operation 5, which needs the whole slice header.
 
 mod order;
 mod parameters;
@@ -18,10 +18,10 @@ pub(super) use parameters::is_profile;
 use parameters::{PictureParameters, SequenceParameters};
 use std::collections::BTreeMap;
 
-/// How many bytes of a unit are looked at: the longest parameter set that is not nonsense is shorter.
+/// Bytes of a unit that are examined: valid parameter sets are shorter.
 const LOOKED_AT: usize = 4096;
 
-/// A picture whose slices still come.
+/// A picture whose slices are still arriving.
 #[derive(Debug)]
 struct Open {
     data: Vec<u8>,
@@ -29,21 +29,21 @@ struct Open {
     frame_type: FrameType,
     referenced: bool,
     order: (u32, i64),
-    /// Whether its second field is there.
+    /// Whether its second field has arrived.
     complete: bool,
 }
 
-/// Puts units together to pictures.
+/// Assembles units into pictures.
 #[derive(Debug, Default)]
 pub(super) struct H264 {
     format: Option<Format>,
     sequences: BTreeMap<u32, SequenceParameters>,
     pictures: BTreeMap<u32, PictureParameters>,
-    /// Whether a slice has come that the parameter sets explain: the format's header is complete.
+    /// Whether a slice with known parameter sets has arrived: the format's header is complete.
     settled: bool,
     order: Order,
     open: Option<Open>,
-    /// What stands before the next picture.
+    /// Units before the next picture.
     before: Vec<u8>,
     count: u64,
     dropped: u64,
@@ -58,7 +58,7 @@ impl H264 {
         self.dropped
     }
 
-    /// One unit from start code to start code. Returns the picture before it, if it begins a new one.
+    /// Takes one unit from start code to start code. Returns the picture before it, if it begins a new one.
     pub(super) fn handle_unit(&mut self, unit: Vec<u8>) -> Result<Option<Picture>, StreamError> {
         let Some(&first) = unit.get(3) else { return Ok(None) };
         let payload = without_emulation(unit.get(4..).unwrap_or_default());
@@ -81,7 +81,7 @@ impl H264 {
                 self.pictures.insert(id, parameters);
             }
             unit_type::SEI | unit_type::DELIMITER | unit_type::FIRST_RESERVED..=unit_type::LAST_RESERVED => {}
-            // The end of a sequence, filler, extensions: they belong to the picture before them.
+            // The end of a sequence, filler, extensions: part of the picture before them.
             _ => {
                 let place = self.open.as_mut().map_or(&mut self.before, |open| &mut open.data);
                 place.extend_from_slice(&unit);
@@ -99,7 +99,7 @@ impl H264 {
         if length > LONGEST_PICTURE { Err(StreamError::TooLong) } else { Ok(picture) }
     }
 
-    /// The last picture, at the end of the stream.
+    /// The last picture at the end of the stream.
     pub(super) fn finish(&mut self) -> Result<Option<Picture>, StreamError> {
         if self.format.is_none() {
             return Err(StreamError::Header("header of the stream (SPS)"));
@@ -107,7 +107,7 @@ impl H264 {
         Ok(self.close_now())
     }
 
-    /// Ends the picture in hand, unless it is a first field whose second may follow.
+    /// Ends the present picture, unless it is a first field whose second may follow.
     fn close(&mut self) -> Option<Picture> {
         if self.open.as_ref().is_some_and(|open| open.slice.field.is_some() && !open.complete) {
             return None;
@@ -137,7 +137,7 @@ impl H264 {
             if self.settled {
                 return Err(damaged);
             }
-            // Joined in the middle: nothing explains it.
+            // Joined in the middle: its parameter sets are unknown.
             self.before.clear();
             self.dropped += 1;
             return Ok(None);
@@ -161,14 +161,14 @@ impl H264 {
         let mut length = 0;
         if let Some(open) = &mut self.open {
             open.data.extend_from_slice(unit);
-            // With slices of several types the picture needs what the neediest needs.
+            // With slices of several types, the one with most dependencies counts.
             open.frame_type = open.frame_type.max(frame_type);
             length = open.data.len();
         }
         self.bounded(length, closed)
     }
 
-    /// The second field of the frame in hand, with what stands between the two.
+    /// The second field of the present frame, with the units between the two.
     fn second_field(&mut self, slice: Slice, order: (u32, i64)) {
         if let Some(open) = &mut self.open {
             open.data.append(&mut self.before);
@@ -180,7 +180,7 @@ impl H264 {
     }
 }
 
-/// The payload of a unit without emulation prevention bytes (7.3.1), as far as it is looked at.
+/// The payload of a unit without emulation prevention bytes (7.3.1), as far as it is examined.
 fn without_emulation(bytes: &[u8]) -> Vec<u8> {
     let mut payload = Vec::with_capacity(bytes.len().min(LOOKED_AT));
     let mut zeros = 0;

@@ -1,8 +1,8 @@
-//! Reads elementary streams of video: MPEG-4 part 2 and H.264 in byte stream format (Annex B): where pictures begin, their
-//! types, order and times. Pixels are not decoded.
+//! Reads elementary streams of video: MPEG-4 part 2 and H.264 in byte stream format (Annex B): start, type, order and
+//! time of pictures. Pixels are not decoded.
 //!
-//! [`Reader`] takes bytes as they come and returns pictures in coding order; [`ElementaryStream`] is a whole file. What is
-//! read can be anything: every fault is a [`StreamError`], memory is bounded by the input and by 16 MiB per picture.
+//! [`Reader`] takes bytes as they arrive and returns pictures in coding order; [`ElementaryStream`] is a whole file.
+//! Any input is accepted: every fault is a [`StreamError`], memory is bounded by the input and by 16 MiB per picture.
 
 mod bits;
 mod h264;
@@ -21,20 +21,20 @@ use crate::trace::{FrameRate, MOST_FRAMES, Trace, TraceError, display_order};
 use start_codes::StartCodes;
 use std::collections::VecDeque;
 
-/// By now a stream has shown its header, or it is no video: 1 MiB.
+/// A video stream has its header within this: 1 MiB.
 const HEADER_WITHIN: u64 = 1 << 20;
 
-/// The machine of one codec.
+/// The parser of one codec.
 #[derive(Debug)]
 enum Machine {
-    /// Nothing has told the codec yet; the units so far.
+    /// The codec is not known yet; the units so far.
     Unknown(Vec<Vec<u8>>),
     Mpeg4(mpeg4::Mpeg4),
     H264(h264::H264),
 }
 
-/// Takes the bytes of a stream as they come, returns its pictures in coding order. Pictures before the first header are
-/// dropped and counted.
+/// Takes the bytes of a stream as they arrive and returns its pictures in coding order. Pictures before the first
+/// header are dropped and counted.
 #[derive(Debug)]
 pub struct Reader {
     codes: StartCodes,
@@ -50,7 +50,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Finds out the codec by itself.
+    /// The codec is detected.
     pub fn new() -> Self {
         Self {
             codes: StartCodes::default(),
@@ -60,7 +60,7 @@ impl Reader {
         }
     }
 
-    /// For a stream whose codec is known, such as one from a transport stream.
+    /// For a stream of a known codec, such as one from a transport stream.
     pub fn of(codec: Codec) -> Self {
         let machine = match codec {
             Codec::Mpeg4 => Machine::Mpeg4(mpeg4::Mpeg4::default()),
@@ -69,7 +69,7 @@ impl Reader {
         Self { machine, ..Self::new() }
     }
 
-    /// What the header says, once it has been read.
+    /// The format, once the header has been read.
     pub fn format(&self) -> Option<&Format> {
         match &self.machine {
             Machine::Unknown(_) => None,
@@ -78,7 +78,7 @@ impl Reader {
         }
     }
 
-    /// How many pictures came before the first header and were dropped.
+    /// Number of pictures before the first header, which were dropped.
     pub const fn dropped(&self) -> u64 {
         match &self.machine {
             Machine::Unknown(_) => 0,
@@ -87,10 +87,10 @@ impl Reader {
         }
     }
 
-    /// The next bytes of the stream.
+    /// Takes the next bytes of the stream.
     ///
     /// # Errors
-    /// What is no video, or damaged where the reader must understand it. Nothing can be read after an error.
+    /// If it is no video, or damaged in parts that the reader needs. Nothing can be read after an error.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
         self.taken = self.taken.saturating_add(bytes.len() as u64);
         self.codes.handle_bytes(bytes);
@@ -103,10 +103,10 @@ impl Reader {
         Ok(())
     }
 
-    /// The end of the stream: what was held back because it might have gone on is now whole.
+    /// The end of the stream completes the pending picture.
     ///
     /// # Errors
-    /// As [`Self::handle_bytes`]; a stream that had no byte or no picture.
+    /// As [`Self::handle_bytes`]; for a stream without a byte or a picture.
     pub fn handle_end(&mut self) -> Result<(), StreamError> {
         if self.taken == 0 {
             return Err(StreamError::Empty);
@@ -123,7 +123,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A picture that is whole, in coding order.
+    /// The next complete picture in coding order.
     pub fn poll_picture(&mut self) -> Option<Picture> {
         self.pictures.pop_front()
     }
@@ -146,8 +146,8 @@ impl Reader {
     }
 }
 
-/// The codec that a unit reveals. H.264 never has the highest bit of the byte behind the start code set; MPEG-4 begins with
-/// a unit that has. The other units of MPEG-4 look like some of H.264, but come behind those.
+/// The codec that a unit reveals. In H.264 the highest bit of the byte after the start code is never set; MPEG-4 begins
+/// with a unit in which it is. Other units of MPEG-4 look like some of H.264, but come later.
 fn codec_of(unit: &[u8]) -> Option<Codec> {
     match *unit.get(3)? {
         0xB0 | 0xB3 | 0xB5 | 0xB6 => Some(Codec::Mpeg4),
@@ -160,25 +160,22 @@ fn codec_of(unit: &[u8]) -> Option<Codec> {
 /// A whole stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ElementaryStream {
-    /// What its header says.
     pub format: Format,
-    /// Its pictures in coding order.
+    /// In coding order.
     pub pictures: Vec<Picture>,
 }
 
 impl ElementaryStream {
-    /// Reads a whole stream.
-    ///
     /// # Errors
-    /// As [`Reader::handle_bytes`] and [`Reader::handle_end`]; too many pictures.
+    /// As [`Reader::handle_bytes`] and [`Reader::handle_end`]; also for too many pictures.
     pub fn read(bytes: &[u8]) -> Result<Self, StreamError> {
-        // Its start codes would be found, and its packets' heads be taken for pictures.
+        // Its start codes would be found, and its packet headers taken for pictures.
         if crate::cut::aligned(bytes) == Some(0) {
             return Err(StreamError::NotSupported("an MPEG transport stream"));
         }
         let mut reader = Reader::new();
         let mut pictures = Vec::new();
-        // In pieces, so that the reader's buffer stays small.
+        // In chunks, so that the reader's buffer stays small.
         for piece in bytes.chunks(1 << 16) {
             reader.handle_bytes(piece)?;
             pictures.extend(core::iter::from_fn(|| reader.poll_picture()));
@@ -195,8 +192,8 @@ impl ElementaryStream {
         }
     }
 
-    /// The stream as a trace: sizes without repeated headers, times at the constant rate that the stream names, or `rate` if
-    /// it names none. Pictures in front of the first I picture, which nothing can decode, are an error of the trace.
+    /// The stream as a trace: sizes without repeated headers, times at the constant rate that the stream states, or
+    /// else `rate`. Pictures before the first I picture, which cannot be decoded, are an error of the trace.
     ///
     /// # Errors
     /// [`StreamError::Trace`].
@@ -217,12 +214,12 @@ impl ElementaryStream {
         Ok(Trace::new(frames, rate.time(self.pictures.len() as u64 + delay))?)
     }
 
-    /// Frames per second: as the header says or, if it does not, as the pictures' times follow each other most often.
+    /// Frames per second: from the header or, without it, the most frequent rate of the pictures' times.
     pub fn rate(&self) -> Option<FrameRate> {
         self.format.rate.or_else(|| self.measured_rate())
     }
 
-    /// The display place of each picture, in coding order.
+    /// The display index of each picture, in coding order.
     pub fn display(&self) -> Vec<u32> {
         if self.format.codec == Codec::Mpeg4 {
             return display_order(self.pictures.iter().map(|picture| picture.frame_type));
@@ -236,7 +233,7 @@ impl ElementaryStream {
         display
     }
 
-    /// The rate at which times of pictures follow each other most often, if the pictures tell.
+    /// The most frequent rate of the pictures' times, if they have any.
     fn measured_rate(&self) -> Option<FrameRate> {
         let display = self.display();
         let mut shown = vec![None; display.len()];

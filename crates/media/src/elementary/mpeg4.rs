@@ -7,7 +7,7 @@ use crate::frame::FrameType;
 use crate::trace::FrameRate;
 use anabranch_policy::Duration;
 
-/// The byte behind the start code (table 6-3).
+/// The byte after the start code (table 6-3).
 mod code {
     pub(super) const SEQUENCE: u8 = 0xB0;
     pub(super) const USER_DATA: u8 = 0xB2;
@@ -18,7 +18,7 @@ mod code {
     pub(super) const LAST_LAYER: u8 = 0x2F;
 }
 
-/// What the video object layer says that pictures need.
+/// The fields of the video object layer that pictures need.
 #[derive(Debug)]
 struct Layer {
     /// Ticks per second.
@@ -26,15 +26,15 @@ struct Layer {
     format: Format,
 }
 
-/// Puts units together to pictures.
+/// Assembles units into pictures.
 #[derive(Debug, Default)]
 pub(super) struct Mpeg4 {
     layer: Option<Layer>,
-    /// The header in hand, as long as nothing else came behind it.
+    /// The present header, until another unit follows it.
     header: Vec<u8>,
-    /// What stands between the header and the picture: a group's header.
+    /// Units between the header and the picture: a group's header.
     before: Vec<u8>,
-    /// Seconds that the last two I or P pictures' increments count from.
+    /// Base of the time increments of the last two I or P pictures, in seconds.
     base: u64,
     base_before: u64,
     count: u64,
@@ -50,7 +50,7 @@ impl Mpeg4 {
         self.dropped
     }
 
-    /// One unit from start code to start code. Returns a picture if it is one.
+    /// Takes one unit from start code to start code. Returns it if it is a picture.
     pub(super) fn handle_unit(&mut self, unit: Vec<u8>) -> Result<Option<Picture>, StreamError> {
         let Some(&kind) = unit.get(3) else { return Ok(None) };
         match kind {
@@ -75,7 +75,7 @@ impl Mpeg4 {
         Ok(None)
     }
 
-    /// Nothing is held back: a picture ends with its unit.
+    /// Nothing is pending: a picture ends with its unit.
     pub(super) fn finish(&mut self) -> Result<Option<Picture>, StreamError> {
         if self.layer.is_none() {
             return Err(StreamError::Header("header of the stream (VOL)"));
@@ -103,7 +103,7 @@ impl Mpeg4 {
             self.base
         };
         if !coded {
-            // The picture before it once more: no picture of its own. Its bytes go with the next one.
+            // A repetition of the picture before it, no picture of its own. Its bytes go with the next one.
             (self.header, self.before) = (header, before);
             self.before.extend_from_slice(unit);
             return Ok(None);
@@ -122,7 +122,7 @@ impl Mpeg4 {
     }
 }
 
-/// Seconds of the time code of a group (6.2.4); `None` if it is cut off.
+/// Seconds of the time code of a group (6.2.4); `None` if it is truncated.
 fn group_time(unit: &[u8]) -> Option<u64> {
     let mut bits = Bits::new(unit.get(4..)?);
     let (hours, minutes) = (bits.read(5)?, bits.read(6)?);
@@ -131,22 +131,22 @@ fn group_time(unit: &[u8]) -> Option<u64> {
     Some(u64::from(hours * 3600 + minutes * 60 + seconds))
 }
 
-/// How a picture begins.
+/// The header of a picture.
 struct Heading {
     frame_type: FrameType,
     seconds: u64,
     increment: u32,
-    /// Whether anything follows.
+    /// Whether data follows.
     coded: bool,
 }
 
-/// Reads how a picture begins (6.2.5).
+/// Reads the header of a picture (6.2.5).
 fn picture_header(unit: &[u8], resolution: u32) -> Option<Heading> {
     let mut bits = Bits::new(unit.get(4..)?);
     let frame_type = match bits.read(2)? {
         0 => FrameType::I,
         2 => FrameType::B,
-        // 1 is P; 3, S, is predicted from the picture before it as well.
+        // 1 is P; 3, S, is also predicted from the picture before it.
         _ => FrameType::P,
     };
     let mut seconds = 0;

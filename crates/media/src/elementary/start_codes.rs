@@ -2,15 +2,15 @@
 
 use super::{LONGEST_PICTURE, StreamError};
 
-/// Takes bytes as they come, returns units that begin with a start code.
+/// Takes bytes as they arrive and returns units that begin with a start code.
 #[derive(Debug, Default)]
 pub(super) struct StartCodes {
     buffer: Vec<u8>,
-    /// Where the unit in hand begins: at a start code once the first has been seen.
+    /// Start of the present unit: a start code once the first has been seen.
     begins: usize,
-    /// From here on no start code has been looked for.
+    /// Start codes have been searched for up to here.
     scanned: usize,
-    /// Whether a start code stands at `begins`.
+    /// Whether there is a start code at `begins`.
     inside: bool,
 }
 
@@ -22,7 +22,7 @@ impl StartCodes {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next unit that is followed by another. What stands before the first start code is dropped.
+    /// The next unit that is followed by another. Bytes before the first start code are dropped.
     pub(super) fn poll_unit(&mut self) -> Result<Option<Vec<u8>>, StreamError> {
         loop {
             let from = if self.inside { self.scanned.max(self.begins + 3) } else { self.scanned };
@@ -42,7 +42,7 @@ impl StartCodes {
         }
     }
 
-    /// Nothing yet: garbage before the first start code is let go, a unit that does not end is an error.
+    /// Without a unit: drops garbage before the first start code; a unit without end is an error.
     fn bounded(&mut self) -> Result<Option<Vec<u8>>, StreamError> {
         if !self.inside {
             self.begins = self.scanned;

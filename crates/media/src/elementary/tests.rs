@@ -150,7 +150,7 @@ proptest! {
             1 => Reader::of(Codec::Mpeg4),
             _ => Reader::of(Codec::H264),
         };
-        // Behind true headers, so that the garbage is looked at.
+        // After valid headers, so that the garbage is parsed.
         let head: &[u8] = match codec {
             0 => &[],
             1 => mpeg4(31),

@@ -1,11 +1,11 @@
-//! Judges what arrived when: which frames are lost, late, decodable on time, where the picture stands still.
+//! Evaluates arrivals: which frames are lost, late, decodable on time, and where the picture freezes.
 //!
-//! The deadline is the one of [`anabranch_policy::reliability`]: its play-out clock is fed with first bytes in the order of
-//! their arrival, and a frame is on time if it is whole by the time that the clock shows at that moment. The time that goes
-//! into the clock (and into the header of the frame's message) is [`Frame::at`](crate::Frame::at), when the decoder takes the
-//! frame in, not when it is shown: an I or P frame must be there for the B frames that are shown before it, and every frame
-//! has the same latency from the moment the encoder has it. With a deadline per group of pictures it is that of the group's
-//! first frame ([`Deadline`]).
+//! The deadline is the one of [`anabranch_policy::reliability`]: its play-out clock is fed with first bytes in the
+//! order of their arrival, and a frame is on time if it is complete by the clock's deadline at that time. The clock
+//! (and the header of the frame's message) uses [`Frame::at`](crate::Frame::at), when the decoder takes the frame in,
+//! not when it is shown: an I or P frame is needed by the B frames that are shown before it, and so every frame has the
+//! same latency from the encoder. With a deadline per group of pictures it is that of the group's first frame
+//! ([`Deadline`]).
 
 use crate::dependency::Dependency;
 use crate::frame::ByType;
@@ -14,16 +14,16 @@ use anabranch_policy::reliability::{Deadline, PlayOutClock};
 use anabranch_policy::{Duration, Instant};
 use thiserror::Error;
 
-/// A latency that cannot be.
+/// An invalid latency.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum LatencyError {
-    /// No number.
+    /// It is no number.
     #[error("'{0}' is no latency in milliseconds")]
     NoNumber(String),
-    /// Before it is sent.
+    /// It is negative.
     #[error("a latency of {0} ms is negative: a frame cannot be shown before it is sent")]
     Negative(String),
-    /// More than an hour.
+    /// It is more than an hour.
     #[error("a latency of {0} ms is more than an hour")]
     TooLong(String),
 }
@@ -46,61 +46,56 @@ pub fn latency_from_millis(text: &str) -> Result<Duration, LatencyError> {
     }
 }
 
-/// When a frame came.
+/// Arrival of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
     /// Its first byte.
     pub first: Instant,
-    /// Its last missing byte; `None` if it never was whole.
+    /// Its last missing byte; `None` if it was never complete.
     pub whole: Option<Instant>,
 }
 
-/// What became of a frame.
+/// The fate of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// Whole by its play-out time.
+    /// Complete by its play-out time.
     OnTime,
-    /// Whole, but too late.
+    /// Complete, but too late.
     Late,
-    /// Never whole.
+    /// Never complete.
     Lost,
 }
 
-/// A run of places in display order at which the picture stands still, because the frame there did not decode on time.
+/// Ranges of display order in which the picture freezes, because frames did not decode on time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stalls {
-    /// How many.
     pub count: u64,
-    /// All together.
     pub total: Duration,
-    /// The longest.
     pub longest: Duration,
 }
 
-/// The judgement of a whole stream.
+/// The evaluation of a whole stream.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// By place in coding order.
+    /// By index in coding order.
     pub fates: Vec<Fate>,
-    /// By place in coding order: on time, and all that it is predicted from as well.
+    /// By index in coding order: on time, with all frames that it is predicted from.
     pub decodable: Vec<bool>,
-    /// Frames there are.
+    /// All frames.
     pub sent: ByType<u64>,
-    /// Frames never whole.
     pub lost: ByType<u64>,
-    /// Frames too late.
     pub late: ByType<u64>,
-    /// Frames on time that cannot be decoded since what they need was not.
+    /// Frames on time that cannot be decoded because a needed frame was not.
     pub broken: ByType<u64>,
-    /// Places without their picture.
+    /// Freezes of the picture.
     pub stalls: Stalls,
-    /// From when the encoder had a frame to when it was whole, of all frames that ever were, ascending.
+    /// From the encoder to completeness, of all completed frames, ascending.
     delays: Vec<Duration>,
 }
 
 impl Delivery {
-    /// Judges a stream whose first frame the encoder had at `start`. Arrivals are in coding order; a frame behind their end
-    /// was lost.
+    /// Evaluates a stream whose first frame the encoder had at `start`. Arrivals are in coding order; frames beyond
+    /// their end are lost.
     pub fn judge(trace: &Trace, arrivals: &[Option<Arrival>], deadline: impl Into<Deadline>, start: Instant) -> Self {
         let fates = fates(trace, arrivals, deadline.into());
         let on_time: Vec<bool> = fates.iter().map(|&fate| fate == Fate::OnTime).collect();
@@ -125,22 +120,22 @@ impl Delivery {
         Self { fates, decodable, sent: trace.counts(), lost, late, broken, stalls, delays }
     }
 
-    /// Frames lost or late, of all: the paper's frame loss rate.
+    /// Share of frames lost or late: the paper's frame loss rate.
     pub fn loss_rate(&self) -> f64 {
         ratio(self.lost.total() + self.late.total(), self.sent.total())
     }
 
-    /// Frames on time, of all.
+    /// Share of frames on time.
     pub fn on_time_ratio(&self) -> f64 {
         1.0 - self.loss_rate()
     }
 
-    /// Frames that decode on time, of all: the decodable frame rate Q.
+    /// Share of frames that decode on time: the decodable frame rate Q.
     pub fn decodable_ratio(&self) -> f64 {
         1.0 - self.loss_rate() - ratio(self.broken.total(), self.sent.total())
     }
 
-    /// The delay that `part` of the frames that arrived did not exceed (nearest rank): 0.5 is the median, 1 the longest.
+    /// The quantile `part` of the delays of completed frames (nearest rank): 0.5 is the median, 1 the longest.
     pub fn delay(&self, part: f64) -> Option<Duration> {
         let rank = (part.clamp(0.0, 1.0) * self.delays.len() as f64).ceil() as usize;
         self.delays.get(rank.saturating_sub(1)).copied()
@@ -226,15 +221,15 @@ mod tests {
         Instant::ZERO + millis(value)
     }
 
-    /// I0 P3 B1 B2 P6 B4 B5, the numbers being display places, ten frames per second; there at 0, 100 ... ms, shown 100 ms
-    /// behind their display place.
+    /// I0 P3 B1 B2 P6 B4 B5, the numbers being display indices, ten frames per second; encoded at 0, 100 ... ms, shown
+    /// 100 ms after their display index.
     fn seven() -> Trace {
         use FrameType::{B, I, P};
         let coded = [I, P, B, B, P, B, B].map(|frame_type| (frame_type, 500));
         Trace::at_rate(&coded, FrameRate::new(10, 1).expect("a rate")).expect("a trace")
     }
 
-    /// Each frame comes 20 ms after it is there, its first byte 10 ms after.
+    /// Each frame arrives 20 ms after it is encoded, its first byte 10 ms after.
     fn smooth() -> Vec<Option<Arrival>> {
         let arrival = |index: u64| Arrival { first: at(index * 100 + 10), whole: Some(at(index * 100 + 20)) };
         (0..7).map(|index| Some(arrival(index))).collect()
@@ -260,7 +255,7 @@ mod tests {
         assert_eq!(delivery.broken, ByType { i: 0, p: 1, b: 4 }, "all but the I depend on it");
         assert!((delivery.on_time_ratio() - 6.0 / 7.0).abs() < 1e-12);
         assert!((delivery.decodable_ratio() - 1.0 / 7.0).abs() < 1e-12);
-        // From place 1 on, shown at 200 ms, to the end at 800.
+        // From index 1 on, shown at 200 ms, to the end at 800.
         assert_eq!(delivery.stalls, Stalls { count: 1, total: millis(600), longest: millis(600) });
         assert_eq!(delivery.delay(1.0), Some(millis(311)));
         assert_eq!(delivery.delay(0.5), Some(millis(20)));
@@ -276,8 +271,8 @@ mod tests {
     #[test]
     fn with_a_deadline_per_group_a_frame_has_what_is_left_of_it_when_it_is_there() {
         let of_group = Deadline { latency: millis(500), of: DeadlineOf::Group };
-        // The base is 10 ms, of the I frame: all are due at 510. The frame at 400 comes at 500, that at 500 at 510, the last, which
-        // is there at 600, cannot be in time.
+        // The base is 10 ms, of the I frame: all are due at 510. The frame at 400 arrives at 500, that at 500 at 510;
+        // the last, encoded at 600, cannot be on time.
         let arrivals: Vec<_> = [20, 120, 220, 320, 500, 510, 611].map(at).into_iter().zip(0..7).collect();
         let arrival =
             |(whole, index): (Instant, u64)| Some(Arrival { first: at(index * 100 + 10), whole: Some(whole) });

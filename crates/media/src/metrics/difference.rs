@@ -2,11 +2,11 @@
 
 use super::Plane;
 
-/// What a PSNR is taken to be at most, in dB, so that a mean can be taken: identical pictures would have an infinite one. A
-/// single sample of a 176x144 picture that is wrong by one makes 92 dB.
+/// Limit of PSNR in dB, so that means exist: identical pictures would have an infinite one. A single sample of a
+/// 176x144 picture that is wrong by one results in 92 dB.
 pub(crate) const HIGHEST_PSNR: f64 = 100.0;
 
-/// Samples whose squares are added up at a time.
+/// Samples whose squares are summed at a time.
 const ROW: usize = 4096;
 
 /// Mean squared error of the samples.
@@ -32,7 +32,7 @@ pub fn mean_squared_error(one: Plane<'_>, other: Plane<'_>) -> f64 {
     sum as f64 / one.samples.len() as f64
 }
 
-/// PSNR in dB of 8-bit samples with this mean squared error, 100 at most.
+/// PSNR in dB of 8-bit samples, at most 100.
 pub fn psnr(mean_squared_error: f64) -> f64 {
     (10.0 * (255.0 * 255.0 / mean_squared_error).log10()).min(HIGHEST_PSNR)
 }

@@ -1,7 +1,7 @@
 //! Quality of a video after transmission: arrival times, and distance of the pictures from the original.
 //!
-//! Everything here is our own code, so that a figure means the same whatever ffmpeg is installed; the tests hold it
-//! against ffmpeg's filters.
+//! All metrics are our own code, so that results do not depend on the installed ffmpeg; tests compare them with
+//! ffmpeg's filters.
 
 pub mod delivery;
 pub mod difference;
@@ -12,26 +12,26 @@ pub mod vqm;
 /// Samples that cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WrongSize {
-    /// A plane of 8-bit samples that does not have the size it should have.
+    /// A plane of 8-bit samples of the wrong size.
     #[error("a plane of {got} samples is no picture of {width} x {height}")]
     Plane {
         /// Samples passed.
         got: usize,
-        /// Pixels across.
+        /// Width in pixels.
         width: usize,
-        /// Pixels down.
+        /// Height in pixels.
         height: usize,
     },
-    /// Two videos that have not both the same number of whole frames, one at least.
+    /// Two videos without the same number of whole frames, at least one.
     #[error("videos of {original} and {coded} samples are not the same frames of {width} x {height}")]
     Video {
         /// Samples of the original.
         original: usize,
-        /// Samples of what is compared with it.
+        /// Samples of the other video.
         coded: usize,
-        /// Pixels across.
+        /// Width in pixels.
         width: usize,
-        /// Pixels down.
+        /// Height in pixels.
         height: usize,
     },
 }
@@ -45,7 +45,7 @@ pub struct Plane<'a> {
 }
 
 impl<'a> Plane<'a> {
-    /// The first `width * height` samples: of planes Y, U, V in a row, that is Y.
+    /// The first `width * height` samples: Y of concatenated planes Y, U, V.
     ///
     /// # Errors
     /// If there are fewer, or none.
@@ -56,7 +56,7 @@ impl<'a> Plane<'a> {
         }
     }
 
-    /// Whether two can be compared: planes of different sizes are a mistake of the caller.
+    /// Checks that two planes can be compared: different sizes are a caller's mistake.
     fn check(&self, other: &Self) {
         assert!(self.width == other.width && self.height == other.height, "planes of one video have one size");
     }

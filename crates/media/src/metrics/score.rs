@@ -8,16 +8,16 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The figures of one frame's luma.
+/// Scores of one frame's luma.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FrameScore {
     /// Mean squared error.
     pub error: f64,
-    /// dB, 100 at most.
+    /// In dB, at most 100.
     pub psnr: f64,
-    /// SSIM in flat windows of 8x8, as ffmpeg has it.
+    /// SSIM in flat windows of 8x8, as in ffmpeg.
     pub ssim_blocks: f64,
-    /// SSIM in Gaussian windows of 11x11, as Wang has it.
+    /// SSIM in Gaussian windows of 11x11, as in Wang's paper.
     pub ssim_gaussian: f64,
     /// After Xiao, relative only.
     pub vqm: f64,
@@ -33,7 +33,7 @@ impl FrameScore {
     }
 }
 
-/// A frame of the original, prepared for several that are compared with it.
+/// A frame of the original, prepared for several comparisons.
 #[derive(Clone, Debug)]
 pub struct Reference<'a> {
     original: Plane<'a>,
@@ -43,12 +43,11 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Of the luma of a frame.
     pub fn new(original: Plane<'a>, vqm: &'a Vqm) -> Self {
         Self { original, filtered: Filtered::new(original), vqm, contrasts: vqm.contrasts(original) }
     }
 
-    /// The figures of what is shown in its place.
+    /// Scores the frame that is shown in its place.
     ///
     /// # Panics
     /// If the planes differ in size.
@@ -64,14 +63,14 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// The figures of a video.
+/// Scores of a video.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Score {
-    /// Frames that were compared.
+    /// Number of frames compared.
     pub frames: usize,
-    /// Mean of the frames' PSNR-Y in dB: what most papers print.
+    /// Mean of the frames' PSNR-Y in dB: the value in most papers.
     pub mean_of_psnr: f64,
-    /// PSNR-Y in dB of the mean squared error of all frames: what ffmpeg prints as average. Never more than the other.
+    /// PSNR-Y in dB of the mean squared error of all frames: ffmpeg's average. Never above the other.
     pub psnr_of_mean: f64,
     /// Mean SSIM in flat windows of 8x8 (ffmpeg's).
     pub ssim_blocks: f64,
@@ -102,12 +101,12 @@ impl Score {
     }
 }
 
-/// Scores videos of one original. What was shown as it was coded is looked up, not computed again.
+/// Scores videos of one original. Scores of undamaged frames are looked up, not computed again.
 #[derive(Clone, Debug)]
 pub struct Scorer {
     size: (usize, usize),
     original: Vec<u8>,
-    /// The video as it was coded, with nothing lost, and its figures.
+    /// The video as encoded, without losses, and its scores.
     undamaged: Arc<[u8]>,
     scores: Vec<FrameScore>,
     grey: Vec<u8>,
@@ -115,10 +114,10 @@ pub struct Scorer {
 }
 
 impl Scorer {
-    /// For an original and its coded form with nothing lost: luma planes of all frames, one behind the other.
+    /// For an original and its coded form without losses: concatenated luma planes of all frames.
     ///
     /// # Errors
-    /// If they have not both the same number of whole frames.
+    /// If they do not have the same number of whole frames.
     pub fn new(size: (u32, u32), original: Vec<u8>, undamaged: impl Into<Arc<[u8]>>) -> Result<Self, WrongSize> {
         let (size, undamaged) = ((size.0 as usize, size.1 as usize), undamaged.into());
         let plane = size.0 * size.1;
@@ -148,48 +147,46 @@ impl Scorer {
         Self::new((self.size.0 as u32, self.size.1 as u32), original, Arc::clone(&self.undamaged))
     }
 
-    /// Frames in the original.
     pub const fn frames(&self) -> usize {
         self.scores.len()
     }
 
-    /// Samples across and down.
+    /// Width and height in samples.
     pub const fn size(&self) -> (usize, usize) {
         self.size
     }
 
-    /// Samples of a frame.
+    /// Samples per frame.
     pub const fn plane(&self) -> usize {
         self.size.0 * self.size.1
     }
 
-    /// The score of the video as it was coded, with nothing lost: the best that a transport can reach.
+    /// The score of the video as encoded, without losses: the upper limit for a transport.
     pub fn reference(&self) -> Score {
         Score::of(&self.scores)
     }
 
-    /// The figures of each frame with nothing lost.
+    /// Scores of each frame without losses.
     pub fn scores(&self) -> &[FrameScore] {
         &self.scores
     }
 
-    /// A frame as it was coded, by its place in display order.
+    /// A frame as encoded, by display index.
     ///
     /// # Panics
-    /// If there is none.
+    /// If it does not exist.
     pub fn coded(&self, display: usize) -> Plane<'_> {
         self.luma(&self.undamaged, display)
     }
 
-    /// A grey frame.
     pub fn grey(&self) -> &[u8] {
         &self.grey
     }
 
-    /// A frame of the original, prepared for several that are compared with it.
+    /// A frame of the original, prepared for several comparisons.
     ///
     /// # Panics
-    /// If there is none.
+    /// If it does not exist.
     pub fn prepared(&self, display: usize) -> Reference<'_> {
         Reference::new(self.luma(&self.original, display), &self.vqm)
     }
@@ -202,10 +199,10 @@ impl Scorer {
         Plane::new(&planes[self.range(display)], self.size.0, self.size.1).expect("the range is a plane long")
     }
 
-    /// The figures of a frame as shown, named by place in display order; the original begins anew after its last frame.
+    /// Scores a frame as shown, by display index; the original repeats after its last frame.
     ///
     /// # Errors
-    /// If it has not the original's size.
+    /// If its size is not the original's.
     pub fn frame(&self, display: usize, shown: &[u8]) -> Result<FrameScore, WrongSize> {
         let shown = Plane::new(shown, self.size.0, self.size.1)?;
         let index = display % self.scores.len();
@@ -215,7 +212,7 @@ impl Scorer {
         Ok(FrameScore::of(self.luma(&self.original, index), shown, &self.vqm))
     }
 
-    /// Whether a frame is shown exactly as it was coded.
+    /// Whether a frame is shown exactly as encoded.
     pub(crate) fn is_undamaged(&self, display: usize, shown: &[u8]) -> bool {
         shown.get(..self.plane()) == Some(self.coded(display % self.scores.len()).samples)
     }

@@ -1,4 +1,4 @@
-//! Structural similarity (SSIM) in the two forms that are met, which have different values for the same pictures.
+//! Structural similarity (SSIM) in the two usual forms, which have different values for the same pictures.
 //!
 //! Wang, Bovik, Sheikh, Simoncelli: "Image quality assessment: from error visibility to structural similarity", IEEE
 //! Transactions on Image Processing 13(4), 2004, equation 13 with K1 = 0.01, K2 = 0.03, L = 255:
@@ -7,22 +7,22 @@
 //! SSIM = (2 mx my + C1)(2 sxy + C2) / ((mx^2 + my^2 + C1)(sx^2 + sy^2 + C2))
 //! ```
 //!
-//! [`gaussian`] weighs windows of 11x11 as the paper does; [`blocks`] takes flat windows of 8x8 every 4 samples, as ffmpeg and
-//! x264 do, whose C1 is a 64th of the paper's (which is felt in black pictures only).
+//! [`gaussian`] weights windows of 11x11 as in the paper; [`blocks`] uses flat windows of 8x8 every 4 samples, like
+//! ffmpeg and x264, whose C1 is a 64th of the paper's (which matters only for black pictures).
 
 use super::Plane;
 
 const C1: f64 = (0.01 * 255.0) * (0.01 * 255.0);
 const C2: f64 = (0.03 * 255.0) * (0.03 * 255.0);
 
-/// Mean over flat windows of 8x8 at every fourth sample, with the sample variance (n - 1): ffmpeg's figure. 1 for planes smaller
-/// than a window only if they are equal in every sample, else 0.
+/// Mean over flat windows of 8x8 at every fourth sample, with the sample variance (n - 1): ffmpeg's value. For planes
+/// smaller than a window, 1 if they are equal, else 0.
 ///
 /// # Panics
 /// If the planes differ in size.
 pub fn blocks(one: Plane<'_>, other: Plane<'_>) -> f64 {
     one.check(&other);
-    // Only whole blocks of 4x4 take part; a window is four of them.
+    // Only whole blocks of 4x4 are used; a window is four of them.
     let (across, down) = (one.width / BLOCK, one.height / BLOCK);
     let (mut sum, mut count) = (0.0, 0_u32);
     let (mut above, mut below) = (Vec::new(), Vec::new());
@@ -45,8 +45,8 @@ pub fn blocks(one: Plane<'_>, other: Plane<'_>) -> f64 {
 /// Samples along a block, of which a flat window has two.
 const BLOCK: usize = 4;
 
-/// Mean over all windows of 11x11 that lie inside, weighted by a Gaussian of 1.5 samples: Wang's figure.
-/// As for [`blocks`] when the planes are smaller.
+/// Mean over all windows of 11x11 inside the plane, weighted by a Gaussian of 1.5 samples: Wang's value. Smaller planes
+/// as for [`blocks`].
 ///
 /// ```
 /// use anabranch_media::metrics::{Plane, similarity};
@@ -67,11 +67,11 @@ pub fn gaussian(one: Plane<'_>, other: Plane<'_>) -> f64 {
 
 const SPAN: usize = 11;
 
-/// What windows of one picture weigh alone: computed once for a picture that several are compared with.
+/// Weighted moments of one picture, computed once for several comparisons.
 #[derive(Clone, Debug)]
 pub struct Filtered {
     weights: [f64; SPAN],
-    /// Windows across and down.
+    /// Number of windows across and down.
     windows: (usize, usize),
     /// By window, row by row: mean, and mean of squares.
     means: Vec<f64>,
@@ -79,7 +79,6 @@ pub struct Filtered {
 }
 
 impl Filtered {
-    /// Of a picture.
     pub fn new(one: Plane<'_>) -> Self {
         let inside = |length: usize| (length + 1).saturating_sub(SPAN);
         let windows = (inside(one.width), inside(one.height));
@@ -121,11 +120,11 @@ impl Filtered {
         mean(sum, (across * down) as u32, one, other)
     }
 
-    /// Shows for each row of windows the weighted means of the other's samples, of their squares, and, as a third, of products
-    /// with the first's. The window is separable: first along rows, of which a ring is enough, then along columns.
+    /// Shows for each row of windows the weighted means of the other's samples, of their squares, and of products with
+    /// the first's. The window is separable: first along rows, kept in a ring buffer, then along columns.
     fn each_row<const N: usize>(&self, one: Plane<'_>, other: Plane<'_>, mut show: impl FnMut([&[f64]; N])) {
         let (across, width) = (self.windows.0, one.width);
-        // Room for whole lanes behind the last window.
+        // Room for whole lanes after the last window.
         let room = across.next_multiple_of(LANES);
         let mut samples = [vec![0.0; room + SPAN], vec![0.0; room + SPAN]];
         let mut ring = vec![vec![[[0.0; LANES]; N]; room / LANES]; SPAN];
@@ -143,7 +142,7 @@ impl Filtered {
         }
     }
 
-    /// Weighs one row.
+    /// Filters one row.
     fn along<const N: usize>(&self, one: &[f64], other: &[f64], into: &mut [[[f64; LANES]; N]]) {
         for (lanes, x) in into.iter_mut().zip((0..).step_by(LANES)) {
             let mut sums = [[0.0; LANES]; N];
@@ -163,7 +162,7 @@ impl Filtered {
         }
     }
 
-    /// Weighs [`SPAN`] rows from `top` on.
+    /// Filters [`SPAN`] rows from `top` on.
     fn down<const N: usize>(&self, ring: &[Vec<[[f64; LANES]; N]>], top: usize, out: &mut [Vec<f64>; N]) {
         for group in 0..out[0].len() / LANES {
             let mut sums = [[0.0; LANES]; N];
@@ -179,7 +178,7 @@ impl Filtered {
     }
 }
 
-/// Windows that are weighed side by side.
+/// Windows that are filtered in parallel.
 const LANES: usize = 8;
 
 /// One dimension of the window; both together sum to one.
@@ -206,7 +205,7 @@ fn similarity(c1: f64, [ma, mb]: [f64; 2], [va, vb, vab]: [f64; 3]) -> f64 {
     (2.0 * ma * mb + c1) * (2.0 * vab + C2) / ((ma * ma + mb * mb + c1) * (va + vb + C2))
 }
 
-/// What a flat window, or a block of one, adds up.
+/// Sums over a flat window or one of its blocks.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     a: u32,

@@ -1,17 +1,17 @@
 //! A video quality measure from the discrete cosine transform, after Xiao: relative only.
 //!
-//! F. Xiao: "DCT-based Video Quality Evaluation", Stanford, 2000, a simplification of Watson's DVQ. Blocks of 8x8 of both pictures
-//! are transformed and turned into local contrast, weighted by the eye's sensitivity and compared:
+//! F. Xiao: "DCT-based Video Quality Evaluation", Stanford, 2000, a simplification of Watson's DVQ. Blocks of 8x8 of
+//! both pictures are transformed into local contrast, weighted by the eye's sensitivity and compared:
 //!
 //! ```text
 //! LC(i,j) = DCT(i,j) / DC * (DC / 1024)^0.65       JND(i,j) = LC(i,j) * S(i,j)
 //! VQM = mean + 0.005 * max,   mean = 1000 * mean |JND1 - JND2|,   max = 1000 * max |JND1 - JND2|
 //! ```
 //!
-//! Xiao's sensitivities and the two further steps of his (the matrix for moving pictures among them) are not published in
-//! full. S is 8 / Q here, with Q the matrix for intra blocks of MPEG (ISO/IEC 11172-2, 2.4.3.2), as he proposes for still
-//! pictures. So a figure can be compared with others of this file, not with those of a paper or of another program. 0 is no
-//! difference, more is worse.
+//! Xiao's sensitivities and two further steps (among them the matrix for moving pictures) are not published completely.
+//! S is 8 / Q here, with Q the matrix for intra blocks of MPEG (ISO/IEC 11172-2, 2.4.3.2), as he proposes for still
+//! pictures. So values can be compared only with each other, not with those of a paper or of another program. 0 is no
+//! difference, greater is worse.
 
 use super::Plane;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
@@ -31,7 +31,7 @@ const INTRA: [[f64; BLOCK]; BLOCK] = [
     [27.0, 29.0, 35.0, 38.0, 46.0, 56.0, 69.0, 83.0],
 ];
 
-/// Computes the measure; holds the table of cosines.
+/// Computes the measure with precomputed cosines.
 #[derive(Clone, Debug)]
 pub struct Vqm {
     /// Row u: the samples' weights in coefficient u.
@@ -43,7 +43,7 @@ pub struct Vqm {
 /// A block of samples, of coefficients, or of their weights.
 type Block = [[f64; BLOCK]; BLOCK];
 
-/// Weighted local contrast of all blocks of a picture: computed once for a picture that several are compared with.
+/// Weighted local contrast of all blocks of a picture, computed once for several comparisons.
 #[derive(Clone, Debug)]
 pub struct Contrasts(Vec<Block>);
 
@@ -54,7 +54,6 @@ impl Default for Vqm {
 }
 
 impl Vqm {
-    /// Makes the table.
     pub fn new() -> Self {
         let cosine = |u: usize, x: usize| {
             let scale = if u == 0 { FRAC_1_SQRT_2 } else { 1.0 };
@@ -66,7 +65,7 @@ impl Vqm {
         }
     }
 
-    /// The measure of one picture against another: mean and maximum of the differences over all whole blocks, pooled. 0 for
+    /// The measure between two pictures: mean and maximum of the differences over all whole blocks, pooled. 0 for
     /// planes without a whole block.
     ///
     /// ```
@@ -122,7 +121,7 @@ impl Vqm {
                 line.iter_mut().zip(row).for_each(|(coefficient, value)| *coefficient += weight * value);
             }
         }
-        // A black block has no contrast to speak of: one grey level stands for it.
+        // A black block has no usable contrast: one grey level replaces it.
         let dc = block[0][0].max(1.0);
         let local = (dc / 1024.0).powf(0.65) / dc;
         for (row, matrix) in block.iter_mut().zip(&INTRA) {
@@ -134,7 +133,7 @@ impl Vqm {
     }
 }
 
-/// Where whole blocks begin, row by row.
+/// Positions of whole blocks, row by row.
 fn places(plane: Plane<'_>) -> impl Iterator<Item = (usize, usize)> {
     let starts = |length: usize| (0..length / BLOCK).map(|block| block * BLOCK);
     starts(plane.height).flat_map(move |y| starts(plane.width).map(move |x| (x, y)))

@@ -3,23 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What is shown.
+/// A picture that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Shown {
-    /// It is not known yet.
     Nothing,
     /// Grey, since nothing arrived.
     Grey,
-    /// The frame at this place in display order, as it was coded.
+    /// The frame with this display index, as encoded.
     Coded(u32),
-    /// A picture of the album.
+    /// Another picture, by its number.
     Other(u32),
 }
 
-/// What a decoder returned.
+/// A decoded picture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Given {
-    /// The frame at this place in display order, as it was coded.
+    /// The frame with this display index, as encoded.
     Coded(u32),
     /// Other luma.
     Other(Vec<u8>),
@@ -35,7 +34,7 @@ pub(super) struct Album {
 }
 
 impl Album {
-    /// Takes a picture in.
+    /// Adds a picture.
     pub fn shown(&mut self, given: Given) -> Shown {
         match given {
             Given::Coded(place) => Shown::Coded(place),
@@ -43,7 +42,7 @@ impl Album {
         }
     }
 
-    /// The number of a picture, which it may have already.
+    /// The number of a picture, existing or new.
     fn number(&mut self, picture: Vec<u8>) -> u32 {
         let mut hasher = DefaultHasher::new();
         picture.hash(&mut hasher);
@@ -58,12 +57,12 @@ impl Album {
         number
     }
 
-    /// The picture of a number; empty if it is forgotten.
+    /// The picture of a number; empty if it was dropped.
     pub fn picture(&self, number: u32) -> &[u8] {
         self.pictures.get(&number).map_or(&[], Vec::as_slice)
     }
 
-    /// Forgets all but those that are shown.
+    /// Drops all pictures but those in `shown`.
     pub fn keep(&mut self, shown: impl Iterator<Item = Shown>) {
         let numbers = shown.filter_map(|shown| if let Shown::Other(number) = shown { Some(number) } else { None });
         let kept: BTreeSet<u32> = numbers.collect();
@@ -83,7 +82,7 @@ mod tests {
         assert_eq!(numbers, [0, 1, 0]);
         album.keep([Shown::Coded(0), Shown::Other(1)].into_iter());
         assert_eq!((album.picture(0), album.picture(1)), (&[][..], &[3, 4][..]));
-        // A number is never used again, since figures are kept by it.
+        // Numbers are never reused, since scores are stored by them.
         assert_eq!(album.number(vec![1, 2]), 2);
     }
 }

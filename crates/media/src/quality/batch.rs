@@ -1,10 +1,10 @@
-//! Scores many passes of one stream at once: each picture that can be shown is decoded once, and scored once at each place
-//! where it is shown.
+//! Scores many passes of one stream together: each picture that can be shown is decoded once, and scored once at each
+//! display index.
 //!
-//! Passes that lost the same I and P frames of a section have the same pictures there ([`super::history`]). Those of many
-//! sections are decoded in one run of ffmpeg. What a pass shows is then looked up: at each place in display order the picture
-//! of the frame there, if it arrived and the decoder returned it, or else the one shown before. The figures are those of
-//! decoding each pass by itself; the tests hold both against each other.
+//! Passes that lost the same I and P frames of a section have the same pictures there ([`super::history`]). Those of
+//! many sections are decoded in one run of ffmpeg. The pictures of a pass are then looked up: for each display index
+//! the picture of its frame, if it arrived and was decoded, or else the one shown before. The scores equal those of
+//! decoding each pass separately; tests compare both.
 
 use super::album::{Album, Given, Shown};
 use super::comparison::Comparison;
@@ -19,32 +19,32 @@ use crate::metrics::{Plane, WrongSize};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Decoded pictures that are kept at a time, bytes.
+/// Limit of stored decoded pictures in bytes.
 const KEPT: usize = 192 << 20;
 
-/// Figures of the frames of many passes.
+/// Scores of the frames of many passes.
 #[derive(Clone, Debug, Default)]
 pub struct Scores {
-    /// Those that there are, each once; against the uncompressed original too, if it is at hand.
+    /// Distinct scores; also against the uncompressed original, if available.
     pub(super) figures: [Vec<FrameScore>; 2],
-    /// Mean squared errors against the frames as they were coded.
+    /// Mean squared errors against the frames as encoded.
     pub(super) coded: Vec<f64>,
-    /// By pass and place in display order.
+    /// Indices of scores, by pass and display index.
     pub(super) passes: Vec<Vec<u32>>,
 }
 
 impl Scores {
-    /// Of a pass, in display order; none if there is no such pass.
+    /// Scores of a pass, in display order; empty if there is no such pass.
     pub fn of(&self, pass: usize) -> impl Iterator<Item = FrameScore> + '_ {
         self.look_up(pass, 0)
     }
 
-    /// Mean squared errors of a pass against the video as it was coded: what the transport alone did, 0 where nothing was lost.
+    /// Mean squared errors of a pass against the video as encoded: the effect of the transport alone, 0 without losses.
     pub fn of_transport(&self, pass: usize) -> impl Iterator<Item = f64> + '_ {
         self.passes.get(pass).into_iter().flatten().filter_map(|place| self.coded.get(*place as usize).copied())
     }
 
-    /// The figures against the uncompressed original; none if it is not at hand.
+    /// Scores against the uncompressed original; empty if it is not available.
     pub fn of_uncompressed(&self, pass: usize) -> impl Iterator<Item = FrameScore> + '_ {
         self.look_up(pass, 1)
     }
@@ -55,9 +55,9 @@ impl Scores {
     }
 }
 
-/// What is to be decoded: sections by their histories, each with the B frames that somebody has.
+/// Sections to decode, by history, each with the B frames that arrived in some pass.
 type Wanted = BTreeMap<History, BTreeSet<usize>>;
-/// Decoded pictures, by the number of their history and their frame in coding order.
+/// Decoded pictures, by number of the history and coding index of the frame.
 type Pictures = BTreeMap<Place, Shown>;
 
 /// Scores passes of a stream that has histories.
@@ -126,12 +126,12 @@ struct Section<'a> {
     /// The number of its history.
     number: usize,
     history: &'a History,
-    /// The B frames that somebody has.
+    /// The B frames that arrived in some pass.
     b: &'a BTreeSet<usize>,
 }
 
 impl Section<'_> {
-    /// Its frames in coding order, and whether their pictures are wanted or only what they leave in the decoder.
+    /// Its frames in coding order, and whether their pictures are needed or only their effect on the decoder.
     fn frames(&self) -> Vec<(usize, bool)> {
         let mut own: Vec<usize> = self.history.own.iter().chain(self.b).copied().collect();
         own.sort_unstable();
@@ -140,7 +140,7 @@ impl Section<'_> {
     }
 }
 
-/// As many of them as may be kept at a time, one at least, and the others.
+/// Splits off as many sections as fit into the limit, at least one.
 fn fitting<'a, 'b>(rest: &'a [Section<'b>], comparison: &Comparison) -> Option<(&'a [Section<'b>], &'a [Section<'b>])> {
     let mut bytes = 0;
     let fits = |section: &&Section<'_>| {
@@ -151,7 +151,7 @@ fn fitting<'a, 'b>(rest: &'a [Section<'b>], comparison: &Comparison) -> Option<(
     (!rest.is_empty()).then(|| rest.split_at(count))
 }
 
-/// The number of a history, and a frame in coding order.
+/// The number of a history, and a coding index.
 type Place = (usize, usize);
 
 /// Decodes sections, on all cores.
@@ -181,8 +181,8 @@ fn decode(comparison: &Comparison, sections: &[Section<'_>]) -> Result<Vec<(Plac
     Ok(parts.collect::<Result<Vec<_>, FfmpegError>>()?.concat())
 }
 
-/// Decodes the beginnings of passes, each by a decoder of its own, since what it has before the first I frame is its affair: what
-/// is shown at each place.
+/// Decodes the starts of passes, each with its own decoder, since the state before the first I frame depends on it: the
+/// picture shown at each index.
 fn decode_openings(comparison: &Comparison, openings: &[&[bool]]) -> Result<Vec<Vec<Given>>, FfmpegError> {
     let one = |arrived: &&[bool]| {
         let mut shown = Vec::with_capacity(arrived.len());
@@ -195,26 +195,26 @@ fn decode_openings(comparison: &Comparison, openings: &[&[bool]]) -> Result<Vec<
     openings.par_iter().map(one).collect()
 }
 
-/// What can be looked up.
+/// Lookup tables.
 struct Decoded<'a> {
-    /// Frames in coding order by places in display order.
+    /// Coding indices by display index.
     coded_at: &'a [usize],
-    /// What is shown at the places of each opening.
+    /// Pictures shown at the start of passes, for each opening.
     opened: &'a [Vec<Shown>],
     pictures: &'a Pictures,
 }
 
-/// Where a pass stands.
+/// Progress of a pass.
 struct Walk<'a> {
     /// Which frames its decoder gets, in coding order.
     arrived: &'a [bool],
     pass: &'a Pass,
-    /// The numbers of its histories, and which is next.
+    /// The numbers of its histories, and the index of the next.
     numbers: Vec<usize>,
     next: usize,
     opening: Option<usize>,
     shown: Shown,
-    /// What is shown at the places that have no figures yet.
+    /// Pictures shown at the display indices without scores.
     pending: Vec<Shown>,
     figures: Vec<u32>,
 }
@@ -225,7 +225,7 @@ impl<'a> Walk<'a> {
         Self { arrived, pass, numbers, next: 0, opening, shown: Shown::Nothing, pending, figures }
     }
 
-    /// Goes on up to the first history that has this number or a higher one.
+    /// Continues up to the first history with number `end` or higher.
     fn go_on(&mut self, end: usize, decoded: &Decoded<'_>) {
         while let Some(number) = self.numbers.get(self.next).copied().filter(|number| *number < end) {
             self.show(self.pass.histories[self.next].range.1, Some(number), decoded);
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes on to the end of the pass.
+    /// Continues to the end of the pass.
     fn end(&mut self, decoded: &Decoded<'_>) {
         self.show(self.arrived.len(), None, decoded);
         if self.shown == Shown::Nothing {
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Shows what is there up to this place, with pictures of this history.
+    /// Shows pictures of this history up to display index `to`.
     fn show(&mut self, to: usize, history: Option<usize>, decoded: &Decoded<'_>) {
         let opened = self.opening.and_then(|opening| decoded.opened.get(opening)).map_or(&[][..], Vec::as_slice);
         for place in self.figures.len() + self.pending.len()..to {
@@ -261,12 +261,12 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The figures, each once.
+/// Distinct scores.
 struct Pool<'a> {
     scorers: Vec<&'a Scorer>,
     figures: [Vec<FrameScore>; 2],
     coded: Vec<f64>,
-    /// Where the figures of what is shown at a place are; of what is shown as it was coded they are at the place's number.
+    /// Index of the scores of a picture at a display index; scores of pictures as encoded are at the display index.
     known: BTreeMap<(u32, Shown), u32>,
 }
 
@@ -279,7 +279,7 @@ impl<'a> Pool<'a> {
         Self { scorers, figures, coded, known: BTreeMap::new() }
     }
 
-    /// Scores what the passes show and has no figures yet.
+    /// Scores the pictures of the passes that have no scores yet.
     fn score(&mut self, walks: &mut [Walk<'_>], album: &Album) -> Result<(), QualityError> {
         let mut fresh: BTreeMap<u32, BTreeSet<Shown>> = BTreeMap::new();
         for walk in walks.iter().filter(|walk| walk.shown != Shown::Nothing) {

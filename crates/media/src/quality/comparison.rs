@@ -5,13 +5,13 @@ use crate::elementary::ElementaryStream;
 use crate::ffmpeg::Ffmpeg;
 use crate::metrics::score::Scorer;
 
-/// What figures are made of.
+/// Everything that scores depend on.
 #[derive(Clone, Debug)]
 pub(super) struct Comparison {
     pub(super) ffmpeg: Ffmpeg,
     pub(super) stream: ElementaryStream,
     pub(super) scorer: Scorer,
-    /// The same against the uncompressed original, where that is another.
+    /// The scorer against the uncompressed original, if that is another.
     pub(super) source: Option<Scorer>,
 }
 

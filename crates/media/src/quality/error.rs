@@ -6,13 +6,13 @@ use crate::metrics::WrongSize;
 use crate::stills::StillsError;
 use thiserror::Error;
 
-/// Why there are no figures.
+/// Why there are no scores.
 #[derive(Debug, Error)]
 pub enum QualityError {
     /// The video could not be decoded.
     #[error(transparent)]
     Ffmpeg(#[from] FfmpegError),
-    /// What arrived does not fit the stream.
+    /// The flags of arrived frames do not fit the stream.
     #[error(transparent)]
     Lossy(#[from] LossyError),
     /// Video and original do not fit.

@@ -1,47 +1,47 @@
 //! The frames on which the pictures of a decoder depend.
 //!
-//! Of MPEG-4 part 2 a decoder keeps two pictures, the last two I or P frames in coding order. A B frame leaves no trace, and an I
-//! frame that arrives makes it forget what was before it, but for the B frames between it and the next I or P frame, which
-//! are predicted from the frame before it too. So a stream falls into sections, each from an I frame that arrived up to the next
-//! that did, whose pictures depend on which I and P frames arrived in the section and in the one before it, and on nothing
-//! else. There are few such histories, however many ways to lose frames.
+//! An MPEG-4 part 2 decoder keeps two pictures, the last two I or P frames in coding order. A B frame has no effect on
+//! later pictures, and an I frame that arrives resets the state, except for the B frames between it and the next I or P
+//! frame, which are also predicted from the frame before it. So a stream consists of sections, each from an I frame
+//! that arrived up to the next one. Their pictures depend only on which I and P frames arrived in the section and in
+//! the one before it. There are few such histories compared with the number of loss patterns.
 
 use crate::elementary::{Codec, ElementaryStream};
 use crate::frame::FrameType;
 use std::ops::Range;
 
-/// A section of a stream and what its pictures depend on. Frames are places in coding order.
+/// A section of a stream and the frames its pictures depend on, as coding indices.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct History {
-    /// From an I frame that arrived up to the next that did; the places in display order are the same.
+    /// From an I frame that arrived up to the next one; display indices are the same.
     pub range: (usize, usize),
-    /// I and P frames of the section before it that arrived; none before the first.
+    /// I and P frames that arrived in the section before it; empty before the first.
     pub before: Vec<usize>,
-    /// I and P frames of it that arrived.
+    /// I and P frames that arrived in it.
     pub own: Vec<usize>,
 }
 
 impl History {
-    /// Whether a decoder that has nothing but this history shows that B frame of the section as one that had all of the
-    /// stream. Without a section before it, B frames that directly follow the first I frame are predicted from what
-    /// happened to be in the decoder.
+    /// Whether a decoder with only this history decodes that B frame of the section like one with the whole stream.
+    /// Without a section before it, B frames directly after the first I frame are predicted from the decoder's initial
+    /// state.
     pub fn tells(&self, frame: usize) -> bool {
         !self.before.is_empty() || self.own.get(1).is_some_and(|second| *second < frame)
     }
 }
 
-/// The histories of a pass, and what of its beginning a decoder must get as it was.
+/// The histories of a pass, and the start that must be decoded as it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Pass {
-    /// One behind the other.
+    /// In order.
     pub histories: Vec<History>,
-    /// Which frames a decoder gets up to the first I or P frame behind the first I frame; the places in display order are the
-    /// same. Empty if none but that I frame did.
+    /// Which frames a decoder gets up to the first I or P frame after the first I frame; display indices are the same.
+    /// Empty if that I frame is the only one.
     pub opening: Vec<bool>,
 }
 
-/// Whether the rules of this module hold for a stream: its codec is one that keeps two pictures, and all frames that come before
-/// an I or P frame in coding order are shown before all others.
+/// Whether this module applies to a stream: its codec keeps two pictures, and all frames that precede an I or P frame
+/// in coding order are shown before all others.
 pub(super) fn has_histories(stream: &ElementaryStream) -> bool {
     let display = stream.display();
     let mut shown = 0;
@@ -53,7 +53,7 @@ pub(super) fn has_histories(stream: &ElementaryStream) -> bool {
     stream.format.codec == Codec::Mpeg4 && display.iter().enumerate().all(&mut falls)
 }
 
-/// What a pass's pictures depend on; `arrived` are the frames that a decoder gets ([`crate::lossy`]).
+/// The dependencies of a pass's pictures; `arrived` are the frames passed to the decoder ([`crate::lossy`]).
 pub(super) fn histories(stream: &ElementaryStream, arrived: &[bool]) -> Pass {
     let anchors = |range: Range<usize>| range.filter(|index| arrived[*index] && kind(stream, *index) != FrameType::B);
     let mut begins: Vec<usize> =

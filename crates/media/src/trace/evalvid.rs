@@ -1,4 +1,4 @@
-//! Reads the sender traces of EvalVid: number, type, bytes, packets and time, in coding order.
+//! Reads EvalVid's sender traces: number, type, bytes, packets and time, in coding order.
 //!
 //! ```text
 //! 1  H   29  1 segm at   33 ms
@@ -6,9 +6,9 @@
 //! 2  P   659 1 0.099
 //! ```
 //!
-//! Both forms are met: with words and milliseconds, and bare with seconds. `H` is the header of the stream, which is not
-//! part of the trace here (it goes out of band). Display order is that of plain I, P and B frames, and the rate is the mean
-//! rate of the times in it; a trace of one time is taken to have 30 frames per second.
+//! Two forms exist: with words and milliseconds, and plain with seconds. `H` is the header of the stream, which is not
+//! part of the trace here (it is sent out of band). Display order is that of plain I, P and B frames, and the rate is
+//! the mean rate of the times; a trace with a single time has 30 frames per second.
 
 use super::words::shortened;
 use super::{FrameRate, MOST_FRAMES, Trace, TraceError};
@@ -44,7 +44,7 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<
     Trace::at_rate(&coded, rate(&times))
 }
 
-/// The last number in seconds, or in milliseconds if `ms` stands behind it.
+/// The last number in seconds, or in milliseconds if `ms` follows it.
 fn time(words: &[&str]) -> Option<f64> {
     let last = words.last()?;
     let (number, unit) = match last.strip_suffix("ms") {
@@ -65,7 +65,7 @@ fn rate(times: &[f64]) -> FrameRate {
     if !milli.is_finite() || !(1.0..=1e6).contains(&milli) {
         return USUAL;
     }
-    // Times have three digits, so that 30 frames per second look like 30.003: what is near a whole rate is one.
+    // Times have three digits, so that 30 frames per second look like 30.003: rates near an integer are rounded.
     let near = (milli / 1e3).round().max(1.0);
     if (milli / 1e3 - near).abs() <= 0.02 * near {
         return FrameRate { numerator: near as u32, denominator: 1 };

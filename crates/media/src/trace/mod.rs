@@ -1,4 +1,4 @@
-//! A video as a list of frames in coding order, and the text formats it is read from and written to.
+//! A video as a list of frames in coding order, and its text formats.
 
 mod evalvid;
 mod scaled;
@@ -12,43 +12,41 @@ use crate::frame::{ByType, Frame, FrameType};
 use anabranch_policy::Duration;
 use thiserror::Error;
 
-/// The longest trace: 92 hours at 30 frames per second. What is longer is refused before memory is taken for it.
+/// Limit of a trace: 92 hours at 30 frames per second. Longer ones are refused before memory is allocated.
 pub const MOST_FRAMES: usize = 10_000_000;
 
-/// Why a trace could not be made or read.
+/// Why a trace could not be created or read.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum TraceError {
-    /// There is nothing in it.
+    /// It has no frames.
     #[error("the trace has no frames")]
     Empty,
     /// More than [`MOST_FRAMES`].
     #[error("the trace has more than {MOST_FRAMES} frames")]
     TooLong,
-    /// A line that is not understood.
+    /// A line that cannot be parsed.
     #[error("line {line} of the trace: {what}")]
     Line {
         /// Counted from 1.
         line: usize,
-        /// What is wrong with it.
         what: String,
     },
-    /// The file ends before the number of frames that it announces.
+    /// The file ends before the announced number of frames.
     #[error("the trace is cut off: it announces {announced} frames and has {found}")]
     CutOff {
-        /// What its head says.
+        /// In the header.
         announced: usize,
-        /// What was there.
+        /// In the file.
         found: usize,
     },
-    /// A factor that makes no video.
+    /// A scale factor that is not allowed.
     #[error("sizes cannot be scaled so: the factor must be above 0, and no frame may exceed 16 MiB")]
     Factor,
-    /// Frames that no coder makes.
+    /// An impossible sequence of frames.
     #[error("frame {frame} of the trace: {what}")]
     Frame {
-        /// Its place in coding order, from 0.
+        /// Index in coding order, from 0.
         frame: usize,
-        /// What is wrong with it.
         what: &'static str,
     },
 }
@@ -73,7 +71,6 @@ impl FrameRate {
         Some(Self { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
-    /// Frames per second.
     pub fn per_second(self) -> f64 {
         f64::from(self.numerator) / f64::from(self.denominator)
     }
@@ -83,7 +80,7 @@ impl FrameRate {
         (self.numerator, self.denominator)
     }
 
-    /// When frame `index` stands, counted from frame 0: rounded to the microsecond, without drift.
+    /// The time of frame `index` relative to frame 0: rounded to the microsecond, without drift.
     pub fn time(self, index: u64) -> Duration {
         let numerator = u128::from(self.numerator);
         let micros = (u128::from(index) * u128::from(self.denominator) * 1_000_000 + numerator / 2) / numerator;
@@ -99,13 +96,13 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace of these frames, in coding order. `length` is the time until a frame after the last would be shown, which
-    /// is where a repetition begins.
+    /// A trace of these frames, in coding order. `length` is the time until a frame after the last would be shown,
+    /// where a repetition begins.
     ///
     /// # Errors
-    /// If there are none or too many; if a frame is empty; if its times fall, or it is shown before it is there; if the
-    /// display places are not each of 0, 1, 2 ... once, or play-out times do not rise with them; if the first frame in
-    /// coding order is not an I frame; if it is shown after `length`.
+    /// If there are none or too many; if a frame is empty; if times decrease, or a frame is shown before it is encoded;
+    /// if the display indices are not each of 0, 1, 2 ... once, or play-out times do not increase with them; if the
+    /// first frame in coding order is not an I frame; if it is shown after `length`.
     pub fn new(frames: Vec<Frame>, length: Duration) -> Result<Self, TraceError> {
         if frames.is_empty() {
             return Err(TraceError::Empty);
@@ -147,7 +144,8 @@ impl Trace {
     }
 
     /// A trace at a constant rate from types and sizes in coding order, with the display order of plain I, P and B
-    /// frames: a B frame is shown at once, an I or P frame when the next one comes. One frame is there per interval.
+    /// frames: a B frame is shown at once, an I or P frame when the next one arrives. One frame is encoded per
+    /// interval.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -181,7 +179,7 @@ impl Trace {
         self.length
     }
 
-    /// How many frames there are of each type.
+    /// Number of frames of each type.
     pub fn counts(&self) -> ByType<u64> {
         self.sum(|_| 1)
     }
@@ -199,13 +197,13 @@ impl Trace {
         sum
     }
 
-    /// Bits per second over the time in which it is shown.
+    /// Bits per second over the display time.
     pub fn bit_rate(&self) -> f64 {
         self.bytes().total() as f64 * 8.0 / self.period().as_secs_f64()
     }
 
-    /// By place in coding order: when the first frame of the frame's group of pictures is there. A group begins with an I frame
-    /// and goes on, in coding order, until the next.
+    /// By coding index: when the first frame of the frame's group of pictures is encoded. A group begins with an I
+    /// frame and lasts, in coding order, until the next.
     pub fn group_times(&self) -> Vec<Duration> {
         let mut first = Duration::ZERO;
         let of = |frame: &Frame| {
@@ -217,11 +215,11 @@ impl Trace {
         self.frames.iter().map(of).collect()
     }
 
-    /// Places in coding order, in display order: `display_order()[0]` is the frame that is shown first.
+    /// Coding indices in display order: `display_order()[0]` is the frame that is shown first.
     pub fn display_order(&self) -> Vec<usize> {
         let mut order = vec![0; self.frames.len()];
         for (index, frame) in self.frames.iter().enumerate() {
-            // `new` has seen each place once.
+            // `new` has checked that each index occurs once.
             order[frame.display as usize] = index;
         }
         order
@@ -232,12 +230,12 @@ impl Trace {
         self.frames.iter().map(|frame| frame.play_out).min().unwrap_or_default()
     }
 
-    /// How long the trace lasts: from one repetition to the next.
+    /// The time from one repetition to the next.
     fn period(&self) -> Duration {
         self.length - self.first_play_out()
     }
 
-    /// The trace `times` times in a row, as the paper makes 10,000 frames of 2,000.
+    /// The trace repeated, as the paper makes 10,000 frames of 2,000.
     ///
     /// # Errors
     /// If the result has no frames or too many.
@@ -259,11 +257,11 @@ impl Trace {
         Self::new(frames, self.first_play_out() + later)
     }
 
-    /// The first `count` frames in coding order whose display places are the first `count` as well, or a few frames fewer:
-    /// a cut where no B frame misses what it is predicted from.
+    /// The first `count` frames in coding order whose display indices are also the first `count`, or a few frames
+    /// fewer: a cut where no B frame misses a frame that it is predicted from.
     ///
     /// # Errors
-    /// [`TraceError::Empty`] if nothing is left.
+    /// [`TraceError::Empty`] if no frame is left.
     pub fn head(&self, count: usize) -> Result<Self, TraceError> {
         let mut last = None;
         let mut highest = 0;
@@ -279,8 +277,8 @@ impl Trace {
     }
 }
 
-/// The display places of plain I, P and B frames in coding order. A B frame is shown when it comes; an I or P frame when
-/// the next I or P frame comes, or at the end.
+/// The display indices of plain I, P and B frames in coding order. A B frame is shown when it arrives; an I or P frame
+/// when the next I or P frame arrives, or at the end.
 pub(crate) fn display_order(types: impl Iterator<Item = FrameType>) -> Vec<u32> {
     let mut display: Vec<u32> = Vec::new();
     let mut next = 0;
@@ -303,7 +301,7 @@ pub(crate) fn display_order(types: impl Iterator<Item = FrameType>) -> Vec<u32> 
     display
 }
 
-/// By how many frames display must lag behind coding so that each frame is there when it is shown.
+/// Number of frames by which display must lag behind coding so that no frame is shown before it arrives.
 fn reorder_delay(display: &[u32]) -> u64 {
     let late = |(index, &display): (usize, &u32)| (index as u64).saturating_sub(u64::from(display));
     display.iter().enumerate().map(late).max().unwrap_or(0)

@@ -1,19 +1,19 @@
 //! Scaled traces: the frames of a coded trace with other sizes, for loads without a clip.
 //!
-//! What stays is what matters to a transport: order, times, and how sizes vary from frame to frame and between I, P and B
-//! frames. A real clip at a higher rate has relatively larger P and B frames; where that matters, read one with
-//! [`crate::elementary`].
+//! The properties that matter to a transport are kept: order, times, and the variation of sizes between frames and
+//! between I, P and B frames. A real clip at a higher rate has relatively larger P and B frames; where that matters,
+//! read one with [`crate::elementary`].
 
 use super::{Trace, TraceError};
 use crate::frame::Frame;
 use anabranch_policy::Duration;
 
 impl Trace {
-    /// The same frames, `factor` times as large each, rounded to whole bytes, one at least.
+    /// The same frames with sizes multiplied by `factor`, rounded to whole bytes, at least one.
     ///
     /// # Errors
-    /// [`TraceError::Factor`] if the factor is no positive number, or a frame would be larger than 16 MiB, which no reader
-    /// here takes.
+    /// [`TraceError::Factor`] if the factor is not a positive number, or a frame would be larger than 16 MiB, the limit
+    /// of readers.
     pub fn scaled(&self, factor: f64) -> Result<Self, TraceError> {
         let most = crate::elementary::LONGEST_PICTURE as f64;
         let size = |frame: &Frame| (f64::from(frame.size) * factor).round().max(1.0);
@@ -24,7 +24,7 @@ impl Trace {
         Self::new(frames.collect(), self.length)
     }
 
-    /// The frames repeated for at least `lasts`, then cut to it at a place where no B frame misses what it needs, and
+    /// The frames repeated for at least `lasts`, cut there at a position where no B frame misses a needed frame, and
     /// scaled to `bits` per second.
     ///
     /// # Errors

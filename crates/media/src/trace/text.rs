@@ -1,4 +1,4 @@
-//! The text format of traces: a head, then one line per frame in coding order.
+//! The text format of traces: a header, then one line per frame in coding order.
 //!
 //! ```text
 //! anabranch video trace 1
@@ -10,8 +10,8 @@
 //! 2 1 B 120 66667 66667
 //! ```
 //!
-//! Numbers and display places count from 0, times from the stream's start. `B+` is a B frame from which others are predicted,
-//! `P-` a P frame from which none is. Empty lines and what stands behind `#` are not read.
+//! Numbers and display indices count from 0, times from the stream's start. `B+` is a referenced B frame, `P-` an
+//! unreferenced P frame. Empty lines and text after `#` are ignored.
 
 use super::words::shortened;
 use super::{MOST_FRAMES, Trace, TraceError};
@@ -24,8 +24,8 @@ use core::str::{FromStr, SplitWhitespace};
 const MAGIC: &str = "anabranch video trace 1";
 
 impl Trace {
-    /// The trace as text. [`Self::from_text`] reads the same trace again if its times are whole microseconds, as all are
-    /// that this crate makes.
+    /// The trace as text. [`Self::from_text`] reads the same trace again if its times are whole microseconds, which
+    /// holds for all traces made by this crate.
     pub fn to_text(&self) -> String {
         let mut text = format!("{MAGIC}\nframes {}\nlength {} us\n", self.frames.len(), self.length.as_micros());
         text.push_str("# number  display  type  bytes  there us  shown us\n");
@@ -42,7 +42,7 @@ impl Trace {
         text
     }
 
-    /// Reads a trace: the format of [`Self::to_text`] or, if the first line is not its, lines as EvalVid writes them.
+    /// Reads a trace: the format of [`Self::to_text`] or, with another first line, EvalVid's.
     ///
     /// ```
     /// use anabranch_media::Trace;
@@ -55,7 +55,7 @@ impl Trace {
     /// ```
     ///
     /// # Errors
-    /// The first line that is not understood; a trace that is cut off; a trace that [`Trace::new`] refuses.
+    /// The first line that cannot be parsed; a truncated trace; a trace that [`Trace::new`] refuses.
     pub fn from_text(text: &str) -> Result<Self, TraceError> {
         let mut lines = text
             .lines()
@@ -88,7 +88,7 @@ impl Trace {
     }
 }
 
-/// The number behind `word` in a line of the head.
+/// The number after `word` in a header line.
 fn head(line: Option<(usize, &str)>, word: &str) -> Result<u64, TraceError> {
     let wrong = |line| TraceError::Line { line, what: format!("'{word}' and a number are expected") };
     let (line, content) = line.ok_or_else(|| wrong(2))?;

@@ -1,6 +1,6 @@
-//! How a word of a file is quoted.
+//! Quoting of words of a file.
 
-/// Enough of a word to find it by.
+/// The start of a word, long enough to find it.
 pub(super) fn shortened(word: &str) -> String {
     word.chars().take(20).collect()
 }

@@ -1,4 +1,4 @@
-//! What runs at the two ends of a connection: what it writes and when, how it reads, and what it checks.
+//! Applications at the two ends of a connection: what they write and when, how they read, and what they check.
 
 mod pattern;
 mod reader;
@@ -14,21 +14,17 @@ pub use writer::{Pace, Sending};
 
 use bytes::Bytes;
 
-/// What both ends of a connection do. An end that writes nothing closes when the other end has closed.
+/// The applications of a connection. An end that writes nothing closes when the other end has closed.
 #[derive(Clone, Debug)]
 pub struct Application {
-    /// What the end that connects writes.
     pub client_sends: Sending,
-    /// What the end that is connected to writes.
     pub server_sends: Sending,
-    /// How the end that connects reads.
     pub client_reads: Reading,
-    /// How the end that is connected to reads.
     pub server_reads: Reading,
 }
 
 impl Application {
-    /// The client sends, the server reads everything at once.
+    /// The client sends; the server reads everything at once.
     pub fn upload(sending: Sending) -> Self {
         Self {
             client_sends: sending,
@@ -37,16 +33,16 @@ impl Application {
             server_reads: Reading::default(),
         }
     }
-    /// The server sends as soon as it has accepted the connection, the client reads everything at once.
+    /// The server sends as soon as it has accepted the connection; the client reads everything at once.
     pub fn download(sending: Sending) -> Self {
         Self { client_sends: Sending::Nothing, server_sends: sending, ..Self::upload(Sending::Nothing) }
     }
-    /// The client sends a video, as messages, and the server notes what became of each.
+    /// The client sends a video as messages, and the server records the arrival of each.
     pub fn video(frames: Schedule) -> Self {
         let server_reads = Reading { records: true, ..Reading::default() };
         Self { server_reads, ..Self::upload(Sending::Video(frames)) }
     }
-    /// The client sends a file, and the server works out its SHA-256.
+    /// The client sends a file, and the server computes its SHA-256.
     pub fn file(contents: Bytes) -> Self {
         let server_reads = Reading { verify: Verify::Sha256, ..Reading::default() };
         Self { server_reads, ..Self::upload(Sending::File(contents)) }
@@ -59,14 +55,14 @@ impl Application {
             ..Self::upload(Sending::Nothing)
         }
     }
-    /// Both ends note when they have read each message of so many bytes.
+    /// Both ends record when they have read each message of `size` bytes.
     #[must_use]
     pub fn in_messages(mut self, size: u64) -> Self {
         self.client_reads.message = Some(size);
         self.server_reads.message = Some(size);
         self
     }
-    /// Both ends check that what they read is the pattern.
+    /// Both ends compare what they read with the pattern.
     #[must_use]
     pub fn verified(mut self) -> Self {
         self.client_reads.verify = Verify::Pattern;

@@ -1,7 +1,6 @@
-//! The bytes that bulk transfers send: one static block, over and over, so that nothing is copied.
+//! The bytes of bulk transfers: one static block, repeated, so that nothing is copied.
 //!
-//! Its length is a prime, so that bytes in the wrong place differ from those that belong there unless they are off by
-//! a multiple of it.
+//! Its length is a prime, so that misplaced bytes differ from the expected ones unless the offset is a multiple of it.
 
 use bytes::Bytes;
 use std::sync::LazyLock;
@@ -9,11 +8,11 @@ use std::sync::LazyLock;
 /// Length of the block: the largest prime below 2^20.
 pub const PATTERN_LENGTH: u64 = 1_048_573;
 
-/// A constant that is too long to be worked out by the compiler.
+/// Computed at first use: it is too long for the compiler.
 static BLOCK: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut block = vec![0; PATTERN_LENGTH.next_multiple_of(8) as usize];
-    // Places of a fixed length: growing the block by eight bytes at a time took as long as a second of a transfer.
+    // Chunks of fixed length: growing the block by eight bytes at a time took as long as a second of a transfer.
     for place in block.as_chunks_mut::<8>().0 {
         // The xorshift generator of Marsaglia (2003) with the triple 13, 7, 17.
         state ^= state << 13;
@@ -25,7 +24,8 @@ static BLOCK: LazyLock<Vec<u8>> = LazyLock::new(|| {
     block
 });
 
-/// At most `most` bytes of the stream from `offset` on; fewer where the block ends, none only if `most` is 0.
+/// At most `most` bytes of the stream from `offset` on. The result ends with the block at the latest, and is empty only
+/// if `most` is 0.
 pub fn pattern(offset: u64, most: u64) -> Bytes {
     let start = offset % PATTERN_LENGTH;
     let end = start.saturating_add(most).min(PATTERN_LENGTH);
@@ -33,7 +33,7 @@ pub fn pattern(offset: u64, most: u64) -> Bytes {
     Bytes::from_static(&block[start as usize..end as usize])
 }
 
-/// Whether `bytes` are those of the stream from `offset` on.
+/// Whether `bytes` are the pattern from stream offset `offset` on.
 pub(super) fn matches(mut offset: u64, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         let expected = pattern(offset, bytes.len() as u64);

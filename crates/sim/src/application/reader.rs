@@ -8,63 +8,61 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
 use sha2::{Digest, Sha256};
 
-/// What is done with the bytes that are read.
+/// What is checked of the bytes that are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Verify {
-    /// They are counted.
+    /// Only their number.
     #[default]
     Count,
-    /// They are compared with the pattern that bulk transfers send.
+    /// Equality with the pattern of bulk transfers.
     Pattern,
-    /// Their SHA-256 is worked out.
+    /// Their SHA-256 is computed.
     Sha256,
 }
 
 /// How an application reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reading {
-    /// Not faster than this, 16 kB at a time; none: everything at once.
+    /// Limit of the rate, in reads of 16 kB; `None`: everything is read at once.
     pub rate: Option<Rate>,
-    /// What is done with the bytes.
     pub verify: Verify,
-    /// Note when each message of so many bytes has been read.
+    /// Message size in bytes: record when each message has been read.
     pub message: Option<u64>,
-    /// The stream is one of messages with headers: note when each has been read, and the gaps. Nothing else is done then.
+    /// The stream consists of messages with headers: record when each has been read, and the gaps. `rate` and `verify`
+    /// are ignored.
     pub records: bool,
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checked {
-    /// Nothing was checked.
     Not,
-    /// All bytes are the pattern.
+    /// All bytes match the pattern.
     Pattern,
-    /// A byte at or after this place in the stream is not the pattern's.
+    /// A byte at or after this stream offset differs from the pattern.
     Wrong {
-        /// Where the piece begins that has it.
+        /// Offset of the piece with the difference.
         from: u64,
     },
-    /// The SHA-256 of the bytes so far.
+    /// SHA-256 of the bytes so far.
     Sha256([u8; 32]),
 }
 
-/// Bytes that an application with a limited rate reads at a time.
+/// Bytes per read with a limited rate.
 const PIECE: usize = 16 * 1024;
 
-/// An application that reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     rate: Option<Rate>,
     check: Check,
     total: u64,
-    /// When it reads next, if its rate is limited; never: when it hears that there is something.
+    /// Next read with a limited rate; `NEVER`: at the next notification of data.
     wake: Instant,
-    /// It may not read before this.
+    /// Earliest next read.
     not_before: Instant,
-    /// Bytes of a message, if they are noted.
+    /// Message size in bytes, if messages are recorded.
     message: Option<u64>,
-    /// When each was read to its last byte.
+    /// When the last byte of each was read.
     pub(crate) messages: Vec<Instant>,
     video: Option<Box<VideoReceiver>>,
 }
@@ -94,15 +92,13 @@ impl Reader {
             video: reading.records.then(Box::default),
         }
     }
-    /// When it wants to be called again.
     pub(crate) fn timer(&self) -> Instant {
         self.wake
     }
-    /// Bytes read so far.
     pub(crate) fn total(&self) -> u64 {
         self.video.as_ref().map_or(self.total, |video| video.total())
     }
-    /// What became of the messages of a video.
+    /// The messages of a video that have arrived.
     pub(crate) fn video(&self) -> Option<&VideoReceived> {
         self.video.as_ref().map(|video| video.received())
     }
@@ -114,7 +110,7 @@ impl Reader {
             Check::Sha256(hash) => Checked::Sha256((**hash).clone().finalize().into()),
         }
     }
-    /// Reads what it may.
+    /// Reads what its rate allows.
     #[inline(always)]
     pub(crate) fn read(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         if self.video.is_some() || self.rate.is_some() {
@@ -127,7 +123,7 @@ impl Reader {
             }
         }
     }
-    /// A video, or at a rate.
+    /// Reads a video, or at a limited rate.
     #[inline(never)]
     fn read_otherwise(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         if let Some(video) = &mut self.video {
@@ -157,7 +153,7 @@ impl Reader {
             self.look_at(now, bytes);
         }
     }
-    /// Checks what was read last, and notes the messages that it ends.
+    /// Checks the bytes just read, and records the messages that they complete.
     #[inline(never)]
     fn look_at(&mut self, now: Instant, bytes: &[u8]) {
         let from = self.total - bytes.len() as u64;

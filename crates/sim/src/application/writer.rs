@@ -10,75 +10,73 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use bytes::Bytes;
 
-/// What an application writes. All but files are made of the pattern.
+/// What an application writes. All variants but `File` send the pattern.
 #[derive(Clone, Debug)]
 pub enum Sending {
-    /// Nothing; it closes when the other end has.
+    /// Nothing; it closes when the other end has closed.
     Nothing,
-    /// As much as the connection takes, for ever.
+    /// As much as the send buffer accepts, without end.
     Endless,
     /// This many bytes, then it closes.
     Bytes(u64),
     /// These bytes, then it closes.
     File(Bytes),
-    /// As much as its pace allows, for ever.
+    /// As much as its pace allows, without end.
     Paced(Pace),
-    /// Messages, for ever: a Poisson process, so that it does not depend on what became of the ones before.
+    /// Messages without end, as a Poisson process: independent of the delivery of earlier messages.
     Messages {
-        /// Bytes of each.
+        /// Bytes per message.
         size: u64,
-        /// Mean time from one to the next.
+        /// Mean time between messages.
         interval: Duration,
     },
     /// The frames of a video, each as a message at its time; then it closes.
     Video(Schedule),
-    /// Requests, one after the other; then it closes.
+    /// Requests, each after the response to the one before; then it closes.
     Requests {
-        /// Bytes of a request.
+        /// Bytes per request.
         size: u64,
-        /// Bytes of its response.
+        /// Bytes per response.
         response: u64,
         /// Time from a response to the next request.
         think: Duration,
-        /// Requests in all.
+        /// Number of requests.
         count: u64,
     },
-    /// A response each time a whole request has been read.
+    /// A response after each complete request.
     Responses {
-        /// Bytes of a request.
+        /// Bytes per request.
         request: u64,
-        /// Bytes of a response.
+        /// Bytes per response.
         size: u64,
     },
 }
 
-/// How fast an application that is limited by itself produces bytes.
+/// The rate of an application-limited writer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pace {
-    /// The rate, while it is on.
+    /// The rate while it is on.
     pub rate: Rate,
-    /// The share of this rate, and the name of the share; none: all of it.
+    /// The varying share of this rate, and the name of its random stream; `None`: the full rate.
     pub share: Option<(ShareRange, String)>,
-    /// Means of the exponentially distributed times on and off; none: always on.
+    /// Means of the exponentially distributed on and off times; `None`: always on.
     pub on_off: Option<(Duration, Duration)>,
 }
 
-/// Time from one write of a paced application to the next.
+/// Time between writes of a paced application.
 const TICK: Duration = Duration::from_millis(10);
 
-/// An application that writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     plan: Plan,
-    /// Bytes written.
     written: u64,
     /// Bytes of the pattern that may be written now.
     budget: u64,
     state: State,
     wake: Instant,
-    /// Round trips of requests: from the request to the last byte of the response.
+    /// From each request to the last byte of its response.
     pub(crate) latencies: Vec<Duration>,
-    /// When there was a message to be written.
+    /// When each message was ready to be written.
     pub(crate) messages: Vec<Instant>,
 }
 
@@ -161,19 +159,17 @@ impl Writer {
         };
         Self { plan, written: 0, budget, state, wake: Instant::NEVER, latencies: Vec::new(), messages: Vec::new() }
     }
-    /// When it wants to be called again.
     pub(crate) fn timer(&self) -> Instant {
         if let Plan::Video(video) = &self.plan { video.timer() } else { self.wake }
     }
-    /// Bytes written so far.
     pub(crate) fn written(&self) -> u64 {
         if let Plan::Video(video) = &self.plan { video.written() } else { self.written }
     }
-    /// Whether it has written all that it ever will.
+    /// Whether it will not write any more.
     pub(crate) fn is_finished(&self) -> bool {
         if let Plan::Video(video) = &self.plan { video.is_finished() } else { self.state == State::Closed }
     }
-    /// The connection is there.
+    /// The connection is established.
     pub(crate) fn open(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         if let Plan::Video(video) = &mut self.plan {
             return video.open(now, endpoint, id);
@@ -191,7 +187,7 @@ impl Writer {
         }
         self.write(now, endpoint, id);
     }
-    /// Its timer may have come.
+    /// Handles its timer if it is due.
     pub(crate) fn tick(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         if let Plan::Video(video) = &mut self.plan {
             return video.write(now, endpoint, id);
@@ -202,7 +198,7 @@ impl Writer {
         self.wake = Instant::NEVER;
         match &mut self.plan {
             Plan::Paced(paced) => {
-                // What the connection did not take in a second is dropped.
+                // Backlog of more than a second is dropped.
                 let most = (paced.rate.bytes_per_second()).max(1);
                 self.budget = self.budget.saturating_add(paced.produce(now)).min(most);
                 self.wake = paced.next(now);
@@ -221,7 +217,7 @@ impl Writer {
         }
         self.write(now, endpoint, id);
     }
-    /// The other direction has brought `total` bytes so far.
+    /// Reacts to `total` bytes read so far from the other direction.
     #[inline]
     pub(crate) fn on_read(&mut self, now: Instant, total: u64, endpoint: &mut Endpoint, id: ConnectionId) {
         if matches!(self.plan, Plan::Requests { .. } | Plan::Responses { .. }) {
@@ -262,7 +258,7 @@ impl Writer {
             self.end(now, endpoint, id);
         }
     }
-    /// No more than what is due now, then it closes; what is endless ends here.
+    /// Writes only what is due now, then closes; endless writers end here.
     pub(crate) fn end(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         if let Plan::Video(video) = &mut self.plan {
             return video.end(now, endpoint, id);
@@ -276,7 +272,7 @@ impl Writer {
             self.write(now, endpoint, id);
         }
     }
-    /// Writes what it may, as far as the connection takes it.
+    /// Writes what is due, up to the room in the send buffer.
     pub(crate) fn write(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         if let Plan::Video(video) = &mut self.plan {
             return video.write(now, endpoint, id);
@@ -309,7 +305,7 @@ impl Writer {
         }
         if self.state == State::Ending {
             self.state = State::Closed;
-            // The connection may have ended meanwhile; then there is nothing to close.
+            // The connection may have ended already.
             let _ = endpoint.close(now, id);
         }
     }

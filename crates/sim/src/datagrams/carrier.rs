@@ -1,20 +1,20 @@
-//! What carries the datagrams of programs to the other end: a machine without input and output, driven as an endpoint is.
+//! The interface of a machine that carries datagrams of programs: sans-IO, like an endpoint.
 
 use anabranch_policy::time::Instant;
 use bytes::Bytes;
 
-/// One end. Paths are counted from 0 in the order in which the session has them.
+/// One end. Paths are numbered from 0 in the order of the session.
 pub trait Carrier {
-    /// A program of this end sends `payload` in the flow of this number; whether it is on its way.
+    /// A program of this end sends `payload` in flow `flow`; returns false if it is refused.
     fn send(&mut self, now: Instant, flow: u16, payload: Bytes) -> bool;
-    /// A packet of the other end came over a path: the payload of its UDP datagram.
+    /// A packet arrived over a path: the payload of its UDP datagram.
     fn handle_packet(&mut self, now: Instant, path: usize, packet: &[u8]);
-    /// Something may be due.
+    /// Handles timers that are due.
     fn handle_timeout(&mut self, now: Instant);
-    /// What is to be sent over which path: the payload of a UDP datagram.
+    /// The next packet to send, and its path: the payload of a UDP datagram.
     fn poll_transmit(&mut self) -> Option<(usize, Bytes)>;
-    /// What a program of this end gets, and in which flow.
+    /// The next datagram for a program of this end, and its flow.
     fn poll_datagram(&mut self) -> Option<(u16, Bytes)>;
-    /// When [`Self::handle_timeout`] is to be called.
+    /// When to call [`Self::handle_timeout`].
     fn poll_timeout(&self) -> Instant;
 }

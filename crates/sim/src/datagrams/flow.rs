@@ -1,36 +1,36 @@
-//! When a program sends its datagrams, and how long they are.
+//! When a program sends its datagrams, and their lengths.
 
 use crate::random::RandomStream;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 
-/// Fewest bytes of a payload: its number stands in it.
+/// Least payload in bytes: it contains the number of the datagram.
 pub const LEAST_PAYLOAD: u32 = 8;
 
-/// What a program sends. Sizes are bytes of payload; below [`LEAST_PAYLOAD`] counts as that.
+/// What a program sends. Sizes are bytes of payload; the least is [`LEAST_PAYLOAD`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// Datagrams of one size at a constant rate, as a call.
+    /// Datagrams of one size at a constant rate, as a voice call.
     Even {
         /// Of payload.
         rate: Rate,
         /// Bytes of each.
         size: u32,
     },
-    /// At a constant interval a frame, all of whose datagrams are sent at once, as video. The sizes of frames are drawn from half to one
-    /// and a half times their mean, alike likely.
+    /// Frames at a constant interval, each as a burst of datagrams, as video. The sizes of frames are uniform from half
+    /// to one and a half times their mean.
     Frames {
-        /// Of payload, in the mean.
+        /// Mean rate of payload.
         rate: Rate,
-        /// From one frame to the next.
+        /// Time between frames.
         interval: Duration,
         /// Bytes of each datagram but the last of a frame.
         size: u32,
     },
-    /// Requests of the client at random times (a Poisson process), each answered by the server with one datagram, as DNS. Nothing is sent
-    /// again.
+    /// Requests of the client as a Poisson process, each answered by the server with one datagram, as DNS. Nothing is
+    /// retransmitted.
     Requests {
-        /// Mean time from one to the next.
+        /// Mean time between requests.
         interval: Duration,
         /// Bytes of a request.
         request: u32,
@@ -39,25 +39,22 @@ pub enum Pattern {
     },
 }
 
-/// A program at both ends.
+/// A program with a client and a server end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DatagramFlow {
-    /// Its name; its luck depends on it.
+    /// Its name, from which its random streams are derived.
     pub name: String,
-    /// What is sent.
     pub pattern: Pattern,
-    /// Whether the client sends, and whether the server does; requests are the client's in any case.
+    /// Whether the client and the server send; requests are always sent by the client.
     pub sends: [bool; 2],
-    /// When it begins.
     pub start: Instant,
-    /// When it ends.
     pub stop: Instant,
-    /// What comes later than so long after it was sent is of no use.
+    /// Greatest useful delay.
     pub deadline: Option<Duration>,
 }
 
 impl DatagramFlow {
-    /// Whether the end of this number (the client's is 0) sends of its own accord.
+    /// Whether an end (0: the client) sends without being asked.
     pub(super) fn begins(&self, side: usize) -> bool {
         match self.pattern {
             Pattern::Requests { .. } => side == 0,
@@ -66,22 +63,22 @@ impl DatagramFlow {
     }
 }
 
-/// One end of a program at work: says when the next datagrams are due, and how long they are.
+/// The sender of one end: says when the next datagrams are due, and their lengths.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pattern: Pattern,
     stop: Instant,
     random: RandomStream,
     pub(super) due: Instant,
-    /// Of [`Pattern::Frames`]: how many there were.
+    /// For [`Pattern::Frames`]: number of frames so far.
     frames: u32,
 }
 
 impl Source {
-    /// The end of this number in the run with this seed.
+    /// The sender of an end (0: the client) in the run with this seed.
     pub(super) fn new(flow: &DatagramFlow, side: usize, seed: u64) -> Self {
         let mut random = RandomStream::new(seed, &format!("datagrams/{}/{side}", flow.name));
-        // So that ends and flows of one interval are not in step.
+        // A random phase, so that ends and flows with the same interval do not synchronize.
         let phase = match flow.pattern {
             Pattern::Even { rate, size } => rate.time_for(size.max(LEAST_PAYLOAD).into()),
             Pattern::Frames { interval, .. } | Pattern::Requests { interval, .. } => interval,
@@ -93,7 +90,7 @@ impl Source {
         source
     }
 
-    /// The lengths of what is sent now, and the number of the frame that they belong to.
+    /// Puts the lengths of the datagrams due now into `lengths`; returns the number of their frame.
     pub(super) fn take(&mut self, lengths: &mut Vec<u32>) -> u32 {
         lengths.clear();
         let frame = self.frames;
@@ -119,7 +116,7 @@ impl Source {
             }
         };
         self.frames = self.frames.wrapping_add(1);
-        // A rate without bounds would never get past a moment.
+        // With an unlimited rate, time would not advance.
         self.due += pause.max(Duration::from_micros(1));
         self.end();
         frame
@@ -145,7 +142,7 @@ mod tests {
         DatagramFlow { name: "f".to_owned(), pattern, sends: [true, false], start, stop, deadline: None }
     }
 
-    /// What a side sends: when, how long, of which frame.
+    /// All sends of a side: time, length, frame.
     fn all(flow: &DatagramFlow, side: usize, seed: u64) -> Vec<(Instant, u32, u32)> {
         let (mut source, mut lengths, mut sent) = (Source::new(flow, side, seed), Vec::new(), Vec::new());
         while source.due < Instant::NEVER {
@@ -158,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_call_has_its_rate_evenly_from_start_to_stop_in_its_direction() {
-        // 1,000 bytes each 4 ms for 100 s.
+        // 1,000 bytes every 4 ms for 100 s.
         let flow = flow(Pattern::Even { rate: Rate::from_bits_per_second(2_000_000), size: 1_000 });
         let sent = all(&flow, 0, 1);
         assert_eq!(sent.len(), 25_000);
@@ -172,7 +169,7 @@ mod tests {
         let rate = Rate::from_bits_per_second(4_000_000);
         let flow = flow(Pattern::Frames { rate, interval: Duration::from_millis(40), size: 1_200 });
         let sent = all(&flow, 0, 1);
-        // 4 Mbit/s for 100 s are 50 MB; of 2,500 frames of 20,000 bytes the mean deviates by 115.
+        // 4 Mbit/s for 100 s are 50 MB; the mean of 2,500 frames of 20,000 bytes has a standard deviation of 115.
         let bytes: u64 = sent.iter().map(|(_, length, _)| u64::from(*length)).sum();
         assert!(bytes.abs_diff(50_000_000) < 1_200_000, "{bytes}");
         assert_eq!(sent.last().map(|last| last.2), Some(2_499));
@@ -189,7 +186,7 @@ mod tests {
         let flow =
             DatagramFlow { sends: [false, true], ..flow(Pattern::Requests { interval, request: 4, answer: 200 }) };
         let sent = all(&flow, 0, 1);
-        // 1,000 with a deviation of 32.
+        // 1,000 with a standard deviation of 32.
         assert!((870..1_130).contains(&sent.len()), "{}", sent.len());
         assert!(sent.iter().all(|(_, length, _)| *length == LEAST_PAYLOAD));
         assert_eq!(all(&flow, 1, 1), []);

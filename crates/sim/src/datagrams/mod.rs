@@ -1,6 +1,8 @@
-//! Programs that send datagrams between a client with several paths and a server: when they send, what carries it, and what became of it.
+//! Programs that send datagrams between a multihomed client and a server: when they send, what carries them, and their
+//! delivery.
 //!
-//! The lab knows nothing of how datagrams are carried: that is a [`Carrier`] at each end, the machine that carries them on real networks.
+//! The lab does not know how datagrams are carried: each end has a [`Carrier`], the machine that also carries them on
+//! real networks.
 
 mod carrier;
 mod flow;

@@ -1,34 +1,33 @@
-//! What became of each datagram of a flow in one direction.
+//! Delivery of the datagrams of a flow in one direction.
 
 use anabranch_policy::time::Instant;
 
-/// A datagram of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sent {
-    /// When the program sent it; of an answer, when its request was sent.
+    /// When the program sent it; for an answer, when its request was sent.
     pub at: Instant,
     /// Bytes of payload.
     pub length: u32,
-    /// The number of the frame that it is part of.
+    /// The number of its frame.
     pub frame: u32,
-    /// When the program at the other end had it first.
+    /// First arrival at the program of the other end.
     pub arrived: Option<Instant>,
-    /// One that was sent after it came before it (RFC 4737, section 3.3).
+    /// It arrived after a datagram that was sent later (RFC 4737, section 3.3).
     pub reordered: bool,
 }
 
-/// A flow in one direction. Of requests there is one direction: the answers, each since its request was sent.
+/// A flow in one direction. Requests have one direction only: the answers, timed from their requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FlowScore {
-    /// The flow, by its place in the session.
+    /// Index of the flow in the session.
     pub flow: usize,
-    /// Whether the client's programs get it.
+    /// Whether the client receives it.
     pub to_client: bool,
-    /// All of them, in the order in which they were sent.
+    /// In the order of sending.
     pub sent: Vec<Sent>,
-    /// Those that came, in the order in which they came.
+    /// Numbers of the datagrams that arrived, in the order of arrival.
     pub order: Vec<u32>,
-    /// Datagrams that programs got a second time.
+    /// Duplicates that reached programs.
     pub repeated: u64,
     highest: Option<u32>,
 }
@@ -38,13 +37,13 @@ impl FlowScore {
         Self { flow, to_client, ..Self::default() }
     }
 
-    /// A datagram of so many bytes is sent; gives its number.
+    /// Records the sending of a datagram of `length` bytes; returns its number.
     pub(super) fn send(&mut self, at: Instant, length: u32, frame: u32) -> u32 {
         self.sent.push(Sent { at, length, frame, arrived: None, reordered: false });
         self.sent.len() as u32 - 1
     }
 
-    /// It came.
+    /// Records an arrival.
     pub(super) fn arrive(&mut self, now: Instant, number: u32) {
         let Some(sent) = self.sent.get_mut(number as usize) else { return };
         if sent.arrived.is_some() {

@@ -1,4 +1,4 @@
-//! The programs of a client and a server, and what carries their datagrams: all that the world drives of them.
+//! The programs of a client and a server, and the carriers of their datagrams, driven by the world.
 
 use super::carrier::Carrier;
 use super::flow::{DatagramFlow, LEAST_PAYLOAD, Pattern, Source};
@@ -7,36 +7,31 @@ use crate::address::InterfaceId;
 use anabranch_policy::time::{Duration, Instant};
 use bytes::Bytes;
 
-/// What can be chosen about a session.
+/// Settings of a session.
 #[derive(Clone, Debug)]
 pub struct DatagramsConfig {
     /// The client's interfaces, one per path.
     pub client: Vec<InterfaceId>,
-    /// The server's interface.
     pub server: InterfaceId,
-    /// The programs.
     pub flows: Vec<DatagramFlow>,
-    /// Octets of paths are counted for each interval of this length.
+    /// Interval of the octet counters of paths.
     pub sample: Duration,
 }
 
-/// What was sent over a path in one interval, whole packets.
+/// Octets sent over a path in one interval, as whole packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PathOctets {
-    /// By the client.
     pub from_client: u64,
-    /// By the server.
     pub from_server: u64,
 }
 
-/// What a session did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DatagramsResult {
-    /// Each flow in each direction in which it sends.
+    /// Each flow, in each direction in which it sends.
     pub scores: Vec<FlowScore>,
-    /// By path and interval; intervals at the end in which nothing was sent are not there.
+    /// By path and interval, without trailing intervals in which nothing was sent.
     pub octets: Vec<Vec<PathOctets>>,
-    /// Datagrams that the carriers did not take.
+    /// Datagrams that the carriers refused.
     pub refused: u64,
 }
 
@@ -45,33 +40,31 @@ struct End {
     carrier: Box<dyn Carrier>,
     /// By flow.
     sources: Vec<Source>,
-    /// Where what its programs send is noted, by flow.
+    /// Index of the score of what its programs send, by flow.
     scores: Vec<Option<usize>>,
-    /// The earliest event of it that is in the queue.
+    /// Its earliest event in the queue.
     armed: Instant,
     last_timeout: Instant,
-    /// Timeouts in a row at the very same time.
+    /// Consecutive timeouts at the same time.
     timeouts_at_once: u32,
 }
 
-/// A session at work.
 pub(crate) struct Session {
     config: DatagramsConfig,
     ends: [End; 2],
     pub(crate) result: DatagramsResult,
-    /// Packets sent, which makes each distinct in the trace hash.
+    /// Packets sent; makes packets distinct in the trace hash.
     pub(crate) packets: u64,
     lengths: Vec<u32>,
 }
 
-/// A packet to be sent.
 pub(crate) struct Transmit {
     pub(crate) from: InterfaceId,
     pub(crate) to: InterfaceId,
     pub(crate) payload: Bytes,
 }
 
-/// More timeouts at one time are for ever: better stop than hang.
+/// Limit of consecutive timeouts at the same time: panics instead of an endless loop.
 const STALLED: u32 = 100_000;
 
 impl Session {
@@ -101,7 +94,7 @@ impl Session {
         Self { config, ends, result, packets: 0, lengths: Vec::new() }
     }
 
-    /// An event of an end has come; whether it is to be followed by [`Self::poll_transmit`] and so on.
+    /// Handles an event of an end; returns whether [`Self::poll_transmit`] and so on must follow.
     pub(crate) fn handle_timeout(&mut self, now: Instant, side: usize) -> bool {
         let Some(end) = self.ends.get_mut(side).filter(|end| end.armed <= now) else { return false };
         end.armed = Instant::NEVER;
@@ -131,7 +124,7 @@ impl Session {
         }
     }
 
-    /// A packet came to an end.
+    /// A packet arrived at an end.
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,
@@ -145,7 +138,7 @@ impl Session {
         Some(side)
     }
 
-    /// Programs take what has come for them, and answer.
+    /// Programs receive their datagrams, and answer.
     pub(crate) fn deliver(&mut self, now: Instant, side: usize) {
         while let Some((flow, bytes)) = self.ends[side].carrier.poll_datagram() {
             let Some(number) = number_of(&bytes) else { continue };
@@ -162,7 +155,7 @@ impl Session {
         }
     }
 
-    /// What an end sends.
+    /// The next packet of an end.
     pub(crate) fn poll_transmit(&mut self, now: Instant, side: usize, overhead: u32) -> Option<Transmit> {
         loop {
             let (path, payload) = self.ends[side].carrier.poll_transmit()?;
@@ -181,7 +174,7 @@ impl Session {
         }
     }
 
-    /// When the next event of an end is to be put in the queue, if it is not there already.
+    /// When to put the next event of an end into the queue, if it is not there already.
     pub(crate) fn arm(&mut self, now: Instant, side: usize) -> Option<Instant> {
         let end = &mut self.ends[side];
         let sources = end.sources.iter().map(|source| source.due).min().unwrap_or(Instant::NEVER);
@@ -194,7 +187,7 @@ impl Session {
     }
 }
 
-/// What a program sends: its number, and zeros.
+/// The payload of a datagram: its number, and zeros.
 fn payload(number: u32, length: u32) -> Bytes {
     let mut bytes = vec![0; length.max(LEAST_PAYLOAD) as usize];
     bytes.iter_mut().zip(u64::from(number).to_be_bytes()).for_each(|(place, byte)| *place = byte);

@@ -1,4 +1,4 @@
-//! All forecasters side by side, over seeds.
+//! Compares all forecasters over several seeds.
 
 use super::measures::{Interval, Measure, Score, interval};
 use super::run::{Contender, run};
@@ -7,28 +7,27 @@ use crate::mobility::MobilityError;
 use anabranch_policy::forecast;
 use anabranch_policy::table::{self, Settings};
 
-/// One contender over all seeds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Its name.
     pub name: String,
-    /// Each of [`Measure::ALL`]: the mean over seeds.
+    /// Each of [`Measure::ALL`]: mean over seeds.
     pub means: [Interval; 4],
-    /// The same of the differences to `persistence`, seed by seed.
+    /// Differences to `persistence` on the same seeds.
     pub differences: [Interval; 4],
-    /// Scores, one per seed.
+    /// One per seed.
     pub scores: Vec<Score>,
 }
 
 impl Row {
-    /// Whether it is better than `persistence` in a measure, and the interval of the difference says so as well.
+    /// Whether it is better than `persistence` in a measure, with a 95 % interval of the difference that excludes 0.
     pub fn beats_persistence(&self, measure: Measure) -> bool {
         let Interval { mean, half_width } = self.differences[measure as usize];
         if measure.more_is_better() { mean > half_width } else { -mean > half_width }
     }
 }
 
-/// All members of the family at their defaults, `persistence` first, and the paper's pseudo-code on the loss rate as well.
+/// All members of the family at their defaults, `persistence` first, and the paper's pseudo-code applied to the loss
+/// rate.
 pub fn contenders() -> Vec<Contender> {
     let contender = |name: &'static str, title: &str, settings: Settings| Contender {
         name: title.to_owned(),
@@ -47,7 +46,7 @@ pub fn contenders() -> Vec<Contender> {
     all
 }
 
-/// Runs all contenders on all seeds; the others are compared with the first. The last row is the oracle's.
+/// Runs all contenders on all seeds, and compares them with the first. The last row is the oracle.
 pub fn compare(
     setting: &Setting,
     contenders: &[Contender],

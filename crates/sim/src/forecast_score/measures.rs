@@ -1,16 +1,17 @@
-//! The four measures of forecasts, and means over seeds with their intervals.
+//! The four measures of forecasts, and means over seeds with confidence intervals.
 //!
-//! - Brier score: mean of (forecast - came)^2, came being 1 for up; the lower the better, 0.25 for who always says 1/2.
-//! - AUC: how likely a forecast before "up" is above one before "down", ties counting half (Mann and Whitney).
-//! - Lead: a forecast below [`ALARM`] is an alarm. At each moment at which a link is lost, up for five seconds before and down for
-//!   three from then on: for how long there has been alarm without a break; or, negative, how long the first alarm is late.
-//!   Cut at ten seconds, and an alarm that has not come when the link is up again counts as ten late.
+//! - Brier score: mean of (forecast - outcome)^2, the outcome being 1 for up; lower is better, a constant 1/2 scores
+//!   0.25.
+//! - AUC: probability that a forecast before "up" is above one before "down"; ties count half (Mann and Whitney).
+//! - Lead: a forecast below [`ALARM`] is an alarm. A loss counts if the link was up for five seconds before it and down
+//!   for three after it. Its lead is the time of uninterrupted alarm before the loss, or, negative, the delay of the
+//!   first alarm. It is limited to ten seconds; an alarm that is not raised before the link is up again counts as ten
+//!   seconds late.
 //! - False exclusions: the share of alarms among the forecasts before "up".
 
-/// What is measured; the names and directions for tables.
+/// A measure, with its name and direction for tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Measure {
-    /// Brier score.
     Brier,
     /// Area under the receiver operating characteristic.
     Auc,
@@ -21,10 +22,8 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All.
     pub const ALL: [Self; 4] = [Self::Brier, Self::Auc, Self::Lead, Self::FalseExclusions];
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Brier => "Brier score",
@@ -33,21 +32,20 @@ impl Measure {
             Self::FalseExclusions => "false exclusions",
         }
     }
-    /// Whether more is better.
     pub(crate) const fn more_is_better(self) -> bool {
         matches!(self, Self::Auc | Self::Lead)
     }
 }
 
-/// For how long a link must have been up before its loss, and be down from then on, for the loss to count, in ticks.
+/// How long a link must be up before a loss, and down after it, for the loss to count, in ticks.
 const UP_BEFORE: usize = 5;
 const DOWN_AFTER: usize = 3;
-/// The most lead or delay that counts, in ticks.
+/// Limit of leads and delays, in ticks.
 const MOST_LEAD: usize = 10;
-/// A forecast below this is an alarm: the link is thought to be down for sure enough to be left alone.
+/// A forecast below this is an alarm: the link should be avoided.
 pub(crate) const ALARM: f64 = 0.3;
 
-/// The forecasts of one contender for one link while it was known, one per second, and what came.
+/// The forecasts of one contender for one link while it was known, one per second, and the outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct Forecasts {
     /// Each forecast, and whether the link was up at its horizon.
@@ -56,22 +54,19 @@ pub struct Forecasts {
     pub up: Vec<bool>,
 }
 
-/// What became of a contender's forecasts in one run.
+/// Scores of a contender in one run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Score {
-    /// Brier score.
     pub brier: f64,
-    /// AUC.
     pub auc: f64,
     /// Mean lead in seconds.
     pub lead: f64,
-    /// Share of false exclusions.
     pub false_exclusions: f64,
-    /// How many forecasts there were.
+    /// Number of forecasts.
     pub forecasts: usize,
-    /// How many of them were before "up".
+    /// Number of forecasts before "up".
     pub ups: usize,
-    /// How many losses there were.
+    /// Number of losses.
     pub losses: usize,
 }
 
@@ -96,7 +91,6 @@ impl Score {
             losses: leads.len(),
         }
     }
-    /// The value of a measure.
     pub const fn value(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Brier => self.brier,
@@ -107,7 +101,7 @@ impl Score {
     }
 }
 
-/// The area under the curve: (rank sum of the ups - n (n + 1) / 2) / (n m), ties sharing their ranks.
+/// The area under the curve: (rank sum of the ups - n (n + 1) / 2) / (n m); ties share their ranks.
 fn auc(forecasts: &mut [(f64, bool)]) -> f64 {
     forecasts.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
     let ups = forecasts.iter().filter(|(_, came)| *came).count();
@@ -124,7 +118,7 @@ fn auc(forecasts: &mut [(f64, bool)]) -> f64 {
     (rank_sum - (ups * (ups + 1)) as f64 / 2.0) / (ups * downs) as f64
 }
 
-/// The lead of each loss of a link, in ticks of a second.
+/// The lead of each loss of a link in seconds.
 fn leads(link: &Forecasts) -> impl Iterator<Item = f64> {
     let alarm = |tick: usize| link.made[tick].0 < ALARM;
     let lost = |tick: &usize| {
@@ -142,12 +136,11 @@ fn leads(link: &Forecasts) -> impl Iterator<Item = f64> {
     })
 }
 
-/// A mean over seeds and how far it is known.
+/// A mean over seeds with its confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interval {
-    /// The mean.
     pub mean: f64,
-    /// Half of the 95 % interval's width.
+    /// Half the width of the 95 % interval.
     pub half_width: f64,
 }
 

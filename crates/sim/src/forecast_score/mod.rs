@@ -1,12 +1,14 @@
-//! Scores of forecasters: nodes move and send Hellos over the radio, and each forecast is compared with what followed.
+//! Scores of forecasters: nodes move and send Hellos over the radio, and each forecast is compared with the later state
+//! of the link.
 //!
-//! [`run`](fn@run) moves nodes for one seed and lets each node hear the others' Hellos over a [`Medium`]; for every link that a node
-//! knows of, every contender forecasts once a second whether the link will be up `horizon` later. [`Score`] is what became of
-//! a contender's forecasts in that run; [`compare`] has their means over seeds, each with its 95 % interval, and beside them
+//! [`run`](fn@run) moves nodes for one seed and lets each node hear the others' Hellos over a [`Medium`]. For every
+//! link that a node knows of, every contender forecasts once a second whether the link will be up `horizon` later.
+//! [`Score`] holds the results of a contender in one run; [`compare`] returns means over seeds with 95 % intervals, and
 //! the differences to `persistence` on the same seeds. [`settings`] are those of `docs/measurements/forecasters.md`.
 //!
-//! The truth is the link's, not the Hello's: it is up if more than half of the packets would be received at its signal, fading
-//! and nothing else taken into account. A forecaster never sees it, only Hellos, of which fading and collisions take some.
+//! The true state is that of the link, not of Hellos: a link is up if more than half of the packets would be received
+//! at its signal, with fading but without collisions. A forecaster sees only Hellos, some of which are lost by fading
+//! and collisions.
 //!
 //! [`Medium`]: crate::radio::Medium
 
@@ -25,7 +27,7 @@ pub use reception::Fading;
 pub use run::{Contender, run};
 pub use setting::{Setting, settings};
 
-/// Seeds that the forecasters' parameters were chosen on.
+/// Seeds on which the forecasters' parameters were chosen.
 pub const DEVELOPMENT_SEEDS: core::ops::Range<u64> = 1..11;
-/// Seeds that were run when nothing was changed any more.
+/// Seeds that were run after all parameters were fixed.
 pub const HELD_OUT_SEEDS: core::ops::Range<u64> = 101..121;

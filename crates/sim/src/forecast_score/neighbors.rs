@@ -1,17 +1,17 @@
-//! What a node knows of its neighbours: whose Hellos it has heard, which one is due, and the forecasters of each.
+//! The neighbours of a node: whose Hellos it has heard, when the next is due, and their forecasters.
 
 use anabranch_policy::forecast::{LinkForecaster, Observation};
 use anabranch_policy::time::{Duration, Instant};
 
-/// A neighbour, from its first Hello until it has not been heard for the dead interval.
+/// A neighbour, from its first Hello until none has been heard for the dead interval.
 pub(super) struct Neighbor {
     pub(super) forecasters: Vec<Box<dyn LinkForecaster>>,
-    /// When its last Hello came, or was found missing.
+    /// When its last Hello was received, or found missing.
     due: Instant,
     heard: Instant,
 }
 
-/// How late a Hello may be until it is missing, as a share of the interval.
+/// How late a Hello may be before it counts as missing, as a share of the interval.
 const PATIENCE: f64 = 0.5;
 
 impl Neighbor {
@@ -25,13 +25,13 @@ impl Neighbor {
         }
     }
 
-    /// A Hello came.
+    /// A Hello was received.
     pub(super) fn on_hello(&mut self, now: Instant, signal: Option<f32>, interval: Duration) {
         self.observe(now, Observation::Heard { signal });
         (self.heard, self.due) = (now, now + interval);
     }
 
-    /// Finds what is missing by now; false once the neighbour is dead.
+    /// Records Hellos missing by now; returns false once the neighbour is dead.
     pub(super) fn lives(&mut self, now: Instant, interval: Duration, dead: Duration) -> bool {
         while self.due + interval.mul_f64(PATIENCE) <= now {
             self.due += interval;

@@ -1,4 +1,4 @@
-//! One run: nodes move, send Hellos, hear them, and are asked for forecasts.
+//! One run: nodes move, send and receive Hellos, and forecast.
 
 use super::measures::Forecasts;
 use super::neighbors::Neighbor;
@@ -10,23 +10,22 @@ use anabranch_policy::forecast::LinkForecaster;
 use anabranch_policy::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// A forecaster under its name.
 pub struct Contender {
-    /// What it is called in tables.
+    /// Name in tables.
     pub name: String,
-    /// Makes one for a link.
+    /// Creates the forecaster of a link.
     pub make: Box<dyn Fn() -> Box<dyn LinkForecaster> + Sync + Send>,
 }
 
-/// A Hello of so many bytes: IPv6, OSPFv3 header, Hello and a handful of neighbours with their TLV.
+/// Bytes of a Hello: IPv6, OSPFv3 header, Hello and a few neighbours with their TLV.
 const HELLO_BYTES: u32 = 112;
-/// How often positions are taken over by the radio.
+/// Interval of position updates of the radio.
 const MOVE: Duration = Duration::from_millis(100);
-/// How far above its mean signal a packet may arrive and still be received, in dB.
+/// Greatest gain over its mean signal with which a packet is received, in dB.
 const LUCK: f64 = 8.0;
 
-/// Runs one seed; returns each contender's forecasts, one list per acquaintance of two nodes, and at the end those of an oracle
-/// that knows the truth.
+/// Runs one seed; returns each contender's forecasts, one list per directed link, and finally those of an oracle that
+/// knows the true states.
 pub fn run(setting: &Setting, contenders: &[Contender], seed: u64) -> Result<Vec<Vec<Forecasts>>, MobilityError> {
     let margin = setting.duration + setting.horizon;
     let movement = setting.model.draw(setting.area, setting.nodes, margin, seed)?;
@@ -34,7 +33,7 @@ pub fn run(setting: &Setting, contenders: &[Contender], seed: u64) -> Result<Vec
     Ok(Lab::new(setting, contenders, &movement, seed).run(&mut truth))
 }
 
-/// The signals of all links at any time, from a channel that nobody sends on.
+/// The signals of all links at any time, from a channel without traffic.
 struct Truth<'a> {
     setting: &'a Setting,
     movement: &'a Movement,
@@ -86,7 +85,7 @@ struct Lab<'a> {
     random: RandomStream,
     /// By (to, from).
     neighbors: BTreeMap<(usize, usize), (Neighbor, usize)>,
-    /// By contender, then by the acquaintances of the run; the oracle last.
+    /// By contender, then by directed link; the oracle last.
     forecasts: Vec<Vec<Forecasts>>,
 }
 
@@ -125,9 +124,9 @@ impl<'a> Lab<'a> {
                 next_move += MOVE;
             }
             if now == hello {
-                // A queue that is full would be full of Hellos: nothing is lost with one more.
+                // A full queue is full of Hellos: losing one more does not matter.
                 let _ = self.medium.enqueue(now, StationId(sender as u32), None, (), HELLO_BYTES);
-                // As routers do, lest they fall into step (RFC 5614, section 4.1).
+                // Jitter as in routers, so that they do not synchronize (RFC 5614, section 4.1).
                 let jitter = 0.9 + 0.1 * self.random.uniform();
                 hellos[0].0 = now + interval.mul_f64(jitter);
                 hellos.sort_unstable();
@@ -155,7 +154,7 @@ impl<'a> Lab<'a> {
                 let made = contenders.iter().map(|contender| (contender.make)()).collect();
                 (Neighbor::new(made, now), forecasts[0].len() - 1)
             });
-            // Cards tell whole dB.
+            // Real interfaces report whole dB.
             let told = if self.setting.signal_known { Some(libm::round(signal) as f32) } else { None };
             neighbor.on_hello(now, told, hello_interval);
         }

@@ -1,39 +1,34 @@
-//! The settings of a comparison.
+//! Settings of a comparison.
 
 use super::reception::Fading;
 use crate::mobility::{Area, Model, Span};
 use crate::radio::PathLoss;
 use anabranch_policy::time::Duration;
 
-/// What is the same for all forecasters of a comparison.
+/// Settings shared by all forecasters of a comparison.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Setting {
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: usize,
-    /// Where they are.
     pub area: Area,
-    /// How they move.
     pub model: Model,
-    /// How long a run is.
     pub duration: Duration,
-    /// Path loss and shadowing; what can be received is up to `fading`.
+    /// Path loss and shadowing; reception depends on `fading`.
     pub path_loss: PathLoss,
-    /// Fading and the receiver.
     pub fading: Fading,
-    /// Time between Hellos.
     pub hello_interval: Duration,
-    /// After how long without a Hello a neighbour is forgotten.
+    /// Time without a Hello after which a neighbour is removed.
     pub dead_interval: Duration,
     /// How far ahead is forecast.
     pub horizon: Duration,
-    /// Forecasters get the signal strength of received packets.
+    /// Whether forecasters receive the signal strength of packets.
     pub signal_known: bool,
 }
 
 impl Setting {
-    /// 24 nodes in a square kilometre, random waypoint at 1 to 20 m/s without pauses, for 300 s; a mean reach of about 250 m,
-    /// shadows of 4 dB that are 20 m wide, some line of sight; Hellos each second, a neighbour forgotten after six without,
-    /// forecasts for 2 s ahead.
+    /// 24 nodes in a square kilometre, random waypoint at 1 to 20 m/s without pauses, for 300 s. Mean range about 250
+    /// m, shadowing of 4 dB with a correlation distance of 20 m, some line of sight. Hellos every second, dead interval
+    /// 6 s, horizon 2 s.
     pub fn standard() -> Self {
         Self {
             nodes: 24,
@@ -54,7 +49,7 @@ fn walk(slowest: f64, fastest: f64) -> Model {
     Model::RandomWaypoint { speed: Span::new(slowest, fastest), pause: Span::only(0.0) }
 }
 
-/// The standard setting, and what is changed of it one thing at a time.
+/// The standard setting, and variants with one change each.
 pub fn settings() -> Vec<(&'static str, Setting)> {
     let standard = Setting::standard();
     let shadows = |shadowing, correlation_distance| Setting {

@@ -1,4 +1,4 @@
-//! The measures by hand, and the standard setting on a few seeds.
+//! The measures against results by hand, and the standard setting on a few seeds.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn assert_near(value: f64, expected: f64, what: &str) {
     assert!((value - expected).abs() < 1e-9, "{what}: {value} is not {expected}");
 }
 
-/// One link: forecasts, what came (u or d), and what was when they were made.
+/// One link: forecasts, outcomes (u or d), and the states when they were made.
 fn link(made: &[f64], came: &str, up: &str) -> Forecasts {
     let is_up = |text: &str| text.bytes().map(|letter| letter == b'u').collect::<Vec<_>>();
     Forecasts { made: made.iter().copied().zip(is_up(came)).collect(), up: is_up(up) }
@@ -19,7 +19,7 @@ fn the_measures_of_four_forecasts_are_those_worked_out_by_hand() {
     assert_near(score.brier, 0.3425, "Brier");
     // Of the four pairs, 0.9 is above both downs, 0.2 below both.
     assert_near(score.auc, 0.5, "AUC");
-    // Of two ups one was below 0.3.
+    // One of two forecasts before "up" was below 0.3.
     assert_near(score.false_exclusions, 0.5, "false exclusions");
     // Ties count half: 1 + 1/2 of two pairs.
     assert_near(Score::of(&[link(&[0.6, 0.6, 0.1], "udd", "uuu")]).auc, 0.75, "AUC with a tie");
@@ -29,19 +29,19 @@ fn the_measures_of_four_forecasts_are_those_worked_out_by_hand() {
 fn lead_counts_from_the_alarm_that_lasted_and_a_late_one_is_negative() {
     let lead = |made: &[f64], up: &str| Score::of(&[link(made, &"u".repeat(made.len()), up)]).lead;
     let (y, n) = (0.1, 0.9);
-    // Lost at the sixth second; alarm in the two before, after one that did not last.
+    // Lost in the sixth second; alarm in the two seconds before, after an earlier one that ended.
     assert_near(lead(&[n, y, n, y, y, y, y, y], "uuuuuddd"), 2.0, "two early");
     assert_near(lead(&[n, n, n, n, n, n, y, y], "uuuuuddd"), -1.0, "one late");
     assert_near(lead(&[n, n, n, n, n, n, n, n, n, y], "uuuuudddux"), -10.0, "never while it was down");
     // Two losses: one on time, one never.
     assert_near(lead(&[n, n, n, n, n, y, y, y, n, n, n, n, n, n, n, n], "uuuuuddduuuuuddd"), -5.0, "mean of 0 and -10");
-    // Up for four seconds only, or down for two only: no loss.
+    // Up for only four seconds, or down for only two: no loss.
     assert_eq!(Score::of(&[link(&[n; 7], "uuuuuuu", "uuuuddd"), link(&[n; 8], "uuuuuuuu", "uuuuuddu")]).losses, 0);
 }
 
 #[test]
 fn an_interval_is_students() {
-    // 1, 2, 3: mean 2, deviation 1, 4.303 / sqrt 3.
+    // 1, 2, 3: mean 2, standard deviation 1, 4.303 / sqrt 3.
     let Interval { mean, half_width } = interval(&[1.0, 2.0, 3.0]);
     assert_near(mean, 2.0, "mean");
     assert_near(half_width, 4.303 / libm::sqrt(3.0), "half width");
@@ -72,8 +72,9 @@ fn the_same_seed_has_the_same_scores() {
     assert_ne!(format!("{once:?}"), format!("{other:?}"));
 }
 
-/// Three held-out seeds of `docs/measurements/forecasters.md`, which has twenty. The paper's is the one with the loss rate as its
-/// observation: on its counter it ends in an alarm that never ends, which leads but excludes more than a third of what is good.
+/// Three held-out seeds of `docs/measurements/forecasters.md`, which uses twenty. The paper's contender is the one that
+/// observes the loss rate: its counter ends in a permanent alarm, which leads but excludes more than a third of the
+/// good links.
 #[test]
 fn trend_is_better_than_persistence_and_the_paper_in_all_four_measures() {
     let needed = ["persistence", "paper_literal, quality = reception", "trend"];

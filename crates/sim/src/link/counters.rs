@@ -1,30 +1,27 @@
-//! Counters of links and nodes, and reasons of losses.
+//! Counters of links and nodes, and causes of drops.
 
 use core::fmt;
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DropCause {
-    /// The queue was full.
     Overflow,
-    /// CoDel judged that it had waited too long (RFC 8289).
+    /// CoDel dropped it for its time in the queue (RFC 8289).
     CoDel,
-    /// The loss model lost it.
     Loss,
-    /// The link was down when it came, or went down while it was waiting or under way.
+    /// The link was down on arrival, or went down while the packet was queued or under way.
     LinkDown,
-    /// The receiving host found it corrupt.
+    /// Corruption detected by the receiving host.
     Corrupt,
-    /// No route to its destination, or it came to a host that it is not for.
+    /// No route to its destination, or it reached a host without that address.
     NoRoute,
-    /// Its hop limit was used up.
+    /// Its hop limit was exhausted.
     HopLimit,
-    /// It was longer than the link carries.
+    /// It exceeded the link's MTU.
     TooBig,
 }
 
 impl DropCause {
-    /// All causes, in order.
     pub const ALL: [Self; 8] = [
         Self::Overflow,
         Self::CoDel,
@@ -36,7 +33,7 @@ impl DropCause {
         Self::TooBig,
     ];
 
-    /// A name for tables.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Overflow => "overflow",
@@ -51,28 +48,22 @@ impl DropCause {
     }
 }
 
-/// Packets dropped, by cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drops([u64; DropCause::ALL.len()]);
 
 impl Drops {
-    /// Counts one.
     pub fn add(&mut self, cause: DropCause) {
         self.0[cause as usize] += 1;
     }
-    /// Counts all of `other`.
     pub(crate) fn add_all(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
     }
-    /// How many of this cause.
     pub fn get(&self, cause: DropCause) -> u64 {
         self.0[cause as usize]
     }
-    /// How many of all causes.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
-    /// Each cause with its count.
     pub fn iter(&self) -> impl Iterator<Item = (DropCause, u64)> + '_ {
         DropCause::ALL.into_iter().map(|cause| (cause, self.get(cause)))
     }
@@ -84,29 +75,24 @@ impl fmt::Debug for Drops {
     }
 }
 
-/// What a link counts. Bytes are whole packets, IP header included.
+/// Counters of a link. Bytes are whole packets, IP header included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkCounters {
-    /// Packets offered to it.
     pub offered_packets: u64,
-    /// Bytes offered to it.
     pub offered_bytes: u64,
-    /// Packets delivered; copies made by duplication count too.
+    /// Packets delivered, duplicates made by the link included.
     pub delivered_packets: u64,
-    /// Bytes delivered.
     pub delivered_bytes: u64,
-    /// Packets dropped, by cause.
     pub drops: Drops,
     /// Packets marked "congestion experienced" instead of being dropped (RFC 3168).
     pub marked: u64,
-    /// Copies made.
+    /// Duplicates made by the link.
     pub duplicated: u64,
-    /// Packets corrupted.
     pub corrupted: u64,
-    /// Packets held back so that later ones can overtake them.
+    /// Packets delayed so that later ones can overtake them.
     pub held_back: u64,
-    /// Most packets that waited at once.
+    /// Most packets queued at once.
     pub peak_queue_packets: u64,
-    /// Most bytes that waited at once.
+    /// Most bytes queued at once.
     pub peak_queue_bytes: u64,
 }

@@ -4,34 +4,33 @@ use crate::random::{Chance, RandomStream};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
 
-/// What is left of a link at one time.
+/// Quality of a link at one time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CoveragePoint {
-    /// When.
     pub at: Instant,
-    /// Factor on a fixed rate, above 0 (a link that carries nothing is down, see [`super::Schedule`]).
+    /// Factor on a fixed rate, above 0 (for a link that carries nothing see [`super::Schedule`]).
     pub rate: f64,
-    /// Share of packets lost beside what the loss models lose, 0 to 1.
+    /// Share of packets lost in addition to the loss models, 0 to 1.
     pub loss: f64,
 }
 
-/// A piecewise-linear course of quality: straight lines between the points, constant before the first and after the
-/// last. Of two points with the same time the later one in the list holds from then on, so that there may be steps.
-/// No point: always all there. Rates that are not fixed do not change with it, losses do.
+/// Quality over time: linear between the points, constant before the first and after the last. Of two points with the
+/// same time the later one in the list holds from then on, which allows steps. Without points the quality is always
+/// full. The factor affects only fixed rates; the loss applies to all.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Coverage(Vec<CoveragePoint>);
 
 impl Coverage {
-    /// Makes one of points in order of time; others are put in order.
+    /// Points out of order are sorted by time.
     pub fn new(mut points: Vec<CoveragePoint>) -> Self {
         points.sort_by_key(|point| point.at);
         Self(points)
     }
-    /// Whether it never changes anything.
+    /// Whether it has no effect at all.
     pub fn is_full(&self) -> bool {
         self.0.is_empty()
     }
-    /// Factor on the rate and further loss at a time.
+    /// Factor on the rate and additional loss at a time.
     pub fn at(&self, time: Instant) -> (f64, f64) {
         let next = self.0.partition_point(|point| point.at <= time);
         let last = next.checked_sub(1).and_then(|last| self.0.get(last));
@@ -46,7 +45,7 @@ impl Coverage {
     }
 }
 
-/// A coverage at work.
+/// State of a coverage.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
     coverage: Coverage,
@@ -57,7 +56,7 @@ impl Walk {
     pub(super) fn new(coverage: Coverage, random: RandomStream) -> Self {
         Self { coverage, random }
     }
-    /// The rate of a packet that starts now.
+    /// The rate of a packet whose transmission starts now.
     pub(super) fn rate(&self, full: Rate, start: Instant) -> Rate {
         full.mul_f64(self.coverage.at(start).0)
     }

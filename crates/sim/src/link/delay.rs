@@ -3,25 +3,20 @@
 use crate::random::RandomStream;
 use anabranch_policy::time::{Duration, Instant};
 
-/// The propagation delay of a link. All but the first draw from the link's own stream.
+/// The propagation delay of a link. All variants but the first draw from the link's random stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DelayModel {
-    /// Always this.
     Fixed(Duration),
-    /// Each packet's own, uniformly distributed.
+    /// Independent for each packet, uniformly distributed.
     Uniform {
-        /// Least.
         min: Duration,
-        /// Most.
         max: Duration,
     },
-    /// Wanders: a new value, uniformly distributed, at each multiple of `interval`, and straight lines between them.
+    /// A new uniformly distributed value at each multiple of `interval`, with linear interpolation between them.
     Varying {
-        /// Least.
         min: Duration,
-        /// Most.
         max: Duration,
-        /// Time from one value to the next.
+        /// Time between values.
         interval: Duration,
     },
 }
@@ -32,36 +27,36 @@ impl Default for DelayModel {
     }
 }
 
-/// Whether a shorter delay lets a packet overtake.
+/// Whether a shorter delay lets a packet overtake earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ordering {
-    /// A packet arrives no sooner than the one before it: it waits behind it.
+    /// No: a packet does not arrive before the one sent before it.
     #[default]
     Kept,
-    /// Packets overtake each other.
+    /// Yes.
     Free,
 }
 
-/// The delay of a link as time goes on.
+/// State of a delay.
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
     model: DelayModel,
-    /// None if it is fixed: a stream of random numbers is larger than the rest of a link.
+    /// `None` if the delay is fixed: a random stream is larger than the rest of a link.
     luck: Option<Box<Luck>>,
 }
 
-/// What a delay that is not fixed draws from.
+/// State of a random delay.
 #[derive(Clone, Debug)]
 struct Luck {
     random: RandomStream,
-    /// Of [`DelayModel::Varying`]: the interval, and the values at its two ends.
+    /// For [`DelayModel::Varying`]: the interval, and the values at its two ends.
     interval: u64,
     from: u64,
     to: u64,
 }
 
 impl Delay {
-    /// `random` is made only for a delay that draws from it.
+    /// `random` is called only for a delay that draws from it.
     pub(super) fn new(model: DelayModel, random: impl FnOnce() -> RandomStream) -> Self {
         let luck = (!matches!(model, DelayModel::Fixed(_))).then(|| {
             let mut random = random();
@@ -73,7 +68,7 @@ impl Delay {
         });
         Self { model, luck }
     }
-    /// The delay if it is fixed, else the least.
+    /// The fixed delay, or the least.
     #[inline]
     pub(super) fn least(&self) -> Duration {
         match self.model {
@@ -81,7 +76,7 @@ impl Delay {
             DelayModel::Uniform { min, .. } | DelayModel::Varying { min, .. } => min,
         }
     }
-    /// The delay of a packet whose last bit leaves at `time`; `time` never goes back.
+    /// The delay of a packet whose last bit leaves at `time`; `time` does not decrease.
     #[inline]
     pub(super) fn of_packet(&mut self, time: Instant) -> Duration {
         match (self.model, &mut self.luck) {

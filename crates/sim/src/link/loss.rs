@@ -3,48 +3,47 @@
 use crate::random::{Chance, RandomStream};
 use anabranch_policy::time::{Duration, Instant};
 
-/// A loss model; it decides once per packet that a link has sent.
+/// A loss model; it decides once per transmitted packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum LossModel {
-    /// Each packet with this probability, independent of all others.
+    /// Each packet with this probability, independently.
     Uniform(f64),
-    /// Two states (Gilbert 1960, Elliott 1963). The chain moves with packets, not with time, so a sender that has
-    /// backed off can meet one burst for minutes. Before each packet the state may change; then the packet is lost with
-    /// the state's probability. The first state is drawn from the stationary distribution.
+    /// Two states (Gilbert 1960, Elliott 1963). Transitions happen per packet, not in time, so a sender that has backed
+    /// off can stay in one burst for minutes. Before each packet the state may change; then the packet is lost with the
+    /// state's probability. The first state is drawn from the stationary distribution.
     GilbertElliott {
-        /// Probability of going from good to bad.
+        /// Probability of a transition from good to bad.
         to_bad: f64,
-        /// Probability of going from bad to good.
+        /// Probability of a transition from bad to good.
         to_good: f64,
-        /// Loss in the good state.
+        /// Loss probability in the good state.
         loss_good: f64,
-        /// Loss in the bad state.
+        /// Loss probability in the bad state.
         loss_bad: f64,
     },
-    /// Two states that follow each other in time, whether packets come or not: each lasts for an exponentially
-    /// distributed time. Unlike the chain that moves with packets, it does not stay bad for long when a sender backs
-    /// off. It starts good.
+    /// Two states that alternate in time, independently of packets: each lasts for an exponentially distributed time.
+    /// Unlike per-packet transitions, the bad state does not last longer when a sender backs off. It starts good.
     Fading {
-        /// Mean time in the good state.
+        /// Mean duration of the good state.
         mean_good: Duration,
-        /// Mean time in the bad state.
+        /// Mean duration of the bad state.
         mean_bad: Duration,
-        /// Loss in the good state.
+        /// Loss probability in the good state.
         loss_good: f64,
-        /// Loss in the bad state.
+        /// Loss probability in the bad state.
         loss_bad: f64,
     },
 }
 
 impl LossModel {
-    /// The Gilbert model (no loss in the good state, all is lost in the bad one) that loses the share `mean` of all
-    /// packets in bursts of `burst` packets (at least 1) on average.
+    /// The Gilbert model (no loss in the good state, total loss in the bad one) with mean loss `mean` in bursts of
+    /// `burst` packets (at least 1) on average.
     pub fn bursts(mean: f64, burst: f64) -> Self {
         let to_good = 1.0 / burst.max(1.0);
         let mean = mean.clamp(0.0, 0.999);
         Self::GilbertElliott { to_bad: to_good * mean / (1.0 - mean), to_good, loss_good: 0.0, loss_bad: 1.0 }
     }
-    /// The share of packets lost in the long run.
+    /// The long-term loss rate.
     pub fn mean(&self) -> f64 {
         match *self {
             Self::Uniform(loss) => loss,
@@ -64,7 +63,7 @@ fn share_of_bad(to_bad: f64, to_good: f64) -> f64 {
     if to_bad + to_good > 0.0 { to_bad / (to_bad + to_good) } else { 0.0 }
 }
 
-/// A loss model at work.
+/// State of a loss model.
 #[derive(Clone, Debug)]
 pub(super) struct Loss {
     random: RandomStream,
@@ -74,13 +73,13 @@ pub(super) struct Loss {
 #[derive(Clone, Debug)]
 enum Process {
     Uniform(Chance),
-    /// Chance of leaving and chance of loss, of the good state and of the bad one; whether it is bad now.
+    /// Probabilities of leaving and of loss, of the good and of the bad state; whether the state is bad.
     TwoStates {
         leave: [Chance; 2],
         loss: [Chance; 2],
         bad: bool,
     },
-    /// Mean time and chance of loss, of the good state and of the bad one; whether it is bad now, and until when.
+    /// Mean duration and loss probability, of the good and of the bad state; whether the state is bad, and until when.
     Fading {
         mean: [Duration; 2],
         loss: [Chance; 2],
@@ -107,7 +106,7 @@ impl Loss {
         };
         Self { random, process }
     }
-    /// Whether the next packet, whose last bit leaves at `time`, is lost; `time` never goes back.
+    /// Whether the next packet, whose last bit leaves at `time`, is lost; `time` does not decrease.
     pub(super) fn loses(&mut self, time: Instant) -> bool {
         match &mut self.process {
             Process::Uniform(chance) => self.random.happens(*chance),

@@ -1,18 +1,18 @@
-//! A link in one direction: queue, rate, delay, loss, schedule.
+//! A unidirectional link: queue, rate, delay, loss, schedule.
 //!
 //! A link is a sans-IO machine: [`Link::handle_packet`] and [`Link::handle_timeout`] are its inputs,
-//! [`Link::poll_delivery`] and [`Link::poll_timeout`] its outputs. It carries anything for which there is a [`Cargo`]:
+//! [`Link::poll_delivery`] and [`Link::poll_timeout`] its outputs. It carries any type for which there is a [`Cargo`]:
 //! indices into a pool in the lab, byte arrays in real time.
 //!
-//! Its stages nest. A packet waits in the **queue** until it is its turn, leaves it when the **rate** lets it start, is
-//! under way for the **delay** after its last bit has left, and may fall to the **loss** models and the impairments
-//! (duplication, corruption, holding back) on the way: losses cost capacity, as they do on a radio link. The **coverage**
-//! makes a link slower and more lossy while somebody walks. Around all this is the **schedule**: when a link goes down,
-//! all that waits or is under way is dropped, and so is all that is offered until it is up again; a delivery at the very
-//! moment still takes place.
+//! Packets pass through nested stages. A packet waits in the **queue**, leaves it when the **rate** allows its
+//! transmission to start, is under way for the **delay** after its last bit has left, and may be hit by the **loss**
+//! models and the impairments (duplication, corruption, reordering): losses use capacity, as on a radio link. The
+//! **coverage** lowers the rate and raises the loss while a station moves. The **schedule** applies to all of it: when
+//! a link goes down, everything queued or under way is dropped, and so is everything offered until it is up again; a
+//! delivery at the very time of the change still takes place.
 //!
-//! Service is not an event. Whenever the link is touched, it replays what has started since the last time, in
-//! order and at the exact times, so that a packet costs one event per link: its delivery.
+//! Service does not need events. Every call replays the transmissions that started since the last one, in order and at
+//! exact times, so that a packet costs one event per link: its delivery.
 
 mod counters;
 mod coverage;
@@ -43,71 +43,64 @@ use rate::Server;
 use schedule::{Change, Clockwork};
 use std::collections::VecDeque;
 
-/// What a link needs to know of the things it carries, and to do to them.
+/// What a link needs to know about packets, and its operations on them.
 pub trait Cargo {
-    /// One packet.
     type Item;
     /// Bytes on the link, IP header included.
     fn length(&self, item: &Self::Item) -> u32;
-    /// Marks an ECN-capable packet "congestion experienced"; false if it is not ECN-capable (RFC 3168, section 5).
+    /// Marks an ECN-capable packet "congestion experienced"; returns false if it is not ECN-capable (RFC 3168, section
+    /// 5).
     fn mark_congestion(&mut self, item: &mut Self::Item) -> bool;
-    /// Damages the packet in a way that `luck` chooses.
+    /// Corrupts the packet; `luck` selects how.
     fn corrupt(&mut self, item: &mut Self::Item, luck: u32);
-    /// A second packet just like it.
     fn duplicate(&mut self, item: &Self::Item) -> Self::Item;
     /// The link drops the packet.
     fn discard(&mut self, item: Self::Item, cause: DropCause);
 }
 
-/// What happens to single packets on the way, each with a probability; for tests of protocols.
+/// Probabilities of impairments of single packets, for tests of protocols.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Impairments {
-    /// Is duplicated.
     pub duplication: f64,
-    /// Is damaged.
     pub corruption: f64,
-    /// Is held back, so that later packets overtake it.
+    /// Of a delay by `held_back`, so that later packets overtake it.
     pub reordering: f64,
-    /// For how long it is held back.
+    /// Additional delay of reordered packets.
     pub held_back: Duration,
 }
 
-/// The longest packet that a link carries. Longer ones are dropped silently: a black hole (RFC 2923, section 2.1).
+/// The MTU of a link. Longer packets are dropped silently: a black hole (RFC 2923, section 2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkMtu {
     /// Bytes, IP header included.
     pub bytes: u32,
-    /// From then on.
+    /// When the MTU takes effect.
     pub from: Instant,
 }
 
-/// What can be chosen about a link. The default lets everything pass at once.
+/// Settings of a link. The default delivers everything at once.
 #[derive(Clone, Debug, Default)]
 pub struct LinkConfig {
-    /// The queue.
     pub queue: QueueConfig,
-    /// The rate.
     pub rate: RateModel,
-    /// The propagation delay.
     pub delay: DelayModel,
     /// Whether packets may overtake when the delay varies.
     pub ordering: Ordering,
-    /// The loss models; each decides on the packets that the ones before it let pass.
+    /// The loss models; each decides on the packets that the earlier ones have passed.
     pub loss: Vec<LossModel>,
-    /// How its rate and its losses change while somebody walks.
+    /// Changes of rate and loss while a station moves.
     pub coverage: Coverage,
-    /// What else happens on the way.
     pub impairments: Impairments,
-    /// When the link is up.
     pub schedule: Schedule,
-    /// From when to when it begins to send nothing while its queue waits, as in a hand-over; what has left arrives.
+    /// Start and end of pauses, in which no transmission starts and the queue waits, as in a handover; packets under
+    /// way still arrive.
     pub pauses: Vec<(Instant, Instant)>,
-    /// The longest packet; none: any.
+    /// `None`: no limit.
     pub mtu: Option<LinkMtu>,
 }
 
 impl LinkConfig {
-    /// A link of a fixed rate and delay with a drop-tail queue of so many packets.
+    /// A link of a fixed rate and delay with a drop-tail queue of `queue_packets` packets.
     pub fn new(rate: Rate, delay: Duration, queue_packets: usize) -> Self {
         Self {
             queue: QueueConfig { limit: QueueLimit::Packets(queue_packets), discipline: Discipline::DropTail },
@@ -116,7 +109,7 @@ impl LinkConfig {
             ..Self::default()
         }
     }
-    /// Whether everything passes at once, so that a driver need not pass packets to the link at all.
+    /// Whether everything passes at once, so that a driver can bypass the link.
     pub fn is_transparent(&self) -> bool {
         matches!(self.rate, RateModel::Unlimited)
             && self.delay == DelayModel::Fixed(Duration::ZERO)
@@ -127,7 +120,7 @@ impl LinkConfig {
             && self.pauses.is_empty()
             && self.mtu.is_none()
     }
-    /// Whether what is sent later arrives later, whatever happens: it is always up, and has one rate and one delay.
+    /// Whether packets always arrive in the order of sending: always up, one rate, one delay.
     pub(crate) fn is_steady(&self) -> bool {
         matches!(self.rate, RateModel::Fixed(_))
             && matches!(self.delay, DelayModel::Fixed(_))
@@ -138,7 +131,6 @@ impl LinkConfig {
     }
 }
 
-/// A packet under way.
 #[derive(Clone, Debug)]
 struct UnderWay<T> {
     arrives: Instant,
@@ -146,7 +138,7 @@ struct UnderWay<T> {
     item: T,
 }
 
-/// The impairments at work.
+/// State of the impairments.
 #[derive(Clone, Debug)]
 struct Mischief {
     duplication: Chance,
@@ -156,7 +148,7 @@ struct Mischief {
     random: RandomStream,
 }
 
-/// A link at work.
+/// State of a link.
 #[derive(Clone, Debug)]
 pub struct Link<T> {
     clockwork: Clockwork,
@@ -165,20 +157,20 @@ pub struct Link<T> {
     /// In order of arrival.
     under_way: VecDeque<UnderWay<T>>,
     delay: Delay,
-    /// No packet arrives before this, if order is kept.
+    /// Earliest arrival of the next packet, if order is kept.
     not_before: Instant,
     losses: Vec<Loss>,
     walk: Option<Box<Walk>>,
     mischief: Option<Box<Mischief>>,
     ordering: Ordering,
     mtu: LinkMtu,
-    /// Only rate and a fixed delay, in order: all that most links are.
+    /// Only rate and a fixed delay, in order: the common case.
     plain: bool,
     counters: LinkCounters,
 }
 
 impl<T> Link<T> {
-    /// A link that draws its luck from streams derived from the run's seed and its own name.
+    /// A link whose random streams are derived from the run's seed and its name.
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Self {
         let stream = |stage: &str| RandomStream::new(seed, &format!("{name}/{stage}"));
         let losses = config.loss.iter().enumerate();
@@ -209,16 +201,16 @@ impl<T> Link<T> {
             counters: LinkCounters::default(),
         }
     }
-    /// What has been counted up to the last input.
+    /// Counters as of the last input.
     pub fn counters(&self) -> &LinkCounters {
         &self.counters
     }
-    /// Packets and bytes that wait, as of the last input.
+    /// Packets and bytes in the queue as of the last input.
     pub fn waiting(&self) -> (usize, u64) {
         (self.queue.packets(), self.queue.bytes())
     }
 
-    /// Counts a packet that passes a link which [`LinkConfig::is_transparent`], without being carried.
+    /// Counts a packet that bypasses a link which [`LinkConfig::is_transparent`].
     pub fn pass(&mut self, length: u32) {
         let LinkCounters { offered_packets, offered_bytes, delivered_packets, delivered_bytes, .. } =
             &mut self.counters;
@@ -250,16 +242,16 @@ impl<T> Link<T> {
         self.queue.push(packet);
         self.counters.peak_queue_packets = self.counters.peak_queue_packets.max(self.queue.packets() as u64);
         self.counters.peak_queue_bytes = self.counters.peak_queue_bytes.max(self.queue.bytes());
-        // Behind others that have not started it does not start either.
+        // With others queued before it, it does not start either.
         if self.queue.packets() == 1 {
             self.serve(now, Instant::NEVER, cargo);
         }
     }
-    /// The time that [`Self::poll_timeout`] named has come; early and late calls do no harm.
+    /// Handles [`Self::poll_timeout`]; early and late calls do no harm.
     pub fn handle_timeout<C: Cargo<Item = T>>(&mut self, now: Instant, cargo: &mut C) {
         self.advance(now, cargo);
     }
-    /// The link goes up or down now, whatever its schedule says; the schedule's next change turns it over again.
+    /// The link goes up or down now, regardless of its schedule; the schedule's next change toggles it again.
     pub fn handle_state<C: Cargo<Item = T>>(&mut self, now: Instant, up: bool, cargo: &mut C) {
         self.advance(now, cargo);
         if self.clockwork.up != up {
@@ -267,12 +259,12 @@ impl<T> Link<T> {
             self.on_change(now, cargo);
         }
     }
-    /// The link has a fixed rate of `rate` from the next packet on.
+    /// Sets a fixed rate from the next packet on.
     pub fn handle_rate<C: Cargo<Item = T>>(&mut self, now: Instant, rate: Rate, cargo: &mut C) {
         self.advance(now, cargo);
         self.server.set_rate(now, rate);
     }
-    /// The next packet that has arrived by now; to be called after [`Self::handle_timeout`] until there is none.
+    /// The next packet that has arrived by now; call after [`Self::handle_timeout`] until it returns `None`.
     pub fn poll_delivery(&mut self, now: Instant) -> Option<T> {
         if self.under_way.front()?.arrives > now {
             return None;
@@ -282,18 +274,18 @@ impl<T> Link<T> {
         self.counters.delivered_bytes += u64::from(packet.length);
         Some(packet.item)
     }
-    /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if nothing waits or is under way.
+    /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if nothing is queued or under way.
     #[inline]
     pub fn poll_timeout(&self) -> Instant {
         let arrival = self.under_way.front().map_or(Instant::NEVER, |packet| packet.arrives);
-        // What has not started yet can arrive before what has only if packets may overtake.
+        // A queued packet can arrive before those under way only if packets may overtake.
         if arrival != Instant::NEVER && self.ordering == Ordering::Kept && self.mischief.is_none() {
             return arrival;
         }
         arrival.min(self.queue.head().map_or(Instant::NEVER, |head| self.server.start(head.came)))
     }
 
-    /// Replays all that has happened since the last call, up to and including `now`.
+    /// Replays everything since the last call, up to and including `now`.
     #[inline(always)]
     fn advance<C: Cargo<Item = T>>(&mut self, now: Instant, cargo: &mut C) {
         while self.clockwork.next_change <= now {
@@ -320,10 +312,10 @@ impl<T> Link<T> {
         }
         self.not_before = time;
     }
-    /// Starts all packets whose turn comes at `last` or earlier, but before `end`.
+    /// Starts all transmissions due at `last` or earlier, but before `end`.
     #[inline]
     fn serve<C: Cargo<Item = T>>(&mut self, last: Instant, end: Instant, cargo: &mut C) {
-        // As a rule the link is busy with the packet before.
+        // Usually the link is busy with the packet before.
         if self.queue.head().is_some_and(|head| self.server.start(head.came) <= last) {
             self.serve_waiting(last, end, cargo);
         }
@@ -348,7 +340,7 @@ impl<T> Link<T> {
             self.send(packet, cargo);
         }
     }
-    /// Sends a packet whose turn it is.
+    /// Transmits a packet.
     #[inline(always)]
     fn send<C: Cargo<Item = T>>(&mut self, packet: Waiting<T>, cargo: &mut C) {
         if !self.plain {
@@ -363,7 +355,7 @@ impl<T> Link<T> {
         }
         self.depart(arrives, length, item);
     }
-    /// The same on a link that loses, damages, delays or reorders.
+    /// As `send`, for a link that loses, corrupts, delays or reorders.
     #[inline(never)]
     fn send_with_luck<C: Cargo<Item = T>>(&mut self, packet: Waiting<T>, cargo: &mut C) {
         let Waiting { mut item, length, came } = packet;
@@ -372,7 +364,7 @@ impl<T> Link<T> {
             Some(walk) => self.server.serve_slowed(came, length, |full, start| walk.rate(full, start)),
         };
         if left == Instant::NEVER {
-            // At rate zero the packet never leaves; it holds the link until that goes down.
+            // At rate zero the packet never leaves; it occupies the link until that goes down.
             return self.under_way.push_back(UnderWay { arrives: left, length, item });
         }
         for loss in &mut self.losses {
@@ -410,17 +402,17 @@ impl<T> Link<T> {
             self.depart(arrives, length, item);
         }
     }
-    /// Puts a packet in its place among those under way.
+    /// Inserts a packet among those under way.
     #[inline]
     fn depart(&mut self, arrives: Instant, length: u32, item: T) {
-        // Built in place from registers: through a pointer, this one copy stalls longer than all else here takes.
+        // Constructed in place: a copy through a pointer stalls longer than everything else here.
         if self.under_way.back().is_none_or(|last| last.arrives <= arrives) {
             self.under_way.push_back(UnderWay { arrives, length, item });
         } else {
             self.overtake(UnderWay { arrives, length, item });
         }
     }
-    /// Puts a packet that arrives before others under way in its place.
+    /// Inserts a packet that arrives before others under way.
     #[inline(never)]
     fn overtake(&mut self, packet: UnderWay<T>) {
         let place = self.under_way.partition_point(|other| other.arrives <= packet.arrives);

@@ -3,28 +3,25 @@
 use anabranch_policy::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// How much may wait. A packet that is being sent no longer waits.
+/// Limit of the queue. A packet in transmission does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueLimit {
-    /// This many packets.
     Packets(usize),
-    /// This many bytes, headers included.
+    /// Bytes, headers included.
     Bytes(u64),
-    /// Anything.
     Unlimited,
 }
 
 /// Which packets are dropped before the limit is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Discipline {
-    /// None.
     #[default]
     DropTail,
-    /// Those that CoDel chooses when they leave the queue; ECN-capable ones are marked instead.
+    /// Those that CoDel selects when they leave the queue; ECN-capable ones are marked instead.
     CoDel {
-        /// The delay that is acceptable for long; 5 ms (RFC 8289, section 4.3).
+        /// Acceptable standing delay; 5 ms (RFC 8289, section 4.3).
         target: Duration,
-        /// The time in which a burst must have gone; 100 ms (RFC 8289, section 4.2).
+        /// Time in which a burst should drain; 100 ms (RFC 8289, section 4.2).
         interval: Duration,
     },
 }
@@ -34,12 +31,9 @@ impl Discipline {
     pub const CODEL: Self = Self::CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
 }
 
-/// The queue of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueConfig {
-    /// How much may wait.
     pub limit: QueueLimit,
-    /// What is dropped before that.
     pub discipline: Discipline,
 }
 
@@ -50,7 +44,7 @@ impl Default for QueueConfig {
     }
 }
 
-/// A packet that waits.
+/// A queued packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting<T> {
     pub(super) item: T,
@@ -58,7 +52,7 @@ pub(super) struct Waiting<T> {
     pub(super) came: Instant,
 }
 
-/// What becomes of the packet at the head of the queue.
+/// Decision about the packet at the head of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Send,
@@ -66,7 +60,7 @@ pub(super) enum Verdict {
     MarkOrDrop,
 }
 
-/// The packets that wait, in order.
+/// Queued packets, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Queue<T> {
     waiting: VecDeque<Waiting<T>>,
@@ -89,7 +83,7 @@ impl<T> Queue<T> {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
-    /// Whether a packet that finds the link idle need not pass through the queue at all.
+    /// Whether a packet may bypass the queue when the link is idle.
     pub(super) fn can_be_skipped(&self) -> bool {
         self.waiting.is_empty() && self.codel.is_none()
     }
@@ -109,7 +103,7 @@ impl<T> Queue<T> {
     pub(super) fn head(&self) -> Option<&Waiting<T>> {
         self.waiting.front()
     }
-    /// Takes the head out, which starts to be sent at `now`, and says what becomes of it.
+    /// Removes the head, whose transmission starts at `now`, and decides about it.
     #[inline]
     pub(super) fn pop(&mut self, now: Instant) -> Option<(Waiting<T>, Verdict)> {
         let packet = self.waiting.pop_front()?;
@@ -132,7 +126,7 @@ impl<T> Queue<T> {
             codel.emptied();
         }
     }
-    /// Takes everything out, and forgets what was observed.
+    /// Removes all packets and resets the state of the discipline.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = T> + '_ {
         self.bytes = 0;
         if let Some(codel) = &mut self.codel {
@@ -147,27 +141,27 @@ impl<T> Queue<T> {
 struct CoDel {
     target: Duration,
     interval: Duration,
-    /// When the delay will have been above the target for an interval; none while it is below.
+    /// When the delay will have been above the target for an interval; `None` while it is below.
     first_above: Option<Instant>,
     dropping: bool,
     drop_next: Instant,
-    /// Drops since dropping began, and the same number when it began last.
+    /// Drops since the dropping state began, and that number when it began last.
     count: u32,
     last_count: u32,
-    /// The packet before was dropped, so that this one is looked at in its place.
+    /// Set if the packet before was dropped, so that this one is judged in its place.
     replaces: Option<Replaced>,
 }
 
-/// Which drop brought the packet to the head.
+/// The drop after which a packet became the head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Replaced {
-    /// The one that began the dropping state.
+    /// The first in the dropping state.
     First,
     /// A later one.
     Later,
 }
 
-/// At most this many bytes left behind means that the queue is not the problem (RFC 8289, section 5.4).
+/// If at most this many bytes remain, the queue is not the bottleneck (RFC 8289, section 5.4).
 const ONE_PACKET: u64 = 1500;
 
 impl CoDel {
@@ -183,7 +177,7 @@ impl CoDel {
             replaces: None,
         }
     }
-    /// The next drop after one at `time`: sooner with each drop, as the square root of their number.
+    /// Time of the next drop after one at `time`: the interval shrinks with the square root of the number of drops.
     fn drop_after(&self, time: Instant) -> Instant {
         time + self.interval.mul_f64(1.0 / libm::sqrt(f64::from(self.count.max(1))))
     }
@@ -201,7 +195,7 @@ impl CoDel {
             }
         }
     }
-    /// Called for one packet after the other until one is sent.
+    /// Called for successive packets until one is sent.
     fn judge(&mut self, now: Instant, sojourn: Duration, bytes_behind: u64) -> Verdict {
         let persistent = self.is_persistent(now, sojourn, bytes_behind);
         match self.replaces.take() {
@@ -221,7 +215,7 @@ impl CoDel {
             return Verdict::Send;
         }
         self.dropping = true;
-        // Dropping was left only a short time ago: take up the drop rate that had controlled the queue.
+        // The dropping state was left only recently: resume the drop rate that had controlled the queue.
         let learned = self.count.wrapping_sub(self.last_count);
         let recent = now.since(self.drop_next) < self.interval * 16;
         self.count = if learned > 1 && recent { learned } else { 1 };
@@ -230,13 +224,13 @@ impl CoDel {
         self.replaces = Some(Replaced::First);
         Verdict::MarkOrDrop
     }
-    /// The packet was marked and is sent: none is looked at in its place.
+    /// The packet was marked and is sent: no other is judged in its place.
     fn marked(&mut self) {
         if self.replaces.take() == Some(Replaced::Later) {
             self.drop_next = self.drop_after(self.drop_next);
         }
     }
-    /// The packet was dropped and none is left to be looked at in its place.
+    /// The packet was dropped and the queue is empty.
     fn emptied(&mut self) {
         self.first_above = None;
         if self.replaces.take() == Some(Replaced::Later) {

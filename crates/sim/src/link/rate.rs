@@ -1,18 +1,17 @@
-//! The rate of a link: when the next packet starts, and when its last bit has left.
+//! The rate of a link: when the next transmission starts, and when its last bit has left.
 
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use std::sync::Arc;
 
-/// The rate of a link.
 #[derive(Clone, Debug, Default)]
 pub enum RateModel {
-    /// Packets take no time.
+    /// Transmission takes no time.
     #[default]
     Unlimited,
-    /// Always this; at rate zero nothing ever leaves.
+    /// At rate zero nothing ever leaves.
     Fixed(Rate),
-    /// Delivery opportunities from a trace.
+    /// Delivery opportunities of a trace.
     Trace(Arc<RateTrace>),
 }
 
@@ -22,25 +21,25 @@ pub enum TraceError {
     /// A line is not a whole number of milliseconds.
     #[error("line {line} of the trace is not a number of milliseconds: '{text}'")]
     NotANumber {
-        /// Line, from 1.
+        /// Counted from 1.
         line: usize,
-        /// What stands there.
+        /// The content of the line.
         text: String,
     },
-    /// Time runs backwards.
+    /// A time is before the one in the line before.
     #[error("line {line} of the trace is earlier than the one before")]
     Backwards {
-        /// Line, from 1.
+        /// Counted from 1.
         line: usize,
     },
-    /// No line, or the last one is 0, so that the trace has no length.
+    /// No line, or the last one is 0, so that the trace has no duration.
     #[error("the trace has no length")]
     Empty,
 }
 
 /// A trace in the format of mahimahi's `mm-link`: each line is a time in milliseconds at which 1500 bytes can leave.
-/// The trace starts over after its last time. An opportunity at which nothing waits is lost; small packets share one,
-/// a packet that does not fit in what is left of one continues in the next.
+/// The trace repeats after its last time. An opportunity with an empty queue is lost; small packets share one, and a
+/// packet that does not fit into the rest of one continues in the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RateTrace {
     opportunities: Vec<u64>,
@@ -48,7 +47,7 @@ pub struct RateTrace {
 }
 
 impl RateTrace {
-    /// Bytes of one opportunity.
+    /// Bytes per opportunity.
     pub const BYTES: u32 = 1500;
 
     /// Reads a trace; empty lines are skipped.
@@ -70,7 +69,6 @@ impl RateTrace {
             _ => Err(TraceError::Empty),
         }
     }
-    /// Its mean rate.
     pub fn mean_rate(&self) -> Rate {
         let bytes = self.opportunities.len() as u64 * u64::from(Self::BYTES);
         Rate::from_bytes_over(bytes, Duration::from_nanos(self.period))
@@ -79,7 +77,7 @@ impl RateTrace {
     pub fn bytes_between(&self, from: Instant, to: Instant) -> u64 {
         self.first_after(to).saturating_sub(self.first_after(from)) * u64::from(Self::BYTES)
     }
-    /// When opportunity `index` comes, counted through all repetitions.
+    /// Time of opportunity `index`, counted through all repetitions.
     fn time(&self, index: u64) -> Instant {
         let count = self.opportunities.len() as u64;
         let within = self.opportunities[(index % count) as usize];
@@ -110,14 +108,14 @@ impl Server {
             RateModel::Trace(trace) => Self::Trace { trace: Arc::clone(trace), next: 0, left: 0 },
         }
     }
-    /// The link is up again: what was being sent is gone.
+    /// The link is up again: the packet in transmission is lost.
     pub(super) fn restart(&mut self, now: Instant) {
         match self {
             Self::Unlimited { free_at } | Self::Fixed { free_at, .. } => *free_at = now,
             Self::Trace { trace, next, left } => (*next, *left) = (trace.first_after(now), 0),
         }
     }
-    /// No packet starts before `until`.
+    /// No transmission starts before `until`.
     pub(super) fn pause(&mut self, until: Instant) {
         match self {
             Self::Unlimited { free_at } | Self::Fixed { free_at, .. } => *free_at = (*free_at).max(until),
@@ -132,7 +130,7 @@ impl Server {
         };
         *self = Self::Fixed { rate: new, free_at: busy_until, last: (0, Duration::ZERO) };
     }
-    /// When service of a packet that came at `came` starts, if it is the next.
+    /// When the transmission of a packet that arrived at `came` starts, if it is the next.
     #[inline(always)]
     pub(super) fn start(&self, came: Instant) -> Instant {
         match self {
@@ -140,7 +138,7 @@ impl Server {
             Self::Trace { trace, next, left } => start_by_trace(trace, (*next, *left), came),
         }
     }
-    /// As [`Self::serve`], but what a fixed rate is for a packet that starts at a time, `slowed` says.
+    /// As [`Self::serve`], but `slowed` maps a fixed rate to the rate of a packet that starts at a time.
     pub(super) fn serve_slowed(
         &mut self,
         came: Instant,
@@ -152,7 +150,7 @@ impl Server {
         *free_at = start + slowed(*rate, start).time_for(u64::from(length));
         *free_at
     }
-    /// Serves a packet of `length` bytes that came at `came`; returns the time at which its last bit has left.
+    /// Transmits a packet of `length` bytes that arrived at `came`; returns the time at which its last bit has left.
     #[inline(always)]
     pub(super) fn serve(&mut self, came: Instant, length: u32) -> Instant {
         match self {
@@ -172,7 +170,7 @@ impl Server {
     }
 }
 
-/// When service begins at the opportunities of a trace, of which `next` is the next and `left` what is left of the last.
+/// When transmission begins with the opportunities of a trace: `next` is the next, `left` the rest of the last.
 #[inline(never)]
 fn start_by_trace(trace: &RateTrace, (next, left): (u64, u32), came: Instant) -> Instant {
     if left > 0 && trace.time(next - 1) > came {
@@ -181,7 +179,7 @@ fn start_by_trace(trace: &RateTrace, (next, left): (u64, u32), came: Instant) ->
     trace.time(next).max(trace.time(trace.first_after(came)))
 }
 
-/// Uses the opportunities of a trace up; returns when the last bit has left.
+/// Uses opportunities of a trace; returns when the last bit has left.
 #[inline(never)]
 fn serve_by_trace(trace: &RateTrace, (next, left): (&mut u64, &mut u32), came: Instant, length: u32) -> Instant {
     if *left == 0 || trace.time(*next - 1) <= came {

@@ -3,24 +3,23 @@
 use crate::random::RandomStream;
 use anabranch_policy::time::{Duration, Instant};
 
-/// The up and down times of a link, known beforehand or drawn from its own stream. It starts up, unless it is
-/// down from time zero.
+/// The up and down times of a link, fixed or drawn from its random stream. It starts up, unless it is down from time
+/// zero.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum Schedule {
-    /// Always up.
     #[default]
     AlwaysUp,
-    /// Down from the first instant to the second of each pair; [`Instant::NEVER`] as the second: for good.
-    /// Order does not matter, and overlaps are merged.
+    /// Down from the first to the second time of each pair; [`Instant::NEVER`] as the second: permanently. Order does
+    /// not matter, and overlaps are merged.
     DownDuring(Vec<(Instant, Instant)>),
-    /// Up and down in turn.
+    /// Alternately up and down.
     Alternating {
         /// Time up.
         up: Duration,
         /// Time down.
         down: Duration,
     },
-    /// Up and down in turn, for exponentially distributed times.
+    /// Alternately up and down, for exponentially distributed times.
     Random {
         /// Mean time up.
         mean_up: Duration,
@@ -29,22 +28,21 @@ pub enum Schedule {
     },
 }
 
-/// A schedule at work.
+/// State of a schedule.
 #[derive(Clone, Debug)]
 pub(super) struct Clockwork {
     pub(super) up: bool,
-    /// When `up` turns over, or a pause begins.
+    /// Next change of `up`, or start of a pause.
     pub(super) next_change: Instant,
-    /// When `up` turns over.
+    /// Next change of `up`.
     next_turn: Instant,
     rest: Rest,
-    /// Pauses to come, the last one first.
+    /// Future pauses, the last one first.
     pauses: Vec<(Instant, Instant)>,
-    /// The end of the last pause that has begun.
+    /// End of the latest pause that has begun.
     pub(super) paused_until: Instant,
 }
 
-/// What happens at a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     /// The link went up or down.
@@ -58,7 +56,9 @@ enum Rest {
     /// Later changes, the last one first.
     Listed(Vec<Instant>),
     Alternating {
+        /// Time up.
         up: Duration,
+        /// Time down.
         down: Duration,
     },
     Random {
@@ -69,7 +69,7 @@ enum Rest {
 }
 
 impl Clockwork {
-    /// `random` is made only for a schedule that draws from it.
+    /// `random` is called only for a schedule that draws from it.
     pub(super) fn new(
         schedule: &Schedule,
         pauses: &[(Instant, Instant)],
@@ -97,7 +97,7 @@ impl Clockwork {
         clockwork.look_ahead();
         clockwork
     }
-    /// The change at `next_change` happens.
+    /// Applies the change at `next_change`.
     pub(super) fn turn(&mut self) -> Change {
         let change = if self.next_turn <= self.next_change {
             self.up = !self.up;
@@ -128,7 +128,7 @@ impl Clockwork {
     }
 }
 
-/// The instants at which the state changes, down first, in reverse order.
+/// The times of changes, down first, in reverse order.
 fn changes(periods: &[(Instant, Instant)]) -> Vec<Instant> {
     let mut sorted: Vec<_> = periods.iter().copied().filter(|(down, up)| down < up).collect();
     sorted.sort_unstable();

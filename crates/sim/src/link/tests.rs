@@ -1,9 +1,9 @@
-//! Each stage of a link against numbers worked by hand.
+//! Each stage of a link compared with results by hand.
 
 use super::*;
 use std::sync::Arc;
 
-/// A packet: its number, its length, whether it is ECN-capable, whether it was marked, whether it was damaged.
+/// A packet: number, length, whether it is ECN-capable, marked, corrupted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Parcel {
     number: u32,
@@ -57,7 +57,7 @@ impl Bench {
     fn new(config: LinkConfig) -> Self {
         Self { link: Link::new(&config, 1, "link"), depot: Depot::default(), sent: 0, arrived: Vec::new() }
     }
-    /// Takes everything that arrives until `end`, and notes the times in microseconds.
+    /// Takes everything that arrives until `end`, and records the times in microseconds.
     fn run(&mut self, end: Instant) {
         while self.link.poll_timeout() <= end && self.link.poll_timeout() != Instant::NEVER {
             let now = self.link.poll_timeout();
@@ -76,7 +76,7 @@ impl Bench {
         self.sent += 1;
         self.link.handle_packet(time, item, &mut self.depot);
     }
-    /// Runs to the end; returns what arrived as (time in microseconds, number).
+    /// Runs to the end; returns arrivals as (time in microseconds, number).
     fn arrivals(&mut self) -> Vec<(u64, u32)> {
         self.run(us(u64::MAX / 2000));
         self.arrived.iter().map(|(time, item)| (*time, item.number)).collect()
@@ -97,7 +97,7 @@ fn a_packet_takes_its_serialisation_time_and_the_delay() {
 fn the_queue_overflows_at_exactly_its_limit_and_the_packet_being_sent_does_not_count() {
     let mut bench = Bench::new(LinkConfig::new(MBIT, span(0), 3));
     (0..6).for_each(|_| bench.offer(us(0), 1000));
-    // At 8 ms the first has left and the second starts: a place is free again.
+    // At 8 ms the first has left and the second starts: one packet fits into the queue again.
     bench.offer(us(7_999), 1000);
     bench.offer(us(8_000), 1000);
     assert_eq!(bench.depot.dropped, [(4, DropCause::Overflow), (5, DropCause::Overflow), (6, DropCause::Overflow)]);
@@ -206,7 +206,7 @@ fn loss_of(model: LossModel, packets: u32) -> (f64, Vec<bool>) {
 
 #[test]
 fn uniform_loss_loses_its_share() {
-    // 200,000 draws at 2 %: the deviation is 0.03 %.
+    // 200,000 draws at 2 %: the standard deviation is 0.03 %.
     let (share, _) = loss_of(LossModel::Uniform(0.02), 200_000);
     assert!((share - 0.02).abs() < 0.001, "{share}");
 }
@@ -230,7 +230,7 @@ fn gilbert_elliott_has_its_stationary_loss_and_its_bursts() {
 
 #[test]
 fn fading_is_bad_for_its_share_of_the_time_however_many_packets_come() {
-    // Good for 9 ms, bad for 1 ms on average; a packet each 40 us, or each millisecond.
+    // Good for 9 ms, bad for 1 ms on average; a packet every 40 us, or every millisecond.
     let model = LossModel::Fading { mean_good: span(9_000), mean_bad: span(1_000), loss_good: 0.0, loss_bad: 1.0 };
     assert!((model.mean() - 0.1).abs() < 1e-12);
     for spacing in [40, 1_000] {
@@ -238,7 +238,7 @@ fn fading_is_bad_for_its_share_of_the_time_however_many_packets_come() {
         let packets = 20_000_000 / spacing;
         (0..packets).for_each(|n| bench.offer(us(n * spacing), 100));
         let share = bench.link.counters().drops.get(DropCause::Loss) as f64 / packets as f64;
-        // 2000 rounds of 10 ms: deviation of the share about 0.003.
+        // 2000 cycles of 10 ms: standard deviation of the share about 0.003.
         assert!((share - 0.1).abs() < 0.012, "{share}");
     }
 }
@@ -273,7 +273,7 @@ fn a_delay_that_varies_reorders_only_when_asked_to() {
         let delay = time - u64::from(number) * 100;
         assert!((10_000..=20_000).contains(&delay), "{delay}");
     }
-    // Kept in order, a packet leaves with the largest delay that ever caught up with it, still within the bounds.
+    // In order, a packet arrives with the largest delay of the earlier ones that it caught up with, within the bounds.
     assert!(kept.iter().all(|(time, number)| (10_000..=20_000).contains(&(time - u64::from(*number) * 100))));
 }
 
@@ -290,14 +290,14 @@ fn a_slowly_varying_delay_moves_along_straight_lines_between_its_bounds() {
 
 #[test]
 fn a_link_that_goes_down_drops_what_waits_and_what_is_under_way() {
-    // 8 ms per packet, 10 ms under way; down from 20 to 50 ms.
+    // 8 ms per packet, 10 ms delay; down from 20 to 50 ms.
     let schedule = Schedule::DownDuring(vec![(us(20_000), us(50_000))]);
     let mut bench = Bench::new(LinkConfig { schedule, ..LinkConfig::new(MBIT, span(10_000), 10) });
     (0..4).for_each(|_| bench.offer(us(0), 1000));
     bench.offer(us(20_000), 1000);
     bench.offer(us(49_999), 1000);
     bench.offer(us(50_000), 1000);
-    // Number 0 arrives at 18 ms; 1 would at 26 ms, 2 is being sent, 3 waits; 4 and 5 come while it is down.
+    // Number 0 arrives at 18 ms; 1 would at 26 ms, 2 is being sent, 3 is queued; 4 and 5 are offered while it is down.
     assert_eq!(bench.arrivals(), [(18_000, 0), (68_000, 6)]);
     assert_eq!(bench.link.counters().drops.get(DropCause::LinkDown), 5);
     assert_eq!(bench.depot.dropped.len(), 5);
@@ -305,16 +305,17 @@ fn a_link_that_goes_down_drops_what_waits_and_what_is_under_way() {
 
 #[test]
 fn a_link_that_pauses_keeps_what_waits_and_goes_on_after_the_pause() {
-    // 8 ms per packet, 10 ms under way; a pause from 12 to 50 ms, in which the packet that is being sent still leaves. Two wait at most.
+    // 8 ms per packet, 10 ms delay; a pause from 12 to 50 ms, in which the packet in transmission still leaves. The
+    // queue has room for two.
     let pauses = vec![(us(12_000), us(50_000))];
     let mut bench = Bench::new(LinkConfig { pauses: pauses.clone(), ..LinkConfig::new(MBIT, span(10_000), 2) });
     (0..3).for_each(|_| bench.offer(us(0), 1000));
     (0..2).for_each(|_| bench.offer(us(30_000), 1000));
-    // 0 and 1 leave at 8 and 16 ms; 2 waits, 3 finds room, 4 does not.
+    // 0 and 1 leave at 8 and 16 ms; 2 is queued, 3 fits, 4 does not.
     assert_eq!(bench.arrivals(), [(18_000, 0), (26_000, 1), (68_000, 2), (76_000, 3)]);
     assert_eq!(bench.depot.dropped, [(4, DropCause::Overflow)]);
 
-    // A link of a trace loses the opportunities of the pause: one each 10 ms.
+    // A link with a trace loses the opportunities within the pause: one every 10 ms.
     let trace = Arc::new(RateTrace::parse("10").expect("a trace"));
     let mut bench =
         Bench::new(LinkConfig { rate: RateModel::Trace(trace), pauses: pauses.clone(), ..LinkConfig::default() });
@@ -403,7 +404,7 @@ fn duplication_corruption_and_holding_back_do_what_they_say() {
 
 #[test]
 fn a_held_back_packet_does_not_hide_one_that_is_still_waiting() {
-    // The first is held back 100 ms; the second, which waits behind it, arrives long before.
+    // The first is delayed by 100 ms; the second, queued behind it, arrives long before.
     let impairments = Impairments { reordering: 0.5, held_back: span(100_000), ..Impairments::default() };
     let mut bench = Bench::new(LinkConfig { impairments, ..LinkConfig::new(MBIT, span(0), 100) });
     (0..50).for_each(|_| bench.offer(us(0), 125));
@@ -456,8 +457,8 @@ fn coverage_is_a_straight_line_between_points_and_constant_outside() {
 
 #[test]
 fn a_packet_is_sent_at_the_rate_that_the_coverage_leaves_when_it_starts() {
-    // 1000 bytes at 1 Mbit/s take 8 ms. The line falls from 1 at 0 ms to 0.5 at 40 ms: it is 1 at the start of the
-    // first packet, and 1 - 0.5 * 8 / 40 = 0.9 at that of the second, which so takes 8 / 0.9 = 8.889 ms.
+    // 1000 bytes at 1 Mbit/s take 8 ms. The factor falls from 1 at 0 ms to 0.5 at 40 ms: it is 1 at the start of the
+    // first packet, and 1 - 0.5 * 8 / 40 = 0.9 at that of the second, which therefore takes 8 / 0.9 = 8.889 ms.
     let coverage = course(&[(0, 1.0, 0.0), (40_000, 0.5, 0.0)]);
     let mut bench = Bench::new(LinkConfig { coverage, ..LinkConfig::new(MBIT, span(0), 10) });
     bench.offer(us(0), 1000);
@@ -479,7 +480,7 @@ fn coverage_loses_its_share_beside_the_loss_models() {
 
 #[test]
 fn a_trace_says_how_much_can_leave_in_an_interval() {
-    // Opportunities at 1, 1 and 4 ms, again and again: after 1 and up to 5 ms come those of 4 and 5 (twice).
+    // Opportunities at 1, 1 and 4 ms, repeated: after 1 and up to 5 ms there are one at 4 ms and two at 5 ms.
     let trace = RateTrace::parse("1\n1\n4\n").unwrap();
     assert_eq!(trace.bytes_between(us(1_000), us(5_000)), 3 * 1500);
     assert_eq!(trace.bytes_between(us(0), us(1_000)), 2 * 1500);

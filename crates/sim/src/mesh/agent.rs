@@ -3,10 +3,9 @@
 use anabranch_policy::time::Instant;
 use anabranch_routing::Router;
 
-/// A router at a node.
 pub(crate) struct Agent {
     pub(crate) router: Router,
-    /// The earliest of its events that is in the queue.
+    /// The earliest of its events in the queue.
     pub(crate) armed: Instant,
     /// Its interfaces are up.
     pub(crate) started: bool,

@@ -1,4 +1,4 @@
-//! How a world gets a mesh: channels, nodes, radios, hosts attached to nodes, and routes that somebody else worked out.
+//! How a world gets a mesh: channels, nodes, radios, hosts attached to nodes, and static routes.
 
 use super::agent::Agent;
 use super::forwarding::NextHop;
@@ -19,25 +19,25 @@ use anabranch_routing::{Config, ConfigError, InterfaceConfig, Router};
 use anabranch_wire::ospf::InstanceId;
 use std::collections::BTreeMap;
 
-/// A way on to a neighbouring node.
+/// A next hop of a route.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Hop {
     /// The node's own radio.
     pub radio: RadioId,
-    /// The neighbour, who must have a radio on the same channel.
+    /// The neighbour, which must have a radio on the same channel.
     pub neighbor: NodeId,
     /// Its share of the flows, as in [`NextHop::weight`].
     pub weight: u32,
 }
 
 impl World {
-    /// Adds a channel. Its luck depends on its name, which must be its own.
+    /// Adds a channel. Its random streams are derived from its name, which must be unique.
     pub fn add_channel(&mut self, name: &str, config: MediumConfig) -> ChannelId {
         let medium = Medium::new(config, self.seed(), &format!("channel/{name}"));
         self.network.mesh.channels.push(Channel { medium, armed: Instant::NEVER, owners: Vec::new() });
         ChannelId(self.network.mesh.channels.len() as u32 - 1)
     }
-    /// Adds a node without radios. Its luck depends on its name, which must be its own.
+    /// Adds a node without radios. Its random streams are derived from its name, which must be unique.
     pub fn add_node(&mut self, name: &str, position: Position) -> NodeId {
         let key = derive_key(self.seed(), &format!("node/{name}"));
         let salt = key.iter().take(8).fold(0, |salt, byte| salt << 8 | u64::from(*byte));
@@ -54,7 +54,7 @@ impl World {
         });
         NodeId(self.network.mesh.nodes.len() as u32 - 1)
     }
-    /// Returns a node a radio on a channel.
+    /// Adds a radio of a node to a channel.
     pub fn add_radio(&mut self, node: NodeId, channel: ChannelId) -> RadioId {
         let mesh = &mut self.network.mesh;
         let Channel { medium, owners, .. } = &mut mesh.channels[channel.index()];
@@ -65,7 +65,7 @@ impl World {
         owners.push((node, id));
         id
     }
-    /// Attaches a host to a node with one more interface.
+    /// Attaches a host to a node with a new interface.
     pub fn attach_to_node(&mut self, host: HostId, node: NodeId) -> InterfaceId {
         let mesh = &self.network.mesh.nodes[node.index()];
         let name = format!("node {}/{}", mesh.name, mesh.local.len());
@@ -76,26 +76,26 @@ impl World {
         self.network.mesh.nodes[node.index()].local.insert(interface, into);
         interface
     }
-    /// Attaches a host to a node with an interface whose index, and thereby address, is chosen: as the paper's
-    /// network has them, where the address says lane and node.
+    /// Attaches a host to a node with an interface of a chosen index, and thereby address: in the paper's network the
+    /// address encodes lane and node.
     ///
     /// # Panics
-    /// If the index is used already, or a higher one is.
+    /// If the index, or a higher one, is used already.
     pub fn attach_to_node_as(&mut self, host: HostId, node: NodeId, interface: InterfaceId) {
         self.network.skip_interfaces(interface);
         assert_eq!(self.attach_to_node(host, node), interface, "interfaces are added in the order of their indices");
     }
-    /// Sets a node's next hops to an interface; none: there is no route. Neighbours without a radio on the channel are
-    /// left out.
+    /// Sets a node's next hops to an interface; an empty list removes the route. Neighbours without a radio on the
+    /// channel are left out.
     pub fn set_route(&mut self, node: NodeId, destination: InterfaceId, hops: &[Hop]) {
         let mesh = &mut self.network.mesh;
         let hops: Vec<NextHop> = hops.iter().filter_map(|hop| mesh.next_hop(node, *hop)).collect();
         mesh.nodes[node.index()].table.set(destination, &hops);
     }
-    /// Puts a router on a node: its interfaces come up at `start`. They are numbered as [`interface_id`] says.
+    /// Puts a router on a node: its interfaces come up at `start`. They are numbered by [`interface_id`].
     ///
     /// # Errors
-    /// When the router refuses its configuration or that of an interface.
+    /// If the router refuses its configuration or that of an interface.
     pub(crate) fn add_mesh_router(
         &mut self,
         node: NodeId,
@@ -112,8 +112,8 @@ impl World {
         self.network.events.put(start, Target::new(ROUTER_EVENT, node.index()));
         Ok(())
     }
-    /// The configuration of a node's router as the lab wants it: its name, the family of the lab's addresses, and a seed
-    /// of its own; the rest are the RFCs' defaults.
+    /// The configuration of a node's router in the lab: its name, the family of the lab's addresses, and its own seed;
+    /// the rest are the RFCs' defaults.
     pub(crate) fn router_config(&self, node: NodeId) -> Config {
         let name = format!("router/{}", self.network.mesh.nodes[node.index()].name);
         let key = derive_key(self.seed(), &name);
@@ -124,7 +124,7 @@ impl World {
         }
     }
     /// The configuration of a radio as an interface of its node's router: its number, link-local address, and the
-    /// addresses of the hosts' interfaces that it is to advertise; the rest are RFC 5614's defaults.
+    /// addresses of hosts' interfaces to advertise; the rest are RFC 5614's defaults.
     pub(crate) fn radio_interface(&self, node: NodeId, radio: RadioId, addresses: &[InterfaceId]) -> InterfaceConfig {
         let host = |interface: &InterfaceId| (self.address(*interface), if self.uses_ipv6() { 128 } else { 32 });
         InterfaceConfig {
@@ -132,44 +132,39 @@ impl World {
             ..InterfaceConfig::manet(interface_id(radio), link_local(node, radio))
         }
     }
-    /// The interfaces of hosts that are attached to a node.
+    /// The interfaces of hosts attached to a node.
     pub(crate) fn attached_to_node(&self, node: NodeId) -> Vec<InterfaceId> {
         self.network.mesh.nodes[node.index()].local.keys().copied().collect()
     }
-    /// The links between a host's interface and the node that it is attached to: out of the host, and into it.
+    /// The links between a host's interface and its node: out of the host, and into it.
     pub(crate) fn node_links(&self, interface: InterfaceId) -> Option<(LinkId, LinkId)> {
         let into = self.network.mesh.nodes.iter().find_map(|node| node.local.get(&interface))?;
         Some((self.network.sends_on(interface)?, *into))
     }
-    /// The router of a node, to look at.
     pub(crate) fn mesh_router(&self, node: NodeId) -> Option<&Router> {
         self.network.mesh.nodes[node.index()].agent.as_ref().map(|agent| &agent.router)
     }
-    /// Moves a node, and all its radios with it.
+    /// Moves a node with all its radios.
     pub(crate) fn move_node(&mut self, node: NodeId, position: Position) {
         self.network.mesh.move_node(node, position);
     }
-    /// Where a node is.
     pub fn position(&self, node: NodeId) -> Position {
         self.network.mesh.nodes[node.index()].position
     }
-    /// The medium of a channel, to look at.
     pub fn medium(&self, channel: ChannelId) -> &Medium<FreightId> {
         &self.network.mesh.channels[channel.index()].medium
     }
-    /// The medium of a channel, to set links and error rates.
+    /// The medium of a channel, for setting links and error rates.
     pub fn medium_mut(&mut self, channel: ChannelId) -> &mut Medium<FreightId> {
         &mut self.network.mesh.channels[channel.index()].medium
     }
-    /// The station of a node's radio.
     pub fn station(&self, node: NodeId, radio: RadioId) -> Option<StationId> {
         self.network.mesh.station(node, radio).map(|radio| radio.station)
     }
-    /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         self.network.mesh.nodes.len()
     }
-    /// What the nodes counted so far.
+    /// The nodes' counters so far.
     pub fn node_results(&self) -> Vec<NodeResult> {
         let result = |node: &Node| NodeResult {
             name: node.name.clone(),
@@ -202,13 +197,13 @@ impl Mesh {
 }
 
 impl World {
-    /// Lets the interface `interface` be lane `lane` of the node where `base` is lane 0. Routers need not know it.
+    /// Makes `interface` lane `lane` of the node where `base` is lane 0. Routers do not need to know it.
     pub(crate) fn add_lane(&mut self, base: InterfaceId, interface: InterfaceId, lane: usize) {
         let lanes = &mut self.network.mesh.lanes;
         lanes.members.insert(interface, (base, lane));
         lanes.count = lanes.count.max(lane + 1);
     }
-    /// How lanes are routed, at every node.
+    /// Sets how all nodes route lanes.
     pub(crate) fn set_lane_settings(&mut self, settings: LaneSettings) {
         self.network.mesh.lanes.settings = settings;
     }

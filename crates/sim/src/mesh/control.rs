@@ -1,9 +1,9 @@
-//! Routers on the nodes: what they say goes by radio as packets of their exact length, what they hear and which frames
-//! were acknowledged comes back to them, and what they find out is what their node forwards by.
+//! Routers on the nodes: their packets are sent by radio with exact lengths, received packets and acknowledgements of
+//! frames are passed to them, and their nodes forward by their routes.
 //!
-//! Packets for all routers are broadcast frames, packets for one neighbour are acknowledged ones. In the lab packets are
-//! shared and not encoded; with `--wire` each is written, read and compared. A node asks its router for a way when it
-//! first needs one, and again when the routes have changed.
+//! Packets for all routers are broadcast frames, packets for one neighbour are acknowledged ones. In the lab packets
+//! are shared and not encoded; with `--wire` each is emitted, parsed and compared. A node queries its router for a
+//! route when it first needs one, and again after the routes have changed.
 
 use super::agent::Agent;
 use super::forwarding::NextHop;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 const IPV6_HEADER: u32 = 40;
 
 impl Network {
-    /// The time of a router's event has come.
+    /// A router's event is due.
     pub(crate) fn handle_router_event(&mut self, now: Instant, node: NodeId) {
         let place = &mut self.mesh.nodes[node.index()];
         let Some(agent) = &mut place.agent else { return };
@@ -39,7 +39,7 @@ impl Network {
             agent.started = true;
             for radio in 0..place.radios.len() {
                 let interface = interface_id(RadioId(radio as u8));
-                // A radio that was not assigned to the router is none of its own.
+                // A radio that was not assigned to the router is unknown to it.
                 let _ = agent.router.handle_interface(now, interface, InterfaceChange::Up);
             }
         }
@@ -62,7 +62,7 @@ impl Network {
         agent.router.handle_packet(now, interface_id(radio), &how, &control.packet);
         self.drain_router(now, node);
     }
-    /// A router learns what became of a unicast frame, whatever was in it.
+    /// Reports the fate of a unicast frame, whatever it carried, to the router.
     pub(super) fn tell_router(
         &mut self,
         now: Instant,
@@ -112,7 +112,7 @@ impl Network {
         let (to, address) = match outgoing.destination {
             Destination::AllSpfRouters => (None, ALL_SPF_ROUTERS),
             Destination::Neighbor(neighbor, address) => {
-                // A neighbour that has no radio here cannot have been heard here.
+                // A neighbour without a radio on this channel cannot have been heard on it.
                 let Some(to) = self.mesh.station_of(neighbor, channel) else { return };
                 (Some(to), address)
             }
@@ -132,7 +132,7 @@ impl Network {
         }
         self.mesh.touch(channel);
     }
-    /// With `--wire`: writes a packet as bytes and reads it again.
+    /// With `--wire`: emits a packet as bytes and parses it again.
     fn control_through_bytes(&mut self, packet: &Arc<Packet>, source: Ipv6Addr, destination: Ipv6Addr) -> Arc<Packet> {
         let Some(check) = &mut self.wire else { return Arc::clone(packet) };
         let integrity = Integrity::Checksum { source, destination };
@@ -157,7 +157,7 @@ impl Network {
     }
 }
 
-/// What distinguishes a packet for the trace hash: who sent it, of which kind and how long.
+/// The digest of a packet for the trace hash: sender, type and length.
 fn digest_of(packet: &Packet, length: u32) -> u64 {
     let mut digest = Digest::default();
     digest.add(u64::from(packet.router.0) << 32 | u64::from(length) << 8 | u64::from(packet.body.packet_type()));
@@ -168,18 +168,18 @@ impl Mesh {
     fn agent(&mut self, node: NodeId) -> Option<&mut Agent> {
         self.nodes[node.index()].agent.as_mut()
     }
-    /// The station on a channel of a router's node.
+    /// The station of a router's node on a channel.
     fn station_of(&self, router: RouterId, channel: super::ChannelId) -> Option<crate::radio::StationId> {
         let radios = &self.nodes.get(node_of(router)?.index())?.radios;
         radios.iter().find(|radio| radio.channel == channel).map(|radio| radio.station)
     }
-    /// What a node's router says about a destination, put into its table.
+    /// Puts the node's router's route to a destination into the node's table.
     pub(super) fn ask_router(&mut self, node: NodeId, destination: InterfaceId) {
         let Some(agent) = &self.nodes[node.index()].agent else { return };
         let asked = self.lanes.base(destination);
         let address = if self.ipv6 { asked.ipv6() } else { asked.ipv4() };
         let Some(route) = agent.router.routes().prefixes.get(&Prefix::host(address)) else { return };
-        // Lanes take of what is chosen for lane 0, since nothing is heard on their own radios.
+        // Lanes follow the choice for lane 0, since nothing is heard on their own radios.
         let chosen = agent.router.choose(&route.next_hops);
         let weight = |router: RouterId| chosen.iter().find(|one| one.hop.router == router).map_or(1, |one| one.weight);
         let first: Vec<_> = chosen.iter().map(|one| one.hop).collect();

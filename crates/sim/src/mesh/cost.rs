@@ -3,18 +3,18 @@
 use crate::world::World;
 use core::ops::Sub;
 
-/// Sums over all nodes, from time zero on.
+/// Sums over all nodes since time zero.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct MeshCost {
-    /// Joules that the radios drew. They never sleep, so most of it is waiting.
+    /// Joules drawn by the radios. They never sleep, so most of it is idle power.
     pub joules: f64,
-    /// Joules beyond what the radios would have drawn had they only waited.
+    /// Joules beyond permanently idle radios.
     pub joules_active: f64,
-    /// Calculations of routes.
+    /// Route calculations.
     pub calculations: u64,
-    /// LSAs that routers received, duplicates included.
+    /// LSAs received by routers, duplicates included.
     pub lsas_received: u64,
-    /// Packets of routers that routers received.
+    /// Routing packets received by routers.
     pub packets_received: u64,
 }
 
@@ -32,7 +32,7 @@ impl Sub for MeshCost {
 }
 
 impl World {
-    /// What the mesh has cost so far. Frames that are on the air count when they end.
+    /// The cost so far. Frames on the air count when they end.
     pub(crate) fn mesh_cost(&self) -> MeshCost {
         let mut cost = MeshCost::default();
         let on = self.now().as_secs_f64();
@@ -51,7 +51,7 @@ impl World {
         }
         cost
     }
-    /// Bytes that all routers together need for what they know of the network.
+    /// Bytes that all routers together need for their state.
     pub fn router_memory(&self) -> u64 {
         let routers = self.network.mesh.nodes.iter().filter_map(|node| node.agent.as_ref());
         routers.map(|agent| agent.router.footprint().total() as u64).sum()
@@ -71,13 +71,13 @@ mod tests {
         let mut world = network.build().unwrap();
         world.run_until(Instant::ZERO + Duration::from_secs(50));
         let cost = world.mesh_cost();
-        // Two radios that wait for 50 s at 0.7394 W each.
+        // Two radios that are idle for 50 s at 0.7394 W each.
         let idle = 2.0 * 50.0 * 0.739_4;
         assert!((cost.joules - cost.joules_active - idle).abs() < 1e-9);
         // 25 Hellos of about 100 bytes each way at 1 Mbit/s are sent and received: 2 x 25 x 1 ms x (0.61 + 0.16) W.
         assert!((0.01..0.2).contains(&cost.joules_active), "{cost:?}");
         assert!(cost.calculations >= 2 && cost.lsas_received >= 2 && cost.packets_received > 40, "{cost:?}");
-        // Both know about both: Router-LSA, Intra-Area-Prefix-LSA and Link-LSA each, of 24 bytes and more.
+        // Both have all LSAs of both: Router-LSA, Intra-Area-Prefix-LSA and Link-LSA each, of 24 bytes and more.
         let memory = world.router_memory();
         assert!((2 * 6 * 24..20_000).contains(&memory), "{memory}");
     }

@@ -1,14 +1,14 @@
-//! Routers from one end to the other of a network like the MANET paper's, of which the one that carries the probes goes away,
-//! again and again: what a cut costs, and whether a forecast sees it coming.
+//! Routers from end to end of a network like the MANET paper's, in which the relay that carries the probes repeatedly
+//! moves away: the cost of such a cut, and whether forecasts reduce it.
 //!
-//! The columns are the paper's. Its rows are 25 m apart, so that each node of a column hears all of the next, with a
-//! radio that fades: with the paper's disks no signal falls before it is gone. The relay of the first column that forwarded
-//! most goes off at right angles to the way of the probes, at a speed; at a very high one the cut is sudden. A minute after it
-//! is out of reach it comes back as it went.
+//! The columns are the paper's. The rows are 25 m apart, so that each node of a column hears all of the next, and the
+//! radio fades: with the paper's disks, no signal weakens before it is lost. The relay of the first column that
+//! forwarded most moves away at right angles to the route of the probes; at a very high speed the cut is sudden. A
+//! minute after it is out of range it returns the same way.
 //!
-//! A cut costs the probes that do not arrive from when the relay begins to go until it turns around, its return those from
-//! then until half a minute after it is in its place again. What is lost in the half minute that follows, when all is quiet,
-//! is distinguished.
+//! The cost of a cut is the probes lost from the start of the relay's move until it turns around; that of its return
+//! the probes lost from then until half a minute after it is in its place again. Losses in the following quiet half
+//! minute are counted separately.
 
 use super::cost::MeshCost;
 use super::moving_network::MovingNetwork;
@@ -24,7 +24,7 @@ use anabranch_mptcp::EndpointConfig;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::lsa_fullness::LsaFullness;
 
-/// Where the nodes are, in metres, first and last the ends.
+/// Positions of the nodes in metres; the first and the last are the ends.
 pub const PLACES: [(f64, f64); 8] = [
     (0.0, 0.0),
     (100.0, 25.0),
@@ -39,55 +39,54 @@ pub const PLACES: [(f64, f64); 8] = [
 /// The relays of the first column.
 const RELAYS: core::ops::Range<usize> = 1..4;
 
-/// How far a frame is received on average, metres: a neighbour at 112 m loses one frame in 15, one at 200 m all but one in 250.
+/// Mean range of a frame in metres: a neighbour at 112 m loses one frame in 15, one at 200 m all but one in 250.
 const REACH: f64 = 150.0;
 
-/// Beyond this distance from its place nothing of a relay is left, metres.
+/// Distance in metres from its place at which a relay is out of range.
 const GONE: f64 = 250.0;
 
-/// Before each cut, when nothing has happened for as long.
+/// Quiet time before each cut.
 const QUIET: Duration = Duration::from_secs(30);
-/// After a relay is out of reach.
+/// Time out of range.
 const AFTER: Duration = Duration::from_secs(60);
-/// How often the relay moves on.
+/// Interval of position updates.
 const STEP: Duration = Duration::from_millis(100);
 
-/// What can be chosen about the cuts.
+/// Settings of the cuts.
 #[derive(Clone)]
 pub struct CutNetwork {
-    /// The routers, the probes and the length of the run; who moves where is not taken from it.
+    /// The routers, the probes and the length of the run; its movement is not used.
     pub network: MovingNetwork,
-    /// How fast a relay goes away, metres per second.
+    /// Speed of the leaving relay in metres per second.
     pub speed: f64,
 }
 
-/// What was seen of the cuts.
+/// Results of the cuts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CutsSeen {
-    /// How many cuts there were.
+    /// Number of cuts.
     pub cuts: u32,
-    /// Probes that a cut cost.
+    /// Probes lost per cut.
     pub lost_per_cut: f64,
-    /// The same as seconds of the stream of probes: how long it takes until there is another way.
+    /// The same in seconds of the probe stream: the time until there is another route.
     pub outage: f64,
-    /// Probes that a return cost.
+    /// Probes lost per return.
     pub lost_per_return: f64,
-    /// Share of the probes that was lost in the quiet times before the cuts.
+    /// Share of probes lost in the quiet times before the cuts.
     pub lost_in_quiet: f64,
-    /// What routers sent after the warm-up, bits per second in the whole network, IPv6 headers included.
+    /// Routing traffic after the warm-up in bits per second, in the whole network, IPv6 headers included.
     pub overhead: f64,
     /// Energy and work after the warm-up.
     pub cost: MeshCost,
-    /// Bytes that a router needs for what it knows of the network, mean over the nodes.
+    /// Bytes of a router's state, mean over the nodes.
     pub memory: u64,
-    /// How long all of it was, warm-up left out, seconds.
+    /// Duration without the warm-up in seconds.
     pub seconds: f64,
-    /// The trace hash.
     pub trace_hash: u64,
 }
 
-/// Probes that were sent, and those of them that did not arrive, in intervals of time. One that is under way at the end of an
-/// interval counts where it arrives.
+/// Probes sent, and those of them lost, per interval. A probe under way at the end of an interval counts in the
+/// interval of its arrival.
 #[derive(Clone, Copy, Default)]
 struct Lost {
     sent: u64,
@@ -119,19 +118,19 @@ impl CutNetwork {
         network.duration = Duration::from_secs(840);
         Self { network, speed }
     }
-    /// How long it takes a relay to be out of reach.
+    /// Time until a relay is out of range.
     fn leaving(&self) -> Duration {
         Duration::from_secs_f64(GONE / self.speed.max(0.1))
     }
-    /// How many cuts there is time for: one at least.
+    /// Number of cuts in the duration: at least one.
     pub fn cuts(&self) -> u32 {
         let one = QUIET + self.leaving() + AFTER + self.leaving() + QUIET;
         u32::try_from(self.network.duration.as_nanos() / one.as_nanos()).unwrap_or(u32::MAX).max(1)
     }
-    /// Makes the network.
+    /// Builds the network.
     ///
     /// # Errors
-    /// When a router cannot be: the text says why.
+    /// If a router refuses its configuration, as text.
     fn build(&self) -> Result<World, String> {
         let network = &self.network;
         let mut world = World::new(WorldConfig { seed: network.seed, wire: network.wire, ipv6: false });
@@ -159,7 +158,7 @@ impl CutNetwork {
         });
         Ok(world)
     }
-    /// Makes the network and cuts it as often as there is time for.
+    /// Builds the network and makes as many cuts as fit into the duration.
     ///
     /// # Errors
     /// As [`MovingNetwork::build`].
@@ -178,7 +177,7 @@ impl CutNetwork {
             let place = world.position(node);
             cut.during(&mut world, |world| {
                 self.walk(world, node, place, |gone| gone);
-                // Wherever it is now, it is not heard.
+                // Out of range from its present position too.
                 world.move_node(node, away(place, GONE * 10.0));
                 let end = world.now() + AFTER;
                 world.run_until(end);
@@ -208,8 +207,8 @@ impl CutNetwork {
             trace_hash: world.results().trace_hash,
         })
     }
-    /// Lets a relay walk for as long as it takes to be out of reach; `distance` says how far it is from its place, by how far it
-    /// has gone.
+    /// Moves a relay for as long as it takes to leave the range; `distance` maps the distance covered to that from its
+    /// place.
     fn walk(&self, world: &mut World, node: NodeId, place: Position, distance: impl Fn(f64) -> f64) {
         let begin = world.now();
         let end = begin + self.leaving();
@@ -223,13 +222,13 @@ impl CutNetwork {
     }
 }
 
-/// So far from a place. Outwards, so that it comes nearer to nobody; the middle one passes one neighbour.
+/// A position at some distance outwards, away from all others; the middle relay passes one neighbour.
 fn away(place: Position, distance: f64) -> Position {
     let side = if place.y < 0.0 { -1.0 } else { 1.0 };
     Position { x: place.x, y: place.y + side * distance }
 }
 
-/// The relay that forwarded most in between.
+/// The relay that forwarded most between `before` and `after`.
 fn busiest(before: &[NodeResult], after: &[NodeResult]) -> usize {
     let forwarded = |relay: usize| {
         let count = |nodes: &[NodeResult]| nodes.get(relay).map_or(0, |node| node.counters.forwarded);
@@ -238,7 +237,7 @@ fn busiest(before: &[NodeResult], after: &[NodeResult]) -> usize {
     RELAYS.max_by_key(|relay| forwarded(*relay)).unwrap_or(RELAYS.start)
 }
 
-/// Path loss with the exponent 4 and mild fading.
+/// Path loss with exponent 4 and mild fading.
 fn medium() -> MediumConfig {
     let plain = PathLoss { exponent: 4.0, fading: 3, ..PathLoss::default() };
     let decode = plain.transmit_power - plain.reference_loss - 10.0 * plain.exponent * libm::log10(REACH);
@@ -258,7 +257,8 @@ mod tests {
         let seen = cuts.run().unwrap();
         // Each takes 30 + 0.1 + 60 + 0.1 + 30 s.
         assert_eq!(seen.cuts, 3);
-        // The relay is missed 2 to 3 s after its last Hello but one; the search for another way takes no time worth mention.
+        // The neighbour is declared dead 2 to 3 s after its last Hello but one; calculating another route takes
+        // negligible time.
         assert!((1.5..3.5).contains(&seen.outage), "{seen:?}");
         assert!(seen.lost_in_quiet < 0.05, "{seen:?}");
     }

@@ -1,27 +1,27 @@
-//! Which way a node sends a packet on: a table from destinations to weighted sets of next hops, and the choice of one
-//! of them by the flow that the packet belongs to.
+//! Forwarding at a node: a table from destinations to weighted sets of next hops, and the choice among them by the
+//! packet's flow.
 //!
-//! The choice is RFC 2992's hash-threshold: the space of a hash over addresses and ports is divided among the next
-//! hops in proportion to their weights, so that the packets of a flow stay together and a change of weights moves only
-//! the flows next to a border. Each node salts the hash, lest flows that were split once are never split again.
+//! The choice is RFC 2992's hash-threshold: the space of a hash over addresses and ports is divided among the next hops
+//! in proportion to their weights, so that a flow keeps its path and a change of weights moves only flows near a
+//! border. Each node salts the hash, or flows that were split once would never be split again.
 
 use super::ids::RadioId;
 use crate::address::InterfaceId;
 use crate::radio::StationId;
 use crate::trace_hash::Digest;
 
-/// One way on.
+/// A weighted next hop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct NextHop {
-    /// The radio that sends.
+    /// The sending radio.
     pub radio: RadioId,
-    /// The station on that radio's channel that receives.
+    /// The receiving station on that radio's channel.
     pub station: StationId,
-    /// Its share of the flows, in proportion to the other weights of the set; 0: none as long as another is above 0.
+    /// Its share of the flows, in proportion to the other weights of the set; 0: unused while another weight is above
+    /// 0.
     pub weight: u32,
 }
 
-/// The forwarding table of a node.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardingTable {
     /// By destination.
@@ -29,7 +29,7 @@ pub struct ForwardingTable {
 }
 
 impl ForwardingTable {
-    /// Replaces the next hops to a destination; none: there is no route.
+    /// Replaces the next hops to a destination; an empty list removes the route.
     pub fn set(&mut self, destination: InterfaceId, hops: &[NextHop]) {
         if self.ways.len() <= destination.index() {
             if hops.is_empty() {
@@ -39,7 +39,7 @@ impl ForwardingTable {
         }
         self.ways[destination.index()] = hops.into();
     }
-    /// Forgets everything.
+    /// Removes all routes.
     pub fn forget(&mut self) {
         self.ways.clear();
     }
@@ -53,7 +53,7 @@ impl ForwardingTable {
     }
 }
 
-/// The next hop, out of `hops`, of a flow with this hash.
+/// The next hop among `hops` of a flow with this hash.
 pub fn choose(hops: &[NextHop], flow: u32) -> Option<NextHop> {
     let (first, rest) = hops.split_first()?;
     if rest.is_empty() {
@@ -63,7 +63,7 @@ pub fn choose(hops: &[NextHop], flow: u32) -> Option<NextHop> {
     if total == 0 {
         return hops.get(((u64::from(flow) * hops.len() as u64) >> 32) as usize).copied();
     }
-    // The high half of a product maps the 32 bits of the hash onto the weights; all of them together are below 2^40.
+    // The high half of a product maps the 32 bits of the hash onto the weights; their sum is below 2^40.
     let mut place = ((u128::from(flow) * u128::from(total)) >> 32) as u64;
     hops.iter().copied().find(|hop| {
         let here = place < u64::from(hop.weight);
@@ -72,7 +72,7 @@ pub fn choose(hops: &[NextHop], flow: u32) -> Option<NextHop> {
     })
 }
 
-/// The hash of a flow: source, destination, and both ports in one word (0 where there are none), with a node's salt.
+/// The hash of a flow: source, destination, and both ports in one word (0 without ports), with a node's salt.
 pub(crate) fn flow_hash(salt: u64, source: InterfaceId, destination: InterfaceId, ports: u32) -> u32 {
     let mut digest = Digest::default();
     digest.add(salt);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_set_is_divided_in_proportion_to_its_weights() {
-        // Thresholds at a quarter: 2^30, and at three quarters: 3 * 2^30.
+        // Thresholds at a quarter, 2^30, and at three quarters, 3 * 2^30.
         let hops = [hop(5, 1), hop(6, 2), hop(7, 1)];
         let at = |flow| choose(&hops, flow).map(|hop| hop.station.0);
         assert_eq!((at(0), at((1 << 30) - 1)), (Some(5), Some(5)));

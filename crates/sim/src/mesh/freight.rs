@@ -1,4 +1,4 @@
-//! What radios carry: frames hold a small number, and what it stands for lies here until the sender knows what became
+//! Contents of radio frames: a frame carries an index, and its contents are kept here until the sender knows the fate
 //! of the frame.
 
 use crate::pool::PacketId;
@@ -6,18 +6,17 @@ use anabranch_wire::ospf::Packet;
 use core::net::Ipv6Addr;
 use std::sync::Arc;
 
-/// What a frame carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FreightId(u32);
 
-/// What lies in the warehouse.
+/// Contents of a frame.
 #[derive(Clone, Debug)]
 pub(crate) enum Freight {
-    /// A packet of the pool that is still with the sender.
+    /// A packet of the pool, not yet received.
     Packet(PacketId),
-    /// A packet of a router, for all that receive it.
+    /// A packet of a router, for all receivers.
     Control(Control),
-    /// It has been received, or dropped.
+    /// Received or dropped.
     Gone,
 }
 
@@ -25,13 +24,13 @@ pub(crate) enum Freight {
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     pub(crate) packet: Arc<Packet>,
-    /// The link-local address it comes from.
+    /// Its link-local source address.
     pub(crate) source: Ipv6Addr,
     /// For the trace hash.
     pub(crate) digest: u64,
 }
 
-/// Everything that is in the queues of the radios or on the air.
+/// The contents of all frames in the queues of the radios or on the air.
 #[derive(Debug, Default)]
 pub(crate) struct Warehouse {
     places: Vec<Freight>,
@@ -51,7 +50,7 @@ impl Warehouse {
             }
         }
     }
-    /// A receiver takes what a frame carries: a packet of the pool is there once, one of a router for all.
+    /// A receiver takes the contents of a frame: a packet of the pool once, one of a router any number of times.
     pub(crate) fn receive(&mut self, id: FreightId) -> Freight {
         match &self.places[id.0 as usize] {
             Freight::Control(control) => Freight::Control(control.clone()),
@@ -61,12 +60,12 @@ impl Warehouse {
     fn take(&mut self, id: FreightId) -> Freight {
         core::mem::replace(&mut self.places[id.0 as usize], Freight::Gone)
     }
-    /// The sender is done with it; returns what nobody has taken.
+    /// The sender is done with the frame; returns contents that nobody has received.
     pub(crate) fn release(&mut self, id: FreightId) -> Freight {
         self.free.push(id.0);
         self.take(id)
     }
-    /// How many frames there are.
+    /// Number of frames.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -1,4 +1,4 @@
-//! What happens in the mesh beside what packets do: nodes move, and probes are sent.
+//! Events of the mesh besides forwarding: movement steps and probes.
 
 use super::movement::{Movements, Positions};
 use super::probes::{ProbeConfig, Probes};
@@ -10,8 +10,8 @@ use crate::world::World;
 use anabranch_policy::time::{Duration, Instant};
 
 impl World {
-    /// Lets all nodes move, from now on, in steps of time: at 10 m/s and 100 ms a place is wrong by a metre at most.
-    /// Zero counts as a millisecond.
+    /// Moves all nodes in time steps from now on: at 10 m/s and 100 ms, positions are off by at most a metre. A step of
+    /// zero becomes a millisecond.
     pub fn set_movement(&mut self, positions: Box<dyn Positions>, step: Duration) {
         let step = step.max(Duration::from_millis(1));
         let first = self.network.mesh.movement.is_none();
@@ -21,7 +21,7 @@ impl World {
             self.network.events.put(self.now() + step, Target::new(MOVEMENT_EVENT, 0));
         }
     }
-    /// Adds probes. What nodes count ([`super::results::NodeCounters`]) says what became of them.
+    /// Adds probes. Their fate is counted by nodes ([`super::results::NodeCounters`]).
     pub fn add_probes(&mut self, config: ProbeConfig) {
         let random = RandomStream::new(self.seed(), &format!("probes/{}", config.name));
         let mut probes = Probes { random, sent: 0, config };
@@ -32,14 +32,14 @@ impl World {
         self.network.mesh.probes.push(probes);
         self.network.events.put(first, Target::new(PROBE_EVENT, number));
     }
-    /// How many probes were sent, all sources together.
+    /// Number of probes sent by all sources.
     pub fn probes_sent(&self) -> u64 {
         self.network.mesh.probes.iter().map(|probes| probes.sent).sum()
     }
 }
 
 impl Network {
-    /// The next step of the movement has come.
+    /// The next movement step is due.
     pub(crate) fn handle_movement(&mut self, now: Instant) {
         self.move_nodes(now);
         if let Some(movement) = &self.mesh.movement {

@@ -1,14 +1,14 @@
 //! Identifiers of nodes, channels and radios.
 
-/// A node of the mesh; counts up from 0 in the world.
+/// A node of the mesh, numbered from 0 in the world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
 
-/// A radio channel; counts up from 0 in the world.
+/// A radio channel, numbered from 0 in the world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ChannelId(pub u32);
 
-/// A radio of a node; counts up from 0 at each node.
+/// A radio of a node, numbered from 0 at each node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RadioId(pub u8);
 

@@ -1,5 +1,5 @@
-//! How far lanes between nodes of a mesh would keep out of each other's way, for each rule by which routers choose: followed
-//! hop by hop through the routers' tables, whether or not anything is sent.
+//! How disjoint lanes between nodes of a mesh would be under each lane policy: routes are followed hop by hop through
+//! the routers' tables, without sending anything.
 
 use super::naming::{link_local, node_of, router_id};
 use super::{NodeId, RadioId};
@@ -9,26 +9,27 @@ use anabranch_routing::lanes::{Disjointness, LanePolicy, LaneSettings, PathMode}
 use anabranch_wire::ospf::{InterfaceId, RouterId};
 use std::collections::BTreeSet;
 
-/// The rules, in the order of [`LaneSurvey::rules`].
+/// The lane policies, in the order of [`LaneSurvey::rules`].
 pub(crate) const RULES: [LanePolicy; 3] = [LanePolicy::Paper, LanePolicy::Spread, LanePolicy::Disjoint];
 
-/// Lanes between two nodes, as in the MANET paper's table 3.
+/// Number of lanes between two nodes, as in the MANET paper's table 3.
 const LANES: usize = 3;
 
-/// In a larger network nothing is planned: that costs time in the number of routers for each router and destination.
+/// Limit of network size for planned lanes, since planning takes time for each router and destination in proportion to
+/// the number of routers.
 const MOST_PLANNED: usize = 64;
 
-/// What was found of the lanes between pairs of nodes that are two hops or more apart.
+/// Results for the lanes between pairs of nodes at a distance of at least two hops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LaneSurvey {
-    /// By rule, in the order paper, spread, disjoint.
+    /// By policy, in the order paper, spread, disjoint.
     pub rules: [LanesApart; 3],
 }
 
-/// Pairs of lanes, and how many of them have nothing in common.
+/// Pairs of lanes, and how many of them are disjoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LanesApart {
-    /// Pairs of lanes that both arrive.
+    /// Pairs of lanes that both reach the destination.
     pub pairs: u64,
     /// Of these, pairs without a common node.
     pub nodes_apart: u64,
@@ -37,11 +38,11 @@ pub struct LanesApart {
 }
 
 impl LanesApart {
-    /// The share of the pairs that has no node in common; none without pairs.
+    /// The share of node-disjoint pairs; `None` without pairs.
     pub fn nodes_share(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.nodes_apart as f64 / self.pairs as f64)
     }
-    /// The share of the pairs that has no link in common; none without pairs.
+    /// The share of link-disjoint pairs; `None` without pairs.
     pub fn links_share(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.links_apart as f64 / self.pairs as f64)
     }
@@ -57,18 +58,18 @@ impl LanesApart {
     }
 }
 
-/// A way without its ends.
+/// A route without its ends.
 fn between(way: &[RouterId]) -> &[RouterId] {
     way.get(1..way.len().saturating_sub(1)).unwrap_or(&[])
 }
 
-/// The links of a way.
+/// The links of a route.
 fn links(way: &[RouterId]) -> BTreeSet<(RouterId, RouterId)> {
     way.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?))).collect()
 }
 
 impl LaneSurvey {
-    /// Looks at the lanes between so many random pairs of nodes.
+    /// Surveys the lanes between random pairs of nodes.
     pub fn look(&mut self, world: &World, random: &mut RandomStream, pairs: usize) {
         let nodes = world.nodes() as u64;
         if nodes < 3 {
@@ -80,14 +81,14 @@ impl LaneSurvey {
             self.look_between(world, NodeId(from as u32), NodeId(to as u32));
         }
     }
-    /// Looks at the lanes between two nodes.
+    /// Surveys the lanes between two nodes.
     pub(crate) fn look_between(&mut self, world: &World, from: NodeId, to: NodeId) {
         for (rule, sum) in RULES.into_iter().zip(&mut self.rules) {
             if rule == LanePolicy::Disjoint && world.nodes() > MOST_PLANNED {
                 continue;
             }
             let lanes: Vec<_> = (1..=LANES).filter_map(|lane| way(world, rule, lane, from, to)).collect();
-            // A neighbour is reached by one link; there is nothing to choose.
+            // A neighbour is one link away; there is no choice.
             if lanes.iter().all(|lane| lane.len() > 2) {
                 sum.add(&lanes);
             }
@@ -95,7 +96,7 @@ impl LaneSurvey {
     }
 }
 
-/// The routers that a lane passes, both ends included; none if it does not arrive.
+/// The routers that a lane passes, both ends included; `None` if it does not reach the destination.
 fn way(world: &World, rule: LanePolicy, lane: usize, from: NodeId, to: NodeId) -> Option<Vec<RouterId>> {
     let mut way = vec![router_id(from)];
     let mut at = from;
@@ -103,7 +104,7 @@ fn way(world: &World, rule: LanePolicy, lane: usize, from: NodeId, to: NodeId) -
         let next = next_hop(world, rule, lane, at, to)?;
         way.push(next);
         at = node_of(next)?;
-        // Databases differ for a while: it may go round.
+        // Databases can differ for a while, which can cause loops.
         if way.len() > world.nodes() {
             return None;
         }
@@ -111,7 +112,7 @@ fn way(world: &World, rule: LanePolicy, lane: usize, from: NodeId, to: NodeId) -
     Some(way)
 }
 
-/// Where a lane goes on at a node.
+/// The next hop of a lane at a node.
 fn next_hop(world: &World, rule: LanePolicy, lane: usize, at: NodeId, to: NodeId) -> Option<RouterId> {
     let router = world.mesh_router(at)?;
     let route = router.routes().routers.get(&router_id(to))?;
@@ -133,7 +134,7 @@ mod tests {
     use anabranch_policy::time::Instant;
     use anabranch_routing::lsa_fullness::LsaFullness;
 
-    /// From M1 to M8: pairs of lanes without a common node, by rule.
+    /// From M1 to M8: node-disjoint pairs of lanes, by policy.
     fn apart(fullness: LsaFullness) -> [u64; 3] {
         let mut case = Case::new(Combination::named("MPxM").unwrap(), Rates::HOMOGENEOUS, 1);
         case.routes = Routes::Routers { fullness };
@@ -164,7 +165,7 @@ mod tests {
     fn links_are_common_where_two_ways_use_the_same_hop() {
         let way = |nodes: &[u32]| nodes.iter().map(|node| RouterId(*node)).collect::<Vec<_>>();
         let mut sum = LanesApart::default();
-        // The first two meet at 6 and go on together; the third shares nothing.
+        // The first two meet at 6 and share the rest; the third is disjoint.
         sum.add(&[way(&[1, 2, 6, 8]), way(&[1, 3, 6, 8]), way(&[1, 4, 7, 8])]);
         assert_eq!(sum, LanesApart { pairs: 3, nodes_apart: 2, links_apart: 2 });
     }

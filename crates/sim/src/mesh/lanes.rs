@@ -1,5 +1,5 @@
-//! Several addresses of a node, routed by the routes of the first, as [`anabranch_routing::lanes`] says: the routing protocol
-//! runs on the first radio of each node, and the other addresses follow it.
+//! Several addresses of a node, routed by the routes of the first, as described in [`anabranch_routing::lanes`]: the
+//! routing protocol runs on the first radio of each node, and the other addresses follow it.
 
 use super::ids::{NodeId, RadioId};
 use super::naming::{interface_id, link_local, node_of};
@@ -12,21 +12,21 @@ use std::collections::BTreeMap;
 /// Which addresses are lanes of which others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lanes {
-    /// By address: the one of lane 0, and the lane.
+    /// By address: the address of lane 0, and the lane.
     pub(super) members: BTreeMap<InterfaceId, (InterfaceId, usize)>,
-    /// How many lanes there are, lane 0 included.
+    /// Number of lanes, lane 0 included.
     pub(super) count: usize,
     pub(super) settings: LaneSettings,
 }
 
 impl Lanes {
-    /// The address whose route is asked for: that of lane 0, or the address itself.
+    /// The address whose route is used: that of lane 0, or the address itself.
     pub(super) fn base(&self, destination: InterfaceId) -> InterfaceId {
         self.members.get(&destination).map_or(destination, |(base, _)| *base)
     }
 
-    /// The next hops of a node's router to an address of a lane, out of those to the address that it goes by; `radios` says how
-    /// many a node has.
+    /// The next hops of a node's router to an address of a lane, derived from those to its base address; `radios` is
+    /// the number of a node's radios.
     pub(super) fn next_hops_to(
         &self,
         router: &Router,
@@ -46,8 +46,8 @@ impl Lanes {
     }
 }
 
-/// The next hops of a lane (and how many lanes there are) to a destination, out of those of lane 0; `has_radio` says which
-/// nodes have a radio of a lane, `planned` where a lane goes on if that is planned.
+/// The next hops of a lane (out of how many lanes) to a destination, derived from those of lane 0; `has_radio` says
+/// which nodes have a radio of a lane, `planned` holds the next hops of planned lanes.
 pub(super) fn next_hops(
     settings: &LaneSettings,
     (lane, count): (usize, usize),
@@ -59,7 +59,7 @@ pub(super) fn next_hops(
     let interfaces: Vec<_> = (0..count.max(1)).map(|lane| interface_id(radio(lane))).collect();
     let address = |router, lane| {
         let node = node_of(router)?;
-        // The destination has an address on every lane, or it would not be asked for.
+        // The destination has an address on every lane, or it would not be looked up.
         (router == to || has_radio(node, lane)).then(|| link_local(node, radio(lane)).into())
     };
     let routes = settings.planned_routes(&interfaces, hops, to, address, planned);

@@ -1,11 +1,11 @@
 //! The mesh: nodes that forward packets over radio channels, with the hosts of the lab attached to them.
 //!
-//! A node has one or more radios, each a station of one channel. A host is attached to a node by links that cost
-//! nothing ([`attach_to_node`](crate::World::attach_to_node)), with as many interfaces as it has lanes; what it sends is forwarded from node to
-//! node by their forwarding tables ([`forwarding`]) until it is at the node of its destination.
+//! A node has one or more radios, each a station of one channel. A host is attached to a node by transparent links
+//! ([`attach_to_node`](crate::World::attach_to_node)), with one interface per lane; its packets are forwarded by the
+//! nodes' forwarding tables ([`forwarding`]) to the node of their destination.
 //!
-//! The [`World`](crate::World) owns time: channels have events of their own kind in its queue, and every frame that is
-//! received counts for the trace hash. A world without nodes does not notice that meshes exist.
+//! The [`World`](crate::World) owns time: channels have their own kind of events in its queue, and every received frame
+//! enters the trace hash. Worlds without nodes are not affected.
 
 mod agent;
 pub mod building;
@@ -42,16 +42,16 @@ use lanes::Lanes;
 use results::{Captured, NodeCounters};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The kind of an event that is a channel's; the world's own kinds are below it.
+/// The kind of channel events; the world's own kinds are below it.
 pub(crate) const CHANNEL_EVENT: u32 = 8;
-/// The kind of an event that is a router's.
+/// The kind of router events.
 pub(crate) const ROUTER_EVENT: u32 = 9;
-/// The kind of the event at which nodes move on.
+/// The kind of movement steps.
 pub(crate) const MOVEMENT_EVENT: u32 = 10;
-/// The kind of the event at which a probe is sent.
+/// The kind of probe events.
 pub(crate) const PROBE_EVENT: u32 = 11;
 
-/// Set in the link number of the trace hash for what stations receive.
+/// Set in the link number of the trace hash for receptions by stations.
 const BY_RADIO: u32 = 1 << 31;
 
 /// A radio: a station of a channel.
@@ -67,11 +67,11 @@ struct Node {
     position: Position,
     radios: Vec<Radio>,
     table: ForwardingTable,
-    /// The router that fills the table, if there is one.
+    /// The router that fills the table, if any.
     agent: Option<Agent>,
-    /// The link to the host of each interface that is attached here.
+    /// The link to the host of each interface attached here.
     local: BTreeMap<InterfaceId, LinkId>,
-    /// Makes its choice among next hops its own.
+    /// Makes its choice among next hops independent of other nodes.
     salt: u64,
     counters: NodeCounters,
     drops: Drops,
@@ -79,9 +79,9 @@ struct Node {
 
 struct Channel {
     medium: Medium<FreightId>,
-    /// The earliest of its events that is in the queue.
+    /// The earliest of its events in the queue.
     armed: Instant,
-    /// Whose radio each station is.
+    /// The owner of each station.
     owners: Vec<(NodeId, RadioId)>,
 }
 
@@ -91,9 +91,9 @@ pub(crate) struct Mesh {
     nodes: Vec<Node>,
     channels: Vec<Channel>,
     freight: Warehouse,
-    /// Channels whose outputs must be looked at.
+    /// Channels with outputs to be taken.
     touched: VecDeque<ChannelId>,
-    /// Addresses are those of IPv6.
+    /// Addresses are IPv6.
     ipv6: bool,
     movement: Option<movement::Movements>,
     lanes: Lanes,
@@ -101,7 +101,7 @@ pub(crate) struct Mesh {
 }
 
 impl Mesh {
-    /// Adds what the nodes dropped.
+    /// Adds the nodes' drops.
     pub(crate) fn add_drops(&self, total: &mut Drops) {
         self.nodes.iter().for_each(|node| total.add_all(&node.drops));
     }

@@ -1,12 +1,11 @@
-//! Nodes that move: where they are is asked for in steps of time, since radio reaches as far at every moment between.
+//! Movement of nodes: positions are sampled in time steps, and used until the next step.
 
 use crate::mobility::Movement;
 use crate::radio::Position;
 use anabranch_policy::time::{Duration, Instant};
 
-/// Where nodes are, and when.
+/// Positions of nodes over time.
 pub trait Positions {
-    /// Where a node is at a moment.
     fn position(&self, node: usize, at: Instant) -> Position;
 }
 

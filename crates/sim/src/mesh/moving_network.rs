@@ -1,9 +1,9 @@
-//! Networks of moving nodes with a router each and probes between random pairs: RFC 5614, appendix E, and what can be asked
-//! beyond it (other sizes, speeds, parameters, forecasters).
+//! Networks of moving nodes with a router each and probes between random pairs: RFC 5614, appendix E, and variations
+//! (other sizes, speeds, parameters, forecasters).
 //!
-//! Overhead is every packet that routers send, as the IPv6 packet that it is; the appendix does not say which headers its
-//! figures contain, so the sum without the 40 bytes of IPv6 header stands beside it. Nothing of 802.11 is in either. The
-//! delivery ratio is that of probes sent after the warm-up, packets still under way at the end counting as lost.
+//! Overhead is every packet that routers send, as an IPv6 packet; the appendix does not say which headers its figures
+//! contain, so the sum without the 40 bytes of IPv6 header is reported too. Neither contains 802.11 overhead. The
+//! delivery ratio is that of probes sent after the warm-up; packets under way at the end count as lost.
 
 use super::cost::MeshCost;
 use super::lane_survey::LaneSurvey;
@@ -32,51 +32,47 @@ const IPV6_HEADER: u64 = 40;
 /// Changes a router's configuration before it starts.
 pub type RouterChange = Arc<dyn Fn(NodeId, &mut Config) + Send + Sync>;
 
-/// What can be chosen about a network of moving nodes.
+/// Settings of a network of moving nodes.
 #[derive(Clone)]
 pub struct MovingNetwork {
-    /// How many nodes.
     pub nodes: usize,
-    /// Where they move.
     pub area: Area,
-    /// How they move.
     pub model: Model,
-    /// The channel that all share.
+    /// The channel shared by all.
     pub medium: MediumConfig,
     /// The parameters of RFC 5614.
     pub manet: Manet,
-    /// HelloInterval.
     pub hello_interval: Duration,
-    /// RouterDeadInterval.
     pub router_dead_interval: Duration,
-    /// Whatever else is to be different about a router.
+    /// Any other change of the routers' configuration.
     pub router: Option<RouterChange>,
-    /// Mean time from one probe to the next, in the whole network.
+    /// Mean time between probes in the whole network.
     pub probe_interval: Duration,
-    /// Whole probe, bytes.
+    /// Bytes of a whole probe.
     pub probe_bytes: u32,
-    /// Routers start at random times within this.
+    /// Routers start at random times within this interval.
     pub start_within: Duration,
-    /// Before anything is counted.
+    /// Time before measurements begin.
     pub warm_up: Duration,
-    /// For how long it is counted.
+    /// Duration of the measurements.
     pub duration: Duration,
-    /// Places are looked at so often.
+    /// Interval of position updates.
     pub step: Duration,
-    /// All luck comes from it.
+    /// All random streams are derived from it.
     pub seed: u64,
-    /// Write every packet as bytes and read it again.
+    /// Emit every packet as bytes and parse it again.
     pub wire: bool,
 }
 
 impl MovingNetwork {
-    /// The scenario of RFC 5614, appendix E: 500 x 500 m, random waypoint without pause, 10 probes of 40 bytes per second,
-    /// HelloInterval 2 s, RouterDeadInterval 6 s, differential Hellos with 2HopRefresh 3. `range` in metres: 200 or 250 there.
+    /// The scenario of RFC 5614, appendix E: 500 x 500 m, random waypoint without pause, 10 probes of 40 bytes per
+    /// second, HelloInterval 2 s, RouterDeadInterval 6 s, differential Hellos with 2HopRefresh 3. `range` in metres:
+    /// 200 or 250 in the RFC.
     ///
-    /// "(Maximum) velocity 10 m/s" with no least one, and counted from 1,800 s on: so all speeds up to 10 m/s are equally
-    /// likely for a leg, and nodes have moved for half an hour when the warm-up ends. The RFC does not say the rates of
-    /// 802.11b. Its 160 nodes say 1,310 kbit/s on one channel, in 352 packets per second and 69 of 159 nodes in range of each
-    /// other: more than frames for all at 1 Mbit/s can carry. So all frames are at 11 Mbit/s.
+    /// "(Maximum) velocity 10 m/s" without a least one, and measured from 1,800 s on: so speeds of legs are uniform up
+    /// to 10 m/s, and nodes have moved for half an hour at the end of the warm-up. The RFC does not state the rates of
+    /// 802.11b. For 160 nodes it reports 1,310 kbit/s on one channel, in 352 packets per second and with 69 of 159
+    /// nodes in range: more than broadcast frames at 1 Mbit/s can carry. So all frames use 11 Mbit/s.
     pub fn appendix_e(nodes: usize, range: f64, fullness: LsaFullness, seed: u64) -> Self {
         let warm_up = Duration::from_secs(60);
         let rate = Rate::from_bits_per_second(11_000_000);
@@ -110,7 +106,7 @@ impl MovingNetwork {
         }
     }
 
-    /// The same with so many nodes in as large an area as keeps their density.
+    /// The same density with another number of nodes.
     #[must_use]
     pub fn with_nodes(mut self, nodes: usize) -> Self {
         let scale = libm::sqrt(nodes as f64 / self.nodes.max(1) as f64);
@@ -118,10 +114,10 @@ impl MovingNetwork {
         self.nodes = nodes;
         self
     }
-    /// Makes the network.
+    /// Builds the network.
     ///
     /// # Errors
-    /// When the movement or a router cannot be: the text says why.
+    /// If the movement or a router is refused, as text.
     pub fn build(&self) -> Result<World, String> {
         let mut world = World::new(WorldConfig { seed: self.seed, wire: self.wire, ipv6: false });
         let channel = world.add_channel("channel", self.medium.clone());
@@ -135,7 +131,7 @@ impl MovingNetwork {
             let host = world.add_host(&format!("host {index}"), &EndpointConfig::default(), Box::new(NoPaths));
             let interface = world.attach_to_node(host, node);
             among.push(interface);
-            // Hellos of nodes that are switched on at once would collide for ever.
+            // Hellos of nodes that start simultaneously would always collide.
             let start = Instant::ZERO + self.start_within.mul_f64(random.uniform());
             self.add_router(&mut world, node, radio, interface, start)?;
         }
@@ -171,7 +167,7 @@ impl MovingNetwork {
         };
         world.add_mesh_router(node, start, config, vec![interface]).map_err(|error| error.to_string())
     }
-    /// Makes the network and runs it.
+    /// Builds the network and runs it.
     ///
     /// # Errors
     /// As [`Self::build`].
@@ -244,54 +240,50 @@ impl MovingNetwork {
     }
 }
 
-/// What was seen of a network of moving nodes, from the end of the warm-up on.
+/// Results of a network of moving nodes, measured after the warm-up.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Seen {
-    /// What routers sent, bits per second in the whole network, IPv6 headers included.
+    /// Routing traffic in bits per second in the whole network, IPv6 headers included.
     pub overhead: f64,
     /// The same without IPv6 headers.
     pub overhead_without_ip: f64,
-    /// Packets of routers per second.
+    /// Routing packets per second.
     pub packets: f64,
     /// Packets and bytes by type: Hello, database description, link state request, update, acknowledgement.
     pub by_type: [(u64, u64); 5],
-    /// Probes sent.
     pub probes: u64,
-    /// Probes that arrived.
     pub delivered: u64,
-    /// Mean hops of those that arrived.
+    /// Mean hops of delivered probes.
     pub hops: f64,
-    /// Probes dropped at a node that knew no way.
+    /// Probes dropped at a node without a route.
     pub no_route: u64,
-    /// Probes dropped since the next hop did not acknowledge them.
+    /// Probes dropped because the next hop did not acknowledge them.
     pub not_acknowledged: u64,
-    /// Probes that went round until their hop limit was used up.
+    /// Probes whose hop limit was exhausted by a loop.
     pub looped: u64,
     /// Mean number of nodes in range.
     pub neighbors: f64,
-    /// Nodes that came into range or left it, per node and second, seen once a second.
+    /// Nodes that came into range or left it, per node and second, sampled once a second.
     pub neighbor_changes: f64,
-    /// Mean number of bidirectional neighbours of a router, seen once a second.
+    /// Mean number of bidirectional neighbours of a router, sampled once a second.
     pub bidirectional: f64,
     /// Bidirectional neighbours won or lost, per node and second.
     pub bidirectional_changes: f64,
-    /// Mean number of fully adjacent neighbours of a router, seen once a second.
+    /// Mean number of fully adjacent neighbours of a router, sampled once a second.
     pub adjacent: f64,
     /// Fully adjacent neighbours won or lost, per node and second.
     pub adjacency_changes: f64,
-    /// How often a router found other routes, per node and second.
+    /// Changes of a router's routes, per node and second.
     pub route_changes: f64,
     /// Energy of the radios and work of the routers.
     pub cost: MeshCost,
-    /// Bytes that a router needs for what it knows of the network, at the end, mean over the nodes.
+    /// Bytes of a router's state at the end, mean over the nodes.
     pub memory: u64,
-    /// How far lanes would keep out of each other's way, seen every ten seconds.
+    /// How disjoint lanes would be, sampled every ten seconds.
     pub lanes: LaneSurvey,
-    /// The network at [`MOMENTS`] moments, with the next hops to the last node.
+    /// The network at [`MOMENTS`] times, with the next hops to the last node.
     pub snapshots: Vec<Snapshot>,
-    /// The trace hash.
     pub trace_hash: u64,
-    /// Events of the run.
     pub events: u64,
 }
 
@@ -302,13 +294,13 @@ impl Seen {
     }
 }
 
-/// How often the network is looked at for a picture.
+/// Number of snapshots.
 pub const MOMENTS: u64 = 6;
-/// Seconds between two looks at lanes, and pairs of nodes that are looked at each time.
+/// Seconds between lane surveys, and pairs of nodes per survey.
 const LANES_EVERY: u64 = 10;
 const LANE_PAIRS: usize = 10;
 
-/// What is seen by looking at the network once a second.
+/// Sums of samples, taken once a second.
 struct Looks {
     links: Links,
     lanes: LaneSurvey,
@@ -336,7 +328,7 @@ impl Looks {
     }
 }
 
-/// Who was in range of whom, once a second.
+/// Which nodes were in range of which others, sampled once a second.
 #[derive(Default)]
 struct Links {
     last: Vec<Vec<u32>>,

@@ -1,25 +1,23 @@
-//! Names of nodes and radios in routers.
+//! Mapping of nodes and radios to routers' identifiers.
 
 use super::ids::{NodeId, RadioId};
 use anabranch_wire::ospf::{self, RouterId};
 use core::net::Ipv6Addr;
 
-/// The name of a node's router.
 pub fn router_id(node: NodeId) -> RouterId {
     RouterId(node.0 + 1)
 }
 
-/// The node of a router.
 pub(crate) fn node_of(router: RouterId) -> Option<NodeId> {
     router.0.checked_sub(1).map(NodeId)
 }
 
-/// The number that a node's router knows a radio by.
+/// The interface number of a radio in its node's router.
 pub(crate) fn interface_id(radio: RadioId) -> ospf::InterfaceId {
     ospf::InterfaceId(u32::from(radio.0) + 1)
 }
 
-/// The radio that a node's router knows by this number.
+/// The radio with this interface number.
 pub(super) fn radio_of(interface: ospf::InterfaceId) -> Option<RadioId> {
     interface.0.checked_sub(1).and_then(|radio| u8::try_from(radio).ok()).map(RadioId)
 }

@@ -1,30 +1,28 @@
-//! Probes: small packets between random pairs of hosts, as in RFC 5614, appendix E, to see how many arrive.
+//! Probes: small packets between random pairs of hosts, as in RFC 5614, appendix E, for measuring delivery.
 
 use crate::address::InterfaceId;
 use crate::random::RandomStream;
 use anabranch_policy::time::{Duration, Instant};
 
-/// What can be chosen about probes.
+/// Settings of probes.
 #[derive(Clone, Debug)]
 pub struct ProbeConfig {
-    /// Their name; their luck depends on it.
+    /// Their name, from which their random streams are derived.
     pub name: String,
-    /// The interfaces that send and receive them; each pair of two different ones is equally likely. Of fewer than two
-    /// interfaces there is none.
+    /// The interfaces that send and receive them; each pair of different ones is equally likely. With fewer than two
+    /// interfaces there are no probes.
     pub among: Vec<InterfaceId>,
     /// Only from the first of them to the second.
     pub one_way: bool,
-    /// Mean time from one probe to the next; the times are exponentially distributed.
+    /// Mean of the exponentially distributed times between probes.
     pub interval: Duration,
-    /// The whole packet, bytes.
+    /// Bytes of the whole packet.
     pub bytes: u32,
-    /// When the first may be sent.
     pub start: Instant,
-    /// When no more are sent.
     pub stop: Instant,
 }
 
-/// Probes at work.
+/// State of probes.
 pub(crate) struct Probes {
     pub(super) config: ProbeConfig,
     pub(super) random: RandomStream,

@@ -2,49 +2,46 @@
 
 use crate::link::Drops;
 
-/// What a node counted. Packets are those of hosts.
+/// Counters of a node, about hosts' packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NodeCounters {
-    /// Packets that its own hosts sent.
+    /// Packets sent by its own hosts.
     pub originated: u64,
-    /// Packets that it received by radio and sent on.
+    /// Packets received by radio and forwarded.
     pub forwarded: u64,
-    /// Packets that it handed to its own hosts.
+    /// Packets delivered to its own hosts.
     pub delivered: u64,
-    /// Hops over radios that these had taken, all together.
+    /// Sum of the radio hops of delivered packets.
     pub hops: u64,
-    /// Frames that a next hop did not acknowledge to the end of all attempts.
+    /// Frames not acknowledged by the next hop in any attempt.
     pub unacknowledged: u64,
-    /// How often its router found other routes.
+    /// Changes of its router's routes.
     pub route_changes: u64,
-    /// How often a router became a bidirectional neighbour of its router, or ceased to be one.
+    /// How often a neighbour of its router became bidirectional, or ceased to be.
     pub neighbor_changes: u64,
     /// How often a neighbour of its router became Full, or ceased to be.
     pub adjacency_changes: u64,
-    /// What its router sent and received.
     pub control: ControlCounters,
 }
 
-/// What the router of a node sent and received.
+/// Counters of the router of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ControlCounters {
     /// Packets sent by type: Hello, database description, link state request, update, acknowledgement.
     pub packets: [u64; 5],
-    /// Their bytes, IPv6 header included.
+    /// Bytes sent by type, IPv6 header included.
     pub bytes: [u64; 5],
-    /// Packets that the queue of a radio had no place for, among those sent.
+    /// Packets among those sent that did not fit into the queue of a radio.
     pub refused: u64,
-    /// Packets received.
     pub received_packets: u64,
 }
 
-/// Packets of hosts that passed a radio, each counted once however often its frame was repeated: what a capture on the
-/// interface has.
+/// Hosts' packets that passed a radio, each counted once regardless of frame retries: the contents of a capture on the
+/// interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Captured {
-    /// Packets that the radio took to send.
+    /// Packets that the radio accepted for sending.
     pub sent: u64,
-    /// Packets that it received.
     pub received: u64,
 }
 
@@ -55,15 +52,12 @@ impl Captured {
     }
 }
 
-/// A node when the run ended.
+/// A node at the end of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NodeResult {
-    /// Its name.
     pub name: String,
-    /// What it counted.
     pub counters: NodeCounters,
-    /// What passed each of its radios.
+    /// By radio.
     pub radios: Vec<Captured>,
-    /// Packets that it dropped.
     pub drops: Drops,
 }

@@ -1,4 +1,4 @@
-//! The mesh at one moment, for pictures: where nodes are, what they are to each other, and where they send packets.
+//! A snapshot of the mesh for pictures: positions of nodes, their roles, and their next hops.
 
 use super::naming::router_id;
 use super::{Mesh, Node, NodeId};
@@ -10,30 +10,26 @@ use anabranch_routing::lanes::Disjointness;
 use anabranch_routing::neighborhood::Level;
 use std::collections::BTreeSet;
 
-/// A node at one moment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NodeSnapshot {
-    /// Its name.
     pub name: String,
-    /// Where it is.
     pub position: Position,
-    /// What the last MDR selection on its first interface made of it; none without a router.
+    /// Its role by the last MDR selection on its first interface; `None` without a router.
     pub level: Option<Level>,
-    /// Its next hops to each of the destinations asked for.
+    /// Its next hops to each of the requested destinations.
     pub next_hops: Vec<Vec<NodeId>>,
 }
 
-/// All nodes at one moment.
+/// All nodes at one time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Snapshot {
-    /// When.
     pub time: Instant,
-    /// The nodes, by their numbers.
+    /// By node number.
     pub nodes: Vec<NodeSnapshot>,
 }
 
 impl Snapshot {
-    /// The hops that a packet from `from` may take to a destination, by its place among those asked for, each once.
+    /// The hops of all routes from `from` to a destination, given by its index among those requested, each hop once.
     pub fn ways(&self, from: NodeId, destination: usize) -> Vec<(NodeId, NodeId)> {
         let (mut hops, mut seen, mut next) = (Vec::new(), vec![from], vec![from]);
         while let Some(node) = next.pop() {
@@ -48,11 +44,11 @@ impl Snapshot {
         }
         hops
     }
-    /// How far the ways from `from` to several destinations, which are lanes of one node, keep out of each other's way.
+    /// How disjoint the routes from `from` to several destinations, which are lanes of one node, are.
     pub fn disjointness(&self, from: NodeId, destinations: core::ops::Range<usize>) -> Disjointness {
         let passed = |destination| {
             let ways = self.ways(from, destination);
-            // Nothing goes on from where all of them end.
+            // The destination, where all of them end, has no next hops.
             let through = ways.iter().map(|(node, _)| *node).filter(|node| *node != from);
             through.map(router_id).collect::<BTreeSet<_>>()
         };
@@ -62,10 +58,10 @@ impl Snapshot {
 }
 
 impl World {
-    /// The mesh as it is now, with the next hops to these interfaces of hosts.
+    /// The present mesh, with the next hops to these interfaces of hosts.
     pub(crate) fn mesh_snapshot(&mut self, destinations: &[InterfaceId]) -> Snapshot {
         let mesh = &mut self.network.mesh;
-        // Tables are filled when a packet needs them.
+        // Tables are filled only when a packet needs them.
         for node in (0..mesh.nodes.len() as u32).map(NodeId) {
             for destination in destinations {
                 if mesh.nodes[node.index()].table.hops(*destination).is_empty() {
@@ -114,7 +110,7 @@ mod tests {
             level: None,
             next_hops: vec![next_hops.iter().map(|node| NodeId(*node)).collect()],
         };
-        // Nobody sends to the last one.
+        // Nobody sends to the last node.
         let nodes = vec![node("M1", &[1]), node("M2", &[2]), node("M3", &[]), node("M4", &[2])];
         Snapshot { time: Instant::ZERO, nodes }
     }

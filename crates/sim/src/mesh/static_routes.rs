@@ -1,12 +1,12 @@
-//! Static routes, computed once from which nodes hear each other.
+//! Static routes, computed once from the graph of nodes in range.
 
 use super::NodeId;
 
-/// Who hears whom: the neighbours of each node, by its number.
+/// The neighbours of each node, by its number.
 pub type Graph = [Vec<NodeId>];
 
-/// For each node its next hops to `to`: all neighbours that are one hop nearer, in order of their numbers. Empty for `to`
-/// itself and for nodes that cannot reach it.
+/// For each node its next hops to `to`: all neighbours one hop nearer, in order of their numbers. Empty for `to` itself
+/// and for nodes that cannot reach it.
 pub fn next_hops(graph: &Graph, to: NodeId) -> Vec<Vec<NodeId>> {
     let mut distance = vec![u32::MAX; graph.len()];
     let mut frontier = vec![to];
@@ -37,7 +37,7 @@ pub fn next_hops(graph: &Graph, to: NodeId) -> Vec<Vec<NodeId>> {
     graph.iter().enumerate().map(nearer).collect()
 }
 
-/// The neighbours of each node out of a list of links, each of them good in both directions.
+/// The neighbours of each node, from a list of bidirectional links.
 pub fn graph(nodes: usize, links: &[(u32, u32)]) -> Vec<Vec<NodeId>> {
     let mut graph = vec![Vec::new(); nodes];
     for (one, other) in links {

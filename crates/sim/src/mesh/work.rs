@@ -1,4 +1,4 @@
-//! How packets move through the mesh: from a host to its node, by radio from node to node, and to a host again.
+//! Forwarding through the mesh: from a host to its node, by radio from node to node, and to a host again.
 
 use super::forwarding::flow_hash;
 use super::freight::Freight;
@@ -13,7 +13,7 @@ use crate::radio::{Delivery, StationId, Status};
 use anabranch_policy::time::Instant;
 
 impl Network {
-    /// An event of the mesh has come.
+    /// Handles an event of the mesh.
     pub(crate) fn handle_mesh(&mut self, now: Instant, target: Target) {
         match target.kind() {
             CHANNEL_EVENT => self.handle_channel(now, ChannelId(target.index() as u32)),
@@ -26,20 +26,20 @@ impl Network {
     }
     fn handle_channel(&mut self, now: Instant, id: ChannelId) {
         let channel = &mut self.mesh.channels[id.index()];
-        // An event that was put in for a later time than another one, which did its work, counts no more.
+        // A stale event: an earlier one has done its work.
         if channel.armed <= now {
             channel.armed = Instant::NEVER;
             channel.medium.handle_timeout(now);
             self.mesh.touch(id);
         }
     }
-    /// A packet has come to a node from a host that is attached to it.
+    /// A packet has arrived at a node from an attached host.
     pub(crate) fn handle_node_packet(&mut self, now: Instant, node: NodeId, id: PacketId) {
         self.mesh.nodes[node.index()].counters.originated += 1;
         self.forward_at_node(now, node, id);
         self.drain_mesh(now);
     }
-    /// Sends a packet on from a node: to a host, or to the next hop.
+    /// Forwards a packet from a node to a host or to the next hop.
     fn forward_at_node(&mut self, now: Instant, node: NodeId, id: PacketId) {
         let header = *self.pool.header(id);
         let place = &mut self.mesh.nodes[node.index()];
@@ -102,7 +102,7 @@ impl Network {
             Freight::Gone => {}
         }
     }
-    /// A packet has come to a node by radio.
+    /// A packet has arrived at a node by radio.
     fn on_packet(
         &mut self,
         now: Instant,
@@ -121,7 +121,7 @@ impl Network {
         if place.local.contains_key(&header.destination) {
             return self.forward_at_node(now, node, id);
         }
-        // RFC 1812, section 5.3.1: the hop limit is counted down before the packet is sent on.
+        // RFC 1812, section 5.3.1: the hop limit is decremented before the packet is forwarded.
         if header.hop_limit <= 1 {
             return self.drop_at_node(node, id, DropCause::HopLimit);
         }
@@ -129,7 +129,7 @@ impl Network {
         self.pool.header_mut(id).hop_limit -= 1;
         self.forward_at_node(now, node, id);
     }
-    /// A sender knows what became of a frame.
+    /// The fate of a frame is known to its sender.
     fn on_status(&mut self, now: Instant, channel: ChannelId, status: &Status<FreightId>) {
         let owner = self.mesh.channels[channel.index()].owners[status.station.0 as usize];
         let left = self.mesh.freight.release(status.cargo);

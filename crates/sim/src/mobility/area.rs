@@ -1,10 +1,10 @@
-//! What models draw from: places of an area, and values of a span.
+//! Distributions that models draw from: positions in an area, and values of an interval.
 
 use super::error::MobilityError;
 use crate::radio::Position;
 use crate::random::RandomStream;
 
-/// A rectangle from the origin.
+/// A rectangle with one corner at the origin.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Area {
     /// Extent to the east in metres.
@@ -14,39 +14,34 @@ pub struct Area {
 }
 
 impl Area {
-    /// A place in it, all equally likely.
+    /// A uniformly distributed position.
     pub(super) fn draw(self, random: &mut RandomStream) -> Position {
         Position { x: random.between(0.0, self.x), y: random.between(0.0, self.y) }
     }
-    /// The longest way in it.
     pub(super) fn diagonal(self) -> f64 {
         libm::hypot(self.x, self.y)
     }
 }
 
-/// All values from one to another are equally likely.
+/// A uniform distribution.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Span {
-    /// The least.
     pub least: f64,
-    /// The most; the same if there is nothing to draw.
+    /// The greatest value; equal to `least` for a constant.
     pub most: f64,
 }
 
 impl Span {
-    /// From `least` to `most`.
     pub const fn new(least: f64, most: f64) -> Self {
         Self { least, most }
     }
-    /// Always the same.
+    /// A constant.
     pub const fn only(value: f64) -> Self {
         Self { least: value, most: value }
     }
-    /// A value.
     pub(super) fn draw(self, random: &mut RandomStream) -> f64 {
         random.between(self.least, self.most)
     }
-    /// The mean.
     pub(super) fn mean(self) -> f64 {
         f64::midpoint(self.least, self.most)
     }

@@ -1,18 +1,19 @@
-//! BonnMotion's own movement files: one line per node, waypoints of time and place one after the other.
+//! BonnMotion's native movement files: one line per node with its waypoints, each a time and a position.
 //!
 //! ```text
 //! t x y t x y ...        two dimensions
 //! t x y z t x y z ...    three; the height is not used
 //! ```
 //!
-//! Times are seconds, places metres, between waypoints a node goes straight and evenly. Lines that are empty or begin with #
-//! are no nodes. The parameters beside it (`.params`) are not needed. Format: BonnMotion 3 manual, section "The native format".
+//! Times are seconds, positions metres; nodes move between waypoints in straight lines at constant speed. Empty lines
+//! and lines that begin with # are skipped. The parameter file (`.params`) is not needed. Format: BonnMotion 3 manual,
+//! section "The native format".
 
 use super::error::{MAX_NODES, MobilityError};
 use super::movement::{Movement, Track, at_seconds};
 use crate::radio::Position;
 
-/// How many numbers a place has.
+/// Number of coordinates per position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dimensions {
     /// East and north.
@@ -21,7 +22,7 @@ pub enum Dimensions {
     Three,
 }
 
-/// Reads a movement from the text of a file.
+/// Reads the text of a file.
 pub fn read(text: &str, dimensions: Dimensions) -> Result<Movement, MobilityError> {
     let stride = match dimensions {
         Dimensions::Two => 3,

@@ -1,24 +1,22 @@
 //! Errors of movement files and models.
 
-/// Why there is no movement.
+/// Why a movement cannot be made.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum MobilityError {
-    /// A number that a model cannot take.
+    /// A parameter outside of its range.
     #[error("{name} is {value}, which is not {expected}")]
     BadValue {
         /// What is wrong.
         name: &'static str,
-        /// What was passed.
         value: f64,
-        /// What it must be.
+        /// The valid range.
         expected: &'static str,
     },
-    /// A line of a file that means nothing.
+    /// A line of a file that cannot be read.
     #[error("line {line}: {reason}")]
     BadLine {
         /// Counted from 1.
         line: usize,
-        /// What is wrong with it.
         reason: &'static str,
     },
     /// More nodes than a movement may have.
@@ -26,5 +24,4 @@ pub enum MobilityError {
     TooManyNodes,
 }
 
-/// The most nodes of a movement.
 pub(crate) const MAX_NODES: usize = 100_000;

@@ -1,4 +1,4 @@
-//! Gauss-Markov: each second's speed and direction are the last one's, drawn towards their means, and a little chance.
+//! Gauss-Markov: speed and direction of each second follow from the last ones, their means, and a random part.
 //!
 //! ```text
 //! s_n = m s_n-1 + (1 - m) s + sqrt(1 - m^2) d_s N(0, 1)           likewise the direction
@@ -10,7 +10,7 @@ use super::random_direction::Reflected;
 use crate::random::RandomStream;
 use core::f64::consts::PI;
 
-/// How a node walks.
+/// Parameters of a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Habit {
     pub(super) speed: f64,

@@ -1,4 +1,4 @@
-//! Groups: a member's way is its centre's and its own around it, added up.
+//! Groups: a member's track is the sum of its centre's track and its own track around it.
 
 use super::area::Span;
 use super::movement::{Track, at_seconds, between};
@@ -7,7 +7,7 @@ use crate::radio::Position;
 use crate::random::RandomStream;
 use anabranch_policy::time::Instant;
 
-/// A place in a disc around the origin, all equally likely.
+/// A uniformly distributed position in a disc around the origin.
 fn in_disc(radius: f64, random: &mut RandomStream) -> Position {
     let distance = radius * libm::sqrt(random.uniform());
     let turn = random.between(0.0, 2.0 * core::f64::consts::PI);
@@ -31,7 +31,7 @@ pub(super) fn draw_around(radius: f64, speed: Span, duration: f64, random: &mut 
     track
 }
 
-/// The sum of two ways and a constant: straight wherever both are.
+/// The sum of two tracks and a constant: straight where both are.
 pub(super) fn sum(one: &Track, other: &Track, shift: Position) -> Track {
     let mut times: Vec<Instant> = one.waypoints.iter().chain(&other.waypoints).map(|waypoint| waypoint.time).collect();
     times.sort_unstable();

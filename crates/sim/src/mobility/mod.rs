@@ -1,8 +1,8 @@
-//! Where nodes are, and when: movements that models draw or that files tell, all as straight legs between waypoints.
+//! Movements of nodes, drawn by models or read from files, as straight legs between waypoints.
 //!
-//! A movement is complete before the run: drawn from the seed by a model ([`Model::draw`]), or read from the text of an ns-2
-//! ([`ns2::read`]) or BonnMotion file ([`bonnmotion::read`]). Each node draws from a stream of its own, so that a node more
-//! changes nobody else's way. Lengths are metres, speeds metres per second.
+//! A movement is complete before the run: drawn from the seed by a model ([`Model::draw`]), or read from an ns-2
+//! ([`ns2::read`]) or BonnMotion file ([`bonnmotion::read`]). Each node draws from its own random stream, so that an
+//! additional node does not change the others. Lengths are metres, speeds metres per second.
 
 mod area;
 pub mod bonnmotion;

@@ -1,4 +1,4 @@
-//! The models that draw movements, and what can be chosen about them.
+//! The mobility models and their parameters.
 
 use super::area::{Area, Span};
 use super::error::{MAX_NODES, MobilityError};
@@ -8,67 +8,69 @@ use crate::radio::Position;
 use crate::random::RandomStream;
 use anabranch_policy::time::Duration;
 
-/// How nodes move. All models but [`Self::BegunWaypoint`] are in their steady state from the start: nothing has to be
-/// dropped.
+/// How nodes move. All models but [`Self::BegunWaypoint`] start in their steady state: no initial phase has to be
+/// discarded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Model {
-    /// To a place, all of the area equally likely, straight and at one speed; there a pause; and so on (Broch et al., MobiCom
-    /// 1998). The first leg is drawn as the long run has it (Navidi and Camp, IEEE Trans. Mobile Computing 3(1), 2004).
+    /// Straight to a uniformly distributed position at constant speed, then a pause; repeated (Broch et al., MobiCom
+    /// 1998). The first leg is drawn from the stationary distribution (Navidi and Camp, IEEE Trans. Mobile Computing
+    /// 3(1), 2004).
     RandomWaypoint {
-        /// In metres per second. The least must be above 0, or the mean speed falls towards 0 for ever (Yoon, Liu and
-        /// Noble, INFOCOM 2003).
+        /// In metres per second. The least must be above 0, or the mean speed decays towards 0 (Yoon, Liu and Noble,
+        /// INFOCOM 2003).
         speed: Span,
         /// In seconds.
         pause: Span,
     },
-    /// As random waypoint, and not in its steady state: all nodes began to move, at equally likely places, some time ago.
-    /// For comparison with what others simulated so; then the least speed may be 0, and what is seen depends on when.
+    /// Random waypoint outside of its steady state: all nodes began to move at uniformly distributed positions some
+    /// time ago. For comparison with published simulations of this kind. The least speed may be 0, and results depend
+    /// on the time.
     BegunWaypoint {
-        /// In metres per second; less than a millionth counts as that.
+        /// In metres per second; at least a millionth.
         speed: Span,
         /// In seconds.
         pause: Span,
-        /// How long ago they began.
+        /// Time since they began.
         ago: Duration,
     },
-    /// For some time in one direction at one speed, then another; at the edge as a ball off a cushion. Places stay equally
-    /// likely (Nain, Towsley, Liu and Liu, INFOCOM 2005).
+    /// One direction at one speed for some time, then another; reflected at the edges. Positions stay uniformly
+    /// distributed (Nain, Towsley, Liu and Liu, INFOCOM 2005).
     RandomDirection {
         /// In metres per second.
         speed: Span,
         /// Mean duration of a leg in seconds, exponentially distributed.
         leg: f64,
     },
-    /// Speed and direction change a little each second (Liang and Haas, INFOCOM 1999, as in Camp, Boleng and Davies, WCMC
-    /// 2(5), 2002); at the edge as a ball off a cushion.
+    /// Speed and direction change slightly each second (Liang and Haas, INFOCOM 1999, as in Camp, Boleng and Davies,
+    /// WCMC 2(5), 2002); reflected at the edges.
     GaussMarkov {
         /// Mean speed in metres per second.
         speed: f64,
-        /// Standard deviation of the speed in metres per second. A speed below 0 is 0.
+        /// Standard deviation of the speed in metres per second. Speeds below 0 become 0.
         speed_deviation: f64,
         /// Standard deviation of the direction in radians.
         direction_deviation: f64,
-        /// How much of a second's speed and direction is the last one's, 0 to 1: 0.75 usually.
+        /// Weight of the last second's speed and direction, 0 to 1; usually 0.75.
         memory: f64,
     },
-    /// Groups whose centres go by random waypoint, and in each its members around the centre, by random waypoint in a disc
+    /// Groups whose centres move by random waypoint; members move around the centre by random waypoint in a disc
     /// (reference point group mobility: Hong, Gerla, Pei and Chiang, MSWiM 1999).
     ReferencePointGroup {
-        /// Members of a group; the last group has what is left.
+        /// Members per group; the last group has the remainder.
         members: usize,
-        /// Speed of the centres in metres per second; the least above 0.
+        /// Speed of the centres in metres per second; the least must be above 0.
         speed: Span,
         /// Pause of the centres in seconds.
         pause: Span,
-        /// How far members go from their centre, in metres.
+        /// Greatest distance of members from their centre, in metres.
         radius: f64,
-        /// Speed of the members against their centre in metres per second; the least above 0.
+        /// Speed of the members relative to their centre in metres per second; the least must be above 0.
         member_speed: Span,
     },
 }
 
 impl Model {
-    /// Draws the ways of `nodes` nodes for `duration`.
+    /// Draws the tracks of `nodes` nodes for `duration`.
     pub fn draw(self, area: Area, nodes: usize, duration: Duration, seed: u64) -> Result<Movement, MobilityError> {
         self.check(area)?;
         if nodes > MAX_NODES {

@@ -6,20 +6,19 @@
 //! $ns_ at 7 "$node_(3) set X_ 0"                    at 7 s it is at x = 0, and stands
 //! ```
 //!
-//! A `setdest` while the node is under way interrupts it where it is by then. A speed of 0, or a place where it is already,
-//! makes it stand. Statements may come in any order of time, several in a line with `;` between, and with any spacing; `#`
-//! begins a comment. Statements about other things (`$god_`, `set opt(x) ...`) are passed over. Coordinates that are not
-//! given are 0, as in ns-2. Source: The ns Manual, chapter "Mobile Networking in ns", "Node movement".
+//! A `setdest` during a leg starts from the node's position at that time. With a speed of 0, or to its present
+//! position, it stops the node. Statements may be in any order of time, several in a line separated by `;`, with any
+//! spacing; `#` begins a comment. Other statements (`$god_`, `set opt(x) ...`) are skipped. Missing coordinates are 0,
+//! as in ns-2. Source: The ns Manual, chapter "Mobile Networking in ns", "Node movement".
 
 use super::error::{MAX_NODES, MobilityError};
 use super::movement::{Movement, Track, at_seconds, between};
 use crate::radio::Position;
 use std::collections::BTreeMap;
 
-/// The time of what has none: before the start.
+/// The time of statements without one: before the start.
 const BEFORE: f64 = f64::NEG_INFINITY;
 
-/// What a statement does to a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Deed {
     SetX(f64),
@@ -27,12 +26,12 @@ enum Deed {
     SetDestination { to: Position, speed: f64 },
 }
 
-/// Reads a movement from the text of a file.
+/// Reads the text of a file.
 pub fn read(text: &str) -> Result<Movement, MobilityError> {
     let mut deeds: BTreeMap<usize, Vec<(f64, Deed)>> = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default();
-        // Commands within one pair of quotes have the time before them.
+        // All commands within one pair of quotes have the time before them.
         let (mut quotes, mut time) = (0, BEFORE);
         for statement in line.split(';') {
             if quotes % 2 == 0 {
@@ -57,7 +56,7 @@ pub fn read(text: &str) -> Result<Movement, MobilityError> {
     Ok(Movement { tracks: (0..nodes).map(&mut track).collect() })
 }
 
-/// A statement without spacing within the parentheses, and without quotes around the command: they mean nothing.
+/// A statement without spaces within parentheses, and without the quotes around the command: they have no meaning.
 fn without_quotes(statement: &str) -> String {
     let mut plain = String::with_capacity(statement.len());
     let mut inside = false;
@@ -76,7 +75,7 @@ fn without_quotes(statement: &str) -> String {
     plain
 }
 
-/// One statement: the node, and what becomes of it; none if it is about something else. `time` becomes its own if it has one.
+/// Parses one statement: the node and its action; `None` for other statements. Updates `time` if it has one.
 fn statement_of(statement: &str, time: &mut f64) -> Result<Option<(usize, Deed)>, &'static str> {
     let plain = without_quotes(statement);
     let words: Vec<&str> = plain.split_whitespace().collect();
@@ -109,25 +108,25 @@ fn number(word: &str) -> Result<f64, &'static str> {
     word.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or("something that is not a number")
 }
 
-/// The number in `$node_(NUMBER)`; none if it is something else.
+/// The number in `$node_(NUMBER)`; `None` for other words.
 fn node_of(word: &str) -> Option<Result<usize, &'static str>> {
     let (name, rest) = word.strip_prefix('$')?.split_once('(')?;
     let index = rest.strip_suffix(')')?;
     name.starts_with("node").then(|| index.parse().map_err(|_| "a node that has no number"))
 }
 
-/// Where a node goes.
+/// The present course of a node.
 struct Course {
     track: Track,
-    /// Since when, in seconds, and from where.
+    /// Its start: time in seconds, and position.
     since: f64,
     from: Position,
-    /// Where to, and when it is there.
+    /// Its destination, and the time of arrival.
     destination: Option<(Position, f64)>,
 }
 
 impl Course {
-    /// Goes on until a time.
+    /// Advances to a time.
     fn advance(&mut self, time: f64) {
         if let Some((to, arrival)) = self.destination {
             if arrival <= time {

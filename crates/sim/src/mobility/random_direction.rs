@@ -1,4 +1,4 @@
-//! Random direction with reflection, and how a leg that leads out of the area is folded back into it.
+//! Random direction with reflection, and the folding of legs that would leave the area.
 
 use super::area::{Area, Span};
 use super::movement::{Track, at_seconds};
@@ -6,7 +6,7 @@ use crate::radio::Position;
 use crate::random::RandomStream;
 use anabranch_policy::time::Instant;
 
-/// The way of a node that is reflected at the edges, as it grows leg by leg.
+/// A track that is reflected at the edges, built leg by leg.
 pub(super) struct Reflected {
     area: Area,
     pub(super) track: Track,
@@ -14,7 +14,7 @@ pub(super) struct Reflected {
     here: Position,
 }
 
-/// Which components of a velocity were turned round on a leg.
+/// Which components of the velocity were reversed on a leg.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Turned {
     pub(super) x: bool,
@@ -28,7 +28,7 @@ impl Reflected {
         Self { area, track, time: 0.0, here: start }
     }
 
-    /// Goes on with a velocity for some seconds, turning at each edge.
+    /// Continues with a velocity for some seconds, with reflection at the edges.
     pub(super) fn go(&mut self, mut x: f64, mut y: f64, mut seconds: f64) -> Turned {
         let mut turned = Turned::default();
         while seconds > 0.0 {
@@ -55,8 +55,8 @@ impl Reflected {
     }
 }
 
-/// Seconds until a coordinate that changes at `speed` is at an edge, 0 or `extent`. One that stands on an edge and goes
-/// inwards has the way to the other edge before it.
+/// Seconds until a coordinate that changes at `speed` reaches an edge, 0 or `extent`. From an edge inwards that is the
+/// opposite edge.
 fn until_edge(at: f64, speed: f64, extent: f64) -> f64 {
     if speed > 0.0 {
         (extent - at) / speed

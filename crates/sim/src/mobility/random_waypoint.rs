@@ -1,8 +1,8 @@
 //! Random waypoint in its steady state.
 //!
-//! A node that is looked at at some moment is more likely on a long leg than a short one, on a slow one than a fast one, and
-//! pausing for as large a share of time as pauses take. With leg length L, speed V from v0 to v1, pause P (Navidi and Camp
-//! 2004):
+//! At a random time, a node is on a leg with a probability proportional to its duration, so long legs and low speeds
+//! are more likely, and it pauses for the pauses' share of time. With leg length L, speed V from v0 to v1, pause P
+//! (Navidi and Camp 2004):
 //!
 //! ```text
 //! P(pausing) = E[P] / (E[P] + E[L] E[1/V])         E[1/V] = ln(v1 / v0) / (v1 - v0)
@@ -23,7 +23,7 @@ use crate::radio::Position;
 use crate::random::RandomStream;
 use anabranch_policy::time::Instant;
 
-/// The mean distance of two places in a rectangle.
+/// The mean distance of two positions in a rectangle.
 pub(super) fn mean_leg(area: Area) -> f64 {
     let Area { x: a, y: b } = area;
     let d = area.diagonal();
@@ -40,12 +40,12 @@ fn mean_slowness(speed: Span) -> f64 {
     libm::log(speed.most / speed.least) / (speed.most - speed.least)
 }
 
-/// A speed as it is found under way: density proportional to 1 / v.
+/// A speed at a random time on a leg: density proportional to 1 / v.
 pub(super) fn speed_under_way(speed: Span, random: &mut RandomStream) -> f64 {
     speed.least * libm::pow(speed.most / speed.least, random.uniform())
 }
 
-/// Ends of a leg as it is found under way: density proportional to its length, which is `longest` at most.
+/// Ends of a leg at a random time on it: density proportional to its length, which is at most `longest`.
 pub(super) fn leg_under_way(
     longest: f64,
     random: &mut RandomStream,
@@ -59,7 +59,7 @@ pub(super) fn leg_under_way(
     }
 }
 
-/// A pause as it is found under way, density proportional to its length; what is left of it.
+/// The rest of a pause at a random time in it: density proportional to its length.
 fn pause_under_way(pause: Span, random: &mut RandomStream) -> f64 {
     let (low, high) = (pause.least * pause.least, pause.most * pause.most);
     random.uniform() * libm::sqrt(random.between(low, high))
@@ -89,7 +89,7 @@ pub(super) fn draw(area: Area, speed: Span, pause: Span, duration: f64, random: 
     track
 }
 
-/// A node that begins to move at time 0, at any place.
+/// A node that begins to move at time 0, from a uniformly distributed position.
 pub(super) fn draw_begun(area: Area, speed: Span, pause: Span, duration: f64, random: &mut RandomStream) -> Track {
     let mut track = Track::default();
     let here = area.draw(random);
@@ -98,10 +98,10 @@ pub(super) fn draw_begun(area: Area, speed: Span, pause: Span, duration: f64, ra
     track
 }
 
-/// The slowest there is, metres per second: a leg ends some day.
+/// The least speed in metres per second, so that every leg ends.
 const SLOWEST: f64 = 1e-6;
 
-/// From leg to leg until the end.
+/// Adds legs until the end.
 fn go_on(
     track: &mut Track,
     (mut time, mut here): (f64, Position),

@@ -1,4 +1,4 @@
-//! Movements: by hand, from files, and whether the models are in their steady state from the start.
+//! Movements: against results by hand, from files, and whether the models start in their steady state.
 
 use super::error::MAX_NODES;
 use super::*;
@@ -50,7 +50,8 @@ fn a_node_goes_straight_and_evenly_between_its_waypoints_and_stands_outside_of_t
     assert_eq!(Movement::fixed([place(3.0, 4.0)]).position(0, at(1e6)), place(3.0, 4.0));
 }
 
-/// Nodes 0 and 1 of one movement that BonnMotion wrote in both formats: random waypoint, 500 m x 500 m, 600 s. Four digits.
+/// Nodes 0 and 1 of a movement that BonnMotion wrote in both formats: random waypoint, 500 m x 500 m, 600 s. Four
+/// digits.
 const BONNMOTION: &str = "\
 0.0 121.8904 237.2744 290.7765 343.6642 161.8515 330.7796 343.6642 161.8515 600.0 316.6915 315.6603
 0.0 9.2364 367.7755 1.7487 9.2364 367.7755 301.4129 236.7467 104.8764 352.0675 236.7467 104.8764 541.7981 385.5006 128.6775 580.6364 385.5006 128.6775 600.0 372.4766 141.9974
@@ -113,7 +114,7 @@ fn a_new_destination_interrupts_the_way_where_it_is() {
     ";
     let movement = ns2::read(text).expect("all that is meant is understood");
     assert_eq!(movement.nodes(), 2);
-    // At 10 s it is at (50, 0), turns to (100, 100), 111.8 m away, and stops after 100 m of it.
+    // At 10 s it is at (50, 0), turns to (100, 100), 111.8 m away, and is stopped after 100 m.
     assert_eq!(movement.position(0, at(5.0)), place(25.0, 0.0));
     assert_eq!(movement.position(0, at(10.0)), place(50.0, 0.0));
     let stopped = movement.position(0, at(1000.0));
@@ -184,7 +185,7 @@ fn nobody_leaves_the_area_and_nobody_jumps() {
     }
 }
 
-/// Mean speed of those that move, share of those that stand, mean distance from the centre: now and later.
+/// Mean speed of moving nodes, share of standing nodes, mean distance from the centre.
 fn statistics(movement: &Movement, now: Instant) -> [f64; 3] {
     let speeds: Vec<f64> = (0..movement.nodes()).map(|node| speed(movement, node, now)).collect();
     let moving: Vec<f64> = speeds.iter().copied().filter(|speed| *speed > 0.0).collect();
@@ -200,7 +201,7 @@ fn the_start_is_as_any_later_moment() {
         let start = statistics(&movement, at(0.001));
         for later in [100.0, 399.0] {
             let later = statistics(&movement, at(later));
-            // Groups of five are a fifth as many independent draws.
+            // Groups of five have a fifth of the independent draws.
             let tolerance = if name == "groups" { 2.2 } else { 1.0 };
             assert_near(start[0], later[0], 0.45 * tolerance, &format!("{name}, speed"));
             assert_near(start[1], later[1], 0.035 * tolerance, &format!("{name}, share that stands"));
@@ -214,12 +215,12 @@ fn random_waypoint_has_the_speed_and_the_pauses_of_the_theory() {
     let (speed, pause) = (Span::new(1.0, 20.0), Span::new(0.0, 60.0));
     let movement = Model::RandomWaypoint { speed, pause }.draw(AREA, 8000, Duration::from_secs(1), 7).expect("good");
     let [moving, standing, _] = statistics(&movement, at(0.001));
-    // Time-weighted mean speed (v1 - v0) / ln(v1 / v0) = 19 / ln 20 = 6.342; nodes that stand:
-    // 30 / (30 + E[L] ln 20 / 19) with E[L] = 418.5 m: 30 / (30 + 66.0) = 0.3126.
+    // Time-weighted mean speed (v1 - v0) / ln(v1 / v0) = 19 / ln 20 = 6.342; standing nodes: 30 / (30 + E[L] ln 20 /
+    // 19) with E[L] = 418.5 m: 30 / (30 + 66.0) = 0.3126.
     assert_near(moving, 6.342, 0.25, "speed");
     let leg = random_waypoint::mean_leg(AREA);
     assert_near(standing, 30.0 / (30.0 + leg * libm::log(20.0) / 19.0), 0.02, "share that stands");
-    // Not the plain mean of the speeds, 10.5, with which a run would begin that is not in its steady state.
+    // Not the plain mean of the speeds, 10.5, as at the start of a run outside of the steady state.
     assert!(moving < 7.0);
 }
 
@@ -303,8 +304,8 @@ fn what_a_model_cannot_be_is_refused() {
     assert_eq!(nowhere.to_string(), "the area's extent x is NaN, which is not a number above 0");
 }
 
-/// Speeds from 0 to 10 m/s, 500 m x 500 m: 5 m/s at the start. From 1,800 to 3,600 s later the mean is 1.7 m/s, found by a
-/// program that shares nothing with this one.
+/// Speeds from 0 to 10 m/s, 500 m x 500 m: 5 m/s at the start. From 1,800 to 3,600 s the mean is 1.7 m/s according to
+/// an independent program.
 #[test]
 fn nodes_that_began_to_move_with_any_speed_become_slower() {
     let area = Area { x: 500.0, y: 500.0 };

@@ -1,18 +1,18 @@
-//! How long frames and the gaps between them take (IEEE 802.11-2016, clauses 15 and 16).
+//! Airtimes of frames and the gaps between them (IEEE 802.11-2016, clauses 15 and 16).
 
 use super::config::{AnswerRate, Interrupted, MediumConfig, Preamble};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 
-/// What is sent beside a packet: LLC and SNAP 8 bytes, MAC header 24, frame check sequence 4.
+/// Overhead of a packet in bytes: LLC and SNAP 8, MAC header 24, frame check sequence 4.
 pub(crate) const DATA_OVERHEAD: u32 = 36;
 /// Bytes of an RTS frame.
 pub(crate) const RTS_BYTES: u32 = 20;
 /// Bytes of a CTS or an ACK frame.
 pub(crate) const ANSWER_BYTES: u32 = 14;
 
-/// The time that a frame of so many bytes, MAC header and frame check sequence included, is on the air. The part behind
-/// the preamble is rounded up to whole microseconds (16.3.4), since the header has it so.
+/// The airtime of a frame of `bytes` bytes, MAC header and frame check sequence included. The part after the preamble
+/// is rounded up to whole microseconds (16.3.4), as in the header's length field.
 pub(crate) fn airtime(bytes: u32, rate: Rate, preamble: Preamble) -> Duration {
     let slow = rate.bits_per_second() <= 1_000_000;
     let preamble = if preamble == Preamble::Long || slow { 192 } else { 96 };
@@ -20,40 +20,35 @@ pub(crate) fn airtime(bytes: u32, rate: Rate, preamble: Preamble) -> Duration {
     Duration::from_micros(preamble + bits_and_micros.div_ceil(rate.bits_per_second().max(1)))
 }
 
-/// The times that follow from a configuration.
+/// Durations derived from a configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
-    /// A slot.
     pub slot: Duration,
-    /// Between the frames of an exchange.
+    /// SIFS, between the frames of an exchange.
     pub short_space: Duration,
-    /// Before the back-off: SIFS and two slots.
+    /// DIFS, before the back-off: SIFS and two slots.
     pub distributed_space: Duration,
-    /// Before the back-off, behind an erroneous frame: SIFS, an ACK at the lowest rate, DIFS.
+    /// EIFS, before the back-off after an erroneous frame: SIFS, an ACK at the lowest rate, DIFS.
     pub extended_space: Duration,
-    /// An RTS.
+    /// Airtime of an RTS.
     pub request: Duration,
-    /// A CTS.
+    /// Airtime of a CTS.
     pub clear: Duration,
-    /// An ACK.
+    /// Airtime of an ACK.
     pub acknowledgment: Duration,
-    /// How long the first sign of a CTS or an ACK is waited for: SIFS, a slot and the preamble (10.3.2.9).
+    /// How long to wait for the start of a CTS or an ACK: SIFS, a slot and the preamble (10.3.2.9).
     pub answer_timeout: Duration,
-    /// After an RTS for others, when the reservation lapses if nothing has begun (10.3.2.4).
+    /// When the reservation of an overheard RTS lapses if no frame has begun (10.3.2.4).
     pub reservation_lapse: Duration,
-    /// What who is interrupted in DIFS does.
+    /// Behaviour of a station interrupted in DIFS.
     pub interrupted: Interrupted,
-    /// The rate of unicast data.
     pub data_rate: Rate,
-    /// The rate of broadcast data, RTS and CTS.
     pub basic_rate: Rate,
-    /// The rate of ACK.
     pub answer_rate: Rate,
     preamble: Preamble,
 }
 
 impl Times {
-    /// The times of a configuration.
     pub fn new(config: &MediumConfig) -> Self {
         let (slot, short_space, preamble) = (config.slot, config.short_interframe_space, config.preamble);
         let basic_rate = config.basic_rate;
@@ -83,11 +78,11 @@ impl Times {
             preamble,
         }
     }
-    /// The preamble and header of a frame at this rate.
+    /// The airtime of preamble and header at this rate.
     pub fn header(&self, rate: Rate) -> Duration {
         airtime(0, rate, self.preamble)
     }
-    /// A data frame with a packet of so many bytes in it.
+    /// The airtime of a data frame with a packet of `packet_bytes` bytes.
     pub fn data(&self, packet_bytes: u32, broadcast: bool) -> Duration {
         airtime(packet_bytes + DATA_OVERHEAD, if broadcast { self.basic_rate } else { self.data_rate }, self.preamble)
     }

@@ -1,4 +1,5 @@
-//! What a station hears: carrier sense, physical and virtual, the frame it receives, and the back-off that both hold up.
+//! What a station senses: physical and virtual carrier sense, the frame being received, and the back-off that both
+//! suspend.
 
 use super::airtime::Times;
 use super::config::{Interrupted, MediumConfig};
@@ -8,18 +9,18 @@ use super::reach::Neighbor;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 
-/// Where a station is with its back-off.
+/// State of a station's back-off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backoff {
-    /// There is none, or it is over: an idle channel may be used at once.
+    /// None, or completed: an idle channel may be used at once.
     None,
     /// One must be drawn.
     Owed,
-    /// So many slots are left, as of the last time the channel became busy or idle.
+    /// Slots left when the channel last became busy or idle.
     Slots(u32),
 }
 
-/// What is the same wherever a station listens.
+/// Properties of the channel common to all stations.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     pub times: Times,
@@ -32,7 +33,7 @@ impl Surroundings {
         let despreading = (config.overlap == Overlap::Despreads).then(|| Box::new(Despreading::new()));
         Self { times: Times::new(config), overlap: config.overlap, despreading }
     }
-    /// What a signal counts for among others, zero unless that is asked.
+    /// A signal's power as interference; zero unless the overlap model needs it.
     fn power(&self, signal: f32) -> f64 {
         match self.overlap {
             Overlap::Despreads if signal.is_nan() => 1.0,
@@ -40,8 +41,8 @@ impl Surroundings {
             Overlap::Spoils | Overlap::Capture(_) => 0.0,
         }
     }
-    /// Whether a receiver notices a frame at all that begins with this signal, given the strongest and the sum of what
-    /// disturbs it. 4 dB are ns-3's threshold for preambles.
+    /// Whether a receiver detects a frame that begins with this signal, given the strongest interferer and their sum. 4
+    /// dB are ns-3's threshold for preambles.
     fn is_noticed(&self, signal: f32, loudest: f32, noise: f64) -> bool {
         match self.overlap {
             Overlap::Spoils => false,
@@ -51,10 +52,10 @@ impl Surroundings {
     }
 }
 
-/// A preamble is recognised within this time; until then another frame of like strength hides it.
+/// Time to recognise a preamble; until then another frame of similar strength hides it.
 const DETECTION: Duration = Duration::from_micros(4);
 
-/// A frame that begins.
+/// The start of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Onset {
     at: Instant,
@@ -73,21 +74,21 @@ impl Onset {
 #[derive(Clone, Copy, Debug)]
 pub struct Reception {
     onset: Onset,
-    /// Its signal in dBm, NaN if the model has none.
+    /// In dBm, NaN if the model has no signals.
     pub signal: f32,
-    /// Another frame overlapped it and it did not survive.
+    /// An overlapping frame destroyed it.
     pub spoiled: bool,
-    /// What has been reckoned up until then of what others did to it: the negative logarithm of its chance.
+    /// Negative logarithm of the probability that it has survived interference until `reckoned`.
     damage: f64,
     reckoned: Instant,
 }
 
 impl Reception {
-    /// The probability that what overlapped it has broken it.
+    /// The probability that interference has broken it.
     pub fn broken(&self) -> f64 {
         if self.damage > 0.0 { -libm::expm1(-self.damage) } else { 0.0 }
     }
-    /// Reckons up what this noise has done to it until now.
+    /// Accounts for this interference until now.
     fn expose(&mut self, now: Instant, noise: f64, surroundings: &Surroundings) {
         let from = std::mem::replace(&mut self.reckoned, now);
         let Some(despreading) = surroundings.despreading.as_deref().filter(|_| noise > 0.0) else { return };
@@ -99,38 +100,37 @@ impl Reception {
     }
 }
 
-/// What one station hears.
+/// What one station senses.
 #[derive(Clone, Debug)]
 pub struct Carrier {
-    /// Transmissions of others that it senses.
+    /// Transmissions of others that make the channel busy.
     sensed: u32,
-    /// Transmissions of others that disturb it.
+    /// Transmissions of others that interfere.
     disturbing: u32,
-    /// The strongest of those, since there was none.
+    /// The strongest of these since there was none.
     loudest: f32,
     /// The sum of their powers.
     noise: f64,
-    /// It sends.
+    /// It is sending.
     pub sending: bool,
     /// It is switched on.
     pub on: bool,
-    /// It has something to send and waits for the channel.
+    /// It has a frame to send and waits for the channel.
     pub contends: bool,
-    /// Its back-off.
     pub backoff: Backoff,
-    /// Since when nothing has been on the air.
+    /// Since when the channel has been idle.
     idle_from: Instant,
-    /// No back-off counts before: behind an erroneous frame, or an answer that did not come.
+    /// Earliest start of the back-off, after an erroneous frame or a missing answer.
     defer_until: Instant,
-    /// Until when others have reserved the channel (the network allocation vector, NAV).
+    /// End of the reservation by others (the network allocation vector, NAV).
     reserved_until: Instant,
     /// When the reservation lapses unless a frame begins before.
     lapses_at: Instant,
-    /// When it sends, as things are.
+    /// When it sends, as of now.
     pub access_at: Instant,
-    /// The earliest timer for this that is in the heap.
+    /// The earliest timer for this in the heap.
     pub timer_at: Instant,
-    /// The frame it receives.
+    /// The frame being received.
     reception: Option<Reception>,
     sending_since: Instant,
     /// Time spent sending and receiving.
@@ -159,7 +159,7 @@ impl Carrier {
             airtime: AirtimeUse::default(),
         }
     }
-    /// Whether nothing is on the air that it senses, itself included.
+    /// Whether the channel is idle, its own transmissions included.
     pub fn is_clear(&self) -> bool {
         self.sensed == 0 && !self.sending
     }
@@ -167,21 +167,21 @@ impl Carrier {
     pub fn is_reserved(&self, now: Instant) -> bool {
         self.reserved_until.min(self.lapses_at) > now
     }
-    /// Whether it is in the middle of a frame.
+    /// Whether it is receiving a frame.
     pub fn is_receiving(&self) -> bool {
         self.reception.is_some()
     }
-    /// From when slots count, if the channel stays clear.
+    /// From when slots count, if the channel stays idle.
     fn counting_from(&self, times: &Times) -> Instant {
         let reserved = self.reserved_until.min(self.lapses_at);
         (self.idle_from.max(reserved) + times.distributed_space).max(self.defer_until)
     }
-    /// When its back-off of `slots` is over, if the channel stays clear.
+    /// When its back-off of `slots` ends, if the channel stays idle.
     pub fn free_at(&self, slots: u32, times: &Times) -> Instant {
         self.counting_from(times) + times.slot * u64::from(slots)
     }
-    /// The channel becomes busy: slots that have passed are counted, and who wanted to send must go on waiting, unless
-    /// it sends at this very moment.
+    /// The channel becomes busy: slots that have passed are counted, and a waiting station keeps waiting, unless it
+    /// sends at this very time.
     fn freeze(&mut self, now: Instant, times: &Times) {
         let committed = self.access_at == now;
         if !committed {
@@ -204,14 +204,14 @@ impl Carrier {
             Backoff::None | Backoff::Owed => {}
         }
     }
-    /// Nothing is on the air any more.
+    /// The channel becomes idle.
     fn thaw(&mut self, now: Instant) {
         if self.is_clear() {
             self.idle_from = now;
         }
     }
 
-    /// It begins to send; what it was receiving is lost.
+    /// It begins to send; a frame being received is lost.
     pub fn start_sending(&mut self, now: Instant, times: &Times) {
         if self.sensed == 0 {
             self.freeze(now, times);
@@ -220,7 +220,7 @@ impl Carrier {
         self.sending = true;
         self.sending_since = now;
     }
-    /// It has sent.
+    /// Its transmission ends.
     pub fn stop_sending(&mut self, now: Instant) {
         self.sending = false;
         self.airtime.sending += now.since(self.sending_since);
@@ -254,7 +254,7 @@ impl Carrier {
             self.noise += surroundings.power(signal);
         }
     }
-    /// Another frame with this signal begins while it may be receiving one.
+    /// Another frame with this signal begins, perhaps during a reception.
     fn disturb(&mut self, now: Instant, signal: f32, surroundings: &Surroundings) {
         let Some(reception) = &mut self.reception else { return };
         match surroundings.overlap {
@@ -274,7 +274,7 @@ impl Carrier {
             }
         }
     }
-    /// A transmission that reaches it has ended; returns what it received of it.
+    /// A transmission that reaches it has ended; returns the received frame, if any.
     pub fn on_end(
         &mut self,
         now: Instant,
@@ -312,19 +312,19 @@ impl Carrier {
         self.airtime.receiving += now.since(reception.onset.at);
         Some(reception)
     }
-    /// What it received was erroneous.
+    /// It received an erroneous frame.
     pub fn on_error(&mut self, now: Instant, times: &Times) {
         self.defer_until = now + times.extended_space;
     }
-    /// It received a frame without error, which ends the wait after an erroneous one.
+    /// It received a frame without error, which ends the EIFS after an erroneous one.
     pub fn on_frame(&mut self) {
         self.defer_until = Instant::ZERO;
     }
-    /// An answer did not come: the back-off counts from DIFS after that.
+    /// An answer is missing: the back-off starts DIFS later.
     pub fn on_silence(&mut self, now: Instant, times: &Times) {
         self.defer_until = self.defer_until.max(now + times.distributed_space);
     }
-    /// A frame for others reserves the channel for the time behind it. If it was an RTS, the reservation lapses.
+    /// A frame for others reserves the channel for some time after it. The reservation of an RTS can lapse.
     pub fn reserve(&mut self, now: Instant, reservation: Duration, lapse: Option<Duration>) {
         let until = now + reservation;
         if until > self.reserved_until.min(self.lapses_at) {

@@ -1,4 +1,4 @@
-//! What can be chosen about a channel: its timing, its rates, who reaches whom, and the defaults of IEEE 802.11b.
+//! Configuration of a channel: timing, rates, reach, and the defaults of IEEE 802.11b.
 
 use super::energy::Power;
 use super::overlap::Overlap;
@@ -12,23 +12,23 @@ pub enum Preamble {
     /// 192 us, all at 1 Mbit/s.
     #[default]
     Long,
-    /// 96 us; frames at 1 Mbit/s have the long one all the same.
+    /// 96 us; frames at 1 Mbit/s still have the long one.
     Short,
 }
 
-/// At which rate a receiver answers with CTS or ACK.
+/// The rate of CTS and ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AnswerRate {
-    /// At the basic rate, or the data rate if that is lower: what the standard asks of a cell whose basic rates are the
-    /// old ones (IEEE 802.11-2016, 10.7.6.5).
+    /// The basic rate, or the data rate if that is lower: what the standard requires of a cell whose basic rates are
+    /// the old ones (IEEE 802.11-2016, 10.7.6.5).
     #[default]
     Basic,
-    /// An ACK has the rate of the data it answers, as if all rates were basic ones.
+    /// An ACK uses the rate of its data frame, as if all rates were basic ones.
     Data,
 }
 
-/// What a station does that found the channel idle, so that it needed no back-off, and saw it become busy before DIFS had
-/// passed; for example because a packet that it forwards reaches its queue before it has sent the ACK for it.
+/// Behaviour of a station that found the channel idle, so that it needed no back-off, and sees it become busy within
+/// DIFS; for example because a packet to forward is queued before the ACK for it has been sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Interrupted {
     /// It draws a back-off (IEEE 802.11-2016, 10.3.4.2: the channel must stay idle for DIFS, otherwise there is one).
@@ -38,17 +38,15 @@ pub enum Interrupted {
     Waits,
 }
 
-/// What is the same for all stations of a channel. The default is 802.11b at 11 Mbit/s with a basic rate of 1 Mbit/s
-/// (IEEE 802.11-2016, tables 15-6 and 16-4), disks of 150 m, no RTS and no capture.
+/// Settings of a channel. The default is 802.11b at 11 Mbit/s with a basic rate of 1 Mbit/s (IEEE 802.11-2016, tables
+/// 15-6 and 16-4), disks of 150 m, no RTS and no capture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MediumConfig {
-    /// A slot of the back-off.
     pub slot: Duration,
-    /// The space between the frames of one exchange. DIFS is this and two slots.
+    /// SIFS. DIFS is this and two slots.
     pub short_interframe_space: Duration,
-    /// Whether an erroneous frame defers by EIFS (IEEE 802.11-2016, 10.3.2.3.7) or by DIFS as any other.
+    /// Whether an erroneous frame causes EIFS (IEEE 802.11-2016, 10.3.2.3.7) instead of DIFS.
     pub extended_interframe_space: bool,
-    /// The preamble of all frames.
     pub preamble: Preamble,
     /// Rate of unicast data.
     pub data_rate: Rate,
@@ -56,27 +54,27 @@ pub struct MediumConfig {
     pub basic_rate: Rate,
     /// Rate of ACK.
     pub acknowledgment_rate: AnswerRate,
-    /// Whether who was interrupted in DIFS draws a back-off.
+    /// Whether a station interrupted in DIFS draws a back-off.
     pub interrupted: Interrupted,
-    /// The back-off of a first attempt is drawn from 0 to this.
+    /// The first back-off of a frame is drawn from 0 to this.
     pub contention_window_min: u32,
-    /// The back-off is never drawn from more than this.
+    /// Greatest upper bound of back-offs.
     pub contention_window_max: u32,
-    /// How often a frame without RTS, or an RTS, is tried.
+    /// Attempts of an RTS, or of a frame without RTS.
     pub short_retry_limit: u32,
-    /// How often a frame that was preceded by RTS is tried.
+    /// Attempts of a frame with RTS.
     pub long_retry_limit: u32,
-    /// Unicast frames of more bytes than this (MAC header and FCS included) are preceded by RTS and CTS.
+    /// Unicast frames of more bytes (MAC header and FCS included) use RTS and CTS.
     pub rts_threshold: u32,
-    /// Most frames that wait at a station, the one being sent included; what comes on top is refused.
+    /// Queue limit of a station, the frame in transmission included; further packets are refused.
     pub queue_frames: usize,
-    /// A packet that has waited for longer when its turn comes is dropped (dot11MaxTransmitMSDULifetime).
+    /// A packet that has been queued for longer is dropped instead of sent (dot11MaxTransmitMSDULifetime).
     pub lifetime: Option<Duration>,
-    /// Who reaches whom.
+    /// Which stations reach which others.
     pub reach: Reach,
-    /// What becomes of a frame that others overlap.
+    /// The fate of overlapping frames.
     pub overlap: Overlap,
-    /// What the interface draws.
+    /// Power consumption.
     pub power: Power,
 }
 
@@ -106,8 +104,8 @@ impl Default for MediumConfig {
 }
 
 impl MediumConfig {
-    /// The default as ns-3.37 would have it: ACK at the data rate, no back-off for who was interrupted, slow frames that
-    /// survive others, seven attempts also behind RTS, queues of 500 packets and 500 ms.
+    /// The default as in ns-3.37: ACK at the data rate, no back-off after an interruption in DIFS, slow frames that
+    /// survive others, seven attempts also with RTS, queues of 500 packets and 500 ms.
     pub fn as_in_ns3() -> Self {
         Self {
             acknowledgment_rate: AnswerRate::Data,

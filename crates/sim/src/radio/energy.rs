@@ -2,15 +2,15 @@
 
 use anabranch_policy::time::Duration;
 
-/// Power in watts. The default is what is commonly quoted for a WaveLAN card at 11 Mbit/s from Feeney and Nilsson,
+/// Power in watts. The default are the commonly quoted values of a WaveLAN card at 11 Mbit/s from Feeney and Nilsson,
 /// "Investigating the energy consumption of a wireless network interface in an ad hoc networking environment" (2001).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Power {
-    /// While it sends.
+    /// While sending.
     pub send: f64,
-    /// While it receives a frame, for itself or for others.
+    /// While receiving a frame, for itself or for others.
     pub receive: f64,
-    /// Else: an ad-hoc station never sleeps.
+    /// Otherwise: an ad-hoc station never sleeps.
     pub idle: f64,
 }
 
@@ -20,17 +20,17 @@ impl Default for Power {
     }
 }
 
-/// How long an interface was in each state.
+/// Time that an interface spent in each state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AirtimeUse {
-    /// Sending frames of any kind.
+    /// Frames of any kind.
     pub sending: Duration,
-    /// Receiving frames that could be decoded but for collisions, addressed to it or not.
+    /// Frames that could be decoded without collisions, addressed to it or not.
     pub receiving: Duration,
 }
 
 impl AirtimeUse {
-    /// The energy in joules that the interface drew, if it was on for so long.
+    /// The energy in joules used by the interface, switched on for the time `on`.
     pub fn joules(&self, on: Duration, power: &Power) -> f64 {
         let (sending, receiving) = (self.sending.as_secs_f64(), self.receiving.as_secs_f64());
         let idle = (on.as_secs_f64() - sending - receiving).max(0.0);

@@ -1,5 +1,4 @@
-//! How an exchange goes on: request, clearance, data, acknowledgment, and what is done when one of them does not come
-//! (IEEE 802.11-2016, 10.3).
+//! Progress of an exchange: RTS, CTS, data, ACK, and the reactions to missing frames (IEEE 802.11-2016, 10.3).
 
 use super::airtime::DATA_OVERHEAD;
 use super::carrier::Backoff;
@@ -9,14 +8,14 @@ use super::{Delivery, Medium, StationId, Status, signal};
 use anabranch_policy::time::{Duration, Instant};
 
 impl<C: Clone> Medium<C> {
-    /// A station has a packet that it has not had a moment ago.
+    /// A station has got a packet to send.
     pub(super) fn contend(&mut self, now: Instant, index: usize) {
         let (station, carrier) = (&self.stations[index], &mut self.carriers[index]);
         carrier.contends = station.stage == Stage::Waiting && !station.queue.is_empty() && carrier.on;
         if !carrier.contends {
             return;
         }
-        // The back-off behind the last packet may have passed while there was nothing to send.
+        // The back-off after the last packet may have passed while the queue was empty.
         if let Backoff::Slots(slots) = carrier.backoff
             && carrier.is_clear()
             && carrier.free_at(slots, &self.surroundings.times) < now
@@ -28,7 +27,7 @@ impl<C: Clone> Medium<C> {
         }
         self.schedule(now, index);
     }
-    /// It is a station's turn to send.
+    /// A station gets access to the channel.
     pub(super) fn access(&mut self, now: Instant, index: usize) {
         let carrier = &mut self.carriers[index];
         carrier.access_at = Instant::NEVER;
@@ -50,7 +49,7 @@ impl<C: Clone> Medium<C> {
         let reservation = times.short_space * 2 + times.clear + data + answered;
         self.start(now, index, Frame { kind: Kind::Request, to: Some(to), reservation });
     }
-    /// A station has sent a frame.
+    /// A station's transmission has ended.
     pub(super) fn on_sent(&mut self, now: Instant, index: usize, frame: &Frame) {
         let timeout = now + self.surroundings.times.answer_timeout;
         let station = &mut self.stations[index];
@@ -114,7 +113,7 @@ impl<C: Clone> Medium<C> {
             }
         }
     }
-    /// Returns the packet at the head of the sender's queue to a receiver, once.
+    /// Delivers the packet at the head of the sender's queue to a receiver, without duplicates.
     fn deliver(&mut self, index: usize, from: usize, broadcast: bool, strength: f32) {
         let Some(head) = self.stations[from].queue.front_mut() else { return };
         let again = std::mem::replace(&mut head.received, !broadcast);
@@ -128,7 +127,7 @@ impl<C: Clone> Medium<C> {
         let (to, from) = (StationId(index as u32), StationId(from as u32));
         self.deliveries.push_back(Delivery { to, from, broadcast, cargo, signal: signal(strength) });
     }
-    /// A station sends this in SIFS, whatever is on the air then.
+    /// A station sends this frame after SIFS, regardless of the channel.
     fn answer_with(&mut self, now: Instant, index: usize, frame: Frame) {
         if self.carriers[index].on {
             self.stations[index].answer = Some(frame);
@@ -142,13 +141,13 @@ impl<C: Clone> Medium<C> {
             self.start(now, index, frame);
         }
     }
-    /// A station that may be waiting for an answer has received something else.
+    /// A station that may be waiting for an answer has received another frame.
     pub(super) fn on_other_frame(&mut self, now: Instant, index: usize) {
         if matches!(self.stations[index].stage, Stage::AwaitClear(_) | Stage::AwaitAcknowledgment(_)) {
             self.fail(now, index);
         }
     }
-    /// A station has waited long enough for an answer, unless one has begun.
+    /// The wait for an answer is over, unless a frame has begun.
     pub(super) fn time_out(&mut self, now: Instant, index: usize) {
         let (Stage::AwaitClear(until) | Stage::AwaitAcknowledgment(until)) = self.stations[index].stage else { return };
         if until == now && !self.carriers[index].is_receiving() {
@@ -201,8 +200,8 @@ impl<C: Clone> Medium<C> {
         }
         self.contend(now, index);
     }
-    /// Drops what has waited for too long. The window and the attempts stay: only an acknowledgment or the last attempt
-    /// resets them (10.3.3).
+    /// Drops packets that have been queued for too long. The contention window and the attempts are kept: only an
+    /// acknowledgment or the last attempt resets them (10.3.3).
     fn expire(&mut self, now: Instant, index: usize) {
         let station = &mut self.stations[index];
         while station.queue.front().is_some_and(|head| head.expires < now) {
@@ -213,7 +212,7 @@ impl<C: Clone> Medium<C> {
             self.statuses.push_back(Status { station: id, destination, delivered: false, cargo: done.cargo });
         }
     }
-    /// A station that was switched forgets what it was at. The packet whose frame is on the air stays until its end.
+    /// Resets a station that was switched on or off. The packet whose frame is on the air stays until its end.
     pub(super) fn abandon(&mut self, index: usize) {
         let station = &mut self.stations[index];
         station.answer = None;

@@ -1,6 +1,6 @@
-//! Relations between stations: positions, and who receives whom.
+//! Relations between stations: positions, and reception.
 
-/// A place on the ground, in metres.
+/// A position on the ground in metres.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Position {
     /// East.
@@ -10,30 +10,28 @@ pub struct Position {
 }
 
 impl Position {
-    /// The distance to another place in metres.
+    /// The distance in metres.
     pub fn distance(self, other: Self) -> f64 {
         libm::hypot(self.x - other.x, self.y - other.y)
     }
 }
 
-/// What one station is to another, in one direction.
+/// How one station perceives another's frames, in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Hears {
-    /// Nothing.
     #[default]
     Nothing,
-    /// The channel is busy, but frames of others are not disturbed.
+    /// The channel is busy, without interference.
     Busy,
-    /// Frames of others are disturbed, but the channel seems free.
+    /// Interference, but the channel seems idle.
     Noise,
-    /// Both.
     BusyAndNoise,
-    /// Its frames.
+    /// Its frames can be received.
     Frames,
 }
 
 impl Hears {
-    /// By whether frames can be received, disturb others, and make the channel busy.
+    /// From whether frames can be received, interfere, and make the channel busy.
     pub(super) fn of(receive_disturb_sense: [bool; 3]) -> Self {
         match receive_disturb_sense {
             [true, ..] => Self::Frames,

@@ -1,13 +1,13 @@
 //! A radio channel: medium access, propagation and collisions.
 //!
-//! [`Medium`] is one channel with all its stations, each with the distributed coordination function (DCF) of IEEE
-//! 802.11 in it. It is a sans-IO machine: [`Medium::enqueue`] and [`Medium::handle_timeout`] are its inputs,
+//! [`Medium`] is one channel with all its stations, each of which runs the distributed coordination function (DCF) of
+//! IEEE 802.11. It is a sans-IO machine: [`Medium::enqueue`] and [`Medium::handle_timeout`] are its inputs,
 //! [`Medium::poll_delivery`], [`Medium::poll_status`] and [`Medium::poll_timeout`] its outputs. A node with several
-//! radios has a station in several media. It carries anything that can be cloned: indices in the lab, bytes in real time.
+//! radios has a station in several media. It carries any type that can be cloned: indices in the lab, bytes in real
+//! time.
 //!
-//! What a station hears is `carrier`, its queue and the exchange it is in are `station`, the rules by which an
-//! exchange goes on are `exchange`, who reaches whom is `reach`. `docs/radio.md` has the model, its sources and the
-//! tables that it was compared with.
+//! Carrier sense is in `carrier`, a station's queue and exchange in `station`, the rules of an exchange in `exchange`,
+//! the reach of stations in `reach`. `docs/radio.md` has the model, its sources and the tables for comparison.
 
 mod airtime;
 mod carrier;
@@ -40,47 +40,41 @@ use station::{Frame, Kind, Station, Waiting};
 use std::collections::VecDeque;
 use timers::{Due, Timers};
 
-/// A station of a channel; they are numbered from 0 in the order in which they were added.
+/// A station of a channel, numbered from 0 in the order of addition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StationId(pub u32);
 
-/// A packet that has arrived at a station.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delivery<C> {
-    /// At which.
+    /// The receiver.
     pub to: StationId,
-    /// From which.
+    /// The sender.
     pub from: StationId,
-    /// It was sent to all.
     pub broadcast: bool,
-    /// The packet.
     pub cargo: C,
-    /// The strength of the signal in dBm, if the model has one.
+    /// In dBm, if the model has signals.
     pub signal: Option<f32>,
 }
 
 /// A station is done with a packet.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Status<C> {
-    /// Which.
     pub station: StationId,
-    /// To whom the packet was sent, or to all.
+    /// `None`: broadcast.
     pub destination: Option<StationId>,
-    /// It was acknowledged; of a packet to all, it was sent. A packet that arrived although all of its acknowledgments
-    /// were lost is not.
+    /// It was acknowledged, or, as a broadcast, sent. False for a packet that arrived while all its acknowledgments
+    /// were lost.
     pub delivered: bool,
-    /// The packet.
     pub cargo: C,
 }
 
-/// A station's frame on the air, and whom it reaches.
+/// A station's frame on the air, and the stations it reaches.
 #[derive(Clone, Debug, Default)]
 struct Transmission {
     frame: Option<Frame>,
     reached: Vec<Neighbor>,
 }
 
-/// A radio channel with its stations.
 #[derive(Clone, Debug)]
 pub struct Medium<C> {
     config: MediumConfig,
@@ -98,7 +92,7 @@ pub struct Medium<C> {
 }
 
 impl<C: Clone> Medium<C> {
-    /// A channel without stations. Its luck comes from streams derived from the run's seed and its own name.
+    /// A channel without stations. Its random streams are derived from the run's seed and its name.
     pub fn new(config: MediumConfig, seed: u64, name: &str) -> Self {
         Self {
             surroundings: Surroundings::new(&config),
@@ -115,8 +109,6 @@ impl<C: Clone> Medium<C> {
             statuses: VecDeque::new(),
         }
     }
-    /// Adds a station at a place.
-    ///
     /// # Panics
     /// If there are 2^24 already.
     pub fn add_station(&mut self, position: Position) -> StationId {
@@ -129,27 +121,23 @@ impl<C: Clone> Medium<C> {
         self.neighborhood.add(position);
         StationId(index as u32)
     }
-    /// How many stations there are.
     pub fn station_count(&self) -> usize {
         self.stations.len()
     }
-    /// What was configured.
     pub fn config(&self) -> &MediumConfig {
         &self.config
     }
-    /// The times that follow from the configuration.
     pub fn times(&self) -> &Times {
         &self.surroundings.times
     }
-    /// Where a station is.
     pub fn position(&self, station: StationId) -> Position {
         self.neighborhood.position(station.0)
     }
-    /// Moves a station. Frames that are on the air go on reaching whom they reached.
+    /// Moves a station. Frames on the air still reach the stations they reached.
     pub fn set_position(&mut self, station: StationId, position: Position) {
         self.neighborhood.move_to(station.0, position);
     }
-    /// Sets what `to` hears of `from`, whatever their positions; `None` leaves it to the positions again.
+    /// Sets how `to` perceives `from`, regardless of positions; `None` restores the dependence on positions.
     pub fn set_link(&mut self, from: StationId, to: StationId, link: Option<Link>) {
         self.neighborhood.set_link(from.0, to.0, link);
     }
@@ -157,23 +145,22 @@ impl<C: Clone> Medium<C> {
     pub fn set_error_rate(&mut self, from: StationId, to: StationId, rate: f64) {
         self.neighborhood.set_error_rate(from.0, to.0, rate);
     }
-    /// Whether frames of `from` can be received at `to`, and with which signal in dBm, as they stand now and before
-    /// fading.
+    /// Whether frames of `from` can be received at `to`, and their signal in dBm, at present and without fading.
     pub fn hears(&mut self, from: StationId, to: StationId) -> Option<Option<f32>> {
         let reached = self.neighborhood.reached_by(from.0);
         let neighbor = reached.iter().find(|neighbor| neighbor.station == to.0 && neighbor.decodes())?;
         Some(signal(neighbor.signal))
     }
-    /// The stations that can receive frames of `from`, as they stand now, in the order of their numbers.
+    /// The stations that can receive frames of `from` at present, in the order of their numbers.
     pub fn neighbors(&mut self, from: StationId) -> impl Iterator<Item = StationId> {
         let reached = self.neighborhood.reached_by(from.0).iter();
         reached.filter(|neighbor| neighbor.decodes()).map(|neighbor| StationId(neighbor.station))
     }
-    /// What a station has done up to the last input.
+    /// The counters of a station as of the last input.
     pub fn counters(&self, station: StationId) -> &StationCounters {
         &self.stations[station.0 as usize].counters
     }
-    /// Packets that wait at a station, the one being sent included.
+    /// Packets in a station's queue, the one in transmission included.
     pub fn waiting(&self, station: StationId) -> usize {
         self.stations[station.0 as usize].queue.len()
     }
@@ -181,16 +168,16 @@ impl<C: Clone> Medium<C> {
     pub fn airtime_use(&self, station: StationId) -> AirtimeUse {
         self.carriers[station.0 as usize].airtime
     }
-    /// The energy in joules that a station's interface has drawn by `now`, if it has been on from time zero.
+    /// The energy in joules that a station's interface has used by `now`, if it has been on since time zero.
     pub fn energy(&self, station: StationId, now: Instant) -> f64 {
         self.airtime_use(station).joules(now.since(Instant::ZERO), &self.config.power)
     }
 
-    /// A packet of so many bytes (IP header included) is queued at a station, for one other or, without destination,
-    /// for all that hear it. What happens then is due at once: see [`Self::poll_timeout`].
+    /// Queues a packet of `bytes` bytes (IP header included) at a station, for one other station or, without
+    /// destination, as a broadcast. Follow-up work is due at once: see [`Self::poll_timeout`].
     ///
     /// # Errors
-    /// The packet is returned if the station's queue is full or the station is off.
+    /// Returns the packet if the station's queue is full or the station is off.
     pub fn enqueue(
         &mut self,
         now: Instant,
@@ -199,7 +186,7 @@ impl<C: Clone> Medium<C> {
         cargo: C,
         bytes: u32,
     ) -> Result<(), C> {
-        // What ends now has ended; what begins now may yet begin at the same time as this.
+        // Frames that end now have ended; frames that begin now may still collide with this one.
         self.advance(now, Due::Timeout);
         let index = station.0 as usize;
         let (sender, carrier) = (&mut self.stations[index], &mut self.carriers[index]);
@@ -216,8 +203,8 @@ impl<C: Clone> Medium<C> {
         }
         Ok(())
     }
-    /// Switches a station off or on. What waits at a station that is switched off is returned as not delivered; the
-    /// frame that it sends goes on to its end.
+    /// Switches a station off or on. The queue of a station that is switched off is returned as not delivered; its
+    /// frame on the air continues to its end.
     pub fn set_on(&mut self, now: Instant, station: StationId, on: bool) {
         self.advance(now, Due::Timeout);
         let index = station.0 as usize;
@@ -227,11 +214,11 @@ impl<C: Clone> Medium<C> {
         self.carriers[index].switch(now, on);
         self.abandon(index);
     }
-    /// The time that [`Self::poll_timeout`] named has come; early and late calls do no harm.
+    /// Handles [`Self::poll_timeout`]; early and late calls do no harm.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now, Due::Access);
     }
-    /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if nothing is going on.
+    /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if the channel is idle.
     pub fn poll_timeout(&self) -> Instant {
         self.timers.next_time()
     }
@@ -244,7 +231,7 @@ impl<C: Clone> Medium<C> {
         self.statuses.pop_front()
     }
 
-    /// Does what is due before `now`, and at `now` up to the kind `last`.
+    /// Processes what is due before `now`, and at `now` up to the kind `last`.
     fn advance(&mut self, now: Instant, last: Due) {
         while let Some((time, due, station)) = self.timers.take(now, last) {
             let index = station as usize;
@@ -282,7 +269,7 @@ impl<C: Clone> Medium<C> {
         }
         self.timers.put(now + airtime, Due::End, index as u32);
     }
-    /// The frame that a station sends has ended.
+    /// A station's frame has ended.
     fn end(&mut self, now: Instant, index: usize) {
         let reached = std::mem::take(&mut self.transmissions[index].reached);
         let Some(frame) = self.transmissions[index].frame.take() else { return };
@@ -340,7 +327,7 @@ impl<C: Clone> Medium<C> {
     }
 }
 
-/// A signal as other stations receive it.
+/// A signal as reported to stations: `None` if the model has none.
 fn signal(signal: f32) -> Option<f32> {
     (!signal.is_nan()).then_some(signal)
 }

@@ -3,18 +3,17 @@
 use anabranch_policy::rate::Rate;
 use std::f64::consts::{PI, SQRT_2};
 
-/// The fate of a frame that others overlap.
+/// The fate of a frame that overlaps with others.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Overlap {
-    /// It is lost.
     #[default]
     Spoils,
-    /// It survives if it came first and its signal is stronger than each of the others by so many dB.
+    /// It survives if it came first and its signal is stronger than each of the others by this margin in dB.
     Capture(f32),
     /// It survives if it came first and its bits do, each with the probability of its modulation: 802.11b spreads a bit
-    /// over 11 chips at 1 Mbit/s, and fewer the faster it is, so that slow frames survive others that are as
-    /// strong as they. As in ns-3, after G. Pei and T. Henderson, "Validation of ns-3 802.11b PHY model" (2009). Without a
-    /// model of signals all are equally strong.
+    /// over 11 chips at 1 Mbit/s, and over fewer at higher rates, so that slow frames survive others of equal strength.
+    /// As in ns-3, after G. Pei and T. Henderson, "Validation of ns-3 802.11b PHY model" (2009). Without a signal model
+    /// all are equally strong.
     Despreads,
 }
 
@@ -32,7 +31,7 @@ pub enum Modulation {
 }
 
 impl Modulation {
-    /// That of a rate, or of the next higher.
+    /// The modulation of a rate, or of the next higher.
     pub fn of(rate: Rate) -> Self {
         match rate.bits_per_second() {
             0..=1_000_000 => Self::Binary,
@@ -49,8 +48,8 @@ impl Modulation {
             Self::EightBits => 11.0,
         }
     }
-    /// The probability that a bit (of the code keyings: a symbol) is wrong, with a signal so many times as strong as all
-    /// that disturbs it within the 22 MHz of the channel.
+    /// The error probability of a bit (for the code keyings: of a symbol) at a ratio of signal to interference within
+    /// the 22 MHz of the channel.
     fn error(self, ratio: f64) -> f64 {
         match self {
             Self::Binary => 0.5 * libm::exp(-22.0 * ratio),
@@ -76,8 +75,8 @@ impl Modulation {
     }
 }
 
-/// The probability that one of 16 biorthogonal signals is mistaken (Proakis, "Digital Communications", 4.4), with so much
-/// energy in a symbol over the density of the noise; by the trapezoidal rule.
+/// The error probability of one of 16 biorthogonal signals (Proakis, "Digital Communications", 4.4) at a ratio of
+/// symbol energy to noise density; by the trapezoidal rule.
 fn biorthogonal(energy: f64) -> f64 {
     let (mean, steps, width) = (libm::sqrt(2.0 * energy), 400, 8.0);
     let step = 2.0 * width / f64::from(steps);
@@ -91,12 +90,12 @@ fn biorthogonal(energy: f64) -> f64 {
 
 /// The lowest ratio in the tables, in dB; below it nothing survives for long.
 const LOWEST: f64 = -12.0;
-/// The highest: above it everything does.
+/// The highest, in dB; above it everything survives.
 const HIGHEST: f64 = 13.0;
 /// Entries per dB.
 const PER_DECIBEL: f64 = 4.0;
 
-/// Tables of what survives, made once: a ratio between two entries counts as the lower.
+/// Precomputed survival tables: a ratio between two entries is rounded down.
 #[derive(Clone, Debug)]
 pub struct Despreading {
     tables: [Vec<f64>; 4],
@@ -111,10 +110,10 @@ impl Despreading {
             |modulation: Modulation| (0..entries).map(|entry| modulation.damage_per_micro(ratio(entry))).collect();
         Self { tables: modulations.map(table) }
     }
-    /// The negative logarithm of the probability that so many microseconds survive at a ratio of signal to what
-    /// disturbs it.
+    /// The negative logarithm of the probability that `micros` microseconds survive at a ratio of signal to
+    /// interference.
     pub fn damage(&self, modulation: Modulation, ratio: f64, micros: f64) -> f64 {
-        // The smallest part of a step, so that equal strength is its own entry whatever the logarithm rounds to.
+        // A tiny fraction of a step, so that equal strength has its own entry regardless of rounding of the logarithm.
         let entry = (10.0 * libm::log10(ratio) - LOWEST) * PER_DECIBEL + 1e-6;
         let table = &self.tables[modulation as usize];
         if entry >= table.len() as f64 { 0.0 } else { micros * table[entry.max(0.0) as usize] }

@@ -1,26 +1,26 @@
-//! Who reaches whom: by three distances, by path loss, or link by link; found through a grid, so that a transmission
-//! costs as much as it has hearers, however many stations there are.
+//! Which stations reach which others: by three radii, by path loss, or per link; found through a grid, so that the cost
+//! of a transmission depends on the number of its receivers, not of all stations.
 
 use super::hearing::{Hears, Position};
 use super::propagation::{PathLoss, Shadowing};
 use crate::random::{Chance, RandomStream};
 use std::collections::BTreeMap;
 
-/// How it follows from positions who reaches whom.
+/// How reach follows from positions.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reach {
-    /// By distance alone, in metres; the radii are included.
+    /// By distance alone, in metres, inclusive.
     Radii {
-        /// Frames can be received from this far.
+        /// Frames can be received within this distance.
         decode: f64,
-        /// Frames disturb those of others from this far; at least `decode`.
+        /// Frames interfere with others within this distance; at least `decode`.
         interfere: f64,
-        /// The channel is busy from this far; at least `decode`.
+        /// The channel is busy within this distance; at least `decode`.
         sense: f64,
     },
-    /// By the strength of the signal.
+    /// By signal strength.
     PathLoss(PathLoss),
-    /// Not at all: only links that are set.
+    /// Only by explicit links.
     Links,
 }
 
@@ -29,12 +29,12 @@ impl Reach {
     pub const fn disk(radius: f64) -> Self {
         Self::Radii { decode: radius, interfere: radius, sense: radius }
     }
-    /// The channel is sensed, and frames disturb, from 2.2 times as far as they can be received: 550 m for 250 m, as in
-    /// the WaveLAN model of ns-2.
+    /// Carrier sense and interference at 2.2 times the reception range: 550 m for 250 m, as in the WaveLAN model of
+    /// ns-2.
     pub const fn realistic(decode: f64) -> Self {
         Self::Radii { decode, interfere: 2.2 * decode, sense: 2.2 * decode }
     }
-    /// Nobody further away than this is reached.
+    /// Greatest distance at which a station is reached.
     fn limit(&self) -> f64 {
         match self {
             Self::Radii { decode, interfere, sense } => decode.max(*interfere).max(*sense),
@@ -44,33 +44,30 @@ impl Reach {
     }
 }
 
-/// What one station hears of another, set by hand.
+/// An explicit link: how one station perceives another.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Link {
-    /// What it hears.
     pub hears: Hears,
     /// The probability that a data frame has an error.
     pub error_rate: f64,
-    /// The strength of the signal in dBm.
+    /// In dBm.
     pub signal: Option<f32>,
 }
 
 impl Link {
-    /// A link without errors.
     pub const GOOD: Self = Self { hears: Hears::Frames, error_rate: 0.0, signal: None };
 }
 
 /// A station that is reached by another.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Neighbor {
-    /// Which.
     pub station: u32,
     hears: Hears,
-    /// It was set by hand and does not fade.
+    /// An explicit link, without fading.
     steady: bool,
-    /// With which chance a data frame has an error.
+    /// The probability that a data frame has an error.
     pub error: Chance,
-    /// The strength of the signal in dBm, NaN if the model has none.
+    /// In dBm, NaN if the model has none.
     pub signal: f32,
 }
 
@@ -90,18 +87,18 @@ impl Neighbor {
 #[derive(Clone, Debug, Default)]
 struct Cell {
     members: Vec<u32>,
-    /// The change that was the last to concern it.
+    /// Number of the last change that affected it.
     changed: u64,
 }
 
-/// Whom a station reached, as of a change.
+/// The stations reached by a station, as of a change.
 #[derive(Clone, Debug)]
 struct Reached {
     as_of: u64,
     neighbors: Vec<Neighbor>,
 }
 
-/// Positions and links, and who reaches whom by them.
+/// Positions and links, and the reach that follows from them.
 #[derive(Clone, Debug)]
 pub struct Neighborhood {
     reach: Reach,
@@ -116,7 +113,7 @@ pub struct Neighborhood {
     reached: Vec<Reached>,
     /// Counts changes of positions.
     changes: u64,
-    /// The last change that concerned links.
+    /// The last change of links.
     relinked: u64,
 }
 
@@ -204,7 +201,7 @@ impl Neighborhood {
         self.relinked = self.changes;
     }
 
-    /// Whom a station reaches, in the order of their numbers.
+    /// The stations that a station reaches, in the order of their numbers.
     pub fn reached_by(&mut self, station: u32) -> &[Neighbor] {
         let index = station as usize;
         if self.reached[index].as_of != self.changes {
@@ -217,7 +214,7 @@ impl Neighborhood {
         }
         &self.reached[index].neighbors
     }
-    /// Returns each of those that a frame reaches its own fading, if the model has any.
+    /// Applies individual fading to each receiver of a frame, if the model has any.
     pub fn fade(&mut self, reached: &mut [Neighbor]) {
         let Reach::PathLoss(path_loss) = &self.reach else { return };
         if path_loss.fading == 0 {
@@ -228,7 +225,7 @@ impl Neighborhood {
             neighbor.hears = path_loss.hears(neighbor.signal);
         }
     }
-    /// Whether nothing has changed around a station since its neighbours were found.
+    /// Whether nothing has changed around a station since its neighbours were computed.
     fn is_current(&self, station: u32) -> bool {
         let as_of = self.reached[station as usize].as_of;
         self.relinked <= as_of && as_of > 0 && self.around(station).all(|cell| cell.changed <= as_of)
@@ -266,7 +263,7 @@ impl Neighborhood {
         }
         neighbors.sort_unstable_by_key(|neighbor| neighbor.station);
     }
-    /// What `to` hears of `from` by their positions.
+    /// How `to` perceives `from` by their positions.
     fn judge(&self, from: u32, to: u32) -> Option<Neighbor> {
         if from == to {
             return None;

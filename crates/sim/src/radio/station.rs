@@ -12,56 +12,53 @@ pub struct Waiting<C> {
     pub bytes: u32,
     /// When it is dropped.
     pub expires: Instant,
-    /// The destination has it already and will know repetitions as such.
+    /// The destination has it already and will recognise duplicates.
     pub received: bool,
 }
 
-/// The kinds of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Ready to send.
+    /// RTS.
     Request,
-    /// Clear to send.
+    /// CTS.
     Clear,
     /// The packet at the head of the sender's queue.
     Data,
-    /// Of data.
+    /// ACK.
     Acknowledgment,
 }
 
-/// A frame on the air.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     pub kind: Kind,
-    /// To whom, or to all.
+    /// `None`: broadcast.
     pub to: Option<u32>,
-    /// For how long behind it the exchange will go on: its Duration field.
+    /// The Duration field: for how long the exchange continues after it.
     pub reservation: Duration,
 }
 
-/// Where a station is in the exchange that it began.
+/// Stage of the exchange that a station began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// It has not begun one, or waits for its turn.
+    /// No exchange, or waiting for access.
     Waiting,
-    /// It sends, or is about to.
+    /// Sending, or about to.
     Sending,
-    /// It waits for CTS until then, longer if something begins before.
+    /// Waiting for CTS until this time, or longer if a frame begins before.
     AwaitClear(Instant),
-    /// It waits for ACK until then, longer if something begins before.
+    /// Waiting for ACK until this time, or longer if a frame begins before.
     AwaitAcknowledgment(Instant),
 }
 
-/// What a station has done.
+/// Counters of a station.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StationCounters {
-    /// Packets offered to it.
     pub offered: u64,
     /// Packets refused because its queue was full, or it was switched off.
     pub refused: u64,
-    /// Data frames sent to one station, repetitions included.
+    /// Unicast data frames sent, retries included.
     pub data_sent: u64,
-    /// Data frames sent to all.
+    /// Broadcast data frames sent.
     pub broadcasts_sent: u64,
     /// RTS frames sent.
     pub requests_sent: u64,
@@ -69,34 +66,33 @@ pub struct StationCounters {
     pub clears_sent: u64,
     /// ACK frames sent.
     pub acknowledgments_sent: u64,
-    /// Bytes sent in data frames, with MAC header, repetitions included.
+    /// Bytes sent in data frames, with MAC header, retries included.
     pub bytes_sent: u64,
-    /// RTS that nobody answered.
+    /// RTS frames without an answer.
     pub requests_failed: u64,
-    /// Data frames that nobody acknowledged.
+    /// Data frames without an acknowledgment.
     pub data_failed: u64,
     /// Packets acknowledged.
     pub acknowledged: u64,
     /// Packets dropped after the last attempt.
     pub given_up: u64,
-    /// Packets dropped because they had waited for too long.
+    /// Packets dropped because they had been queued for too long.
     pub expired: u64,
-    /// Packets delivered to it as receiver, without repetitions.
+    /// Packets received without duplicates.
     pub received: u64,
-    /// Data frames received a second time.
+    /// Duplicate data frames received.
     pub repetitions: u64,
-    /// Frames whose reception was spoiled by others.
+    /// Receptions destroyed by other frames.
     pub collisions: u64,
-    /// Data frames whose reception failed by the link's error rate.
+    /// Receptions of data frames that failed by the link's error rate.
     pub errors: u64,
 }
 
-/// A station.
 #[derive(Clone, Debug)]
 pub struct Station<C> {
     pub queue: VecDeque<Waiting<C>>,
     pub stage: Stage,
-    /// What it sends in SIFS.
+    /// The frame that it sends after SIFS.
     pub answer: Option<Frame>,
     /// The contention window.
     pub window: u32,
@@ -119,11 +115,11 @@ impl<C> Station<C> {
             counters: StationCounters::default(),
         }
     }
-    /// Draws a back-off, in slots.
+    /// Draws a back-off in slots.
     pub fn draw(&mut self) -> u32 {
         self.random.below(u64::from(self.window) + 1) as u32
     }
-    /// Forgets the attempts of a packet that is done with.
+    /// Resets the attempts after a packet is done with.
     pub fn reset(&mut self, window: u32) {
         self.window = window;
         self.short_retries = 0;

@@ -1,19 +1,20 @@
 //! Pending events of the channel: a heap of (time, kind, order of entry).
 //!
-//! At the same time what ends comes before what begins, so that a frame does not disturb one that follows it at once.
+//! At equal times, ends are processed before starts, so that a frame does not interfere with one that follows it at
+//! once.
 
 use anabranch_policy::time::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What is due at a station, in the order in which it happens at the same time.
+/// Kinds of events at a station, in the order of processing at equal times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Due {
-    /// The frame it sends ends.
+    /// Its frame ends.
     End,
-    /// It answers a frame, or goes on after CTS.
+    /// It answers a frame, or continues after CTS.
     Answer,
-    /// It has waited long enough for an answer.
+    /// Its wait for an answer is over.
     Timeout,
     /// Its back-off is over.
     Access,
@@ -21,10 +22,9 @@ pub enum Due {
 
 const KINDS: [Due; 4] = [Due::End, Due::Answer, Due::Timeout, Due::Access];
 
-/// Bits of an entry that hold the station; above them 36 of the order of entry, 4 of the kind, 64 of the time.
+/// Bits of an entry for the station; above them 36 for the order of entry, 4 for the kind, 64 for the time.
 const STATION_BITS: u32 = 24;
 
-/// The timers of a channel.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
     heap: BinaryHeap<Reverse<u128>>,
@@ -32,21 +32,20 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Most stations of a channel.
+    /// Limit of stations of a channel.
     pub const STATIONS: usize = 1 << STATION_BITS;
 
-    /// Adds one.
     pub fn put(&mut self, time: Instant, due: Due, station: u32) {
         let order = self.put & ((1 << 36) - 1);
         self.put += 1;
         let low = (due as u64) << 60 | order << STATION_BITS | u64::from(station);
         self.heap.push(Reverse(u128::from(time.as_nanos()) << 64 | u128::from(low)));
     }
-    /// When the first is due, [`Instant::NEVER`] if there is none.
+    /// Time of the first event, [`Instant::NEVER`] if there is none.
     pub fn next_time(&self) -> Instant {
         self.heap.peek().map_or(Instant::NEVER, |Reverse(entry)| time_of(*entry))
     }
-    /// Takes the first that is due before `time`, or at `time` if its kind is not after `last`.
+    /// Removes the first event if it is due before `time`, or at `time` and its kind is not after `last`.
     pub fn take(&mut self, time: Instant, last: Due) -> Option<(Instant, Due, u32)> {
         let entry = self.heap.peek()?.0;
         let (due_at, due) = (time_of(entry), KINDS[(entry >> 60 & 3) as usize]);

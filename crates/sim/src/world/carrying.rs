@@ -1,4 +1,4 @@
-//! Sessions that carry datagrams of programs: how they are added, and what is done at their events.
+//! Sessions that carry datagrams of programs: their addition, and their events.
 
 use super::World;
 use super::event_kinds::SESSION_EVENT;
@@ -8,7 +8,7 @@ use crate::network::UDP_OVERHEAD;
 use crate::pool::Header;
 
 impl World {
-    /// Adds programs that send datagrams between a client and a server, and what carries them at each end.
+    /// Adds programs that send datagrams between a client and a server, and the carrier of each end.
     pub fn add_datagrams(&mut self, config: DatagramsConfig, client: Box<dyn Carrier>, server: Box<dyn Carrier>) {
         let session = self.sessions.len();
         self.sessions.push(Session::new(config, [client, server], self.config.seed));
@@ -23,7 +23,7 @@ impl World {
         }
     }
 
-    /// A packet of a session came to its host.
+    /// A packet of a session arrived at its host.
     pub(super) fn handle_carried(&mut self, header: &Header, payload: &[u8]) {
         let session = usize::from(header.session) - 1;
         let ends = (header.source, header.destination);

@@ -1,8 +1,8 @@
-//! The loop that moves time on, and what is done at each event.
+//! The loop that advances time, and the handling of each event.
 //!
 //! After every input to an endpoint its outputs are drained: packets to send, then events for the applications, which
-//! may make it send again, then records, then its next timeout. Timers are armed lazily: an event is put in the queue
-//! only when the new deadline is earlier than the one that is there already.
+//! may make it send again, then records, then its next timeout. Timers are armed lazily: an event is put into the queue
+//! only when the new deadline is earlier than the queued one.
 
 use super::event_kinds::{
     CHANGE_EVENT, FLOW_EVENT, HOST_EVENT, SAMPLE_EVENT, SESSION_EVENT, START_EVENT, STOP_EVENT, UDP_EVENT,
@@ -20,17 +20,16 @@ use anabranch_policy::time::{Duration, Instant};
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
-/// An endpoint that asks for so many timeouts at one time would do so for ever: better stop than hang.
+/// Limit of consecutive timeouts of an endpoint at the same time: panics instead of an endless loop.
 const STALLED: u32 = 100_000;
 
 impl World {
-    /// Moves time on to `end`.
+    /// Advances time to `end`.
     pub fn run_until(&mut self, end: Instant) {
         self.run(end, false);
         self.now = self.now.max(end);
     }
-    /// Moves time on until all flows that end by themselves have ended, but no further than `end`. Returns whether
-    /// they have.
+    /// Advances time until all finite flows have ended, at most to `end`. Returns whether they have ended.
     pub fn run_until_finished(&mut self, end: Instant) -> bool {
         self.run(end, true);
         self.unfinished == 0
@@ -121,7 +120,7 @@ impl World {
             self.network.events.put(due, Target::new(FLOW_EVENT, flow * 2 + side));
         }
     }
-    /// The lowest bit of the index says that a packet is due; without it the source only looks at its rate again.
+    /// The lowest bit of the index says that a packet is due; without it the source only checks its rate again.
     fn handle_udp(&mut self, index: usize) {
         let source = &mut self.udp[index >> 1];
         if self.now >= source.config.stop {
@@ -161,7 +160,7 @@ impl World {
             }
         }
     }
-    /// What the application at one end of a flow does with its connection, if that has begun and not ended.
+    /// Applies an operation of the application at one end of a flow, if its connection exists.
     fn operate(
         &mut self,
         flow: FlowId,
@@ -171,7 +170,7 @@ impl World {
         let end = &self.flows[flow.0 as usize].ends[side as usize];
         let (host, connection) = (end.host, end.connection);
         if let Some(connection) = connection {
-            // If it has ended already there is nothing to do it to.
+            // The connection may have ended already.
             let _ = operation(&mut self.hosts[host.index()].endpoint, self.now, connection);
         }
         self.drain(host);
@@ -237,7 +236,7 @@ impl World {
                 self.network.send_tcp(self.now, id);
             }
             let Some(event) = endpoint.poll_event() else { break };
-            // Nearly all events say that there is something to read.
+            // Nearly all events are about readable data.
             match event {
                 Event::Readable(connection) => self.on_readable(id, connection),
                 _ => self.on_event(id, event),
@@ -258,7 +257,7 @@ impl World {
             self.network.events.put(host.armed, Target::new(HOST_EVENT, id.index()));
         }
     }
-    /// There is something to read.
+    /// There is data to read.
     #[inline(always)]
     fn on_readable(&mut self, id: HostId, connection: ConnectionId) {
         let host = &mut self.hosts[id.index()];
@@ -272,7 +271,7 @@ impl World {
             self.record_if_finished(index);
         }
     }
-    /// An endpoint tells its application something.
+    /// An event of an endpoint for its application.
     fn on_event(&mut self, id: HostId, event: Event) {
         let host = &mut self.hosts[id.index()];
         let connection = match event {
@@ -289,7 +288,7 @@ impl World {
             | Event::FellBack(connection, _)
             | Event::SubflowEstablished(connection, _)
             | Event::SubflowClosed(connection, _, _) => connection,
-            // Hosts of the lab take no SYNs but their own.
+            // Hosts of the lab accept only SYNs of the lab.
             Event::Asked { .. } => return,
         };
         let Some((flow, side)) = host.connections.get(&connection).copied() else { return };
@@ -316,7 +315,7 @@ impl World {
             Event::SubflowEstablished(..) | Event::SubflowClosed(..) | Event::Asked { .. } => {}
         }
         self.arm_application(index, side);
-        // What endless flows read ends nothing.
+        // Reads of endless flows end nothing.
         let flow = &self.flows[index];
         let may_end =
             matches!(event, Event::EndOfStream(_) | Event::Closed(..) | Event::Writable(_) | Event::Readable(_));

@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 const DEFAULT: &str = "anabranch";
 
-/// Milliseconds at which nothing is in transition any more.
+/// Milliseconds after which the connection is in its steady state.
 const SETTLED: u64 = 4_000;
 
 fn ms(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// The default combination, with the protocol's parameters as they are in use.
+/// The default combination with the default parameters of the protocol.
 pub fn default_config() -> ConnectionConfig {
     let none = Settings::new;
     let policies = Policies {
@@ -34,7 +34,7 @@ pub fn default_config() -> ConnectionConfig {
     config
 }
 
-/// Which direction of a path dies.
+/// The direction of a path that fails.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Ways {
     Both,
@@ -42,7 +42,7 @@ enum Ways {
     Backward,
 }
 
-/// A path that is dead from one time to another, milliseconds.
+/// An outage of a path, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     path: usize,
@@ -51,7 +51,7 @@ struct Outage {
     to: u64,
 }
 
-/// What is sent over which paths, and when they are dead.
+/// Traffic, paths and outages.
 #[derive(Clone, Debug)]
 struct Case {
     paths: Vec<Bottleneck>,
@@ -109,7 +109,7 @@ impl Case {
         (world, [client, server])
     }
 
-    /// Runs to `end`, and looks each millisecond at what the sender knows of its first outage.
+    /// Runs to `end`, and samples the sender's state about its first outage every millisecond.
     fn run(&self, end: u64) -> Seen {
         let (mut world, [client, server]) = self.world();
         let (sender, side) = if self.download { (server, Side::Server) } else { (client, Side::Client) };
@@ -137,7 +137,7 @@ impl Case {
     }
 }
 
-/// When a subflow became stale.
+/// The sender's state when a subflow became stale.
 #[derive(Clone, Copy, Debug)]
 struct Evidence {
     at: u64,
@@ -147,16 +147,16 @@ struct Evidence {
     next: u64,
 }
 
-/// What a run showed.
+/// Results of a run.
 struct Seen {
     evidence: Option<Evidence>,
-    /// When new data was sent again after that, milliseconds; what the subflow held goes before.
+    /// When new data was sent after that, in milliseconds; reinjections of the stale subflow's data come first.
     moved_at: Option<u64>,
     measured: Box<Measurements>,
 }
 
 impl Seen {
-    /// The longest time within a span in which the stream did not advance, milliseconds.
+    /// The longest time within an interval in which the stream did not advance, in milliseconds.
     fn stall(&self, from: u64, to: u64) -> u64 {
         let (mut longest, mut last) = (0, from);
         let series = &self.measured.series;
@@ -171,7 +171,7 @@ impl Seen {
         longest.max(to - last)
     }
 
-    /// Bytes acknowledged on a path within a span.
+    /// Bytes acknowledged on a path within an interval.
     fn acked(&self, path: usize, from: u64, to: u64) -> u64 {
         let series = &self.measured.subflows[path];
         let rows = series.time.iter().zip(&series.acked_bytes);
@@ -179,7 +179,7 @@ impl Seen {
         within.map(|(_, bytes)| bytes).sum()
     }
 
-    /// How many milliseconds after its end the path of an outage carries its share again.
+    /// Milliseconds from the end of an outage until its path carries its share again.
     fn back_after(&self, outage: &Outage, end: u64) -> Option<u64> {
         let before = self.acked(outage.path, outage.from - 2_000, outage.from) / 4;
         let mut ends = (outage.to..=end.saturating_sub(500)).step_by(20).map(|start| start + 500);
@@ -188,16 +188,16 @@ impl Seen {
     }
 }
 
-/// 10 Mbit/s and 50 ms, 20 Mbit/s and 20 ms; queues of a bandwidth-delay product.
+/// 10 Mbit/s and 50 ms, 20 Mbit/s and 20 ms; queues of one bandwidth-delay product.
 const FIFTY: Bottleneck = Bottleneck::new(10, 25, 43);
 const TWENTY: Bottleneck = Bottleneck::new(20, 10, 34);
 
-/// How long it may take, milliseconds: two round trips of 50 ms from the evidence; without progress; back to its share.
+/// Limits in milliseconds: two round trips of 50 ms from the evidence; without progress; back to its share.
 const MOVED: u64 = 100;
 const STALL: u64 = 300;
 const BACK: u64 = 2_000;
 
-/// Outages of a second of a path at moments 37 ms apart, so that all states of congestion control are met.
+/// Outages of one second of a path at times 37 ms apart, to meet all states of congestion control.
 fn outages(path: usize, ways: Ways, count: u64) -> impl Iterator<Item = Outage> {
     (0..count).map(move |n| {
         let from = SETTLED + 37 * n;
@@ -205,7 +205,7 @@ fn outages(path: usize, ways: Ways, count: u64) -> impl Iterator<Item = Outage> 
     })
 }
 
-/// Runs the case until two seconds and a half after its first outage, and asserts that nothing stalls.
+/// Runs the case until 2.5 s after its first outage, and asserts that nothing stalls.
 fn run_without_stall(case: &Case) -> Seen {
     let outage = case.outages[0];
     let end = outage.to + BACK + 500;
@@ -215,7 +215,8 @@ fn run_without_stall(case: &Case) -> Seen {
     seen
 }
 
-/// The same, and data moves within two round trips of evidence of three smoothed ones, and the path is back in time.
+/// Asserts also that data moves within two round trips after evidence of three smoothed ones, and that the path is back
+/// in time.
 fn moves_and_comes_back(case: &Case) {
     let outage = case.outages[0];
     let seen = run_without_stall(case);
@@ -227,7 +228,7 @@ fn moves_and_comes_back(case: &Case) {
     assert!(back.is_some_and(|back| back <= BACK), "{back:?} ms in {case:?}");
 }
 
-/// Delivered in a span, bytes per second.
+/// Bytes per second delivered in an interval.
 fn goodput(seen: &Seen, from: u64, to: u64) -> u64 {
     let series = &seen.measured.series;
     let rows = series.time.iter().zip(&series.delivered_bytes);
@@ -294,7 +295,7 @@ fn a_path_dies_while_all_lose_one_packet_in_a_hundred() {
 
 #[test]
 fn with_a_receive_buffer_of_64_kb_nothing_stalls_either() {
-    // One path of 50 ms fills this window; the other may be left out, so that a share of its own it has not.
+    // One path of 50 ms fills this window; the other may be unused, so that it has no share to return to.
     for path in [0, 1] {
         for outage in outages(path, Ways::Both, 20) {
             let seen = run_without_stall(&Case { receive_buffer: 64_000, ..Case::bulk(&[FIFTY; 2], &[outage]) });
@@ -309,7 +310,7 @@ fn with_a_receive_buffer_of_64_kb_nothing_stalls_either() {
 fn messages_that_leave_the_paths_half_idle_do_not_stall_either() {
     for ways in [Ways::Both, Ways::Forward, Ways::Backward] {
         for outage in outages(0, ways, 20) {
-            // 8 Mbit/s of 20. A pause between two messages is 80 ms once in fifty times.
+            // 8 of 20 Mbit/s. One in fifty pauses between messages is longer than 80 ms.
             let sending = Sending::Messages { size: 20_000, interval: Duration::from_millis(20) };
             run_without_stall(&Case { sending, ..Case::bulk(&[FIFTY; 2], &[outage]) });
         }
@@ -332,7 +333,7 @@ fn paths_may_die_one_after_the_other() {
     for n in 0..10 {
         let from = SETTLED + 37 * n;
         let first = Outage { path: 0, ways: Ways::Both, from, to: from + 3_000 };
-        // As soon as the first carries its share.
+        // When the first carries its share again.
         let second = Outage { path: 1, from: first.to + BACK, to: first.to + BACK + 3_000, ..first };
         let case = Case::bulk(&[FIFTY; 2], &[first, second]);
         let end = second.to + BACK + 500;

@@ -1,4 +1,4 @@
-//! What the default takes of a bottleneck that it shares.
+//! The default's share of a shared bottleneck.
 
 use super::dead_path::default_config;
 use anabranch_policy::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use anabranch_sim::reference::{Bottleneck, PACKET_IN_NS3, connection, shared};
 
 const MBIT: u64 = 20;
 
-/// What a connection of so many subflows gets for each bit that a TCP connection gets, in the second minute; the queue
-/// is in bandwidth-delay products.
+/// Goodput of a connection with `subflows` subflows relative to a TCP connection in the second minute; the queue is in
+/// bandwidth-delay products.
 fn share(rival: &'static str, subflows: usize, round_trip_ms: u64, queue: f64) -> f64 {
     let product = MBIT as f64 * 1e3 * round_trip_ms as f64 / 8.0 / f64::from(PACKET_IN_NS3);
     let bottleneck = Bottleneck::new(MBIT, round_trip_ms / 2, (product * queue) as usize);
@@ -25,7 +25,7 @@ fn share(rival: &'static str, subflows: usize, round_trip_ms: u64, queue: f64) -
 
 #[test]
 fn two_subflows_take_more_than_one_tcp_from_a_short_queue() {
-    // Stated in docs/default-policy.md: who wants to be fair there chooses a coupled congestion control.
+    // Stated in docs/default-policy.md: fairness here requires a coupled congestion control.
     for rival in ["cubic", "new_reno"] {
         let [one, two] = [1, 2].map(|subflows| share(rival, subflows, 20, 0.5));
         assert!(two > 1.1 && two > one, "{rival}: {one} {two}");

@@ -1,8 +1,9 @@
 //! A live stream over two paths in the lab: how many of its frames are on time, and why the others are not.
 //!
-//! The stream and the network are those of `anabranch stream compare` over `stream_two_paths`: 600 frames, 30 a second, in
-//! groups of nine, the sizes of I, P and B as 4 : 2 : 1; A is 25 ms and 2 %, C 100 ms and 7 %, each way, 11 Mbit/s. A frame is
-//! on time if it can be read whole within 25 ms + the latency + 20 ms of being written.
+//! Stream and network are those of `anabranch stream compare` over `stream_two_paths`: 600 frames, 30 per second, in
+//! groups of nine, with sizes of I, P and B as 4 : 2 : 1; A has 25 ms and 2 % loss, C 100 ms and 7 %, in each
+//! direction, both 11 Mbit/s. A frame is on time if it can be read completely within 25 ms + the latency + 20 ms of
+//! being written.
 
 mod seen;
 
@@ -22,15 +23,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 const FRAMES: u32 = 600;
-/// A group of pictures, in the order of coding.
+/// A group of pictures in coding order.
 const GROUP: [u8; 9] =
     [ESSENTIAL, DEPENDED_ON, EXPENDABLE, EXPENDABLE, DEPENDED_ON, EXPENDABLE, EXPENDABLE, EXPENDABLE, EXPENDABLE];
 /// The stream begins when the paths are joined.
 const SETTLES: Duration = Duration::from_millis(2_400);
-/// Of a frame, beyond the latency: the way of the quickest path, and what the judge grants.
+/// Allowance per frame in addition to the latency: the delay of the fastest path, and a tolerance.
 const GRANTED: Duration = Duration::from_millis(45);
 
-/// Its place among I, P and B.
+/// Index among I, P and B.
 fn kind(number: u32) -> usize {
     match GROUP[number as usize % GROUP.len()] {
         ESSENTIAL => 0,
@@ -60,15 +61,15 @@ fn path(name: &str, delay: u64, loss: f64) -> PathConfig {
     PathConfig { name: name.to_owned(), core_up: link.clone(), core_down: link, ..PathConfig::default() }
 }
 
-/// What is sent over which network.
+/// The stream and the network.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     mbit: f64,
-    /// Milliseconds.
+    /// In milliseconds.
     latency: u64,
     /// Path A is down from the eighth second to the thirteenth.
     fails: bool,
-    /// What both ends may abandon.
+    /// Reliability policy of both ends.
     reliability: &'static str,
 }
 
@@ -83,7 +84,7 @@ impl Case {
     }
 }
 
-/// What became of the frames.
+/// Results per frame.
 struct Outcome {
     frames: Vec<FrameToSend>,
     start: Instant,
@@ -105,7 +106,7 @@ fn run(seed: u64, case: &Case) -> Outcome {
     }
     let paths = disjoint_paths(&mut world, client, server, &[a, path("C", 100, 0.07)], ServerAddresses::One);
     let packets = Rc::new(RefCell::new(Packets::default()));
-    // Access links take no time and lose nothing: what they deliver was sent.
+    // Access links take no time and lose nothing: their deliveries are the packets sent.
     let ends: Vec<[LinkId; 2]> = paths.iter().map(|path| [path.access_up, path.core_up]).collect();
     let (links, shared) = (ends.concat(), Rc::clone(&packets));
     let tap = move |now: Instant, link: LinkId, packet: Tapped| {
@@ -151,7 +152,7 @@ impl Outcome {
         read.is_some_and(|read| read.read <= limit)
     }
 
-    /// On time, and so is all that it is predicted from.
+    /// On time, as all frames that it is predicted from.
     fn is_of_use(&self, number: u32, latency: u64) -> bool {
         let needs: &[u32] = match number % 9 {
             0 => &[],
@@ -172,7 +173,7 @@ fn mean_on_time(case: &Case) -> usize {
     (1..=3).map(|seed| run(seed, case).on_time(case.latency)).sum::<usize>() / 3
 }
 
-/// Without the word on the quicker path 369 were, on these seeds, at 300 ms.
+/// Without loss reports on the faster path, 369 frames were on time at 300 ms on these seeds.
 #[test]
 fn of_a_stream_that_one_path_is_too_narrow_for_five_in_six_frames_are_there_within_a_repair_of_the_slow_one() {
     let seen = [120, 300, 500].map(|latency| mean_on_time(&Case { latency, ..NARROW }));
@@ -184,7 +185,8 @@ fn of_a_stream_that_one_path_is_enough_for_no_frame_is_late() {
     assert_eq!(mean_on_time(&Case { mbit: 2.0, ..NARROW }), 600);
 }
 
-/// With the slow path's segments sent once, and that path tried with what it was seen to carry, 561, 586 and 597 were.
+/// Without duplicating the slow path's segments, and with that path limited to its observed rate, 561, 586 and 597
+/// frames were on time.
 #[test]
 fn where_the_quick_path_fails_the_slow_one_carries_the_stream_though_it_loses() {
     let fails = Case { mbit: 0.5, fails: true, ..NARROW };
@@ -192,14 +194,15 @@ fn where_the_quick_path_fails_the_slow_one_carries_the_stream_though_it_loses() 
     assert!(seen[0] > 575 && seen[1] > 590 && seen[2] >= 597, "{seen:?}");
 }
 
-/// How often, of frames I, P and B; sums of milliseconds after the frame was written: first sent, sent so that it came, late by.
+/// Count of I, P and B frames; sums of milliseconds after the frame was written: first transmission, transmission that
+/// arrived first, lateness.
 #[derive(Default)]
 struct Cause {
     frames: [u32; 3],
     sums: [f64; 3],
 }
 
-/// The table of docs/measurements/stream.md, and the causes; seeds 1 to 10, or as many as `ANABRANCH_LIVE_SEEDS` says.
+/// The table of docs/measurements/stream.md, and the causes; seeds 1 to 10, or up to `ANABRANCH_LIVE_SEEDS`.
 #[test]
 #[ignore = "prints a table of docs/measurements/stream.md"]
 #[expect(clippy::print_stdout, reason = "that is what it is for")]

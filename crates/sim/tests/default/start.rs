@@ -1,4 +1,4 @@
-//! A connection starts on whatever works: the first path is dead from the beginning.
+//! A connection starts on any working path: the first path is dead from the beginning.
 
 use super::dead_path::default_config;
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig, InitialPath};
@@ -13,7 +13,8 @@ use anabranch_sim::{Application, Change, FlowConfig, World, WorldConfig};
 /// 10 Mbit/s and 50 ms; 20 Mbit/s and 20 ms.
 const PATHS: [Bottleneck; 2] = [Bottleneck::new(10, 25, 43), Bottleneck::new(20, 10, 34)];
 
-/// When ten kilobytes have arrived and all is closed, where the first path is dead until `dead`; and the trace hash.
+/// When ten kilobytes have arrived and the connection is closed, with the first path dead until `dead`; and the trace
+/// hash.
 fn arrived(config: &ConnectionConfig, dead: u64) -> (Option<Instant>, u64) {
     let manager = || table::build(path_manager::TABLE, "anabranch", &Settings::new()).expect("in the table");
     let mut world = World::new(WorldConfig { seed: 1, ..WorldConfig::default() });
@@ -43,7 +44,7 @@ fn a_dead_first_path_costs_one_race_interval() {
     let config = default_config();
     let alone = ConnectionConfig { initial_path: InitialPath::First, ..config.clone() };
     let ((healthy, hash), (unraced, unraced_hash)) = (arrived(&config, 0), arrived(&alone, 0));
-    // Nothing is sent that would not have been, where the first answers in time.
+    // If the first path answers in time, the same packets are sent as without racing.
     assert_eq!((healthy, hash), (unraced, unraced_hash));
     let (late, _) = arrived(&config, 100_000);
     let (never, _) = arrived(&alone, 100_000);

@@ -1,9 +1,9 @@
-//! How soon the default has found what a path carries that loses packets by chance.
+//! How soon the default has found the capacity of a path with random loss.
 
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::reference::{Bottleneck, connection, direct, goodput};
 
-/// Share of what the path carries without losses that the default delivered between these seconds; mean of four seeds.
+/// Goodput of the default between these seconds as a share of the path's capacity without loss; mean of four seeds.
 fn share(path: Bottleneck, from: u64, to: u64) -> f64 {
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     let of = |seed| {
@@ -13,7 +13,7 @@ fn share(path: Bottleneck, from: u64, to: u64) -> f64 {
     (1..=4).map(of).sum::<f64>() / 4.0
 }
 
-/// Losses by chance do not end the start-up, and what it sent too much does not count as a path that has become slow.
+/// Random loss does not end the start-up, and its excess does not make the path count as slowed down.
 #[test]
 fn a_path_that_loses_packets_is_found_within_five_seconds() {
     for (loss, least) in [(0.0, 0.9), (0.02, 0.85), (0.07, 0.8)] {

@@ -1,4 +1,4 @@
-//! What nodes do with packets, and transport over several hops.
+//! Forwarding by nodes, and transport over several hops.
 
 use crate::scene::{FIGURE_8, flow, host, lanes, mesh, route, seconds};
 use anabranch_policy::rate::Rate;
@@ -34,13 +34,13 @@ fn tcp_crosses_three_hops_and_every_byte_arrives() {
     let result = world.results();
     assert_eq!((result.flows[0].server.read, result.flows[0].server.checked), (1_000_000, Checked::Pattern));
     let nodes = world.node_results();
-    // Each packet is received by three radios; both nodes in the middle send on what comes from either end.
+    // Each packet is received by three radios; both middle nodes forward the packets of both ends.
     for end in [0, 3] {
         let counters = nodes[end].counters;
         assert_eq!(counters.hops, 3 * counters.delivered);
         assert_eq!(counters.forwarded, 0);
     }
-    // Whatever was not delivered was dropped, and somebody counted it.
+    // Every packet that was not delivered is counted as dropped.
     let sum = |count: fn(&NodeResult) -> u64| nodes.iter().map(count).sum::<u64>();
     assert_eq!(
         sum(|node| node.counters.originated),
@@ -63,7 +63,7 @@ fn the_same_seed_has_the_same_trace_and_another_seed_another() {
     assert_ne!(hash(1), hash(2));
 }
 
-/// UDP for a second over a chain whose routes the test may have spoiled.
+/// UDP for a second over a chain whose routes the test may have broken.
 fn udp(mut world: World, from: anabranch_sim::InterfaceId, to: anabranch_sim::InterfaceId) -> (World, RunResult) {
     let mut source = UdpConfig::steady("probes", from, to, Rate::from_bits_per_second(80_000), 100);
     source.stop = seconds(1);
@@ -95,8 +95,8 @@ fn a_loop_ends_with_the_hop_limit() {
     let (looped, lost) = (result.drops().get(DropCause::HopLimit), result.drops().get(DropCause::Loss));
     assert_eq!(looped + lost, sent);
     assert!(looped > sent / 2, "{looped} of {sent}");
-    // 64 at the first node, which does not count it down; sent on with 63, ..., 1: that is 63 times. One that is lost
-    // on the way was sent on less often.
+    // 64 at the first node, which does not decrement it; forwarded with 63, ..., 1: 63 times. A lost packet was
+    // forwarded less often.
     let forwarded = nodes[1].counters.forwarded + nodes[2].counters.forwarded;
     assert!((63 * looped..=63 * sent).contains(&forwarded), "{forwarded}, {looped} of {sent}");
     assert_eq!(world.packets_under_way(), 0);
@@ -116,7 +116,7 @@ fn equal_cost_ways_share_the_flows() {
     let nodes = world.node_results();
     let forwarded =
         |range: core::ops::Range<usize>| nodes[range].iter().map(|node| node.counters.forwarded).collect::<Vec<_>>();
-    // 30 flows in three: 10 each, and fewer than 3 of one kind would be a chance of 1 in 400.
+    // 30 flows over three next hops: 10 each; fewer than 3 on one has a probability of 1 in 400.
     let total: u64 = forwarded(1..4).iter().sum();
     assert!(forwarded(1..4).iter().all(|count| *count > total / 10), "{nodes:?}");
     assert!(forwarded(4..7).iter().all(|count| *count > total / 10), "{nodes:?}");
@@ -145,7 +145,7 @@ fn four_lanes_on_four_channels_carry_four_subflows() {
 #[test]
 fn a_radio_captures_what_it_sends_and_receives_once_each() {
     let (mut world, [from, to]) = chain(1);
-    // From one packet of a second to the last; the radios of the chain lose none, however often they repeat a frame.
+    // From one packet per second to the maximum; the radios of the chain lose none, however often they retry.
     let mut source = UdpConfig::steady("probes", from, to, Rate::from_bits_per_second(8_000), 100);
     source.stop = seconds(1);
     world.add_udp(source);

@@ -1,4 +1,4 @@
-//! Meshes in the lab: what nodes forward, and transport over several hops.
+//! Meshes in the lab: forwarding by nodes, and transport over several hops.
 
 mod forwarding;
 mod moving;

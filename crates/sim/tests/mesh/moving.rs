@@ -1,4 +1,4 @@
-//! Nodes that move, and the probes that notice.
+//! Moving nodes, and their effect on probes.
 
 use crate::scene::{host, mesh_at, route, seconds};
 use anabranch_policy::time::{Duration, Instant};
@@ -13,7 +13,7 @@ fn place(x: f64) -> Position {
     Position { x, y: 0.0 }
 }
 
-/// Two nodes of a range of 150 m, each with a host, and probes between them from the start to `stop`.
+/// Two nodes with a range of 150 m, each with a host, and probes between them from the start to `stop`.
 fn pair(distance: f64, stop: Instant) -> (World, Vec<InterfaceId>) {
     let mut world = mesh_at(1, &[place(0.0), place(distance)], &[MediumConfig::default()]);
     let interface = |world: &mut World, node: u32| {
@@ -40,7 +40,7 @@ fn probes_go_both_ways_at_their_rate_and_take_one_hop() {
     let (mut world, _) = pair(100.0, seconds(100));
     world.run_until(seconds(101));
     let nodes = world.node_results();
-    // 1,000 are expected, the standard deviation is 32; of them half in each direction, 16.
+    // 1,000 are expected with a standard deviation of 32; half in each direction, with 16.
     assert!((900..1100).contains(&world.probes_sent()), "{}", world.probes_sent());
     assert!((430..570).contains(&nodes[0].counters.originated), "{nodes:?}");
     assert_eq!(nodes[0].counters.originated + nodes[1].counters.originated, world.probes_sent());
@@ -49,7 +49,7 @@ fn probes_go_both_ways_at_their_rate_and_take_one_hop() {
     assert_eq!((delivered, hops), (world.probes_sent(), world.probes_sent()));
 }
 
-/// The second node stands at 100 m, and goes east at 10 m/s from 20 s on.
+/// The second node stands at 100 m until 20 s, and then moves east at 10 m/s.
 struct Leaves;
 
 impl Positions for Leaves {

@@ -1,4 +1,4 @@
-//! The paper's experiments, short.
+//! Short runs of the paper's experiments.
 
 use anabranch_policy::time::Duration;
 use anabranch_sim::mesh::paper::combination::{Combination, Subflows};
@@ -35,7 +35,7 @@ fn on_part_path_each_lane_has_the_nodes_of_table_3() {
     assert_eq!(seen.bytes, 400_000);
     assert!(seen.duration.is_some());
     assert_eq!(seen.lanes.iter().filter(|lane| lane.received > 20).count(), 4);
-    // Lane 0 may go any way; M2 and M5, M3 and M6, M4 and M7 carry one lane each at least.
+    // Lane 0 may take any route; M2 and M5, M3 and M6, M4 and M7 carry at least one lane each.
     assert!(seen.forwarded[1..7].iter().all(|count| *count > 20), "{:?}", seen.forwarded);
 }
 
@@ -45,7 +45,7 @@ fn appendix_c_taken_literally_leads_lane_3_over_m6() {
     spread.combination = Combination::with_subflows("MPxM", Subflows::SameSubnet).unwrap();
     let literal = Case { combination: spread.combination.clone().literal_lanes(), ..spread.clone() };
     let [spread, literal] = [spread, literal].map(|case| run(&case).unwrap());
-    // Acknowledgements come by M7 in both: M8 has three next hops, and lane 3 takes the third.
+    // Acknowledgements pass M7 in both cases: M8 has three next hops, and lane 3 takes the third.
     let [m6, m7] = [5, 6].map(|node: usize| (spread.forwarded[node], literal.forwarded[node]));
     assert!(m7.0 > m7.1 + literal.lanes[3].received / 2, "{m7:?}");
     assert!(m6.1 > m6.0 + literal.lanes[3].received / 2, "{m6:?}");
@@ -79,14 +79,14 @@ fn captures_of_neighbouring_columns_agree_where_nothing_is_lost_between_them() {
     case.transfer = Transfer::Bytes(400_000);
     let seen = run(&case).unwrap();
     assert!(seen.single_delays.is_empty() && seen.captured.iter().all(|radios| radios.len() == 4));
-    // What M1 sent on a channel was received by M2 to M4 on it or lost there, and the other way round.
+    // Frames of M1 on a channel were received by M2 to M4 on it or lost there, and vice versa.
     for radio in 0..4 {
         let of = |nodes: core::ops::Range<usize>, count: fn(&Captured) -> u64| -> u64 {
             seen.captured[nodes].iter().map(|radios| count(&radios[radio])).sum()
         };
         let (sent, received) = (|one: &Captured| one.sent, |one: &Captured| one.received);
         assert!(of(0..1, sent) > 20);
-        // All that is sent by a column is received by its neighbours; the rest are frames that were dropped, and those under
+        // Everything sent by a column is received by its neighbours; the difference are dropped frames, and those under
         // way.
         assert!(of(0..8, sent) >= of(0..8, received));
         assert!(of(0..8, sent) - of(0..8, received) <= of(0..8, sent) / 10, "{:?}", seen.captured);

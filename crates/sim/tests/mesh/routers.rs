@@ -1,4 +1,4 @@
-//! Routers on nodes: what appendix E of RFC 5614 looks like for a minute, and what does not depend on bytes.
+//! Routers on nodes: a minute of RFC 5614's appendix E, and independence of the `--wire` mode.
 
 use anabranch_policy::time::Duration;
 use anabranch_routing::lsa_fullness::LsaFullness;
@@ -23,7 +23,7 @@ fn nodes_that_stand_still_lose_nothing_and_say_little_once_all_is_known() {
     let seen = run(&still);
     assert!(seen.delivery() > 0.995, "{seen:?}");
     assert_eq!((seen.no_route, seen.looped), (0, 0));
-    // A Hello every 2 s of 20 routers; 5 % for the jitter of their times.
+    // A Hello every 2 s from each of 20 routers; 5 % for jitter.
     let hellos = seen.by_type[0].0 as f64 / 60.0;
     assert!((hellos / 10.0 - 1.0).abs() < 0.05, "{hellos}");
     assert!(seen.packets < 2.0 * hellos, "{seen:?}");

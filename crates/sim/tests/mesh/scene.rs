@@ -18,7 +18,7 @@ pub fn seconds(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Nodes with a radio on each of the channels, who hear each other over these links and no others.
+/// Nodes with a radio on each of the channels, which hear each other only over these links.
 pub fn mesh(seed: u64, nodes: usize, links: &[(u32, u32)], channels: &[MediumConfig]) -> World {
     let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
     let made: Vec<NodeId> =
@@ -37,7 +37,7 @@ pub fn mesh(seed: u64, nodes: usize, links: &[(u32, u32)], channels: &[MediumCon
     world
 }
 
-/// Nodes at these places with a radio on each of the channels.
+/// Nodes at these positions with a radio on each of the channels.
 pub fn mesh_at(seed: u64, places: &[Position], channels: &[MediumConfig]) -> World {
     let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
     let made: Vec<NodeId> =
@@ -67,8 +67,8 @@ pub fn host(world: &mut World, name: &str, path_manager: &str) -> HostId {
     world.add_host(name, &EndpointConfig::default(), manager)
 }
 
-/// A host at a node with an interface on each channel from 0 on: its lanes. Their addresses are 10.0.LANE.NODE, nodes counted
-/// from 1, and everything is routed on the lane's own channel.
+/// A host at a node with an interface on each channel from 0 on: its lanes. Their addresses are 10.0.LANE.NODE, nodes
+/// counted from 1, and everything is routed on the lane's own channel.
 pub fn lanes(
     world: &mut World,
     links: &[(u32, u32)],

@@ -1,8 +1,8 @@
-//! TCP over chains and over the paper's mesh, against tables that were made with ns-3 3.37 (NewReno, segments of 1448 bytes, long
-//! preamble, range 150 m for decoding, disturbing and sensing, 100 m from node to node, 60 s; kB/s of 1000 bytes).
-//! One figure is another than in the design: over one hop at 11 Mbit/s ns-3 measured 570.3 with an application that wrote 512
-//! bytes at a time into a buffer that was always full, so that half of the segments were not. With full segments it measured
-//! 663.5. `docs/measurements/radio.md` has the settings and all figures.
+//! TCP over chains and over the paper's mesh, compared with tables made with ns-3 3.37 (NewReno, segments of 1448
+//! bytes, long preamble, range 150 m for decoding, interference and carrier sense, 100 m between nodes, 60 s; kB/s of
+//! 1000 bytes). One figure differs from the design: over one hop at 11 Mbit/s ns-3 measured 570.3 with an application
+//! that wrote 512 bytes at a time into a full buffer, so that half of the segments were not full. With full segments it
+//! measured 663.5. `docs/measurements/radio.md` has the settings and all figures.
 
 use crate::scene::{FIGURE_8, flow, host, lanes, mesh_at, route, seconds};
 use anabranch_mptcp::{BufferSize, ConnectionConfig};
@@ -15,13 +15,13 @@ use anabranch_sim::mesh::paper::network::PLACES;
 use anabranch_sim::radio::{MediumConfig, Position, Reach};
 use anabranch_sim::reference::connection;
 
-/// A channel as ns-3 has it.
+/// A channel as in ns-3.
 fn like_ns3(megabits: f64) -> MediumConfig {
     MediumConfig { data_rate: Rate::from_bits_per_second((megabits * 1e6) as u64), ..MediumConfig::as_in_ns3() }
 }
 
-/// Packets of 1500 bytes, at most 90 under way. The receive buffer must not be what limits the sender: our receiver then
-/// acknowledges every segment, ns-3's every second all the same.
+/// Packets of 1500 bytes, at most 90 in flight. The receive buffer must not limit the sender: otherwise our receiver
+/// acknowledges every segment, while ns-3's still acknowledges every second one.
 fn new_reno() -> ConnectionConfig {
     let mut config = connection("new_reno", false);
     config.receive_buffer = BufferSize::Fixed(524_288);
@@ -32,7 +32,7 @@ fn new_reno() -> ConnectionConfig {
     config
 }
 
-/// kB/s of one TCP over so many hops.
+/// kB/s of one TCP connection over `hops` hops.
 fn chain(seed: u64, hops: u32, medium: &MediumConfig, tcp: &ConnectionConfig) -> f64 {
     let positions: Vec<Position> = (0..=hops).map(|node| Position { x: f64::from(node) * 100.0, y: 0.0 }).collect();
     let links: Vec<(u32, u32)> = (0..hops).map(|node| (node, node + 1)).collect();
@@ -48,7 +48,7 @@ fn chain(seed: u64, hops: u32, medium: &MediumConfig, tcp: &ConnectionConfig) ->
     world.results().flows[0].server.read as f64 / 60e3
 }
 
-/// The mean over three seeds.
+/// Mean over three seeds.
 fn chains(hops: u32, medium: &MediumConfig) -> f64 {
     (1..=3).map(|seed| chain(seed, hops, medium, &new_reno())).sum::<f64>() / 3.0
 }
@@ -81,7 +81,7 @@ fn rts_costs_a_chain_of_three_hops_a_quarter_as_in_ns3() {
     assert!((seen / 136.5 - 1.0).abs() < 0.05, "{seen}");
 }
 
-/// Three hops at 11 Mbit/s with other segments, other acknowledgements, and when all hear all.
+/// Three hops at 11 Mbit/s with other segment sizes, other acknowledgements, and with all nodes in range.
 #[test]
 fn what_changes_three_hops_changes_them_as_in_ns3() {
     let with = |change: fn(&mut ConnectionConfig)| {
@@ -108,7 +108,8 @@ fn what_changes_three_hops_changes_them_as_in_ns3() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// kB/s of one TCP on each plane, each on its lane of the paper's table 3 (the first on M2 and M5, as the second).
+/// kB/s of one TCP connection on each plane, each on its lane of the paper's table 3 (the first on M2 and M5, as the
+/// second).
 fn figure_8(planes: &[MediumConfig]) -> Vec<f64> {
     let positions: Vec<Position> = PLACES.iter().map(|(x, y)| Position { x: *x, y: *y }).collect();
     let mut world = mesh_at(1, &positions, planes);
@@ -152,7 +153,7 @@ fn tcp_on_the_planes_of_figure_8_is_as_fast_as_in_ns3() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// kB/s of each of four planes whose radios, four at each place, are all on one channel.
+/// kB/s of each of four planes whose radios, four at each node, are all on one channel.
 fn four_planes_on_one_channel(seed: u64, medium: &MediumConfig) -> Vec<f64> {
     let place = |index: usize| PLACES[index % 8];
     let positions: Vec<Position> = (0..32).map(place).map(|(x, y)| Position { x, y }).collect();
@@ -173,7 +174,7 @@ fn four_planes_on_one_channel(seed: u64, medium: &MediumConfig) -> Vec<f64> {
     world.results().flows.iter().map(|flow| flow.server.read as f64 / 60e3).collect()
 }
 
-/// ns-3 measured 137 to 195 kB/s in all, unevenly: one channel is one channel, however many radios there are.
+/// ns-3 measured 137 to 195 kB/s in total, unevenly: additional radios do not add capacity to a channel.
 #[test]
 fn four_planes_on_one_channel_carry_no_more_than_one() {
     for with_rts in [false, true] {

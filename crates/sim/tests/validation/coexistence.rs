@@ -1,8 +1,10 @@
-//! What `bounded_cubic` promises (RFC 9743's questions; the grid is `cargo run --release -p anabranch-sim --example beside`): others over
-//! the same bottleneck keep their share, beside one of its subflows and beside two; a crowd of its own loses no more than twice what a crowd of
-//! CUBIC does; random loss does not starve it; alone it keeps no queue.
+//! The goals of `bounded_cubic` (RFC 9743's questions; the grid is
+//! `cargo run --release -p anabranch-sim --example beside`): others over the same bottleneck keep their share, beside
+//! one of its subflows and beside two; a crowd of it loses at most twice as much as a crowd of CUBIC; random loss does
+//! not starve it; alone it keeps no standing queue.
 //!
-//! A single run over a drop-tail queue has a rhythm of its own (two CUBICs share such a queue 0.64 to 1.12), so means are asserted.
+//! Single runs over a drop-tail queue have a pattern of their own (two CUBICs share such a queue 0.64 to 1.12), so
+//! means are asserted.
 
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::time::{Duration, Instant};
@@ -29,7 +31,7 @@ fn delivered(world: &mut World) -> Vec<f64> {
     read(45).iter().zip(before).map(|(after, before)| (after - before) as f64).collect()
 }
 
-/// What one CUBIC and the connection beside it get, of the fair share: means over bottlenecks.
+/// Shares of one CUBIC connection and of the connection beside it, relative to the fair share: means over bottlenecks.
 fn shares(control: &'static str, subflows: usize) -> (f64, f64) {
     let queues = [Some(0.25), Some(0.5), Some(1.0), Some(4.0), None];
     let cases: Vec<_> = [(20, 20), (20, 40)].iter().flat_map(|way| queues.map(|queue| (*way, queue))).collect();
@@ -51,12 +53,12 @@ fn cubic_keeps_its_share_beside_one_subflow_and_beside_two() {
         let (theirs, own) = shares("bounded_cubic", subflows);
         assert!(theirs >= 0.85 && own >= 0.8, "{subflows} subflows: {theirs:.2}, own {own:.2}");
     }
-    // What it is to replace does not leave that.
+    // The congestion control that it replaces takes more.
     let (theirs, _) = shares("anabranch", 2);
     assert!(theirs < 0.6, "{theirs:.2}");
 }
 
-/// Loss in percent, Jain's index, and the least share of so many connections alike.
+/// Loss in per cent, Jain's index, and the least share among `flows` equal connections.
 fn in_crowd(control: &'static str, flows: usize, bottleneck: &Bottleneck) -> (f64, f64, f64) {
     let mut world = crowd(1, flows, bottleneck, &config(control, false));
     let bytes = delivered(&mut world);
@@ -72,8 +74,8 @@ fn in_crowd(control: &'static str, flows: usize, bottleneck: &Bottleneck) -> (f6
 
 #[test]
 fn a_crowd_of_its_own_loses_little_and_shares_evenly() {
-    // The last three have a queue that is never empty, and flows that never saw it so; two of them slow ones, whose segments are
-    // acknowledged late.
+    // The last three have a queue that is never empty, and flows that never saw it empty; two of them are slow ones,
+    // with late acknowledgements.
     for (flows, bottleneck) in [
         (30, Bottleneck::new(50, 20, 9)),
         (30, Bottleneck::new(20, 20, 68)),

@@ -1,4 +1,4 @@
-//! What the default's scheduler promises on paths whose rates change, with both congestion controls that it is used with. The grid is
+//! The goals of the default's scheduler on paths with changing rates, with both of its congestion controls. The grid is
 //! `cargo run --release -p anabranch-sim --example exploration`.
 
 use anabranch_sim::application::Sending;
@@ -30,8 +30,8 @@ fn a_ninth_path_is_used() {
     }
 }
 
-/// What the joins wait for is the first DATA_ACK (RFC 8684, section 3.2): two round trips of 200 ms. Two of 20 ms, and 0.47 s for the
-/// rest, as over the good path alone, follow.
+/// Joins wait for the first DATA_ACK (RFC 8684, section 3.2): two round trips of 200 ms. Then follow two of 20 ms, and
+/// 0.47 s for the rest, as over the good path alone.
 #[test]
 fn a_first_path_that_is_bad_is_left_as_soon_as_there_is_another() {
     let (begin, joined) = (0.4, 0.04);
@@ -43,7 +43,7 @@ fn a_first_path_that_is_bad_is_left_as_soon_as_there_is_another() {
     }
 }
 
-/// Runs the walks of some seeds; returns for each policy what was seen.
+/// Runs the walks of some seeds; returns the results by policy.
 fn walks(seeds: core::ops::Range<u64>, policy: &str) -> Vec<Seen> {
     seeds.map(|seed| run(policy, true, &wifi_and_lte(seed, 60), Sending::Endless, 60)).collect()
 }

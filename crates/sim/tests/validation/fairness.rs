@@ -1,12 +1,13 @@
-//! What coupled congestion control promises (RFC 6356, section 2; the papers on OLIA and BALIA):
+//! The goals of coupled congestion control (RFC 6356, section 2; the papers on OLIA and BALIA):
 //!
-//! 1. at least what TCP gets on the best path;
-//! 2. no more than TCP takes, on any path, so that over a shared bottleneck all subflows together take what one TCP does;
-//! 3. away from congested paths as far as the first two allow.
+//! 1. at least the rate of TCP on the best path;
+//! 2. at most the rate of TCP on any path, so that over a shared bottleneck all subflows together take the share of one
+//!    TCP;
+//! 3. traffic moves away from congested paths as far as the first two allow.
 //!
-//! Random loss is what the subflows and the TCP connections meet here: all see the same, so that shares are those of
-//! the algorithms. A drop-tail queue without any other traffic in a world without chance has a rhythm of its own, in
-//! which the same packet of each round falls; one such share says little, and means over several queues are asserted.
+//! Subflows and TCP connections meet random loss here: it is the same for all, so that the shares are those of the
+//! algorithms. A drop-tail queue without other traffic and without randomness has a pattern of its own, in which the
+//! same packet of each round is dropped; one such share means little, so means over several queues are asserted.
 
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::reference::{Bottleneck, TWO_LINKS, connection, direct, goodput, shared};
@@ -22,7 +23,7 @@ const fn lossy(delay_ms: u64, loss: f64) -> Bottleneck {
     Bottleneck { loss, ..Bottleneck::new(50, delay_ms, 1000) }
 }
 
-/// What the multipath connection gets in relation to what each NewReno connection gets on average.
+/// Rate of the multipath connection relative to the mean of the NewReno connections.
 fn share(congestion: &'static str, subflows: usize, bottleneck: &Bottleneck) -> f64 {
     share_in(SEEDS, congestion, subflows, bottleneck)
 }
@@ -31,7 +32,7 @@ fn share_in(seeds: u64, congestion: &'static str, subflows: usize, bottleneck: &
     share_against("new_reno", seeds, congestion, subflows, bottleneck)
 }
 
-/// The same in relation to single-path connections under `rival`.
+/// The same relative to single-path connections under `rival`.
 fn share_against(
     rival: &'static str,
     seeds: u64,
@@ -73,7 +74,7 @@ fn over(congestion: &'static str, paths: &[Bottleneck]) -> f64 {
 fn two_subflows_over_one_bottleneck_take_no_more_than_one_tcp() {
     for congestion in COUPLED {
         let share = share(congestion, 2, &lossy(20, 0.005));
-        // With LIA the mean of 40 seeds is 1.09 (why it is above one: see below).
+        // With LIA the mean of 40 seeds is 1.09 (the reason is given below).
         let most = if congestion == "lia" { 1.15 } else { 1.1 };
         assert!((0.85..=most).contains(&share), "{congestion}: {share}");
     }
@@ -83,9 +84,9 @@ fn two_subflows_over_one_bottleneck_take_no_more_than_one_tcp() {
 fn four_subflows_over_one_bottleneck_take_no_more_than_one_tcp() {
     for congestion in COUPLED {
         let share = share(congestion, 4, &lossy(20, 0.005));
-        // LIA's alpha has the largest of the windows in it (RFC 6356, equation 2). Windows go up and down, and the
-        // largest of four lies about a quarter above their mean: that makes the connection as a whole about a tenth
-        // faster than one TCP. Of OLIA and BALIA it is not so.
+        // LIA's alpha contains the largest of the windows (RFC 6356, equation 2). Windows oscillate, and the largest of
+        // four is about a quarter above their mean: this makes the whole connection about a tenth faster than one TCP.
+        // OLIA and BALIA do not have this effect.
         let most = if congestion == "lia" { 1.25 } else { 1.1 };
         assert!((0.8..=most).contains(&share), "{congestion}: {share}");
     }
@@ -101,8 +102,8 @@ fn uncoupled_subflows_take_a_share_each() {
 
 #[test]
 fn coupled_subflows_leave_a_drop_tail_bottleneck_to_others_uncoupled_ones_do_not() {
-    // Each of ten queues has a rhythm of its own, in which a connection gets 0.75 to 1.5 of the share of a TCP; the mean
-    // is what can be asserted.
+    // Each of ten queues has a pattern of its own, with 0.75 to 1.5 times the share of a TCP; only the mean can be
+    // asserted.
     let queues = (0..10).map(|n| Bottleneck::new(30, 15 + n, 60 + 5 * (n as usize * 7 % 10)));
     let queues: Vec<Bottleneck> = queues.collect();
     for congestion in COUPLED {
@@ -122,7 +123,7 @@ fn over_disjoint_paths_a_connection_gets_at_least_what_tcp_gets_on_the_best() {
         let best = tcp[0].max(tcp[1]);
         for congestion in COUPLED {
             let rate = over(congestion, &paths);
-            // Goal 1, and goal 2: no more than the sum.
+            // Goal 1, and goal 2: at most the sum.
             assert!(rate > 0.9 * best && rate < 0.95 * (tcp[0] + tcp[1]), "{congestion}: {rate} of {tcp:?}");
         }
     }
@@ -146,7 +147,7 @@ fn paths_that_are_nobody_elses_are_filled() {
         let (mut world, _) = direct(1, &TWO_LINKS, &connection(congestion, true));
         let rate = goodput(&mut world, 0, at(10), at(60));
         assert!(rate > 0.93 * most, "{congestion}: {rate} of {most}");
-        // Data that arrived before the window began may be read in it, once what was missing is there.
+        // Data that arrived before the window began may be read in it, after a gap was filled.
         assert!(rate < 1.01 * most, "{congestion}: {rate} of {most}");
     }
 }
@@ -161,7 +162,7 @@ fn traffic_moves_away_from_the_path_that_loses_more() {
         let delivered = |name: &str| result.link(name).unwrap().counters.delivered_bytes as f64;
         delivered("1/access up") / delivered("0/access up")
     };
-    // Uncoupled: as the square root of the losses, 1 to 3.2. LIA: inversely as the losses, 1 to 10, or so; OLIA further.
+    // Uncoupled: as the square root of the losses, 1 to 3.2. LIA: about inversely to the losses, 1 to 10; OLIA further.
     let uncoupled = sent("new_reno");
     assert!((0.2..=0.45).contains(&uncoupled), "{uncoupled}");
     for congestion in COUPLED {
@@ -176,7 +177,7 @@ fn weighted_vegas_shares_a_bottleneck_with_its_like_and_loses_against_reno() {
         let bottleneck = Bottleneck::new(30, 20, queue);
         let alike = share_against("wvegas", 2, "wvegas", 2, &bottleneck);
         assert!((0.75..=1.1).contains(&alike), "queue {queue}: {alike}");
-        // Reno fills the queue, which Vegas takes for a reason to slow down.
+        // Reno fills the queue, which makes Vegas slow down.
         let reno = share_in(2, "wvegas", 2, &bottleneck);
         assert!(reno < 0.7, "queue {queue}: {reno}");
     }

@@ -1,8 +1,8 @@
-//! Golden tables: text files that a run must reproduce to the letter.
+//! Golden tables: text files that a run must reproduce exactly.
 
 use std::path::Path;
 
-/// Compares a table with the file of this name; with `ANABRANCH_BLESS` set it becomes the file.
+/// Compares a table with the file of this name; with `ANABRANCH_BLESS` set it rewrites the file.
 pub fn check(name: &str, table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("ANABRANCH_BLESS").is_some() {

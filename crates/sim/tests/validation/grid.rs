@@ -1,16 +1,17 @@
-//! One flow over one drop-tail link: goodput beside ns-3's for sixteen links.
+//! One flow over one drop-tail link: goodput compared with ns-3 on sixteen links.
 //!
 //! ns-3's figures are from its Python wheel 3.44 and Debian's 3.37; two nodes on a point-to-point link, drop-tail queue
 //! at the device, 1400-byte segments, SACK and timestamps, delayed acknowledgements (2 segments, 200 ms), initial
-//! window 10, least retransmission timeout 1 s, buffers of 4 MB, 100 s.
+//! window 10, minimum retransmission timeout 1 s, buffers of 4 MB, 100 s.
 //!
 //! **NewReno.** ns-3 has two: `TcpNewReno` adds a segment's square over the window for each acknowledgement, so that
 //! delayed acknowledgements halve its growth; `TcpLinuxReno` counts segments acknowledged. Ours counts bytes
-//! acknowledged (RFC 3465): one segment per window and round trip, whatever the receiver delays. Where the queue is
-//! much shorter than the path holds, growth decides, and ns-3's two are up to 14 % apart (100 ms, 10 packets). Ours must
-//! be within 5 % of the span between the two everywhere, and is within 1 % in nearly all.
+//! acknowledged (RFC 3465): one segment per window and round trip, independent of delayed acknowledgements. Where the
+//! queue is much shorter than the bandwidth-delay product, growth dominates, and ns-3's two differ by up to 14 % (100
+//! ms, 10 packets). Ours must be within 5 % of the range between the two everywhere, and is within 1 % in nearly all
+//! cases.
 //!
-//! **CUBIC.** ns-3 changed its CUBIC between 3.37 and 3.44, and the two are up to 35 % apart where the queue is short.
+//! **CUBIC.** ns-3 changed its CUBIC between 3.37 and 3.44, and the two differ by up to 35 % where the queue is short.
 //! Ours must be within 5 % of 3.37 everywhere (it is within 1.5 %), and of 3.44 where those two agree.
 
 use super::golden;
@@ -93,8 +94,8 @@ fn cubic_is_within_5_percent_of_ns3_on_sixteen_links() {
 
 #[test]
 fn on_10_mbit_20_ms_and_50_packets_both_are_within_5_percent_of_9_607() {
-    // NewReno 9.616 and CUBIC 9.563 by our own measurement of ns-3 3.44; 9.607 by another. 10 * 1400 / 1454 = 9.629 is
-    // all that the link can carry.
+    // NewReno 9.616 and CUBIC 9.563 by our own measurement of ns-3 3.44; 9.607 by another. The capacity of the link is
+    // 10 * 1400 / 1454 = 9.629.
     for (congestion, measured) in [("new_reno", 9.616), ("cubic", 9.563)] {
         let (rate, _, timeouts) = run(congestion, ONE_LINK);
         assert!((rate / 9.607 - 1.0).abs() < 0.05, "{congestion}: {rate}");

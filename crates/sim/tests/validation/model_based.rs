@@ -1,4 +1,4 @@
-//! What BBR gets alone on a path: nearly all of it, with a short queue, through random loss and after an outage.
+//! BBR alone on a path: nearly full goodput with a short queue, through random loss and after an outage.
 
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::reference::{Bottleneck, PACKET, SEGMENT, connection, direct, goodput};
@@ -8,7 +8,7 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Goodput of the seconds 5 to 25 as a share of what the path can deliver.
+/// Goodput of the seconds 5 to 25 as a share of the path's capacity.
 fn share(path: Bottleneck) -> f64 {
     let (mut world, _) = direct(1, &[path], &connection("bbr", false));
     let most = path.rate().bits_per_second() as f64 * 1e-6 * (1.0 - path.loss) * f64::from(SEGMENT) / f64::from(PACKET);
@@ -17,7 +17,7 @@ fn share(path: Bottleneck) -> f64 {
 
 #[test]
 fn bbr_fills_a_path_whatever_its_queue_and_round_trip() {
-    // ProbeRTT takes 2 % and the margin of pacing 1 %; a tenth of the product as queue is less than a probe needs.
+    // ProbeRTT takes 2 % and the margin of pacing 1 %; a queue of a tenth of the product is less than a probe needs.
     for (mbit, delay_ms, queue, least) in [(10, 25, 43, 0.95), (10, 25, 4, 0.88), (10, 5, 9, 0.95), (1, 25, 4, 0.93)] {
         let share = share(Bottleneck::new(mbit, delay_ms, queue));
         assert!((least..=1.01).contains(&share), "{mbit} Mbit/s, {delay_ms} ms, {queue}: {share}");

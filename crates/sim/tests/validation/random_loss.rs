@@ -1,10 +1,10 @@
 //! Random loss: the square-root law for NewReno, the response function of CUBIC, and ns-3's figures for both.
 //!
-//! Mathis et al. (1997): goodput = C MSS / (RTT sqrt(p)), with C = sqrt(3/2) = 1.22 if losses are evenly spaced and every
-//! segment is acknowledged; for losses independent of each other C is 1.31. Two things lower it as p grows: a window
-//! grows by whole segments only, and not in the round trip that repairs a loss.
+//! Mathis et al. (1997): goodput = C MSS / (RTT sqrt(p)), with C = sqrt(3/2) = 1.22 if losses are evenly spaced and
+//! every segment is acknowledged; for independent losses C is 1.31. Two effects lower it as p grows: a window grows by
+//! whole segments only, and not in the round trip that repairs a loss.
 //!
-//! The link has 100 Mbit/s and a long queue, so that nothing but the random losses counts.
+//! The link has 100 Mbit/s and a long queue, so that only the random losses matter.
 
 use super::golden;
 use anabranch_policy::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use core::fmt::Write;
 const LOSS: [f64; 4] = [0.001, 0.003, 0.01, 0.03];
 const SEEDS: u64 = 3;
 
-/// Mean of the seeds, Mbit/s, at a round trip of `rtt_ms`, over `seconds` from the second `begin` on.
+/// Mean of the seeds in Mbit/s, at a round trip of `rtt_ms`, over `seconds` from the second `begin` on.
 fn rate(congestion: &'static str, rtt_ms: u64, loss: f64, begin: u64, seconds: u64) -> f64 {
     let bottleneck = Bottleneck { loss, ..Bottleneck::new(100, rtt_ms / 2, 2000) };
     let begin = Instant::ZERO + Duration::from_secs(begin);
@@ -66,8 +66,8 @@ fn exponents(cells: &[(u64, f64, f64, f64)]) -> (Vec<f64>, Vec<f64>) {
 
 #[test]
 fn new_reno_obeys_the_square_root_law() {
-    // ns-3's TcpNewReno with every segment acknowledged, for which its growth is the same as ours; at 100 ms measured
-    // with delayed acknowledgements only, where it grows half as fast: about 1/sqrt(2).
+    // ns-3's TcpNewReno with every segment acknowledged, where its growth equals ours; at 100 ms measured with delayed
+    // acknowledgements only, where it grows half as fast: about 1/sqrt(2).
     let ns3 = [(50, [9.022, 4.901, 2.547, 1.156]), (100, [3.000, 1.635, 0.822, 0.407])];
     let (table, cells) = measure("new_reno", ns3);
     let (by_loss, by_rtt) = exponents(&cells);
@@ -84,7 +84,7 @@ fn new_reno_obeys_the_square_root_law() {
 
 #[test]
 fn cubic_is_as_fast_as_reno_where_its_own_function_would_be_slower() {
-    // At these losses and round trips W_est rules (RFC 9438, section 4.3), so the square-root law holds here too.
+    // At these losses and round trips W_est dominates (RFC 9438, section 4.3), so the square-root law holds here too.
     let ns3 = [(50, [9.351, 5.108, 2.769, 1.323]), (100, [5.066, 2.722, 1.427, 0.706])];
     let (table, cells) = measure("cubic", ns3);
     let (by_loss, by_rtt) = exponents(&cells);
@@ -98,9 +98,9 @@ fn cubic_is_as_fast_as_reno_where_its_own_function_would_be_slower() {
 
 #[test]
 fn cubic_follows_its_response_function_where_losses_are_rare_and_the_way_is_long() {
-    // RFC 9438, equation 5 with C = 0.4 and beta = 0.7: average window 1.054 (RTT / p)^(3/4) segments if losses are evenly
-    // spaced. Integrated over losses that are independent of each other, with fast convergence, it is 1.14 times that;
-    // and several losses in one window, 4 % of them here, count as one.
+    // RFC 9438, equation 5 with C = 0.4 and beta = 0.7: average window 1.054 (RTT / p)^(3/4) segments if losses are
+    // evenly spaced. Integrated over independent losses, with fast convergence, it is 1.14 times that; and several
+    // losses in one window, 4 % of them here, count as one.
     let predicted = |rtt: f64, loss: f64| 1.054 * (rtt / loss).powf(0.75) * f64::from(SEGMENT * 8) * 1e-6 / rtt;
     let measured = |rtt_ms: u64, loss: f64| rate("cubic", rtt_ms, loss, 60, 200);
     let (far, rare, near) = (measured(200, 0.0003), measured(200, 0.0001), measured(100, 0.0001));

@@ -1,4 +1,4 @@
-//! IP headers against bytes worked out by hand, and what must be refused.
+//! IP headers compared with bytes by hand, and invalid packets.
 
 use super::*;
 

@@ -30,19 +30,19 @@ const BACKUP: u8 = 0x1;
 /// The flag E of ADD_ADDR.
 const ECHO: u8 = 0x1;
 
-/// An MPTCP option, sorted by the place it has in [`crate::TcpOptions`].
+/// An MPTCP option, by its field in [`crate::TcpOptions`].
 pub(crate) enum Parsed {
     Dss(Dss),
     Other(MptcpOption),
 }
 
-/// Which forms of MP_CAPABLE and MP_JOIN a segment can carry; they are determined by its SYN and ACK flags
-/// (sections 3.1 and 3.2).
+/// The forms of MP_CAPABLE and MP_JOIN allowed on a segment, determined by its SYN and ACK flags (sections 3.1 and
+/// 3.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Syn,
     SynAck,
-    /// Everything without SYN.
+    /// Any segment without SYN.
     Later,
 }
 
@@ -56,12 +56,12 @@ impl Step {
     }
 }
 
-/// Parses what follows kind and length of an MPTCP option on a segment with these flags; none if it is malformed, of
-/// an unknown subtype, or of a form that has no place there.
+/// Parses an MPTCP option after its kind and length; `None` if it is malformed, of an unknown subtype, or of a form not
+/// allowed on a segment with these flags.
 pub(crate) fn parse(body: &[u8], flags: Flags) -> Option<Parsed> {
     let mut reader = Reader(body);
     let first = reader.u8()?;
-    // Behind the subtype: four bits with a meaning of the subtype's own.
+    // After the subtype: four bits that depend on the subtype.
     let (subtype, low) = (first >> 4, first & 0xf);
     let option = match subtype {
         MP_CAPABLE => parse_capable(low, &mut reader, Step::of(flags))?,
@@ -78,11 +78,11 @@ pub(crate) fn parse(body: &[u8], flags: Flags) -> Option<Parsed> {
         }
         _ => return None,
     };
-    // What is too long is as malformed as what is too short.
+    // An option that is too long is malformed too.
     reader.is_empty().then_some(Parsed::Other(option))
 }
 
-/// The number behind a reserved byte.
+/// The number after a reserved byte.
 fn behind_reserved(reader: &mut Reader<'_>) -> Option<u64> {
     let _reserved = reader.u8()?;
     reader.u64()
@@ -97,7 +97,7 @@ fn parse_capable(version: u8, reader: &mut Reader<'_>, step: Step) -> Option<Mpt
         hmac_sha256: bits & 0x01 != 0,
     };
     let keys = match step {
-        // Other versions have other contents, but a listener needs to know that and which one was offered.
+        // Other versions have other contents, but a listener must know which version was offered.
         Step::Syn if version != VERSION => {
             reader.rest();
             CapableKeys::None
@@ -124,7 +124,7 @@ fn parse_join(low: u8, reader: &mut Reader<'_>, step: Step) -> Option<MptcpOptio
         Step::SynAck => {
             MptcpOption::JoinSynAck { backup, address_id, truncated_hmac: reader.u64()?, nonce: reader.u32()? }
         }
-        // Here the flags and the identifier's place are reserved.
+        // Here the flags and the identifier are reserved.
         Step::Later => MptcpOption::JoinAck { hmac: reader.array()? },
     })
 }
@@ -140,9 +140,9 @@ fn parse_dss(reader: &mut Reader<'_>) -> Option<Dss> {
         let long = bits & DSS_SEQUENCE_LONG != 0;
         let data_seq = if long { DataSequence::Long(reader.u64()?) } else { DataSequence::Short(reader.u32()?) };
         let (subflow_seq, length) = (reader.u32()?, reader.u16()?);
-        // The presence of the checksum is inferred from the length of the option.
+        // The length of the option shows whether there is a checksum.
         dss.mapping = Some(Mapping { data_seq, subflow_seq, length, checksum: reader.u16() });
-        // F says that "this mapping covers the final data"; without a mapping it says nothing.
+        // F means that "this mapping covers the final data"; without a mapping it has no meaning.
         dss.data_fin = bits & DSS_DATA_FIN != 0;
     }
     Some(dss)
@@ -152,7 +152,7 @@ fn parse_add_address(low: u8, reader: &mut Reader<'_>) -> Option<MptcpOption> {
     let echo = low & ECHO != 0;
     let address_id = reader.u8()?;
     let hmac_len = if echo { 0 } else { 8 };
-    // Family and port are inferred from the length of the option.
+    // The length of the option shows family and port.
     let (is_v4, has_port) = match reader.0.len().checked_sub(hmac_len)? {
         4 => (true, false),
         6 => (true, true),
@@ -167,7 +167,7 @@ fn parse_add_address(low: u8, reader: &mut Reader<'_>) -> Option<MptcpOption> {
 }
 
 impl Dss {
-    /// Most bytes that the option takes: two fields of 8 bytes, and a checksum.
+    /// Greatest encoded length: two fields of 8 bytes, and a checksum.
     pub const MAX_ENCODED_LEN: usize = 28;
 
     /// The Length field of the option, bytes: 4 to 28.
@@ -191,7 +191,7 @@ impl Dss {
         4 + ack + mapping
     }
 
-    /// Bytes that the option takes of the option space, padding included.
+    /// Bytes of option space, padding included.
     pub const fn encoded_len(&self) -> usize {
         self.option_len().next_multiple_of(4)
     }
@@ -279,12 +279,12 @@ impl MptcpOption {
         }
     }
 
-    /// Bytes that the option takes of the option space, padding included.
+    /// Bytes of option space, padding included.
     pub const fn encoded_len(&self) -> usize {
         self.option_len().next_multiple_of(4)
     }
 
-    /// Whether the option means the same to the receiver of a segment with these flags.
+    /// Checks that the receiver of a segment with these flags reads the same option.
     pub(crate) fn check(&self, flags: Flags) -> Result<(), EmitError> {
         let step = Step::of(flags);
         let good = match self {

@@ -2,7 +2,7 @@
 
 use crate::checksum::Checksum;
 
-/// The checksum of a mapping (RFC 8684, section 3.3.1, figure 10): over the payload it maps, and a pseudo-header of the
+/// The checksum of a mapping (RFC 8684, section 3.3.1, figure 10): over the mapped payload, and a pseudo-header of the
 /// full data sequence number, the relative subflow sequence number and the length field as sent.
 ///
 /// The payload may come in pieces of any length. A mapping of nothing but a DATA_FIN has no payload.
@@ -23,7 +23,7 @@ pub fn dss_checksum<'a>(
 impl Checksum {
     /// Adds the pseudo-header of a mapping (RFC 8684, section 3.3.1, figure 10), before or after its payload.
     ///
-    /// A receiver adds the received checksum too, with [`Checksum::add_u16`], and asks [`Checksum::is_valid`].
+    /// A receiver also adds the received checksum with [`Checksum::add_u16`], and calls [`Checksum::is_valid`].
     pub const fn add_dss_pseudo_header(&mut self, data_seq: u64, subflow_seq: u32, length: u16) {
         self.add_u64(data_seq);
         self.add_u32(subflow_seq);

@@ -1,5 +1,5 @@
-//! Notices between two Anabranch ends about abandoned data: MP_EXPERIMENTAL (RFC 8684, section 7.2) with an
-//! identifier of ours. Who does not know it ignores it (section 3).
+//! Notices between two Anabranch ends about withdrawn data: MP_EXPERIMENTAL (RFC 8684, section 7.2) with our
+//! identifier. Other implementations ignore it (section 3).
 //!
 //! ```text
 //! flags 0  hello       1 byte: bit 0, yours was heard; bit 1, tell me what is missing
@@ -10,12 +10,13 @@
 //!                      initial one (32), length (32)
 //! ```
 //!
-//! Data sequence numbers are the lower 32 bits of those on the wire; totals wrap. Without a path both addresses are 255.
+//! Data sequence numbers are the lower 32 bits of those on the wire; totals wrap. Without a path both addresses are
+//! 255.
 
 use super::MptcpOption;
 use crate::reader::Reader;
 
-/// Tells this experiment from others.
+/// Identifier of this experiment.
 pub const EXPERIMENT: u16 = 0xab4e;
 
 const HELLO: u8 = 0;
@@ -25,28 +26,28 @@ const MISSING: u8 = 3;
 /// Bits of a hello.
 const HEARD: u8 = 1;
 const REPAIRS: u8 = 2;
-/// An address identifier that stands for none.
+/// Address identifier for no address.
 const NO_ADDRESS: u8 = 255;
 
-/// A path as its two ends' address identifiers name it, and how much longer its forward delay is than the shortest.
+/// The path with the longest forward delay, by the address identifiers of both ends, relative to the shortest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WorstPath {
-    /// Identifier of the address of who says so.
+    /// Identifier of the address of the notice's sender.
     pub local_address: u8,
-    /// Identifier of the other's address.
+    /// Identifier of the receiver's address.
     pub remote_address: u8,
-    /// Milliseconds beyond the least.
+    /// Milliseconds above the least delay.
     pub behind: u16,
 }
 
 /// A notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// We know of it.
+    /// The sender supports notices.
     Hello {
-        /// And have heard that the other does.
+        /// It has received the other end's hello.
         heard: bool,
-        /// The sender wants reports of what is missing on a subflow ([`Self::Missing`]), to reinject it on another.
+        /// The sender wants reports of missing segments on a subflow ([`Self::Missing`]), to reinject them on another.
         repairs: bool,
     },
     /// The receiver abandoned data, and has acknowledged it.
@@ -57,26 +58,26 @@ pub enum Notice {
         length: u32,
         /// All bytes abandoned so far, modulo 2^32.
         total: u32,
-        /// Why, by its place among the reasons.
+        /// Index of the reason.
         reason: u8,
-        /// The path of the largest forward delay, if delays are measured.
+        /// The path of the greatest forward delay, if delays are measured.
         worst: Option<WorstPath>,
     },
-    /// The sender will not send data (again).
+    /// The sender will not send data, or not again.
     Withdrawn {
         /// The first byte.
         data_seq: u32,
         /// Bytes.
         length: u32,
     },
-    /// The receiver misses something on a subflow: what was sent behind it there has come.
+    /// The receiver misses a segment on a subflow: later segments have arrived there.
     Missing {
-        /// Identifier of the address of who says so.
+        /// Identifier of the address of the notice's sender.
         local_address: u8,
-        /// Identifier of the other's address.
+        /// Identifier of the receiver's address.
         remote_address: u8,
-        /// Sequence number of the first byte on the subflow, relative to the initial one as in a mapping (RFC 8684, section
-        /// 3.3.1): who changes sequence numbers on the way does not change this.
+        /// Sequence number of the first byte on the subflow, relative to the initial one as in a mapping (RFC 8684,
+        /// section 3.3.1), which is not affected by middleboxes that change sequence numbers.
         subflow_seq: u32,
         /// Bytes.
         length: u32,
@@ -119,7 +120,8 @@ impl Notice {
         MptcpOption::Experimental { flags, experiment: EXPERIMENT, data }
     }
 
-    /// The notice that an option is; none if it is another experiment's, or malformed. Bytes behind a notice are ignored.
+    /// Parses an option as a notice; `None` for other experiments, and for malformed ones. Bytes after a notice are
+    /// ignored.
     pub fn of(option: &MptcpOption) -> Option<Self> {
         let MptcpOption::Experimental { flags, experiment: EXPERIMENT, data } = option else { return None };
         let mut reader = Reader(data);
@@ -158,7 +160,7 @@ mod tests {
         let worst = Some(WorstPath { local_address: 1, remote_address: 2, behind: 300 });
         let notice = Notice::Abandoned { data_seq: 1, length: 2, total: 3, reason: 0, worst };
         assert_eq!(notice.option().encoded_len(), 24);
-        // Beside a long DATA_ACK (12) as well.
+        // It fits next to a long DATA_ACK (12).
         assert_eq!(Notice::Withdrawn { data_seq: 1, length: 2 }.option().encoded_len() + 12 + 12, 40);
         let missing = Notice::Missing { local_address: 1, remote_address: 2, subflow_seq: 3, length: 4 };
         assert_eq!(missing.option().encoded_len() + 12 + 12, 40);

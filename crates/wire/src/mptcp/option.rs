@@ -2,10 +2,10 @@
 
 use core::net::IpAddr;
 
-/// TCP option kind of all of them.
+/// TCP option kind of MPTCP.
 pub const KIND: u8 = 30;
 
-/// The MPTCP version spoken here.
+/// The supported MPTCP version.
 pub const VERSION: u8 = 1;
 
 /// The acknowledgement in a DSS option, in one of its two sizes (RFC 8684, section 3.3.2).
@@ -33,7 +33,7 @@ pub struct Mapping {
     pub data_seq: DataSequence,
     /// First subflow sequence number, relative to the initial one; 0 for a DATA_FIN alone.
     pub subflow_seq: u32,
-    /// Bytes mapped, a DATA_FIN counted; 0 makes the mapping infinite (section 3.7).
+    /// Bytes mapped, including a DATA_FIN; 0 makes the mapping infinite (section 3.7).
     pub length: u16,
     /// Checksum, if negotiated.
     pub checksum: Option<u16>,
@@ -59,11 +59,11 @@ pub struct CapableFlags {
     pub extensibility: bool,
     /// C: the sender accepts no joins to this address and port.
     pub deny_join_initial: bool,
-    /// H: HMAC-SHA256, the only algorithm there is.
+    /// H: HMAC-SHA256, the only defined algorithm.
     pub hmac_sha256: bool,
 }
 
-/// What MP_CAPABLE carries, by the segment it is on (RFC 8684, section 3.1, figure 4).
+/// Contents of MP_CAPABLE, by segment (RFC 8684, section 3.1, figure 4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CapableKeys {
     /// SYN: no key.
@@ -77,7 +77,7 @@ pub enum CapableKeys {
         /// Key of the other side.
         receiver: u64,
     },
-    /// First data: both keys and the length of the data, with its checksum if that was negotiated.
+    /// First data: both keys and the length of the data, with its checksum if negotiated.
     BothWithData {
         /// Key of the sender of this option.
         sender: u64,
@@ -93,8 +93,8 @@ pub enum CapableKeys {
 /// An MPTCP option other than DSS.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MptcpOption {
-    /// MP_CAPABLE (subtype 0x0). On a SYN that offers another version than ours, `keys` is
-    /// [`CapableKeys::None`] whatever else the option held.
+    /// MP_CAPABLE (subtype 0x0). On a SYN that offers another version, `keys` is [`CapableKeys::None`] regardless of
+    /// the rest of the option.
     Capable {
         /// Version, 4 bits.
         version: u8,
@@ -136,9 +136,9 @@ pub enum MptcpOption {
         address_id: u8,
         /// Address.
         address: IpAddr,
-        /// Port, if not that of the initial subflow.
+        /// Port, if it differs from that of the initial subflow.
         port: Option<u16>,
-        /// The rightmost 64 bits of the HMAC; none makes it an echo.
+        /// The rightmost 64 bits of the HMAC; `None` makes it an echo.
         truncated_hmac: Option<u64>,
     },
     /// REMOVE_ADDR (subtype 0x4, section 3.4.2).
@@ -153,7 +153,7 @@ pub enum MptcpOption {
     },
     /// MP_FAIL (subtype 0x6, section 3.7).
     Fail {
-        /// Data sequence number at which the failure was found.
+        /// Data sequence number at which the failure was detected.
         data_seq: u64,
     },
     /// MP_FASTCLOSE (subtype 0x7, section 3.5).
@@ -171,9 +171,9 @@ pub enum MptcpOption {
         reason: u8,
     },
     /// MP_EXPERIMENTAL (subtype 0xf). RFC 8684 (section 7.2) reserves the subtype for private use and defines no
-    /// format. This one is ours: an identifier tells unlike experiments apart.
+    /// format. This one is ours, with an identifier of the experiment.
     Experimental {
-        /// The four bits behind the subtype, with the experiment's meaning.
+        /// The four bits after the subtype, defined by the experiment.
         flags: u8,
         /// Experiment identifier.
         experiment: u16,

@@ -1,4 +1,4 @@
-//! Every option against bytes worked out by hand from the figures of RFC 8684, section 3.
+//! Every option compared with bytes by hand from the figures of RFC 8684, section 3.
 
 use super::*;
 use crate::EmitError;
@@ -10,7 +10,7 @@ const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 const H: CapableFlags =
     CapableFlags { checksum_required: false, extensibility: false, deny_join_initial: false, hmac_sha256: true };
 
-/// Checks that the option is exactly these bytes on a segment with these flags, and these bytes the option.
+/// Asserts that the option is emitted as these bytes on a segment with these flags, and parsed from them.
 fn assert_is(option: MptcpOption, flags: Flags, bytes: &[u8]) {
     assert_eq!(option.check(flags), Ok(()));
     let mut written = Vec::new();

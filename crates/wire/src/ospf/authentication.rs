@@ -1,5 +1,5 @@
-//! The authentication trailer (RFC 7166): its format, and the digest over a packet. Which sequence numbers were seen,
-//! and when a key may be used, is for the router to know.
+//! The authentication trailer (RFC 7166): its format, and the digest over a packet. The router keeps sequence numbers
+//! and lifetimes of keys.
 
 use super::codec::Frame;
 use super::{Compatibility, Integrity, Lls, Packet};
@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 
 /// Length of the trailer without its digest, bytes.
 const FIXED: usize = 16;
-/// Authentication type of all there is here: HMAC (section 4.1).
+/// Authentication type of all supported algorithms: HMAC (section 4.1).
 const TYPE_HMAC: u16 = 1;
-/// What fills the place of the digest behind the source address while it is computed (section 4.5).
+/// Fills the rest of the digest field, after the source address, while the digest is computed (section 4.5).
 const PADDING: [u8; 4] = [0x87, 0x8f, 0xe1, 0xf3];
 
-/// How digests are computed (section 4.3). HMAC-SHA-1 is left out: it is no longer what one would choose.
+/// Algorithms of digests (section 4.3). HMAC-SHA-1 is not supported: it is outdated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Algorithm {
     /// HMAC-SHA-256, the default.
@@ -43,14 +43,14 @@ impl Algorithm {
     }
 }
 
-/// OSPFv3's number among the protocols that may share a key, which is put behind the key (section 4.4).
+/// OSPFv3's number among the protocols that may share a key, which is appended to the key (section 4.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ProtocolId {
-    /// As numbers are on the wire.
+    /// In network byte order.
     #[default]
     Rfc7166,
-    /// With its two octets exchanged, as FRR had it on most machines until it was mended in 2023 (FRRouting/frr#14146):
-    /// Debian 12 has that version.
+    /// With swapped octets, as in FRR on most machines until a fix in 2023 (FRRouting/frr#14146): Debian 12 has that
+    /// version.
     Swapped,
 }
 
@@ -63,21 +63,21 @@ impl ProtocolId {
     }
 }
 
-/// A key that routers share, and how it is used (section 3).
+/// A key shared by routers, and its use (section 3).
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecurityAssociation {
-    /// What stands in packets for it.
+    /// Identifier in packets.
     pub id: u16,
-    /// How digests are computed.
+    /// Algorithm of digests.
     pub algorithm: Algorithm,
-    /// The key (K), of any length; 16 random bytes at least are recommended (section 6).
+    /// The key (K), of any length; at least 16 random bytes are recommended (section 6).
     pub key: Vec<u8>,
-    /// What is put behind the key.
+    /// The protocol number appended to the key.
     pub protocol_id: ProtocolId,
 }
 
 impl core::fmt::Debug for SecurityAssociation {
-    /// Without the key.
+    /// Does not print the key.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SecurityAssociation")
             .field("id", &self.id)
@@ -87,23 +87,23 @@ impl core::fmt::Debug for SecurityAssociation {
     }
 }
 
-/// What a trailer says before it is believed.
+/// Contents of a trailer before verification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trailer {
-    /// The security association it is to be verified with.
+    /// Identifier of its security association.
     pub association: u16,
     /// Its sequence number: higher than the last one in a packet of the same type and neighbour.
     pub sequence: u64,
-    /// Where it begins in the payload of the IPv6 packet.
+    /// Offset in the payload of the IPv6 packet.
     start: usize,
-    /// Its length, bytes.
+    /// Length in bytes.
     length: usize,
 }
 
 /// Why a packet is not authentic; it is dropped (section 4.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AuthenticationError {
-    /// What precedes the trailer is no packet.
+    /// There is no packet before the trailer.
     #[error("no OSPFv3 packet")]
     NoPacket,
     /// The options of the packet do not announce a trailer, or there is none.
@@ -115,19 +115,19 @@ pub enum AuthenticationError {
     /// Its length is not that of the algorithm.
     #[error("bad length of the authentication trailer")]
     BadLength,
-    /// The digest is another one: another key, or something was changed.
+    /// The digest differs: another key, or a modified packet.
     #[error("wrong digest")]
     WrongDigest,
 }
 
 impl Trailer {
-    /// Finds and reads the trailer of the payload of an IPv6 packet with next header 89.
+    /// Finds and parses the trailer in the payload of an IPv6 packet with next header 89.
     ///
     /// # Errors
     /// [`AuthenticationError`] but for `WrongDigest`.
     pub fn read(payload: &[u8]) -> Result<Self, AuthenticationError> {
         let frame = Frame::read(payload).map_err(|_| AuthenticationError::NoPacket)?;
-        // For types without options the neighbour's last Hello says it, and who asks here expects a trailer.
+        // For types without options the neighbour's last Hello announces it, and the caller expects a trailer.
         if frame.authenticated == Some(false) {
             return Err(AuthenticationError::NoTrailer);
         }
@@ -153,8 +153,8 @@ impl Trailer {
         Ok(Self { association, sequence, start, length })
     }
 
-    /// Whether the digest is that of `payload`, which it was read from, received from `source`. Takes as long for a
-    /// digest that is wrong in its first byte as in its last.
+    /// Verifies the digest over `payload`, from which the trailer was read, received from `source`. Takes constant
+    /// time.
     ///
     /// # Errors
     /// [`AuthenticationError::BadLength`], [`AuthenticationError::WrongDigest`].
@@ -175,12 +175,12 @@ impl Trailer {
 }
 
 impl SecurityAssociation {
-    /// As the RFC has it.
+    /// With the protocol number as in the RFC.
     pub const fn new(id: u16, algorithm: Algorithm, key: Vec<u8>) -> Self {
         Self { id, algorithm, key, protocol_id: ProtocolId::Rfc7166 }
     }
 
-    /// Ko: the key with the protocol's number behind, as long as a digest (section 4.5, step 1).
+    /// Ko: the key with the protocol number appended, as long as a digest (section 4.5, step 1).
     fn prepared_key(&self) -> Vec<u8> {
         let specific = [self.key.as_slice(), &self.protocol_id.octets()].concat();
         let length = self.algorithm.digest_len();
@@ -197,14 +197,14 @@ impl SecurityAssociation {
         key
     }
 
-    /// Apad: what is hashed in the place of the digest (section 4.5).
+    /// Apad: hashed in place of the digest (section 4.5).
     fn placeholder(&self, source: Ipv6Addr) -> Vec<u8> {
         let mut placeholder = source.octets().to_vec();
         placeholder.extend(PADDING.iter().cycle().take(self.algorithm.digest_len() - placeholder.len()));
         placeholder
     }
 
-    /// The HMAC over packet and trailer with the placeholder for the digest.
+    /// The HMAC over packet and trailer, with the placeholder as the digest.
     fn compute<M: Mac + KeyInit>(&self, source: Ipv6Addr, covered: &[u8]) -> M {
         let mut mac = <M as KeyInit>::new_from_slice(&self.prepared_key()).expect("HMAC takes keys of any length");
         mac.update(covered);
@@ -231,8 +231,8 @@ impl SecurityAssociation {
 }
 
 impl Packet {
-    /// Appends the packet with an authentication trailer; `source` is that of the IPv6 packet it will travel in.
-    /// Checksums are zero. What [`Packet::decode`] reads from it as [`Integrity::Authenticated`] equals `self`.
+    /// Appends the packet with an authentication trailer; `source` is that of its IPv6 packet. Checksums are zero.
+    /// Decoding it by [`Packet::decode`] with [`Integrity::Authenticated`] results in `self`.
     ///
     /// # Errors
     /// See [`Packet::encode`]; [`EmitError::TooLong`] also if there is no room for the trailer.

@@ -1,6 +1,6 @@
 //! Bits of fields.
 
-/// A bit that says something, or not.
+/// The bit if it is set, else 0.
 pub(super) const fn flag(set: bool, bit: u8) -> u8 {
     if set { bit } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! Packets to bytes and back (RFC 5340, section A.3).
+//! Encoding and decoding of packets (RFC 5340, section A.3).
 
 use super::bits::flag;
 use super::{
@@ -12,10 +12,10 @@ use crate::ip::patch;
 use crate::reader::Reader;
 use core::net::Ipv6Addr;
 
-/// Where the checksum lies in the packet header.
+/// Offset of the checksum in the packet header.
 const CHECKSUM: usize = 12;
 
-/// What protects a packet from damage.
+/// How a packet's integrity is protected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Integrity {
     /// Its checksums, which cover the addresses of the IPv6 packet (RFC 5340, section A.3.1).
@@ -25,17 +25,17 @@ pub enum Integrity {
         /// Destination of the IPv6 packet.
         destination: Ipv6Addr,
     },
-    /// An authentication trailer, which is looked at and written elsewhere: checksums are sent as zero and not looked
-    /// at (RFC 7166, section 4.2).
+    /// An authentication trailer, which is verified and written separately: checksums are sent as zero and not verified
+    /// (RFC 7166, section 4.2).
     Authenticated,
 }
 
-/// What was read from bytes.
+/// Result of decoding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decoded {
-    /// The packet, without what is said below to be missing.
+    /// The packet, without the parts dropped as listed below.
     pub packet: Packet,
-    /// Why there is no [`Packet::lls`] although the packet had such a block: that alone is dropped (RFC 5613,
+    /// Why [`Packet::lls`] is missing although the packet had such a block: only the block is dropped (RFC 5613,
     /// section 2.2).
     pub dropped_lls: Option<ParseError>,
     /// Headers of advertisements that were dropped from a link state update, and why (RFC 2328, section 13).
@@ -43,7 +43,7 @@ pub struct Decoded {
 }
 
 impl Packet {
-    /// Appends the packet with its link-local signalling; what is decoded from it equals `self`.
+    /// Appends the packet with its link-local signalling; decoding it results in `self`.
     ///
     /// # Errors
     /// [`EmitError::TooLong`] for more than 65 535 bytes; [`EmitError::BadValue`] for link-local signalling on a packet
@@ -87,7 +87,7 @@ impl Packet {
         Ok(())
     }
 
-    /// Options as sent: what follows the packet is said by bits of them.
+    /// Options as sent: some bits announce the parts after the packet.
     fn sent_options(&self, options: Options, integrity: Integrity) -> [u8; 4] {
         let mut sent = options.without(Options::L | Options::AT);
         if self.lls.is_some() {
@@ -130,8 +130,8 @@ impl Packet {
         }
     }
 
-    /// Reads the payload of an IPv6 packet with next header 89. What follows the packet and its link-local signalling
-    /// is ignored: with authentication it was looked at before.
+    /// Decodes the payload of an IPv6 packet with next header 89. Bytes after the packet and its link-local signalling
+    /// are ignored: an authentication trailer was verified before.
     ///
     /// # Errors
     /// [`ParseError::Unsupported`] for another version or type, [`ParseError::Truncated`], [`ParseError::BadLength`],
@@ -141,7 +141,7 @@ impl Packet {
         let frame = Frame::read(bytes)?;
         if let Integrity::Checksum { source, destination } = integrity {
             let valid = |covered: &[u8]| sum(source, destination, covered).is_valid();
-            // A block of link-local signalling that is undamaged itself changes nothing but the length.
+            // An undamaged block of link-local signalling changes only the length in the sum.
             let over_lls = || compatibility.accept_checksum_over_lls && valid(bytes);
             if !valid(frame.packet) && !over_lls() {
                 return Err(ParseError::BadChecksum);
@@ -160,7 +160,7 @@ impl Packet {
     }
 }
 
-/// The sum over a packet and what it is carried in; the length is that of OSPF's header.
+/// The checksum over a packet and its pseudo-header; the length is that of OSPF's header.
 fn sum(source: Ipv6Addr, destination: Ipv6Addr, packet: &[u8]) -> Checksum {
     let mut checksum = Checksum::new();
     checksum.add_ipv6_pseudo_header(source, destination, PROTOCOL_OSPF, packet.len() as u32);
@@ -168,17 +168,17 @@ fn sum(source: Ipv6Addr, destination: Ipv6Addr, packet: &[u8]) -> Checksum {
     checksum
 }
 
-/// Where the parts of a packet lie.
+/// The parts of a packet.
 pub(super) struct Frame<'a> {
     packet_type: u8,
     router: RouterId,
     area: AreaId,
     instance: InstanceId,
-    /// The packet itself, as long as its header says.
+    /// The packet, as long as its header states.
     pub(super) packet: &'a [u8],
-    /// What begins with a block of link-local signalling, if there is to be one.
+    /// The rest, which begins with a block of link-local signalling, if one is announced.
     pub(super) lls: Option<&'a [u8]>,
-    /// Whether its options promise an authentication trailer; none for types without options.
+    /// Whether its options announce an authentication trailer; `None` for types without options.
     pub(super) authenticated: Option<bool>,
 }
 
@@ -199,7 +199,7 @@ impl<'a> Frame<'a> {
             return Err(ParseError::BadLength);
         }
         let (packet, behind) = bytes.split_at_checked(length).ok_or(ParseError::Truncated)?;
-        // The options of a Hello stand behind its interface, those of a database description come first.
+        // The options of a Hello follow its interface, those of a database description come first.
         let options = match packet_type {
             1 => packet.get(HEADER + 4..),
             2 => packet.get(HEADER..),
@@ -223,16 +223,16 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What ran out was promised by the packet's length.
+/// The packet's length promised more bytes.
 const SHORT: ParseError = ParseError::BadLength;
 
-/// The bits that say what follows the packet are not the packet's.
+/// Removes the bits that announce parts after the packet.
 fn received_options(reader: &mut Reader<'_>) -> Option<(u8, Options)> {
     let word = reader.u32()?;
     Some(((word >> 24) as u8, Options::from_bits(word).without(Options::L | Options::AT)))
 }
 
-/// Headers to the end of the packet.
+/// Reads headers up to the end of the packet.
 fn headers(reader: &mut Reader<'_>) -> Result<Vec<LsaHeader>, ParseError> {
     let mut headers = Vec::with_capacity(reader.0.len() / LsaHeader::LENGTH);
     while !reader.is_empty() {
@@ -338,7 +338,7 @@ impl LinkStateUpdate {
     fn read(reader: &mut Reader<'_>, dropped: &mut Vec<(LsaHeader, ParseError)>) -> Result<Self, ParseError> {
         let count = reader.u32().ok_or(SHORT)?;
         let mut lsas = Vec::new();
-        // Each takes the bytes of a header at least, so that what is there, not the count, bounds the list.
+        // Each takes at least the bytes of a header, so that the packet, not the count, bounds the list.
         for _ in 0..count {
             let header = LsaHeader::decode(reader.0).map_err(|_| SHORT)?;
             let length = usize::from(header.length);

@@ -3,7 +3,7 @@
 /// Both sums over `bytes`, modulo 255.
 fn sums(bytes: &[u8]) -> (u32, u32) {
     let (mut c0, mut c1) = (0u32, 0u32);
-    // With this many bytes between two divisions neither sum leaves its 32 bits: c1 grows by at most 255 n (n + 1) / 2.
+    // With this many bytes between two divisions neither sum overflows 32 bits: c1 grows by at most 255 n (n + 1) / 2.
     for chunk in bytes.chunks(4096) {
         for byte in chunk {
             c0 += u32::from(*byte);
@@ -15,15 +15,15 @@ fn sums(bytes: &[u8]) -> (u32, u32) {
     (c0, c1)
 }
 
-/// The checksum for `bytes`, whose two bytes at `place`, now zero, are to hold it.
+/// The checksum for `bytes`, to be stored in its two bytes at `place`, now zero.
 pub(super) fn checksum(bytes: &[u8], place: usize) -> u16 {
     let (c0, c1) = sums(bytes);
-    // The two bytes x, y must bring both sums to zero: x + y = -c0, and x counts once more than y for each byte
-    // behind it: (n - place) x + (n - place - 1) y = -c1.
+    // The two bytes x, y must make both sums zero: x + y = -c0, and x counts once more than y for each byte after it:
+    // (n - place) x + (n - place - 1) y = -c1.
     let behind = ((bytes.len() - place - 1) % 255) as u32;
     let mut x = (behind * c0 + 255 - c1) % 255;
     let mut y = (510 - c0 - x) % 255;
-    // Zero as a whole would say that there is none; zero and 255 are the same modulo 255.
+    // Zero would mean that there is no checksum; zero and 255 are equal modulo 255.
     if x == 0 {
         x = 255;
     }
@@ -33,7 +33,7 @@ pub(super) fn checksum(bytes: &[u8], place: usize) -> u16 {
     (x << 8 | y) as u16
 }
 
-/// Whether `bytes`, with their checksum in them, are undamaged.
+/// Whether `bytes`, including their checksum, are undamaged.
 pub(super) fn is_valid(bytes: &[u8]) -> bool {
     sums(bytes) == (0, 0)
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::net::Ipv4Addr;
 
-/// Defines a number of 32 bits that people write like an IPv4 address.
+/// Defines a number of 32 bits in dotted notation, like an IPv4 address.
 macro_rules! dotted {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -32,12 +32,12 @@ dotted! {
     AreaId
 }
 dotted! {
-    /// Tells the advertisements of one type and router apart (RFC 5340, section 4.4.3).
+    /// Distinguishes the advertisements of one type and router (RFC 5340, section 4.4.3).
     LinkStateId
 }
 
 impl RouterId {
-    /// What stands where there is no router: no parent, no designated router.
+    /// No router: no parent, no designated router.
     pub const NONE: Self = Self(0);
 }
 
@@ -54,7 +54,7 @@ pub struct InterfaceId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct InstanceId(pub u8);
 
-/// What an instance routes (RFC 5838, section 2.1).
+/// The routed address family of an instance (RFC 5838, section 2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AddressFamily {
     /// Instances 0 to 31.
@@ -73,7 +73,7 @@ impl InstanceId {
     /// The first instance of IPv4 unicast (RFC 5838, section 2.1).
     pub const IPV4: Self = Self(64);
 
-    /// The address family; none for instances that are not assigned.
+    /// The address family; `None` for unassigned instances.
     pub const fn address_family(self) -> Option<AddressFamily> {
         match self.0 {
             0..=31 => Some(AddressFamily::Ipv6Unicast),

@@ -1,5 +1,5 @@
-//! Link-local signalling (RFC 5613): the block behind Hellos and database descriptions, and what ad-hoc networks say in
-//! it (RFC 5614, section A.2).
+//! Link-local signalling (RFC 5613): the block after Hellos and database descriptions, and its contents in ad-hoc
+//! networks (RFC 5614, section A.2).
 
 use super::bits::flag;
 use super::{Compatibility, RouterId};
@@ -9,7 +9,7 @@ use crate::ip::patch;
 use crate::reader::Reader;
 use bytes::Bytes;
 
-/// Length of the block's header, and of that of each value in it, bytes.
+/// Length of the header of the block, and of each TLV, in bytes.
 const HEADER: usize = 4;
 /// Longest block: its length field counts words of four bytes.
 const LONGEST: usize = 4 * u16::MAX as usize;
@@ -17,11 +17,11 @@ const LONGEST: usize = 4 * u16::MAX as usize;
 /// A block of link-local signalling.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lls {
-    /// Its values in the order of the wire. Of duplicates the first counts.
+    /// TLVs in the order of the wire. Of duplicates the first counts.
     pub tlvs: Vec<Tlv>,
 }
 
-/// A value in the block, by type.
+/// A TLV of the block, by type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tlv {
     /// Type 14.
@@ -30,7 +30,7 @@ pub enum Tlv {
     MdrDescription(MdrDescription),
     /// Type 16.
     MdrMetric(MdrMetric),
-    /// Type 17: the interface's MTU for IPv6, bytes (RFC 5838, section 2.7).
+    /// Type 17: the interface's MTU for IPv6 in bytes (RFC 5838, section 2.7).
     Ipv6Mtu(u32),
     /// Any other: kept, and to be ignored.
     Unknown {
@@ -41,26 +41,26 @@ pub enum Tlv {
     },
 }
 
-/// What turns a Hello into one of an ad-hoc network (RFC 5614, section A.2.3).
+/// Turns a Hello into one of an ad-hoc network (RFC 5614, section A.2.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MdrHello {
-    /// Number of the Hello on its interface (HSN); one more for each, modulo 2^16.
+    /// Number of the Hello on its interface (HSN), incremented by one modulo 2^16.
     pub sequence: u16,
     /// A: the sender forms adjacencies with all its neighbours.
     pub full_adjacencies: bool,
     /// D: the Hello lists changes only.
     pub differential: bool,
-    /// N1: how many neighbours of the Hello are lost; they come first. Zero unless `differential`.
+    /// N1: number of lost neighbours in the Hello; they come first. Zero unless `differential`.
     pub down: u8,
-    /// N2: how many are heard but may not hear the sender; they come second.
+    /// N2: number of neighbours that are heard but may not hear the sender; they come second.
     pub init: u8,
-    /// N3: how many are dependent; third. All from here on are bidirectional.
+    /// N3: number of dependent neighbours; third. All from here on are bidirectional.
     pub dependent: u8,
-    /// N4: how many are selected advertised neighbours; fourth, all others come last.
+    /// N4: number of selected advertised neighbours; fourth, all others come last.
     pub selected_advertised: u8,
 }
 
-/// What a database description says of the sender's role (RFC 5614, section A.2.4).
+/// The sender's role in a database description (RFC 5614, section A.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MdrDescription {
     /// As in the sender's Hellos.
@@ -72,7 +72,7 @@ pub struct MdrDescription {
 /// The cost of the links to neighbours (RFC 5614, section A.2.5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MdrMetric {
-    /// Cost to the bidirectional neighbours of the Hello that `metrics` does not name.
+    /// Cost to the bidirectional neighbours of the Hello that are not in `metrics`.
     pub default: u16,
     /// Other costs.
     pub metrics: MdrMetrics,
@@ -101,12 +101,12 @@ impl Lls {
         self.tlvs.iter().find_map(|tlv| if let Tlv::MdrMetric(value) = tlv { Some(value) } else { None })
     }
 
-    /// Length as encoded, bytes.
+    /// Encoded length in bytes.
     pub fn encoded_len(&self) -> usize {
         HEADER + self.tlvs.iter().map(|tlv| HEADER + tlv.value_len().next_multiple_of(4)).sum::<usize>()
     }
 
-    /// Whether it has an encoding that reads the same.
+    /// Checks that it can be encoded and decoded to the same value.
     pub(super) fn check(&self) -> Result<(), EmitError> {
         if self.encoded_len() > LONGEST || self.tlvs.iter().any(|tlv| tlv.value_len() > usize::from(u16::MAX)) {
             return Err(EmitError::TooLong);
@@ -115,7 +115,7 @@ impl Lls {
         if self.tlvs.iter().any(unknown) { Err(EmitError::BadValue) } else { Ok(()) }
     }
 
-    /// Appends the block; its checksum is left zero if `summed` is false (RFC 7166, section 4.2).
+    /// Appends the block; its checksum is zero unless `summed` (RFC 7166, section 4.2).
     pub(super) fn write(&self, summed: bool, compatibility: Compatibility, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0, 0]);
@@ -134,7 +134,7 @@ impl Lls {
         }
     }
 
-    /// Where the block ends that `bytes` begin with.
+    /// The length of the block at the start of `bytes`.
     ///
     /// # Errors
     /// [`ParseError::Truncated`], or [`ParseError::BadLength`] if it has no header.
@@ -148,7 +148,7 @@ impl Lls {
         }
     }
 
-    /// Reads the block that `bytes` begin with; its checksum is not looked at if `summed` is false.
+    /// Decodes the block at the start of `bytes`; its checksum is verified only if `summed`.
     ///
     /// # Errors
     /// [`ParseError::Truncated`], [`ParseError::BadChecksum`], [`ParseError::BadLength`] for a value that does not fit,
@@ -189,7 +189,7 @@ impl Tlv {
         }
     }
 
-    /// Length of the value, bytes, without padding.
+    /// Length of the value in bytes, without padding.
     fn value_len(&self) -> usize {
         match self {
             Self::MdrHello(_) | Self::MdrDescription(_) => 8,
@@ -218,7 +218,7 @@ impl Tlv {
     fn read(reader: &mut Reader<'_>, compatibility: Compatibility) -> Option<Self> {
         let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
         let mut value = Reader(reader.bytes(length)?);
-        // The padding belongs to the block, whose length is a multiple of four.
+        // The padding is part of the block, whose length is a multiple of four.
         reader.bytes(length.next_multiple_of(4) - length)?;
         let tlv = match kind {
             MDR_HELLO => Self::MdrHello(MdrHello::read(&mut value, compatibility)?),
@@ -249,7 +249,7 @@ impl MdrHello {
     fn read(reader: &mut Reader<'_>, compatibility: Compatibility) -> Option<Self> {
         let sequence = reader.u16()?;
         let [misplaced, bits] = reader.array()?;
-        // The misplaced bits lie in the reserved ones, which nobody else may set.
+        // The misplaced bits are reserved, so other implementations do not set them.
         let bits = if compatibility.accept_misplaced_mdr_bits { bits | misplaced } else { bits };
         let [down, init, dependent, selected_advertised] = reader.array()?;
         Some(Self {

@@ -1,4 +1,4 @@
-//! Link state advertisements (RFC 5340, section A.4): immutable, shared, and kept as the bytes that were received.
+//! Link state advertisements (RFC 5340, section A.4): immutable, shared, and kept as the received bytes.
 
 mod codec;
 mod contents;
@@ -17,19 +17,19 @@ use crate::error::{EmitError, ParseError};
 use core::fmt;
 use std::sync::Arc;
 
-/// An advertisement without its age: what all routers of its scope share.
+/// An advertisement without its age, which differs between the routers of its scope.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Lsa {
     key: LsaKey,
     sequence: LsaSequence,
     body: LsaBody,
-    /// As on the wire, with age zero. What is forwarded are these bytes: a field that is reserved today, or a bit behind
-    /// the end of a prefix, must reach everyone, or the checksum would not fit.
+    /// As on the wire, with age zero. These bytes are forwarded: reserved fields and bits beyond the end of a prefix
+    /// must be kept, or the checksum would be wrong.
     bytes: Box<[u8]>,
 }
 
 impl Lsa {
-    /// Makes an instance to originate.
+    /// Creates an instance to originate.
     ///
     /// # Errors
     /// [`EmitError::TooLong`] above 65 535 bytes; [`EmitError::BadValue`] if type and body do not fit together, or a
@@ -52,7 +52,7 @@ impl Lsa {
         Ok(Arc::new(Self { key, sequence, body, bytes: bytes.into() }))
     }
 
-    /// Reads one whole advertisement.
+    /// Decodes one whole advertisement.
     ///
     /// # Errors
     /// [`ParseError::Truncated`], [`ParseError::BadLength`], [`ParseError::BadChecksum`]; [`ParseError::BadValue`] for
@@ -73,15 +73,15 @@ impl Lsa {
         Ok(AgedLsa { age: header.age, lsa: Arc::new(lsa) })
     }
 
-    /// Which advertisement.
+    /// Type, originator and identifier.
     pub const fn key(&self) -> LsaKey {
         self.key
     }
-    /// Which instance.
+    /// Sequence number of the instance.
     pub const fn sequence(&self) -> LsaSequence {
         self.sequence
     }
-    /// What it says.
+    /// The contents.
     pub const fn body(&self) -> &LsaBody {
         &self.body
     }
@@ -90,7 +90,7 @@ impl Lsa {
         let field = self.bytes.get(codec::CHECKSUM..).and_then(|tail| tail.first_chunk::<2>());
         field.map_or(0, |field| u16::from_be_bytes(*field))
     }
-    /// Length as encoded, bytes; at most 65 535.
+    /// Encoded length in bytes; at most 65 535.
     pub const fn encoded_len(&self) -> usize {
         self.bytes.len()
     }
@@ -98,7 +98,7 @@ impl Lsa {
     pub const fn bytes(&self) -> &[u8] {
         &self.bytes
     }
-    /// Its header at an age.
+    /// Its header with an age.
     pub fn header(&self, age: u16) -> LsaHeader {
         let length = self.bytes.len() as u16;
         LsaHeader { age, key: self.key, sequence: self.sequence, checksum: self.checksum(), length }
@@ -115,7 +115,7 @@ impl fmt::Debug for Lsa {
     }
 }
 
-/// An advertisement at an age: how it travels.
+/// An advertisement with its age, as it is sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AgedLsa {
     /// Seconds since it was originated.

@@ -5,15 +5,15 @@ use super::{AgedLsa, InterfaceId, LsaHeader, LsaKey, Options, RouterId};
 /// A Hello (section A.3.2), as ad-hoc networks use it (RFC 5614, section A.3).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hello {
-    /// The interface it leaves by.
+    /// The sending interface.
     pub interface: InterfaceId,
     /// The sender's router priority.
     pub priority: u8,
     /// Capabilities; without [`Options::L`] and [`Options::AT`].
     pub options: Options,
-    /// Seconds between two Hellos.
+    /// Seconds between Hellos.
     pub hello_interval: u16,
-    /// Seconds of silence after which a router is gone.
+    /// Seconds of silence after which a router is considered down.
     pub router_dead_interval: u16,
     /// Designated router; in ad-hoc networks the sender's parent, itself if it is an MDR.
     pub designated_router: RouterId,
@@ -37,7 +37,7 @@ pub struct DescriptionFlags {
     pub more: bool,
     /// MS: the sender is the master.
     pub master: bool,
-    /// M6: the MTU of IPv6 is another than that of the family that is routed (RFC 5838, section 2.7).
+    /// M6: the IPv6 MTU differs from that of the routed family (RFC 5838, section 2.7).
     pub ipv6_mtu_differs: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct DatabaseDescription {
     pub flags: DescriptionFlags,
     /// Sequence number of the exchange.
     pub sequence: u32,
-    /// What the sender has.
+    /// Headers of the sender's advertisements.
     pub headers: Vec<LsaHeader>,
 }
 
@@ -64,7 +64,7 @@ impl DatabaseDescription {
 /// A link state request (section A.3.4).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LinkStateRequest {
-    /// What is asked for.
+    /// The requested advertisements.
     pub keys: Vec<LsaKey>,
 }
 
@@ -88,6 +88,6 @@ impl LinkStateUpdate {
 /// A link state acknowledgment (section A.3.6).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LinkStateAcknowledgment {
-    /// What arrived.
+    /// Headers of the received advertisements.
     pub headers: Vec<LsaHeader>,
 }

@@ -5,8 +5,9 @@ use core::ops::BitOr;
 
 /// Capabilities of a router or link, 24 bits (RFC 5340, section A.2).
 ///
-/// In Hellos and database descriptions the bits [`Self::L`] and [`Self::AT`] say what follows the packet. They are
-/// written and read by the codec and never stand in a [`super::Packet`]: [`super::Packet::lls`] and the trailer say it.
+/// In Hellos and database descriptions the bits [`Self::L`] and [`Self::AT`] announce parts after the packet. The codec
+/// writes and reads them; they are never set in a [`super::Packet`], which has [`super::Packet::lls`] and the trailer
+/// instead.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Options(u32);
 
@@ -30,7 +31,7 @@ impl Options {
     /// An authentication trailer follows the packet (RFC 7166, section 2.1).
     pub const AT: Self = Self(0x400);
 
-    /// From the low 24 bits; unknown ones are kept.
+    /// From the low 24 bits; unknown bits are kept.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & 0x00ff_ffff)
     }
@@ -42,11 +43,11 @@ impl Options {
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// These and those of `other`.
+    /// The union with `other`.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
-    /// These but those of `other`.
+    /// The bits that are not in `other`.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
@@ -65,7 +66,7 @@ impl fmt::Debug for Options {
     }
 }
 
-/// What a prefix is for, 8 bits (RFC 5340, section A.4.1.1).
+/// Options of a prefix, 8 bits (RFC 5340, section A.4.1.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PrefixOptions(pub u8);
 
@@ -85,7 +86,7 @@ impl PrefixOptions {
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// These and those of `other`.
+    /// The union with `other`.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -8,44 +8,44 @@ use core::net::Ipv6Addr;
 
 /// Number of OSPF in the next header field of IPv6.
 pub const PROTOCOL_OSPF: u8 = 89;
-/// The only version of OSPF spoken here.
+/// The supported version of OSPF.
 pub const VERSION: u8 = 3;
 /// Length of the packet header, bytes (RFC 5340, section A.3.1).
 pub const HEADER: usize = 16;
-/// Where all OSPF routers of a link listen (RFC 5340, section A.1).
+/// Multicast address of all OSPF routers of a link (RFC 5340, section A.1).
 pub const ALL_SPF_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
-/// Hop limit of every packet sent over a link: OSPF is not forwarded (RFC 5340, section A.1 and 4.2.1).
+/// Hop limit of packets on a link: OSPF is not forwarded (RFC 5340, sections A.1 and 4.2.1).
 pub const HOP_LIMIT: u8 = 1;
 /// Differentiated services code point of control traffic between routers, CS6 (RFC 2474, section 4.2.2.2).
 pub const DSCP: u8 = 48;
 
-/// An OSPFv3 packet (RFC 5340, section A.3), with the link-local signalling that follows it.
+/// An OSPFv3 packet (RFC 5340, section A.3), with the link-local signalling after it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Who sends it.
+    /// The sender.
     pub router: RouterId,
     /// Area of the link.
     pub area: AreaId,
-    /// Which of several instances on the link, and so which address family (RFC 5838).
+    /// The instance on the link, which determines the address family (RFC 5838).
     pub instance: InstanceId,
-    /// What it says.
+    /// The contents.
     pub body: Body,
     /// The block of link-local signalling; only Hellos and database descriptions can have one (RFC 5613, section 2).
     pub lls: Option<Lls>,
 }
 
-/// What a packet says, by its type.
+/// The contents of a packet, by type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// Type 1: the sender is there, and whom it hears.
+    /// Type 1: announces the sender and its neighbours.
     Hello(Hello),
-    /// Type 2: headers of what is in the sender's database.
+    /// Type 2: headers of the sender's database.
     DatabaseDescription(DatabaseDescription),
-    /// Type 3: please send these.
+    /// Type 3: requests advertisements.
     LinkStateRequest(LinkStateRequest),
     /// Type 4: link state advertisements.
     LinkStateUpdate(LinkStateUpdate),
-    /// Type 5: these arrived.
+    /// Type 5: acknowledges advertisements.
     LinkStateAcknowledgment(LinkStateAcknowledgment),
 }
 
@@ -61,7 +61,7 @@ impl Body {
         }
     }
 
-    /// Length as encoded, bytes, without the packet header.
+    /// Encoded length in bytes, without the packet header.
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Hello(hello) => Hello::FIXED + 4 * hello.neighbors.len(),
@@ -78,8 +78,8 @@ impl Body {
 }
 
 impl Packet {
-    /// Length as encoded, bytes: header, body and link-local signalling, which is the payload of the IPv6 packet. An
-    /// authentication trailer comes on top, see [`super::authentication::Algorithm::trailer_len`].
+    /// Encoded length in bytes: header, body and link-local signalling, which is the payload of the IPv6 packet. An
+    /// authentication trailer is added to it, see [`super::authentication::Algorithm::trailer_len`].
     pub fn encoded_len(&self) -> usize {
         HEADER + self.body.encoded_len() + self.lls.as_ref().map_or(0, Lls::encoded_len)
     }

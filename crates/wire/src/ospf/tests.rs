@@ -1,4 +1,4 @@
-//! Bytes worked out by hand from the RFCs' figures.
+//! Bytes by hand from the figures of the RFCs.
 
 use super::lls::{MdrDescription, MdrHello, MdrMetric, MdrMetrics};
 use super::lsa::{RouterLsa, Scope};
@@ -14,7 +14,7 @@ const SUMMED: Integrity = Integrity::Checksum { source: SOURCE, destination: ALL
 const STRICT: Compatibility =
     Compatibility { accept_misplaced_mdr_bits: false, accept_checksum_over_lls: false, ..Compatibility::ACCEPTING };
 
-/// Bytes from hexadecimal digits; blanks and what follows a `;` in a line are for the reader.
+/// Bytes from hexadecimal digits; blanks and text after `;` in a line are comments.
 fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.lines().flat_map(|line| line.split(';').next()).collect();
     let digits: Vec<u32> = digits.chars().filter_map(|digit| digit.to_digit(16)).collect();
@@ -29,7 +29,7 @@ fn packet(body: Body, lls: Option<Lls>) -> Packet {
     Packet { router: router(3), area: AreaId(1), instance: InstanceId(65), body, lls }
 }
 
-/// The packet is these bytes, without checksums, and these bytes are the packet.
+/// Asserts that the packet is encoded as these bytes without checksums, and decoded from them.
 fn assert_is(packet: &Packet, text: &str) {
     let bytes = hex(text);
     let mut encoded = Vec::new();
@@ -180,7 +180,7 @@ fn the_header_of_an_advertisement_says_what_its_bytes_say() {
     assert_eq!((header.age, header.key, header.sequence), (5, lsa.key(), LsaSequence::INITIAL));
     assert_eq!((header.checksum, header.length), (u16::from_be_bytes(field), 24));
     assert_ne!(lsa.checksum(), 0, "Fletcher's checksum is never zero here (RFC 2328, section 12.1.7)");
-    // The bytes stay out of logs.
+    // Logs do not contain the bytes.
     let text = format!("{lsa:?}");
     assert!(text.starts_with("Lsa { key: ") && text.contains("Router(") && !text.contains("bytes"), "{text}");
 }
@@ -336,7 +336,7 @@ fn lengths_that_contradict_themselves_are_refused() {
     assert_eq!(decode(&format!("03 00 0010 {router_and_rest}")), Err(ParseError::Unsupported));
     assert_eq!(decode(&format!("03 06 0010 {router_and_rest}")), Err(ParseError::Unsupported));
     for kind in 1..=5 {
-        // Nothing ends in the middle of a word.
+        // A packet must not end within a word.
         let text = format!("03 0{kind} 0012 {router_and_rest} 0000");
         assert_eq!(decode(&text), Err(ParseError::BadLength), "type {kind}");
     }

@@ -1,4 +1,4 @@
-//! Blocks against bytes worked out by hand from draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
+//! Blocks compared with bytes by hand from draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
 
 use super::*;
 

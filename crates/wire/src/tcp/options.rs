@@ -1,8 +1,8 @@
 //! The TCP options of a segment, and their layout in the header.
 //!
-//! The layout is Linux's: every option padded to four bytes, NOPs before those of plain TCP and behind those of
-//! MPTCP, SACK-permitted in the place of two of them. Where that takes more than the 40 bytes there are, the same
-//! options are packed without padding, so that whatever was parsed can be emitted.
+//! The layout is Linux's: every option padded to four bytes, NOPs before those of plain TCP and after those of MPTCP,
+//! SACK-permitted in place of two of them. If that takes more than 40 bytes, the same options are packed without
+//! padding, so that everything parsed can be emitted.
 
 use super::flags::Flags;
 use super::sack::{SackBlock, SackBlocks};
@@ -22,17 +22,17 @@ const TIMESTAMPS: u8 = 8;
 /// Largest shift of the window scale option (RFC 7323, section 2.3).
 pub const MAX_WINDOW_SCALE: u8 = 14;
 
-/// Bytes that the maximum segment size option takes of the option space.
+/// Bytes of option space of the maximum segment size option.
 pub const MAXIMUM_SEGMENT_SIZE_LEN: usize = 4;
-/// Bytes that the window scale option takes, padding included.
+/// Bytes of the window scale option, padding included.
 pub const WINDOW_SCALE_LEN: usize = 4;
-/// Bytes that SACK-permitted takes without timestamps, padding included; beside timestamps it costs nothing.
+/// Bytes of SACK-permitted without timestamps, padding included; with timestamps it replaces padding.
 pub const SACK_PERMITTED_LEN: usize = 4;
-/// Bytes that the timestamps option takes, padding included.
+/// Bytes of the timestamps option, padding included.
 pub const TIMESTAMPS_LEN: usize = 12;
-/// Bytes that a SACK option takes without its blocks, padding included.
+/// Bytes of a SACK option without blocks, padding included.
 pub const SACK_LEN: usize = 4;
-/// Bytes that each SACK block takes.
+/// Bytes of each SACK block.
 pub const SACK_BLOCK_LEN: usize = 8;
 
 /// The option space of a TCP header, bytes (RFC 9293, section 3.1).
@@ -43,7 +43,7 @@ pub const OPTION_SPACE: usize = 40;
 pub struct Timestamps {
     /// The sender's clock.
     pub value: u32,
-    /// The clock of the other side that is echoed, valid with [`Flags::ACK`].
+    /// The echoed clock of the other side, valid with [`Flags::ACK`].
     pub echo: u32,
 }
 
@@ -60,14 +60,14 @@ pub struct TcpOptions {
     pub timestamps: Option<Timestamps>,
     /// Selective acknowledgement.
     pub sack: SackBlocks,
-    /// Data sequence signal: the MPTCP option of nearly every segment, so it has its own place.
+    /// Data sequence signal: the MPTCP option of nearly every segment, so it has its own field.
     pub dss: Option<Dss>,
     /// All other MPTCP options, in order. Empty (and without allocation) on nearly every segment.
     pub mptcp: Vec<MptcpOption>,
 }
 
 impl TcpOptions {
-    /// Takes all options out.
+    /// Removes all options.
     #[inline]
     pub fn clear(&mut self) {
         let Self { maximum_segment_size, window_scale, sack_permitted, timestamps, sack, dss, mptcp } = self;
@@ -77,20 +77,20 @@ impl TcpOptions {
         mptcp.clear();
     }
 
-    /// Bytes that the options take in the header, padding included: a multiple of 4; what exceeds
-    /// [`OPTION_SPACE`] cannot be emitted. A few additions for segments with timestamps and DSS.
+    /// Bytes of the options in the header, padding included: a multiple of 4; above [`OPTION_SPACE`] they cannot be
+    /// emitted. Takes only a few additions for segments with timestamps and DSS.
     #[inline]
     pub fn encoded_len(&self) -> usize {
         let aligned = self.aligned_len();
         if aligned <= OPTION_SPACE { aligned } else { self.packed_len().next_multiple_of(4) }
     }
 
-    /// Bytes of the option space that are still free for options with an `encoded_len` of their own.
+    /// Bytes of option space free for further options with their own `encoded_len`.
     pub fn room(&self) -> usize {
         OPTION_SPACE.saturating_sub(self.encoded_len())
     }
 
-    /// How many SACK blocks can still be pushed to `sack`.
+    /// Number of SACK blocks that can still be pushed to `sack`.
     pub fn sack_room(&self) -> usize {
         let header = if self.sack.is_empty() { SACK_LEN } else { 0 };
         let blocks = self.room().saturating_sub(header) / SACK_BLOCK_LEN;
@@ -109,7 +109,7 @@ impl TcpOptions {
         if self.has_rare() { length + self.rare_aligned_len() } else { length }
     }
 
-    /// Whether there are options that hardly any segment has once its connection is open.
+    /// Whether there are options that are rare on established connections.
     #[inline]
     pub fn has_rare(&self) -> bool {
         let syn = self.maximum_segment_size.is_some() | self.window_scale.is_some() | self.sack_permitted;
@@ -147,7 +147,7 @@ impl TcpOptions {
         length + self.mptcp.iter().map(|option| option.option_len()).sum::<usize>()
     }
 
-    /// Whether the options mean the same to the receiver of a segment with these flags.
+    /// Checks that the receiver of a segment with these flags parses the same options.
     pub(super) fn check(&self, flags: Flags) -> Result<(), EmitError> {
         let syn_only = self.maximum_segment_size.is_some() || self.window_scale.is_some() || self.sack_permitted;
         if syn_only && !flags.contains(Flags::SYN) {
@@ -212,8 +212,8 @@ impl TcpOptions {
 
     /// Parses the option space of a segment with these flags.
     ///
-    /// Unknown and malformed options are skipped. Of options that are there several times the last one counts, except
-    /// MPTCP options other than DSS: all of them are kept.
+    /// Unknown and malformed options are skipped. Of repeated options the last one counts, except for MPTCP options
+    /// other than DSS, all of which are kept.
     ///
     /// # Errors
     /// [`ParseError::BadLength`] if an option's length is below 2 or runs out of the header: nothing behind it can be
@@ -235,9 +235,9 @@ impl TcpOptions {
         Ok(options)
     }
 
-    /// Takes an option if it is known, well-formed and in its place.
+    /// Accepts an option if it is known, well-formed and allowed on the segment.
     fn take(&mut self, kind: u8, body: &[u8], flags: Flags) {
-        // Options of the handshake mean nothing elsewhere (RFC 9293, section 3.7.1; RFC 7323, section 2.1; RFC 2018,
+        // Options of the handshake have no meaning elsewhere (RFC 9293, section 3.7.1; RFC 7323, section 2.1; RFC 2018,
         // section 2).
         let syn = flags.contains(Flags::SYN);
         match (kind, body) {
@@ -274,13 +274,13 @@ fn parse_sack(body: &[u8]) -> Option<SackBlocks> {
     for [s0, s1, s2, s3, e0, e1, e2, e3] in blocks {
         let start = SeqNumber(u32::from_be_bytes([*s0, *s1, *s2, *s3]));
         let end = SeqNumber(u32::from_be_bytes([*e0, *e1, *e2, *e3]));
-        // Four fill the option space, so there is a place for every one.
+        // Four fill the option space, so all of them fit.
         sack.push(SackBlock { start, end });
     }
     Some(sack)
 }
 
-/// Fills up with NOPs to a multiple of four bytes since `start`, if `aligned`.
+/// Appends NOPs up to a multiple of four bytes since `start`, if `aligned`.
 fn pad(aligned: bool, start: usize, out: &mut Vec<u8>) {
     if aligned {
         let padding = (out.len() - start).wrapping_neg() % 4;

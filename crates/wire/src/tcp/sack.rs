@@ -26,13 +26,13 @@ impl SackBlocks {
     pub const fn new() -> Self {
         Self { blocks: [SackBlock { start: SeqNumber(0), end: SeqNumber(0) }; 4], count: 0 }
     }
-    /// Takes all blocks out.
+    /// Removes all blocks.
     pub fn clear(&mut self) {
         if self.count > 0 {
             *self = Self::new(); // what is equal has the same in the places that are not used
         }
     }
-    /// Adds a block; returns false if there is no place.
+    /// Adds a block; returns false if it does not fit.
     pub fn push(&mut self, block: SackBlock) -> bool {
         match self.blocks.get_mut(usize::from(self.count)) {
             Some(place) => {
@@ -43,7 +43,7 @@ impl SackBlocks {
             None => false,
         }
     }
-    /// Those of the blocks that `keep` wants.
+    /// The blocks for which `keep` returns true.
     pub fn filtered(&self, keep: impl Fn(&SackBlock) -> bool) -> Self {
         let mut kept = Self::new();
         for block in self.as_slice().iter().filter(|block| keep(block)) {
@@ -55,11 +55,11 @@ impl SackBlocks {
     pub fn as_slice(&self) -> &[SackBlock] {
         self.blocks.get(..usize::from(self.count)).unwrap_or(&[])
     }
-    /// How many there are.
+    /// Number of blocks.
     pub const fn len(&self) -> usize {
         self.count as usize
     }
-    /// Whether there is none.
+    /// Whether there are no blocks.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }

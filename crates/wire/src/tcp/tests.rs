@@ -1,4 +1,4 @@
-//! Headers and option layouts against bytes worked out by hand.
+//! Headers and option layouts compared with bytes by hand.
 
 use super::*;
 use crate::mptcp::{CapableFlags, CapableKeys, DataAck, DataSequence, Dss, Mapping, MptcpOption};
@@ -28,7 +28,7 @@ fn packet(flags: Flags, options: TcpOptions, payload: &'static [u8]) -> Packet {
     Packet { ip, segment }
 }
 
-/// The option bytes of a segment with these flags; checks that they have the length announced and read the same.
+/// The option bytes of a segment with these flags; asserts the announced length, and that they are parsed to the same.
 fn layout(flags: Flags, options: TcpOptions) -> Vec<u8> {
     let packet = packet(flags, options, b"");
     let mut bytes = Vec::new();
@@ -75,7 +75,7 @@ fn headers_for_offload_are_those_of_the_packet_but_for_the_checksum() {
     packet.emit(&mut whole).unwrap();
     packet.emit_for_offload(7, &mut headers).unwrap();
     assert_eq!(headers.len() + 7, whole.len());
-    // What the device does: the sum over the segment as it is, complemented, takes the field's place.
+    // The device's part: the complemented sum over the segment replaces the field.
     let mut finished = [headers, b"payload".to_vec()].concat();
     let mut checksum = Checksum::new();
     checksum.add_bytes(&finished[20..]);
@@ -229,7 +229,7 @@ fn unknown_and_malformed_options_are_skipped_and_the_end_is_the_end() {
     let bytes = [&unknown[..], &wrong_lengths].concat();
     assert_eq!(TcpOptions::parse(&bytes, Flags::SYN), Ok(TcpOptions::default()));
     assert_eq!(TcpOptions::parse(&[0, 2, 4, 0x05, 0xb4], Flags::SYN), Ok(TcpOptions::default()));
-    // What is behind a malformed MPTCP option is still read.
+    // Options after a malformed MPTCP option are still parsed.
     let behind = [30, 5, 0x20, 0x01, 0, 2, 4, 0x05, 0xb4];
     let expected = TcpOptions { maximum_segment_size: Some(1460), ..TcpOptions::default() };
     assert_eq!(TcpOptions::parse(&behind, Flags::SYN), Ok(expected));

@@ -27,7 +27,7 @@ fn metric_24() -> impl Strategy<Value = u32> {
     0..1u32 << 24
 }
 
-/// A prefix that fits the address family of `longest` bits.
+/// A prefix of an address family with `longest` bits.
 fn prefix(longest: u8) -> impl Strategy<Value = Prefix> {
     (any::<u128>(), 0..=longest).prop_map(|(bits, length)| Prefix::new(bits, length).expect("at most 128 bits"))
 }

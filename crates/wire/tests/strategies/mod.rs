@@ -1,4 +1,4 @@
-//! Generates packets for the property tests: such as can be emitted, and any at all.
+//! Generates packets for the property tests: packets that can be emitted, and arbitrary ones.
 
 use anabranch_wire::ip::{Ecn, IpHeader};
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, DataAck, DataSequence, Dss, Mapping, MptcpOption, VERSION};
@@ -109,7 +109,7 @@ fn sack() -> impl Strategy<Value = SackBlocks> {
     })
 }
 
-/// Options that fit in the option space of a segment with these flags, in all mixtures.
+/// Any mix of options that fits into the option space of a segment with these flags.
 fn options(flags: Flags) -> impl Strategy<Value = TcpOptions> {
     let syn = flags.contains(Flags::SYN);
     let plain = (any::<Option<u16>>(), of(0..=14u8), any::<bool>(), any::<Option<(u32, u32)>>(), sack());
@@ -121,7 +121,7 @@ fn options(flags: Flags) -> impl Strategy<Value = TcpOptions> {
             (options.maximum_segment_size, options.window_scale) = (mss, window_scale);
             options.sack_permitted = sack_permitted;
         }
-        // Later ones only as far as they fit; which are later changes, so that each kind fills the space at times.
+        // Later ones only as far as they fit; the order varies, so that each kind can fill the space.
         let mut add = |change: &dyn Fn(&mut TcpOptions)| {
             let mut longer = options.clone();
             change(&mut longer);
@@ -158,9 +158,9 @@ pub fn packet() -> impl Strategy<Value = Packet> {
     (ip_header(), segment).prop_map(|(ip, segment)| Packet { ip, segment })
 }
 
-/// Any packet at all: options in the wrong place, too many of them, values out of range, families mixed.
+/// Any packet: misplaced options, too many of them, values out of range, mixed families.
 pub fn careless_packet() -> impl Strategy<Value = Packet> {
-    // The options are made for the flags of another segment.
+    // The options are generated for the flags of another segment.
     let segment = any::<(u8, u8)>().prop_flat_map(|(bits, other)| segment(options(Flags(other)), Flags(bits)));
     let more = (of(0..20u8), vec(free_option(), 0..2), any::<bool>());
     let address = prop_oneof![9 => Just(None), 1 => any::<IpAddr>().prop_map(Some)];

@@ -5,7 +5,7 @@ use super::unit_type;
 use crate::elementary::bits::Bits;
 use crate::frame::FrameType;
 
-/// What a slice says about its picture.
+/// The fields of a slice header about its picture.
 #[derive(Debug)]
 pub(super) struct Slice {
     parameters: u32,
@@ -16,7 +16,7 @@ pub(super) struct Slice {
     idr: Option<u32>,
     pub(super) reference_idc: u8,
     low_bits: u32,
-    /// Of the bottom field against the top (type 0), or against what is expected (type 1).
+    /// Of the bottom field relative to the top (type 0), or relative to the expected value (type 1).
     deltas: [i64; 2],
 }
 
@@ -34,7 +34,7 @@ pub(super) fn slice_start(payload: &[u8]) -> Option<(FrameType, u32)> {
 }
 
 impl Slice {
-    /// Reads the header; `first` is the byte behind the start code.
+    /// Reads the header; `first` is the byte after the start code.
     pub(super) fn read(
         first: u8,
         payload: &[u8],
@@ -58,7 +58,7 @@ impl Slice {
         Some(Self { parameters, frame_number, field, idr, reference_idc, low_bits, deltas })
     }
 
-    /// Whether both slices are of one picture (7.4.1.2.4).
+    /// Whether both slices belong to one picture (7.4.1.2.4).
     pub(super) fn same_picture(&self, other: &Self) -> bool {
         self.parameters == other.parameters
             && self.frame_number == other.frame_number
@@ -69,14 +69,14 @@ impl Slice {
             && self.deltas == other.deltas
     }
 
-    /// Whether `other` is of the second field of this one's frame (7.4.1.2.4, 3.30).
+    /// Whether `other` belongs to the second field of this one's frame (7.4.1.2.4, 3.30).
     pub(super) fn second_field(&self, other: &Self) -> bool {
         let opposite = self.field.zip(other.field).is_some_and(|(first, second)| first != second);
         opposite && self.frame_number == other.frame_number && other.idr.is_none()
     }
 }
 
-/// The low bits and differences of the order count, by its type; `both` if the bottom field has a difference of its own.
+/// The low bits and differences of the order count, by its type; `both` if the bottom field has its own difference.
 fn order_of(bits: &mut Bits<'_>, order: &OrderType, both: bool) -> Option<(u32, [i64; 2])> {
     let bottom = |bits: &mut Bits<'_>| if both { bits.signed() } else { Some(0) };
     match order {
@@ -95,12 +95,12 @@ fn order_of(bits: &mut Bits<'_>, order: &OrderType, both: bool) -> Option<(u32, 
 /// Orders pictures for display.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// IDR pictures so far.
+    /// Number of IDR pictures so far.
     sequence: u32,
-    /// High and low bits of the last picture that others are predicted from (type 0).
+    /// High and low bits of the last referenced picture (type 0).
     high: i64,
     low: i64,
-    /// Frame number and what wrapping has added to it (types 1 and 2).
+    /// Frame number and the offset from its wrapping (types 1 and 2).
     frame_number: u32,
     offset: i64,
 }
@@ -148,7 +148,7 @@ impl Order {
         count.min(count.saturating_add(slice.deltas[1]))
     }
 
-    /// 8.2.1.2: what is expected of the picture before its own differences.
+    /// 8.2.1.2: the expected value of the picture, without its own differences.
     fn expected(&self, slice: &Slice, steps: &[i64], for_others: i64) -> i64 {
         let mut number = if steps.is_empty() { 0 } else { self.offset.saturating_add(i64::from(slice.frame_number)) };
         if slice.reference_idc == 0 && number > 0 {

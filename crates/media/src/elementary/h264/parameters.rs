@@ -1,4 +1,4 @@
-//! The parameter sets of H.264: what sequences and pictures have in common (7.3.2.1, 7.3.2.2, E.1.1).
+//! The parameter sets of H.264 for sequences and pictures (7.3.2.1, 7.3.2.2, E.1.1).
 
 use crate::elementary::bits::Bits;
 use crate::elementary::{Codec, Format, StreamError};
@@ -7,7 +7,7 @@ use crate::trace::FrameRate;
 /// How pictures are ordered (8.2.1).
 #[derive(Debug)]
 pub(super) enum OrderType {
-    /// Type 0: the low bits are in the slice.
+    /// Type 0: the slice has the low bits.
     LowBits(u32),
     /// Type 1: an expected step, and differences in the slice unless that is always zero.
     Steps { always_zero: bool, for_others: i64, to_bottom: i64, steps: Vec<i64> },
@@ -100,7 +100,7 @@ impl Default for Chroma {
 }
 
 impl Chroma {
-    /// Reads what stands only in the longer form of the set.
+    /// Reads the fields that only the longer form of the set has.
     fn read(bits: &mut Bits<'_>) -> Option<Self> {
         let format = bits.unsigned().filter(|&format| format <= 3)?;
         let separate_planes = format == 3 && bits.flag()?;
@@ -114,7 +114,7 @@ impl Chroma {
         Some(Self { format, separate_planes })
     }
 
-    /// Table 6-1: samples of luma per sample of chroma, across and down; one if there is none or it is coded apart.
+    /// Table 6-1: luma samples per chroma sample, across and down; one without chroma or with separate colour planes.
     fn subsampling(&self) -> (u32, u32) {
         match self.format {
             1 => (2, 2),
@@ -124,7 +124,7 @@ impl Chroma {
     }
 }
 
-/// The size of a frame without what is cropped, in samples of luma.
+/// The size of a frame without cropped parts, in luma samples.
 struct Size {
     frames_only: bool,
     width: u32,
@@ -153,13 +153,13 @@ impl Size {
     }
 }
 
-/// What is left of `full` samples without the units that are cropped at both ends; none if nothing is.
+/// The rest of `full` samples without the cropped units at both ends; `None` if nothing is left.
 fn cropped(full: u32, unit: u32, from: u32, to: u32) -> Option<u32> {
     let cut = unit.checked_mul(from.checked_add(to)?)?;
     full.checked_sub(cut).filter(|&left| left > 0)
 }
 
-/// Passes over scaling lists (7.3.2.1.1.1): six of 16, the others of 64.
+/// Skips scaling lists (7.3.2.1.1.1): six of 16, the others of 64.
 fn scaling_lists(bits: &mut Bits<'_>, count: usize) -> Option<()> {
     for list in 0..count {
         if !bits.flag()? {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::elementary::{Codec, ElementaryStream, Reader};
 
-/// Writes fields of bits, as [`super::super::bits::Bits`] reads them.
+/// Writes bit fields, the inverse of [`super::super::bits::Bits`].
 #[derive(Default)]
 struct Writer(Vec<bool>);
 
@@ -11,7 +11,7 @@ impl Writer {
         self
     }
 
-    /// ue(v): as many zeros as the number plus one has bits behind its first, then the number plus one.
+    /// ue(v): the number plus one in binary, after as many zeros as it has bits but one.
     fn unsigned(self, value: u32) -> Self {
         let length = (value + 1).ilog2();
         self.bits(length, 0).bits(length + 1, value + 1)
@@ -31,7 +31,8 @@ impl Writer {
     }
 }
 
-/// A sequence of 176x144 in the baseline profile, frame numbers of 4 bits, this way of ordering, and fields or not.
+/// A sequence of 176x144 in the baseline profile, with frame numbers of 4 bits, an ordering type, and optionally
+/// fields.
 fn sequence(order: impl FnOnce(Writer) -> Writer, fields: bool) -> Vec<u8> {
     let head = Writer::default().bits(24, 0x42_FF_1E).unsigned(0).unsigned(0);
     let size = order(head).unsigned(1).bits(1, 0).unsigned(10).unsigned(if fields { 4 } else { 8 });
@@ -67,7 +68,7 @@ fn type_2_shows_pictures_as_they_are_coded() {
     ];
     let stream = read(&units);
     assert_eq!((stream.format.width, stream.format.height, stream.format.rate), (176, 144, None));
-    // 8.2.1.3: twice the frame number, less one if nothing is predicted from it.
+    // 8.2.1.3: twice the frame number, less one for unreferenced pictures.
     assert_eq!(
         stream.pictures.iter().map(|picture| picture.order).collect::<Vec<_>>(),
         [(1, 0), (1, 2), (1, 3), (1, 4)]
@@ -78,7 +79,7 @@ fn type_2_shows_pictures_as_they_are_coded() {
 
 #[test]
 fn type_1_counts_steps_and_differences() {
-    // Steps of 4 in a cycle of one; what is not referenced stands 2 before; no bottom field's difference.
+    // Steps of 4 in a cycle of one; unreferenced pictures are 2 before; no difference of a bottom field.
     let order = |bits: Writer| bits.unsigned(1).bits(1, 0).signed(-2).signed(0).unsigned(1).signed(4);
     let units = [
         sequence(order, false),
@@ -101,7 +102,7 @@ fn low_bits_wrap_and_frame_numbers_do_too() {
         .extend([6, 12, 2, 8].into_iter().enumerate().map(|(at, low)| slice(5, at as u32 + 1).bits(4, low).unit(0x61)));
     let counts: Vec<i64> = read(&units).pictures.iter().map(|picture| picture.order.1).collect();
     assert_eq!(counts, [0, 6, 12, 18, 24]);
-    // 8.2.1.1: the low bits of a B picture that nobody needs say nothing of where they wrap. P 8, B 2, P 16.
+    // 8.2.1.1: the low bits of an unreferenced B picture do not affect wrapping. P 8, B 2, P 16.
     let [i, p, b, next] = [
         slice(7, 0).unsigned(0).bits(4, 0).unit(0x65),
         slice(5, 1).bits(4, 7).unit(0x61),

@@ -1,4 +1,4 @@
-//! The messages of a video: what is to be sent, what was read, and their payloads.
+//! The messages of a video: the schedule, the arrivals, and the payloads.
 
 use super::super::pattern::{PATTERN_LENGTH, pattern};
 use anabranch_policy::reliability::Reason;
@@ -6,60 +6,59 @@ use anabranch_policy::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 
-/// A frame, or a part of one, that is written as a message of its own. Its number is its place in the schedule.
+/// A frame, or a part of one, that is written as one message. Its number is its index in the schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameToSend {
-    /// When it is there to be written, from the moment at which the connection is established.
+    /// Earliest time of writing, from the establishment of the connection.
     pub at: Duration,
-    /// When it is to be played, on the same clock.
+    /// Play-out time, on the same clock.
     pub play_out: Duration,
-    /// 0: never abandoned for lack of room; the larger, the sooner.
+    /// 0: never abandoned for lack of room; greater values are abandoned sooner.
     pub importance: u8,
-    /// Its lifetime after `at`, as the sender's policy gets it; none: the policy gets none.
+    /// Lifetime after `at`, as passed to the sender's policy, if any.
     pub lifetime: Option<Duration>,
-    /// Payload, without the header of a message.
+    /// Payload, without the message header.
     pub bytes: u32,
 }
 
-/// Frames in the order in which they are written; `at` does not fall.
+/// Frames in the order of writing; `at` does not decrease.
 pub type Schedule = Arc<[FrameToSend]>;
 
-/// A range of the stream that will not come.
+/// A range of the stream that the sender has withdrawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GapRead {
     /// When it was read.
     pub at: Instant,
-    /// Its place in the stream.
+    /// Stream offset.
     pub offset: u64,
-    /// Bytes.
+    /// In bytes.
     pub length: u64,
-    /// Why.
     pub reason: Reason,
 }
 
-/// When a message came.
+/// When a message arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageRead {
-    /// When its first byte arrived.
+    /// Arrival of its first byte.
     pub arrived: Instant,
-    /// When it could be read whole.
+    /// When it could be read completely.
     pub read: Instant,
 }
 
-/// What the receiving application saw of a video.
+/// What the receiving application has read of a video.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VideoReceived {
-    /// When each message came, by its number; shorter than the schedule if the last did not.
+    /// By number of the message; shorter than the schedule if the last messages are missing.
     pub messages: Vec<Option<MessageRead>>,
-    /// What was abandoned.
+    /// Withdrawn ranges.
     pub gaps: Vec<GapRead>,
-    /// The first message whose payload is not what was written, if there is one; or one that came twice or out of order.
+    /// The first message with a wrong payload, a duplicate number, or out of order.
     pub wrong: Option<u32>,
 }
 
 /// The payload of a message: a range of the pattern that depends on its number.
 pub(super) fn payload(number: u32, length: u32) -> Bytes {
-    // A prime, so that neighbours differ everywhere.
+    // A prime, so that consecutive messages differ everywhere.
     let mut offset = u64::from(number) * 7919;
     let mut left = u64::from(length);
     let first = pattern(offset, left);

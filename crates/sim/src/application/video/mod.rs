@@ -1,7 +1,6 @@
-//! A live video: frames that are written as messages when a coder would have them, and what became of each at the other
-//! end.
+//! A live video: frames are written as messages at the times of an encoder, and their arrivals are recorded.
 //!
-//! A schedule is plain numbers. Where they come from (a trace, a clip), and what was in time, is no matter of the lab's.
+//! A schedule consists of plain numbers. The lab does not know where they come from, nor which arrivals were in time.
 
 mod message;
 mod receiver;

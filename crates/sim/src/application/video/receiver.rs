@@ -1,14 +1,13 @@
-//! Reads messages and gaps, and notes when each could be read.
+//! Reads messages and gaps, and records when each could be read.
 
 use super::message::{GapRead, MessageRead, VideoReceived, payload};
 use anabranch_mptcp::{Endpoint, Record};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::time::Instant;
 
-/// Messages beyond this number are not those of any schedule.
+/// Limit of message numbers, against corrupt headers.
 const MOST_MESSAGES: usize = 10_000_000;
 
-/// The application of a player.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VideoReceiver {
     total: u64,
@@ -16,14 +15,14 @@ pub(crate) struct VideoReceiver {
 }
 
 impl VideoReceiver {
-    /// Payload bytes of whole messages.
+    /// Payload bytes of complete messages.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
     pub(crate) fn received(&self) -> &VideoReceived {
         &self.received
     }
-    /// Reads all there is.
+    /// Reads everything available.
     pub(crate) fn read(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         while let Some(record) = endpoint.read_record(now, id) {
             match record {
@@ -34,7 +33,7 @@ impl VideoReceiver {
                 Record::Gap { offset, length, reason } => {
                     self.received.gaps.push(GapRead { at: now, offset, length, reason });
                 }
-                // A stream of messages has no bytes outside of them.
+                // A stream of messages has no bytes outside of messages.
                 Record::Bytes { .. } => self.received.wrong = self.received.wrong.or(Some(u32::MAX)),
             }
         }

@@ -1,22 +1,21 @@
-//! Writes the frames of a schedule, each as a message, when they are there.
+//! Writes the frames of a schedule, each as a message, at their times.
 
 use super::message::{Schedule, payload};
 use anabranch_mptcp::{Endpoint, MessageOptions};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::time::Instant;
 
-/// The application of a live source. What the connection does not take waits here, in order.
+/// A live source. Frames that the connection does not accept wait here, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct VideoSender {
     schedule: Schedule,
     start: Option<Instant>,
-    /// The next to be written.
     next: usize,
     /// Payload bytes written.
     written: u64,
-    /// The send buffer is full: the connection will say when it takes more.
+    /// The send buffer is full; an event will report room.
     blocked: bool,
-    /// The connection has been closed, or is gone.
+    /// The connection has been closed or has failed.
     over: bool,
 }
 
@@ -27,23 +26,22 @@ impl VideoSender {
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
-    /// Whether all has been written and the connection closed.
+    /// Whether everything has been written and the connection closed.
     pub(crate) fn is_finished(&self) -> bool {
         self.over
     }
-    /// When it wants to be called again.
     pub(crate) fn timer(&self) -> Instant {
         match (self.start, self.schedule.get(self.next)) {
             (Some(start), Some(frame)) if !self.over && !self.blocked => start + frame.at,
             _ => Instant::NEVER,
         }
     }
-    /// The connection is there: the stream begins.
+    /// The connection is established: the stream begins.
     pub(crate) fn open(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         self.start = Some(now);
         self.write(now, endpoint, id);
     }
-    /// Writes the frames that are there, as far as the connection takes them; closes behind the last.
+    /// Writes the frames that are due while there is room in the send buffer; closes after the last.
     pub(crate) fn write(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         let Some(start) = self.start.filter(|_| !self.over) else { return };
         self.blocked = false;
@@ -69,12 +67,12 @@ impl VideoSender {
             self.end(now, endpoint, id);
         }
     }
-    /// Nothing more is written.
+    /// Stops writing.
     pub(crate) fn end(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         if core::mem::replace(&mut self.over, true) {
             return;
         }
-        // The connection may have ended meanwhile; then there is nothing to close.
+        // The connection may have ended already.
         let _ = endpoint.close(now, id);
     }
 }

@@ -1,11 +1,11 @@
-//! One experiment: who downloads what, over which rates and routes.
+//! One experiment: a download with given rates and routes.
 
 use super::combination::{Combination, LANES};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 use anabranch_routing::lsa_fullness::LsaFullness;
 
-/// Rates of the interfaces.
+/// By lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rates(pub [Rate; LANES]);
 
@@ -21,54 +21,47 @@ impl Rates {
     ]);
 }
 
-/// What is downloaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transfer {
-    /// As much as there is time for (iperf3: 180 s).
+    /// For a duration (iperf3: 180 s).
     For(Duration),
-    /// So many bytes (nc: 1.8 MB and 3.6 MB).
+    /// A number of bytes (nc: 1.8 MB and 3.6 MB).
     Bytes(u64),
 }
 
-/// Where routes come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Routes {
-    /// All shortest paths, from the start and for ever.
+    /// All shortest paths, from the start and without changes.
     Static,
     /// OSPF-MDR on lane 0: HelloInterval 1 s, RouterDeadInterval 3 s, 2HopRefresh 3.
     Routers {
-        /// What routers advertise; the paper has [`LsaFullness::MdrFull`].
+        /// The LSA contents of routers; the paper has [`LsaFullness::MdrFull`].
         fullness: LsaFullness,
     },
 }
 
-/// One experiment.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The combination of protocols.
     pub combination: Combination,
-    /// The rates.
     pub rates: Rates,
-    /// Where routes come from.
     pub routes: Routes,
-    /// RTS and CTS before each data frame. The paper does not say; its figure for plain TCP is met with them.
+    /// RTS and CTS before each data frame. The paper does not say; its figure for plain TCP is reproduced with them.
     pub reservations: bool,
-    /// What is downloaded.
     pub transfer: Transfer,
-    /// Receive buffer of the host that downloads, bytes of payload; none: the engine's, which grows.
+    /// Receive buffer of the downloading host in bytes of payload; `None`: the engine's, which grows.
     pub receive_buffer: Option<u64>,
-    /// Spacing of the series over time.
+    /// Interval of the time series.
     pub sample: Duration,
-    /// All luck comes from it.
+    /// All random streams are derived from it.
     pub seed: u64,
-    /// Write every packet as bytes and read it again.
+    /// Emit every packet as bytes and parse it again.
     pub wire: bool,
-    /// Keep the delay of each segment, not only how delays are distributed.
+    /// Keep the delay of each segment in addition to the distribution.
     pub single_delays: bool,
 }
 
 impl Case {
-    /// A combination as the paper runs it for 180 s over static routes, with RTS.
+    /// The paper's run of a combination: 180 s over static routes, with RTS.
     pub fn new(combination: Combination, rates: Rates, seed: u64) -> Self {
         Self {
             combination,

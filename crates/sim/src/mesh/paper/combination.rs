@@ -23,19 +23,17 @@ use anabranch_routing::config::Forecast;
 use anabranch_routing::lanes::{LaneAddresses, LaneInterfaces, LanePolicy, LaneSettings, PathMode};
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 
-/// Lanes of a node.
+/// Number of lanes of a node.
 pub const LANES: usize = 4;
 
-/// Which pairs of addresses have a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subflows {
     /// None but the first: plain TCP.
     One,
-    /// All pairs.
     FullMesh,
     /// Pairs of one subnet: equation 6.
     SameSubnet,
-    /// These, and all whose source is on the first subnet: the paper's pseudo-code.
+    /// Pairs of one subnet, and all whose source is on the first subnet: the paper's pseudo-code.
     PseudoCode,
 }
 
@@ -49,24 +47,23 @@ impl Subflows {
     }
 }
 
-/// A combination of protocols: one of the paper's, or any other.
+/// A combination of protocols, the paper's or any other.
 #[derive(Clone, Debug)]
 pub struct Combination {
-    /// Its name.
     pub name: String,
-    /// Lanes in use, from the first.
+    /// Number of lanes in use.
     pub lanes: usize,
-    /// Which radios and next hops the lanes have.
+    /// The radios and next hops of the lanes.
     pub routes: LaneSettings,
-    /// The forecaster of the policies chooses among next hops, where routers run.
+    /// Whether routers choose among next hops by the policies' forecaster.
     pub predicted: bool,
     /// Both hosts' policies.
     pub policies: PolicyCombination,
-    /// Both ends' settings; their policies are those above.
+    /// Both ends' settings, without the policies.
     pub connection: ConnectionConfig,
 }
 
-/// What the paper's combinations differ in.
+/// The differences between the paper's combinations.
 #[derive(Clone, Copy)]
 struct Published {
     name: &'static str,
@@ -101,11 +98,11 @@ const PREDICTED: Published = Published { name: "MMFxM", predicted: true, ..STAND
 const IMPROVED: Published =
     Published { name: "PMMFxM", lanes: 2, subflows: Subflows::SameSubnet, scheduler: "qoe", ..PREDICTED };
 
-/// A link counts or does not.
+/// A link is either used or not.
 const THE_MODEL_S_WORD: SoftUse =
     SoftUse { trust: 0.5, suspect: 0.5, exclude: 0.5, readmit: 0.5, hold: 0, trusted_weight: 1 };
 
-/// All of them, in the order of the paper; the last three are those of its figure 24.
+/// In the order of the paper; the last three are those of its figure 24.
 const PUBLISHED: [Published; 11] = [
     Published { name: "TM", lanes: 1, subflows: Subflows::One, congestion: "cubic", ..STANDARD },
     Published { name: "MFm", routes: LaneSettings { interfaces: LaneInterfaces::Virtual, ..FULL }, ..STANDARD },
@@ -148,33 +145,33 @@ impl Published {
 }
 
 impl Combination {
-    /// The paper's of this name.
+    /// The paper's combination of this name.
     pub fn named(name: &str) -> Option<Self> {
         PUBLISHED.iter().find(|published| published.name == name).map(Published::combination)
     }
-    /// The paper's of this name with other subflows.
+    /// The paper's combination of this name with other subflows.
     pub fn with_subflows(name: &str, subflows: Subflows) -> Option<Self> {
         let published = PUBLISHED.iter().find(|published| published.name == name)?;
         Some(Published { subflows, ..*published }.combination())
     }
-    /// The same, with appendix C's rule for the lanes of part path.
+    /// The same with appendix C's rule for the lanes of part path.
     #[must_use]
     pub fn literal_lanes(mut self) -> Self {
         self.routes.policy = LanePolicy::Paper;
         self
     }
-    /// A path manager for one of the hosts.
+    /// The path manager of one of the hosts.
     ///
     /// # Errors
-    /// When a policy does not exist: the text says which.
+    /// If a policy does not exist, as text.
     pub fn path_manager(&self) -> Result<Box<dyn PathManager>, String> {
         self.policies.build_path_manager().map_err(|error| error.to_string())
     }
-    /// How a router chooses among next hops, if it does by forecasts: asked as the paper asks its model, every 2 s, whether
-    /// the link is connected. What the model says is done, but a route keeps its last next hop.
+    /// How a router chooses among next hops by forecasts, if it does: every 2 s, as the paper queries its model for
+    /// whether the link is connected. The answer is followed, but a route keeps its last next hop.
     ///
     /// # Errors
-    /// When there is no such forecaster: the text says so.
+    /// If there is no such forecaster, as text.
     pub fn forecast(&self) -> Result<Option<Forecast>, String> {
         if !self.predicted {
             return Ok(None);

@@ -1,9 +1,10 @@
-//! What is seen of an experiment: goodput and duration, segments and delays per interface, what each node forwarded.
+//! Measurements of an experiment: goodput and duration, segments and delays per interface, packets forwarded by each
+//! node.
 //!
-//! Segments are counted where the paper had its captures, at the interfaces of the two hosts, but each once. An interface is
-//! a lane of the destination, since that is what packets are routed by. "Sent again" is a segment with no byte that was
-//! not sent before on its subflow; "received again" is one that begins where another one began. What each node captured is
-//! every packet that passed one of its radios, acknowledgements included.
+//! Segments are counted at the interfaces of the two hosts, where the paper had its captures, but each once. An
+//! interface is a lane of the destination, since packets are routed by destination. A segment is "sent again" if all
+//! its bytes were sent before on its subflow; it is "received again" if another one with the same first byte was
+//! received. A node's capture contains every packet that passed one of its radios, acknowledgements included.
 
 use super::case::Case;
 use super::network::EndHost;
@@ -22,27 +23,27 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// What was seen on one interface.
+/// Measurements of one interface.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LaneMeasured {
-    /// Segments with data that M1 sent for the first time.
+    /// Data segments first sent by M1.
     pub sent: u64,
-    /// Segments with data that it sent again.
+    /// Data segments retransmitted by M1.
     pub sent_again: u64,
-    /// Segments with data that M8 received for the first time.
+    /// Data segments first received by M8.
     pub received: u64,
-    /// Segments with data that it had received before.
+    /// Data segments received again by M8.
     pub received_again: u64,
-    /// Bytes of payload that M8 received, repetitions included.
+    /// Bytes of payload received by M8, duplicates included.
     pub received_bytes: u64,
-    /// From the first transmission of a segment at M1 to its first arrival at M8.
+    /// From the first transmission of a segment by M1 to its first arrival at M8.
     pub delay: Histogram,
-    /// From the first transmission of a segment at M1 to the first acknowledgement of all of it there.
+    /// From the first transmission of a segment by M1 to the first acknowledgement of all of it there.
     pub answer: Delays,
-    /// Mean of the smoothed round-trip times of the subflows to this interface, at the end of each sample, seconds; 0: there
-    /// were none.
+    /// Mean of the smoothed round-trip times of the subflows to this interface, at the end of each sample, in seconds;
+    /// 0 without subflows.
     pub round_trip: f64,
-    /// Mean of their retransmission timeouts without back-off, in the same way.
+    /// Mean of their retransmission timeouts without back-off, likewise.
     pub timeout: f64,
 }
 
@@ -50,29 +51,28 @@ pub struct LaneMeasured {
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Delays {
     count: u64,
-    /// Seconds.
+    /// In seconds.
     sum: f64,
     squares: f64,
 }
 
 impl Delays {
-    /// Adds one.
     pub fn add(&mut self, delay: Duration) {
         let seconds = delay.as_secs_f64();
         self.count += 1;
         self.sum += seconds;
         self.squares += seconds * seconds;
     }
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { count: self.count + other.count, sum: self.sum + other.sum, squares: self.squares + other.squares }
     }
-    /// Their mean, seconds; none: there is none.
+    /// In seconds; `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64)
     }
-    /// Their standard deviation, seconds.
+    /// Standard deviation in seconds.
     pub fn deviation(&self) -> Option<f64> {
         let mean = self.mean()?;
         Some((self.squares / self.count as f64 - mean * mean).max(0.0).sqrt())
@@ -82,40 +82,39 @@ impl Delays {
 /// A segment that was acknowledged.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SingleDelay {
-    /// The interface of M8 that it was sent to.
+    /// Its destination interface of M8.
     pub lane: usize,
-    /// When it was sent first, since the transfer began.
+    /// First transmission, since the start of the transfer.
     pub sent: Duration,
-    /// How long it took until all of it was acknowledged.
+    /// From then until all of it was acknowledged.
     pub delay: Duration,
 }
 
-/// What was seen of an experiment.
+/// Results of an experiment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
-    /// Bytes of payload per second that the application at M8 read, over the whole transfer.
+    /// Bytes of payload per second read by the application at M8, over the whole transfer.
     pub goodput: f64,
-    /// Bytes that it read.
+    /// Bytes read.
     pub bytes: u64,
-    /// How long a file took; none: it was no file, or was not there in time.
+    /// Duration of a file transfer; `None`: not a file, or not completed.
     pub duration: Option<Duration>,
-    /// Bytes sent at data level: new, retransmitted, reinjected, duplicated on purpose.
+    /// Bytes sent at data level: new, retransmitted, reinjected, deliberately duplicated.
     pub bytes_sent_as: [u64; 4],
-    /// The interfaces, by lane.
+    /// By lane.
     pub lanes: Vec<LaneMeasured>,
-    /// Packets that each node forwarded, from M1.
+    /// Packets forwarded by each node, from M1.
     pub forwarded: Vec<u64>,
     /// Packets that passed the radios of each node, from M1.
     pub captured: Vec<Vec<Captured>>,
-    /// The delays of single segments, in the order in which they were acknowledged, if the case asks for them.
+    /// Delays of single segments, in the order of acknowledgement, if the case asks for them.
     pub single_delays: Vec<SingleDelay>,
-    /// Packets that nodes and hosts dropped, by cause.
+    /// Packets dropped by nodes and hosts, by cause.
     pub drops: Drops,
-    /// Bytes of routing, IPv6 header included, per node and second, from the start of the routers; 0 without.
+    /// Bytes of routing, IPv6 header included, per node and second, from the start of the routers; 0 without routers.
     pub control: f64,
-    /// Bytes out of order in the receive buffer, the most that was seen at the end of a second.
+    /// Most out-of-order bytes in the receive buffer at the end of a second.
     pub most_out_of_order: u64,
-    /// The trace hash.
     pub trace_hash: u64,
 }
 
@@ -124,11 +123,11 @@ type Direction = (InterfaceId, InterfaceId, u32);
 
 #[derive(Debug, Default)]
 struct Sent {
-    /// Behind the highest byte.
+    /// The byte after the highest.
     end: Option<SeqNumber>,
-    /// When segments were sent first, by the number of their first byte.
+    /// First transmission of segments, by the number of their first byte.
     at: BTreeMap<u32, Instant>,
-    /// What has not been acknowledged: the number behind a segment's last byte, and when it was sent first.
+    /// Unacknowledged segments: the number after a segment's last byte, and its first transmission.
     unacknowledged: VecDeque<(SeqNumber, Instant)>,
 }
 
@@ -137,17 +136,17 @@ struct Seen {
     lanes: Vec<LaneMeasured>,
     sent: BTreeMap<Direction, Sent>,
     received: BTreeMap<Direction, std::collections::BTreeSet<u32>>,
-    /// Kept if there is somewhere to.
+    /// Recorded only if single delays are kept.
     acknowledged: Option<Vec<(usize, Instant, Instant)>>,
 }
 
-/// Looks at what passes the interfaces of both hosts.
+/// Observes the packets at the interfaces of both hosts.
 pub struct Observer {
     seen: Rc<RefCell<Seen>>,
 }
 
 impl Observer {
-    /// Puts an observer on the interfaces, which keeps single delays or not; a world has one at most.
+    /// Puts an observer on the interfaces, optionally keeping single delays; a world has at most one.
     pub fn install(world: &mut World, server: &EndHost, client: &EndHost, single_delays: bool) -> Self {
         let lanes = vec![LaneMeasured::default(); client.lanes.len()];
         let seen = Seen { lanes, acknowledged: single_delays.then(Vec::new), ..Seen::default() };
@@ -179,7 +178,7 @@ impl Observer {
         world.tap(&all, Box::new(tap));
         Self { seen }
     }
-    /// What has been seen of the experiment, whose world has one flow.
+    /// The results of the experiment so far; its world has one flow.
     pub fn measure(&self, world: &mut World, case: &Case, start: Instant, before: &[NodeResult]) -> Measured {
         let result = world.results();
         let end = world.now();
@@ -231,7 +230,7 @@ fn direction(packet: &Packet) -> Option<Direction> {
     Some((InterfaceId::of(packet.ip.source)?, InterfaceId::of(packet.ip.destination)?, ports))
 }
 
-/// What passed each radio of a node after `before`.
+/// Packets that passed each radio of a node after `before`.
 fn captured_since(after: &NodeResult, before: &NodeResult) -> Vec<Captured> {
     let since = |(after, before): (&Captured, &Captured)| Captured {
         sent: after.sent - before.sent,
@@ -240,8 +239,8 @@ fn captured_since(after: &NodeResult, before: &NodeResult) -> Vec<Captured> {
     after.radios.iter().zip(&before.radios).map(since).collect()
 }
 
-/// The mean over the samples of all subflows to a lane of the receiver, from their first round-trip time on: its address has
-/// the identifier lane + 1, or 0 as that of the first subflow, which goes to lane 0.
+/// The mean over the samples of all subflows to a lane of the receiver, from their first round-trip time on. The lane's
+/// address has the identifier lane + 1, or 0 for the first subflow, which goes to lane 0.
 fn mean_over_time(lane: usize, subflows: &[SubflowSeries], series: fn(&SubflowSeries) -> &Vec<f64>) -> f64 {
     let of_lane = |series: &&SubflowSeries| usize::from(series.remote_address.0.max(1)) == lane + 1;
     let samples = subflows.iter().filter(of_lane).flat_map(|subflow| subflow.smoothed_rtt.iter().zip(series(subflow)));
@@ -327,7 +326,7 @@ mod tests {
         for (at, seq) in [(0, 100), (5, 200), (10, 300)] {
             seen.on_sent(ms(at), 0, data, &packet(seq, 100, 0));
         }
-        // The second goes once more; its delay is still that of the first time.
+        // The second is retransmitted; its delay still counts from the first transmission.
         seen.on_sent(ms(15), 0, data, &packet(200, 100, 0));
         seen.on_acknowledged(ms(20), 0, back, &packet(0, 0, 200));
         seen.on_acknowledged(ms(30), 0, back, &packet(0, 0, 399));
@@ -335,7 +334,7 @@ mod tests {
         seen.on_acknowledged(ms(50), 0, back, &packet(0, 0, 400));
         let kept = [(0, ms(0), ms(20)), (0, ms(5), ms(30)), (0, ms(10), ms(40))];
         assert_eq!(seen.acknowledged.as_deref(), Some(&kept[..]));
-        // 20, 25 and 30 ms: mean 25, deviation the root of (25 + 0 + 25) / 3.
+        // 20, 25 and 30 ms: mean 25, deviation the square root of (25 + 0 + 25) / 3.
         let answer = seen.lanes[0].answer;
         assert!((answer.mean().unwrap() - 0.025).abs() < 1e-12, "{answer:?}");
         assert!((answer.deviation().unwrap() - (50e-6f64 / 3.0).sqrt()).abs() < 1e-9, "{answer:?}");

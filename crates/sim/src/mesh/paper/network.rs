@@ -1,8 +1,8 @@
 //! The paper's mesh: eight nodes on a grid of 100 m with a range of 150 m, four channels, a host at M1 and one at M8.
 //!
-//! M1 reaches M2, M3, M4; these reach M5, M6, M7; these reach M8. Neighbours of one column hear each other too, which
-//! figure 8 does not draw: with disks there is no other way. The address of node Y on lane X is 10.0.X.Y, where the
-//! paper has 112.26.X.Y.
+//! M1 reaches M2, M3, M4; these reach M5, M6, M7; these reach M8. Neighbours within a column hear each other too, which
+//! figure 8 does not show: with disks this is unavoidable. The address of node Y on lane X is 10.0.X.Y, where the paper
+//! has 112.26.X.Y.
 
 use super::case::Case;
 pub use super::case::Routes;
@@ -27,7 +27,7 @@ use anabranch_routing::lanes::LaneInterfaces;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::{InterfaceConfig, InterfaceKind, NextHop};
 
-/// Where M1 to M8 are, in metres.
+/// Positions of M1 to M8 in metres.
 pub const PLACES: [(f64, f64); 8] = [
     (0.0, 0.0),
     (100.0, 100.0),
@@ -38,34 +38,31 @@ pub const PLACES: [(f64, f64); 8] = [
     (200.0, -100.0),
     (300.0, 0.0),
 ];
-/// How far radio reaches, in metres; nodes two columns apart are hidden from each other.
+/// Radio range in metres; nodes two columns apart are hidden from each other.
 const RANGE: f64 = 150.0;
-/// M1, which serves.
+/// M1, the server.
 const SERVER: NodeId = NodeId(0);
-/// M8, which downloads.
+/// M8, the downloading client.
 const CLIENT: NodeId = NodeId(7);
 
-/// How long routers have before the transfer begins.
+/// Time for routers before the transfer begins.
 pub const WARM_UP: Duration = Duration::from_secs(20);
 
-/// A host at an end.
 #[derive(Clone, Debug)]
 pub struct EndHost {
-    /// The host.
     pub host: HostId,
-    /// Its interfaces by lane.
+    /// By lane.
     pub lanes: Vec<InterfaceId>,
 }
 
 /// A world to run.
 pub struct Built {
-    /// It.
     pub world: World,
     /// At M1.
     pub server: EndHost,
     /// At M8.
     pub client: EndHost,
-    /// When the transfer begins.
+    /// Start of the transfer.
     pub start: Instant,
 }
 
@@ -74,7 +71,7 @@ fn medium(data_rate: Rate, reservations: bool) -> MediumConfig {
         data_rate,
         rts_threshold: if reservations { 0 } else { u32::MAX },
         reach: Reach::disk(RANGE),
-        // The authors' radio was that simulator.
+        // The authors used ns-3's radio.
         ..MediumConfig::as_in_ns3()
     }
 }
@@ -87,7 +84,7 @@ fn address(node: NodeId, lane: usize) -> InterfaceId {
 /// Builds the world of a case.
 ///
 /// # Errors
-/// When a policy or a router refuses its settings: the text says which.
+/// If a policy or a router refuses its settings, as text.
 pub fn build(case: &Case) -> Result<Built, String> {
     let combination = &case.combination;
     let mut world = World::new(WorldConfig { seed: case.seed, wire: case.wire, ipv6: false });
@@ -135,7 +132,7 @@ fn add_hosts(world: &mut World, case: &Case) -> Result<[EndHost; 2], String> {
     Ok([end()?, end()?])
 }
 
-/// Which nodes are in range of each.
+/// The nodes in range of each node.
 fn graph() -> Vec<Vec<NodeId>> {
     let near = |(x, y): (f64, f64)| {
         let others = PLACES.iter().enumerate().filter(move |(_, other)| {
@@ -147,7 +144,7 @@ fn graph() -> Vec<Vec<NodeId>> {
     PLACES.into_iter().map(near).collect()
 }
 
-/// What routers that know everything would install.
+/// Installs the routes of routers with complete knowledge.
 fn set_routes(world: &mut World, case: &Case) {
     let (graph, settings, lanes) = (graph(), &case.combination.routes, case.combination.lanes);
     let first = RadioId(0);
@@ -218,7 +215,7 @@ mod tests {
         assert_eq!(numbers(&ways[2]), [5, 6, 7]);
         assert_eq!(numbers(&ways[3]), [6, 7]);
         assert!(ways[4..7].iter().all(|ways| numbers(ways) == [8]));
-        // 13 links that are drawn, and 4 within the columns.
+        // 13 links of the figure, and 4 within the columns.
         assert_eq!(graph().iter().map(Vec::len).sum::<usize>(), 2 * 17);
     }
 }

@@ -15,39 +15,38 @@ use anabranch_policy::time::{Duration, Instant};
 /// The name of the download among the flows of the world.
 pub const FLOW: &str = "transfer";
 
-/// The longest that a file may take.
+/// Time limit of a file transfer.
 pub const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// Runs an experiment; what is seen of it.
+/// Runs an experiment and returns its measurements.
 ///
 /// # Errors
-/// When a policy or a router refuses its settings: the text says which.
+/// If a policy or a router refuses its settings, as text.
 pub fn run(case: &Case) -> Result<Measured, String> {
     run_whole(case).map(|whole| whole.measured)
 }
 
-/// All that a run leaves.
+/// All results of a run.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    /// What is seen of the experiment.
     pub measured: Measured,
     /// The world's results, in which the download is the flow [`FLOW`].
     pub results: RunResult,
-    /// The mesh at [`MOMENTS`] moments, the first at the beginning of the download, with the next hops to M8's lanes.
+    /// The mesh at [`MOMENTS`] times, the first at the start of the download, with the next hops to M8's lanes.
     pub snapshots: Vec<Snapshot>,
     /// Energy of the radios and work of the routers during the download.
     pub cost: MeshCost,
-    /// Bytes that a router needs for what it knows of the network, at the end, mean over the nodes; 0 without routers.
+    /// Bytes of a router's state at the end, mean over the nodes; 0 without routers.
     pub memory: u64,
 }
 
-/// How often the mesh is looked at during a download that lasts for a given time; the others are looked at once.
+/// Number of snapshots of a download of fixed duration; others have one.
 pub const MOMENTS: u32 = 6;
 
-/// Runs an experiment and keeps everything.
+/// Runs an experiment and returns all results.
 ///
 /// # Errors
-/// When a policy or a router refuses its settings: the text says which.
+/// If a policy or a router refuses its settings, as text.
 pub fn run_whole(case: &Case) -> Result<Whole, String> {
     let Built { mut world, server, client, start } = network::build(case)?;
     let observer = Observer::install(&mut world, &server, &client, case.single_delays);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 const STATIONS: u32 = 6;
 
-/// Something done to a channel, and the microseconds before.
+/// An action on a channel, and the time in microseconds before it.
 #[derive(Clone, Debug)]
 enum Step {
     Send { station: u32, to: Option<u32>, bytes: u32 },
@@ -52,7 +52,7 @@ fn config() -> impl Strategy<Value = MediumConfig> {
     )
 }
 
-/// What became of the packets, by number: how often each was reported on, as what, and where it arrived.
+/// The fate of packets, by number: reports by result, and receivers.
 #[derive(Default, Debug)]
 struct Books {
     statuses: BTreeMap<u32, (u32, bool)>,
@@ -111,7 +111,7 @@ proptest! {
                 taken.insert(packet, to);
             }
         }
-        // In the end nothing goes on, and nothing is left.
+        // In the end the channel is idle and empty.
         let mut events = 0;
         while medium.poll_timeout() != Instant::NEVER {
             medium.handle_timeout(medium.poll_timeout());

@@ -3,14 +3,14 @@
 
 use super::*;
 
-/// The probability that a station sends in a slot, when a frame collides with probability `p` (equation 7), for a window
+/// The probability that a station sends in a slot, if a frame collides with probability `p` (equation 7), for a window
 /// of 32 slots that doubles five times.
 fn sends(p: f64) -> f64 {
     let (window, doublings) = (32.0, 5.0);
     2.0 * (1.0 - 2.0 * p) / ((1.0 - 2.0 * p) * (window + 1.0) + p * window * (1.0 - libm::pow(2.0 * p, doublings)))
 }
 
-/// The fixed point of equations 7 and 9 for so many stations, by bisection: tau.
+/// The fixed point tau of equations 7 and 9, by bisection.
 fn fixed_point(stations: i32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..100 {
@@ -20,7 +20,7 @@ fn fixed_point(stations: i32) -> f64 {
     sends(low)
 }
 
-/// Packets per second (equation 13), with the times that a success and a collision take in microseconds.
+/// Packets per second (equation 13), with the durations of a success and a collision in microseconds.
 fn throughput(stations: i32, slot: f64, success: f64, collision: f64) -> f64 {
     let tau = fixed_point(stations);
     let some = 1.0 - libm::pow(1.0 - tau, f64::from(stations));
@@ -28,7 +28,7 @@ fn throughput(stations: i32, slot: f64, success: f64, collision: f64) -> f64 {
     1e6 * some * one / ((1.0 - some) * slot + some * one * success + some * (1.0 - one) * collision)
 }
 
-/// Packets per second of stations that are all in range of each other and always have one for the next.
+/// Packets per second of saturated stations in range of each other.
 fn measured(config: MediumConfig, stations: u32, seconds: f64) -> (f64, Vec<u64>) {
     let mut medium = Medium::new(config, 3, "saturated");
     for _ in 0..stations {
@@ -46,9 +46,9 @@ fn unlimited() -> MediumConfig {
 
 #[test]
 fn the_fixed_point_is_bianchis() {
-    // Without others, half the window of 32 and one slot: tau = 2 / 33.
+    // A single station: half the window of 32 and one slot: tau = 2 / 33.
     assert!((fixed_point(1) - 2.0 / 33.0).abs() < 1e-9);
-    // With one other p = tau, so tau solves equation 7 with itself.
+    // With one other station p = tau, so tau is a fixed point of equation 7.
     let tau = fixed_point(2);
     assert!((sends(tau) - tau).abs() < 1e-9, "{tau}");
 }
@@ -56,7 +56,7 @@ fn the_fixed_point_is_bianchis() {
 #[test]
 fn saturated_stations_reach_bianchis_throughput() {
     for stations in 2..=10 {
-        // Success: data, SIFS, ACK, DIFS. Collision: data, and EIFS by those who heard it.
+        // Success: data, SIFS, ACK, DIFS. Collision: data, and EIFS at the receivers.
         let (success, collision) = (1310.0 + 10.0 + 304.0 + 50.0, 1310.0 + 364.0);
         let formula = throughput(stations as i32, 20.0, success, collision);
         let (seen, _) = measured(unlimited(), stations, 30.0);

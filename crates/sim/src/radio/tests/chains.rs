@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Bytes per second of UDP that arrive at the end of a chain whose first station always has packets, each with 1472
-/// bytes of payload.
+/// Bytes per second of UDP at the end of a chain whose first station is saturated with packets of 1472 bytes of
+/// payload.
 fn udp(config: MediumConfig, hops: u32, seconds: f64) -> f64 {
     let mut medium = chain(config, hops as usize + 1);
     let (end, mut arrived) = (at((seconds * 1e6) as u64), 0);
@@ -39,8 +39,8 @@ fn udp_over_one_to_four_hops_is_as_fast_as_in_ns3() {
     }
 }
 
-/// A forwarder's packet is in its queue before its ACK is sent. If that counts as an interruption, the forwarder backs
-/// off, meets the source more often, and long chains carry less.
+/// A forwarder's packet is queued before its ACK is sent. If that counts as an interruption, the forwarder backs off,
+/// collides with the source more often, and long chains carry less.
 #[test]
 fn who_backs_off_after_an_interruption_carries_less_over_long_chains() {
     let standard = MediumConfig { interrupted: Interrupted::BacksOff, ..MediumConfig::as_in_ns3() };

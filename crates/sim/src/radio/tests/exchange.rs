@@ -7,7 +7,7 @@ fn a_broadcast_reaches_all_in_range_once_without_acknowledgment() {
     let mut medium = chain(MediumConfig::default(), 4);
     enqueue(&mut medium, 0, 1, None, 7, 100);
     let log = run(&mut medium, 1_000_000);
-    // 136 bytes at 1 Mbit/s behind DIFS, since the channel has been idle from the beginning.
+    // 136 bytes at 1 Mbit/s after DIFS, since the channel has been idle from the start.
     assert_eq!(log.deliveries, [(50 + 192 + 1088, 1, 0, 7), (50 + 192 + 1088, 1, 2, 7)]);
     assert_eq!(log.statuses, [(1, true, 7)]);
     assert_eq!(medium.counters(StationId(0)).acknowledgments_sent, 0);

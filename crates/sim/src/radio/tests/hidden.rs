@@ -1,4 +1,4 @@
-//! Half duplex, hidden terminals, and what RTS does about them.
+//! Half duplex, hidden terminals, and the effect of RTS on them.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn frames_of_stations_hidden_from_each_other_collide_between_them() {
     let mut medium = chain(MediumConfig::default(), 3);
     enqueue(&mut medium, 1000, 0, None, 1, 1000);
     let _ = run(&mut medium, 1001);
-    // Station 2 does not hear station 0, so it sends at once; station 1 gets neither.
+    // Station 2 does not hear station 0, so it sends at once; station 1 receives neither frame.
     enqueue(&mut medium, 2000, 2, None, 2, 1000);
     let log = run(&mut medium, 1_000_000);
     assert_eq!(log.deliveries, []);
@@ -67,7 +67,7 @@ fn sensing_further_than_decoding_unhides_them() {
         let counters = medium.counters(StationId(0));
         counters.data_failed as f64 / counters.data_sent as f64
     };
-    // Two in range of each other collide with probability 2 / (2 * 32) or so; hidden ones far more often.
+    // Two stations in range of each other collide with a probability of about 2 / (2 * 32); hidden ones far more often.
     assert!(failed(&sensed) < 0.08, "{}", failed(&sensed));
     assert!(failed(&hidden) > 0.25, "{}", failed(&hidden));
     assert!(sensed_sum > 1.2 * hidden_sum, "{sensed_sum} {hidden_sum}");
@@ -93,7 +93,7 @@ fn an_explicit_matrix_needs_no_positions_and_links_may_be_one_way() {
     assert_eq!(run(&mut medium, 50_000).deliveries, [(1330, 0, 1, 1)]);
     enqueue(&mut medium, 50_000, 1, None, 2, 100);
     assert_eq!(run(&mut medium, 100_000).deliveries, []);
-    // The other way round there is nothing, so no acknowledgment comes back.
+    // There is no link in the other direction, so no acknowledgment arrives.
     enqueue(&mut medium, 200_000, 0, Some(1), 3, 100);
     let log = run(&mut medium, 10_000_000);
     assert_eq!(log.deliveries.len(), 1);

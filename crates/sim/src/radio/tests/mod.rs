@@ -1,4 +1,4 @@
-//! The channel compared with formulas, against small cases worked by hand, and against itself.
+//! The channel compared with formulas, with small cases by hand, and with repeated runs.
 
 mod anything;
 mod bianchi;
@@ -39,7 +39,7 @@ fn enqueue(medium: &mut Medium<u32>, time: u64, station: u32, to: Option<u32>, c
     medium.enqueue(at(time), StationId(station), to.map(StationId), cargo, bytes).expect("there is room");
 }
 
-/// What came out of a run, with times in microseconds.
+/// Outputs of a run, with times in microseconds.
 #[derive(Default)]
 struct Log {
     /// Time, sender, receiver, packet.
@@ -67,7 +67,7 @@ fn run(medium: &mut Medium<u32>, until: u64) -> Log {
     log
 }
 
-/// Keeps a packet waiting for each (sender, receiver) for so many seconds; returns how many each had acknowledged.
+/// Keeps a packet queued for each (sender, receiver) for `seconds` seconds; returns the number acknowledged for each.
 fn saturate(medium: &mut Medium<u32>, pairs: &[(u32, u32)], bytes: u32, seconds: f64) -> Vec<u64> {
     for (sender, receiver) in pairs {
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! RTS, CTS and the reservations that they make.
+//! RTS, CTS and their reservations.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn who_hears_only_cts_keeps_silent_until_the_acknowledgment() {
     assert!(from == 2 && slots % 20 == 0 && slots / 20 <= 31, "{slots}");
 }
 
-/// Station 1 hears that station 2 lets station 3 send, but not station 3 itself.
+/// Station 1 hears station 2's CTS for station 3, but not station 3 itself.
 #[test]
 fn a_station_in_a_reserved_channel_does_not_answer_rts() {
     let mut medium = chain(config(), 4);
@@ -60,7 +60,7 @@ fn a_station_in_a_reserved_channel_does_not_answer_rts() {
     assert_eq!(packets, [1, 2]);
 }
 
-/// Nobody answers the RTS of station 0; station 1 heard it, and may send again when no data can follow.
+/// Nobody answers the RTS of station 0; station 1 heard it, and may send again once no data can follow.
 #[test]
 fn a_reservation_lapses_if_no_data_follows() {
     let mut medium = chain(config(), 2);
@@ -70,7 +70,7 @@ fn a_reservation_lapses_if_no_data_follows() {
     let _ = run(&mut medium, request_ends);
     enqueue(&mut medium, request_ends + 1, 1, None, 8, 100);
     let log = run(&mut medium, 1_000_000);
-    // Twice SIFS, CTS, preamble, two slots; then DIFS and at most 31 slots, or more if station 0 came first.
+    // 2 SIFS, CTS, preamble, two slots; then DIFS and at most 31 slots, or more if station 0 came first.
     let lapses = request_ends + 20 + 304 + 192 + 40;
     let (time, from, ..) = log.deliveries[0];
     assert_eq!(from, 1);

@@ -21,7 +21,7 @@ fn the_signal_falls_by_the_logarithm_of_the_distance_and_is_told() {
     assert!((path_loss(0.0).mean_signal(10.0) + 55.0).abs() < 1e-9);
     assert!((path_loss(0.0).mean_signal(100.0) + 85.0).abs() < 1e-9);
     assert!((path_loss(0.0).mean_signal(0.0) + 25.0).abs() < 1e-9);
-    // -82 dBm are left at 10^(57 / 30) = 79.4 m.
+    // The signal is -82 dBm at 10^(57 / 30) = 79.4 m.
     let mut medium = medium(path_loss(0.0), 1, &[(0.0, 0.0), (79.0, 0.0), (80.0, 0.0)]);
     medium.enqueue(at(0), StationId(0), None, 7, 100).unwrap();
     let _ = std::iter::from_fn(|| {
@@ -36,7 +36,7 @@ fn the_signal_falls_by_the_logarithm_of_the_distance_and_is_told() {
     assert_eq!(medium.poll_delivery(), None);
 }
 
-/// The shadows, in units of their deviation, of one place towards another in many runs.
+/// The shadowing of one position pair in many runs, in units of its deviation.
 fn shadows(from: (f64, f64), to: (f64, f64)) -> Vec<f64> {
     let deviation = 4.0;
     let one = |seed| {
@@ -60,7 +60,7 @@ fn shadows_have_their_deviation_and_are_alike_within_the_correlation_distance() 
     let mean = here.iter().sum::<f64>() / here.len() as f64;
     assert!(mean.abs() < 0.1, "{mean}");
     assert!((correlation(&here, &here) - 1.0).abs() < 0.15, "{}", correlation(&here, &here));
-    // 1/e at 20 m, which one end has moved; the square of that if the other has moved too; nothing far away.
+    // 1/e at 20 m moved by one end; the square of that if the other has moved too; none far away.
     let near = correlation(&here, &shadows((0.0, 20.0), (20.0, 0.0)));
     assert!((near - 0.368).abs() < 0.12, "{near}");
     let both = correlation(&here, &shadows((0.0, 20.0), (20.0, 20.0)));
@@ -74,8 +74,8 @@ fn a_much_stronger_frame_survives_only_where_capture_is_on() {
     let received = |overlap| {
         let config = MediumConfig { reach: Reach::PathLoss(path_loss(0.0)), overlap, ..MediumConfig::default() };
         let mut medium = Medium::new(config, 1, "channel");
-        // The receiver is 10 m from one sender and 70 m from the other: 25 dB. The senders do not hear each other's
-        // frames in time, since both begin at once.
+        // The receiver is 10 m from one sender and 70 m from the other: 25 dB. The senders do not hear each other in
+        // time, since both begin at once.
         for x in [0.0, 10.0, 80.0] {
             medium.add_station(Position { x, y: 0.0 });
         }
@@ -96,7 +96,7 @@ fn a_slow_frame_survives_an_equal_one_if_it_came_first_and_a_fast_one_does_not()
         let mut medium = chain(MediumConfig { data_rate, overlap: Overlap::Despreads, ..MediumConfig::default() }, 3);
         enqueue(&mut medium, 1000, 0, Some(1), 1, 1000);
         let _ = run(&mut medium, 1001);
-        // From where station 0 is not heard, while it sends.
+        // While sending, from a station that cannot hear station 0.
         enqueue(&mut medium, 1500, 2, None, 2, 100);
         let _ = run(&mut medium, 1500 + 100_000);
         medium.counters(StationId(0)).data_failed
@@ -107,7 +107,7 @@ fn a_slow_frame_survives_an_equal_one_if_it_came_first_and_a_fast_one_does_not()
 
 #[test]
 fn fading_softens_the_edge_of_a_disk() {
-    // At so many dB above the threshold, Rayleigh's fading loses 1 - exp(-10^(-dB / 10)) of the frames.
+    // At a margin in dB above the threshold, Rayleigh fading loses 1 - exp(-10^(-dB / 10)) of the frames.
     for (decibels, expected) in [(0.0, 0.632), (3.0, 0.394), (10.0, 0.095), (-3.0, 0.864)] {
         let distance = libm::pow(10.0, (57.0 - decibels) / 30.0);
         let mut medium = medium(PathLoss { fading: 1, ..path_loss(0.0) }, 1, &[(0.0, 0.0), (distance, 0.0)]);
@@ -122,7 +122,7 @@ fn fading_softens_the_edge_of_a_disk() {
         }
         let lost = 1.0 - f64::from(received) / frames as f64;
         assert!((lost - expected).abs() < 0.03, "{decibels} dB: {lost}");
-        // Only the stronger ones are heard, so that their mean tells little of the distance.
+        // Only stronger frames are received, so their mean hardly depends on the distance.
         assert!(signals / f64::from(received) > -82.0);
     }
 }

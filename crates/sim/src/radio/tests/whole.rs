@@ -37,7 +37,7 @@ fn packets_queued_at_a_station_that_is_switched_off_are_returned() {
     let _ = run(&mut medium, 1100);
     medium.set_on(at(1200), StationId(0), false);
     let log = run(&mut medium, 1_000_000);
-    // The frame on the air ends, and its receiver has it; its sender does not hear the acknowledgment.
+    // The frame on the air ends and is received; its sender, switched off, does not hear the acknowledgment.
     assert_eq!(log.deliveries.len(), 1);
     let mut statuses = log.statuses;
     statuses.sort();
@@ -75,7 +75,8 @@ fn energy_is_power_by_time_in_each_state() {
 #[test]
 fn packets_queued_for_longer_than_their_lifetime_are_dropped() {
     let mut medium = chain(MediumConfig { lifetime: Some(micros(3000)), ..MediumConfig::default() }, 2);
-    // A packet takes 50 to 670 us of waiting and 1624 of exchange: the second begins before 3000 us, the third after.
+    // A packet takes 50 to 670 us of waiting and an exchange of 1624 us: the second begins before 3000 us, the third
+    // after.
     for packet in 0..4 {
         enqueue(&mut medium, 0, 0, Some(1), packet, 1500);
     }

@@ -1,4 +1,5 @@
-//! What became of the data of a stream on its way, seen from outside: who sent which segment where and when, and which came.
+//! The packets of a stream as seen by an outside observer: which segments were sent on which path and when, and which
+//! arrived.
 
 use anabranch_policy::time::Instant;
 use anabranch_wire::message::{self, HEADER};
@@ -8,17 +9,17 @@ use anabranch_wire::tcp::Flags;
 use std::collections::BTreeMap;
 
 const NAMES: [&str; 2] = ["A", "C"];
-/// Segments that are looked at to find the one that came, most recent first.
+/// Number of recent segments that are searched for an arriving one.
 const UNDER_WAY: usize = 4_000;
 
-/// Where each message is in the stream, by its number.
+/// The range of each message in the stream, by its number.
 pub type Places = BTreeMap<u32, (u64, u64)>;
 
-/// A segment with data.
+/// A data segment.
 #[derive(Clone, Debug)]
 struct Sent {
     path: usize,
-    /// Its place on the subflow, and its timestamp: together they tell it from others.
+    /// Its sequence number on the subflow, and its timestamp: together they identify it.
     label: (u32, Option<u32>),
     start: u64,
     end: u64,
@@ -31,16 +32,16 @@ struct Sent {
 pub struct Packets {
     sent: Vec<Sent>,
     initial: [u32; 2],
-    /// On each path: where a mapping begins, and to which number.
+    /// By path: data sequence numbers of mappings, by subflow sequence number.
     mappings: [BTreeMap<u32, u64>; 2],
     bytes: BTreeMap<u64, Vec<u8>>,
-    /// The number of the stream's first byte, and what the first segment carried, which names it by keys.
+    /// The number of the stream's first byte, and the length of the data sent with the keys.
     base: Option<u64>,
     head: u64,
 }
 
 impl Packets {
-    /// A packet of the sender's left, or arrived.
+    /// A packet of the sender was sent or has arrived.
     pub fn note(&mut self, now: Instant, path: usize, arrives: bool, packet: &Packet) {
         let segment = &packet.segment;
         if segment.flags.contains(Flags::SYN) {
@@ -70,7 +71,7 @@ impl Packets {
         if let Some(mapping) = segment.options.dss.as_ref().and_then(|dss| dss.mapping)
             && let DataSequence::Long(number) = mapping.data_seq
         {
-            // What follows the first segment is the first to be named.
+            // The first mapping follows the first segment.
             self.base.get_or_insert(number.wrapping_sub(self.head));
             self.mappings[path].insert(mapping.subflow_seq, number);
         }
@@ -81,7 +82,7 @@ impl Packets {
         self.sent.push(Sent { path, label, start, end: start + length, at: now, arrived: None });
     }
 
-    /// Where each message is; what nothing was sent of is nowhere.
+    /// The ranges of messages, without those that were not sent at all.
     pub fn places(&self) -> Places {
         let end = self.sent.iter().map(|sent| sent.end).max().unwrap_or(0);
         let mut stream = vec![0; end as usize];
@@ -98,8 +99,9 @@ impl Packets {
         places
     }
 
-    /// Why a message that was written then was not whole by the limit: what became of the piece that came last. And, in
-    /// milliseconds after it was written, when that was sent first, when so that it came, and how late.
+    /// Why a message written at `written` was not complete by the limit: the fate of its last piece. Also, in
+    /// milliseconds after it was written: its first transmission, the transmission that arrived first, and the
+    /// lateness.
     pub fn cause(&self, places: &Places, number: u32, written: Instant, limit: Instant) -> (String, [f64; 3]) {
         let Some(&(start, end)) = places.get(&number) else { return ("not begun".to_owned(), [0.0; 3]) };
         let copies: Vec<&Sent> = self.sent.iter().filter(|sent| sent.start < end && sent.end > start).collect();
@@ -129,7 +131,7 @@ impl Packets {
     }
 }
 
-/// Where a piece was sent, and what came of it.
+/// Transmissions of a piece, and their fates.
 fn story(piece: &[&Sent], came: Instant) -> String {
     let Some(best) = piece.iter().position(|sent| sent.arrived == Some(came)) else {
         return format!("lost for good on {}", NAMES[piece[0].path]);

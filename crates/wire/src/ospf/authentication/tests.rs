@@ -33,8 +33,8 @@ fn believed(bytes: &[u8], association: &SecurityAssociation) -> Result<(), Authe
     Trailer::read(bytes)?.verify(bytes, SOURCE, association)
 }
 
-/// Digests over an empty acknowledgment, computed from section 4.5 step by step with the plain hashes of another
-/// library: a key that is shorter than a digest, and one that is longer.
+/// Digests over an empty acknowledgment, computed by the steps of section 4.5 with hashes of another library: a key
+/// shorter than a digest, and a longer one.
 #[test]
 fn the_digest_is_that_of_section_4_5() {
     let acknowledgment = packet(Body::LinkStateAcknowledgment(LinkStateAcknowledgment::default()), None);
@@ -123,7 +123,7 @@ fn another_key_address_or_algorithm_is_not_believed() {
     let elsewhere = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2);
     let trailer = Trailer::read(&bytes).unwrap();
     assert_eq!(trailer.verify(&bytes, elsewhere, &association(b"right")), Err(AuthenticationError::WrongDigest));
-    // The number of the association is not a part of the key: that it fits is for the caller to see.
+    // The number of the association is not part of the key: the caller must compare it.
     assert_eq!((trailer.association, trailer.sequence), (0x1234, 0x1_0000_0002));
 }
 
@@ -180,7 +180,7 @@ fn a_trailer_that_says_it_is_longer_than_what_came_is_refused_before_its_digest_
         let cut = bytes.get(..bytes.len() - cut).unwrap();
         assert_eq!(Trailer::read(cut).map(|_| ()), Err(AuthenticationError::BadLength));
     }
-    // What follows it is no part of it (section 2.2).
+    // Bytes after it are not part of it (section 2.2).
     let followed = [&bytes[..], &[0; 3]].concat();
     assert_eq!(believed(&followed, &association), Ok(()));
 }

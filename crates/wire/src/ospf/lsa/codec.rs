@@ -1,4 +1,4 @@
-//! Advertisements to bytes and back.
+//! Encoding and decoding of advertisements.
 
 use super::{
     AsExternalLsa, InterAreaPrefixLsa, InterAreaRouterLsa, IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa,
@@ -12,13 +12,13 @@ use crate::reader::Reader;
 use bytes::Bytes;
 use core::net::Ipv6Addr;
 
-/// Length of the age, which no checksum covers, bytes.
+/// Length in bytes of the age, which no checksum covers.
 pub(super) const AGE: usize = 2;
-/// Where the checksum lies in the header.
+/// Offset of the checksum in the header.
 pub(super) const CHECKSUM: usize = 16;
 
 impl LsaHeader {
-    /// Reads the header that `bytes` begin with.
+    /// Decodes the header at the start of `bytes`.
     ///
     /// # Errors
     /// [`ParseError::Truncated`].
@@ -47,12 +47,12 @@ impl LsaHeader {
 }
 
 impl LsaBody {
-    /// Whether it fits under a header of type `kind` and into its fields.
+    /// Checks that it fits a header of type `kind`, and its fields.
     pub(super) fn check(&self, kind: LsaType) -> Result<(), EmitError> {
         let fits = |metric: u32| metric <= 0x00ff_ffff;
         let fine = match self {
             Self::Router(body) => {
-                // A kind that has a name is not another one.
+                // `Other` must not hold a type with a variant of its own.
                 let named = |link: &RouterLink| link.kind == LinkKind::from_number(link.kind.number());
                 kind == LsaType::ROUTER && body.links.iter().all(named)
             }
@@ -115,7 +115,7 @@ impl LsaBody {
                 body.prefixes.iter().for_each(|entry| write_prefix(entry.prefix, entry.options, 0, out));
             }
             Self::IntraAreaPrefix(body) => {
-                // As many as a packet can hold: the length of the whole was found to fit in 16 bits.
+                // As many as fit into a packet: the total length was checked to fit 16 bits.
                 out.extend_from_slice(&(body.prefixes.len() as u16).to_be_bytes());
                 out.extend_from_slice(&body.referenced.kind.0.to_be_bytes());
                 out.extend_from_slice(&body.referenced.id.0.to_be_bytes());
@@ -128,7 +128,7 @@ impl LsaBody {
         }
     }
 
-    /// Reads the contents of an advertisement of type `kind`.
+    /// Decodes the contents of an advertisement of type `kind`.
     ///
     /// # Errors
     /// [`ParseError::BadLength`] if they are too short or too long, [`ParseError::BadValue`] for a prefix of more than
@@ -149,10 +149,10 @@ impl LsaBody {
     }
 }
 
-/// What ran out was promised by the advertisement's length.
+/// The advertisement's length promised more bytes.
 const SHORT: ParseError = ParseError::BadLength;
 
-/// A word whose first octet is `octet` and whose others are the low 24 bits of `rest`.
+/// A word of `octet` and the low 24 bits of `rest`.
 fn with_octet(octet: u8, rest: u32) -> [u8; 4] {
     (u32::from(octet) << 24 | rest & 0x00ff_ffff).to_be_bytes()
 }
@@ -168,7 +168,7 @@ fn read_options(reader: &mut Reader<'_>) -> Result<(u8, Options), ParseError> {
     Ok((octet, Options::from_bits(bits)))
 }
 
-/// Appends length, options, a field of 16 bits whose meaning depends on the type, and the address (section A.4.1).
+/// Appends length, options, a 16-bit field that depends on the type, and the address (section A.4.1).
 fn write_prefix(prefix: Prefix, options: PrefixOptions, field: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&[prefix.length(), options.0]);
     out.extend_from_slice(&field.to_be_bytes());
@@ -331,7 +331,7 @@ impl LinkLsa {
         let address = Ipv6Addr::from(reader.array::<16>().ok_or(SHORT)?);
         let count = reader.u32().ok_or(SHORT)?;
         let mut prefixes = Vec::new();
-        // Each takes four bytes at least, so that what is there, not the count, bounds the list.
+        // Each takes at least four bytes, so that the advertisement, not the count, bounds the list.
         for _ in 0..count {
             let (prefix, options, _) = read_prefix(reader)?;
             prefixes.push(LinkPrefix { prefix, options });

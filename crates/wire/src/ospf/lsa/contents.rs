@@ -4,7 +4,7 @@ use crate::ospf::{InterfaceId, LinkStateId, LsaKey, LsaType, Options, Prefix, Pr
 use bytes::Bytes;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-/// What an advertisement says.
+/// The contents of an advertisement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LsaBody {
     /// A router's links.
@@ -21,14 +21,14 @@ pub enum LsaBody {
     Link(LinkLsa),
     /// Prefixes of a router or transit network.
     IntraAreaPrefix(IntraAreaPrefixLsa),
-    /// Any other type: stored and flooded, not understood.
+    /// Any other type: stored and flooded, but not interpreted.
     Unknown(Bytes),
 }
 
 /// A router's links (section A.4.3).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RouterLsa {
-    /// What kind of router it is.
+    /// Roles of the router.
     pub flags: RouterFlags,
     /// Capabilities.
     pub options: Options,
@@ -36,7 +36,7 @@ pub struct RouterLsa {
     pub links: Vec<RouterLink>,
 }
 
-/// What kind of router it is (section A.4.3).
+/// Roles of a router (section A.4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RouterFlags {
     /// B: between areas.
@@ -52,7 +52,7 @@ pub struct RouterFlags {
 /// A link of a router (section A.4.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RouterLink {
-    /// What it leads to.
+    /// The type of the other end.
     pub kind: LinkKind,
     /// Cost.
     pub metric: u16,
@@ -64,7 +64,7 @@ pub struct RouterLink {
     pub neighbor: RouterId,
 }
 
-/// What a link leads to.
+/// The other end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum LinkKind {
     /// Type 1: another router.
@@ -83,7 +83,7 @@ pub enum LinkKind {
 pub struct NetworkLsa {
     /// Capabilities.
     pub options: Options,
-    /// Those that are adjacent to the designated router, itself among them.
+    /// Routers adjacent to the designated router, and itself.
     pub attached: Vec<RouterId>,
 }
 
@@ -94,7 +94,7 @@ pub struct InterAreaPrefixLsa {
     pub metric: u32,
     /// The prefix.
     pub prefix: Prefix,
-    /// What it is for.
+    /// Its options.
     pub options: PrefixOptions,
 }
 
@@ -109,12 +109,12 @@ pub struct InterAreaRouterLsa {
     pub destination: RouterId,
 }
 
-/// How the cost of an external route compares (section A.4.7).
+/// The comparison of external costs (section A.4.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MetricType {
-    /// In the units of the links; costs add up.
+    /// In the units of internal links; costs add up.
     One,
-    /// Larger than any route inside (bit E).
+    /// Larger than any internal route (bit E).
     #[default]
     Two,
 }
@@ -122,20 +122,20 @@ pub enum MetricType {
 /// A prefix outside of the autonomous system (section A.4.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AsExternalLsa {
-    /// How `metric` compares.
+    /// How `metric` is compared.
     pub metric_type: MetricType,
     /// Cost, 24 bits.
     pub metric: u32,
     /// The prefix.
     pub prefix: Prefix,
-    /// What it is for.
+    /// Its options.
     pub options: PrefixOptions,
-    /// Where to send what is for the prefix, if not to the advertising router; an IPv4 address lies in the first 32
-    /// bits (RFC 5838, section 2.6).
+    /// The next hop for the prefix, if it is not the advertising router; an IPv4 address is in the first 32 bits (RFC
+    /// 5838, section 2.6).
     pub forwarding: Option<Ipv6Addr>,
-    /// What border routers tell each other.
+    /// Information between border routers.
     pub tag: Option<u32>,
-    /// An advertisement of the same router that goes with it; the type is not 0.
+    /// A related advertisement of the same router; the type is not 0.
     pub referenced: Option<(LsaType, LinkStateId)>,
 }
 
@@ -146,14 +146,14 @@ pub struct LinkLsa {
     pub priority: u8,
     /// Capabilities.
     pub options: Options,
-    /// The router's address on the link. With IPv4 it lies in the first 32 bits, see [`Self::address_v4`].
+    /// The router's address on the link. An IPv4 address is in the first 32 bits, see [`Self::address_v4`].
     pub address: Ipv6Addr,
     /// The prefixes of the link.
     pub prefixes: Vec<LinkPrefix>,
 }
 
 impl LinkLsa {
-    /// What stands in [`Self::address`] for an IPv4 address (RFC 5838, section 2.5).
+    /// The value of [`Self::address`] for an IPv4 address (RFC 5838, section 2.5).
     pub const fn field_of_v4(address: Ipv4Addr) -> Ipv6Addr {
         Ipv6Addr::from_bits((address.to_bits() as u128) << 96)
     }
@@ -168,7 +168,7 @@ impl LinkLsa {
 pub struct LinkPrefix {
     /// The prefix.
     pub prefix: Prefix,
-    /// What it is for.
+    /// Its options.
     pub options: PrefixOptions,
 }
 
@@ -186,7 +186,7 @@ pub struct IntraAreaPrefixLsa {
 pub struct IntraAreaPrefix {
     /// The prefix.
     pub prefix: Prefix,
-    /// What it is for.
+    /// Its options.
     pub options: PrefixOptions,
     /// Cost.
     pub metric: u16,

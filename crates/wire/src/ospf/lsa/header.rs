@@ -6,24 +6,24 @@ use core::fmt;
 
 /// Age at which an advertisement is flushed, seconds (RFC 2328, appendix B: MaxAge).
 pub const MAX_AGE: u16 = 3600;
-/// Says in an age that it does not grow (RFC 1793, section 2.2). Routers here do not offer that, but may hear of it.
+/// Bit of an age that does not grow (RFC 1793, section 2.2). Routers here do not use it, but may receive it.
 pub const DO_NOT_AGE: u16 = 0x8000;
-/// Ages that differ by more belong to different instances, seconds (RFC 2328, appendix B: MaxAgeDiff).
+/// Ages that differ by more, in seconds, belong to different instances (RFC 2328, appendix B: MaxAgeDiff).
 pub const MAX_AGE_DIFFERENCE: u16 = 900;
-/// A cost that says "not reachable", 24 bits (RFC 2328, appendix B: LSInfinity).
+/// The cost of unreachable destinations, 24 bits (RFC 2328, appendix B: LSInfinity).
 pub const INFINITY: u32 = 0x00ff_ffff;
 
-/// The seconds that an age on the wire stands for: without [`DO_NOT_AGE`], and [`MAX_AGE`] at most, as nobody grows older.
+/// The seconds of an age on the wire: without [`DO_NOT_AGE`], and at most [`MAX_AGE`].
 pub const fn seconds(age: u16) -> u16 {
     let seconds = age & !DO_NOT_AGE;
     if seconds < MAX_AGE { seconds } else { MAX_AGE }
 }
 
-/// What an advertisement describes and how far it is flooded, 16 bits (RFC 5340, section A.4.2.1).
+/// Function and flooding scope of an advertisement, 16 bits (RFC 5340, section A.4.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LsaType(pub u16);
 
-/// How far an advertisement is flooded.
+/// Flooding scope.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Scope {
     /// Only on the link it was originated for.
@@ -50,13 +50,13 @@ impl LsaType {
     /// Prefixes of a router or transit network.
     pub const INTRA_AREA_PREFIX: Self = Self(0x2009);
 
-    /// Whether its contents are understood here.
+    /// Whether its contents are interpreted here.
     pub const fn is_known(self) -> bool {
         matches!(self.0, 0x2001..=0x2004 | 0x4005 | 0x0008 | 0x2009)
     }
 
-    /// How far it is flooded: unknown types without the U-bit stay on the link (section A.4.2.1). None for the
-    /// reserved scope: such an advertisement is discarded (section 4.5.1).
+    /// The flooding scope: unknown types without the U-bit stay on the link (section A.4.2.1). `None` for the reserved
+    /// scope: such an advertisement is discarded (section 4.5.1).
     pub const fn scope(self) -> Option<Scope> {
         match (self.0 >> 13) & 3 {
             3 => None,
@@ -74,20 +74,20 @@ impl fmt::Debug for LsaType {
     }
 }
 
-/// Which advertisement; its instances follow each other (RFC 5340, section A.4.2). The order is that in which databases
-/// are described: by type, advertising router, link state id (RFC 5243, section 3).
+/// Identity of an advertisement, shared by its successive instances (RFC 5340, section A.4.2). The order is that of
+/// database descriptions: by type, advertising router, link state id (RFC 5243, section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LsaKey {
     /// Type.
     pub kind: LsaType,
-    /// Who originated it.
+    /// The originator.
     pub advertising: RouterId,
-    /// Which of that router's advertisements of the type.
+    /// Distinguishes the originator's advertisements of the type.
     pub id: LinkStateId,
 }
 
 impl LsaKey {
-    /// The three as one number, which is compared at once: databases are searched for every LSA that comes.
+    /// All three as one number, for fast comparison: databases are searched for every LSA received.
     const fn number(&self) -> u128 {
         (self.kind.0 as u128) << 64 | (self.advertising.0 as u128) << 32 | self.id.0 as u128
     }
@@ -105,17 +105,17 @@ impl PartialOrd for LsaKey {
     }
 }
 
-/// Number of an instance: a signed number that only grows (RFC 2328, section 12.1.6).
+/// Sequence number of an instance: a signed number that increases (RFC 2328, section 12.1.6).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LsaSequence(pub i32);
 
 impl LsaSequence {
-    /// That of the first instance, 0x80000001.
+    /// The number of the first instance, 0x80000001.
     pub const INITIAL: Self = Self(i32::MIN + 1);
-    /// The last one, 0x7fffffff: the advertisement must be flushed before there can be another.
+    /// The last number, 0x7fffffff: the advertisement must be flushed before the next instance.
     pub const MAX: Self = Self(i32::MAX);
 
-    /// The following number; none after the last.
+    /// The following number; `None` after the last.
     pub const fn next(self) -> Option<Self> {
         match self.0.checked_add(1) {
             Some(next) => Some(Self(next)),
@@ -136,14 +136,14 @@ impl fmt::Debug for LsaSequence {
     }
 }
 
-/// The header of an advertisement: which instance of which one (RFC 5340, section A.4.2).
+/// The header of an advertisement: identity and instance (RFC 5340, section A.4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LsaHeader {
     /// Seconds since it was originated.
     pub age: u16,
-    /// Which advertisement.
+    /// Identity of the advertisement.
     pub key: LsaKey,
-    /// Which instance.
+    /// Sequence number of the instance.
     pub sequence: LsaSequence,
     /// Checksum of all but the age.
     pub checksum: u16,
@@ -155,8 +155,8 @@ impl LsaHeader {
     /// Length as encoded, bytes.
     pub const LENGTH: usize = 20;
 
-    /// Which of two instances of one advertisement is more recent: `Greater` if this one, `Equal` if they are to be
-    /// taken as the same (RFC 2328, section 13.1).
+    /// Which of two instances of one advertisement is more recent: `Greater` if this one, `Equal` if they count as the
+    /// same (RFC 2328, section 13.1).
     pub fn compare_instance(&self, other: &Self) -> Ordering {
         let (age, other_age) = (seconds(self.age), seconds(other.age));
         self.sequence

@@ -1,4 +1,4 @@
-//! Advertisements: their bytes, how instances compare, and what is kept of what is not understood.
+//! Advertisements: their encoding, the comparison of instances, and unknown contents that are kept.
 
 use super::*;
 use crate::ospf::lsa::{
@@ -8,7 +8,8 @@ use crate::ospf::lsa::{
 use core::cmp::Ordering;
 use std::sync::Arc;
 
-/// An advertisement of router 3 with this body is these bytes, but for the checksum; and the other way round.
+/// Asserts that an advertisement of router 3 with this body is encoded as these bytes, except for the checksum, and
+/// decoded from them.
 fn assert_is(kind: LsaType, id: u32, body: LsaBody, text: &str) -> Arc<Lsa> {
     let key = LsaKey { kind, advertising: router(3), id: LinkStateId(id) };
     let said = body.clone();
@@ -221,7 +222,7 @@ fn after_the_last_sequence_number_there_is_none() {
     assert_eq!(LsaSequence::MAX.next(), None);
 }
 
-/// The bytes of an advertisement with the checksum made right.
+/// The bytes of an advertisement with a correct checksum.
 fn summed(text: &str) -> Vec<u8> {
     let mut bytes = hex(text);
     let checksum = fletcher::checksum(&bytes[2..], 14);
@@ -231,7 +232,7 @@ fn summed(text: &str) -> Vec<u8> {
 
 #[test]
 fn what_is_reserved_or_unknown_is_forwarded_as_it_came() {
-    // Flags and options of tomorrow, a reserved octet that is not zero, and a bit behind the end of a prefix.
+    // Unknown flags and options, a reserved octet that is not zero, and a bit beyond the end of a prefix.
     for text in [
         "0007 2001 00000000 c0010101 80000001 0000 0028 e8 f00013 01 ff 0001 00000001 00000001 c0010102",
         "0007 2009 00000000 c0010101 80000001 0000 0028 0001 2001 00000000 c0010101 07 00 0000 ffffffff",
