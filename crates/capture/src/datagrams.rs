@@ -131,7 +131,7 @@ impl Datagrams {
         }
     }
 
-    /// Sends a datagram, or the datagrams that GSO segments it into.
+    /// Sends a datagram, or splits it at `cut` if it is a GSO packet.
     fn send(&self, way: &Way, cut: Option<u16>, ends: (Kind, SocketAddr, SocketAddr), payload: &Bytes) {
         let (kind, inside, outside) = ends;
         let length = cut.map_or(payload.len(), usize::from).max(1);

@@ -20,12 +20,14 @@ pub enum HostError {
     /// An interface that cannot be an uplink.
     #[error("'{name}' cannot be an uplink: {reason}")]
     NotAnUplink {
+        /// The interface.
         name: String,
         reason: &'static str,
     },
     /// An interface that cannot be a gateway's.
     #[error("'{name}' cannot be a gateway's interface: {reason}")]
     NotAGateway {
+        /// The interface.
         name: String,
         reason: &'static str,
     },

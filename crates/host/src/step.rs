@@ -29,11 +29,13 @@ pub enum Step {
     },
     /// The host's address on one of our devices; it disappears with the device.
     Address {
+        /// The device.
         device: String,
         address: IpAddr,
     },
     /// Brings up one of our devices.
     Up {
+        /// The device.
         device: String,
     },
     /// A route in one of our tables.

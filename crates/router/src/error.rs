@@ -26,6 +26,7 @@ pub enum RouteError {
     /// An interface that cannot run OSPF.
     #[error("'{name}' cannot be an interface of the mesh: {reason}")]
     NotForMesh {
+        /// The interface.
         name: String,
         reason: &'static str,
     },
@@ -36,6 +37,7 @@ pub enum RouteError {
          net.ipv6.conf.{name}.addr_gen_mode=0` before it is switched on"
     )]
     NoLinkLocal {
+        /// The interface.
         name: String,
     },
     /// The kernel has no IPv6.
@@ -49,6 +51,7 @@ pub enum RouteError {
         "a router is at work in this network namespace with table {table}: end it, or choose another table with --table"
     )]
     AlreadyRuns {
+        /// The routing table.
         table: u32,
     },
     /// No router with this table is running.
@@ -56,6 +59,7 @@ pub enum RouteError {
         "no router is at work in this network namespace with table {table}: start one with `anabranch route --interface NAME`"
     )]
     NotRunning {
+        /// The routing table.
         table: u32,
     },
     /// The router's answer could not be parsed.
