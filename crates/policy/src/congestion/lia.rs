@@ -1,4 +1,4 @@
-//! LIA, "Linked Increases" (RFC 6356): together the subflows take what one TCP would on the best of their paths.
+//! LIA, "Linked Increases" (RFC 6356): together the subflows get the throughput of one TCP on their best path.
 //!
 //! In congestion avoidance each acknowledgement on subflow i adds
 //!
