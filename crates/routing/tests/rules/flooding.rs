@@ -169,7 +169,7 @@ fn rfc5614_8_2_a_duplicate_sent_to_an_mdr_other_is_acknowledged_within_the_ack_i
     bench.update(9, true, std::slice::from_ref(&lsa));
     bench.pass_with(20, &hellos);
     bench.sent.clear();
-    // Again and again from two neighbours: each time it is not put off any further.
+    // Repeatedly from two neighbours: the deadline is not delayed further.
     let mut acks = Vec::new();
     for _ in 0..6 {
         bench.update(9, false, std::slice::from_ref(&lsa));
@@ -204,7 +204,7 @@ fn rfc5614_8_step_8_who_sends_an_old_lsa_gets_the_newer_one_if_it_takes_part_in_
     let updates = bench.updates();
     assert_eq!((updates.len(), updates[0].1), (1, Destination::Neighbor(RouterId(9), source(9))));
     assert_eq!(updates[0].2[0].lsa.sequence(), LsaSequence(LsaSequence::INITIAL.0 + 5));
-    // From a neighbour in state 2-Way: silence.
+    // From a neighbour in state 2-Way: no answer.
     let mut bench = mdr();
     bench.update(2, true, &[router_lsa(77, 5, &[1])]);
     bench.pass(0.5);
@@ -261,7 +261,7 @@ fn rfc5614_8_3_what_is_not_acknowledged_is_sent_again_to_the_neighbour_alone() {
     };
     assert!(updates.iter().any(|(_, _, lsas)| about(lsas) == 2), "both in one packet: {updates:?}");
     assert!(bench.router.counters().lsas_retransmitted >= again + 2);
-    // The acknowledgment ends it.
+    // The acknowledgment ends the retransmissions.
     let headers: Vec<_> = bench.router.lsas(bench.now).map(|(_, aged)| aged.header()).collect();
     bench.acknowledge(9, &headers);
     assert_eq!(bench.neighbor(9).unacknowledged, 0);
@@ -294,7 +294,7 @@ fn rfc2328_13_step_7a_the_same_lsa_from_a_neighbour_is_its_acknowledgment() {
     assert_eq!(bench.neighbor(9).unacknowledged, 0);
 }
 
-/// A router with two MANET interfaces; 9 is a neighbour on both, 3 on the second only.
+/// A router with two MANET interfaces; 9 is a neighbour on both, 3 only on the second.
 fn two_interfaces(own: u32, parent: u32) -> Bench {
     let mut bench = Bench::new(own, |_, _| {});
     let mut second = InterfaceConfig::manet(InterfaceId(2), source(own));
@@ -315,7 +315,7 @@ fn two_interfaces(own: u32, parent: u32) -> Bench {
 
 #[test]
 fn rfc5614_8_1_step_6_on_another_interface_the_largest_of_the_covered_floods_and_the_rest_wait() {
-    // From 8 on the first interface; 9, on both, heard it and is larger than 5: it will flood on the second.
+    // From 8 on the first interface; 9, on both, has received it and is larger than 5: it will flood on the second.
     let mut bench = two_interfaces(5, 9);
     bench.update(8, true, &[router_lsa(77, 0, &[1])]);
     bench.pass(0.4);
