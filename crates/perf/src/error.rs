@@ -30,7 +30,7 @@ pub enum PerfError {
     /// The peer is not a perf server.
     #[error("the server at {0} is not `anabranch perf --server`")]
     NotOurs(SocketAddr),
-    /// The plan is invalid.
+    /// The peer has another protocol version.
     #[error("{0}")]
     Plan(&'static str),
     /// The connections failed.

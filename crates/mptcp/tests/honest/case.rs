@@ -81,7 +81,7 @@ pub struct Tcp {
 pub struct Weather {
     /// Lost.
     pub loss: u8,
-    /// Delivered twice.
+    /// Duplicated.
     pub twice: u8,
     /// Delayed by up to `late_by`.
     pub late: u8,

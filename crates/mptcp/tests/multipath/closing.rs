@@ -523,7 +523,7 @@ fn a_peer_that_closes_its_subflows_behind_its_data_fin_gets_the_rest_of_our_stre
     }
 }
 
-/// A FIN on the only subflow ends neither stream: what is not acknowledged is sent first, and then the FIN is answered.
+/// A FIN on the only subflow ends neither stream: unacknowledged data is sent first, and then the FIN is answered.
 #[test]
 fn a_fin_on_the_last_subflow_is_answered_when_our_data_has_arrived() {
     let mut peer = Peer::connected(config());

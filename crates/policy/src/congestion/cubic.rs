@@ -115,7 +115,7 @@ impl Default for CubicSettings {
     }
 }
 
-/// The cubic function and the Reno estimate beside it; windows in segments, times in seconds.
+/// The cubic function and the Reno estimate; windows in segments, times in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Curve {
     /// Start of congestion avoidance, shifted by time that does not count; `None` outside it (t_epoch).

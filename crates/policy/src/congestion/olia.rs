@@ -15,12 +15,11 @@
 //! congestion-control-05. The code once widely used in Linux ranks paths by l / s^2, in which TCP's rate is
 //! sqrt(2 l) / s; taken here is l^2 / s, the rule as written in the draft.
 //!
-//! Choices: n, B and M are taken over the paths on which something was acknowledged, with `failed_after` without those that
-//! have had so many timeouts in a row; w in the first term is the used
-//! window (see `coupled`), in M and in alpha_r / w_r the window itself. Windows less than one segment apart count as equal
-//! in M, as they do where windows are counted in whole segments: compared to the byte, two paths alike would take turns
-//! in being the larger one, and while the acknowledgements of one come in a burst it would be held back to the other's
-//! window instead of growing.
+//! Choices: n, B and M are taken over the paths on which something was acknowledged, with `failed_after` without those
+//! with that many consecutive timeouts; w in the first term is the used window (see `coupled`), in M and in alpha_r /
+//! w_r the window itself. Windows less than one segment apart count as equal in M, as they do where windows are counted
+//! in whole segments: compared to the byte, two paths alike would take turns in being the larger one, and while the
+//! acknowledgements of one come in a burst it would be held back to the other's window instead of growing.
 
 use super::CongestionControl;
 use super::coupled::{Coupled, Coupling, FAILED_AFTER, Path};

@@ -297,8 +297,8 @@ mod tests {
         // 30 * 60 / 360 = 5 wait: x = 30 / 0.36 = 83.3; 10 * 83.3 / 333.3 = 2.5.
         round(&mut wvegas, 1, 360);
         close_to(alpha(&wvegas, 1), 2.5, 1e-9);
-        // The first has 31 segments now and hears of the other when it reaches its alpha: 31 * 50 / 150 = 10.3, x = 206.7;
-        // 10 * 206.7 / 290 = 7.126.
+        // The first has 31 segments now and is updated for the other when it reaches its alpha: 31 * 50 / 150 = 10.3, x
+        // = 206.7; 10 * 206.7 / 290 = 7.126.
         round(&mut wvegas, 0, 150);
         close_to(alpha(&wvegas, 0), 7.126_436, 1e-6);
         // A third at a tenth of the rate still gets two.

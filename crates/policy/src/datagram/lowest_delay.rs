@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! departure_i = max(t, e_i + o_i / C_i + f_i (t - s_i)) + l / C_i    if the capacity is known
-//!             = t + queue of the last datagram told of                else
+//!             = t + queue of the last reported datagram              else
 //! arrival_i   = departure_i + d_i                                     d_i differ by what one-way delays do
 //! cost_i      = arrival_i + loss_i * loss_time
 //! ```

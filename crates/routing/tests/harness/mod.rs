@@ -75,7 +75,7 @@ pub struct Net {
     random: ChaCha8Rng,
     pub events: Vec<(Instant, Node, Event)>,
     pub starts: u64,
-    /// What was sent and by whom, if somebody listens.
+    /// Packets sent, with their senders, if recorded.
     pub overheard: Option<Vec<(Node, Arc<Packet>)>>,
 }
 
@@ -97,7 +97,7 @@ pub fn address(node: Node, channel: Channel) -> IpAddr {
 }
 
 impl Net {
-    /// Routers that are off, and no links.
+    /// All routers off, and no links.
     pub fn new(setup: Setup) -> Self {
         Self {
             now: Instant::ZERO,
@@ -116,7 +116,7 @@ impl Net {
         }
     }
 
-    /// A network of routers that are on, with these links, on all channels.
+    /// All routers on, with these links on all channels.
     pub fn with_links(setup: Setup, links: &[(Node, Node)]) -> Self {
         let mut net = Self::new(setup);
         for (a, b) in links {

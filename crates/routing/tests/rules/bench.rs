@@ -244,7 +244,7 @@ pub fn hears(routers: &[u32]) -> Says {
     Says { lists: [vec![], vec![], vec![], vec![], routers.to_vec()], ..Says::default() }
 }
 
-/// A full Hello of an MDR that hears these.
+/// A full Hello of an MDR with these bidirectional neighbours.
 pub fn mdr_hears(own: u32, routers: &[u32]) -> Says {
     Says { parent: own, ..hears(routers) }
 }
