@@ -111,7 +111,7 @@ impl Uplinks {
         changes
     }
 
-    /// Records that a path could not be opened; the next [`Self::look`] tries again.
+    /// Records that a path could not be opened; the next look tries again.
     pub fn failed(&mut self, path: u8) {
         if let Some(uplink) = self.paths.get_mut(usize::from(path)) {
             uplink.index = None;

@@ -45,6 +45,7 @@ impl<To: Copy + PartialEq> Outbox<To> {
         Some(length)
     }
 
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -107,7 +107,7 @@ impl Probe {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Marks the current moment, from which [`Self::since`] counts.
+    /// Marks the current moment, from which `since` counts.
     pub fn mark(&self) -> Mark {
         let log = self.log.lock().expect("nobody panics");
         Mark { sent: log.sent.len(), answers: log.answers.len() }
