@@ -6,9 +6,9 @@
 //! ((w_r / s_r^2) / (sum of w_p / s_p)^2 + alpha_r / w_r) acked mss_r.
 //!
 //! Let l_p be the bytes delivered between the last two losses on p, or since the last one if that is more; B the paths
-//! with the largest l_p^2 / s_p; M those with the largest window; n the number of paths. Then alpha_r is 1 / (n |B \
-//! M|) on the paths in B but not in M, -1 / (n |M|) on those in M if there are such, and 0 elsewhere: alphas add up to
-//! zero. Losses halve; slow start is standard, but the least threshold is one segment when there are several paths, so
+//! with the largest l_p^2 / s_p; M those with the largest window; n the number of paths. Then alpha_r is
+//! 1 / (n |B \ M|) on the paths in B but not in M, -1 / (n |M|) on those in M if there are such, and 0 elsewhere:
+//! alphas add up to zero. Losses halve; slow start is standard, but the least threshold is one segment when there are several paths, so
 //! that a congested path is not loaded needlessly.
 //!
 //! Source: Khalili, Gast, Popovic, Le Boudec: MPTCP is not Pareto-optimal (CoNEXT 2012); draft-khalili-mptcp-
