@@ -1,4 +1,4 @@
-//! Multipath TCP (RFC 8684) in user space, for programs: what they need of the crates that it is made of, in one place.
+//! Multipath TCP (RFC 8684) in user space: the interface for programs, re-exported from the crates that implement it.
 //!
 //! A [`Stack`] has addresses on devices; programs use its [`Stream`]s and [`Listener`]s. With the feature `host`, the default, it is
 //! attached to this machine; [`blocking`] has the same without an asynchronous runtime. As root, over all uplinks:
@@ -24,8 +24,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! The defaults are those of the command `anabranch proxy`: the policies of [`Combination::RECOMMENDED`], and a peer that is gone is
-//! noticed within a minute. Other policies are chosen in words:
+//! The defaults are those of the command `anabranch proxy`: the policies of [`Combination::RECOMMENDED`], and a dead
+//! peer is detected within a minute. Other policies are chosen by name:
 //!
 //! ```
 //! use anabranch::{Combination, ConnectionConfig, StackConfig};
@@ -48,14 +48,14 @@ pub use anabranch_mptcp::{
 };
 pub use anabranch_policy::combination::{Combination, CombinationError};
 pub use anabranch_policy::ids::{AddressId, SubflowId};
-/// Time as configurations have it.
+/// The type of times in configurations.
 pub use anabranch_policy::time::Duration;
 pub use anabranch_stack::{
     AttachError, ConnectError, ConnectionReport, Device, DeviceId, Driver, ListenError, Listener, PathChange,
     PathReport, ReadHalf, Stack, StackConfig, Stream, WriteHalf,
 };
 
-/// The examples of `docs/library.md`, so that they are compiled.
+/// The examples of `docs/library.md`, included so that they are compiled.
 #[cfg(all(doctest, feature = "host"))]
 #[doc = include_str!("../../../docs/library.md")]
 struct LibraryPage;

@@ -1,4 +1,4 @@
-//! A program that uses this crate alone.
+//! A program that uses only this crate.
 
 use anabranch::{Attachment, Combination, ConnectionConfig, Protocol, StackConfig, Tunnels, attach};
 use std::error::Error;
@@ -8,12 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PORT: u16 = 5_900;
 
-/// An address where nobody listens now.
+/// An address whose port is free.
 fn free_address() -> std::io::Result<SocketAddr> {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// A server and its client, inside UDP on this host, which needs no privilege.
+/// A server and its client, over UDP on this host, which needs no privilege.
 async fn ask(server: SocketAddr) -> Result<(Option<Protocol>, String), Box<dyn Error>> {
     let far = attach(&Attachment::TunnelServer(server), StackConfig::default()).await?;
     let listener = far.stack().listen(PORT, ConnectionConfig::default())?;

@@ -1,4 +1,4 @@
-//! Answers each line of one client after another, without a runtime: `answer PORT`, as root.
+//! Answers each line of one client after another, without an async runtime: `answer PORT`, as root.
 #![allow(clippy::print_stdout)]
 
 use anabranch_attach::blocking::Stack;
@@ -15,7 +15,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     answer(&Attachment::Local(Local { paths: 2, options: HostOptions::default() }), port, usize::MAX)
 }
 
-/// Answers so many clients.
+/// Serves `clients` clients.
 pub fn answer(attachment: &Attachment, port: u16, clients: usize) -> Result<(), Box<dyn Error>> {
     let policies = Combination::default();
     let stack = Stack::attach(attachment, StackConfig::new(policies.build_path_manager()?))?;

@@ -1,4 +1,4 @@
-//! Sends a line to a server over two paths and prints what it answers: `ask ADDRESS:PORT`, as root.
+//! Sends a line to a server over two paths and prints the answer: `ask ADDRESS:PORT`, as root.
 #![allow(clippy::print_stdout)]
 
 use anabranch_attach::{Attachment, HostOptions, Local, attach};
@@ -8,7 +8,6 @@ use anabranch_stack::{PathChange, StackConfig};
 use std::{error::Error, net::SocketAddr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Asks.
 #[tokio::main(flavor = "current_thread")]
 pub async fn main() -> Result<(), Box<dyn Error>> {
     let remote = std::env::args().nth(1).ok_or("which ADDRESS:PORT?")?.parse()?;
@@ -17,7 +16,7 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Asks `remote`, and returns its answer.
+/// Sends a line to `remote`, and returns the answer.
 pub async fn ask(attachment: &Attachment, remote: SocketAddr) -> Result<String, Box<dyn Error>> {
     let policies: Combination = "scheduler=redundant,congestion=olia".parse()?;
     let attached = attach(attachment, StackConfig::new(policies.build_path_manager()?)).await?;

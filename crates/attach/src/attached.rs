@@ -11,7 +11,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
-/// A stack that is attached to this host. Ask it to [`Self::detach`] at the end; dropping it does so without resetting the
+/// A stack attached to this host. Call [`Self::detach`] at the end: dropping it cleans up too, but does not reset the
 /// peers.
 pub struct Attached {
     /// At least one.
@@ -22,7 +22,7 @@ pub struct Attached {
     pub(crate) barred: Barred,
 }
 
-/// Sees the paths of an attached stack; there are none once it is detached.
+/// Observes the paths of an attached stack; there are none once it is detached.
 #[derive(Clone)]
 pub struct PathObserver(Observed);
 
@@ -33,7 +33,7 @@ enum Observed {
 }
 
 impl PathObserver {
-    /// As [`Attached::paths`].
+    /// See [`Attached::paths`].
     pub fn paths(&self) -> Vec<AttachedPath> {
         match &self.0 {
             Observed::Host(works, layout) => lock(works).paths.iter().map(|lane| lane.show(*layout)).collect(),
@@ -42,19 +42,19 @@ impl PathObserver {
     }
 }
 
-/// What an attachment uses.
+/// The host-side state of an attachment.
 pub(crate) enum Ground {
     Host {
         works: Arc<Mutex<Works>>,
         layout: Layout,
         _ports: ReservedPorts,
     },
-    /// For each stack its own.
+    /// One per stack.
     Tunnels(Vec<Arc<Mutex<tunnels::Lanes>>>),
 }
 
 impl Attached {
-    /// The stack; of several the first.
+    /// The stack, or the first of several.
     pub fn stack(&self) -> &Stack {
         self.stacks.first().expect("there is at least one")
     }
@@ -64,12 +64,12 @@ impl Attached {
         &self.stacks
     }
 
-    /// The paths now; of several stacks inside UDP those of the first, as the others have the same.
+    /// The current paths. With several stacks inside UDP these are the first stack's, since the others have the same.
     pub fn paths(&self) -> Vec<AttachedPath> {
         self.observer().paths()
     }
 
-    /// To see the paths while somebody else has this.
+    /// An observer that can be used elsewhere.
     pub fn observer(&self) -> PathObserver {
         PathObserver(match &self.ground {
             Ground::Host { works, layout, .. } => Observed::Host(Arc::clone(works), *layout),
@@ -77,13 +77,13 @@ impl Attached {
         })
     }
 
-    /// The largest packet that all paths carry, bytes of IP.
+    /// The largest packet that all paths carry, in bytes of IP.
     pub fn mtu(&self) -> u16 {
         self.paths().iter().map(|path| path.mtu).min().unwrap_or(1_280)
     }
 
-    /// Has these uplinks be used only while no other works, and `barred` ones not at all, and no others so. Connections stay; if all
-    /// that there are would be barred, those in use stay in use.
+    /// Sets the uplinks used only while no other works, and the uplinks not used; all others are used normally.
+    /// Connections persist. If all present uplinks would be barred, those in use stay in use.
     pub fn set_uses(&self, backups: &[String], barred: &[String]) {
         let mut names: Vec<String> = self.paths().into_iter().map(|path| path.name).collect();
         names.extend(backups.iter().cloned());
@@ -93,15 +93,15 @@ impl Attached {
         self.barred.set(barred);
     }
 
-    /// Ends the stack, resets the peers, and removes from the host what was set up.
+    /// Ends the stack, resets the peers, and undoes all changes to the host.
     ///
     /// # Errors
-    /// [`HostError::Undo`] if something could not be removed.
+    /// [`HostError::Undo`] if a change could not be undone.
     pub async fn detach(mut self) -> Result<(), HostError> {
         self.followers.drain(..).for_each(|follower| follower.abort());
         self.stacks.iter().for_each(Stack::shutdown);
         for driver in self.drivers.drain(..) {
-            // How it ended does not matter here.
+            // The driver's result no longer matters.
             let _ = driver.await;
         }
         self.ground.undo()
@@ -109,7 +109,7 @@ impl Attached {
 }
 
 impl Ground {
-    /// Removes everything.
+    /// Undoes all changes to the host.
     fn undo(&self) -> Result<(), HostError> {
         match self {
             Self::Host { works, .. } => lock(works).undo(),
@@ -126,7 +126,7 @@ impl Drop for Attached {
         self.stacks.iter().for_each(Stack::shutdown);
         self.followers.iter().for_each(JoinHandle::abort);
         self.drivers.iter().for_each(JoinHandle::abort);
-        // No caller is left to report to.
+        // A destructor cannot report errors.
         let _ = self.ground.undo();
     }
 }

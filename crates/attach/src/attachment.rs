@@ -1,4 +1,4 @@
-//! What a stack can be attached to.
+//! The kinds of attachments of a stack.
 
 use anabranch_policy::ids::AddressId;
 use anabranch_stack::{DeviceId, StackConfig};
@@ -9,74 +9,74 @@ use tokio::runtime::Handle;
 /// What a stack is attached to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Attachment {
-    /// The programs of this host (of this network namespace) only: nothing is forwarded.
+    /// Only the programs of this host (this network namespace): nothing is forwarded.
     Local(Local),
-    /// The interfaces of this host: what the stack sends leaves by them under their addresses.
+    /// The interfaces of this host: packets of the stack leave through them with their addresses.
     Uplinks(Uplinks),
-    /// A server of ours, inside UDP: nothing is set up and no privilege is needed.
+    /// A tunnel server, over UDP: nothing is set up and no privilege is needed.
     Tunnels(Tunnels),
-    /// All clients whose UDP reaches this address.
+    /// All tunnel clients that send UDP to this address.
     TunnelServer(SocketAddr),
 }
 
 /// Paths to the programs of this host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Local {
-    /// How many, 1 to 32: path `n` has addresses of its own at both ends.
+    /// The number of paths, 1 to 32. Path `n` has its own addresses at both ends.
     pub paths: u8,
-    /// What all attachments have.
+    /// Options of all attachments.
     pub options: HostOptions,
 }
 
-/// Paths by the interfaces of this host.
+/// Paths over the interfaces of this host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Uplinks {
-    /// The interfaces; if none is named, all with a default route, also those that get one later.
+    /// The interfaces; if empty, all with a default route, including those that get one later.
     pub interfaces: Vec<String>,
-    /// The ports on which others reach the stack at the interfaces' own addresses.
+    /// The ports on which other hosts reach the stack at the interfaces' own addresses.
     pub ports: Vec<u16>,
-    /// What all attachments have.
+    /// Options of all attachments.
     pub options: HostOptions,
 }
 
-/// Paths to one server of ours, inside UDP.
+/// Paths to a tunnel server, over UDP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tunnels {
-    /// Where its socket is; its stack has [`Self::SERVER`].
+    /// The address of its socket. Its stack's address is [`Self::SERVER`].
     pub server: SocketAddr,
-    /// The interfaces; if none is named, all with a default route, also those that get one later. If the server is on
-    /// this host, wherever the routes lead.
+    /// The interfaces; if empty, all with a default route, including those that get one later. For a server on this
+    /// host, the routes decide.
     pub interfaces: Vec<String>,
 }
 
-/// What can be chosen about how a host is set up.
+/// Options of a host's setup.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostOptions {
-    /// Largest packet, bytes of IP; by default the uplink's, or 1500.
+    /// MTU in bytes of IP; by default that of the uplink, or 1500.
     pub mtu: Option<u16>,
-    /// Directory of the journal of what is to be undone after a crash; by default `/run/anabranch`, or
-    /// `$XDG_RUNTIME_DIR/anabranch` where that cannot be written.
+    /// Directory of the journal of changes to undo after a crash; by default `/run/anabranch`, or
+    /// `$XDG_RUNTIME_DIR/anabranch` if that is not writable.
     pub journal: Option<PathBuf>,
 }
 
-/// Where a stack of an attachment with several works.
+/// A worker: the place of one of several stacks.
 pub struct Worker {
     /// The runtime of its event loop.
     pub runtime: Handle,
-    /// What was chosen about the stack; its share is set.
+    /// Settings of the stack; the share is set.
     pub config: StackConfig,
 }
 
 /// A path of the stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AttachedPath {
-    /// The uplink's name, or the device's own.
+    /// The name of the uplink, or else of the device.
     pub name: String,
-    /// The device in the stack.
+    /// The device of the stack.
     pub device: DeviceId,
-    /// Largest packet, bytes of IP.
+    /// MTU in bytes of IP.
     pub mtu: u16,
-    /// The stack's addresses that can be used now, with their ids. None if the uplink is down.
+    /// The stack's usable addresses with their IDs. Empty if the uplink is down.
     pub addresses: Vec<(AddressId, IpAddr)>,
 }
 
@@ -100,7 +100,7 @@ impl Attachment {
         }
     }
 
-    /// Whether packets are translated on their way.
+    /// Whether packets are translated by the host (NAT).
     pub(crate) fn needs_filter(&self) -> bool {
         matches!(self, Self::Uplinks(_))
     }

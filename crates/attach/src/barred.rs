@@ -1,8 +1,8 @@
-//! Uplinks that are not to be used for now although they could be.
+//! Uplinks that are excluded for now.
 
 use tokio::sync::watch;
 
-/// Their names; whoever follows the uplinks hears of a change.
+/// Their names; tasks that follow the uplinks are notified of changes.
 #[derive(Clone)]
 pub(crate) struct Barred(watch::Sender<Vec<String>>);
 
@@ -13,7 +13,7 @@ impl Default for Barred {
 }
 
 impl Barred {
-    /// These, and no others.
+    /// Replaces the names.
     pub(crate) fn set(&self, names: &[String]) {
         self.0.send_if_modified(|known| {
             let differs = known != names;

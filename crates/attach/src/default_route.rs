@@ -1,4 +1,4 @@
-//! The host's default route, led into a TUN device, and what follows the host's interfaces of it.
+//! Routes the host's default traffic into a TUN device, and tracks the host's interfaces.
 
 use crate::barred::Barred;
 use crate::follow;
@@ -15,28 +15,29 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
-/// The host's default route, led into a device of ours. Ask it to [`Self::end`]; dropping it undoes everything, the kill switch too.
+/// The host's default route through a device of ours. Call [`Self::end`] at the end: dropping it undoes everything,
+/// including the kill switch.
 pub struct LedRoute {
     works: Arc<Mutex<Works>>,
     device: String,
     follower: JoinHandle<()>,
 }
 
-/// What is set up.
+/// The state of the setup.
 struct Works {
     setup: Setup,
     route: DefaultRoute,
-    /// The rules of ours that follow the host, as they are.
+    /// Our current rules that depend on the host's interfaces.
     exceptions: Vec<Rule>,
-    /// Those that stay the same.
+    /// The steps that do not.
     others: Vec<Step>,
 }
 
-/// All steps, for those who want to see them first; nothing is changed, and no right is needed. `after` says that an attachment to
-/// uplinks will be there already.
+/// The steps, for display; nothing is changed, and no privilege is needed. With `after`, an attachment to uplinks is
+/// assumed to exist.
 ///
 /// # Errors
-/// [`HostError`], as of [`LedRoute::begin`].
+/// [`HostError`], as for [`LedRoute::begin`].
 pub fn plan_default_route(route: &DefaultRoute, root: Option<&Path>, after: bool) -> Result<Plan, HostError> {
     let mut found = prospect(root, route.needs_filter())?;
     if after {
@@ -45,20 +46,20 @@ pub fn plan_default_route(route: &DefaultRoute, root: Option<&Path>, after: bool
     route.plan(&found)
 }
 
-/// Removes what a kill switch left whose program is no more. Returns whether there was any.
+/// Removes the kill switch of a program that has ended. Returns whether there was any.
 ///
 /// # Errors
-/// [`HostError`], e.g. without the right to it.
+/// [`HostError`], for example without the privilege.
 pub fn end_kill_switch(root: Option<&Path>) -> Result<bool, HostError> {
     undo_what_stays(root)
 }
 
 impl LedRoute {
-    /// Sets the host up, and follows its interfaces as a task. `open` opens a TUN device of a name. All belongs to the network
-    /// namespace of the calling thread. To be called within a runtime with one thread.
+    /// Sets up the host, and tracks its interfaces in a task. `open` opens a TUN device by name. Everything belongs to
+    /// the network namespace of the calling thread. Call this within a single-threaded runtime.
     ///
     /// # Errors
-    /// [`HostError`]; the host is as it was then.
+    /// [`HostError`]; all changes are then undone.
     pub fn begin(
         route: DefaultRoute,
         root: Option<&Path>,
@@ -66,12 +67,13 @@ impl LedRoute {
     ) -> Result<(Self, OwnedFd), HostError> {
         let afterwards = if route.kill_switch { Afterwards::Stays } else { Afterwards::Undone };
         let (mut setup, directory, mut found) = Setup::begin_and(root, route.needs_filter(), afterwards)?;
-        // If something fails, what was noted is undone when `setup` goes, which must not wait for our own lock.
+        // On failure dropping `setup` undoes the recorded steps, and takes the directory's lock for that: ours must be
+        // released first.
         let outcome = (|| {
             if directory.running().iter().any(leads_the_default_route) {
                 return Err(HostError::AlreadyUp);
             }
-            // Our own notes are none yet.
+            // Our own journal is empty so far.
             found.others = setup.others();
             let plan = route.plan(&found)?;
             let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
@@ -84,7 +86,7 @@ impl LedRoute {
                 }
                 setup.carry_out(step)?;
             }
-            // What a kill switch left goes now that there is something in its place.
+            // The old kill switch is removed now that its replacement exists.
             setup.relieve(&directory)?;
             let descriptor = descriptor.ok_or(HostError::NoTun)?;
             Ok((route.exceptions(&found.snapshot), plan, watch, descriptor))
@@ -95,7 +97,7 @@ impl LedRoute {
         let is_exception = |step: &Step| matches!(step, Step::Rule(rule) if exceptions.contains(rule));
         let others = plan.steps.into_iter().filter(|step| !is_exception(step)).collect();
         let works = Arc::new(Mutex::new(Works { setup, route, exceptions, others }));
-        // The watch began before the last look, so that nothing is missed.
+        // The watch started before the last look, so that no change is missed.
         lock(&works).adjust()?;
         let followed = Arc::clone(&works);
         let follower = tokio::spawn(async move {
@@ -104,12 +106,11 @@ impl LedRoute {
         Ok((Self { works, device, follower }, descriptor))
     }
 
-    /// The device's name.
     pub fn device(&self) -> &str {
         &self.device
     }
 
-    /// The server has these addresses from now on.
+    /// Sets the server's addresses.
     ///
     /// # Errors
     /// [`HostError`], if a rule cannot be set.
@@ -119,8 +120,8 @@ impl LedRoute {
         works.adjust()
     }
 
-    /// What begins from now on takes the host's own routes; what has an address of the device goes on. With a kill switch
-    /// nothing changes.
+    /// New connections use the host's own routes; those from the device's address continue. With a kill switch nothing
+    /// changes.
     ///
     /// # Errors
     /// [`HostError`], if a rule cannot be removed.
@@ -128,11 +129,11 @@ impl LedRoute {
         lock(&self.works).retire()
     }
 
-    /// Undoes everything. With a kill switch it is left as it is; once the device is closed, nothing leaves by default routes until
-    /// [`end_kill_switch`] or the next start.
+    /// Undoes all changes. With a kill switch they stay: once the device is closed, nothing leaves by default routes
+    /// until [`end_kill_switch`] or the next start.
     ///
     /// # Errors
-    /// [`HostError::Undo`] if something could not be removed.
+    /// [`HostError::Undo`] if a change could not be undone.
     pub fn end(self) -> Result<(), HostError> {
         self.follower.abort();
         let mut works = lock(&self.works);
@@ -147,17 +148,17 @@ impl LedRoute {
 impl Drop for LedRoute {
     fn drop(&mut self) {
         self.follower.abort();
-        // Nobody is left to be told.
+        // A destructor cannot report errors.
         let _ = lock(&self.works).setup.undo();
     }
 }
 
 impl Works {
-    /// Brings the rules in line with what the network looks like now.
+    /// Updates the rules for the current interfaces.
     fn adjust(&mut self) -> Result<(), HostError> {
         let snapshot = self.setup.look()?;
         let mut wanted = self.route.exceptions(&snapshot);
-        // A rule for an interface that is gone does no harm, and is there when it comes back.
+        // A rule for a missing interface is harmless, and applies when it returns.
         let bound = self.exceptions.iter().filter(|rule| matches!(rule.selector, Selector::Output(_)));
         let bound: Vec<Rule> = bound.filter(|rule| !wanted.contains(rule)).cloned().collect();
         wanted.extend(bound);

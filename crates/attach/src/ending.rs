@@ -8,23 +8,23 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// What was heard.
+/// The signals received.
 #[derive(Clone)]
 struct Heard {
-    /// Somebody asked the program to end.
+    /// Whether the end of the program was requested.
     asked: watch::Sender<bool>,
-    /// SIGHUPs that were no such wish.
+    /// Number of SIGHUPs that do not request the end.
     hang_ups: watch::Sender<u64>,
 }
 
-/// What was heard, and a thread that hears it: signals are the whole program's, not one runtime's.
+/// The received signals, with the thread that receives them: signals belong to the whole program, not to a runtime.
 static HEARD: LazyLock<Result<Heard, io::ErrorKind>> = LazyLock::new(|| listen().map_err(|error| error.kind()));
 
-/// Whether SIGHUP is something else than a wish to end.
+/// Whether SIGHUP has another meaning than the end.
 static HANG_UP_IS_NO_END: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGINT, SIGTERM and SIGHUP only make [`asked_to_end`] complete. To be called before anything is set
-/// up that must be undone.
+/// From now on SIGINT, SIGTERM and SIGHUP only make [`asked_to_end`] complete. Call this before any setup that must be
+/// undone.
 ///
 /// # Errors
 /// If signals cannot be handled.
@@ -32,7 +32,7 @@ pub fn listen_for_the_end() -> io::Result<()> {
     HEARD.as_ref().map(|_| ()).map_err(|kind| (*kind).into())
 }
 
-/// Completes when the program is asked to end, or has been since [`listen_for_the_end`].
+/// Completes once a signal has requested the end since [`listen_for_the_end`].
 ///
 /// # Errors
 /// If signals cannot be handled.
@@ -43,13 +43,13 @@ pub async fn asked_to_end() -> io::Result<()> {
     Ok(())
 }
 
-/// SIGHUPs that come from now on.
+/// Receives further SIGHUPs.
 pub struct HangUps(watch::Receiver<u64>);
 
-/// From now on SIGHUP is no wish to end: it has [`HangUps::next`] complete.
+/// From now on SIGHUP does not request the end, but makes [`HangUps::next`] complete.
 ///
 /// # Errors
-/// As of [`listen_for_the_end`].
+/// As for [`listen_for_the_end`].
 pub fn listen_for_hang_ups() -> io::Result<HangUps> {
     let heard = HEARD.as_ref().map_err(|kind| io::Error::from(*kind))?;
     HANG_UP_IS_NO_END.store(true, Ordering::Relaxed);
@@ -57,7 +57,7 @@ pub fn listen_for_hang_ups() -> io::Result<HangUps> {
 }
 
 impl HangUps {
-    /// Completes with the next SIGHUP, or at once if there was one since the last; several count once.
+    /// Completes with the next SIGHUP, or at once if there was one since the last call; several count as one.
     pub async fn next(&mut self) {
         // The sender is never dropped.
         let _ = self.0.changed().await;

@@ -7,17 +7,17 @@ use std::time::Duration;
 /// Least time between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// When to retry what failed, without a change of the network.
+/// Delay before a retry after a failure, without a change of the network.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Has `adjust` called after each change of the network, or of what is barred, until it is aborted.
+/// Calls `adjust` after each change of the network or of the barred uplinks, until aborted.
 pub(super) async fn follow(watch: Watch, barred: &Barred, mut adjust: impl FnMut() -> Result<(), HostError>) {
     let (mut failed, mut barred) = (false, barred.listen());
     loop {
         let heard = async {
             tokio::select! {
                 heard = watch.changed() => heard,
-                // Whoever changes it may be gone: then nothing changes any more.
+                // If the sender is gone there are no more changes.
                 Ok(()) = barred.changed() => Ok(()),
             }
         };
@@ -25,7 +25,7 @@ pub(super) async fn follow(watch: Watch, barred: &Barred, mut adjust: impl FnMut
         if heard.is_err() {
             return;
         }
-        // What cannot be done now, e.g. because the interface is gone again, is tried again.
+        // Failures, for example because the interface has disappeared again, are retried.
         failed = adjust().is_err();
         tokio::time::sleep(PAUSE).await;
     }

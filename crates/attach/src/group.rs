@@ -1,16 +1,16 @@
-//! The stacks of an attachment: one, or one for each worker.
+//! The stacks of an attachment: one, or one per worker.
 
 use anabranch_policy::ids::AddressId;
 use anabranch_stack::{AttachError, Device, DeviceId, Stack};
 use std::net::IpAddr;
 
-/// Stacks that have the same addresses and devices, of each device a queue. What is done to one is done to all, in the same order,
-/// so that devices have the same ids.
+/// Stacks with the same addresses and devices, each with its own queue of every device. All operations apply to all
+/// stacks in the same order, so that device IDs are equal.
 #[derive(Clone)]
 pub(crate) struct Group(Vec<Stack>);
 
 impl Group {
-    /// One host of stacks, at least one.
+    /// Groups stacks, at least one.
     pub(crate) fn new(stacks: Vec<Stack>) -> Self {
         Stack::unite(&stacks);
         Self(stacks)
@@ -20,7 +20,7 @@ impl Group {
         &self.0
     }
 
-    /// A device, of which each stack gets a queue.
+    /// Attaches a device; each stack gets a queue.
     pub(crate) fn attach(&self, queues: Vec<Device>) -> Option<DeviceId> {
         self.0.iter().zip(queues).map(|(stack, queue)| stack.attach(queue)).last()
     }

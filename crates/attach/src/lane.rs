@@ -1,4 +1,4 @@
-//! A path of the stack: which of its two addresses can be used, under which id, and their public addresses.
+//! A path of the stack: which of its two addresses are usable, with their IDs and public addresses.
 
 use crate::attachment::AttachedPath;
 use crate::group::Group;
@@ -7,8 +7,8 @@ use anabranch_policy::ids::AddressId;
 use anabranch_stack::DeviceId;
 use std::net::IpAddr;
 
-/// The ids of addresses. One that was returned is taken again as late as possible: the peer may still be busy with its
-/// REMOVE_ADDR, and would close what has the id by then.
+/// Allocates address IDs. A released ID is reused as late as possible: the peer may still process its REMOVE_ADDR, and
+/// would close subflows of a new address with this ID.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     taken: Vec<AddressId>,
@@ -17,7 +17,8 @@ pub(super) struct Ids {
 
 impl Ids {
     fn take(&mut self) -> AddressId {
-        // Zero names a connection's first address (RFC 8684, section 3.2); there are far fewer addresses than ids.
+        // Zero identifies the address of a connection's first subflow (RFC 8684, section 3.2). There are far fewer
+        // addresses than IDs.
         let mut next = self.last;
         loop {
             next = if next == u8::MAX { 1 } else { next + 1 };
@@ -35,17 +36,17 @@ impl Ids {
     }
 }
 
-/// A path and what is known of it.
+/// A path with its state.
 pub(super) struct Lane {
     pub plan: PathPlan,
     pub device: DeviceId,
-    /// The kernel's number of the uplink, when it was last seen there.
+    /// The kernel's index of the uplink when last seen.
     pub index: Option<u32>,
-    /// What the stack may use now, IPv4 and IPv6.
+    /// The usable addresses, IPv4 and IPv6.
     usable: [Option<Usable>; 2],
 }
 
-/// An address that can be used.
+/// A usable address.
 #[derive(Clone, Copy)]
 struct Usable {
     id: AddressId,
@@ -58,7 +59,7 @@ impl Lane {
         Self { plan, device, index: None, usable: [None; 2] }
     }
 
-    /// The public address of each family, IPv4 and IPv6; none while it cannot be used.
+    /// The public addresses, IPv4 and IPv6; `None` if unusable.
     pub(super) fn public(&self) -> [Option<IpAddr>; 2] {
         self.usable.map(|usable| usable.map(|usable| usable.public))
     }
@@ -80,7 +81,7 @@ impl Lane {
         if ipv6 { layout.stack_ipv6(number).into() } else { layout.stack_ipv4(number).into() }
     }
 
-    /// All that the path speaks can be used, as it is.
+    /// Makes the addresses of all the path's families usable, without public addresses.
     pub(super) fn open_to_the_host(&mut self, stack: &Group, layout: Layout, ids: &mut Ids) {
         self.up(stack, layout, false, self.address(layout, false), ids);
         if self.plan.ipv6 {
@@ -88,7 +89,7 @@ impl Lane {
         }
     }
 
-    /// The address of a family can be used from now on; `public` is its public address.
+    /// Makes the address of a family usable; `public` is its public address.
     pub(super) fn up(&mut self, stack: &Group, layout: Layout, ipv6: bool, public: IpAddr, ids: &mut Ids) {
         let address = self.address(layout, ipv6);
         let Some(place) = self.usable.get_mut(usize::from(ipv6)) else { return };
@@ -96,13 +97,13 @@ impl Lane {
         if stack.address_up(self.device, id, [address, public], &self.plan.name).is_ok() {
             *place = Some(Usable { id, public });
         } else {
-            // The device has failed for good: there is nothing to be used, by none of the stacks.
+            // The device has failed permanently: the address is unusable in all stacks.
             stack.address_down(id);
             ids.give_back(id);
         }
     }
 
-    /// The address of a family cannot be used any more.
+    /// Makes the address of a family unusable.
     pub(super) fn down(&mut self, stack: &Group, ipv6: bool, ids: &mut Ids) {
         if let Some(gone) = self.usable.get_mut(usize::from(ipv6)).and_then(Option::take) {
             stack.address_down(gone.id);
@@ -125,7 +126,7 @@ mod tests {
             assert_eq!(id, AddressId(round));
             ids.give_back(id);
         }
-        // Zero is reserved, and the first is still held.
+        // Zero is reserved, and the first is still in use.
         assert_eq!(ids.take(), AddressId(2));
     }
 }

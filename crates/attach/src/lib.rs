@@ -1,4 +1,4 @@
-//! The stack on a real host: attachment to uplinks, and removal without traces.
+//! Attaches the stack to a real host's uplinks, and detaches it without leftovers.
 
 mod attached;
 mod attachment;
@@ -38,10 +38,10 @@ use uplink_choice::choose;
 use uplinks::Following;
 use works::Works;
 
-/// The steps of an attachment, to be shown; nothing is changed, and no privilege is needed.
+/// The steps of an attachment, for display; nothing is changed, and no privilege is needed.
 ///
 /// # Errors
-/// [`HostError`], as of [`attach`].
+/// [`HostError`], as for [`attach`].
 pub fn plan(attachment: &Attachment) -> Result<Plan, HostError> {
     ReservedPorts::take(attachment.ports())?;
     planned(attachment, &prospect(attachment.root(), attachment.needs_filter())?)
@@ -59,20 +59,20 @@ fn planned(attachment: &Attachment, prospect: &Prospect) -> Result<Plan, HostErr
     }
 }
 
-/// Sets the host up, and starts the stack's event loop as a task. All belongs to the network namespace of the calling
-/// thread. To be called within a runtime with one thread.
+/// Sets up the host, and starts the stack's event loop as a task. Everything belongs to the network namespace of the
+/// calling thread. Call this within a single-threaded runtime.
 ///
 /// # Errors
-/// [`HostError`]; the host is as it was then.
+/// [`HostError`]; all changes are then undone.
 pub async fn attach(attachment: &Attachment, config: StackConfig) -> Result<Attached, HostError> {
     attach_workers(attachment, vec![Worker { runtime: Handle::current(), config }]).await
 }
 
-/// As [`attach`], with a stack for each worker, at least one, whose event loop is a task of its runtime: they are one host. Runtimes
-/// have one thread each, in the network namespace of the calling one.
+/// Like [`attach`], with a stack per worker (at least one) whose event loop is a task of the worker's runtime. Together
+/// they are one host. The runtimes are single-threaded, in the network namespace of the calling thread.
 ///
 /// # Errors
-/// As of [`attach`].
+/// As for [`attach`].
 pub async fn attach_workers(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attached, HostError> {
     match attachment {
         Attachment::Local(_) | Attachment::Uplinks(_) => attach_to_host(attachment, workers),
@@ -81,10 +81,10 @@ pub async fn attach_workers(attachment: &Attachment, workers: Vec<Worker>) -> Re
     }
 }
 
-/// A stack for each worker, and their event loops.
+/// A stack per worker, and their event loops.
 type Started = (Vec<Stack>, Vec<Driver>);
 
-/// Stacks that have the same addresses, each with tokens and ports of its own.
+/// Creates stacks with the same addresses but separate tokens and ports.
 fn start(workers: Vec<Worker>) -> io::Result<Started> {
     let count = workers.len() as u32;
     let make = |(index, Worker { runtime, config }): (u32, Worker)| {
@@ -95,7 +95,7 @@ fn start(workers: Vec<Worker>) -> io::Result<Started> {
     Ok(made.into_iter().unzip())
 }
 
-/// Each event loop becomes a task where its stack is.
+/// Spawns each event loop in its stack's runtime.
 fn spawn(stacks: &[Stack], drivers: Vec<Driver>) -> Vec<JoinHandle<io::Result<()>>> {
     stacks.iter().zip(drivers).map(|(stack, driver)| stack.runtime().spawn(driver)).collect()
 }
@@ -103,7 +103,8 @@ fn spawn(stacks: &[Stack], drivers: Vec<Driver>) -> Vec<JoinHandle<io::Result<()
 fn attach_to_host(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attached, HostError> {
     let ports = ReservedPorts::take(attachment.ports())?;
     let (setup, directory, prospect) = Setup::begin(attachment.root(), attachment.needs_filter())?;
-    // From here on what was recorded is undone when `works` is dropped, which must not wait for our own lock.
+    // From here on, dropping `works` undoes the recorded steps, and takes the directory's lock for that: ours must be
+    // released first.
     let (stacks, drivers) = start(workers).map_err(HostError::system("start the stack"))?;
     let stack = Group::new(stacks.clone());
     let mut works = Works { stack: stack.clone(), setup, paths: Vec::new(), ids: Ids::default() };
@@ -117,7 +118,7 @@ fn attach_to_host(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attac
     let following = match attachment {
         Attachment::Uplinks(uplinks) => {
             let following = Following { uplinks: uplinks.clone(), layout: plan.layout, barred: barred.clone() };
-            // The watch begins before the last look, so that nothing is missed.
+            // The watch starts before the last look, so that no change is missed.
             let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
             following.adjust(&mut works)?;
             Some((following, watch))

@@ -1,4 +1,4 @@
-//! A stack whose segments travel inside UDP: a socket per uplink, and nothing else on the host.
+//! A stack whose segments are tunnelled over UDP: a socket per uplink, and no other change to the host.
 
 use crate::attachment::{AttachedPath, Tunnels, Worker};
 use crate::barred::Barred;
@@ -21,18 +21,18 @@ pub(super) struct Lanes {
     lanes: Vec<Lane>,
 }
 
-/// A path, or what is left of one whose interface is gone.
+/// A path, or the state left of one whose interface is gone.
 struct Lane {
-    /// The interface, if it is bound to one.
+    /// The interface that the socket is bound to, if any.
     interface: Option<String>,
     name: String,
-    /// The kernel's number of the interface when the socket was opened.
+    /// The kernel's index of the interface when the socket was opened.
     index: u32,
     address: (AddressId, IpAddr),
     device: Option<DeviceId>,
 }
 
-/// Stacks over tunnels; their drivers are still to be spawned.
+/// Stacks over tunnels, with drivers to spawn.
 #[derive(Default)]
 pub(super) struct Opened {
     pub stacks: Vec<Stack>,
@@ -42,14 +42,14 @@ pub(super) struct Opened {
     pub barred: Barred,
 }
 
-/// A client's stacks. Each is a client of its own, with its own session and sockets, so that nothing arrives for
-/// another.
+/// A client's stacks. Each is a separate client with its own session and sockets, so that it receives only its own
+/// packets.
 pub(super) fn attach(tunnels: &Tunnels, workers: Vec<Worker>) -> Result<Opened, HostError> {
     let mut session = [0; 8];
     getrandom::fill(&mut session).map_err(|error| HostError::system("draw a session")(io::Error::other(error)))?;
     let first = u64::from_ne_bytes(session);
     let mut opened = Opened::default();
-    // Numbers in a row are spread evenly over the workers of a server ([`Device::shared_tunnel_server`]).
+    // Consecutive numbers spread evenly over the workers of a server ([`Device::shared_tunnel_server`]).
     for (number, Worker { runtime, config }) in (0..).zip(workers) {
         let _inside = runtime.enter();
         let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
@@ -74,7 +74,7 @@ pub(super) fn attach(tunnels: &Tunnels, workers: Vec<Worker>) -> Result<Opened, 
     Ok(opened)
 }
 
-/// A server's stacks, each with a socket of its own and the clients that the kernel assigns to it.
+/// A server's stacks, each with its own socket and the clients that the kernel assigns to it.
 pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Opened, HostError> {
     let count = workers.len() as u32;
     let mut opened = Opened::default();
@@ -105,12 +105,12 @@ pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Op
     Ok(opened)
 }
 
-/// Where the server's sockets can be bound. Several of ours may share an address, so that the kernel no longer says whether another
-/// program has it: that is found out before.
+/// The address to bind the server's sockets to. Several of our sockets share it, so that binding does not detect
+/// another program's socket: check that first.
 fn free_place(bind: SocketAddr) -> io::Result<SocketAddr> {
     match std::net::UdpSocket::bind(bind) {
         Ok(_there) => Ok(bind),
-        // Any address, and this host has no IPv6.
+        // The wildcard address, on a host without IPv6.
         Err(error) if bind.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) && error.kind() != io::ErrorKind::AddrInUse => {
             let place = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), bind.port());
             std::net::UdpSocket::bind(place).map(|_there| place)
@@ -119,7 +119,7 @@ fn free_place(bind: SocketAddr) -> io::Result<SocketAddr> {
     }
 }
 
-/// What is followed.
+/// The state of the task that tracks interfaces.
 struct Following {
     tunnels: Tunnels,
     session: u64,
@@ -133,7 +133,7 @@ impl Following {
             return self.open(lanes, None, 0);
         }
         let snapshot = self.look()?;
-        // The first look reports what is wrong with the interfaces; from then on they may come and go.
+        // The first look reports errors about the interfaces; later they may come and go.
         choose(&self.tunnels.interfaces, &snapshot)?;
         self.compare(lanes, &snapshot)?;
         if lanes.lanes.iter().all(|lane| lane.device.is_none()) { Err(HostError::NoUplink) } else { Ok(()) }
@@ -143,7 +143,7 @@ impl Following {
         Snapshot::take(&mut self.netlink).map_err(HostError::system("look at the network"))
     }
 
-    /// Brings the paths in line with what the network looks like now.
+    /// Updates the paths for the current interfaces.
     fn adjust(&mut self, lanes: &mut Lanes) -> Result<(), HostError> {
         let snapshot = self.look()?;
         self.compare(lanes, &snapshot)
@@ -162,7 +162,7 @@ impl Following {
                 && if named.is_empty() { interface.has_default_route() } else { named.contains(&interface.name) }
         });
         let wanted: Vec<_> = wanted.collect();
-        // If all uplinks are down they are kept: connections wait until one is back, or are joined from another.
+        // If all uplinks are down they are kept: connections wait until one returns, or get a subflow on another.
         let cut_off = wanted.is_empty();
         let Lanes { stack, lanes: known } = &mut *lanes;
         for lane in known.iter_mut().filter(|_| !cut_off) {
@@ -180,7 +180,7 @@ impl Following {
         Ok(())
     }
 
-    /// Opens a path, or opens it again.
+    /// Opens or reopens a path.
     fn open(&self, lanes: &mut Lanes, interface: Option<&str>, index: u32) -> Result<(), HostError> {
         let known = lanes.lanes.iter().position(|lane| lane.interface.as_deref() == interface);
         let number = known.unwrap_or(lanes.lanes.len()) as u8;

@@ -1,4 +1,4 @@
-//! Which interfaces are uplinks.
+//! Selects the uplinks among the interfaces.
 
 use anabranch_host::{HostError, Interface, Layout, Snapshot};
 
@@ -19,7 +19,7 @@ fn unfit(interface: &Interface) -> Option<&'static str> {
     }
 }
 
-/// An interface that is used by default.
+/// Whether an interface is used by default.
 pub(super) fn is_obvious(interface: &Interface) -> bool {
     unfit(interface).is_none() && interface.has_default_route()
 }
@@ -40,7 +40,7 @@ pub(super) fn choose<'a>(names: &[String], snapshot: &'a Snapshot) -> Result<Vec
             chosen.push(interface);
         }
     }
-    // One that is down may come up later; but there must be something to begin with, and some never will.
+    // An interface that is down may come up later. At least one must be usable now, and some never are.
     let never = chosen.iter().find(|interface| interface.loopback || Layout::of_device(&interface.name).is_some());
     let none = if chosen.iter().any(|interface| unfit(interface).is_none()) { None } else { chosen.first() };
     match never.or(none).and_then(|interface| Some((interface, unfit(interface)?))) {

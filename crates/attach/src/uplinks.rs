@@ -1,4 +1,4 @@
-//! Changes of stack and host after changes of uplinks.
+//! Updates stack and host after changes of uplinks.
 
 use crate::attachment::Uplinks;
 use crate::barred::Barred;
@@ -11,7 +11,7 @@ use anabranch_host::{
 };
 use std::net::IpAddr;
 
-/// What is followed.
+/// The parameters of the task that tracks uplinks.
 pub(super) struct Following {
     pub uplinks: Uplinks,
     pub layout: Layout,
@@ -19,14 +19,14 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Brings stack and host in line with what the network looks like now.
+    /// Updates stack and host for the current state of the network.
     pub(super) fn adjust(&self, works: &mut Works) -> Result<(), HostError> {
         let snapshot = works.setup.look()?;
         if self.uplinks.interfaces.is_empty() {
             self.adopt(works, &snapshot)?;
         }
         let Works { stack, setup, paths, ids } = works;
-        // If all uplinks are down they are kept: connections wait until one is back, or are joined from another.
+        // If all uplinks are down they are kept: connections wait until one returns, or get a subflow on another.
         let now = |lane: &Lane| if self.barred.has(&lane.plan.name) { [None; 2] } else { public(lane, &snapshot) };
         let cut_off = paths.iter().all(|lane| now(lane) == [None; 2]);
         for lane in paths {
@@ -34,14 +34,14 @@ impl Following {
             let index = interface.map(|interface| interface.index);
             let made_anew = index.is_some() && lane.index.is_some() && index != lane.index;
             let public = if cut_off { lane.public() } else { now(lane) };
-            // Uplinks that went down are removed first, new ones are added last; between them there is no route.
+            // Addresses of uplinks that went down are removed before routes change, and new ones added after.
             for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
                 if public != known || made_anew {
                     lane.down(stack, ipv6, ids);
                 }
             }
             if made_anew {
-                // A new interface has the kernel's settings, not ours.
+                // A recreated interface has the kernel's default settings.
                 forwarding(&lane.plan, &setup.others()).iter().try_for_each(|step| setup.carry_out(step))?;
             }
             lane.index = index.or(lane.index);
@@ -56,7 +56,7 @@ impl Following {
         Ok(())
     }
 
-    /// Uses an interface that has a default route now.
+    /// Adds a path for an interface that has a default route now.
     fn adopt(&self, works: &mut Works, snapshot: &Snapshot) -> Result<(), HostError> {
         let known = |works: &Works, name: &str| works.paths.iter().any(|lane| lane.plan.name == name);
         let new = snapshot.interfaces.iter().filter(|interface| is_obvious(interface));
@@ -78,7 +78,7 @@ impl Following {
     }
 }
 
-/// The public addresses of a path now, IPv4 and IPv6; none where it cannot be used.
+/// The public addresses of a path, IPv4 and IPv6; `None` if unusable.
 fn public(lane: &Lane, snapshot: &Snapshot) -> [Option<IpAddr>; 2] {
     let interface = snapshot.interface(&lane.plan.name);
     [false, true].map(|ipv6| {
@@ -87,7 +87,7 @@ fn public(lane: &Lane, snapshot: &Snapshot) -> [Option<IpAddr>; 2] {
     })
 }
 
-/// Replaces the routes by an uplink, and leaves the others in the table alone.
+/// Replaces the routes through an uplink. Other routes in the table stay.
 fn replace_routes(setup: &mut Setup, table: u32, snapshot: &Snapshot, wanted: &[Route]) -> Result<(), HostError> {
     let leads_out = |route: &&Route| match &route.target {
         Target::Device { name, .. } => Layout::of_device(name).is_none(),

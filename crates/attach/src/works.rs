@@ -1,4 +1,4 @@
-//! What an attachment has set up on the host and in the stack.
+//! State that an attachment sets up on the host and in the stack.
 
 use crate::group::Group;
 use crate::lane::{Ids, Lane};
@@ -8,7 +8,7 @@ use anabranch_stack::device::TunConfig;
 use std::io;
 use tokio::runtime::Handle;
 
-/// What an attachment has on the host and in the stack.
+/// The state that an attachment has set up on the host and in the stack.
 pub(crate) struct Works {
     pub stack: Group,
     pub setup: Setup,
@@ -28,7 +28,7 @@ impl Works {
         self.setup.carry_out(step)
     }
 
-    /// Removes everything.
+    /// Undoes all changes.
     pub fn undo(&mut self) -> Result<(), HostError> {
         for lane in self.paths.drain(..) {
             self.stack.detach(lane.device);

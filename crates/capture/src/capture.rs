@@ -1,4 +1,4 @@
-//! A capture: a stack of its own for what comes from the device, and who serves its connections and packets.
+//! A capture: its own stack for packets from the device, and the tasks that serve its connections and datagrams.
 
 use crate::counters::{CaptureCounters, Shared};
 use crate::datagrams::{DNS, Datagrams};
@@ -16,35 +16,35 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// What can be chosen about a capture.
+/// Settings of a capture.
 pub struct CaptureConfig {
     /// Where connections go.
     pub exit: Exit,
-    /// What connections that lead out begin with.
+    /// Settings of the outgoing connections.
     pub connection: ConnectionConfig,
-    /// Who carries what is not TCP; without it programs are told that there is no way for that.
+    /// Carries UDP, ICMP echo and DNS; without it programs are told that there is no route.
     pub datagrams: Option<Way>,
-    /// What keeps programs from taking everything.
+    /// Limits on the resources of programs.
     pub limits: Limits,
     /// Most SYNs that wait for their target at a time.
     pub held: usize,
-    /// Who is told of each connection.
+    /// Called for each connection that has ended.
     pub journal: Option<Journal>,
 }
 
-/// A capture that has its device.
+/// A capture with its device.
 pub struct Capture {
     stack: Stack,
     gateway: Arc<Gateway>,
     driver: JoinHandle<io::Result<()>>,
     carrier: Carrier,
-    /// What connections of programs are accepted with.
+    /// Settings of the programs' connections.
     near: ConnectionConfig,
     datagrams: Option<Way>,
     shared: Arc<Shared>,
 }
 
-/// Sees what a capture carries. Clones are of the same.
+/// Observes a capture. Clones observe the same capture.
 #[derive(Clone)]
 pub struct CaptureObserver {
     control: Control,
@@ -52,23 +52,24 @@ pub struct CaptureObserver {
 }
 
 impl CaptureObserver {
-    /// Connections: those that are carried now, and what was counted.
+    /// The open connections, and the counters.
     pub fn connections(&self) -> &Control {
         &self.control
     }
 
-    /// Flows of datagrams that were used lately, at most `limit`, those with most bytes first, and how many there are.
+    /// At most `limit` recent flows of datagrams, those with most bytes first, and the number of all flows.
     pub fn flows(&self, limit: usize) -> (Vec<FlowReport>, usize) {
         self.shared.flows(limit)
     }
 }
 
 impl Capture {
-    /// Takes the packets of `device`, which was opened with [`super::open_device`], and sends what they carry out over one of `stacks`,
-    /// of which there is at least one unless connections leave over sockets. To be called within a runtime with one thread.
+    /// Creates a capture that terminates the connections in the packets of `device` (see [`super::open_device`]) and
+    /// carries each over one of `stacks`. There is at least one stack unless connections leave over sockets. Call this
+    /// within a single-threaded runtime.
     ///
     /// # Errors
-    /// If the operating system has no descriptor or no random numbers left.
+    /// If the operating system has no descriptors or random numbers left.
     pub fn new(device: OwnedFd, stacks: &[Stack], config: CaptureConfig) -> io::Result<Self> {
         let combination = Combination::default();
         let path_manager = combination.build_path_manager().map_err(io::Error::other)?;
@@ -86,12 +87,13 @@ impl Capture {
         Ok(Self { driver: tokio::spawn(driver), stack, gateway, carrier, near, datagrams, shared })
     }
 
-    /// To see what is carried while it runs.
+    /// An observer that can be used while the capture runs.
     pub fn observer(&self) -> CaptureObserver {
         CaptureObserver { control: self.carrier.control(), shared: Arc::clone(&self.shared) }
     }
 
-    /// Serves until `stop` completes or the device is gone, and then for a moment those who are connected. Gives the totals.
+    /// Serves until `stop` completes or the device is gone; open connections then get a short time to end. Returns the
+    /// totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> CaptureCounters {
         let Self { stack, gateway, driver, mut carrier, near, datagrams: way, shared } = self;
         let questions = Arc::<Questions>::default();
@@ -120,7 +122,7 @@ impl Capture {
         let engine = stack.counters().endpoint;
         datagrams.abort();
         stack.shutdown();
-        // How it ended is of no concern any more.
+        // The driver's result no longer matters.
         let _ = driver.await;
         shared.totals(connections, &engine, gateway.dropped_foreign())
     }

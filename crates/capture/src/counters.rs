@@ -1,4 +1,4 @@
-//! What a capture counts.
+//! The counters of a capture.
 
 use crate::flows::{FlowReport, Flows};
 use anabranch_datagram::{Datagram, Kind};
@@ -10,39 +10,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Totals since the capture began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CaptureCounters {
-    /// Connections: those that were carried, and how they ended.
+    /// Connections carried, and how they ended.
     pub connections: ProxyCounters,
-    /// SYNs that came again while their target was asked.
+    /// SYNs retransmitted while their target was connected to.
     pub repeated_syns: u64,
-    /// SYNs dropped because too many waited for their target already, or there were too many connections.
+    /// SYNs dropped at the limit of waiting SYNs or of connections.
     pub dropped_syns: u64,
-    /// Connections that were answered with a reset, as by a target where nobody listens.
+    /// Connections reset, as by a target whose port is closed.
     pub refused: u64,
-    /// Connections that were answered with an ICMP message, as by a router that does not reach the target.
+    /// Connections answered with an ICMP message, as by a router without a route to the target.
     pub unreachable: u64,
-    /// Datagrams of programs that were passed on: UDP, ICMP echo, questions for names.
+    /// Datagrams of programs forwarded: UDP, ICMP echo, DNS.
     pub datagrams_out: u64,
-    /// Datagrams of programs that could not be passed on: no session with the server, a full queue.
+    /// Datagrams of programs dropped: no session with the server, or a full queue.
     pub datagrams_dropped: u64,
-    /// Datagrams that came for programs.
+    /// Datagrams received for programs.
     pub datagrams_in: u64,
-    /// Datagrams of programs of which somebody said that they did not arrive: the program is told.
+    /// Datagrams of programs reported as undelivered; the program is told.
     pub unreachable_datagrams: u64,
-    /// Packets that were answered with an ICMP message: another protocol, too big, or no way for datagrams.
+    /// Packets answered with an ICMP message: another protocol, too big, or no route for datagrams.
     pub refused_packets: u64,
-    /// Packets to many, or to this link, or ICMP messages that ask for nothing: dropped.
+    /// Packets dropped: multicast, link-local, or ICMP messages that ask for nothing.
     pub ignored: u64,
-    /// Packets that are malformed: dropped.
+    /// Malformed packets dropped.
     pub malformed: u64,
-    /// Datagrams that came in fragments and were put together.
+    /// Datagrams reassembled from fragments.
     pub reassembled: u64,
-    /// Datagrams of which some fragments did not come: dropped.
+    /// Datagrams dropped because some fragments did not arrive.
     pub unfinished: u64,
-    /// Packets dropped because too many waited.
+    /// Packets dropped because of a full queue.
     pub overflowed: u64,
 }
 
-/// What all tasks of a capture count together.
+/// The counters shared by all tasks of a capture.
 #[derive(Default)]
 pub(crate) struct Shared(Mutex<Counted>);
 
@@ -61,7 +61,7 @@ impl Shared {
         act(&mut self.lock().counters);
     }
 
-    /// A datagram of a program's was passed on, or could not be.
+    /// Counts a program's datagram, forwarded or dropped.
     pub(crate) fn went(&self, ends: (Kind, SocketAddr, SocketAddr), bytes: usize, sent: bool) {
         let mut counted = self.lock();
         counted.counters.datagrams_out += u64::from(sent);
@@ -71,19 +71,19 @@ impl Shared {
         }
     }
 
-    /// A datagram came for a program.
+    /// Counts a datagram for a program.
     pub(crate) fn came(&self, datagram: &Datagram) {
         let mut counted = self.lock();
         counted.counters.datagrams_in += 1;
         counted.flows.came((datagram.kind, datagram.inside, datagram.outside), datagram.payload.len());
     }
 
-    /// The flows with most bytes, and how many there are.
+    /// The flows with most bytes, and the number of all flows.
     pub(crate) fn flows(&self, limit: usize) -> (Vec<FlowReport>, usize) {
         self.lock().flows.report(limit)
     }
 
-    /// All of it, with what the connections and the engine have counted.
+    /// The totals, including those of the connections and the engine.
     pub(crate) fn totals(
         &self,
         connections: ProxyCounters,

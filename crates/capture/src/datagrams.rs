@@ -1,4 +1,4 @@
-//! What is not TCP: UDP, ICMP echo and questions for names go out as datagrams, and their answers come back as packets.
+//! Packets other than TCP: UDP, ICMP echo and DNS are forwarded as datagrams, and their answers return as packets.
 
 use crate::counters::Shared;
 use crate::device::MTU;
@@ -15,47 +15,47 @@ use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The port of the domain name system.
+/// The DNS port.
 pub(crate) const DNS: u16 = 53;
 
 /// Protocol numbers of ICMP and ICMPv6.
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-/// The bit "don't fragment" of the byte of IPv4 that has it.
+/// The "don't fragment" bit in byte 6 of the IPv4 header.
 const DO_NOT_FRAGMENT: u8 = 0x40;
 
-/// No less than this is told as an MTU: Linux believes nothing less (net.ipv4.route.min_pmtu); and what all of IPv6 carries.
+/// The smallest MTU reported over IPv4: Linux ignores less (net.ipv4.route.min_pmtu); and the minimum MTU of IPv6.
 const LEAST_MTU: usize = 552;
 const LEAST_MTU_V6: usize = 1_280;
 
-/// Bytes of the header of UDP, and of that before an echo's identifier and data.
+/// Bytes of the UDP header, and of the ICMP header before an echo's identifier and data.
 const UDP_HEADER: usize = 8;
 
-/// Hop limit of the packets that we make.
+/// Hop limit of packets created here.
 const HOP_LIMIT: u8 = 64;
 
-/// Where datagrams go and come from.
+/// Forwards datagrams in both directions.
 pub(crate) struct Datagrams {
     pub(crate) gateway: Arc<Gateway>,
-    /// None: there is no way for them.
+    /// `None`: datagrams are refused.
     pub(crate) way: Option<Way>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What a packet is for us.
+/// A packet by what to do with it.
 enum Content {
-    /// To be sent.
+    /// To be forwarded.
     Datagrams(Kind, SocketAddr, SocketAddr, Bytes),
-    /// To be forgotten: it is to many, or asks for nothing.
+    /// To be dropped: multicast, or a message that asks for nothing.
     Nothing,
     /// To be refused.
     Unknown,
 }
 
 impl Datagrams {
-    /// Passes packets on in both directions until the device is gone.
+    /// Forwards packets in both directions until the device is gone.
     pub(crate) async fn run(self) {
         tokio::select! {
             () = self.outwards() => {}
@@ -105,7 +105,8 @@ impl Datagrams {
         }
     }
 
-    /// Passes a packet of a program's on, or tells it that it is not. One that came in fragments may go so.
+    /// Forwards a program's packet, or reports to the program that it is refused. A packet that arrived in fragments
+    /// may be fragmented again.
     fn take(&self, packet: &Foreign, may_be_cut: bool) {
         match (content(packet), &self.way) {
             (Some(Content::Datagrams(kind, _, outside, _)), Some(way))
@@ -121,7 +122,7 @@ impl Datagrams {
                     None => self.send(way, packet.cut, (kind, inside, outside), &payload),
                 }
             }
-            // Of a route that is missing sockets of UDP are not told.
+            // UDP sockets ignore the ICMP error for a missing route.
             (Some(Content::Datagrams(..)), None) | (Some(Content::Unknown), _) => {
                 self.refuse(packet, Reason::Prohibited)
             }
@@ -130,7 +131,7 @@ impl Datagrams {
         }
     }
 
-    /// Sends a datagram, or all that one is to be cut into.
+    /// Sends a datagram, or splits it at `cut` if it is a GSO packet.
     fn send(&self, way: &Way, cut: Option<u16>, ends: (Kind, SocketAddr, SocketAddr), payload: &Bytes) {
         let (kind, inside, outside) = ends;
         let length = cut.map_or(payload.len(), usize::from).max(1);
@@ -154,8 +155,8 @@ impl Datagrams {
     }
 }
 
-/// The MTU that a program is to be told whose packet may not be cut (RFC 1191, RFC 8201), if no path carries it whole. What may be cut, or
-/// is so short that it has to be carried, goes in pieces.
+/// The MTU to report to a program whose packet may not be fragmented (RFC 1191, RFC 8201), if no path carries it in one
+/// datagram. Other packets, and those below the minimum MTU, are sent in pieces.
 fn too_big(packet: &[u8], payload: usize, largest: usize) -> Option<u16> {
     if payload <= largest {
         return None;
@@ -169,7 +170,7 @@ fn too_big(packet: &[u8], payload: usize, largest: usize) -> Option<u16> {
     (kept_whole && mtu >= least).then_some(mtu as u16)
 }
 
-/// What is in a packet; none if it is malformed.
+/// The content of a packet; `None` if it is malformed.
 fn content(packet: &Foreign) -> Option<Content> {
     let ip::Datagram { header, protocol, .. } = ip::parse(&packet.bytes).ok()?;
     if !is_one_host(header.destination) || !is_one_host(header.source) {
@@ -190,14 +191,14 @@ fn content(packet: &Foreign) -> Option<Content> {
                 let (inside, outside) = (SocketAddr::new(header.source, 0), SocketAddr::new(header.destination, 0));
                 Some(Content::Datagrams(Kind::Echo, inside, outside, echo.body))
             }
-            // Of what programs say about packets nobody outside hears; and errors are never answered.
+            // ICMP errors by programs are not forwarded, and errors are never answered.
             _ => Some(Content::Nothing),
         },
         _ => Some(Content::Unknown),
     }
 }
 
-/// Whether an address can be one host's elsewhere.
+/// Whether an address is a unicast address beyond this link.
 fn is_one_host(address: IpAddr) -> bool {
     let here = match address {
         IpAddr::V4(address) => address.is_broadcast() || address.is_link_local(),
@@ -206,7 +207,7 @@ fn is_one_host(address: IpAddr) -> bool {
     !(here || address.is_multicast() || address.is_unspecified() || address.is_loopback())
 }
 
-/// The packet that brings a datagram to a program.
+/// Builds the packet that carries a datagram to a program.
 fn answer(datagram: Datagram, packet: &mut Vec<u8>) -> Result<(), EmitError> {
     let Datagram { kind, inside, outside, payload } = datagram;
     let (source, destination) = (outside.ip(), inside.ip());
@@ -217,7 +218,7 @@ fn answer(datagram: Datagram, packet: &mut Vec<u8>) -> Result<(), EmitError> {
             UdpPacket { ip, source_port, destination_port, payload }.emit(packet)
         }
         Kind::Echo => EchoPacket { ip, reply: true, body: payload }.emit(packet),
-        // Those are of a connection.
+        // These belong to a TCP connection.
         Kind::DnsOverTcp => Err(EmitError::BadValue),
     }
 }

@@ -1,4 +1,4 @@
-//! Questions for names that programs ask over TCP (RFC 7766): they go to the server's resolver like those over UDP.
+//! DNS queries of programs over TCP (RFC 7766). They go to the server's resolver like those over UDP.
 
 use crate::counters::Shared;
 use anabranch_datagram::{Datagram, Kind, Way};
@@ -14,19 +14,19 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::timeout;
 
-/// Most connections with questions at a time; further ones are reset.
+/// Most DNS connections at a time; further ones are reset.
 const MOST: usize = 256;
 
-/// Answers that wait to be written to a connection.
+/// Most queued answers of a connection.
 const ANSWERS: usize = 16;
 
-/// How long a connection without a question or an answer stays (RFC 7766, section 6.2.3).
+/// Idle timeout of a connection (RFC 7766, section 6.2.3).
 const IDLE: Duration = Duration::from_secs(10);
 
-/// The program and whom it asks.
+/// The addresses of the program and of the resolver that it queries.
 type Ends = (SocketAddr, SocketAddr);
 
-/// Connections with questions, and where their answers go.
+/// The DNS connections, each with the queue of its answers.
 #[derive(Default)]
 pub(crate) struct Questions(Mutex<HashMap<Ends, Sender<Bytes>>>);
 
@@ -35,12 +35,12 @@ impl Questions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an answer to a question over TCP; gives back what is none.
+    /// Handles the answer to a query over TCP; returns other datagrams.
     pub(crate) fn answered(&self, datagram: Datagram) -> Option<Datagram> {
         if datagram.kind != Kind::DnsOverTcp {
             return Some(datagram);
         }
-        // What nobody reads in time is asked again.
+        // Unread answers are dropped: the program repeats the query.
         if let Some(connection) = self.lock().get(&(datagram.inside, datagram.outside)) {
             let _ = connection.try_send(datagram.payload);
         }
@@ -58,7 +58,7 @@ impl Questions {
     }
 }
 
-/// Serves a connection with questions, to whomever it is.
+/// Serves a DNS connection to any resolver.
 pub(crate) fn serve(asked: Asked, near: &ConnectionConfig, way: &Way, questions: &Arc<Questions>, shared: &Shared) {
     let ends = (asked.from(), asked.to());
     let Some(answers) = questions.begin(ends) else {
@@ -69,7 +69,7 @@ pub(crate) fn serve(asked: Asked, near: &ConnectionConfig, way: &Way, questions:
     let accepted = asked.accept(near.clone());
     tokio::spawn(async move {
         if let Ok(stream) = accepted {
-            // However it ends, the program sees that it has.
+            // The stream closes in any case, which the program sees.
             let _ = carry(stream, ends, &way, answers).await;
         }
         questions.lock().remove(&ends);
@@ -84,7 +84,7 @@ async fn carry(stream: Stream, ends: Ends, way: &Way, mut answers: Receiver<Byte
             let mut question = vec![0; usize::from(length)];
             reader.read_exact(&mut question).await?;
             let (inside, outside) = ends;
-            // What cannot be sent is asked again.
+            // If it is dropped the program repeats the query.
             way.send(Datagram { kind: Kind::DnsOverTcp, inside, outside, payload: question.into() });
         }
     };

@@ -1,38 +1,37 @@
-//! Flows of datagrams: who talks to whom, and how much.
+//! Counters of each flow of datagrams.
 
 use anabranch_datagram::Kind;
 use core::net::SocketAddr;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Most flows that are counted; the one that was not used for longest makes room.
+/// Most flows; a new one replaces the least recently used.
 const MOST: usize = 1_024;
 
-/// A flow that was not used for this time is forgotten, as its mapping at the far end is.
+/// Lifetime of an idle flow, the same as that of its mapping at the server.
 const IDLE: Duration = Duration::from_secs(120);
 
-/// What was seen of a flow.
+/// The counters of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowReport {
-    /// What its datagrams are.
+    /// The kind of its datagrams.
     pub kind: Kind,
-    /// The program.
+    /// The program's address.
     pub inside: SocketAddr,
-    /// Whom it talks to.
+    /// The peer's address.
     pub outside: SocketAddr,
-    /// Datagrams that were passed on.
+    /// Datagrams forwarded.
     pub datagrams_out: u64,
-    /// Their payload, bytes.
+    /// Payload bytes forwarded.
     pub bytes_out: u64,
-    /// Datagrams that came.
+    /// Datagrams received.
     pub datagrams_in: u64,
-    /// Their payload, bytes.
+    /// Payload bytes received.
     pub bytes_in: u64,
 }
 
 type Ends = (Kind, SocketAddr, SocketAddr);
 
-/// All flows of a capture.
 #[derive(Default)]
 pub(crate) struct Flows(HashMap<Ends, (FlowReport, Instant)>);
 
@@ -64,7 +63,7 @@ impl Flows {
         flow
     }
 
-    /// Those with most bytes, at most `limit`, and how many there are.
+    /// At most `limit` flows, those with most bytes first, and the number of all flows.
     pub(crate) fn report(&mut self, limit: usize) -> (Vec<FlowReport>, usize) {
         let now = Instant::now();
         self.0.retain(|_, (_, used)| now.duration_since(*used) < IDLE);

@@ -1,5 +1,5 @@
-//! Fragments: those of programs' datagrams are put together (RFC 791, section 3.2; RFC 8200, section 4.5), and what is larger than the device's
-//! MTU is cut on its way to a program.
+//! Fragments: reassembly of programs' datagrams (RFC 791, section 3.2; RFC 8200, section 4.5), and fragmentation of
+//! packets to programs that exceed the device's MTU.
 
 use crate::device::MTU;
 use anabranch_wire::checksum::Checksum;
@@ -7,40 +7,40 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// A datagram whose fragments did not all come after this time is forgotten: they come from this host, or from one link away.
+/// Reassembly timeout; it is short because the fragments come from this host, or from one link away.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Most datagrams that are put together at a time,
+/// Most datagrams in reassembly,
 const MOST: usize = 256;
-/// and most bytes of them.
+/// and most bytes.
 const MOST_BYTES: usize = 4 << 20;
-/// What keeping a fragment costs beside its bytes.
+/// Memory overhead of a fragment in bytes.
 const KEEPING: usize = 64;
-/// Longer packets there are not.
+/// The largest packet.
 const LONGEST: usize = u16::MAX as usize;
 
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
-/// The fragment header of IPv6, and its number.
+/// Bytes of the IPv6 fragment header, and its protocol number.
 const FRAGMENT_HEADER: usize = 8;
 const FRAGMENT: u8 = 44;
 
-/// What is the same in all fragments of a datagram: addresses, protocol and identification.
+/// Common to all fragments of a datagram: addresses, protocol and identification.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Key([u8; 40]);
 
-/// A part of a datagram.
+/// A fragment of a datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Fragment {
     key: Key,
-    /// The header of the whole, but for its length and checksum.
+    /// The header of the whole packet; length and checksum are set later.
     header: Bytes,
     offset: usize,
-    /// There are others behind it.
+    /// More fragments follow.
     more: bool,
     payload: Bytes,
 }
 
-/// The fragment in a packet; none if it is no fragment, or is malformed.
+/// Parses the fragment in a packet; `None` if it is no fragment, or is malformed.
 pub(crate) fn read(packet: &Bytes) -> Option<Fragment> {
     match packet.first()? >> 4 {
         4 => read_v4(packet),
@@ -74,7 +74,7 @@ fn read_v6(packet: &Bytes) -> Option<Fragment> {
     let fixed = packet.first_chunk::<V6_HEADER>()?;
     let &[_, _, _, _, l0, l1, next, ..] = fixed;
     let end = V6_HEADER + usize::from(u16::from_be_bytes([l0, l1]));
-    // Behind other extension headers programs send none.
+    // Programs do not send fragments behind other extension headers.
     let fragment = packet.get(V6_HEADER..).filter(|_| next == FRAGMENT && end <= packet.len())?;
     let &[next, _, f0, f1, ref identification @ ..] = fragment.first_chunk::<FRAGMENT_HEADER>()?;
     let place = u16::from_be_bytes([f0, f1]);
@@ -94,34 +94,34 @@ fn read_v6(packet: &Bytes) -> Option<Fragment> {
     })
 }
 
-/// A datagram of which something is there.
+/// A datagram in reassembly.
 struct Partial {
     began: Instant,
     header: Option<Bytes>,
     parts: BTreeMap<usize, Bytes>,
     bytes: usize,
-    /// How many it has, once the last came.
+    /// Its total length, once the last fragment has arrived.
     total: Option<usize>,
 }
 
 impl Partial {
-    /// What it takes of [`MOST_BYTES`].
+    /// Its share of [`MOST_BYTES`].
     fn cost(&self) -> usize {
         self.bytes + self.parts.len() * KEEPING
     }
 }
 
-/// What is put together.
+/// The reassembly buffer.
 #[derive(Default)]
 pub(crate) struct Fragments {
     partial: HashMap<Key, Partial>,
     bytes: usize,
-    /// Datagrams that were forgotten.
+    /// Datagrams dropped incomplete.
     pub(crate) unfinished: u64,
 }
 
 impl Fragments {
-    /// Takes a fragment; gives the packet that is whole with it.
+    /// Adds a fragment. Returns the packet if this completes it.
     pub(crate) fn take(&mut self, now: Instant, fragment: Fragment) -> Option<Bytes> {
         let Fragment { key, header, offset, more, payload } = fragment;
         self.forget_old(now);
@@ -132,7 +132,7 @@ impl Fragments {
         let behind = partial.parts.range(offset..).next().map_or(usize::MAX, |(at, _)| *at);
         let fits = (!more || length.is_multiple_of(8)) && end + V4_HEADER <= LONGEST;
         let known = partial.total.is_none_or(|total| end <= total && (more || end == total));
-        // Fragments that overlap are somebody's trick (RFC 5722).
+        // Overlapping fragments are an attack (RFC 5722).
         if !fits || !known || before > offset || behind < end {
             self.forget(&key);
             return None;
@@ -176,7 +176,7 @@ impl Fragments {
     }
 }
 
-/// The packet of a datagram that is whole.
+/// The packet of a complete datagram.
 fn join(whole: &Partial) -> Option<Bytes> {
     let mut packet = whole.header.as_ref()?.to_vec();
     let length = packet.len();
@@ -192,7 +192,7 @@ fn join(whole: &Partial) -> Option<Bytes> {
     Some(packet.into())
 }
 
-/// Makes the checksum of an IPv4 header.
+/// Sets the checksum of an IPv4 header.
 fn sum_v4(header: &mut [u8]) -> Option<()> {
     header.get_mut(10..12)?.fill(0);
     let mut checksum = Checksum::new();
@@ -201,8 +201,9 @@ fn sum_v4(header: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Gives `each` a packet of ours, whose header has neither options nor extensions, or its fragments if it is larger than [`MTU`]. Of
-/// those `identification` is the same, and must not be that of another on its way between the same two.
+/// Calls `each` with a packet of ours (without options or extension headers), or with its fragments if it exceeds
+/// [`MTU`]. All fragments have `identification`, which must be unique among packets in flight between the same
+/// addresses.
 pub(crate) fn cut(packet: &[u8], identification: u32, mut each: impl FnMut(&[u8])) {
     if packet.len() <= usize::from(MTU) {
         return each(packet);
@@ -228,7 +229,7 @@ pub(crate) fn cut(packet: &[u8], identification: u32, mut each: impl FnMut(&[u8]
             fragment[2..4].copy_from_slice(&length.to_be_bytes());
             fragment[4..6].copy_from_slice(&(identification as u16).to_be_bytes());
             fragment[6..8].copy_from_slice(&((place / 8) | (u16::from(more) << 13)).to_be_bytes());
-            // The header is there.
+            // The header is present.
             let _ = sum_v4(&mut fragment);
         }
         fragment.extend_from_slice(part);

@@ -1,7 +1,7 @@
-//! Takes the IP packets of programs from a TUN device, whatever their destination: TCP is terminated here and goes on over
-//! several paths; UDP, ICMP echo and questions for names are carried as datagrams.
+//! Reads the IP packets of programs from a TUN device, whatever their destination: TCP is terminated here and continues
+//! over several paths; UDP, ICMP echo and DNS are carried as datagrams.
 //!
-//! It knows nothing of routes and namespaces: whoever opened the device has led the packets to it.
+//! Routes and namespaces are the caller's job.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The words of a router that does not pass a packet on: ICMP (RFC 792, RFC 1191, RFC 1812) and ICMPv6 (RFC 4443).
+//! ICMP errors of a router that does not forward a packet: ICMP (RFC 792, RFC 1191, RFC 1812) and ICMPv6 (RFC 4443).
 
 use anabranch_datagram::{Kind, Reason, Unreachable};
 use anabranch_wire::checksum::Checksum;
@@ -19,23 +19,23 @@ const TOO_BIG_V6: u8 = 2;
 const EXCEEDED: u8 = 11;
 const EXCEEDED_V6: u8 = 3;
 
-/// Bytes of a packet that are quoted: of IPv4 its header and eight more are enough for everybody (RFC 792), of IPv6 it is as many as fit
-/// into the least MTU of 1280 (RFC 4443, section 3.1); nobody looks further than this.
+/// Quoted bytes of a packet. For IPv4 the header and eight bytes suffice (RFC 792). ICMPv6 quotes as much as fits into
+/// the minimum MTU of 1280 (RFC 4443, section 3.1), but receivers read no more than this.
 const QUOTED: usize = 512;
 
-/// The message about `packet`, an IP packet, to who sent it; none if none may be sent (RFC 1122, section 3.2.2; RFC 4443,
-/// section 2.4). It comes from the packet's destination.
+/// The ICMP error for `packet` to its sender, from the packet's destination; `None` if none may be sent (RFC 1122,
+/// section 3.2.2; RFC 4443, section 2.4).
 pub(crate) fn unreachable(packet: &[u8], reason: Reason) -> Option<Vec<u8>> {
     message(packet, reason, None)
 }
 
-/// The message to a program that is to hear what was said of its datagram elsewhere.
+/// The ICMP error for a program whose datagram was reported as undelivered elsewhere.
 pub(crate) fn passed_on(said: &Unreachable) -> Option<Vec<u8>> {
     let &Unreachable { kind, inside, outside, by, reason, head } = said;
     let (source, destination) = (inside.ip(), outside.ip());
     let ip = IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 1 };
     let body = Bytes::copy_from_slice(&head);
-    // As much of the packet as tells whose it was.
+    // Enough of the packet to identify the program's socket.
     let mut packet = Vec::new();
     match kind {
         Kind::Echo => EchoPacket { ip, reply: false, body }.emit(&mut packet).ok()?,
@@ -47,7 +47,7 @@ pub(crate) fn passed_on(said: &Unreachable) -> Option<Vec<u8>> {
     message(&packet, reason, Some(by).filter(|by| by.is_ipv4() == source.is_ipv4()))
 }
 
-/// A message about `packet`, by its destination or somebody else.
+/// The ICMP error for `packet`, from its destination or from `by`.
 fn message(packet: &[u8], reason: Reason, by: Option<IpAddr>) -> Option<Vec<u8>> {
     let ip::Datagram { header, protocol, payload } = ip::parse(packet).ok()?;
     let first = packet.get(payload.start).copied();
@@ -76,7 +76,7 @@ fn message(packet: &[u8], reason: Reason, by: Option<IpAddr>) -> Option<Vec<u8>>
     emit(&back, [&head[..], quoted].concat())
 }
 
-/// Whether a packet is itself an error message of ICMP, by its protocol and first byte.
+/// Whether a packet is itself an ICMP error, by its protocol and first byte.
 fn is_error(protocol: u8, first: Option<u8>) -> bool {
     match (protocol, first) {
         (ICMP, kind) => !matches!(kind, Some(0 | 8)),
@@ -85,7 +85,7 @@ fn is_error(protocol: u8, first: Option<u8>) -> bool {
     }
 }
 
-/// A packet with an ICMP message whose checksum is still to be made.
+/// A packet with an ICMP message; sets the message's checksum.
 fn emit(header: &IpHeader, mut message: Vec<u8>) -> Option<Vec<u8>> {
     let mut checksum = Checksum::new();
     let protocol = if header.source.is_ipv4() { ICMP } else { ICMPV6 };
@@ -104,7 +104,7 @@ fn emit(header: &IpHeader, mut message: Vec<u8>) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A packet of a program's.
+    /// A packet from a program.
     fn packet(source: &str, destination: &str) -> Vec<u8> {
         let (source, destination) = (source.parse().expect("an address"), destination.parse().expect("an address"));
         let ip = IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 64 };

@@ -1,4 +1,5 @@
-//! TCP: a connection of a program begins when its target has been reached, and is refused as the target or a router would.
+//! TCP: a program's connection is accepted once its target is connected, and otherwise refused as the target or a
+//! router would.
 
 use crate::counters::Shared;
 use crate::device::MTU;
@@ -11,16 +12,16 @@ use anabranch_stack::{Asked, Gateway};
 use std::io;
 use std::sync::Arc;
 
-/// What connections of programs are accepted with: plain TCP over a link without loss.
+/// Settings of programs' connections: plain TCP over a lossless link.
 pub(crate) fn near(combination: &Combination) -> io::Result<ConnectionConfig> {
     let mut config = ConnectionConfig::new(Policies::of(combination).map_err(io::Error::other)?);
-    // Many paths begin behind us.
+    // Multipath applies only to the outgoing connections.
     config.multipath = false;
     config.tcp.mtu = MTU;
     Ok(config)
 }
 
-/// Asks the target of a connection, and lets it begin or not.
+/// Connects to the target, then accepts or refuses the connection.
 pub(crate) fn serve(
     asked: Asked,
     carrier: &mut Carrier,
@@ -39,13 +40,13 @@ pub(crate) fn serve(
     });
 }
 
-/// Tells a program what its target, or a router on the way, would have told it.
+/// Refuses a connection as its target, or a router on the way, would.
 fn refuse(asked: Asked, failure: Failure, gateway: &Gateway, shared: &Shared) {
     let reason = match failure {
         Failure::NetworkUnreachable => Reason::Network,
         Failure::HostUnreachable => Reason::Host,
         Failure::NotAllowed => Reason::Prohibited,
-        // A target that does not answer leaves its SYN without an answer, and the program waits as it would anywhere.
+        // A silent target leaves the SYN unanswered, and the program waits as without a capture.
         Failure::TimedOut => return drop(asked.forget()),
         Failure::Refused | Failure::General => {
             shared.count(|counters| counters.refused += 1);

@@ -1,4 +1,5 @@
-//! What sealed datagrams cost: a second of processor time of a client and a server that share one, over loopback or without sockets.
+//! Sealed datagrams per second of processor time: a client and a server in one process, over loopback or without
+//! sockets.
 //!
 //! `cargo bench -p anabranch-datagram --bench sealed [SECONDS]`
 
@@ -16,9 +17,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 const KEY: [u8; 32] = [7; 32];
-/// Bytes of a program's datagram: UDP in a packet of 1,400 bytes.
+/// UDP payload in bytes, in a packet of 1,400 bytes.
 const PAYLOAD: usize = 1_372;
-/// Datagrams that are sent before others have their turn.
+/// Datagrams sent before yielding.
 const AT_ONCE: usize = 32;
 
 fn policy() -> Box<dyn DatagramPolicy> {
@@ -87,7 +88,8 @@ fn without_sockets(count: u64) {
     tell("both ends without sockets", came, sent - came, (end.0 - begun.0, end.1 - begun.1));
 }
 
-/// From a client through a server to a socket that nobody reads, which the kernel's side of the server is part of.
+/// From a client through a server to a socket that is never read. The kernel's work for the server's sockets is
+/// included.
 async fn over_loopback(seconds: u64) {
     let sink = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a port is free");
     let target = sink.local_addr().expect("it is bound");

@@ -1,4 +1,4 @@
-//! A client in real time: a handle that programs' datagrams are given to, and the task that has the sockets.
+//! A client in real time: a handle that accepts programs' datagrams, and the task that owns the sockets.
 
 use crate::config::{ClientConfig, PathReport};
 use crate::datagram::{Datagram, LARGEST_PAYLOAD, Unreachable};
@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Interfaces are looked at this often at most.
+/// Least time between two looks at the interfaces.
 const PAUSE: Duration = Duration::from_millis(50);
-/// When to look again after something did not succeed.
+/// Delay before a retry after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A handle to a client; copies are the same client.
+/// A handle to a client; clones share the client.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -33,24 +33,23 @@ struct Shared {
     inner: Mutex<Inner>,
     /// Something is to be sent, or a deadline has changed.
     wake: Notify,
-    /// A datagram came.
     arrived: Notify,
-    /// Something came over a path: the state may have changed.
+    /// A datagram arrived over a path: the state may have changed.
     heard: Notify,
-    /// Somebody said that a datagram did not arrive.
+    /// A datagram was reported as unreachable.
     failed: Notify,
 }
 
 struct Inner {
     session: ClientSession,
     lanes: Vec<Lane>,
-    /// Interfaces that are used only while no other works, and those that are not used.
+    /// Interfaces used only while no other works, and interfaces not used.
     reserve: Vec<String>,
     barred: Vec<String>,
     too_large: u64,
 }
 
-/// The real half of a path.
+/// The socket and tasks of a path.
 #[derive(Default)]
 struct Lane {
     name: String,
@@ -58,22 +57,22 @@ struct Lane {
     reader: Option<AbortHandle>,
 }
 
-/// What a client has counted, beside its paths.
+/// Counters of a client, without those of its paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClientCounters {
-    /// Datagrams of programs that were dropped: no session or no path, or a full queue.
+    /// Datagrams of programs dropped without a session or path, or because a queue was full.
     pub unsent: u64,
-    /// Datagrams of programs that were too large.
+    /// Datagrams of programs that exceeded the largest payload.
     pub too_large: u64,
-    /// Copies that came after the first.
+    /// Duplicates removed on arrival.
     pub duplicates: u64,
-    /// Datagrams for programs that nobody took in time.
+    /// Datagrams for programs dropped because the program did not read them in time.
     pub untaken: u64,
-    /// Datagrams for programs that came in part only.
+    /// Datagrams for programs of which not all pieces arrived in time.
     pub unfinished: u64,
-    /// Datagrams that came and were not good: changed, repeated, from somebody else.
+    /// Received datagrams that failed authentication, or were replayed.
     pub rejected: u64,
-    /// Handshakes that came to an end; each makes new keys.
+    /// Completed handshakes; each makes new keys.
     pub handshakes: u64,
 }
 
@@ -89,9 +88,9 @@ impl fmt::Display for ClientCounters {
 }
 
 impl Client {
-    /// A client, and the task that works for it, to be spawned in a runtime; it ends when it is dropped. Handshakes happen in it, and
-    /// again when the server was restarted. To be called within a runtime with a clock; sockets belong to the network namespace of
-    /// the thread that calls this and runs the task.
+    /// Creates a client and its task. Spawn the task in a runtime; dropping it ends the client. The task does the
+    /// handshakes, and repeats them when the server was restarted. Call this within a runtime with time enabled. The
+    /// sockets belong to the network namespace of the thread that calls this and runs the task.
     ///
     /// # Errors
     /// If the operating system has no sockets or random numbers, or there is no such interface.
@@ -115,7 +114,7 @@ impl Client {
         Ok((Self { shared }, driver.run()))
     }
 
-    /// Sends a datagram, or drops it and counts that: there is no session yet, no usable path, or it is too large. Never waits.
+    /// Sends a datagram, or drops and counts it: there is no session or usable path, or it is too large. Never waits.
     pub fn send(&self, datagram: Datagram) -> bool {
         let mut inner = self.shared.lock();
         if datagram.payload.len() > LARGEST_PAYLOAD {
@@ -128,7 +127,7 @@ impl Client {
         sent
     }
 
-    /// The next datagram from the server. What nobody takes is dropped when too many wait.
+    /// The next datagram from the server. Unread datagrams are dropped when the queue is full.
     pub async fn receive(&self) -> Datagram {
         loop {
             if let Some(datagram) = self.shared.lock().session.poll_datagram() {
@@ -138,7 +137,7 @@ impl Client {
         }
     }
 
-    /// Uplinks that are used only while no other works, and uplinks that are not used unless there is no other.
+    /// Sets the uplinks used only while no other works, and the uplinks not used unless there is no other.
     pub fn set_uses(&self, reserve: &[String], barred: &[String]) {
         let mut inner = self.shared.lock();
         (inner.reserve, inner.barred) = (reserve.to_vec(), barred.to_vec());
@@ -147,7 +146,7 @@ impl Client {
         self.shared.wake.notify_one();
     }
 
-    /// The next word on a datagram that did not reach its target. Only a few wait for whoever asks.
+    /// The next report that a datagram did not reach its target. The queue of unread reports is short.
     pub async fn unreachable(&self) -> Unreachable {
         loop {
             if let Some(unreachable) = self.shared.lock().session.poll_unreachable() {
@@ -157,16 +156,16 @@ impl Client {
         }
     }
 
-    /// Whether the server is there.
+    /// The state of the session with the server.
     pub fn state(&self) -> ClientState {
         self.shared.lock().session.state()
     }
 
-    /// Completes when the server is there.
+    /// Completes when the session is established.
     pub async fn connected(&self) {
         loop {
             let mut heard = pin!(self.shared.heard.notified());
-            // What comes between the look and the wait is not to be missed.
+            // Registers for the notification before the state is read, so that none is missed.
             heard.as_mut().enable();
             if self.state() == ClientState::Connected {
                 return;
@@ -175,7 +174,7 @@ impl Client {
         }
     }
 
-    /// The paths now, in order of their numbers; one whose interface is gone is there and not usable.
+    /// The paths, in order of their numbers. A path whose interface is gone stays in the list, unusable.
     pub fn report(&self) -> Vec<PathReport> {
         let inner = self.shared.lock();
         let path = |(number, lane): (u8, &Lane)| {
@@ -197,7 +196,7 @@ impl Client {
         (0..).zip(&inner.lanes).filter_map(path).collect()
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> ClientCounters {
         let inner = self.shared.lock();
         let Counts { unsent, duplicates, untaken, unfinished } = inner.session.counts();
@@ -205,12 +204,13 @@ impl Client {
         ClientCounters { unsent, too_large: inner.too_large, duplicates, untaken, unfinished, rejected, handshakes }
     }
 
-    /// The largest payload between these addresses that some path carries whole. What is larger is carried in pieces.
+    /// The largest payload between these addresses that some path carries in one datagram. Larger ones are sent in
+    /// pieces.
     pub fn largest_whole(&self, inside: SocketAddr, outside: SocketAddr) -> usize {
         self.shared.lock().session.largest_whole(inside, outside)
     }
 
-    /// Tells the server that this client ends, so that it forgets it at once.
+    /// Tells the server that this client ends, so that the server removes its state at once.
     pub fn close(&self) {
         let mut inner = self.shared.lock();
         let now = self.shared.clock.now();
@@ -232,7 +232,7 @@ impl Inner {
         }
     }
 
-    /// Hands to the kernel what waits.
+    /// Passes the queued datagrams to the kernel.
     fn flush(&mut self, server: SocketAddr, now: Instant) {
         let mut too_large = Vec::new();
         for (number, lane) in (0..).zip(&self.lanes) {
@@ -296,7 +296,7 @@ impl Driver {
         }
     }
 
-    /// Brings the paths in line with what the network looks like now.
+    /// Opens and closes paths to match the interfaces.
     fn adjust(&mut self) -> io::Result<()> {
         let Some((uplinks, _)) = &mut self.uplinks else { return Ok(()) };
         uplinks.bar(self.shared.lock().barred.clone());
@@ -345,7 +345,7 @@ impl Driver {
     }
 }
 
-/// Completes when something has changed that paths depend on.
+/// Completes when the interfaces or routes have changed.
 async fn changed(uplinks: Option<&(Uplinks, Watch)>) -> io::Result<()> {
     match uplinks {
         Some((_, watch)) => watch.changed().await,
@@ -353,7 +353,7 @@ async fn changed(uplinks: Option<&(Uplinks, Watch)>) -> io::Result<()> {
     }
 }
 
-/// Takes what comes over a path.
+/// Handles the datagrams that arrive over a path.
 async fn read(shared: Arc<Shared>, socket: Arc<Socket>, number: u8) {
     let mut inbox = socket.inbox();
     let hear = |_, _, datagram: &mut [u8]| {

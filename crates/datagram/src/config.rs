@@ -1,59 +1,59 @@
-//! What clients and servers are told at the start, and what they tell of their paths.
+//! Configuration of clients and servers, and the state of paths that they report.
 
 use anabranch_policy::datagram::DatagramPolicy;
 use anabranch_policy::time::Duration;
 use core::net::SocketAddr;
 use std::sync::Arc;
 
-/// What a client needs to know.
+/// Configuration of a client.
 #[derive(Debug)]
 pub struct ClientConfig {
-    /// Where the server's UDP socket is.
+    /// The server's UDP address.
     pub server: SocketAddr,
     /// The shared key.
     pub key: [u8; 32],
-    /// The interfaces to use; empty: all with a default route, followed as they come and go.
+    /// The interfaces to use; empty: all that have a default route, tracked as they appear and disappear.
     pub interfaces: Vec<String>,
-    /// Which paths carry what this end sends.
+    /// Chooses the paths for datagrams that this end sends.
     pub policy: Box<dyn DatagramPolicy>,
 }
 
 /// Whether clients may reach an address.
 pub type Allow = Arc<dyn Fn(SocketAddr) -> bool + Send + Sync>;
 
-/// Makes the policy of one client.
+/// Makes the policy of a client.
 pub type PolicyFactory = Arc<dyn Fn() -> Box<dyn DatagramPolicy> + Send + Sync>;
 
-/// Is told, in a line, what a user should hear of.
+/// Called with a line of text for the user.
 pub type Journal = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What a server needs to know.
+/// Configuration of a server.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Where it listens.
+    /// The address to listen on.
     pub bind: SocketAddr,
-    /// The keys of which a client must prove one.
+    /// The accepted keys. A client must prove that it has one.
     pub keys: Vec<[u8; 32]>,
-    /// What clients may reach.
+    /// The addresses that clients may reach.
     pub allow: Allow,
-    /// Which paths carry what this end sends.
+    /// Makes the policies that choose the paths for datagrams that this end sends.
     pub policy: PolicyFactory,
-    /// Where questions for the resolver go, in order.
+    /// The addresses of the resolvers, in order of preference.
     pub nameservers: Vec<SocketAddr>,
-    /// What keeps clients from taking everything.
+    /// Limits on the resources of clients.
     pub limits: Limits,
-    /// Who is told of what a user should know.
+    /// Called with messages for the user.
     pub journal: Option<Journal>,
 }
 
-/// What keeps clients from taking everything.
+/// Limits on the resources of clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Most clients at a time.
     pub clients: usize,
-    /// Most mappings (inside addresses that have a socket) of one client.
+    /// Most mappings of one client. Each inside address has a mapping with its own socket.
     pub mappings_per_client: usize,
-    /// Most mappings of all.
+    /// Most mappings of all clients.
     pub mappings: usize,
 }
 
@@ -63,25 +63,25 @@ impl Default for Limits {
     }
 }
 
-/// What is known of a path of a client.
+/// The state and counters of a path.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PathReport {
-    /// The interface, or `udp`.
+    /// The name of the interface, or `udp`.
     pub name: String,
     /// Whether the server answers over it.
     pub usable: bool,
-    /// The smoothed round trip, once there is one.
+    /// The smoothed round-trip time, once measured.
     pub round_trip: Option<Duration>,
-    /// The share of what this end sent that was lost lately.
+    /// The share of the datagrams sent by this end that was lost lately.
     pub loss: f64,
-    /// The smoothed variation of the one-way delay of what this end sends (RFC 3550).
+    /// The smoothed variation of the one-way delay of datagrams sent by this end (RFC 3550).
     pub jitter: Duration,
-    /// Sealed datagrams sent, all kinds.
+    /// Sealed datagrams sent, of all kinds.
     pub datagrams_sent: u64,
-    /// Their bytes, without the headers of UDP and IP.
+    /// Bytes of these, without UDP and IP headers.
     pub bytes_sent: u64,
-    /// Sealed datagrams received and found good.
+    /// Sealed datagrams received and authenticated.
     pub datagrams_received: u64,
-    /// Their bytes.
+    /// Bytes of these, without UDP and IP headers.
     pub bytes_received: u64,
 }

@@ -1,73 +1,73 @@
-//! What is carried: a program's datagram, and how large it may be.
+//! A program's datagram, and the largest sizes.
 
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 
-/// The MTU of a device whose packets are carried: a full one fits, sealed, into a packet of 1,480 bytes over IPv6 and 1,460 over
-/// IPv4, so that it passes PPPoE and most tunnels.
+/// The MTU of a device whose packets are carried. A full packet fits, sealed, into a packet of 1,480 bytes over IPv6
+/// and 1,460 over IPv4: it passes PPPoE and most tunnels.
 pub const INSIDE_MTU: u16 = 1_400;
 
-/// Largest payload that is carried: the largest that UDP over IPv6 and an answer of the resolver's have. What does not fit into one
-/// sealed datagram goes in pieces.
+/// The largest payload: that of UDP over IPv6 and of a DNS answer. A payload that does not fit into one sealed datagram
+/// is sent in pieces.
 pub const LARGEST_PAYLOAD: usize = u16::MAX as usize;
 
-/// What a datagram is to the server.
+/// How the server handles a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
     /// UDP from `inside` to `outside`, or back.
     Udp,
-    /// An ICMP or ICMPv6 echo request, or the reply to one. The payload is the message from the identifier on: identifier, sequence
-    /// number and data. The ports of the addresses are 0.
+    /// An ICMP or ICMPv6 echo request or reply. The payload starts at the identifier: identifier, sequence number and
+    /// data. The ports of the addresses are 0.
     Echo,
-    /// A question for the server's own resolver, whatever `outside` is; the answer comes back with the same `outside`.
+    /// A DNS query for the server's own resolver, whatever `outside` is; the answer has the same `outside`.
     Dns,
-    /// The same, asked over TCP: the answer is not cut to what fits into a datagram of UDP.
+    /// A DNS query over TCP: the answer is not truncated to a UDP datagram.
     DnsOverTcp,
 }
 
-/// A datagram of a program, or one for it.
+/// A datagram from or to a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Datagram {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The program's address.
     pub inside: SocketAddr,
-    /// The peer's.
+    /// The peer's address.
     pub outside: SocketAddr,
-    /// What it carries, at most [`LARGEST_PAYLOAD`] bytes.
+    /// The payload, at most [`LARGEST_PAYLOAD`] bytes.
     pub payload: Bytes,
 }
 
-/// Why a datagram did not reach its target, as ICMP and ICMPv6 have it.
+/// Why a datagram did not reach its target, as in ICMP and ICMPv6.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// There is no route to its network.
+    /// No route to the network.
     Network,
-    /// Its host does not answer.
+    /// The host does not answer.
     Host,
-    /// Nobody listens on its port.
+    /// The port is closed.
     Port,
-    /// It is not allowed.
+    /// Administratively prohibited.
     Prohibited,
-    /// It is longer than this MTU, and may not be cut.
+    /// It exceeds this MTU and may not be fragmented.
     TooBig(u16),
-    /// It would have passed too many routers.
+    /// Hop limit exceeded.
     HopLimit,
 }
 
-/// The word of a router, or of the target, that a program's datagram did not arrive.
+/// A report by a router or the target that a program's datagram was not delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unreachable {
-    /// What it was.
+    /// The kind of the datagram.
     pub kind: Kind,
     /// The program's address.
     pub inside: SocketAddr,
-    /// The target's.
+    /// The target's address.
     pub outside: SocketAddr,
-    /// Who says so, of the target's family.
+    /// The sender of the report, in the target's family.
     pub by: IpAddr,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// The first bytes of the payload: of an echo request its identifier and sequence number.
+    /// The first bytes of the payload: identifier and sequence number of an echo request.
     pub head: [u8; 4],
 }

@@ -1,4 +1,5 @@
-//! Datagrams without a server: each flow leaves by one uplink, straight to its target, and by another when that is silent.
+//! Datagrams without a server: each flow uses one uplink directly to its target, and moves to another uplink when it
+//! gets no answers.
 
 use crate::config::{Limits, PathReport};
 use crate::datagram::{Datagram, Kind, LARGEST_PAYLOAD, Unreachable};
@@ -14,28 +15,29 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Idle mappings and flows are looked for this often.
+/// Interval between searches for idle mappings and flows.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Interfaces are looked at this often at most.
+/// Least time between two looks at the interfaces.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Most words on datagrams that did not arrive, that wait for whoever takes them.
+/// Most unread reports of undelivered datagrams.
 const MOST_UNREACHABLE: usize = 256;
 
-/// What is to be known to send straight to targets.
+/// Configuration for datagrams that go directly to their targets.
 #[derive(Debug)]
 pub struct DirectConfig {
-    /// The interfaces to use; empty: all with a default route, followed as they come and go.
+    /// The interfaces to use; empty: all that have a default route, tracked as they appear and disappear.
     pub interfaces: Vec<String>,
-    /// The host's resolvers, in order: they are asked when nobody else is named, or whoever is named is silent.
+    /// The host's resolvers, in order. They are queried when the program named no resolver, or that one does not
+    /// answer.
     pub nameservers: Vec<SocketAddr>,
-    /// A resolver on this host that is asked, over no uplink, when there is nobody else.
+    /// A resolver on this host, queried over no uplink when there is no other.
     pub local_resolver: Option<SocketAddr>,
-    /// What keeps programs from taking everything.
+    /// Limits on the resources of programs.
     pub limits: Limits,
 }
 
-/// A handle; copies are the same.
+/// A handle; clones share the state.
 #[derive(Clone)]
 pub struct Direct {
     shared: Arc<Shared>,
@@ -44,13 +46,13 @@ pub struct Direct {
 pub(crate) struct Shared {
     clock: Clock,
     inner: Mutex<Inner>,
-    /// Something has become due earlier.
+    /// The next deadline is earlier.
     wake: Notify,
-    /// A datagram came.
+    /// A datagram arrived.
     arrived: Notify,
-    /// What was said of datagrams that did not arrive.
+    /// Reports of undelivered datagrams.
     unreachable: Mutex<VecDeque<Unreachable>>,
-    /// Something was.
+    /// A report was added.
     failed: Notify,
 }
 
@@ -71,11 +73,12 @@ impl Shared {
 }
 
 impl Direct {
-    /// Begins, and gives the task that follows the uplinks and asks again, to be spawned in a runtime; it ends when it is dropped. To
-    /// be called within a runtime with a clock; sockets belong to the network namespace of the thread that calls [`Self::send`].
+    /// Creates a handle and the task that tracks the uplinks and repeats DNS queries. Spawn the task in a runtime. Call
+    /// this within a runtime with time enabled. The sockets belong to the network namespace of the thread that calls
+    /// [`Self::send`].
     ///
     /// # Errors
-    /// If the kernel cannot be asked, or an interface is not there or is the loopback interface.
+    /// If netlink fails, or an interface does not exist or is the loopback interface.
     pub fn start(config: DirectConfig) -> io::Result<(Self, impl Future<Output = io::Result<()>> + Send + 'static)> {
         let (watch, netlink, snapshot) = watch(&config.interfaces)?;
         let shared = Arc::new(Shared::new(config.nameservers));
@@ -88,7 +91,8 @@ impl Direct {
         Ok((Self { shared }, driver.run()))
     }
 
-    /// Sends a datagram, or drops it: no uplink takes it, or it is too large. Never waits. To be called within a runtime.
+    /// Sends a datagram, or drops it: no uplink accepts it, or it is too large. Never waits. Call this within a
+    /// runtime.
     pub fn send(&self, datagram: Datagram) -> bool {
         if datagram.payload.len() > LARGEST_PAYLOAD {
             return false;
@@ -100,7 +104,7 @@ impl Direct {
         sent
     }
 
-    /// The next datagram for a program. What nobody takes is dropped when too many wait.
+    /// The next datagram for a program. Unread datagrams are dropped when the queue is full.
     pub async fn receive(&self) -> Datagram {
         loop {
             if let Some(datagram) = self.shared.lock().poll_datagram() {
@@ -110,7 +114,7 @@ impl Direct {
         }
     }
 
-    /// The next word on a datagram that did not reach its target. Only a few wait for whoever asks.
+    /// The next report that a datagram did not reach its target. The queue of unread reports is short.
     pub async fn unreachable(&self) -> Unreachable {
         loop {
             if let Some(unreachable) = self.shared.unreachable().pop_front() {
@@ -125,33 +129,32 @@ impl Direct {
         self.shared.lock().reaches(target.ip().to_canonical().is_ipv6())
     }
 
-    /// Uplinks that are used only while no other works, and uplinks that are not used at all.
+    /// Sets the uplinks used only while no other works, and the uplinks not used at all.
     pub fn set_uses(&self, reserve: &[String], barred: &[String]) {
         self.shared.lock().set_uses(reserve, barred);
     }
 
-    /// Other resolvers of the host's from now on.
+    /// Replaces the host's resolvers.
     pub fn set_nameservers(&self, nameservers: Vec<SocketAddr>) {
         self.shared.lock().set_nameservers(nameservers);
     }
 
-    /// The uplinks that can be used, the best first.
+    /// The usable uplinks, best first.
     pub fn preferred(&self) -> Vec<String> {
         self.shared.lock().preferred(self.shared.clock.now())
     }
 
-    /// How each uplink is, in the order in which they came.
+    /// The state of each uplink, in order of appearance.
     pub fn states(&self) -> Vec<(String, LaneState)> {
         self.shared.lock().states(self.shared.clock.now())
     }
 
-    /// The uplinks now; one whose interface is gone is there and not usable.
+    /// The uplinks. One whose interface is gone stays in the list, unusable.
     pub fn report(&self) -> Vec<PathReport> {
         self.shared.lock().report(self.shared.clock.now())
     }
 }
 
-/// The task of a handle.
 struct Driver {
     shared: Arc<Shared>,
     names: Vec<String>,
@@ -187,7 +190,7 @@ impl Driver {
         }
     }
 
-    /// Brings the uplinks in line with what the network looks like now.
+    /// Opens and closes uplinks to match the interfaces.
     fn take(&self, snapshot: &Snapshot) {
         let families = |interface: &Interface| [false, true].map(|ipv6| interface.public(ipv6).is_some());
         let is_wanted = |interface: &&Interface| is_uplink(interface, &self.names) && families(interface) != [false; 2];
@@ -208,7 +211,7 @@ impl Driver {
     }
 }
 
-/// Sockets that pass on what comes to whoever waits for it, as long as there is somebody.
+/// Sockets that forward arrivals to the handle while it exists.
 fn mappings(shared: &Arc<Shared>, limits: Limits) -> Mappings {
     let back = Arc::downgrade(shared);
     let deliver = move |client, what: Back| {
@@ -218,7 +221,7 @@ fn mappings(shared: &Arc<Shared>, limits: Limits) -> Mappings {
                 shared.lock().hear(shared.clock.now(), client, datagram);
                 shared.arrived.notify_one();
             }
-            // A question is asked elsewhere.
+            // An unreachable resolver is no error for the program: the query goes to other resolvers.
             Back::Unreachable(said) if matches!(said.kind, Kind::Dns | Kind::DnsOverTcp) => {}
             Back::Unreachable(said) => {
                 let mut waiting = shared.unreachable();
@@ -279,11 +282,11 @@ mod tests {
         let late = direct.shared.clock.now() + Duration::from_secs(1);
         direct.shared.lock().handle_timeout(late);
         let mut buffer = [0; 64];
-        // The first uplink asks whom the host knows as well; each has a socket of its own.
+        // The first uplink also queries the host's resolver; each resolver has its own socket.
         let mut askers = Vec::new();
         while askers.len() < 2 {
             let (length, from) = resolver.recv_from(&mut buffer).await.expect("it comes");
-            // Besides, new uplinks are tried.
+            // New uplinks are probed as well.
             askers.extend((&buffer[..length] == b"\x12\x34 which?").then_some(from));
         }
         assert_ne!(askers[0], askers[1]);

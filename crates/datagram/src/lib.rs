@@ -1,6 +1,6 @@
-//! Sealed datagrams between a client with several uplinks and a server: UDP, ICMP echo and DNS of programs that know nothing of it.
+//! Sealed datagrams between a client with several uplinks and a server: UDP, ICMP echo and DNS of unmodified programs.
 //!
-//! docs/datagrams.md has the format, the policies, and what an attacker can and cannot do.
+//! docs/datagrams.md has the format, the policies, and the security properties.
 
 #![warn(missing_docs)]
 

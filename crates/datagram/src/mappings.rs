@@ -1,6 +1,6 @@
-//! The server's NAT for datagrams: a socket of its own for each inside address of a client, whatever the target
-//! (endpoint-independent mapping, RFC 4787, REQ-1). What comes from an address that was not sent to is dropped
-//! (address-dependent filtering, REQ-8).
+//! The server's NAT for datagrams. Each inside address of a client has its own socket, whatever the target
+//! (endpoint-independent mapping, RFC 4787, REQ-1). Datagrams from addresses to which the mapping has not sent are
+//! dropped (address-dependent filtering, REQ-8).
 
 use crate::config::{Allow, Limits};
 use crate::datagram::{Datagram, Kind, Reason, Unreachable};
@@ -16,34 +16,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// How long a mapping lives without a datagram from inside (RFC 4787, REQ-5 and REQ-6).
+/// Lifetime of a mapping without a datagram from inside (RFC 4787, REQ-5 and REQ-6).
 const IDLE: Duration = Duration::from_secs(120);
-/// And one that asks one question.
+/// Lifetime of a mapping for a single DNS query.
 const IDLE_QUESTION: Duration = Duration::from_secs(30);
-/// Where there is no more room, a client's mappings that are idle for this time make room for its new ones: rather that than no names any more,
+/// At the limit of mappings, a client's mappings idle for this time are replaced by its new ones: otherwise name
+/// resolution would stop.
 const IDLE_CROWDED: Duration = Duration::from_secs(10);
-/// but that is looked for this often at most.
+/// Least time between two searches for such mappings.
 const LOOK_FOR_ROOM: Duration = Duration::from_secs(1);
-/// Most targets of a mapping that are remembered.
+/// Most targets that a mapping remembers.
 const MOST_TARGETS: usize = 1_024;
-/// The largest datagram that there is.
+/// Bytes of the largest datagram.
 const BUFFER: usize = 1 << 16;
-/// Most questions over TCP at a time.
+/// Most concurrent DNS queries over TCP.
 const MOST_QUESTIONS: usize = 256;
-/// Datagrams taken from a socket before others have their turn.
+/// Datagrams read from a socket before yielding.
 const AT_ONCE: usize = 64;
 
-/// What a mapping is for.
+/// Identifies a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
     pub client: u64,
     pub kind: Kind,
     pub inside: SocketAddr,
-    /// Of the socket: that of the targets.
+    /// Whether the socket, and so its targets, is IPv6.
     ipv6: bool,
-    /// Where the program believes the resolver is.
+    /// The address to which the program sent its query.
     resolver: Option<SocketAddr>,
-    /// The program's identifier of its echo requests, or of its question.
+    /// The program's identifier in its echo requests, or the identifier of its query.
     identifier: Option<[u8; 2]>,
 }
 
@@ -54,29 +55,29 @@ struct Mapping {
     reader: AbortHandle,
 }
 
-/// Where a mapping has sent to.
+/// The targets to which a mapping has sent.
 #[derive(Default)]
 struct Targets {
     hosts: HashSet<IpAddr>,
     allowed: HashSet<SocketAddr>,
 }
 
-/// What became of datagrams from inside.
+/// Counters of datagrams from inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MappingCounters {
-    /// Mappings that were made.
+    /// Mappings created.
     pub made: u64,
-    /// Datagrams to targets that are not allowed.
+    /// Datagrams to forbidden targets.
     pub not_allowed: u64,
-    /// Datagrams for which there was no room for a mapping.
+    /// Datagrams dropped at the limit of mappings.
     pub no_room: u64,
-    /// Echo requests that the host does not let us send.
+    /// Echo requests for which the host allows no ping socket.
     pub no_echo: u64,
-    /// Questions without a resolver.
+    /// Queries without a resolver.
     pub no_resolver: u64,
-    /// Datagrams that the kernel did not take.
+    /// Datagrams that the kernel refused.
     pub not_taken: u64,
-    /// Datagrams of which the target, or a router, said that they did not arrive, or that were refused here: the program is told.
+    /// Datagrams that the target or a router reported as undelivered, or that were refused here. The program is told.
     pub unreachable: u64,
 }
 
@@ -91,63 +92,62 @@ impl fmt::Display for MappingCounters {
     }
 }
 
-/// What is worth a word to the user, once.
+/// Reported to the user once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Remark {
     /// Ping sockets are not allowed on this host.
     NoEcho,
-    /// There are as many mappings as may be, of one client or of all, or no more descriptors.
+    /// The limit of mappings is reached, for one client or for all, or there are no more descriptors.
     NoRoom,
 }
 
-/// What comes from outside.
+/// An arrival from outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Back {
-    /// An answer.
     Datagram(Datagram),
-    /// The word that there will be none.
+    /// A report that the target is unreachable.
     Unreachable(Unreachable),
 }
 
-/// A datagram that was not sent on.
+/// A datagram that was not forwarded.
 struct Lost {
-    /// Why, if that is worth a word to the program.
+    /// Reported to the program, if set.
     reason: Option<Reason>,
-    /// What the operator is to know, if that is new.
+    /// Reported to the operator, if new.
     remark: Option<Remark>,
 }
 
-/// Is given what comes from outside.
+/// Called with arrivals from outside.
 pub type Deliver = Arc<dyn Fn(u64, Back) + Send + Sync>;
 
 /// All mappings of a server.
 pub struct Mappings {
     allow: Allow,
     nameservers: Arc<[SocketAddr]>,
-    /// Which of them is asked; the next one after a question that is asked again.
+    /// The index of the resolver to query; advances when a query is repeated.
     preferred: usize,
     limits: Limits,
     deliver: Deliver,
     mappings: HashMap<Key, Mapping>,
     count_by_client: HashMap<u64, usize>,
     readers: JoinSet<()>,
-    /// Where all sockets leave, if that is not left to the routes.
+    /// The interface that all sockets are bound to, unless routes decide.
     interface: Option<String>,
-    /// Room for questions over TCP.
+    /// Limits concurrent queries over TCP.
     questions: Arc<Semaphore>,
-    /// Where sockets receive, one after the other.
+    /// The receive buffer shared by all sockets.
     buffer: Arc<Mutex<Vec<u8>>>,
-    /// What was refused here, and whose it is.
+    /// Refused datagrams, with their clients.
     refused: VecDeque<(u64, Unreachable)>,
     pub counters: MappingCounters,
-    /// When it is looked for room again.
+    /// Next search for idle mappings to replace.
     look_for_room: Instant,
     told_no_echo: bool,
     told_no_room: bool,
 }
 
 impl Mappings {
-    /// None yet; `deliver` is given what comes from outside, with its client.
+    /// No mappings. `deliver` is called with each arrival from outside and its client.
     pub fn new(allow: Allow, nameservers: Vec<SocketAddr>, limits: Limits, deliver: Deliver) -> Self {
         Self {
             allow,
@@ -169,12 +169,12 @@ impl Mappings {
         }
     }
 
-    /// All sockets leave through this interface.
+    /// Binds all sockets to this interface.
     pub fn through(self, interface: String) -> Self {
         Self { interface: Some(interface), ..self }
     }
 
-    /// Sends a client's datagram on, if it may go. To be called within a runtime.
+    /// Forwards a client's datagram if its target is allowed. Call this within a runtime.
     pub fn forward(&mut self, now: Instant, client: u64, datagram: &Datagram) -> Option<Remark> {
         if datagram.kind == Kind::DnsOverTcp {
             self.ask(client, datagram);
@@ -186,7 +186,8 @@ impl Mappings {
         lost.remark
     }
 
-    /// Sends a client's datagram on, a question to `resolver`; whether the kernel has taken it. To be called within a runtime.
+    /// Forwards a client's datagram, a query to `resolver`. Returns whether the kernel accepted it. Call this within a
+    /// runtime.
     pub fn pass(&mut self, now: Instant, client: u64, datagram: &Datagram, resolver: Option<SocketAddr>) -> bool {
         let outside = SocketAddr::new(datagram.outside.ip().to_canonical(), datagram.outside.port());
         let target = resolver.unwrap_or(outside);
@@ -198,7 +199,7 @@ impl Mappings {
             resolver: resolver.map(|_| datagram.outside),
             identifier: datagram.payload.first_chunk().copied().filter(|_| datagram.kind != Kind::Udp),
         };
-        // The program is not told of a loss: another uplink may take it.
+        // The program is not told of the loss: another uplink may accept the datagram.
         self.send(now, key, target, datagram).is_ok()
     }
 
@@ -229,7 +230,7 @@ impl Mappings {
         }
     }
 
-    /// Asks the resolver over TCP.
+    /// Queries the resolver over TCP.
     fn ask(&mut self, client: u64, datagram: &Datagram) {
         if self.nameservers.is_empty() {
             self.counters.no_resolver += 1;
@@ -249,7 +250,7 @@ impl Mappings {
         });
     }
 
-    /// The program is to be told that its datagram goes nowhere.
+    /// Queues a report for the program that its datagram was not forwarded.
     fn refuse(&mut self, client: u64, datagram: &Datagram, reason: Reason) {
         let &Datagram { kind, inside, outside, ref payload } = datagram;
         let head = payload.first_chunk().copied().unwrap_or_default();
@@ -257,16 +258,16 @@ impl Mappings {
         self.refused.push_back((client, Unreachable { kind, inside, outside, by: outside.ip(), reason, head }));
     }
 
-    /// A datagram that goes nowhere, and whose it is.
+    /// The next report of a datagram refused here, with its client.
     pub fn poll_refused(&mut self) -> Option<(u64, Unreachable)> {
         self.refused.pop_front()
     }
 
-    /// Which mapping a datagram is of, and where it goes.
+    /// The mapping and the target of a datagram.
     fn resolve(&mut self, client: u64, datagram: &Datagram) -> Option<(Key, SocketAddr)> {
         let kind = datagram.kind;
         let inside = datagram.inside;
-        // What is mapped into IPv6 is judged, and sent, as what it is.
+        // IPv4-mapped IPv6 addresses are checked and used as IPv4.
         let outside = SocketAddr::new(datagram.outside.ip().to_canonical(), datagram.outside.port());
         let identifier = match kind {
             Kind::Udp | Kind::DnsOverTcp => None,
@@ -282,7 +283,7 @@ impl Mappings {
             Kind::Dns | Kind::DnsOverTcp => {
                 key.resolver = Some(datagram.outside);
                 let asked = |ipv6| self.mappings.contains_key(&Key { ipv6, ..key });
-                // Asked again: the resolver has not answered.
+                // A repeated query: the resolver has not answered.
                 if asked(false) || asked(true) {
                     self.preferred = self.preferred.wrapping_add(1);
                 }
@@ -296,7 +297,7 @@ impl Mappings {
         }
     }
 
-    /// The mapping of a key, which is made if there is none; nothing if there is no room for it.
+    /// The mapping of a key, created if absent; `None` at the limit of mappings.
     fn mapping(&mut self, now: Instant, key: Key) -> io::Result<Option<&mut Mapping>> {
         if !self.mappings.contains_key(&key) {
             if !self.has_room(key.client) && now >= self.look_for_room {
@@ -328,14 +329,14 @@ impl Mappings {
         self.mappings.len() < self.limits.mappings && of_client < self.limits.mappings_per_client
     }
 
-    /// Forgets mappings that were not used for long.
+    /// Removes mappings that have been idle too long.
     pub fn sweep(&mut self, now: Instant) {
         let idle = |key: &Key| if key.kind == Kind::Udp { IDLE } else { IDLE_QUESTION };
         self.retain(|key, mapping| now.since(mapping.used) < idle(key));
         while self.readers.try_join_next().is_some() {}
     }
 
-    /// Forgets all mappings of a client.
+    /// Removes all mappings of a client.
     pub fn forget(&mut self, client: u64) {
         self.retain(|key, _| key.client != client);
     }
@@ -357,7 +358,7 @@ impl Mappings {
         });
     }
 
-    /// How many there are.
+    /// The number of mappings.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.mappings.len()
@@ -365,13 +366,13 @@ impl Mappings {
 }
 
 impl Mapping {
-    /// Whether a target may be sent to; if so it may answer.
+    /// Whether a target is allowed; if so, its answers are accepted.
     fn admits(&self, allow: &Allow, kind: Kind, target: SocketAddr) -> bool {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if targets.allowed.contains(&target) {
             return true;
         }
-        // The resolver is the server's own choice, wherever it is.
+        // The server chose the resolver itself, so that its address needs no permission.
         if kind != Kind::Dns && !allow(target) {
             return false;
         }
@@ -384,7 +385,7 @@ impl Mapping {
     }
 }
 
-/// Takes what comes from outside for one mapping.
+/// Receives from the socket of one mapping.
 struct Reader {
     key: Key,
     outside: Arc<Outside>,
@@ -401,7 +402,7 @@ impl Reader {
         }
     }
 
-    /// What is there, but not so much that others have to wait.
+    /// Reads what has arrived, up to a limit, so that other tasks run.
     fn take(&self) {
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..AT_ONCE {
@@ -424,14 +425,14 @@ impl Reader {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // What was said of an earlier datagram, or an echo message that is no reply.
+                // An ICMP error for an earlier datagram, or an echo message that is no reply.
                 Err(_) => {}
             }
         }
     }
 }
 
-/// Why the kernel does not send a datagram, if that is worth a word to the program.
+/// Why the kernel refused a datagram, if the program is to be told.
 fn reason_of(error: &io::Error) -> Option<Reason> {
     match error.kind() {
         io::ErrorKind::NetworkUnreachable => Some(Reason::Network),
@@ -441,7 +442,7 @@ fn reason_of(error: &io::Error) -> Option<Reason> {
     }
 }
 
-/// What a program is told of a message of ICMP (RFC 792, RFC 1812) or ICMPv6 (RFC 4443) about a datagram of its.
+/// The report for a program from an ICMP (RFC 792, RFC 1812) or ICMPv6 (RFC 4443) error about its datagram.
 fn said(key: &Key, error: &SocketError, quoted: &[u8]) -> Option<Unreachable> {
     let mtu = || u16::try_from(error.info).map(Reason::TooBig).ok();
     let reason = match (key.ipv6, error.kind, error.code) {
@@ -453,7 +454,7 @@ fn said(key: &Key, error: &SocketError, quoted: &[u8]) -> Option<Unreachable> {
         (false, 11, _) | (true, 3, _) => Reason::HopLimit,
         _ => return None,
     };
-    // Of an echo request it is the whole message that is quoted, with the kernel's identifier.
+    // For an echo request the whole message is quoted, with the identifier that the kernel set.
     let head = match (key.kind, key.identifier) {
         (Kind::Echo, Some([i0, i1])) => {
             let [s0, s1] = quoted.get(6..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
@@ -463,29 +464,29 @@ fn said(key: &Key, error: &SocketError, quoted: &[u8]) -> Option<Unreachable> {
     };
     let port = if key.kind == Kind::Echo { 0 } else { error.target.port() };
     let (outside, by) = match key.resolver {
-        // The program does not know whom we have asked.
+        // The program does not know which resolver was queried.
         Some(resolver) => (resolver, resolver.ip()),
         None => (SocketAddr::new(error.target.ip(), port), error.by.unwrap_or(error.target.ip())),
     };
     Some(Unreachable { kind: key.kind, inside: key.inside, outside, by, reason, head })
 }
 
-/// What a program gets of what came from outside.
+/// The datagram for a program from an arrival from outside.
 fn answer(key: &Key, payload: &mut [u8], from: SocketAddr) -> Option<Datagram> {
     if let Some(identifier) = key.identifier.filter(|_| key.kind == Kind::Echo) {
         payload.first_chunk_mut().map(|first| *first = identifier)?;
     }
     let outside = match (key.resolver, from.ip()) {
         (Some(resolver), _) => resolver,
-        // An ICMP reply and the program are of one family, so is UDP.
+        // The ICMP reply has the program's address family, and so has UDP.
         (None, address) => SocketAddr::new(address, from.port()),
     };
     let payload = bytes::Bytes::copy_from_slice(payload);
     Some(Datagram { kind: key.kind, inside: key.inside, outside, payload })
 }
 
-/// The addresses that the lines `nameserver` of a file such as `/etc/resolv.conf` name, in order. One with a zone, which leads to a link
-/// and needs its number, is left out.
+/// The addresses on the `nameserver` lines of a file such as `/etc/resolv.conf`, in order. Addresses with a zone are
+/// skipped: they need the number of the link.
 pub fn named_resolvers(text: &str) -> impl Iterator<Item = IpAddr> {
     text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -494,11 +495,11 @@ pub fn named_resolvers(text: &str) -> impl Iterator<Item = IpAddr> {
     })
 }
 
-/// The nameservers of a file such as `/etc/resolv.conf`, at most three, as the C library has it.
+/// The nameservers of a file such as `/etc/resolv.conf`, at most three, as in the C library.
 pub fn nameservers(text: &str) -> Vec<SocketAddr> {
     let mut found: Vec<IpAddr> = named_resolvers(text).take(3).collect();
     if found.is_empty() {
-        // As resolv.conf(5) has it.
+        // The default in resolv.conf(5).
         found.push(Ipv4Addr::LOCALHOST.into());
     }
     found.into_iter().map(|address| SocketAddr::new(address, 53)).collect()

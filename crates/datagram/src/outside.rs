@@ -1,7 +1,7 @@
 //! The server's sockets to targets: UDP, the resolver, ICMP echo.
 //!
-//! Echo requests go through the kernel's ping sockets (`net.ipv4.ping_group_range`), which need no right and receive only replies to
-//! what they have sent.
+//! Echo requests go through the kernel's ping sockets (`net.ipv4.ping_group_range`), which need no privilege and
+//! receive only replies to their own requests.
 
 use crate::datagram::Kind;
 use anabranch_system::{SocketError, keep_socket_errors, take_socket_error};
@@ -16,7 +16,7 @@ const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
 const ECHO_REQUEST_V6: u8 = 128;
 const ECHO_REPLY_V6: u8 = 129;
-/// Bytes of type, code and checksum.
+/// Bytes before the identifier: type, code and checksum.
 const BEFORE_IDENTIFIER: usize = 4;
 
 /// A socket of one kind and family.
@@ -27,7 +27,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Opens one, with a port that the kernel chooses, that leaves through `interface`, if one is given.
+    /// Opens a socket on a port that the kernel chooses, bound to `interface` if set.
     pub fn open(kind: Kind, ipv6: bool, interface: Option<&str>) -> io::Result<Self> {
         let (domain, any): (_, IpAddr) = match ipv6 {
             false => (Domain::IPV4, Ipv4Addr::UNSPECIFIED.into()),
@@ -48,22 +48,22 @@ impl Outside {
         Ok(Self { socket: UdpSocket::from_std(socket.into())?, kind, ipv6 })
     }
 
-    /// Sends a program's payload at once, or not at all.
+    /// Sends a program's payload without waiting.
     ///
     /// # Errors
-    /// What the kernel says, e.g. that there is no route.
+    /// An error of the kernel, for example no route.
     pub fn send(&self, payload: &[u8], target: SocketAddr) -> io::Result<()> {
-        // What routers say of a datagram fails the next call, which has nothing to do with it.
+        // A pending ICMP error for an earlier datagram fails this call. The second attempt sends.
         self.try_send(payload, target).or_else(|_| self.try_send(payload, target))
     }
 
     fn try_send(&self, payload: &[u8], target: SocketAddr) -> io::Result<()> {
-        // Not through the runtime's readiness: it knows nothing yet of a socket that was opened a moment ago.
+        // The runtime's readiness is not used: it is unknown for a socket that was just opened.
         let socket = SockRef::from(&self.socket);
         let sent = match self.kind {
             Kind::Udp | Kind::Dns | Kind::DnsOverTcp => socket.send_to(payload, &target.into()),
             Kind::Echo => {
-                // The kernel computes the checksum, and puts an identifier of its own.
+                // The kernel sets the checksum and the identifier.
                 let kind = if self.ipv6 { ECHO_REQUEST_V6 } else { ECHO_REQUEST };
                 let message = [&[kind, 0, 0, 0], payload].concat();
                 socket.send_to(&message, &SocketAddr::new(target.ip(), 0).into())
@@ -72,17 +72,18 @@ impl Outside {
         sent.map(|_| ())
     }
 
-    /// Waits until something can be received, or is said of what was sent.
+    /// Waits until a datagram or an error can be read.
     pub async fn ready(&self) -> io::Result<()> {
         self.socket.ready(Interest::READABLE | Interest::ERROR).await.map(|_| ())
     }
 
-    /// What was said of a datagram that was sent, if anything; `buffer` is for what is quoted of it. None of what has no meaning here.
+    /// The next error for a datagram that was sent, if any; `buffer` holds the quoted packet. Errors without meaning
+    /// here are skipped.
     pub fn take_error(&self, buffer: &mut [u8]) -> io::Result<Option<SocketError>> {
         self.socket.try_io(Interest::ERROR, || take_socket_error(&self.socket, buffer))
     }
 
-    /// What has come, if anything: the payload in `buffer`, and from where.
+    /// The next datagram, if any: the payload in `buffer`, and its source.
     pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], SocketAddr)> {
         let (length, from) = self.socket.try_recv_from(buffer)?;
         let message = buffer.get_mut(..length).unwrap_or_default();

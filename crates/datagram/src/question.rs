@@ -1,4 +1,5 @@
-//! Questions for names that programs ask over TCP: the server's resolver is asked over TCP too (RFC 7766), so that no answer is cut.
+//! DNS queries of programs over TCP. They go to the server's resolver over TCP too (RFC 7766), so that no answer is
+//! truncated.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -8,10 +9,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long one resolver may take.
+/// Time limit for one resolver.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// What the first resolver says that answers, beginning with the one at `first`.
+/// The answer of the first resolver that answers, starting at index `first`.
 pub async fn ask(nameservers: &Arc<[SocketAddr]>, first: usize, question: &[u8]) -> Option<Vec<u8>> {
     for index in 0..nameservers.len() {
         let resolver = nameservers.get(first.wrapping_add(index) % nameservers.len())?;

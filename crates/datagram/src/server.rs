@@ -13,12 +13,12 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Idle mappings are looked for this often.
+/// Interval between searches for idle mappings.
 const SWEEP: Duration = Duration::from_secs(5);
-/// It is told this often at most that somebody does not prove the key.
+/// Least time between two messages about senders that do not prove the key.
 const UNPROVEN: Duration = Duration::from_secs(10);
 
-/// The server: sessions of clients, and a socket for each of their inside addresses.
+/// The server: the sessions of clients, and a socket for each of their inside addresses.
 pub struct Server {
     socket: Socket,
     shared: Arc<Shared>,
@@ -26,19 +26,19 @@ pub struct Server {
     journal: Option<Journal>,
 }
 
-/// What the sockets of all mappings share.
+/// The state shared by the sockets of all mappings.
 struct Shared {
     clock: Clock,
     sessions: Mutex<ServerSessions>,
     wake: Notify,
 }
 
-/// What a server has done.
+/// Final counters of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Done {
-    /// With clients.
+    /// Of sessions with clients.
     pub sessions: ServerCounters,
-    /// With targets.
+    /// Of mappings to targets.
     pub mappings: MappingCounters,
 }
 
@@ -55,14 +55,14 @@ impl Shared {
 }
 
 impl Server {
-    /// Opens the socket. To be called within a runtime with a clock.
+    /// Opens the socket. Call this within a runtime with time enabled.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the socket cannot be opened.
     pub fn bind(config: ServerConfig) -> io::Result<Self> {
         let ServerConfig { bind, keys, allow, policy, nameservers, limits, journal } = config;
         let socket = Socket::server(bind)?;
-        // Numbers that clients are known by differ from one run to the next.
+        // The numbers of clients start at random, so that they differ between runs.
         let mut drawn = [0; 8];
         getrandom::fill(&mut drawn).map_err(io::Error::other)?;
         let mut drawn = u64::from_ne_bytes(drawn);
@@ -85,22 +85,22 @@ impl Server {
         Ok(Self { socket, shared, mappings, journal })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_address()
     }
 
-    /// To change the keys of which clients must prove one while it runs. A session under a key that is left out ends when its
-    /// own keys are too old, within five minutes.
+    /// Returns a function that replaces the accepted keys while the server runs. A session under a removed key ends
+    /// when its own keys expire, within five minutes.
     pub fn key_changer(&self) -> impl Fn(Vec<[u8; 32]>) + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move |keys| shared.sessions().set_keys(keys)
     }
 
-    /// Serves until `stop` completes; clients are told of the end.
+    /// Serves until `stop` completes, then sends a goodbye to the clients.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Done {
         let mut stop = pin!(stop);
         let mut inbox = self.socket.inbox();
@@ -138,7 +138,7 @@ impl Server {
         Done { sessions, mappings: self.mappings.counters }
     }
 
-    /// Passes on what has come, and does what is due.
+    /// Forwards arrivals, and handles expired timers.
     fn work(&mut self, now: Instant) {
         let mut sessions = self.shared.sessions();
         if sessions.poll_timeout() <= now {
@@ -165,7 +165,7 @@ impl Server {
         }
     }
 
-    /// Tells of a sender that does not prove the key.
+    /// Reports a sender that does not prove the key.
     fn tell(&self, now: Instant, from: Option<SocketAddr>, told: &mut Told) {
         let unproven = self.shared.sessions().counters().unproven;
         if unproven == told.unproven || now < told.next {
@@ -177,7 +177,7 @@ impl Server {
         }
     }
 
-    /// Hands to the kernel what waits.
+    /// Passes the queued datagrams to the kernel.
     fn flush(&self) {
         let (socket, most) = (&self.socket, self.socket.most());
         let mut sessions = self.shared.sessions();
@@ -193,7 +193,7 @@ impl Server {
     }
 }
 
-/// What was told of senders that do not prove the key.
+/// The last report of senders that do not prove the key.
 #[derive(Default)]
 struct Told {
     unproven: u64,

@@ -1,4 +1,4 @@
-//! A UDP socket that hands batches to the kernel and takes them from it (UDP_SEGMENT, UDP_GRO), and never has packets fragmented.
+//! A UDP socket that sends and receives in batches (UDP_SEGMENT, UDP_GRO), and never fragments packets.
 
 use crate::session::Batch;
 use anabranch_system::is_too_large;
@@ -9,31 +9,31 @@ use std::io::{self, IoSliceMut};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// Bytes asked for in the socket's buffers; the operating system may grant less.
+/// Requested size of the socket's buffers in bytes; the operating system may grant less.
 const BUFFER: usize = 4 << 20;
 
-/// A socket.
+/// A UDP socket.
 pub struct Socket {
     socket: UdpSocket,
     udp: UdpSocketState,
 }
 
-/// What became of a batch.
+/// The result of sending a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
-    /// It is on its way, as far as the host goes.
+    /// The kernel accepted it.
     Yes,
-    /// Its datagrams are too large for the interface that they would leave by.
+    /// Its datagrams exceed the MTU of the interface.
     TooLarge,
-    /// Not now.
+    /// The kernel refused it for now.
     No,
 }
 
-/// Room for what is received in one call.
+/// The receive buffer of one call.
 pub struct Inbox(Vec<u8>);
 
 impl Socket {
-    /// A client's, that leaves through `interface`, if one is given.
+    /// A client's socket, bound to `interface` if set.
     pub fn client(server: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
         let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = socket2::Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
@@ -43,7 +43,7 @@ impl Socket {
         Self::over(&socket2::SockAddr::from(SocketAddr::new(any, 0)), socket)
     }
 
-    /// A server's. Without IPv6 on this host "any address" is any of IPv4.
+    /// A server's socket. On hosts without IPv6 "any address" means any IPv4 address.
     pub fn server(bind: SocketAddr) -> io::Result<Self> {
         let open = |bind: SocketAddr| {
             let socket = socket2::Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
@@ -61,7 +61,7 @@ impl Socket {
     fn over(bind: &socket2::SockAddr, socket: socket2::Socket) -> io::Result<Self> {
         socket.bind(bind)?;
         socket.set_nonblocking(true)?;
-        // As much as there is: nothing to do if the system grants less.
+        // Best effort: the system may grant less.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
         let socket = UdpSocket::from_std(socket.into())?;
@@ -69,22 +69,22 @@ impl Socket {
         Ok(Self { socket, udp })
     }
 
-    /// Where it is bound.
+    /// The local address.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Room for [`Self::receive`].
+    /// A buffer for [`Self::receive`].
     pub fn inbox(&self) -> Inbox {
         Inbox(vec![0; 2_048 * self.udp.gro_segments().max(32)])
     }
 
-    /// Most datagrams of a batch.
+    /// Most datagrams in a batch.
     pub fn most(&self) -> usize {
         self.udp.max_gso_segments()
     }
 
-    /// Sends a batch at once, or not at all: a full buffer is a full queue.
+    /// Sends a batch without waiting; if the send buffer is full the batch is dropped, as in a full queue.
     pub fn send<To>(&self, batch: &Batch<'_, To>, destination: SocketAddr, ours: Option<IpAddr>) -> Sent {
         let transmit = Transmit {
             destination,
@@ -100,7 +100,7 @@ impl Socket {
         }
     }
 
-    /// Waits for datagrams, and gives all of one call to `each`, with where they came from and to.
+    /// Waits for datagrams, and calls `each` for every datagram of one system call, with its source and destination.
     pub async fn receive(
         &self,
         inbox: &mut Inbox,
@@ -111,7 +111,7 @@ impl Socket {
         let received = self.socket.try_io(Interest::READABLE, || {
             self.udp.recv((&self.socket).into(), &mut [IoSliceMut::new(&mut inbox.0)], &mut metas)
         });
-        // Else it would block, or there was an ICMP error for an earlier datagram: probes judge the path.
+        // An error is EAGAIN or an ICMP error for an earlier datagram, which is ignored: probes judge the path.
         if received.is_ok() {
             let [meta] = metas;
             let bytes = inbox.0.get_mut(..meta.len).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which uplink a flow leaves by, and what is known of each.
+//! Chooses the uplink for each flow, and tracks the state of the uplinks.
 
 use crate::config::PathReport;
 use crate::datagram::{Datagram, Kind};
@@ -9,63 +9,63 @@ use bytes::Bytes;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::{HashMap, VecDeque};
 
-/// A question is asked over the other uplinks too when it was not answered for this time.
+/// A query unanswered for this time is repeated over the other uplinks.
 const ASK_OTHERS: Duration = Duration::from_millis(250);
-/// A question is forgotten after this time.
+/// Lifetime of a query.
 const QUESTION: Duration = Duration::from_secs(10);
-/// An uplink is silent when nothing came over it for this time, although so many datagrams wanted an answer.
+/// An uplink is silent when nothing arrived over it for this time although at least `FIRST` datagrams expect an answer.
 const SILENCE: Duration = Duration::from_secs(2);
 const UNANSWERED: u32 = 3;
-/// A silent uplink is asked this often whether it lives.
+/// Interval between probes of a silent uplink.
 const PROBE: Duration = Duration::from_secs(5);
-/// Of a flow that never had an answer, so many datagrams count as questions.
+/// The first datagrams of a flow without any answer so far that count as expecting one.
 const FIRST: u32 = 3;
-/// A flow is forgotten when it was not used for this time, as its mapping is.
+/// Lifetime of an idle flow, the same as that of its mapping.
 const IDLE: Duration = Duration::from_secs(120);
-/// Most flows, and most questions; what comes beyond goes by the best uplink, and is asked once.
+/// Most flows, and most queries. Datagrams beyond use the best uplink, and are not repeated.
 const MOST: usize = 8_192;
-/// Most datagrams that wait for whoever takes them.
+/// Most unread datagrams.
 const MOST_ARRIVED: usize = 4_096;
 /// Bytes of the headers of UDP and IPv4.
 const OUTER: u64 = 28;
 
-/// The number of whoever asks a resolver on this host.
+/// The number used for queries to a resolver on this host.
 const LOCAL: u64 = u64::MAX;
 
-/// A question of our own: the name servers of the root, which every resolver knows.
+/// Query for the root's name servers, which every resolver knows: a probe.
 const PROBE_QUESTION: &[u8] = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01";
-/// Who asks it: nobody.
+/// The inside address of probes; no program has it.
 pub const PROBE_INSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// An uplink, or what is left of one.
+/// An uplink, or the state left of one that is gone.
 pub struct Lane {
     name: String,
-    /// The kernel's number while it is there.
+    /// The kernel's index while the interface exists.
     index: Option<u32>,
-    /// Whether it has an address of IPv4 and of IPv6.
+    /// Whether it has an IPv4 address and an IPv6 address.
     families: [bool; 2],
     mappings: Mappings,
-    /// Used only while no other works.
+    /// Used only while no other uplink works.
     reserve: bool,
-    /// Not used at all.
+    /// Never used.
     barred: bool,
     health: Health,
     traffic: Traffic,
 }
 
-/// Whether what leaves by an uplink is answered.
+/// Whether datagrams sent over an uplink are answered.
 #[derive(Default)]
 struct Health {
     /// Since when answers are missing, and how many.
     missing: Option<(Instant, u32)>,
-    /// Others had an answer where this had none.
+    /// Another uplink had an answer where this had none.
     outdone: bool,
     round_trip: Option<Duration>,
     probe: Option<Instant>,
     probed: Option<Instant>,
 }
 
-/// What has passed.
+/// Counters.
 #[derive(Clone, Copy, Default)]
 struct Traffic {
     datagrams_sent: u64,
@@ -75,7 +75,7 @@ struct Traffic {
 }
 
 impl Lane {
-    /// An uplink that is there now.
+    /// A present uplink.
     pub fn new(name: String, index: u32, families: [bool; 2], mappings: Mappings) -> Self {
         let health = Health { probe: Some(Instant::ZERO), ..Health::default() };
         let traffic = Traffic::default();
@@ -91,7 +91,7 @@ impl Lane {
         self.health.outdone || missing.is_some_and(|(since, count)| count >= UNANSWERED && now.since(since) >= SILENCE)
     }
 
-    /// The least is the best.
+    /// The sort key: the lowest is the best uplink.
     fn rank(&self, now: Instant) -> (bool, bool, Duration) {
         (self.is_silent(now), self.reserve, self.health.round_trip.unwrap_or(Duration::from_secs(1)))
     }
@@ -127,41 +127,41 @@ impl Lane {
     }
 }
 
-/// How an uplink is.
+/// The state of an uplink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LaneState {
-    /// Nothing speaks against it.
+    /// In use.
     Usable,
-    /// What leaves by it is not answered: others are used first.
+    /// Its datagrams are not answered: other uplinks are preferred.
     Silent,
-    /// It is not to be used.
+    /// Excluded by the configuration.
     Barred,
     /// Its interface is gone, down, or without an address.
     Gone,
 }
 
-/// What is kept together: both ends, and of echo requests the program's identifier.
+/// The key of a flow: both ends, and the program's identifier for echo requests.
 type Flow = (Kind, SocketAddr, SocketAddr);
 
-/// Where a flow goes.
+/// The uplink of a flow.
 struct Pinned {
     lane: usize,
     used: Instant,
-    /// How many datagrams were sent.
+    /// Datagrams sent.
     sent: u32,
     answered: bool,
 }
 
-/// A question that was not answered yet.
+/// An unanswered query.
 struct Question {
     datagram: Datagram,
     asked: Instant,
     lane: usize,
-    /// Whether all others were asked.
+    /// Whether it was repeated over all uplinks.
     everywhere: bool,
 }
 
-/// Uplinks, flows, and what came.
+/// Uplinks, flows, and unread datagrams.
 pub struct Inner {
     nameservers: Vec<SocketAddr>,
     lanes: Vec<Lane>,
@@ -175,7 +175,7 @@ pub struct Inner {
 }
 
 impl Inner {
-    /// No uplink yet.
+    /// Creates the state without uplinks.
     pub fn new(nameservers: Vec<SocketAddr>) -> Self {
         Self {
             nameservers,
@@ -189,22 +189,22 @@ impl Inner {
         }
     }
 
-    /// A resolver on this host is asked when there is nobody else.
+    /// Sets a resolver on this host, queried when there is no other.
     pub fn set_local(&mut self, mappings: Mappings, resolver: SocketAddr) {
         self.local = Some((mappings, resolver));
     }
 
-    /// The host's resolvers are these now.
+    /// Replaces the host's resolvers.
     pub fn set_nameservers(&mut self, nameservers: Vec<SocketAddr>) {
         self.nameservers = nameservers;
     }
 
-    /// Whether this interface is one of the uplinks already, with these families.
+    /// Whether this interface is already an uplink with these families.
     pub fn keeps(&self, index: u32, families: [bool; 2]) -> bool {
         self.lanes.iter().any(|lane| lane.index == Some(index) && lane.families == families)
     }
 
-    /// The uplinks that are none of these are gone.
+    /// Closes the uplinks whose indices are not in `there`.
     pub fn close_others(&mut self, there: &[u32]) {
         for (number, lane) in (0..).zip(&mut self.lanes) {
             if lane.index.is_some_and(|index| !there.contains(&index)) {
@@ -214,7 +214,7 @@ impl Inner {
         }
     }
 
-    /// An uplink is there, in the place of the one that had its name.
+    /// Adds an uplink, or replaces the one of the same name.
     pub fn open(&mut self, mut lane: Lane, now: Instant) {
         lane.health.probe = Some(now);
         match self.lanes.iter_mut().find(|known| known.name == lane.name) {
@@ -228,23 +228,22 @@ impl Inner {
         self.set_uses(&reserve, &barred);
     }
 
-    /// Which are used only while no other works, and which not at all.
+    /// Sets the uplinks used only while no other works, and those never used.
     pub fn set_uses(&mut self, reserve: &[String], barred: &[String]) {
         let all = self.lanes.iter().filter(|lane| lane.index.is_some()).all(|lane| barred.contains(&lane.name));
         for lane in &mut self.lanes {
             lane.reserve = reserve.contains(&lane.name);
-            // Better there than nowhere.
+            // If all are excluded none is: an excluded uplink is better than none.
             lane.barred = barred.contains(&lane.name) && !all;
         }
         (self.reserve, self.barred) = (reserve.to_vec(), barred.to_vec());
     }
 
-    /// Whether any uplink has an address of a family.
     pub fn reaches(&self, ipv6: bool) -> bool {
         self.lanes.iter().any(|lane| lane.is_usable(ipv6))
     }
 
-    /// The usable uplinks, the best first.
+    /// The usable uplinks, best first.
     fn ranked(&self, now: Instant, ipv6: bool) -> Vec<usize> {
         let usable = self.lanes.iter().enumerate().filter(|(_, lane)| lane.is_usable(ipv6));
         let mut ranked: Vec<_> = usable.map(|(number, lane)| (lane.rank(now), number)).collect();
@@ -252,7 +251,7 @@ impl Inner {
         ranked.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// Sends a datagram on; whether an uplink has taken it.
+    /// Forwards a datagram. Returns whether an uplink accepted it.
     pub fn send(&mut self, now: Instant, datagram: &Datagram) -> bool {
         if matches!(datagram.kind, Kind::Dns | Kind::DnsOverTcp) {
             return self.ask(now, datagram);
@@ -261,7 +260,7 @@ impl Inner {
         let flow = (datagram.kind, datagram.inside, datagram.outside);
         let ranked = self.ranked(now, ipv6);
         let pinned = self.flows.get(&flow);
-        // A flow stays where it is, unless nothing comes back there and another uplink is better off.
+        // A flow keeps its uplink, unless nothing returns over it and another uplink is better.
         let stays = pinned.map(|pinned| pinned.lane).filter(|lane| {
             let silent = self.lanes.get(*lane).is_some_and(|lane| lane.is_silent(now));
             ranked.contains(lane) && (!silent || ranked.first() == Some(lane))
@@ -288,7 +287,8 @@ impl Inner {
         false
     }
 
-    /// Asks a question of whom the program has named, over the best uplink; asked again, of everybody over all.
+    /// Sends a query to the resolver that the program named, over the best uplink. A repeated query goes to all
+    /// resolvers over all uplinks.
     fn ask(&mut self, now: Instant, datagram: &Datagram) -> bool {
         let Some(identifier) = datagram.payload.first_chunk().copied() else { return false };
         let id = (datagram.inside, datagram.outside, identifier);
@@ -315,7 +315,7 @@ impl Inner {
         false
     }
 
-    /// Whom a question may be asked of: whom the program has named, if that is no address of ours, then those that the host knows.
+    /// The resolvers for a query: the one that the program named, unless that is our own address, then the host's.
     fn targets(&self, datagram: &Datagram) -> Vec<SocketAddr> {
         let named = SocketAddr::new(datagram.outside.ip().to_canonical(), datagram.outside.port());
         let mut targets: Vec<SocketAddr> = Vec::new();
@@ -332,7 +332,7 @@ impl Inner {
         let mut taken = false;
         for target in self.targets(datagram) {
             let ranked = self.ranked(now, target.is_ipv6());
-            // Who is in reserve does not ask while others do not seem to be dead.
+            // Reserve uplinks are not queried while others seem alive.
             let reserve = ranked.iter().all(|number| self.lanes.get(*number).is_none_or(|lane| lane.reserve));
             let lively = ranked
                 .iter()
@@ -350,7 +350,7 @@ impl Inner {
         taken
     }
 
-    /// Something came over an uplink.
+    /// Handles an arrival over an uplink.
     pub fn hear(&mut self, now: Instant, number: u64, datagram: Datagram) {
         if number == LOCAL {
             return self.arrive(datagram);
@@ -387,12 +387,12 @@ impl Inner {
         }
     }
 
-    /// A datagram for a program.
+    /// The next datagram for a program.
     pub fn poll_datagram(&mut self) -> Option<Datagram> {
         self.arrived.pop_front()
     }
 
-    /// When [`Self::handle_timeout`] is to be called.
+    /// When to call [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Instant {
         let questions = self.questions.values().filter(|question| !question.everywhere);
         let questions = questions.map(|question| question.asked + ASK_OTHERS);
@@ -400,7 +400,7 @@ impl Inner {
         questions.chain(probes).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Something may be due.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         let mut late = Vec::new();
         for question in self.questions.values_mut() {
@@ -424,7 +424,7 @@ impl Inner {
         }
     }
 
-    /// Forgets what is old; silent uplinks are asked whether they live.
+    /// Removes expired flows and queries, and probes silent uplinks.
     pub fn sweep(&mut self, now: Instant) {
         self.questions.retain(|_, question| now.since(question.asked) < QUESTION);
         self.flows.retain(|_, pinned| now.since(pinned.used) < IDLE);
@@ -437,12 +437,12 @@ impl Inner {
         }
     }
 
-    /// How each uplink is.
+    /// The state of each uplink.
     pub fn states(&self, now: Instant) -> Vec<(String, LaneState)> {
         self.lanes.iter().map(|lane| (lane.name.clone(), lane.state(now))).collect()
     }
 
-    /// The names of those that can be used, of either family, the best first.
+    /// The names of the usable uplinks of either family, best first.
     pub fn preferred(&self, now: Instant) -> Vec<String> {
         let mut numbers = self.ranked(now, false);
         numbers.extend(self.ranked(now, true));
@@ -455,7 +455,7 @@ impl Inner {
         names
     }
 
-    /// What is known of each uplink.
+    /// A report on each uplink.
     pub fn report(&self, now: Instant) -> Vec<PathReport> {
         let report = |lane: &Lane| PathReport {
             name: lane.name.clone(),
@@ -472,7 +472,7 @@ impl Inner {
     }
 }
 
-/// Asks the resolvers over an uplink, for its sake alone.
+/// Queries the resolvers over an uplink only to see whether it works.
 fn probe(lane: &mut Lane, number: usize, nameservers: &[SocketAddr], now: Instant) {
     for target in nameservers.iter().filter(|target| lane.families.get(usize::from(target.is_ipv6())) == Some(&true)) {
         let payload = Bytes::from_static(PROBE_QUESTION);

@@ -1,39 +1,39 @@
-//! Which interfaces a client's paths leave through, followed as they come and go.
+//! Selects the interfaces for a client's paths, and tracks them as they appear and disappear.
 
 use anabranch_host::{Interface, Layout, Netlink, Snapshot, Watch};
 use anabranch_policy::datagram::MAX_PATHS;
 use core::net::SocketAddr;
 use std::io;
 
-/// The paths; the place of each is its number.
+/// The paths; the index of each is its number.
 pub struct Uplinks {
     server: SocketAddr,
-    /// Those that are to be used; empty: all with a default route.
+    /// The names of the interfaces to use; empty: all with a default route.
     names: Vec<String>,
-    /// Those that are not to be used for now, unless there is no other.
+    /// The interfaces not to use for now, unless there is no other.
     barred: Vec<String>,
     netlink: Netlink,
     paths: Vec<Uplink>,
 }
 
-/// An interface that is a path, or was one.
+/// An interface that is or was a path.
 struct Uplink {
     name: String,
-    /// The kernel's number while it is open.
+    /// The kernel's index while the path is open.
     index: Option<u32>,
 }
 
-/// What is to be done for a path.
+/// A change to a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     Open { path: u8, interface: String },
     Close { path: u8 },
 }
 
-/// Watches the interfaces of the calling thread's namespace, which have those of `names`.
+/// Watches the interfaces of the calling thread's namespace. All of `names` must exist.
 ///
 /// # Errors
-/// If the kernel cannot be asked, or an interface of `names` is not there or is the loopback interface.
+/// If netlink fails, or an interface of `names` does not exist or is the loopback interface.
 pub fn watch(names: &[String]) -> io::Result<(Watch, Netlink, Snapshot)> {
     let watch = Watch::open()?;
     let mut netlink = Netlink::open()?;
@@ -50,7 +50,8 @@ pub fn watch(names: &[String]) -> io::Result<(Watch, Netlink, Snapshot)> {
     Ok((watch, netlink, snapshot))
 }
 
-/// Whether an interface is one of `names`, or without names has a default route; and is neither loopback nor one of ours.
+/// Whether an interface is in `names`, or has a default route if `names` is empty. The loopback interface and our own
+/// are excluded.
 pub fn is_uplink(interface: &Interface, names: &[String]) -> bool {
     let named = if names.is_empty() { interface.has_default_route() } else { names.contains(&interface.name) };
     named && !interface.loopback && Layout::of_device(&interface.name).is_none()
@@ -60,18 +61,18 @@ impl Uplinks {
     /// Watches the interfaces of the calling thread's namespace.
     ///
     /// # Errors
-    /// If the kernel cannot be asked, or an interface of `names` is not there or is the loopback interface.
+    /// If netlink fails, or an interface of `names` does not exist or is the loopback interface.
     pub fn new(server: SocketAddr, names: Vec<String>) -> io::Result<(Self, Watch)> {
         let (watch, netlink, _) = watch(&names)?;
         Ok((Self { server, names, barred: Vec::new(), netlink, paths: Vec::new() }, watch))
     }
 
-    /// Those that are not to be used for now.
+    /// Sets the interfaces not to use for now.
     pub fn bar(&mut self, names: Vec<String>) {
         self.barred = names;
     }
 
-    /// What differs from the last look.
+    /// The changes since the last call.
     pub fn look(&mut self) -> io::Result<Vec<Change>> {
         let snapshot = Snapshot::take(&mut self.netlink)?;
         Ok(self.compare(&snapshot.interfaces))
@@ -110,7 +111,7 @@ impl Uplinks {
         changes
     }
 
-    /// A path could not be opened; it is tried again at the next look.
+    /// Records that a path could not be opened; the next look tries again.
     pub fn failed(&mut self, path: u8) {
         if let Some(uplink) = self.paths.get_mut(usize::from(path)) {
             uplink.index = None;

@@ -1,4 +1,4 @@
-//! Where datagrams of programs go: to a server of ours, or straight to their targets.
+//! Where programs' datagrams go: to a server of ours, or directly to their targets.
 
 use crate::client::Client;
 use crate::config::PathReport;
@@ -6,17 +6,17 @@ use crate::datagram::{Datagram, LARGEST_PAYLOAD, Unreachable};
 use crate::direct::Direct;
 use core::net::SocketAddr;
 
-/// Where datagrams of programs go; copies are the same.
+/// Where programs' datagrams go; clones share the state.
 #[derive(Clone)]
 pub enum Way {
-    /// To a server, over all uplinks.
+    /// To a server over all uplinks.
     Server(Client),
-    /// Straight to their targets, each flow over one uplink.
+    /// Directly to their targets, one uplink for each flow.
     Direct(Direct),
 }
 
 impl Way {
-    /// Sends a datagram, or drops it. Never waits. To be called within a runtime.
+    /// Sends a datagram, or drops it. Never waits. Call this within a runtime.
     pub fn send(&self, datagram: Datagram) -> bool {
         match self {
             Self::Server(client) => client.send(datagram),
@@ -32,7 +32,7 @@ impl Way {
         }
     }
 
-    /// The next word on a datagram that did not reach its target.
+    /// The next report that a datagram did not reach its target.
     pub async fn unreachable(&self) -> Unreachable {
         match self {
             Self::Server(client) => client.unreachable().await,
@@ -40,8 +40,8 @@ impl Way {
         }
     }
 
-    /// The largest payload between these addresses that is carried in one datagram, as far as is known. Straight to their targets the
-    /// kernel cuts them.
+    /// The largest payload between these addresses that is known to be carried in one datagram. The kernel fragments
+    /// larger direct datagrams.
     pub fn largest_whole(&self, inside: SocketAddr, outside: SocketAddr) -> usize {
         match self {
             Self::Server(client) => client.largest_whole(inside, outside),
@@ -49,7 +49,7 @@ impl Way {
         }
     }
 
-    /// Whether there is any way to the target's family, as far as is known here: what a server reaches is not.
+    /// Whether some route leads to the target's family. What a server reaches is unknown here.
     pub fn reaches(&self, target: SocketAddr) -> bool {
         match self {
             Self::Server(_) => true,
@@ -57,7 +57,7 @@ impl Way {
         }
     }
 
-    /// Uplinks that are used only while no other works, and uplinks that are not used.
+    /// Sets the uplinks used only while no other works, and the uplinks not used.
     pub fn set_uses(&self, reserve: &[String], barred: &[String]) {
         match self {
             Self::Server(client) => client.set_uses(reserve, barred),
@@ -65,7 +65,7 @@ impl Way {
         }
     }
 
-    /// The uplinks now.
+    /// The uplinks.
     pub fn report(&self) -> Vec<PathReport> {
         match self {
             Self::Server(client) => client.report(),
@@ -73,7 +73,7 @@ impl Way {
         }
     }
 
-    /// Tells the server, if there is one, that this ends.
+    /// Tells the server, if there is one, that the client ends.
     pub fn close(&self) {
         if let Self::Server(client) = self {
             client.close();

@@ -1,15 +1,15 @@
 //! The addresses of the two hosts at the ends of emulated paths.
 //!
-//! Path `n`, from 1, has 10.0.n.1 and fd00:n::1 at the client and 10.0.n.2 and fd00:n::2 at the server. The server has one
-//! address more, 10.0.0.2 and fd00::2, which every path leads to, as the lab's server has but one: whichever path a
-//! packet takes is the client's choice of a source address, and the answer comes back on it.
+//! Path `n`, from 1, has 10.0.n.1 and fd00:n::1 at the client and 10.0.n.2 and fd00:n::2 at the server. The server also
+//! has 10.0.0.2 and fd00::2, reachable over every path, since the lab's server has only one address. The client selects
+//! the path of a packet by its source address, and the answer uses the same path.
 
 use super::network::Prefix;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bits of the prefix that a path's IPv4 addresses share.
+/// Prefix length of a path's IPv4 network.
 pub(crate) const IPV4_BITS: u8 = 24;
-/// Bits of the prefix that a path's IPv6 addresses share.
+/// Prefix length of a path's IPv6 network.
 pub(crate) const IPV6_BITS: u8 = 64;
 
 const CLIENT: u8 = 1;
@@ -38,7 +38,7 @@ pub fn server() -> [IpAddr; 2] {
     [ipv4(0, SERVER), ipv6(0, SERVER)]
 }
 
-/// What belongs to a path.
+/// The networks of a path, IPv4 and IPv6.
 pub fn prefixes(path: u8) -> [Prefix; 2] {
     [Prefix { address: ipv4(path, 0), bits: IPV4_BITS }, Prefix { address: ipv6(path, 0), bits: IPV6_BITS }]
 }

@@ -1,4 +1,4 @@
-//! Channels that many hosts share, and who is on them: what a frame's addresses mean to the lab's radio.
+//! Radio channels shared by many hosts. Maps a frame's hardware addresses to stations of the lab's radio.
 
 use anabranch_policy::time::Instant;
 use anabranch_sim::radio::{Medium, MediumConfig, Position, StationId};
@@ -9,48 +9,47 @@ use std::collections::{BTreeMap, VecDeque};
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// A hardware address.
 pub type Hardware = [u8; 6];
 
-/// A channel of the air; counts up from 0.
+/// A channel, numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ChannelId(pub usize);
 
-/// A place where a host listens and speaks; counts up from 0 over all channels.
+/// A station of a host on a channel, numbered from 0 over all channels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AntennaId(pub usize);
 
-/// What frames do on a channel.
+/// The model of a channel.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ChannelModel {
     /// The lab's radio.
     Radio(Box<MediumConfig>),
-    /// A frame reaches everyone who is linked to its sender at once, or is lost by the link's chance: no rate, no
-    /// contention, no second attempts.
+    /// A frame reaches all stations linked to its sender at once, or is lost with the link's probability. No rate, no
+    /// contention, no retransmissions.
     Ideal,
 }
 
-/// A frame that leaves the air.
+/// A frame received from the air.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Landing {
-    /// Where.
+    /// The receiving antenna.
     pub antenna: AntennaId,
     /// The Ethernet frame.
     pub frame: Bytes,
 }
 
-/// What the air counted.
+/// Counters of the air.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AirCounters {
-    /// Frames that came from hosts.
+    /// Frames sent by hosts.
     pub frames: u64,
-    /// Of these what a station's queue had no room for.
+    /// Of these, frames dropped because a station's queue was full.
     pub refused: u64,
-    /// Of these what is no Ethernet, or is for a hardware address that nobody on the channel has.
+    /// Of these, frames that are no Ethernet, or to a hardware address that no station on the channel has.
     pub unaddressed: u64,
-    /// Unicast frames that were dropped after the last attempt.
+    /// Unicast frames dropped after the last attempt.
     pub undelivered: u64,
-    /// Frames, copies of those for all included, that reached hosts.
+    /// Frames received by hosts; a broadcast counts once per receiver.
     pub landed: u64,
 }
 
@@ -59,12 +58,12 @@ enum Kind {
     Ideal(Box<Ideal>),
 }
 
-/// A channel on which frames arrive at once or not at all.
+/// A channel of the ideal model.
 struct Ideal {
-    /// The chance to be lost from one station to another.
+    /// The loss probability from one station to another.
     links: BTreeMap<(u32, u32), f64>,
     luck: RandomStream,
-    /// Stations and what has reached them.
+    /// Received frames with their stations.
     landings: VecDeque<(u32, Bytes)>,
 }
 
@@ -85,12 +84,11 @@ pub struct Air {
 }
 
 impl Air {
-    /// No channels.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a channel, with luck of its own from the run's seed and its number.
+    /// Adds a channel. Its random numbers derive from the run's seed and its own number.
     pub fn add_channel(&mut self, model: &ChannelModel, seed: u64) -> ChannelId {
         let name = format!("channel {}", self.channels.len());
         let kind = match model {
@@ -105,7 +103,7 @@ impl Air {
         ChannelId(self.channels.len() - 1)
     }
 
-    /// Adds a station; none if there is no such channel.
+    /// Adds a station; `None` if there is no such channel.
     pub fn add_station(&mut self, channel: ChannelId, position: Position, hardware: Hardware) -> Option<AntennaId> {
         let antenna = AntennaId(self.places.len());
         let place = self.channels.get_mut(channel.0)?;
@@ -119,18 +117,17 @@ impl Air {
         Some(antenna)
     }
 
-    /// How many antennas there are.
+    /// The number of antennas.
     pub fn antennas(&self) -> usize {
         self.places.len()
     }
 
-    /// What was counted.
     pub fn counters(&self) -> AirCounters {
         self.counters
     }
 
-    /// Sets what `to` hears of `from` on their channel: nothing, or frames with a chance to be lost, 0 to 1. Antennas on
-    /// different channels hear nothing of each other.
+    /// Sets the loss probability (0 to 1) of frames from `from` to `to`, or disconnects them. Antennas on different
+    /// channels are never connected.
     pub fn set_link(&mut self, from: AntennaId, to: AntennaId, loss: Option<f64>) {
         let (Some(&(channel, from)), Some(&(other, to))) = (self.places.get(from.0), self.places.get(to.0)) else {
             return;
@@ -152,7 +149,7 @@ impl Air {
         }
     }
 
-    /// Moves an antenna; on a channel without distances nothing changes.
+    /// Moves an antenna; without effect on ideal channels.
     pub fn set_position(&mut self, antenna: AntennaId, position: Position) {
         let Some(&(channel, station)) = self.places.get(antenna.0) else { return };
         if let Some(Channel { kind: Kind::Radio(medium), .. }) = self.channels.get_mut(channel) {
@@ -160,7 +157,7 @@ impl Air {
         }
     }
 
-    /// A host sends a frame.
+    /// Handles a frame sent by a host.
     pub(crate) fn handle_frame(&mut self, now: Instant, antenna: AntennaId, frame: Bytes) {
         self.counters.frames += 1;
         let Some(&(channel, station)) = self.places.get(antenna.0) else { return };
@@ -169,7 +166,7 @@ impl Air {
             self.counters.unaddressed += 1;
             return;
         };
-        // The lowest bit of the first byte marks groups and the broadcast address.
+        // The lowest bit of the first byte marks multicast and broadcast addresses.
         let all = hardware.first().is_some_and(|first| first & 1 == 1);
         let to = place.stations.get(hardware).copied();
         if !all && to.is_none() {
@@ -198,7 +195,7 @@ impl Air {
         }
     }
 
-    /// Does what is due by now.
+    /// Handles events due by now.
     pub fn handle_timeout(&mut self, now: Instant) {
         for channel in &mut self.channels {
             if let Kind::Radio(medium) = &mut channel.kind {
@@ -207,7 +204,7 @@ impl Air {
         }
     }
 
-    /// When [`Self::handle_timeout`] is due.
+    /// When to call [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Instant {
         let due = self.channels.iter().map(|channel| match &channel.kind {
             Kind::Radio(medium) => medium.poll_timeout(),
@@ -216,7 +213,7 @@ impl Air {
         due.min().unwrap_or(Instant::NEVER)
     }
 
-    /// The next frame that has reached a host.
+    /// The next frame received by a host.
     pub(crate) fn poll_landing(&mut self) -> Option<Landing> {
         for channel in &mut self.channels {
             let landed = match &mut channel.kind {

@@ -1,4 +1,4 @@
-//! Writes what a relay reads and delivers as a capture file, on a thread of its own: a relay must not wait for a disk.
+//! Writes a relay's input and output to a capture file, in its own thread: the relay must not wait for a disk.
 
 use anabranch_policy::time::Instant;
 use anabranch_wire::pcapng::{Direction, Interface, PacketNote, Writer};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Packets that may wait to be written.
+/// Most queued packets.
 const WAITING: usize = 16_384;
 
 struct Entry {
@@ -18,7 +18,7 @@ struct Entry {
     bytes: Vec<u8>,
 }
 
-/// A capture that is being written: an interface per port, times from the start of the relay.
+/// A capture being written: an interface per port; times count from the start of the relay.
 #[derive(Debug)]
 pub struct Capture {
     entries: SyncSender<Entry>,
@@ -27,10 +27,10 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins a file with an interface of these names per port.
+    /// Creates a file with an interface per port, with these names.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     pub fn start(path: &Path, ports: &[String]) -> io::Result<Self> {
         let mut writer = Writer::new(BufWriter::new(File::create(path)?), "Anabranch")?;
         let interfaces = ports.iter().map(|name| writer.add_interface(name, "")).collect::<io::Result<Vec<_>>>()?;
@@ -40,26 +40,26 @@ impl Capture {
         Ok(Self { entries, writer, not_written: 0 })
     }
 
-    /// A packet came from the host at a port.
+    /// Records a packet from the host at a port.
     pub(super) fn came(&mut self, at: Instant, port: usize, packet: &[u8]) {
         self.add(at, port, packet, Direction::Outbound);
     }
 
-    /// A packet was delivered to the host at a port.
+    /// Records a packet delivered to the host at a port.
     pub(super) fn went(&mut self, at: Instant, port: usize, packet: &[u8]) {
         self.add(at, port, packet, Direction::Inbound);
     }
 
-    /// As the host sees it: what it sends is outbound.
+    /// The direction is that of the host: its own packets are outbound.
     fn add(&mut self, at: Instant, port: usize, packet: &[u8], direction: Direction) {
         let entry = Entry { port, at, direction, bytes: packet.to_vec() };
         self.not_written += u64::from(self.entries.try_send(entry).is_err());
     }
 
-    /// Ends the file; returns how many packets are not in it because the disk was too slow.
+    /// Completes the file. Returns the number of packets that are missing because the disk was too slow.
     ///
     /// # Errors
-    /// What went wrong in writing.
+    /// An error of writing.
     pub(super) fn finish(self) -> io::Result<u64> {
         drop(self.entries);
         let outcome = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

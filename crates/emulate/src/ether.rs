@@ -1,4 +1,4 @@
-//! The thread that runs the air between the network devices of hosts in real time.
+//! The thread that runs the air between the hosts' network devices in real time.
 
 use super::air::{Air, AirCounters, AntennaId};
 use super::capture::Capture;
@@ -19,47 +19,47 @@ use std::time::Duration;
 /// Bytes of the largest frame.
 const LARGEST: usize = 65_535 + 14;
 
-/// Frames read from a device before the others have their turn.
+/// Most frames read from a device before the others.
 const BATCH: usize = 32;
 
-/// Bytes of an Ethernet header, whose last two say what follows.
+/// Bytes of an Ethernet header; the last two are the EtherType.
 const ETHERNET: usize = 14;
 
-/// What passed an antenna.
+/// The traffic at an antenna.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AntennaReport {
-    /// Frames that its host sent.
+    /// Frames sent by its host.
     pub frames_from_host: u64,
-    /// Their bytes, Ethernet header included.
+    /// Bytes of these, with Ethernet headers.
     pub bytes_from_host: u64,
-    /// Frames that were delivered to its host.
+    /// Frames delivered to its host.
     pub frames_to_host: u64,
-    /// Their bytes.
+    /// Bytes of these, with Ethernet headers.
     pub bytes_to_host: u64,
-    /// Frames that the host's device did not take.
+    /// Frames that the host's device refused.
     pub not_taken: u64,
 }
 
-/// What an ether did.
+/// The results of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EtherReport {
-    /// What the air counted.
+    /// The counters of the air.
     pub air: AirCounters,
-    /// By antenna.
+    /// One report per antenna.
     pub antennas: Vec<AntennaReport>,
-    /// For how long it was at work.
+    /// The duration of the run.
     pub time: anabranch_policy::time::Duration,
-    /// Packets that are missing in the capture, since the disk was too slow; none without a capture.
+    /// Packets missing from the capture because the disk was too slow; `None` without a capture.
     pub not_captured: Option<u64>,
 }
 
-/// The packet of IP in an Ethernet frame, if one is.
+/// The IP packet in an Ethernet frame, if any.
 fn ip_in(frame: &[u8]) -> Option<&[u8]> {
     let (header, packet) = frame.split_at_checked(ETHERNET)?;
     matches!(header.last_chunk(), Some([0x08, 0x00] | [0x86, 0xdd])).then_some(packet)
 }
 
-/// The air at work on a thread of its own. It ends when this is dropped.
+/// The air running in its own thread, which ends when this is dropped.
 pub struct Ether {
     clock: Clock,
     air: Arc<Mutex<Air>>,
@@ -68,12 +68,12 @@ pub struct Ether {
 }
 
 impl Ether {
-    /// Starts it at time zero. Each antenna's descriptor, non-blocking, returns an Ethernet frame per read and takes one per
-    /// write: a TAP device (see [`anabranch_stack::device::open_tap`]). Packets of IP go into `capture`, which has an interface for each
-    /// antenna, as they leave and reach hosts.
+    /// Starts it at time zero. Each antenna's descriptor, non-blocking, returns an Ethernet frame per read and takes
+    /// one per write: a TAP device (see [`anabranch_stack::device::open_tap`]). IP packets from and to hosts are
+    /// written to `capture`, which has an interface for each antenna.
     ///
     /// # Errors
-    /// What the kernel says; [`io::ErrorKind::InvalidInput`] if there is not a descriptor for each antenna.
+    /// An error of the kernel; [`io::ErrorKind::InvalidInput`] if the number of descriptors is not that of the antennas.
     pub fn start(air: Air, descriptors: Vec<OwnedFd>, capture: Option<Capture>) -> io::Result<Self> {
         if descriptors.len() != air.antennas() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -87,27 +87,27 @@ impl Ether {
         Ok(Self { clock, air, stop, thread: Some(thread) })
     }
 
-    /// The clock of the air: zero is the start.
+    /// The clock of the air; zero is the start.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Looks at the air, or changes it, between two frames.
+    /// Accesses the air between two frames.
     pub fn with<T>(&self, work: impl FnOnce(&mut Air) -> T) -> T {
         work(&mut lock(&self.air))
     }
 
-    /// Ends it.
+    /// Stops the thread.
     ///
     /// # Errors
-    /// What the kernel said to waiting for frames, or to writing the capture.
+    /// An error from waiting for frames or writing the capture.
     pub fn stop(mut self) -> io::Result<EtherReport> {
         self.end()
     }
 
     fn end(&mut self) -> io::Result<EtherReport> {
         let Some(thread) = self.thread.take() else { return Ok(EtherReport::default()) };
-        // The counter cannot be full after a single write.
+        // The counter cannot overflow after a single write.
         let _ = self.stop.write(1);
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -115,7 +115,7 @@ impl Ether {
 
 impl Drop for Ether {
     fn drop(&mut self) {
-        // Nobody wants to know how it ended.
+        // A destructor cannot report errors.
         let _ = self.end();
     }
 }
@@ -146,7 +146,7 @@ impl Worker {
         let stop = Arc::clone(&self.stop);
         let mut watched = vec![PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
         watched.extend(descriptors.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)));
-        // A device that is gone is not asked again.
+        // Devices that disappeared are no longer polled.
         let mut places: Vec<usize> = (0..descriptors.len()).collect();
         loop {
             let until = self.turn(descriptors);
@@ -170,7 +170,7 @@ impl Worker {
         }
     }
 
-    /// Does what is due, and returns when the next is due.
+    /// Handles events that are due. Returns the time of the next.
     fn turn(&mut self, descriptors: &[OwnedFd]) -> Instant {
         let Self { clock, air, antennas, capture, .. } = self;
         let mut air = lock(air);
@@ -178,7 +178,7 @@ impl Worker {
         air.handle_timeout(now);
         while let Some(landing) = air.poll_landing() {
             if let Some(descriptor) = descriptors.get(landing.antenna.0) {
-                // A host whose device is down or full does not hear it.
+                // A host whose device is down or full does not receive it.
                 let taken = nix::unistd::write(descriptor, &landing.frame).is_ok();
                 if let Some(report) = antennas.get_mut(landing.antenna.0) {
                     report.frames_to_host += u64::from(taken);
@@ -193,7 +193,7 @@ impl Worker {
         air.poll_timeout()
     }
 
-    /// Reads what a host sends, but not too much of it; returns whether its device is still there.
+    /// Reads a limited number of a host's frames. Returns whether its device still exists.
     fn read(&mut self, antenna: usize, descriptors: &[OwnedFd], inbox: &mut [u8]) -> bool {
         let Some(descriptor) = descriptors.get(antenna) else { return false };
         for _ in 0..BATCH {
@@ -202,7 +202,7 @@ impl Worker {
                 Ok(length) => length,
                 Err(Errno::EAGAIN) => return true,
                 Err(Errno::EINTR) => continue,
-                // A TAP device that is down says so; it may come up again.
+                // The error of a TAP device that is down; it may come up again.
                 Err(Errno::EIO) => return true,
                 Err(_) => return false,
             };

@@ -2,7 +2,7 @@
 
 use anabranch_sim::link::{Cargo, DropCause};
 
-/// A packet under way.
+/// A packet in flight.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
     /// From the first byte of the IP header; empty for cross traffic.
@@ -17,16 +17,16 @@ impl Frame {
         &self.bytes
     }
 
-    /// Whether it is cross traffic, which has a length and no bytes.
+    /// Whether it is cross traffic, which has a length but no bytes.
     pub(super) fn is_cross_traffic(&self) -> bool {
         self.bytes.is_empty()
     }
 }
 
-/// Buffers kept for later packets; more than this many are returned to the system.
+/// Most buffers kept for reuse.
 const KEPT: usize = 4_096;
 
-/// The packets under way: how many, and the buffers of those that have gone.
+/// The packets in flight, and buffers for reuse.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frames {
     spare: Vec<Vec<u8>>,
@@ -35,12 +35,12 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Packets in the network.
+    /// Packets in flight.
     pub(super) fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Their bytes.
+    /// Bytes of the packets in flight.
     pub(super) fn bytes_under_way(&self) -> u64 {
         self.bytes_under_way
     }
@@ -64,7 +64,7 @@ impl Frames {
         frame
     }
 
-    /// The packet has left the network.
+    /// Recycles a packet that has left the network.
     pub(super) fn give_back(&mut self, frame: Frame) {
         self.under_way = self.under_way.saturating_sub(1);
         self.bytes_under_way = self.bytes_under_way.saturating_sub(u64::from(frame.length));
@@ -98,7 +98,7 @@ impl Cargo for Frames {
     }
 }
 
-/// Sets "congestion experienced" in an IP header that says it is ECN-capable (RFC 3168, section 5); false if it does not.
+/// Sets "congestion experienced" in an ECN-capable IP header (RFC 3168, section 5); returns false for others.
 fn mark_congestion(packet: &mut [u8]) -> bool {
     match packet.first().map(|first| first >> 4) {
         Some(4) => mark_ipv4(packet),
@@ -130,8 +130,8 @@ fn mark_ipv4(packet: &mut [u8]) -> bool {
     true
 }
 
-/// Flips a bit behind the IP header, where every transport's checksum finds it: a header of IPv6 has none of its own, so
-/// that damage there could go unnoticed.
+/// Flips a bit after the IP header, where every transport's checksum detects it. IPv6 headers have no checksum, so
+/// damage there could remain undetected.
 fn corrupt(packet: &mut [u8], luck: u32) {
     let header = match packet.first() {
         Some(first) if first >> 4 == 4 => usize::from(first & 0xf) * 4,

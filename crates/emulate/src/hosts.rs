@@ -1,5 +1,5 @@
-//! Two hosts of the kernel at the ends of emulated paths: a network namespace each, with addresses, routes, and MPTCP set up
-//! so that every path can be used. They are held by descriptors alone, so that nothing of them outlives the program.
+//! Two hosts of the kernel at the ends of emulated paths: a network namespace each, with addresses, routes, and MPTCP
+//! configured to use every path. Only descriptors keep them alive, so nothing outlives the program.
 
 use super::address::{self, IPV4_BITS, IPV6_BITS};
 use anabranch_stack::device::open_tun;
@@ -17,73 +17,71 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The server's device, on which all paths end.
+/// The server's device, the end of all paths.
 const SERVER_DEVICE: &str = "paths";
-/// Packets that a device holds until the relay reads them: more than a burst has.
+/// Packets queued at a device until the relay reads them, enough for a burst.
 const DEVICE_QUEUE: u32 = 10_000;
-/// Endpoints that the kernel's path manager holds (MPTCP_PM_ADDR_MAX).
+/// Most endpoints of the kernel's path manager (MPTCP_PM_ADDR_MAX).
 const ENDPOINTS: usize = 8;
-/// The first table of routes, of path 1.
+/// The routing table of path 1.
 const TABLES: u32 = 1_000;
-/// Whether new devices configure link-local addresses: 1 is no.
+/// Whether new devices configure link-local addresses; 1 disables that.
 pub(super) const NO_ADDRESSES: &str = "/proc/sys/net/ipv6/conf/default/addr_gen_mode";
-/// How long programs that are asked to end have for it.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What can be chosen about the hosts.
+/// Settings of the hosts.
 #[derive(Clone, Debug)]
 pub struct HostsConfig {
-    /// The paths' names: the client's devices are called so where the kernel takes the name, else `path1`, `path2`, ...
+    /// The paths' names, which are also those of the client's devices if the kernel accepts them; otherwise `path1`,
+    /// `path2`, ...
     pub paths: Vec<String>,
-    /// Largest packet, bytes of IP.
+    /// MTU in bytes of IP.
     pub mtu: u16,
-    /// Set up the kernel's MPTCP: an endpoint per path at the client, and limits that let all of them be used.
+    /// Configures the kernel's MPTCP: an endpoint per path at the client, and limits that allow all paths.
     pub mptcp: bool,
-    /// Congestion control of the kernel's connections, by way of the routes; none: the host's default.
+    /// Congestion control of the kernel's connections, set on the routes; by default the host's.
     pub congestion: Option<String>,
-    /// Further settings of the kernel in both hosts: dotted names and values.
+    /// Further kernel settings of both hosts: dotted names and values.
     pub settings: Vec<(String, String)>,
 }
 
-/// Why hosts could not be set up: each a sentence that says what to do.
+/// Why setup failed. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
     /// Neither root nor CAP_SYS_ADMIN.
     #[error("network namespaces need root (CAP_SYS_ADMIN and CAP_NET_ADMIN): run it with sudo")]
     NoPermission,
-    /// No TUN.
+    /// No TUN devices.
     #[error("there is no /dev/net/tun: load the module with `modprobe tun`")]
     NoTun,
-    /// No iproute2.
+    /// iproute2 is missing.
     #[error("the program `ip` is missing: install iproute2")]
     NoIp,
-    /// No such congestion control.
+    /// Unknown congestion control.
     #[error("the kernel has no congestion control '{name}': it has {}", .known.split_whitespace().collect::<Vec<_>>().join(", "))]
     NoCongestionControl {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is, between spaces.
+        /// The available names, separated by spaces.
         known: String,
     },
-    /// A setting was refused.
+    /// The kernel refused a setting.
     #[error("the kernel rejects {key} = {value} in a network namespace: {error}")]
     Setting {
         /// Its name.
         key: String,
-        /// The value.
         value: String,
-        /// What the kernel says.
         error: io::Error,
     },
-    /// `ip` refused.
+    /// The program `ip` reported an error.
     #[error("the network could not be set up: {0}")]
     Ip(String),
-    /// Anything else.
+    /// Another error.
     #[error("{doing}: {error}")]
     System {
-        /// What was being done.
+        /// The attempted action.
         doing: &'static str,
-        /// What the system says.
         error: io::Error,
     },
 }
@@ -95,7 +93,6 @@ pub(super) fn system(doing: &'static str) -> impl Fn(io::Error) -> HostsError {
     }
 }
 
-/// The two hosts.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     client: Namespace,
@@ -104,10 +101,11 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Makes them, and returns the other ends of their devices: the client's in the order of the paths, then the server's.
+    /// Creates the hosts. Returns the other ends of their devices: the client's in the order of the paths, then the
+    /// server's.
     ///
     /// # Errors
-    /// A sentence for the user.
+    /// A message for the user.
     pub fn new(config: &HostsConfig) -> Result<(Self, Vec<OwnedFd>), HostsError> {
         if !Path::new("/dev/net/tun").exists() {
             return Err(HostsError::NoTun);
@@ -122,7 +120,7 @@ impl Hosts {
         Ok((Self { client, server, devices }, ends))
     }
 
-    /// Two hosts that are there already, and the names of the client's devices.
+    /// Wraps two existing hosts; `devices` are the names of the client's.
     pub fn of(client: Namespace, server: Namespace, devices: Vec<String>) -> Self {
         Self { client, server, devices }
     }
@@ -132,43 +130,43 @@ impl Hosts {
         &self.client
     }
 
-    /// The other one.
     pub fn server(&self) -> &Namespace {
         &self.server
     }
 
-    /// The client's devices, path by path.
+    /// The client's devices, in the order of the paths.
     pub fn devices(&self) -> &[String] {
         &self.devices
     }
 
-    /// The words that run a program in the server, to be put before it.
+    /// A command prefix that runs a program in the server.
     pub fn at_server(&self) -> String {
         format!("nsenter --net=/proc/{}/fd/{}", std::process::id(), self.server.file().as_raw_fd())
     }
 
-    /// Packets that the kernel dropped at the devices because nobody read them in time.
+    /// Packets that the kernel dropped at the devices because of a full queue.
     ///
     /// # Errors
-    /// If a namespace cannot be entered or `/proc` is not there.
+    /// If a namespace cannot be entered, or `/proc` is missing.
     pub fn dropped(&self) -> io::Result<u64> {
         let mut total = 0;
         for host in [&self.client, &self.server] {
             let table = host.run(|| fs::read_to_string("/proc/thread-self/net/dev"))??;
-            // Behind the name eight columns of what was received and eight of what was sent, the fourth each time drops.
+            // After the name there are eight columns for received packets and eight for sent ones; the fourth of each
+            // counts drops.
             let dropped = |line: &str| line.split_once(':')?.1.split_whitespace().nth(11)?.parse::<u64>().ok();
             total += table.lines().filter_map(dropped).sum::<u64>();
         }
         Ok(total)
     }
 
-    /// Ends what still runs in the hosts: asks, and after two seconds does not ask any more.
+    /// Ends the processes left in the hosts: SIGTERM, and after two seconds SIGKILL.
     pub fn end(&self) {
         end(&[&self.client, &self.server]);
     }
 }
 
-/// Ends what still runs in these hosts.
+/// Ends the processes left in these hosts.
 pub(super) fn end(hosts: &[&Namespace]) {
     let end = Instant::now() + GRACE;
     let mut signal = Signal::SIGTERM;
@@ -177,7 +175,7 @@ pub(super) fn end(hosts: &[&Namespace]) {
         if left.is_empty() {
             return;
         }
-        // One that has ended meanwhile needs nothing more.
+        // A process that has already ended is ignored.
         left.iter().for_each(|process| {
             let _ = kill(*process, signal);
         });
@@ -224,7 +222,7 @@ fn check_congestion(name: Option<&str>) -> Result<(), HostsError> {
     Err(HostsError::NoCongestionControl { name: name.to_owned(), known })
 }
 
-/// Devices, settings and everything that `ip` does, in a namespace.
+/// Sets up devices, settings, addresses and routes in a namespace.
 fn furnish(
     host: &Namespace,
     devices: &[&str],
@@ -232,12 +230,12 @@ fn furnish(
     script: &Script<'_>,
 ) -> Result<Vec<OwnedFd>, HostsError> {
     let work = || {
-        // Answers may come on another device than questions leave by; new devices take this over.
+        // Asymmetric routes must be allowed; new devices inherit this.
         for key in ["net.ipv4.conf.all.rp_filter", "net.ipv4.conf.default.rp_filter"] {
             set(key, "0")?;
         }
         if Path::new(NO_ADDRESSES).exists() {
-            // No addresses by which the kernel would look for neighbours and routers.
+            // Without link-local addresses the kernel does not send neighbour and router solicitations.
             fs::write(NO_ADDRESSES, "1").map_err(system("IPv6 could not be set up"))?;
         }
         let ends = devices.iter().map(|name| open_tun(name, config.mtu)).collect::<io::Result<Vec<_>>>();
@@ -252,13 +250,13 @@ fn furnish(
 
 /// Writes a setting of the calling thread's namespace.
 pub(super) fn set(key: &str, value: &str) -> Result<(), HostsError> {
-    // What is not below `net` would change the machine.
+    // Settings outside `net` would change the machine.
     let path = key.strip_prefix("net.").map(|rest| Path::new("/proc/sys/net").join(rest.replace('.', "/")));
     let outcome = path.map_or(Err(io::ErrorKind::NotFound.into()), |path| fs::write(path, value));
     outcome.map_err(|error| HostsError::Setting { key: key.to_owned(), value: value.to_owned(), error })
 }
 
-/// Runs commands of `ip`, one a line, for an address family, in the calling thread's namespace.
+/// Runs `ip` commands, one per line, for an address family, in the calling thread's namespace.
 pub(super) fn ip(family: &str, commands: &str) -> Result<(), HostsError> {
     let doing = "the program `ip` could not be run";
     let child = Command::new("ip")
@@ -272,7 +270,7 @@ pub(super) fn ip(family: &str, commands: &str) -> Result<(), HostsError> {
         _ => system(doing)(error),
     })?;
     if let Some(mut input) = child.stdin.take() {
-        // If it ended before, it says why.
+        // If it ended early, it reports why.
         let _ = input.write_all(commands.as_bytes());
     }
     let output = child.wait_with_output().map_err(system(doing))?;
@@ -283,8 +281,8 @@ pub(super) fn ip(family: &str, commands: &str) -> Result<(), HostsError> {
     Err(HostsError::Ip(said.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
-/// Commands for `ip` that are written one after the other, for each address family. `ip` takes a family as a whole:
-/// it does not always see it from an address.
+/// A script of `ip` commands for each address family. `ip` runs one family at a time: it cannot always infer it from an
+/// address.
 struct Script<'a> {
     ipv4: String,
     /// Empty if the kernel has no IPv6.
@@ -300,11 +298,11 @@ impl<'a> Script<'a> {
         Self { ipv4, ipv6: String::new(), has_ipv6, congestion: config.congestion.as_deref() }
     }
 
-    /// A command of the family of this address.
+    /// Adds a command for the family of this address.
     fn line(&mut self, address: IpAddr, line: &str) {
         let text = if address.is_ipv4() { &mut self.ipv4 } else { &mut self.ipv6 };
         if address.is_ipv4() || self.has_ipv6 {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{line}");
         }
     }
@@ -323,7 +321,7 @@ impl<'a> Script<'a> {
         self.line(source, &format!("route add {to} dev {device} src {source}{congestion}{more}"));
     }
 
-    /// Which addresses the kernel's MPTCP may open subflows from, and how many it may have.
+    /// The kernel's MPTCP endpoints and limits.
     fn multipath(&mut self, subflows: &[(IpAddr, &str)]) {
         if Path::new("/proc/sys/net/mptcp").exists() {
             let limits = format!("mptcp limits set subflow {ENDPOINTS} add_addr_accepted {ENDPOINTS}");
@@ -349,7 +347,7 @@ fn client_script<'a>(devices: &[String], config: &'a HostsConfig) -> Script<'a> 
         for source in address::client(path) {
             script.address(device, source);
             script.route(device, &network(path, source), source, "");
-            // To anywhere else by the first path that is up, unless the source says which.
+            // Other destinations use the first path that is up, unless the source address selects one.
             script.route(device, "default", source, &format!(" metric {path}"));
             let table = TABLES + u32::from(path);
             script.route(device, "default", source, &format!(" table {table}"));
@@ -361,7 +359,7 @@ fn client_script<'a>(devices: &[String], config: &'a HostsConfig) -> Script<'a> 
             let sources = (1u8..).map(move |path| address::client(path).get(family).copied());
             sources.flatten().zip(devices.iter().map(String::as_str))
         };
-        // The kernel holds no more: IPv6 only where there is room for all paths of both.
+        // The kernel holds no more endpoints: IPv6 is added only if all paths of both families fit.
         let subflows = of_family(0).chain(of_family(1)).take(endpoints(devices.len(), script.has_ipv6));
         script.multipath(&subflows.collect::<Vec<_>>());
     }

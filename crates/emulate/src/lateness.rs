@@ -1,12 +1,12 @@
-//! Lateness of a relay: whether the results of an experiment on a busy machine are valid.
+//! Lateness of a relay, which shows whether results on a busy machine are valid.
 
 use anabranch_policy::time::Duration;
 use anabranch_sim::histogram::Histogram;
 
-/// Above this a delivery counts as late.
+/// A delivery later than this counts as late.
 const LATE: Duration = Duration::from_millis(1);
 
-/// By how much later than computed packets left the relay.
+/// How much later than computed packets left the relay.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lateness {
     spans: Histogram,
@@ -14,28 +14,27 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Adds a delivery.
     pub(super) fn add(&mut self, span: Duration) {
         self.spans.add(span);
         self.late += u64::from(span > LATE);
     }
 
-    /// Deliveries.
+    /// The number of deliveries.
     pub fn count(&self) -> u64 {
         self.spans.count()
     }
 
-    /// Their mean lateness.
+    /// The mean lateness.
     pub fn mean(&self) -> Duration {
         self.spans.mean()
     }
 
-    /// What this share of the deliveries did not exceed, 0 to 1; too low by 1/16 at most.
+    /// The lateness that this share (0 to 1) of the deliveries did not exceed; too low by at most 1/16.
     pub fn quantile(&self, share: f64) -> Duration {
         self.spans.quantile(share)
     }
 
-    /// The worst.
+    /// The highest lateness.
     pub fn max(&self) -> Duration {
         self.spans.max()
     }

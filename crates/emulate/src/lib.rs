@@ -1,10 +1,10 @@
-//! The lab's links in real time: packets of real hosts on a scenario's paths.
+//! The lab's links in real time, for packets of real hosts on a scenario's paths.
 //!
 //! A [`Network`] is the sans-IO half: links, routes and cross traffic between ports, the same [`anabranch_sim::Link`]
-//! machines as in the lab with the same luck per seed and name. A [`Relay`] is the thread that runs it: it stamps what it
-//! reads from the ports' descriptors with the time of reading, and writes each packet out at the instant that the links
-//! compute. It is late by as much as the machine is busy, says by how much ([`Lateness`]), and lateness does not add up: a
-//! packet goes from link to link at the computed instants, however late they are noticed.
+//! machines as in the lab, with the same random numbers for a seed and name. A [`Relay`] is the thread that runs it: it
+//! stamps packets with the time of reading from the ports' descriptors, and writes each packet at the time that the
+//! links compute. On a busy machine it is late, and measures that ([`Lateness`]). Lateness does not accumulate: a
+//! packet moves from link to link at the computed times, however late the thread is.
 
 pub mod address;
 mod air;

@@ -1,5 +1,5 @@
-//! Hosts of the kernel on shared channels: a network namespace for each node, with a TAP device for each channel. They are
-//! held by descriptors alone, so that nothing of them outlives the program.
+//! Hosts of the kernel on shared channels: a network namespace for each node, with a TAP device for each channel. Only
+//! descriptors keep them alive, so nothing outlives the program.
 
 use super::air::{Air, AntennaId, ChannelModel, Hardware};
 use super::hosts::{HostsError, NO_ADDRESSES, end, ip, set, system};
@@ -13,32 +13,32 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-/// Packets that a device holds until the ether reads them.
+/// Packets queued at a device until the ether reads them.
 const DEVICE_QUEUE: u32 = 1_000;
 
 /// Most nodes, and most channels: each number is a byte of addresses.
 pub const MOST: usize = 250;
 
-/// What is to be made.
+/// Settings of a mesh.
 #[derive(Clone, Debug)]
 pub struct MeshConfig {
-    /// Where the nodes are; they are called M1, M2, ...
+    /// The positions of the nodes, which are named M1, M2, ...
     pub positions: Vec<Position>,
-    /// The channels; each node has a device on each, e0, e1, ...
+    /// The channels; each node has a device on each: e0, e1, ...
     pub channels: Vec<ChannelModel>,
-    /// On ideal channels nodes hear each other up to this distance, metres.
+    /// Metres. On ideal channels, the largest distance between connected nodes.
     pub reach: f64,
-    /// Largest packet, bytes of IP.
+    /// MTU in bytes of IP.
     pub mtu: u16,
-    /// Seed of the channels' luck.
+    /// Seed of the channels' random numbers.
     pub seed: u64,
-    /// Further settings of the kernel in all nodes: dotted names and values.
+    /// Further kernel settings of all nodes: dotted names and values.
     pub settings: Vec<(String, String)>,
 }
 
 impl MeshConfig {
-    /// The eight nodes of figure 8 of the QoE-driven MPTCP paper, 100 m apart and heard up to 150 m: its 13 links, and the
-    /// four within the layers that any disk that makes those makes too.
+    /// The eight nodes of figure 8 of the QoE-driven MPTCP paper, 100 m apart with a range of 150 m: its 13 links, plus
+    /// the four within the layers that any disk model with those links has.
     pub fn figure_8(channels: Vec<ChannelModel>) -> Self {
         let places = [(0, 0), (100, 100), (100, 0), (100, -100), (200, 100), (200, 0), (200, -100), (300, 0)];
         let positions = places.map(|(x, y)| Position { x: f64::from(x), y: f64::from(y) });
@@ -46,25 +46,21 @@ impl MeshConfig {
     }
 }
 
-/// A node.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its name: M1, M2, ...
     pub name: String,
-    /// Its host.
     pub namespace: Namespace,
     /// Its antenna on each channel.
     pub antennas: Vec<AntennaId>,
 }
 
 impl Node {
-    /// The words that run a program in it, to be put before it.
+    /// A command prefix that runs a program in it.
     pub fn at(&self) -> String {
         format!("nsenter --net=/proc/{}/fd/{}", std::process::id(), self.namespace.file().as_raw_fd())
     }
 }
 
-/// The nodes.
 #[derive(Clone, Debug)]
 pub struct Mesh {
     nodes: Vec<Node>,
@@ -99,16 +95,17 @@ fn byte(number: usize) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
 
-/// A hardware address of nobody's: locally administered.
+/// A locally administered hardware address.
 fn hardware(channel: usize, node: usize) -> Hardware {
     [0x02, 0x61, 0x6e, 0x61, byte(channel), byte(node)]
 }
 
 impl Mesh {
-    /// Makes them, and returns the air between them with the other ends of their devices, in the order of its antennas.
+    /// Creates the nodes. Returns the air between them and the other ends of their devices, in the order of its
+    /// antennas.
     ///
     /// # Errors
-    /// A sentence for the user.
+    /// A message for the user.
     pub fn new(config: &MeshConfig) -> Result<(Self, Air, Vec<OwnedFd>), HostsError> {
         if !Path::new("/dev/net/tun").exists() {
             return Err(HostsError::NoTun);
@@ -138,7 +135,7 @@ impl Mesh {
         &self.nodes
     }
 
-    /// Ends what still runs in the nodes: asks, and after two seconds does not ask any more.
+    /// Ends the processes left in the nodes: SIGTERM, and after two seconds SIGKILL.
     pub fn end(&self) {
         end(&self.nodes.iter().map(|node| &node.namespace).collect::<Vec<_>>());
     }
@@ -161,7 +158,7 @@ impl Mesh {
     }
 }
 
-/// Devices, settings and addresses of a node, in the calling thread's namespace.
+/// Sets up the devices, settings and addresses of a node, in the calling thread's namespace.
 fn furnish(config: &MeshConfig, node: usize) -> Result<Vec<OwnedFd>, HostsError> {
     let settings = [
         ("net.ipv4.conf.all.rp_filter", "0"),
@@ -169,13 +166,14 @@ fn furnish(config: &MeshConfig, node: usize) -> Result<Vec<OwnedFd>, HostsError>
         ("net.ipv4.ip_forward", "1"),
         ("net.ipv4.conf.all.send_redirects", "0"),
         ("net.ipv4.conf.default.send_redirects", "0"),
-        // Several flows to one host spread over the next hops.
+        // Flows to one host spread over the next hops.
         ("net.ipv4.fib_multipath_hash_policy", "1"),
     ];
     settings.iter().try_for_each(|(key, value)| set(key, value))?;
     let has_ipv6 = Path::new(NO_ADDRESSES).exists();
     if has_ipv6 {
-        // Addresses of the link from the hardware's, at once: nobody else can have them.
+        // Link-local addresses derived from the hardware address; no duplicate detection, since the hardware addresses
+        // are unique.
         fs::write(NO_ADDRESSES, "0").map_err(system("IPv6 could not be set up"))?;
         for (key, value) in [
             ("net.ipv6.conf.all.forwarding", "1"),
@@ -193,7 +191,7 @@ fn furnish(config: &MeshConfig, node: usize) -> Result<Vec<OwnedFd>, HostsError>
     let mut ipv4_script = format!("link set lo up\naddress add {}/32 dev lo\n", loopback_ipv4(node));
     let mut ipv6_script = format!("address add {}/128 dev lo nodad\n", loopback_ipv6(node));
     for (channel, name) in names.iter().enumerate() {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(ipv4_script, "link set dev {name} txqueuelen {DEVICE_QUEUE} up");
         let _ = writeln!(ipv4_script, "address add {}/24 dev {name}", ipv4(channel, node));
         let _ = writeln!(ipv6_script, "address add {}/64 dev {name} nodad", ipv6(channel, node));

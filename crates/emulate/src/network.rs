@@ -1,4 +1,4 @@
-//! The links between the ports: a sans-IO machine that takes packets at ports and returns them at others.
+//! The links between the ports: a sans-IO machine that accepts packets at ports and returns them at others.
 
 use super::frame::{Frame, Frames};
 use anabranch_policy::rate::Rate;
@@ -8,26 +8,25 @@ use anabranch_sim::{UdpConfig, UdpSource};
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
-/// A place where hosts are attached; counts up from 0.
+/// A port where a host is attached, numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortId(pub usize);
 
-/// A link in one direction; counts up from 0.
+/// A link in one direction, numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub usize);
 
-/// A table of routes; counts up from 0.
+/// A routing table, numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RoutesId(pub usize);
 
-/// Where a packet goes next.
+/// The next hop of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hop {
-    /// Into a link.
     Link(LinkId),
     /// Out of the network.
     Port(PortId),
-    /// To where a table says for its destination.
+    /// Looked up in a table by destination.
     Routes(RoutesId),
 }
 
@@ -36,12 +35,12 @@ pub enum Hop {
 pub struct Prefix {
     /// An address in it.
     pub address: IpAddr,
-    /// How many of the first bits all of them share.
+    /// The prefix length.
     pub bits: u8,
 }
 
 impl Prefix {
-    /// Whether `address` is in it.
+    /// Whether `address` is in the range.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(ours), IpAddr::V4(other)) => {
@@ -57,36 +56,36 @@ impl Prefix {
     }
 }
 
-/// Something that happens to a link at a given time.
+/// A scheduled change of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// It goes up or down.
+    /// Goes up or down.
     State(LinkId, bool),
-    /// It has a fixed rate from now on.
+    /// Changes to a fixed rate.
     Rate(LinkId, Rate),
 }
 
 /// A packet that leaves the network.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Delivery {
-    /// When, as the links compute it.
+    /// The time computed by the links.
     pub at: Instant,
-    /// Where.
     pub port: PortId,
-    /// What; to be handed back with [`Network::give_back`].
+    /// The packet, to be returned with [`Network::give_back`].
     pub frame: Frame,
 }
 
-/// What a network counts beside its links.
+/// Counters beside those of the links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NetworkCounters {
-    /// Packets with no route, of a port that leads nowhere, or for a group or a link alone, which no router forwards.
+    /// Packets without a route, from an unconnected port, or to multicast or link-local destinations, which routers do
+    /// not forward.
     pub no_route: u64,
-    /// What is not IP.
+    /// Packets that are not IP.
     pub malformed: u64,
-    /// Packets refused because too many were under way: more than [`Network::LIMIT`] bytes.
+    /// Packets refused because more than [`Network::LIMIT`] bytes were in flight.
     pub overruns: u64,
-    /// Packets of cross traffic that came to their end.
+    /// Packets of cross traffic that reached the end of their link.
     pub cross_traffic: u64,
 }
 
@@ -98,18 +97,18 @@ struct Slot {
     due: Instant,
 }
 
-/// A source of cross traffic, and the link that it loads.
+/// A source of cross traffic, and its link.
 #[derive(Debug)]
 struct Source {
     source: UdpSource,
     stop: Instant,
     link: usize,
     due: Instant,
-    /// Whether a packet is due then; else it only looks again.
+    /// Whether a packet is due then; otherwise the source only updates its state.
     sends: bool,
 }
 
-/// What comes next, by kind and place.
+/// The next event, with its index.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Change,
@@ -117,7 +116,7 @@ enum Next {
     Link(usize),
 }
 
-/// Links, routes and what changes them, between ports.
+/// Links, routes, and scheduled changes, between ports.
 ///
 /// Inputs are [`Self::handle_packet`] and [`Self::handle_timeout`], outputs [`Self::poll_delivery`] and
 /// [`Self::poll_timeout`]. Time must not go back from one input to the next.
@@ -126,7 +125,7 @@ pub struct Network {
     seed: u64,
     links: Vec<Slot>,
     routes: Vec<Vec<(Prefix, Hop)>>,
-    /// Where what comes in at each port goes.
+    /// The first hop of packets from each port.
     ports: Vec<Option<Hop>>,
     changes: VecDeque<(Instant, Change)>,
     sources: Vec<Source>,
@@ -137,10 +136,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// Most bytes under way at once.
+    /// Most bytes in flight.
     pub const LIMIT: u64 = 512 << 20;
 
-    /// A network without anything; its links draw their luck from this seed and their names.
+    /// An empty network; its links derive their random numbers from this seed and their names.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -156,68 +155,68 @@ impl Network {
         }
     }
 
-    /// A port more; what comes in there is dropped until it is connected.
+    /// Adds a port. Its packets are dropped until it is connected.
     pub fn add_port(&mut self) -> PortId {
         self.ports.push(None);
         PortId(self.ports.len() - 1)
     }
 
-    /// How many ports there are.
+    /// The number of ports.
     pub fn ports(&self) -> usize {
         self.ports.len()
     }
 
-    /// What comes in at a port goes there.
+    /// Sets the first hop of packets from a port.
     pub fn connect(&mut self, port: PortId, to: Hop) {
         if let Some(hop) = self.ports.get_mut(port.0) {
             *hop = Some(to);
         }
     }
 
-    /// A link more. It has the luck of the lab's link of this name in the run with this seed.
+    /// Adds a link. Its random numbers equal those of the lab's link with this name and seed.
     pub fn add_link(&mut self, name: &str, config: &LinkConfig, to: Hop) -> LinkId {
         let link = Link::new(config, self.seed, &format!("link/{name}"));
         self.links.push(Slot { name: name.to_owned(), link, to, due: Instant::NEVER });
         LinkId(self.links.len() - 1)
     }
 
-    /// A table of routes: the first prefix that contains a destination decides.
+    /// Adds a routing table: the first prefix that contains a destination applies.
     pub fn add_routes(&mut self, routes: Vec<(Prefix, Hop)>) -> RoutesId {
         self.routes.push(routes);
         RoutesId(self.routes.len() - 1)
     }
 
-    /// Has a link change at a time.
+    /// Schedules a change.
     pub fn schedule(&mut self, at: Instant, change: Change) {
         let place = self.changes.partition_point(|(other, _)| *other <= at);
         self.changes.insert(place, (at, change));
         self.due = self.due.min(at);
     }
 
-    /// Cross traffic on a link, as the lab's source of this name sends it in the run with this seed; its packets go no
-    /// further. The interfaces of `config` mean nothing here.
+    /// Adds cross traffic on a link, identical to that of the lab's source with this name and seed; its packets end
+    /// there. The interfaces of `config` are ignored.
     pub fn add_cross_traffic(&mut self, config: UdpConfig, LinkId(link): LinkId) {
         let (due, stop) = (config.start, config.stop);
         self.sources.push(Source { source: UdpSource::new(config, self.seed), stop, link, due, sends: false });
         self.due = self.due.min(due);
     }
 
-    /// The links with what they have counted, in the order in which they were added.
+    /// The links with their counters, in the order of addition.
     pub fn links(&self) -> impl Iterator<Item = (&str, &LinkCounters)> {
         self.links.iter().map(|slot| (slot.name.as_str(), slot.link.counters()))
     }
 
-    /// What has been counted beside.
+    /// The counters beside those of the links.
     pub fn counters(&self) -> NetworkCounters {
         self.counters
     }
 
-    /// Packets under way.
+    /// Packets in flight.
     pub fn under_way(&self) -> usize {
         self.frames.under_way()
     }
 
-    /// A packet comes in at a port.
+    /// Handles a packet from the host at a port.
     pub fn handle_packet(&mut self, now: Instant, port: PortId, packet: &[u8]) {
         self.handle_timeout(now);
         let Some(ends) = Ends::of(packet) else {
@@ -236,7 +235,7 @@ impl Network {
         self.forward(now, frame, hop);
     }
 
-    /// Does what is due by now; the time of each step is that at which it was due.
+    /// Handles events due by now, each at the time at which it was due.
     pub fn handle_timeout(&mut self, now: Instant) {
         while self.due <= now {
             let Some((at, next)) = self.earliest().filter(|(at, _)| *at <= now) else { break };
@@ -254,22 +253,22 @@ impl Network {
         self.deliveries.pop_front()
     }
 
-    /// When [`Self::handle_timeout`] is due.
+    /// When to call [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Instant {
         self.due
     }
 
-    /// Takes a delivered packet back, for its buffer.
+    /// Recycles the buffer of a delivered packet.
     pub fn give_back(&mut self, frame: Frame) {
         self.frames.give_back(frame);
     }
 
-    /// What comes first. There are few links, so that looking at all of them is quicker than keeping an order.
+    /// The earliest event. There are few links, so that a linear search is faster than a queue.
     fn earliest(&self) -> Option<(Instant, Next)> {
         let links = self.links.iter().enumerate().map(|(index, slot)| (slot.due, Next::Link(index)));
         let change = self.changes.front().map(|(at, _)| (*at, Next::Change));
         let sources = self.sources.iter().enumerate().map(|(index, source)| (source.due, Next::Source(index)));
-        // Of several at once the first, and a change before all packets.
+        // Among simultaneous events the first, and changes before packets.
         change.into_iter().chain(sources).chain(links).min_by_key(|(at, _)| *at).filter(|(at, _)| *at != Instant::NEVER)
     }
 
@@ -327,7 +326,7 @@ impl Network {
                 None => self.lose(frame),
             },
             Some(Hop::Port(port)) => self.deliveries.push_back(Delivery { at, port, frame }),
-            // A table that points to a table could go round in circles.
+            // A table that points to a table could form a loop.
             Some(Hop::Routes(_)) | None => self.lose(frame),
         }
     }
@@ -375,8 +374,8 @@ impl Ends {
         }
     }
 
-    /// What is for a group or for this link alone stays where it is: were it let through, a host's search for
-    /// routers would take part in the links' luck.
+    /// Multicast and link-local packets are not forwarded: otherwise a host's router solicitations would consume the
+    /// links' random numbers.
     fn can_be_routed(&self) -> bool {
         let on_link = |address: IpAddr| match address {
             IpAddr::V4(address) => address.is_link_local() || address.is_broadcast() || address.is_unspecified(),

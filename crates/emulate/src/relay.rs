@@ -18,49 +18,47 @@ use std::thread::{self, JoinHandle};
 
 /// Bytes of the largest IP packet.
 const LARGEST: usize = 65_535;
-/// Packets read from a port before the others have their turn.
+/// Most packets read from a port before the others.
 const BATCH: usize = 32;
 
-/// What a port did.
+/// The counters of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PortReport {
-    /// Packets that came from its host.
+    /// Packets read from its host.
     pub read_packets: u64,
     /// Packets delivered to its host.
     pub written_packets: u64,
-    /// Packets that its host did not take: its queue was full, or it was gone.
+    /// Packets that its host refused: its queue was full, or it was gone.
     pub not_taken: u64,
 }
 
-/// A link with what it counted.
+/// A link with its counters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkReport {
-    /// Its name.
     pub name: String,
-    /// What it counted.
     pub counters: LinkCounters,
 }
 
-/// What a relay did, from its start to its end.
+/// The results of a relay's run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How long it ran.
+    /// The duration.
     pub time: Duration,
-    /// The links, in the order in which they were added.
+    /// The links, in the order of addition.
     pub links: Vec<LinkReport>,
     /// The ports, in order.
     pub ports: Vec<PortReport>,
-    /// What the network counted beside its links.
+    /// The network's counters beside those of the links.
     pub network: NetworkCounters,
     /// How late packets left.
     pub lateness: Lateness,
-    /// What its thread got of the priority it asked for.
+    /// The thread's scheduling priority.
     pub priority: Priority,
-    /// Packets that are missing in the capture; none if there was no capture.
+    /// Packets missing from the capture; `None` without a capture.
     pub not_captured: Option<u64>,
 }
 
-/// A network at work on a thread of its own. It ends when it is dropped.
+/// A network running in its own thread, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Relay {
     clock: Clock,
@@ -69,11 +67,11 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts a network at time zero. Each port's descriptor, non-blocking, returns an IP packet per read and takes one per
-    /// write: a TUN device without offloads, or an end of a pipe.
+    /// Starts a network at time zero. Each port's descriptor, non-blocking, returns an IP packet per read and takes one
+    /// per write: a TUN device without offloads, or an end of a pipe.
     ///
     /// # Errors
-    /// What the kernel says; [`io::ErrorKind::InvalidInput`] if there is not a descriptor for each port.
+    /// An error of the kernel; [`io::ErrorKind::InvalidInput`] if the number of descriptors is not that of the ports.
     pub fn start(network: Network, descriptors: Vec<OwnedFd>, capture: Option<Capture>) -> io::Result<Self> {
         if descriptors.len() != network.ports() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -93,22 +91,22 @@ impl Relay {
         Ok(Self { clock, stop, thread: Some(thread) })
     }
 
-    /// The clock of the links: zero is the start.
+    /// The clock of the links; zero is the start.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Ends it, and with it what is under way.
+    /// Stops the thread; packets in flight are lost.
     ///
     /// # Errors
-    /// What the kernel said to waiting for packets, or what went wrong in writing the capture.
+    /// An error from waiting for packets or writing the capture.
     pub fn stop(mut self) -> io::Result<Report> {
         self.end().unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
     }
 
     fn end(&mut self) -> Option<io::Result<Report>> {
         let thread = self.thread.take()?;
-        // The counter cannot be full after a single write.
+        // The counter cannot overflow after a single write.
         let _ = self.stop.write(1);
         Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
@@ -116,12 +114,12 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // Nobody wants to know how it ended.
+        // A destructor cannot report errors.
         let _ = self.end();
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Worker {
     clock: Clock,
     network: Network,
@@ -131,10 +129,10 @@ struct Worker {
     stop: Arc<EventFd>,
 }
 
-/// What a turn at a port ended with.
+/// The result of reading a port.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// Nothing waits there.
+    /// No packet is waiting.
     Empty,
     /// There may be more.
     More,
@@ -149,7 +147,7 @@ impl Worker {
         let stop = Arc::clone(&self.stop);
         let mut watched = vec![PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
         watched.extend(descriptors.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)));
-        // Which port stands at each place behind the first.
+        // The port of each polled descriptor after the first.
         let mut places: Vec<usize> = (0..descriptors.len()).collect();
         let mut more = false;
         loop {
@@ -184,13 +182,13 @@ impl Worker {
         }
     }
 
-    /// How long nothing is to be done but to wait for packets; for ever if none.
+    /// The time until the next event; `None` if there is none.
     fn wait(&self) -> Option<Duration> {
         let due = self.network.poll_timeout();
         (due != Instant::NEVER).then(|| due.since(self.clock.now()))
     }
 
-    /// Reads what waits at a port, but not too much of it.
+    /// Reads a limited number of packets from a port.
     fn read(&mut self, port: usize, descriptors: &[OwnedFd], inbox: &mut [u8]) -> Turn {
         let Some(descriptor) = descriptors.get(port) else { return Turn::Closed };
         for _ in 0..BATCH {
@@ -215,7 +213,7 @@ impl Worker {
         Turn::More
     }
 
-    /// Writes out what has left the network.
+    /// Writes the packets that have left the network.
     fn deliver(&mut self, descriptors: &[OwnedFd]) {
         while let Some(delivery) = self.network.poll_delivery() {
             let PortId(port) = delivery.port;

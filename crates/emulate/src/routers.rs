@@ -1,4 +1,4 @@
-//! The routers of a mesh of hosts, each on a thread of its own in its node.
+//! The routers of a mesh of hosts, each in its own thread in its node.
 
 use super::mesh::Mesh;
 use anabranch_router::{RouteConfig, RouteDaemon, RouteError};
@@ -7,13 +7,13 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use tokio::sync::oneshot;
 
-/// A router at work.
+/// A running router.
 struct Running {
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// All of them. They end when this is dropped.
+/// All routers. They end when this is dropped.
 pub struct Routers {
     running: Vec<Running>,
 }
@@ -22,7 +22,7 @@ impl Routers {
     /// Starts a router with these settings in each node.
     ///
     /// # Errors
-    /// Why one of them could not start.
+    /// The first router's error.
     pub fn start(mesh: &Mesh, config: &RouteConfig) -> Result<Self, RouteError> {
         let mut routers = Self { running: Vec::new() };
         for node in mesh.nodes() {
@@ -33,7 +33,7 @@ impl Routers {
             let spawned = thread::Builder::new().name(node.name.clone()).spawn(work);
             let thread = spawned.map_err(RouteError::system("start a thread"))?;
             routers.running.push(Running { end: Some(end), thread: Some(thread) });
-            // A thread that ended without a word could not enter its node.
+            // A thread that ended without a message could not enter its node.
             started.recv().unwrap_or(Err(RouteError::NoPermission))?;
         }
         Ok(routers)
@@ -45,7 +45,7 @@ impl Drop for Routers {
         self.running.iter_mut().for_each(|running| drop(running.end.take()));
         for running in &mut self.running {
             if let Some(thread) = running.thread.take() {
-                // What it left goes with its node.
+                // Anything left disappears with its node.
                 let _ = thread.join();
             }
         }
@@ -67,7 +67,7 @@ fn inside(
                     // The starter waits for it.
                     let _ = tell.send(Ok(()));
                     let end = async {
-                        // Dropped is as good as told.
+                        // A dropped sender ends the router too.
                         let _ = ended.await;
                     };
                     let _ = daemon.run(end).await;
@@ -76,6 +76,6 @@ fn inside(
             }
         });
     };
-    // If it cannot be entered there is no report, and its absence shows that.
+    // A node that cannot be entered has no report, and its absence shows that.
     let _ = namespace.run(work);
 }

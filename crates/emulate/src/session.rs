@@ -1,4 +1,4 @@
-//! Programs in the two hosts: one in the client that decides when all is over, and perhaps one in the server before it.
+//! Programs in the two hosts: one in the client whose end ends the session, and optionally one in the server before it.
 
 use super::hosts::Hosts;
 use anabranch_system::{Namespace, command_in};
@@ -15,40 +15,40 @@ use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// How long a program that must end has for it.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long the server has until its port is there.
+/// How long the server may take to open its port.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the server has if nobody says what to wait for.
+/// How long the server may take if no port is given.
 const SHORT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What to run.
+/// The programs of a session.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// The program in the client and its arguments.
+    /// The program in the client, with its arguments.
     pub command: Vec<OsString>,
-    /// What runs in the server first, for `sh`.
+    /// A shell command that runs in the server first.
     pub server: Option<OsString>,
-    /// The port that the server must have, TCP or UDP, before the program starts; none: any.
+    /// The TCP or UDP port that the server must open before the program starts; by default any.
     pub port: Option<u16>,
-    /// After this the program is ended.
+    /// Time limit of the program.
     pub duration: Option<Duration>,
-    /// What both find in their environment.
+    /// Environment variables of both.
     pub environment: Vec<(String, String)>,
 }
 
 /// How the program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// By itself, or by a signal.
+    /// By itself or by a signal.
     Ended(ExitStatus),
-    /// Its time was up.
+    /// The time limit was reached.
     TimeUp,
 }
 
 impl Ending {
-    /// The exit code that says so: the program's own, 128 and the signal's number, or 124 when its time was up, as
-    /// timeout(1) has it.
+    /// The exit code of the session: that of the program, 128 plus the signal's number, or 124 after the time limit, as
+    /// in timeout(1).
     pub fn code(self) -> u8 {
         match self {
             Self::TimeUp => 124,
@@ -63,20 +63,18 @@ impl Ending {
 /// Why the programs did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The program is not there, or is none.
+    /// The program does not exist or cannot be run.
     #[error("cannot run '{}': {}", .program.display(), reason(.error))]
     Program {
-        /// What was to be run.
         program: OsString,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// The server ended.
     #[error("the server's command ended before {waited_for} ({status}): see its output above")]
     ServerEnded {
-        /// What it was to open.
+        /// The port that it should open.
         waited_for: String,
-        /// How it ended.
         status: ExitStatus,
     },
     /// The server does not listen.
@@ -84,19 +82,18 @@ pub enum SessionError {
         "nothing listens on port {0} in the server after 10 seconds: start something that does, or leave --port out"
     )]
     NoListener(u16),
-    /// Anything else.
+    /// Another error.
     #[error("{doing}: {error}")]
     System {
-        /// What was being done.
+        /// The attempted action.
         doing: &'static str,
-        /// What the system says.
         error: io::Error,
     },
 }
 
 impl SessionError {
-    /// The exit code that says so: as shells have it, 127 for a program that is not there and 126 for one that cannot be
-    /// run; 2 for all else.
+    /// The exit code of the session, as in shells: 127 for a missing program, 126 for one that cannot be run; 2 for
+    /// other errors.
     pub fn code(&self) -> u8 {
         match self {
             Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
@@ -118,7 +115,7 @@ fn system(doing: &'static str) -> impl Fn(io::Error) -> SessionError {
     move |error| SessionError::System { doing, error }
 }
 
-/// Runs the programs to their end; nothing of them is left. Must be called on a thread that lives as long: the programs end
+/// Runs the programs to their end, and ends all their processes. The calling thread must live as long: the programs end
 /// when it does.
 ///
 /// # Errors
@@ -133,7 +130,7 @@ pub fn run(hosts: &Hosts, programs: &Programs) -> Result<Ending, SessionError> {
 
 async fn run_both(hosts: &Hosts, programs: &Programs) -> Result<Ending, SessionError> {
     let doing = "signals cannot be waited for";
-    // From here on they do nothing by themselves.
+    // From here on these signals have no default action.
     let [mut interrupt, mut terminate, mut hang_up] = [
         signal(SignalKind::interrupt()).map_err(system(doing))?,
         signal(SignalKind::terminate()).map_err(system(doing))?,
@@ -158,7 +155,7 @@ async fn run_both(hosts: &Hosts, programs: &Programs) -> Result<Ending, SessionE
                 end(&mut child).await.map_err(system(doing))?;
                 break Ending::TimeUp;
             }
-            // A terminal tells all programs in front of it, and this one may have its own view of what to do then.
+            // The terminal signals all programs in the foreground, and this one may handle the signal itself.
             _ = interrupt.recv() => if !in_front_of_terminal() { send(&child, Signal::SIGINT) },
             _ = terminate.recv() => break Ending::Ended(end(&mut child).await.map_err(system(doing))?),
             _ = hang_up.recv() => break Ending::Ended(end(&mut child).await.map_err(system(doing))?),
@@ -178,19 +175,19 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// Whether what is typed at the terminal reaches the program anyway.
+/// Whether the terminal's signals reach the program anyway.
 fn in_front_of_terminal() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
 fn send(child: &Child, signal: Signal) {
     if let Some(id) = child.id() {
-        // It may have ended meanwhile.
+        // It may already have ended.
         let _ = kill(Pid::from_raw(id as i32), signal);
     }
 }
 
-/// Asks a program to end, and after a while does not ask any more.
+/// Sends SIGTERM, and after a while SIGKILL.
 async fn end(child: &mut Child) -> io::Result<ExitStatus> {
     send(child, Signal::SIGTERM);
     if let Ok(status) = timeout(GRACE, child.wait()).await {
@@ -212,7 +209,7 @@ async fn start_server(hosts: &Hosts, programs: &Programs, text: &OsStr) -> Resul
     let shell = OsStr::new("sh");
     let mut command = command_in(hosts.server(), shell);
     command.arg("-c").arg(text).envs(programs.environment.iter().cloned());
-    // What it says must not be mixed with the output of the program, nor what is typed for one go to the other.
+    // Its output must not mix with that of the program, and it must not read the program's input.
     let said: OwnedFd = io::stderr().as_fd().try_clone_to_owned().map_err(system("standard error cannot be shared"))?;
     command.stdin(Stdio::null()).stdout(said).process_group(0);
     let mut server = spawn(command, shell)?;
@@ -235,7 +232,7 @@ async fn start_server(hosts: &Hosts, programs: &Programs, text: &OsStr) -> Resul
     }
 }
 
-/// Whether a port, or any, is open in a host: TCP listens, or UDP is bound.
+/// Whether a port (or any) is open in a host: TCP listens, or UDP is bound.
 fn listens(host: &Namespace, port: Option<u16>) -> io::Result<bool> {
     let tables = || {
         let read = |name| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
@@ -246,7 +243,7 @@ fn listens(host: &Namespace, port: Option<u16>) -> io::Result<bool> {
     Ok(tcp.iter().any(|table| open(table, "0A")) || udp.iter().any(|table| open(table, "07")))
 }
 
-/// Whether a line of `/proc/net/tcp` or `udp` is a socket in this state, hexadecimal, with this local port.
+/// Whether a line of `/proc/net/tcp` or `udp` is a socket in this state (hexadecimal) with this local port.
 fn is_open(line: &str, state: &str, port: Option<u16>) -> bool {
     let mut columns = line.split_whitespace().skip(1);
     let (Some(local), Some(found)) = (columns.next(), columns.nth(1)) else { return false };

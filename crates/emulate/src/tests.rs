@@ -9,7 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A packet of `length` bytes that carries its number.
+/// A packet of `length` bytes that contains its number.
 fn packet(number: u32, length: usize, destination: &str) -> Vec<u8> {
     let [source, destination] = ["10.0.1.1", destination].map(|text| text.parse::<IpAddr>().expect("an address"));
     let source = if destination.is_ipv6() { "fd00:1::1".parse().expect("an address") } else { source };
@@ -26,7 +26,7 @@ fn number(packet: &[u8]) -> u32 {
     u32::from_be_bytes(*packet[header..].first_chunk().expect("it carries its number"))
 }
 
-/// The lab's cargo, as simple as can be: number and length.
+/// Minimal cargo for the lab's links: number and length.
 struct Numbers;
 
 impl Cargo for Numbers {
@@ -44,7 +44,7 @@ impl Cargo for Numbers {
     fn discard(&mut self, _: Self::Item, _: DropCause) {}
 }
 
-/// Two links of the lab, one after the other, by hand: who arrives, and when.
+/// Two links of the lab in series, driven by hand: which packets arrive, and when.
 fn by_hand(links: [(&str, &LinkConfig); 2], seed: u64, arrivals: &[(Instant, u32, u32)]) -> Vec<(Instant, u32)> {
     let mut cargo = Numbers;
     let mut offered = arrivals.to_vec();
@@ -134,7 +134,7 @@ fn answers_are_routed_by_their_destination_and_what_has_no_route_is_counted() {
     network.handle_packet(Instant::ZERO, ports[2], &[]);
     network.handle_packet(Instant::ZERO, ports[2], &[0x45; 19]);
     network.handle_packet(Instant::ZERO, ports[2], &[0x60; 39]);
-    // Its port leads nowhere.
+    // Its port is not connected.
     network.handle_packet(Instant::ZERO, ports[0], &packet(0, 100, "10.0.2.1"));
     let to: Vec<PortId> = core::iter::from_fn(|| network.poll_delivery()).map(|delivery| delivery.port).collect();
     assert_eq!(to, [ports[0], ports[1], ports[0]]);
@@ -153,19 +153,20 @@ fn changes_happen_at_their_time_and_before_what_is_due_at_the_same() {
     network.schedule(at(5_000), Change::State(link, true));
     network.schedule(at(3_000), Change::State(link, false));
     let send = |network: &mut Network, micros| network.handle_packet(at(micros), here, &packet(0, 1000, "10.0.0.2"));
-    // 1 ms to send and 1 ms under way; the third is under way when the link goes down, the fourth comes to a link that is.
+    // 1 ms to send and 1 ms in flight. The third is in flight when the link goes down; the fourth arrives while it is
+    // down.
     [0, 500, 1_500, 4_000, 5_000, 10_000].into_iter().for_each(|micros| send(&mut network, micros));
     while network.poll_timeout() != Instant::NEVER {
         network.handle_timeout(network.poll_timeout());
     }
     let times: Vec<Instant> = core::iter::from_fn(|| network.poll_delivery()).map(|delivery| delivery.at).collect();
-    // The second arrives at the very moment at which the link goes down: it still arrives.
+    // The second arrives exactly when the link goes down: it is delivered.
     assert_eq!(times, [at(2_000), at(3_000), at(7_000), at(21_000)]);
     let (_, counters) = network.links().next().expect("there is a link");
     assert_eq!(counters.drops.get(DropCause::LinkDown), 2);
 }
 
-/// Reads what is there within `patience`; none once nothing comes for so long.
+/// Reads a packet, waiting at most `patience`.
 fn read(descriptor: &OwnedFd, patience: std::time::Duration) -> Option<Vec<u8>> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let mut watched = [PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)];
@@ -196,7 +197,7 @@ fn a_relay_loses_the_packets_that_the_lab_would_and_keeps_the_order_of_the_other
     let patience = std::time::Duration::from_secs(2);
     let received: Vec<u32> = core::iter::from_fn(|| read(&right, patience)).map(|packet| number(&packet)).collect();
     let report = relay.stop()?;
-    // Uniform loss draws once per packet: when they come makes no difference.
+    // Uniform loss draws one random number per packet, whatever the time.
     let arrivals: Vec<(Instant, u32, u32)> =
         (0..1_000).map(|number| (Instant::ZERO + Duration::from_millis(u64::from(number)), number, 500)).collect();
     let nothing = LinkConfig::default();

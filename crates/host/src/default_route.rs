@@ -1,7 +1,8 @@
-//! The host's default route, led into a device of ours: which packets go there, and which keep the host's own routes.
+//! Routes the host's default traffic into a device of ours, with exceptions that keep the host's own routes.
 //!
-//! The main table is not changed, and what is an exception takes the way that the host's own rules say. A table of ours has a default route by the device, and rules lead there what has nowhere better
-//! to go. When the device goes, its routes go with it, the table is empty, and everything is as it was.
+//! The main table is not changed, and exceptions follow the host's own rules. Our table has a default route through the
+//! device, and our rules send the remaining traffic to it. When the device disappears, its routes do too; the table is
+//! then empty and has no effect.
 
 use super::error::HostError;
 use super::filter;
@@ -17,17 +18,17 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Priorities of the rules, after those of the stack's own paths (198).
 mod priority {
-    /// To the server: never into what leads to it.
+    /// To the server: never into the device whose traffic goes to it.
     pub const SERVER: u32 = 199;
-    /// Of sockets that are bound to an uplink.
+    /// From sockets bound to an uplink.
     pub const BOUND: u32 = 200;
-    /// From an address of the host's own: connections that began before, and programs that chose it.
+    /// From the host's own addresses: older connections, and programs that chose the address.
     pub const FROM: u32 = 201;
-    /// To all on a link.
+    /// To multicast and broadcast destinations.
     pub const LINK: u32 = 202;
-    /// DNS, wherever it is asked.
+    /// DNS, whatever the resolver.
     pub const DNS: u32 = 203;
-    /// By any of the host's routes but a default one.
+    /// By the host's routes other than default routes.
     pub const SPECIFIC: u32 = 204;
     /// Everything else.
     pub const REST: u32 = 205;
@@ -35,48 +36,47 @@ mod priority {
     pub const HOST: u32 = 206;
 }
 
-/// The port of DNS (RFC 1035, section 4.2).
+/// The DNS port (RFC 1035, section 4.2).
 const DNS: u16 = 53;
 
-/// What becomes of IPv6.
+/// How IPv6 is handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ipv6 {
-    /// It goes where IPv4 goes.
+    /// Routed like IPv4.
     Carried,
-    /// The far end has none: whoever wants to send it is told at once that there is no route.
+    /// The server has no IPv6: senders at once get an error that there is no route.
     Refused,
 }
 
-/// What is wanted.
+/// Settings of the default route.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DefaultRoute {
-    /// The uplinks; if none is named, all interfaces with a default route of their own.
+    /// The uplinks; if empty, all interfaces with a default route of their own.
     pub uplinks: Vec<String>,
     /// The server's addresses.
     pub servers: Vec<IpAddr>,
-    /// Interfaces from which forwarded packets take the same way.
+    /// Interfaces whose forwarded packets use the same route.
     pub gateways: Vec<String>,
-    /// Without the device nothing leaves by a default route of the host's own.
+    /// Without the device, nothing leaves by the host's own default routes.
     pub kill_switch: bool,
-    /// Largest packet, bytes of IP.
+    /// MTU in bytes of IP.
     pub mtu: u16,
-    /// What becomes of IPv6.
     pub ipv6: Ipv6,
 }
 
-/// Whether this kernel speaks IPv6 anywhere: then it must not go past us.
+/// Whether the kernel has IPv6 at all: then IPv6 must not bypass the device.
 fn has_ipv6() -> bool {
     read_setting("net/ipv6/conf/all/disable_ipv6").is_some()
 }
 
-/// The last port before those that the kernel gives to who asks for none.
+/// The last port below the kernel's ephemeral ports.
 fn last_port_of_services() -> u16 {
     let range = read_setting("net/ipv4/ip_local_port_range").unwrap_or_default();
     let first = range.split_whitespace().next().and_then(|first| first.parse().ok());
     first.unwrap_or(32_768_u16).saturating_sub(1).max(1)
 }
 
-/// The families that there are.
+/// The address families of the kernel; true is IPv6.
 fn families() -> Vec<bool> {
     if has_ipv6() { vec![false, true] } else { vec![false] }
 }
@@ -86,7 +86,7 @@ fn host(layout: Layout, ipv6: bool) -> IpAddr {
     if ipv6 { layout.host_ipv6(0).into() } else { layout.host_ipv4(0).into() }
 }
 
-/// What keeps the host's own routes, and its own rules about them.
+/// A rule that sends packets to the host's own rules.
 fn keeps(ipv6: bool, selector: Selector, priority: u32) -> Rule {
     Rule { priority, instead: Some(Instead::Goto(priority::HOST)), ..Rule::new(ipv6, selector, None) }
 }
@@ -96,15 +96,14 @@ fn is_ours(interface: &Interface) -> bool {
 }
 
 impl DefaultRoute {
-    /// Whether the program `nft` is needed.
     pub fn needs_filter(&self) -> bool {
         !self.gateways.is_empty() || (self.ipv6 == Ipv6::Refused && has_ipv6())
     }
 
-    /// All steps, in order: the exceptions are there before the rule that they are exceptions of.
+    /// All steps, in order: exceptions are set up before the rule for everything else.
     ///
     /// # Errors
-    /// If a gateway's interface is not there, or is an uplink.
+    /// If a gateway's interface does not exist, or is an uplink.
     pub fn plan(&self, prospect: &Prospect) -> Result<Plan, HostError> {
         let Prospect { layout, snapshot, others } = prospect;
         let device = layout.device(0);
@@ -124,7 +123,7 @@ impl DefaultRoute {
         }
         steps.extend(device_steps(*layout, &path));
         if has_ipv6() && read_setting("net/ipv6/conf/default/disable_ipv6").as_deref() == Some("1") {
-            // Before its address.
+            // Must be set before the device has an address.
             let key = format!("net/ipv6/conf/{device}/disable_ipv6");
             let setting = Step::Setting { key, value: "0".to_owned(), before: None, unless: None };
             let at = steps.iter().position(|step| matches!(step, Step::Address { .. })).unwrap_or(steps.len());
@@ -157,7 +156,7 @@ impl DefaultRoute {
         Ok(plans)
     }
 
-    /// What comes from a gateway's interface is forwarded to the device, and what comes from that back.
+    /// Forwards packets from a gateway's interface to the device, and those from the device back.
     fn gateway_steps(&self, device: &str, gateways: &[PathPlan], others: &[Step]) -> Vec<Step> {
         let Some(any) = gateways.first() else { return Vec::new() };
         let mut own = vec![format!("net/ipv4/conf/{device}/forwarding")];
@@ -184,7 +183,7 @@ impl DefaultRoute {
         routes
     }
 
-    /// The rules that follow the host's interfaces and the server's addresses: what keeps the host's own routes.
+    /// The rules for exceptions, which depend on the host's interfaces and the server's addresses.
     pub fn exceptions(&self, snapshot: &Snapshot) -> Vec<Rule> {
         let servers: BTreeSet<IpAddr> = self.servers.iter().copied().collect();
         let servers = servers.into_iter().filter(|server| !server.is_loopback());
@@ -200,8 +199,9 @@ impl DefaultRoute {
         for address in addresses {
             let mut from = |selector| rules.push(keeps(address.is_ipv6(), selector, priority::FROM));
             if address.is_ipv6() && self.kill_switch {
-                // Where there is no route, IPv6 tries once more with an address that it chooses (`ip6_dst_lookup_tail`), as if it
-                // had been bound to it: that must not be a way out. Who is answered from a port of a service has begun himself.
+                // Without a route, IPv6 retries with a source address that it chooses (`ip6_dst_lookup_tail`), as if
+                // the socket were bound to it: such packets must not leave. Packets from the port of a service answer a
+                // connection from outside.
                 let last = last_port_of_services();
                 for transport in [Transport::Udp, Transport::Tcp] {
                     from(Selector::Served(address, transport, last));
@@ -221,11 +221,11 @@ impl DefaultRoute {
         theirs.filter(|interface| interface.has_default_route()).map(|interface| interface.name.clone()).collect()
     }
 
-    /// The rules that stay the same.
+    /// The rules that do not depend on interfaces or addresses.
     fn rules(&self, layout: Layout) -> Vec<Rule> {
         let table = layout.table(0);
         let to = |ipv6, selector, table, priority| Rule { priority, ..Rule::new(ipv6, selector, Some(table)) };
-        // IPv6 has its multicast routes among the kernel's own addresses.
+        // The kernel keeps its IPv6 multicast routes in the local table.
         let mut rules: Vec<Rule> = [(Ipv4Addr::new(224, 0, 0, 0), 4), (Ipv4Addr::BROADCAST, 32)]
             .map(|(all, length)| keeps(false, Selector::Network(all.into(), length), priority::LINK))
             .to_vec();
@@ -236,7 +236,7 @@ impl DefaultRoute {
                     rules.push(to(ipv6, Selector::Port(input.clone(), transport, DNS), table, priority::DNS));
                 }
             }
-            // Connections that have the device's address keep it while nothing new begins.
+            // Connections from the device's address keep using it while new ones avoid it.
             rules.push(to(ipv6, Selector::From(host(layout, ipv6)), table, priority::FROM));
             rules.push(Rule { but_default: true, ..to(ipv6, Selector::All, MAIN, priority::SPECIFIC) });
             rules.extend(inputs.iter().map(|input| to(ipv6, Selector::Input(input.clone()), table, priority::REST)));
@@ -245,7 +245,7 @@ impl DefaultRoute {
     }
 }
 
-/// Whether a step leads packets that were not meant for it into a device of ours.
+/// Whether a step routes packets to other destinations into a device of ours.
 pub fn leads_the_default_route(step: &Step) -> bool {
     matches!(step, Step::Rule(Rule { priority: priority::REST | priority::DNS, .. }))
 }

@@ -1,4 +1,4 @@
-//! Our nftables table, and the program that installs it.
+//! Our nftables table, installed by the program `nft`.
 
 use super::error::HostError;
 use super::layout::Layout;
@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-/// What the table says, in nft's language. `ports` are the stack's at the uplinks' own addresses.
+/// The table in nft's language. `ports` are those of the stack at the uplinks' own addresses.
 pub(crate) fn text(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> String {
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
     let ports = ports.join(", ");
@@ -44,8 +44,8 @@ pub(crate) fn text(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> String 
     table(layout, &chains)
 }
 
-/// What the table of an instance says that has the host's default route: what comes from a gateway's interface goes to `device` and
-/// nowhere else that it did not go before.
+/// The table of an instance that has the host's default route: packets from a gateway's interface are forwarded to
+/// `device`, and elsewhere only where they were before.
 pub(crate) fn default_route(layout: Layout, device: &str, gateways: &[PathPlan], refuse_ipv6: bool) -> String {
     let (mut closed, mut refused) = (String::new(), String::new());
     for PathPlan { name, closed: was_closed, .. } in gateways {
@@ -55,7 +55,7 @@ pub(crate) fn default_route(layout: Layout, device: &str, gateways: &[PathPlan],
         }
     }
     if refuse_ipv6 {
-        // TCP would take a message of ICMPv6 that comes while it connects for a passing one, and try again.
+        // TCP ignores an ICMPv6 error while it connects, and retries. A reset is final.
         for (which, how) in [(" meta l4proto tcp", "tcp reset"), ("", "icmpv6 type no-route")] {
             let _ = writeln!(refused, "    oifname \"{device}\" meta nfproto ipv6{which} reject with {how}");
         }
@@ -67,7 +67,7 @@ pub(crate) fn default_route(layout: Layout, device: &str, gateways: &[PathPlan],
     table(layout, &chains)
 }
 
-/// A table of these chains; those without rules are left out.
+/// A table of these chains, without empty ones.
 fn table(layout: Layout, chains: &[(&str, &str, String)]) -> String {
     let mut text = format!("create table inet {table}\ntable inet {table} {{\n", table = layout.nft_table());
     for (name, hook, rules) in chains {
@@ -79,20 +79,20 @@ fn table(layout: Layout, chains: &[(&str, &str, String)]) -> String {
     text
 }
 
-/// nft, which is not to be ended by the signal that ends us, for what it does then is to undo what was set up: a terminal's
-/// Ctrl-C goes to a whole process group.
+/// The nft command, in its own process group: Ctrl-C signals the whole group of the terminal, while nft must still undo
+/// our setup.
 fn nft(arguments: &[&str]) -> Command {
     let mut nft = Command::new("nft");
     nft.args(arguments).process_group(0);
     nft
 }
 
-/// Has nft do what `text` says, all or nothing.
+/// Runs `text` with nft, atomically.
 pub(crate) fn run(text: &str) -> io::Result<()> {
     let mut nft = nft(&["-f", "-"]);
     let mut nft = nft.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut input) = nft.stdin.take() {
-        // What it did not read it will complain about.
+        // A write error is ignored: nft reports incomplete input.
         let _ = input.write_all(text.as_bytes());
     }
     let output = nft.wait_with_output()?;
@@ -109,17 +109,17 @@ pub(crate) fn run(text: &str) -> io::Result<()> {
     Err(io::Error::new(kind, reason.to_owned()))
 }
 
-/// Puts a table in the place of the one of the same name.
+/// Replaces a table.
 pub(crate) fn replace(table: &str, text: &str) -> io::Result<()> {
-    // Somebody may have removed it: it must be there to be removed.
+    // The table may have been removed, but deletion requires it to exist.
     run(&format!("add table inet {table}\ndelete table inet {table}\n{text}"))
 }
 
-/// Removes a table; one that is not there is removed.
+/// Removes a table; succeeds if it does not exist.
 pub(crate) fn remove(table: &str) -> io::Result<()> {
     let text = format!("delete table inet {table}\n");
     let mut outcome = run(&text);
-    // Who ends all programs of a host one by one, as `emulate` does, meets nft at work too.
+    // `emulate` ends all programs of a host one by one, and may have ended nft.
     if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
         outcome = run(&text);
     }
@@ -129,7 +129,7 @@ pub(crate) fn remove(table: &str) -> io::Result<()> {
     }
 }
 
-/// The numbers of instances that have a table, as far as we may know.
+/// The instance numbers whose table exists, as far as visible to us.
 pub(crate) fn taken() -> Result<BTreeSet<u8>, HostError> {
     let output = nft(&["list", "tables", "inet"]).stdin(Stdio::null()).output();
     match output {

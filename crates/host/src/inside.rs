@@ -1,4 +1,4 @@
-//! A network namespace of one program's: all that leaves it goes to one device of ours.
+//! Sets up a program's own network namespace, whose only exit is a device of ours.
 
 use super::layout::Layout;
 use super::netlink::Netlink;
@@ -12,21 +12,21 @@ use std::net::IpAddr;
 /// The name of the device.
 pub const INSIDE_DEVICE: &str = "bond0";
 
-/// Packets that may wait to be read from it. The usual 500 run over when thousands of connections answer at once.
+/// The device's queue in packets. The usual 500 overflow when thousands of connections are answered at once.
 const QUEUE: u32 = 4_096;
 
 /// The main routing table (RT_TABLE_MAIN).
 const MAIN: u32 = 254;
 
-/// The path whose addresses are used: in the namespace there is no other.
+/// The path whose addresses are used. The namespace has no other.
 const PATH: u8 = 0;
 
-/// Leads everything that the caller's namespace sends, IPv4 and IPv6, to the device [`INSIDE_DEVICE`], which is there, and lets members
-/// of `group` send ICMP echo. Gives the address at the other end of the device, from which names can be asked. Where the host has no
-/// IPv6 the namespace has none either.
+/// Routes all IPv4 and IPv6 packets of the caller's namespace to the existing device [`INSIDE_DEVICE`], and lets
+/// members of `group` send ICMP echo. Returns the address at the other end of the device, usable as resolver. Without
+/// IPv6 on the host the namespace has none either.
 ///
 /// # Errors
-/// What the kernel says.
+/// An error of the kernel.
 pub fn lead_out(group: u32) -> io::Result<IpAddr> {
     let mut netlink = Netlink::open()?;
     let layout = Layout { instance: 0 };
@@ -45,12 +45,12 @@ pub fn lead_out(group: u32) -> io::Result<IpAddr> {
         before: None,
         unless: None,
     };
-    // Where settings cannot be written there is no `ping`, and everything else.
+    // If settings cannot be written only `ping` fails.
     let _ = ping.carry_out(&mut netlink);
     Ok(layout.stack_ipv4(PATH).into())
 }
 
-/// Lets as many packets wait to be read from the device as from others of ours.
+/// Sets the device's queue to the same length as on our other devices.
 fn lengthen_queue(netlink: &mut Netlink) -> io::Result<()> {
     let mut message = LinkMessage::default();
     message.header.index = if_nametoindex(INSIDE_DEVICE)?;
@@ -62,7 +62,7 @@ fn address(netlink: &mut Netlink, address: IpAddr) -> io::Result<()> {
     Step::Address { device: INSIDE_DEVICE.to_owned(), address }.carry_out(netlink)
 }
 
-/// The way to everybody, under this address.
+/// Adds the default route, with this source address.
 fn route(netlink: &mut Netlink, source: IpAddr) -> io::Result<()> {
     let target = Target::Device { name: INSIDE_DEVICE.to_owned(), gateway: None, onlink: false, source: Some(source) };
     let destination = anywhere(source.is_ipv6());

@@ -1,5 +1,5 @@
-//! Which names, addresses and numbers are ours on a host: all follow from the instance and the path, so that two instances
-//! never conflict and remains can be recognised.
+//! The names, addresses and numbers that we use on a host. All follow from instance and path, so that instances never
+//! conflict and leftovers are recognisable.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,10 +8,11 @@ pub const PROTOCOL: u8 = 198;
 
 /// The priority of our rules: after the table of local addresses, before everything else.
 pub(crate) const PRIORITY: u32 = 198;
-/// The priority of rules that lead from one stack of this host to another: before those that keep stacks from other hosts.
+/// The priority of rules from one stack of this host to another: before those that keep out packets for stacks from
+/// other hosts.
 pub(crate) const PRIORITY_BETWEEN: u32 = 197;
 
-/// Most instances in one network namespace.
+/// Most instances in a network namespace.
 pub(crate) const MAX_INSTANCES: u8 = 100;
 
 /// Most paths of an instance.
@@ -27,10 +28,10 @@ pub struct Layout {
 /// The routing table of the first path of the first instance.
 const FIRST_TABLE: u32 = 198_180_000;
 
-/// The host's end of a path's address pair.
+/// The host's side of a path's address pair.
 const HOST: u8 = 1;
 
-/// The stack's end.
+/// The stack's side.
 const STACK: u8 = 2;
 
 impl Layout {
@@ -39,12 +40,12 @@ impl Layout {
         format!("{}{path}", self.device_prefix())
     }
 
-    /// What the names of all our devices begin with.
+    /// The prefix of our devices' names.
     pub(crate) fn device_prefix(self) -> String {
         format!("anabranch{}-", self.instance)
     }
 
-    /// The table in nftables, of family `inet`.
+    /// The name of the instance's nftables table, of family `inet`.
     pub(crate) fn nft_table(self) -> String {
         format!("anabranch_{}", self.instance)
     }
@@ -54,7 +55,7 @@ impl Layout {
         FIRST_TABLE + u32::from(self.instance) * 100 + u32::from(path)
     }
 
-    /// The host's IPv4 address on a path, from the range for benchmarks (RFC 2544, appendix C.2.2), which is not routed.
+    /// The host's IPv4 address on a path, from the benchmarking range (RFC 2544, appendix C.2.2), which is not routed.
     pub(crate) fn host_ipv4(self, path: u8) -> Ipv4Addr {
         self.ipv4(path, HOST)
     }
@@ -64,7 +65,7 @@ impl Layout {
         self.ipv4(path, STACK)
     }
 
-    /// The host's IPv6 address on a path: a unique local one (RFC 4193).
+    /// The host's IPv6 address on a path, a unique local address (RFC 4193).
     pub(crate) fn host_ipv6(self, path: u8) -> Ipv6Addr {
         self.ipv6(path, HOST)
     }
@@ -74,7 +75,7 @@ impl Layout {
         self.ipv6(path, STACK)
     }
 
-    /// The network that all our addresses of a family are from, and its length in bits.
+    /// The network of all our addresses of a family, and its prefix length.
     pub(crate) fn network(address: IpAddr) -> (IpAddr, u8) {
         match address {
             IpAddr::V4(_) => (Ipv4Addr::new(198, 18, 0, 0).into(), 15),
@@ -82,25 +83,25 @@ impl Layout {
         }
     }
 
-    /// Whose device this is, if the name is one of ours.
+    /// The instance to which a device of this name belongs.
     pub fn of_device(name: &str) -> Option<Self> {
         let (instance, _) = name.strip_prefix("anabranch")?.split_once('-')?;
         instance.parse().ok().map(|instance| Self { instance })
     }
 
-    /// Whose table in nftables this is, if the name is one of ours.
+    /// The instance to which an nftables table of this name belongs.
     pub(crate) fn of_nft_table(name: &str) -> Option<Self> {
         name.strip_prefix("anabranch_")?.parse().ok().map(|instance| Self { instance })
     }
 
-    /// Whose routing table this is, if the number is one of ours.
+    /// The instance to which a routing table of this number belongs.
     pub(crate) fn of_table(table: u32) -> Option<Self> {
         let number = table.checked_sub(FIRST_TABLE)? / 100;
         let instance = u8::try_from(number).ok().filter(|instance| *instance < MAX_INSTANCES)?;
         Some(Self { instance })
     }
 
-    /// Whose address this is, if it is from our range.
+    /// The instance to which an address from our range belongs.
     pub fn of_address(address: IpAddr) -> Option<Self> {
         let instance = match address {
             IpAddr::V4(address) => match address.octets() {

@@ -1,4 +1,5 @@
-//! What we set up on a host, as data: each step can be printed as the command that does the same, carried out, and undone.
+//! The changes that we make to a host, as data: each step can be printed as the equivalent command, carried out, and
+//! undone.
 
 mod default_route;
 mod error;

@@ -1,15 +1,15 @@
-//! Requests to the kernel over rtnetlink, one at a time. They are answered at once, so the answer is not awaited in a
-//! runtime, and what was set up can be undone where nothing can be awaited.
+//! Requests to the kernel over rtnetlink, one at a time. They block: the kernel answers at once, and setup can also be
+//! undone where nothing can be awaited.
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io;
 
-/// Says that a list changed while it was read (NLM_F_DUMP_INTR).
+/// Flag of a list that changed while it was read (NLM_F_DUMP_INTR).
 const DUMP_INTERRUPTED: u16 = 0x10;
 
-/// How often a list that changed while it was read is read again.
+/// Attempts at reading a consistent list.
 const ATTEMPTS: usize = 10;
 
 /// A socket for requests, in the namespace of the thread that opened it.
@@ -27,12 +27,12 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Asks for a change; `flags` say what may exist already (NLM_F_CREATE, NLM_F_EXCL, ...).
+    /// Requests a change; `flags` say what may already exist (NLM_F_CREATE, NLM_F_EXCL, ...).
     pub fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.exchange(message, NLM_F_ACK | flags).map(|_| ())
     }
 
-    /// Asks for a list.
+    /// Requests a list.
     pub fn list(&mut self, message: &RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         for _ in 0..ATTEMPTS {
             let (answers, whole) = self.exchange(message.clone(), NLM_F_DUMP)?;
@@ -43,7 +43,7 @@ impl Netlink {
         Err(io::Error::new(io::ErrorKind::Interrupted, "the kernel's list changes faster than it can be read"))
     }
 
-    /// Sends a request and takes the answers, and whether they show one moment.
+    /// Sends a request. Returns the answers, and whether they are a consistent list.
     fn exchange(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<(Vec<RouteNetlinkMessage>, bool)> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut request = NetlinkMessage::from(message);
@@ -74,12 +74,12 @@ impl Netlink {
     }
 }
 
-/// The kernel's word for a family.
+/// The kernel's constant for a family.
 pub(crate) fn family(ipv6: bool) -> AddressFamily {
     if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
 }
 
-/// The messages in a datagram. What this version of the kernel says and we do not understand is skipped.
+/// The messages in a datagram. Unknown ones are skipped.
 fn messages(mut datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<RouteNetlinkMessage>> {
     std::iter::from_fn(move || {
         loop {
@@ -88,7 +88,7 @@ fn messages(mut datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<RouteNet
                 return None;
             }
             let message = datagram.get(..length)?;
-            // Messages begin at multiples of four bytes.
+            // Messages are aligned to four bytes.
             datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
             if let Ok(message) = NetlinkMessage::deserialize(message) {
                 return Some(message);

@@ -1,18 +1,17 @@
-//! The plan of one path of the stack.
+//! The plan for one path of the stack.
 
 /// One path of the stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathPlan {
-    /// Its number.
     pub number: u8,
-    /// What users call it: the uplink's name, or the device's own.
+    /// The name shown to users: that of the uplink, or else of the device.
     pub name: String,
     /// The TUN device.
     pub device: String,
-    /// Its largest packet, bytes of IP.
+    /// MTU in bytes of IP.
     pub mtu: u16,
-    /// The stack speaks IPv6 on it.
+    /// The path has IPv6.
     pub ipv6: bool,
-    /// The host did not forward what came in by the uplink before us (IPv4, IPv6): nothing but what is ours is forwarded.
+    /// For IPv4 and IPv6: the host did not forward packets from the uplink before. Only ours are forwarded then.
     pub closed: [bool; 2],
 }

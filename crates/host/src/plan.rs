@@ -9,40 +9,40 @@ use super::snapshot::Interface;
 use super::step::{Route, Step, Target, anywhere, read_setting};
 use std::net::IpAddr;
 
-/// The kernel's own metric of IPv6 routes.
+/// The kernel's default metric of IPv6 routes.
 pub(crate) const IPV6_METRIC: u32 = 1_024;
 
-/// What is to be done.
+/// The steps to set up an instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// Where our things are.
+    /// The names and numbers of the instance.
     pub layout: Layout,
-    /// The paths.
     pub paths: Vec<PathPlan>,
     /// The steps, in order; they are undone in reverse.
     pub steps: Vec<Step>,
 }
 
 impl Plan {
-    /// Nothing is done.
+    /// A plan without steps.
     pub fn nothing(layout: Layout) -> Self {
         Self { layout, paths: Vec::new(), steps: Vec::new() }
     }
 }
 
-/// Whether the kernel speaks IPv6 on new devices.
+/// Whether new devices have IPv6.
 pub fn has_ipv6() -> bool {
     read_setting("net/ipv6/conf/default/disable_ipv6").as_deref() == Some("0")
 }
 
-/// Whether IPv6 can be forwarded without making the whole host a router, which would no longer listen to routers itself.
+/// Whether IPv6 can be forwarded on single interfaces. Otherwise the whole host becomes a router, which ignores router
+/// advertisements.
 fn can_forward_ipv6() -> bool {
     has_ipv6()
         && (read_setting("net/ipv6/conf/all/forwarding").as_deref() == Some("1")
             || read_setting("net/ipv6/conf/default/force_forwarding").is_some())
 }
 
-/// The stack's and the host's address on a path, in each family that it speaks.
+/// The stack's and the host's address on a path, for each of its families.
 fn address_pairs(layout: Layout, path: &PathPlan) -> Vec<(IpAddr, IpAddr)> {
     let number = path.number;
     let mut pairs = vec![(layout.stack_ipv4(number).into(), layout.host_ipv4(number).into())];
@@ -52,14 +52,14 @@ fn address_pairs(layout: Layout, path: &PathPlan) -> Vec<(IpAddr, IpAddr)> {
     pairs
 }
 
-/// The route into the stack.
+/// The route to the stack.
 fn to_stack(table: u32, stack: IpAddr, device: &str, source: Option<IpAddr>) -> Route {
     let (length, metric) = if stack.is_ipv6() { (128, IPV6_METRIC) } else { (32, 0) };
     let target = Target::Device { name: device.to_owned(), gateway: None, onlink: false, source };
     Route { table, destination: stack, length, target, metric }
 }
 
-/// The device of a path, with the host's addresses on it, up.
+/// Creates a path's device, adds the host's addresses, and brings it up.
 pub(crate) fn device_steps(layout: Layout, path: &PathPlan) -> Vec<Step> {
     let device = &path.device;
     let mut steps = vec![Step::Device { name: device.clone(), mtu: path.mtu }];
@@ -71,7 +71,7 @@ pub(crate) fn device_steps(layout: Layout, path: &PathPlan) -> Vec<Step> {
 }
 
 impl Plan {
-    /// Paths between the stack and the programs of this host only.
+    /// Paths between the stack and programs of this host only.
     pub fn local(layout: Layout, paths: u8, mtu: u16) -> Result<Self, HostError> {
         if paths == 0 || paths > MAX_PATHS {
             return Err(HostError::NumberOfPaths);
@@ -88,7 +88,7 @@ impl Plan {
                 let table = layout.table(number);
                 plan.steps.push(Step::Route(to_stack(table, stack, &path.device, Some(host))));
                 let into = Rule::new(ipv6, Selector::LocalTo(stack), Some(table));
-                // What the host itself is not meant to get goes nowhere, even if the host is a router.
+                // Other packets from the stack are dropped, even if the host is a router.
                 let out = Rule::new(ipv6, Selector::Input(path.device.clone()), None);
                 let between =
                     Rule::new(ipv6, Selector::Between(network, length, stack), Some(table)).at(PRIORITY_BETWEEN);
@@ -99,7 +99,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// A path by each of these interfaces; others reach the stack on `ports` at the interfaces' addresses.
+    /// A path through each of these interfaces. Other hosts reach the stack on `ports` at the interfaces' addresses.
     pub fn uplinks(
         layout: Layout,
         interfaces: &[&Interface],
@@ -114,7 +114,7 @@ impl Plan {
         for (number, interface) in (0..MAX_PATHS).zip(interfaces) {
             plan.paths.push(uplink_path(layout, number, interface, mtu, others));
         }
-        // The filter comes first: from the moment that the host forwards it says what.
+        // The filter is first, so that it applies as soon as the host forwards.
         plan.steps.push(filter_step(layout, &plan.paths, ports));
         for (path, interface) in plan.paths.iter().zip(interfaces) {
             plan.steps.extend(uplink_steps(layout, path, interface, others));
@@ -123,11 +123,11 @@ impl Plan {
     }
 }
 
-/// The path by an uplink; `others` are steps of running instances.
+/// The path through an uplink; `others` are steps of running instances.
 pub fn uplink_path(layout: Layout, number: u8, interface: &Interface, mtu: Option<u16>, others: &[Step]) -> PathPlan {
     let name = interface.name.clone();
     let key = format!("net/ipv4/conf/{name}/forwarding");
-    // Another instance may have opened it a moment ago.
+    // Another instance may have enabled it just before.
     let shared = others.iter().any(|other| other.sets(&key));
     let closed = [
         shared || read_setting(&key).as_deref() == Some("0"),
@@ -143,12 +143,12 @@ pub fn uplink_path(layout: Layout, number: u8, interface: &Interface, mtu: Optio
     }
 }
 
-/// The table in nftables for these paths.
+/// The nftables table for these paths.
 pub fn filter_step(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> Step {
     Step::Filter { table: layout.nft_table(), text: filter::text(layout, paths, ports) }
 }
 
-/// What the stack sends is forwarded. IPv6 of a host that does not forward it cannot be, with kernels before 6.17.
+/// Enables forwarding of the stack's packets. On a host that does not forward IPv6 this needs Linux 6.17.
 fn own_forwarding(path: &PathPlan) -> Vec<Step> {
     let mut keys = vec![format!("net/ipv4/conf/{}/forwarding", path.device)];
     if path.ipv6 && can_forward_ipv6() && read_setting("net/ipv6/conf/all/forwarding").as_deref() != Some("1") {
@@ -158,7 +158,7 @@ fn own_forwarding(path: &PathPlan) -> Vec<Step> {
     keys.into_iter().map(set).collect()
 }
 
-/// Everything for a path by an uplink but the filter.
+/// All steps for a path through an uplink, without the filter.
 pub fn uplink_steps(layout: Layout, path: &PathPlan, interface: &Interface, others: &[Step]) -> Vec<Step> {
     let mut steps = device_steps(layout, path);
     let table = layout.table(path.number);
@@ -172,7 +172,7 @@ pub fn uplink_steps(layout: Layout, path: &PathPlan, interface: &Interface, othe
     steps.extend(ways_out(layout, path, interface).into_iter().map(Step::Route));
     for (stack, _) in address_pairs(layout, path) {
         let ipv6 = stack.is_ipv6();
-        // If its uplink has no route a packet must not leave by another.
+        // If the uplink has no route, a packet must not leave through another.
         let (destination, target) = (anywhere(ipv6), Target::Unreachable);
         steps.push(Step::Route(Route { table, destination, length: 0, target, metric: u32::MAX }));
         for selector in [Selector::From(stack), Selector::To(stack)] {
@@ -182,7 +182,7 @@ pub fn uplink_steps(layout: Layout, path: &PathPlan, interface: &Interface, othe
     steps
 }
 
-/// The settings that let what comes in by an uplink through to the stack, where they are not so already.
+/// The settings that forward packets from an uplink to the stack, unless already set.
 pub fn forwarding(path: &PathPlan, others: &[Step]) -> Vec<Step> {
     let mut wanted = vec![("net/ipv4/conf/all/forwarding", format!("net/ipv4/conf/{}/forwarding", path.name))];
     if path.ipv6 && read_setting("net/ipv6/conf/all/forwarding").as_deref() != Some("1") {
@@ -205,8 +205,8 @@ pub fn forwarding(path: &PathPlan, others: &[Step]) -> Vec<Step> {
     steps
 }
 
-/// The routes by an uplink, as the main table has them, in the path's own table; those on the link first, as the others
-/// need them.
+/// The main table's routes through an uplink, copied to the path's table. On-link routes come first, since the others
+/// depend on them.
 pub fn ways_out(layout: Layout, path: &PathPlan, interface: &Interface) -> Vec<Route> {
     let mut routes: Vec<Route> = Vec::new();
     for found in &interface.routes {

@@ -1,17 +1,17 @@
-//! Reserved ports of the uplinks' addresses: no other program on this host can bind them meanwhile.
+//! Reserves ports at the uplinks' addresses, so that no other program on this host can bind them.
 
 use super::error::HostError;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Ports that no other program can bind as long as this lives.
+/// Ports reserved for the lifetime of this value.
 pub struct ReservedPorts {
     _sockets: Vec<Socket>,
 }
 
 impl ReservedPorts {
-    /// Takes the ports.
+    /// Reserves the ports.
     pub fn take(ports: &[u16]) -> Result<Self, HostError> {
         let mut sockets = Vec::new();
         for &port in ports {
@@ -19,7 +19,7 @@ impl ReservedPorts {
                 match bind(SocketAddr::new(any, port)) {
                     Ok(socket) => sockets.push(socket),
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(HostError::PortInUse(port)),
-                    // There may be no IPv6; and a user who may not bind the port may still print the plan.
+                    // There may be no IPv6; and an unprivileged user may still print the plan.
                     Err(_) => {}
                 }
             }
@@ -28,7 +28,7 @@ impl ReservedPorts {
     }
 }
 
-/// A socket that has the port and does not listen.
+/// A socket bound to the port that does not listen.
 fn bind(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {

@@ -1,4 +1,4 @@
-//! Which packets look into which routing table: a rule of ours.
+//! Policy routing rules.
 
 use super::layout::{PRIORITY, PROTOCOL};
 use super::netlink::family;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 
-/// The kernel's own table of routes.
+/// The kernel's main routing table.
 pub(crate) const MAIN: u32 = 254;
 
 /// A rule of ours.
@@ -17,36 +17,36 @@ pub(crate) const MAIN: u32 = 254;
 pub struct Rule {
     /// IPv6 rather than IPv4.
     pub ipv6: bool,
-    /// For which packets.
+    /// The packets that match.
     pub selector: Selector,
-    /// The table to look into; none to refuse them.
+    /// The table to look up; `None` makes the destination unreachable.
     pub table: Option<u32>,
-    /// Smaller ones come first.
+    /// Lower priorities are evaluated first.
     #[serde(default = "first")]
     pub priority: u32,
-    /// The table's default routes do not count.
+    /// Ignores default routes of the table (suppress_prefixlength 0).
     #[serde(default)]
     pub but_default: bool,
-    /// What is done, if it is neither of both that `table` says.
+    /// Another action, in place of `table`.
     #[serde(default)]
     pub instead: Option<Instead>,
 }
 
-/// What else a rule can do.
+/// Other actions of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Instead {
-    /// Go on at the rule of this priority, which must be there.
+    /// Continue at the rule with this priority, which must exist.
     Goto(u32),
-    /// Nothing: others go here.
+    /// No action: the target of a goto.
     Nothing,
 }
 
-/// What journals of older versions do not name.
+/// The default for journals of older versions.
 fn first() -> u32 {
     PRIORITY
 }
 
-/// For which packets a rule is.
+/// The packets that a rule matches.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Selector {
     /// From this address.
@@ -55,28 +55,26 @@ pub enum Selector {
     To(IpAddr),
     /// To this address, from this host itself.
     LocalTo(IpAddr),
-    /// Those that came in by a device; `lo` stands for this host itself.
+    /// Received on a device; `lo` means sent by this host.
     Input(String),
-    /// Of a socket that is bound to a device.
+    /// From a socket bound to a device.
     Output(String),
-    /// From a port up to this one of an address.
+    /// From an address and a port up to this one.
     Served(IpAddr, Transport, u16),
-    /// From the addresses that begin as the first does, to the second.
+    /// From a network (address and prefix length) to an address.
     Between(IpAddr, u8, IpAddr),
-    /// To the addresses that begin as this one does.
+    /// To a network.
     Network(IpAddr, u8),
-    /// To a port, from what came in by a device.
+    /// To a port, from packets received on a device.
     Port(String, Transport, u16),
-    /// All.
+    /// All packets.
     All,
 }
 
-/// What has ports.
+/// A transport protocol with ports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Transport {
-    /// RFC 768.
     Udp,
-    /// RFC 9293.
     Tcp,
 }
 
@@ -132,12 +130,12 @@ impl fmt::Display for Rule {
 }
 
 impl Rule {
-    /// A rule that comes before everything but the kernel's own addresses.
+    /// A rule that precedes everything but the local table.
     pub(crate) fn new(ipv6: bool, selector: Selector, table: Option<u32>) -> Self {
         Self { ipv6, selector, table, priority: PRIORITY, but_default: false, instead: None }
     }
 
-    /// The same at another place.
+    /// The same rule with another priority.
     pub(crate) fn at(self, priority: u32) -> Self {
         Self { priority, ..self }
     }

@@ -1,4 +1,4 @@
-//! The changes of the host by one instance: recorded, applied, and in the end undone in reverse.
+//! An instance's changes to the host: recorded, applied, and finally undone in reverse.
 
 use super::error::HostError;
 use super::filter;
@@ -14,29 +14,29 @@ use std::path::{Path, PathBuf};
 /// CAP_NET_ADMIN of capabilities(7).
 const CAP_NET_ADMIN: u64 = 1 << 12;
 
-/// Whether the calling thread may set up the network.
+/// Whether the calling thread may change the network.
 fn may_administer() -> bool {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits & CAP_NET_ADMIN != 0)
 }
 
-/// The lowest number that is free.
+/// The lowest free number.
 fn free_number(taken: &BTreeSet<u8>) -> Result<Layout, HostError> {
     let free = (0..MAX_INSTANCES).find(|instance| !taken.contains(instance)).ok_or(HostError::TooManyInstances)?;
     Ok(Layout { instance: free })
 }
 
-/// What an instance would find if it began now: its number, the host, and what other instances have set up.
+/// What an instance that starts now would find: its number, the host's state, and the steps of other instances.
 pub struct Prospect {
     pub layout: Layout,
     pub snapshot: Snapshot,
-    /// What running instances have recorded.
+    /// The recorded steps of running instances.
     pub others: Vec<Step>,
 }
 
 impl Prospect {
-    /// What another instance would find after this one.
+    /// What a further instance would find after this one.
     pub fn next(mut self) -> Result<Self, HostError> {
         self.snapshot.taken.insert(self.layout.instance);
         self.layout = free_number(&self.snapshot.taken)?;
@@ -44,7 +44,7 @@ impl Prospect {
     }
 }
 
-/// Looks without changes. Needs no privilege; what we may not see is not considered.
+/// Reads the state without changes. Needs no privilege; what is not visible is not considered.
 pub fn prospect(root: Option<&Path>, with_filter: bool) -> Result<Prospect, HostError> {
     let mut netlink = Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?;
     let mut snapshot = look(&mut netlink)?;
@@ -52,7 +52,7 @@ pub fn prospect(root: Option<&Path>, with_filter: bool) -> Result<Prospect, Host
         snapshot.taken.extend(filter::taken()?);
     }
     let (running, gone) = journal::instances(root);
-    // What dead instances left is removed before anything is set up.
+    // Setup first removes the leftovers of dead instances, so their numbers are free.
     snapshot.taken.retain(|number| !gone.contains(number));
     snapshot.taken.extend(running);
     Ok(Prospect { layout: free_number(&snapshot.taken)?, snapshot, others: Vec::new() })
@@ -62,7 +62,7 @@ fn look(netlink: &mut Netlink) -> Result<Snapshot, HostError> {
     Snapshot::take(netlink).map_err(HostError::system("read the network's state over rtnetlink"))
 }
 
-/// What one instance has set up.
+/// The changes made by one instance.
 pub struct Setup {
     netlink: Netlink,
     root: Option<PathBuf>,
@@ -71,12 +71,13 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Removes what killed instances left, and takes a number. No other instance sets up anything until the directory is dropped.
+    /// Undoes the steps of killed instances, and takes a number. No other instance changes anything until the directory
+    /// is dropped.
     pub fn begin(root: Option<&Path>, with_filter: bool) -> Result<(Self, Directory, Prospect), HostError> {
         Self::begin_and(root, with_filter, Afterwards::Undone)
     }
 
-    /// As [`Self::begin`]; what this instance sets up has a fate of its own when it is no more.
+    /// Like [`Self::begin`], with the fate of this instance's setup after its end.
     pub fn begin_and(
         root: Option<&Path>,
         with_filter: bool,
@@ -87,7 +88,7 @@ impl Setup {
         }
         let mut netlink = Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?;
         if with_filter {
-            // Before anything is changed: the program is there.
+            // Fails before any change if the program is missing.
             filter::taken()?;
         }
         let directory = Directory::open(root)?;
@@ -104,19 +105,19 @@ impl Setup {
         Ok((setup, directory, Prospect { layout, snapshot, others }))
     }
 
-    /// The host as it is now.
+    /// The current state of the host.
     pub fn look(&mut self) -> Result<Snapshot, HostError> {
         look(&mut self.netlink)
     }
 
-    /// Removes what instances left that are no more and meant it to stay. To be called when what takes its place is there.
+    /// Undoes what dead instances left on purpose. Call this once its replacement is set up.
     pub fn relieve(&mut self, directory: &Directory) -> Result<bool, HostError> {
         undo_left_behind(directory, Afterwards::Stays, &mut self.netlink)
     }
 
-    /// Records a step and does it.
+    /// Records and carries out a step.
     pub fn carry_out(&mut self, step: &Step) -> Result<(), HostError> {
-        // Routes come and go with their interfaces; once is enough to know what to remove.
+        // Routes come and go with their interfaces; one record suffices for removal.
         if !self.done.contains(step) {
             if let Some(journal) = &mut self.journal {
                 journal.note(step)?;
@@ -124,7 +125,7 @@ impl Setup {
             self.done.push(step.clone());
         }
         match step.carry_out(&mut self.netlink) {
-            // Another instance has the same rule: who ends last removes it.
+            // Another instance has the same rule: the last to end removes it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.is_shared(step) => Ok(()),
             outcome => outcome.map_err(|error| failed(step, error)),
         }
@@ -134,7 +135,7 @@ impl Setup {
         matches!(step, Step::Rule(_)) && self.others().contains(step)
     }
 
-    /// Removes one route or rule of ours.
+    /// Removes a route or rule of ours.
     pub fn remove(&mut self, step: &Step) -> Result<(), HostError> {
         if self.is_shared(step) {
             return Ok(());
@@ -142,27 +143,27 @@ impl Setup {
         step.undo(&mut self.netlink).map_err(|error| HostError::Undo { command: step.in_short(), error })
     }
 
-    /// Puts another table in nftables in the place of ours.
+    /// Replaces our nftables table.
     pub fn replace_filter(&mut self, step: &Step) -> Result<(), HostError> {
         let Step::Filter { table, text } = step else { return Ok(()) };
         filter::replace(table, text).map_err(|error| failed(step, error))
     }
 
-    /// What other instances have recorded.
+    /// The recorded steps of other instances.
     pub fn others(&self) -> Vec<Step> {
         self.journal.as_ref().map(Journal::others).unwrap_or_default()
     }
 
-    /// Leaves everything as it is, to who asks for it to be undone.
+    /// Leaves the setup in place until its removal is requested.
     pub fn leave(&mut self) {
         self.journal = None;
         self.done.clear();
     }
 
-    /// Undoes everything.
+    /// Undoes all steps.
     pub fn undo(&mut self) -> Result<(), HostError> {
         let Some(journal) = self.journal.take() else { return Ok(()) };
-        // If the lock cannot be had, e.g. because no file can be opened, we undo without.
+        // If the lock cannot be taken, for example without free descriptors, undo without it.
         let directory = Directory::open(self.root.as_deref());
         undo(std::mem::take(&mut self.done), &journal.others(), &mut self.netlink)?;
         directory?.end(journal);
@@ -172,12 +173,12 @@ impl Setup {
 
 impl Drop for Setup {
     fn drop(&mut self) {
-        // No caller is left to report to.
+        // A destructor cannot report errors.
         let _ = self.undo();
     }
 }
 
-/// What went wrong, as an error that says what to do.
+/// Maps the cause to an error that says what to do.
 fn failed(step: &Step, error: io::Error) -> HostError {
     match (step, error.kind()) {
         (_, io::ErrorKind::PermissionDenied) => HostError::NoPermission,
@@ -188,12 +189,12 @@ fn failed(step: &Step, error: io::Error) -> HostError {
     }
 }
 
-/// Undoes what instances left that are no more; tells whether there was any.
+/// Undoes the steps of dead instances. Returns whether there were any.
 fn undo_left_behind(directory: &Directory, kind: Afterwards, netlink: &mut Netlink) -> Result<bool, HostError> {
     let left = directory.left_behind(kind);
     let any = !left.is_empty();
     for (journal, mut steps) in left {
-        // Its devices went with it: one of that name is somebody else's.
+        // The instance's devices disappeared with it: one of that name belongs to another program.
         steps.retain(|step| !matches!(step, Step::Device { .. }));
         undo(steps, &journal.others(), netlink)?;
         directory.end(journal);
@@ -201,7 +202,7 @@ fn undo_left_behind(directory: &Directory, kind: Afterwards, netlink: &mut Netli
     Ok(any)
 }
 
-/// Undoes what was set up to stay by instances that are no more; tells whether there was any.
+/// Undoes what dead instances left on purpose. Returns whether there was any.
 pub fn undo_what_stays(root: Option<&Path>) -> Result<bool, HostError> {
     if !may_administer() {
         return Err(HostError::NoPermission);
@@ -210,7 +211,7 @@ pub fn undo_what_stays(root: Option<&Path>) -> Result<bool, HostError> {
     undo_left_behind(&Directory::open(root)?, Afterwards::Stays, &mut netlink)
 }
 
-/// Undoes steps, the last first; settings and rules that others need stay, and are theirs to put back.
+/// Undoes steps in reverse. Settings and rules that other instances need stay, for them to restore.
 fn undo(steps: Vec<Step>, others: &[Step], netlink: &mut Netlink) -> Result<(), HostError> {
     let mut outcome = Ok(());
     for step in steps.into_iter().rev() {

@@ -1,5 +1,4 @@
-//! What the host's network looks like at a moment: its interfaces, their routes, and which numbers are
-//! taken.
+//! A snapshot of the host's network: interfaces, their routes, and the numbers in use.
 
 use super::layout::{Layout, MAX_INSTANCES, PROTOCOL};
 use super::netlink::Netlink;
@@ -16,13 +15,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
-/// Most routes of an interface that are looked at, those that lead anywhere first.
+/// Most routes read for an interface, default routes first.
 const MAX_ROUTES: usize = 256;
 
 /// A network interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Interface {
-    /// The kernel's number; a new one when the interface is made anew.
+    /// The kernel's index; it changes when the interface is recreated.
     pub index: u32,
     pub name: String,
     pub mtu: u32,
@@ -31,9 +30,9 @@ pub struct Interface {
     pub running: bool,
     /// Its global addresses, in the kernel's order.
     pub addresses: Vec<IpAddr>,
-    /// All its addresses but those of the link alone, those too that nothing new is to begin with.
+    /// All addresses except link-local ones, including deprecated ones.
     pub held: Vec<IpAddr>,
-    /// The ways out of it in the main table, as routes of that table.
+    /// The main table's routes through it.
     pub routes: Vec<Route>,
 }
 
@@ -47,29 +46,28 @@ impl Interface {
         self.routes.iter().any(|route| route.destination.is_ipv6() == ipv6)
     }
 
-    /// Whether it has a default route.
     pub fn has_default_route(&self) -> bool {
         self.routes.iter().any(|route| route.length == 0)
     }
 
-    /// The stack's public address on it now, if it can be used.
+    /// The stack's public address on it, if usable now.
     pub fn public(&self, ipv6: bool) -> Option<IpAddr> {
         self.address(ipv6).filter(|_| self.running && self.has_route(ipv6))
     }
 }
 
-/// What there is.
+/// The state at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Snapshot {
     pub interfaces: Vec<Interface>,
-    /// Our routes, in any table.
+    /// Our routes in any table.
     pub ours: Vec<Route>,
     /// Numbers of instances whose names, addresses or tables are in use.
     pub taken: BTreeSet<u8>,
 }
 
 impl Snapshot {
-    /// Looks at the network namespace of `netlink`.
+    /// Reads the state of `netlink`'s network namespace.
     pub fn take(netlink: &mut Netlink) -> io::Result<Self> {
         let mut snapshot = Self::default();
         for message in netlink.list(&RouteNetlinkMessage::GetLink(LinkMessage::default()))? {
@@ -179,7 +177,7 @@ impl Snapshot {
     }
 }
 
-/// One way to go.
+/// One next hop.
 #[derive(Default)]
 struct Hop {
     index: u32,
@@ -200,7 +198,7 @@ impl Hop {
     }
 }
 
-/// A route as the kernel has it.
+/// A route as reported by the kernel.
 struct Found {
     table: u32,
     destination: IpAddr,
@@ -255,7 +253,7 @@ impl Found {
         Some(found)
     }
 
-    /// Link-local networks and multicast need no way out.
+    /// Link-local and multicast networks, which need no route in our table.
     fn is_of_the_link(&self) -> bool {
         match self.destination {
             IpAddr::V4(address) => self.length > 0 && (address.is_link_local() || address.is_multicast()),
@@ -263,7 +261,7 @@ impl Found {
         }
     }
 
-    /// Whether an instance's addresses are among the destinations, or these among them.
+    /// Whether the destination overlaps an instance's network.
     fn covers(&self, layout: Layout) -> bool {
         match (self.destination, IpAddr::from(layout.host_ipv4(0)), IpAddr::from(layout.host_ipv6(0))) {
             (IpAddr::V4(ours), IpAddr::V4(theirs), _) => {
@@ -278,7 +276,7 @@ impl Found {
         }
     }
 
-    /// One route for each way, with the interface's number.
+    /// A route for each next hop, with the interface's index.
     fn routes(&self, interfaces: &[Interface]) -> Vec<(u32, Route)> {
         let route = |target| Route {
             table: self.table,
@@ -306,7 +304,7 @@ impl Found {
     }
 }
 
-/// The host's own address in a message, which on a link from point to point is not the first, and its flags.
+/// The host's own address in a message, with its flags. On point-to-point links it is not the first address.
 pub fn address_of(message: &AddressMessage) -> Option<(IpAddr, AddressFlags)> {
     let (mut local, mut peer, mut flags) = (None, None, AddressFlags::empty());
     for attribute in &message.attributes {

@@ -1,4 +1,4 @@
-//! One change of the host: how to print, apply and undo it.
+//! A change to the host: how to print, apply and undo it.
 
 use super::filter;
 use super::layout::PROTOCOL;
@@ -18,79 +18,73 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-/// A change of the host.
+/// A change to the host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Step {
-    /// A TUN device, which goes when the program ends, however it ends.
+    /// A TUN device, which disappears when the program ends in any way.
     Device {
-        /// Its name.
         name: String,
-        /// Its largest packet, bytes of IP.
+        /// MTU in bytes of IP.
         mtu: u16,
     },
-    /// The host's own address on one of our devices; it goes with the device.
+    /// The host's address on one of our devices; it disappears with the device.
     Address {
         /// The device.
         device: String,
-        /// The address.
         address: IpAddr,
     },
-    /// One of our devices is switched on.
+    /// Brings up one of our devices.
     Up {
         /// The device.
         device: String,
     },
-    /// A route in a table of ours.
+    /// A route in one of our tables.
     Route(Route),
-    /// A rule for a table of ours.
+    /// A rule for one of our tables.
     Rule(Rule),
-    /// A setting of the kernel.
+    /// A kernel setting (sysctl).
     Setting {
         /// Its path below `/proc/sys`.
         key: String,
-        /// The value it gets.
         value: String,
-        /// The value it had and is to have again; none if it goes with a device of ours.
+        /// The value to restore; `None` if the setting disappears with a device of ours.
         before: Option<String>,
-        /// Another setting, as yet different, that makes this value the host's own if it is set: then it is kept.
+        /// A second setting that differs at first. If it later has this value too, the user set it, and the value is
+        /// kept.
         unless: Option<String>,
     },
-    /// A table in nftables, of family `inet`.
+    /// An nftables table of family `inet`.
     Filter {
-        /// Its name.
         table: String,
-        /// What it says, in nft's language.
+        /// Its content in nft's language.
         text: String,
     },
 }
 
-/// A route in a table of ours.
+/// A route in one of our tables.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Route {
-    /// The table.
     pub table: u32,
-    /// Where to; an unspecified address is anywhere.
+    /// The destination; an unspecified address is the default route.
     pub destination: IpAddr,
-    /// Leading bits of the destination that count.
+    /// The prefix length.
     pub length: u8,
-    /// How.
     pub target: Target,
-    /// Smaller ones are preferred; 0 for IPv6 is the kernel's default.
+    /// Lower metrics are preferred; 0 is the kernel's default for IPv6.
     pub metric: u32,
 }
 
 /// The next hop of a route.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Target {
-    /// Out of a device.
+    /// Through a device.
     Device {
-        /// Its name.
         name: String,
-        /// The next router; none if the destination is on the link.
+        /// The next router; `None` if the destination is on the link.
         gateway: Option<IpAddr>,
-        /// The router is on the link though no route says so.
+        /// The router is on the link although no route says so.
         onlink: bool,
-        /// The host's own address for what it sends there.
+        /// The preferred source address.
         source: Option<IpAddr>,
     },
     /// Unreachable: the sender gets an error.
@@ -130,7 +124,7 @@ impl Route {
 }
 
 impl fmt::Display for Step {
-    /// The command that does the same.
+    /// The equivalent command.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Device { name, mtu } => {
@@ -145,7 +139,7 @@ impl fmt::Display for Step {
             Self::Up { device } => write!(f, "ip link set {device} up"),
             Self::Route(route) => route.fmt(f),
             Self::Rule(rule) => rule.fmt(f),
-            // A name may have dots itself.
+            // A name may itself contain dots.
             Self::Setting { key, value, .. } if key.contains('.') => write!(f, "sysctl -w {key}={value}"),
             Self::Setting { key, value, .. } => write!(f, "sysctl -w {}={value}", key.replace('/', ".")),
             Self::Filter { text, .. } => write!(f, "nft -f - <<'END'\n{text}END"),
@@ -200,18 +194,18 @@ fn setting(key: &str) -> PathBuf {
     Path::new("/proc/sys").join(key)
 }
 
-/// Anywhere.
+/// The destination of a default route.
 pub fn anywhere(ipv6: bool) -> IpAddr {
     if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// A setting's value; none if this kernel does not have it.
+/// The value of a setting; `None` if this kernel does not have it.
 pub fn read_setting(key: &str) -> Option<String> {
     std::fs::read_to_string(setting(key)).ok().map(|text| text.trim().to_owned())
 }
 
 impl Step {
-    /// The command that does the same, in a line.
+    /// The equivalent command, on one line.
     pub(crate) fn in_short(&self) -> String {
         match self {
             Self::Filter { table, .. } => format!("nft create table inet {table}"),
@@ -219,7 +213,7 @@ impl Step {
         }
     }
 
-    /// Does it. A device is the caller's to open, who must hold it.
+    /// Applies the step. A device is opened by the caller instead, who keeps its descriptor.
     pub fn carry_out(&self, netlink: &mut Netlink) -> io::Result<()> {
         let new = NLM_F_CREATE | NLM_F_EXCL;
         match self {
@@ -241,21 +235,21 @@ impl Step {
         }
     }
 
-    /// Whether it is this setting.
+    /// Whether the step changes this setting.
     pub fn sets(&self, wanted: &str) -> bool {
         matches!(self, Self::Setting { key, .. } if key == wanted)
     }
 
-    /// Undoes it. What is not there any more is undone.
+    /// Undoes the step. Succeeds if it is already undone.
     pub fn undo(&self, netlink: &mut Netlink) -> io::Result<()> {
         let outcome = match self {
-            // It goes when it is closed, but a child that is just being born may still hold it.
+            // The device disappears when it is closed, but a child between fork and exec may still have the descriptor.
             Self::Device { name, .. } => index(name).and_then(|index| {
                 let mut message = LinkMessage::default();
                 message.header.index = index;
                 netlink.change(RouteNetlinkMessage::DelLink(message), 0)
             }),
-            // They go with the device.
+            // These disappear with the device.
             Self::Address { .. } | Self::Up { .. } | Self::Setting { before: None, .. } => Ok(()),
             Self::Route(route) => {
                 route.message().and_then(|message| netlink.change(RouteNetlinkMessage::DelRoute(message), 0))
@@ -272,7 +266,7 @@ impl Step {
     }
 }
 
-/// What the kernel says of something that is not there: no such route, file, device or address.
+/// Whether the error means that the route, file, device or address does not exist.
 fn is_gone(error: &io::Error) -> bool {
     use nix::errno::Errno;
     error.raw_os_error().is_some_and(|number| {
@@ -291,7 +285,7 @@ fn address_message(index: u32, address: IpAddr) -> AddressMessage {
     message.attributes.push(AddressAttribute::Local(address));
     message.attributes.push(AddressAttribute::Address(address));
     if address.is_ipv6() {
-        // No other host can have it, and our rule routes it.
+        // No duplicate detection: no other host can have the address. No prefix route: our rules route it.
         message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad | AddressFlags::Noprefixroute));
     }
     message

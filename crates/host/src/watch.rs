@@ -1,7 +1,7 @@
 //! Watches changes of the network over rtnetlink.
 //!
-//! What a message says is not used: after each, the state is read and compared. So a message that is lost when the queue
-//! is full costs nothing, and a burst of them is worth one look.
+//! The content of messages is not used: after each, the state is read and compared. So a message lost from a full queue
+//! does no harm, and a burst of messages needs one look.
 
 use anabranch_system::watch;
 use nix::errno::Errno;
@@ -17,18 +17,18 @@ const INTERFACES: libc::c_int = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | l
 /// Links, addresses and routes.
 const ALL: libc::c_int = INTERFACES | libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE;
 
-/// A socket on which the kernel reports changes.
+/// A socket for the kernel's notifications of changes.
 pub struct Watch {
     socket: AsyncFd<OwnedFd>,
 }
 
 impl Watch {
-    /// Listens to all changes in the caller's namespace. To be called within a runtime.
+    /// Listens to all changes in the caller's namespace. Call this within a runtime.
     pub fn open() -> io::Result<Self> {
         Self::of(ALL)
     }
 
-    /// Listens to changes of links and addresses, but not of routes.
+    /// Listens to changes of links and addresses, not of routes.
     pub fn interfaces() -> io::Result<Self> {
         Self::of(INTERFACES)
     }
@@ -40,7 +40,7 @@ impl Watch {
         Ok(Self { socket: watch(socket)? })
     }
 
-    /// Completes when something has changed, and forgets what.
+    /// Completes when something has changed; discards the pending messages.
     pub async fn changed(&self) -> io::Result<()> {
         let mut heard = false;
         while !heard {
@@ -49,7 +49,7 @@ impl Watch {
                 let mut message = [0; 4_096];
                 loop {
                     match recv(socket.as_raw_fd(), &mut message, MsgFlags::empty()) {
-                        // The queue ran over: something has changed.
+                        // The queue overflowed: something has changed.
                         Ok(_) | Err(Errno::ENOBUFS) => heard = true,
                         Err(error) => return Err::<(), _>(io::Error::from(error)),
                     }

@@ -1,7 +1,7 @@
-//! Random runs in which data is abandoned: what is delivered is exact, each gap is announced once, together they are the
-//! stream, nothing is acknowledged that was not seen, memory is bounded, the counters of both ends agree, and the connection
-//! ends. Every policy and both levels, messages and bytes, buffers from three segments on, paths that fail for a while or until
-//! the end, losses, reordering, and notices that are lost.
+//! Random runs in which data is abandoned. Delivered data is exact, each gap is announced once, and together they form
+//! the stream. Only data that arrived is acknowledged, memory is bounded, the counters of both ends agree, and the
+//! connection ends. The runs vary policies, both levels, messages and bytes, buffers from three segments, paths that
+//! fail temporarily or for good, losses, reordering, and lost notices.
 //!
 //! 200 runs by default; `ANABRANCH_GAP_RUNS=2000` for all, `ANABRANCH_GAP_RUN=17` for one.
 
@@ -24,10 +24,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// From then on every packet passes, milliseconds.
+/// Milliseconds; no packet is lost afterwards.
 const CALM: u64 = 20_000;
 
-/// What one run is made of.
+/// The parameters of a run.
 #[derive(Debug)]
 struct Run {
     paths: usize,
@@ -36,19 +36,19 @@ struct Run {
     receiver: (&'static str, Settings),
     sender: (&'static str, Settings),
     buffer: BufferSize,
-    /// Lost, late and twice, in 1000.
+    /// Probabilities of loss, delay and duplication, in 1/1000.
     weather: [u64; 3],
-    /// Of what is lost, so much is lost with all its copies on its subflow, in 1000.
+    /// Share of the losses that also affect all retransmissions on the subflow, in 1/1000.
     cursed: u64,
-    /// Notices that are lost, in 1000.
+    /// Share of lost notices, in 1/1000.
     deaf: u64,
-    /// Paths that are dead from one time to another, milliseconds.
+    /// Dead paths, with start and end in milliseconds.
     dead: Vec<(usize, u64, u64)>,
-    /// Writes: when, milliseconds, and how much.
+    /// Writes: time in milliseconds, and length.
     writes: Vec<(u64, usize)>,
-    /// The reader rests for so long each time, milliseconds.
+    /// Pause of the reader between reads, in milliseconds.
     rests: u64,
-    /// Data reaches the data level in the order of its subflow only, as in Linux.
+    /// The receiver passes data to the data level only in subflow order, as Linux does.
     strict: bool,
     seed: u64,
 }
@@ -80,7 +80,7 @@ impl Run {
         let paths = 1 + luck.below(3) as usize;
         let framing = if luck.one_in(3) { Framing::Bytes } else { Framing::Messages };
         let policy = luck.pick(&["spe", "spe", "both_ends", "both_ends", "too_late", "pr_mptcp", "mo_pr", "full"]);
-        // A peer without the extension, one of ours, or one of ours that goes by another rule.
+        // A peer without the extension, one of ours, or one of ours with another rule.
         let other = match luck.below(4) {
             0 => "full",
             1 => luck.pick(&["spe", "both_ends", "too_late", "pr_mptcp", "mo_pr"]),
@@ -134,7 +134,7 @@ impl Run {
         settings.contains("subflow")
     }
 
-    /// The most that acknowledgements of subflows go over, of what comes in.
+    /// Highest share of received data that subflow acknowledgements may skip.
     fn most_skipped(&self) -> f64 {
         self.receiver.1.get("most_skipped").map_or(0.05, |share| share.parse().expect("a share"))
     }
@@ -151,7 +151,7 @@ impl Run {
     }
 }
 
-/// What passed on the way to the receiver: nothing beyond that may be acknowledged.
+/// Data that reached the receiver: nothing beyond may be acknowledged.
 #[derive(Debug, Default)]
 struct Passed {
     data: u64,
@@ -199,7 +199,7 @@ fn on_the_way(run: &Run) -> pair::Judge {
         if from == 1 {
             passed.check(packet);
         }
-        // Handshakes pass, and in the end everything does.
+        // Handshakes are never lost, nor anything at the end.
         let calm = millis > CALM || packet.segment.flags.contains(Flags::SYN) || millis < 400;
         let is_dead = dead.iter().any(|(which, begins, ends)| *which == path && (*begins..*ends).contains(&millis));
         let says = |option: &MptcpOption| !matches!(Notice::of(option), None | Some(Notice::Hello { .. }));
@@ -225,11 +225,11 @@ fn on_the_way(run: &Run) -> pair::Judge {
     })
 }
 
-/// The reader's account.
+/// The reader's view.
 #[derive(Default)]
 struct Account {
     offset: u64,
-    /// How many, and how many bytes, by reason.
+    /// Number and bytes of gaps, by reason.
     gaps: BTreeMap<&'static str, GapTotals>,
     delivered: u64,
     next_number: u32,
@@ -271,18 +271,18 @@ fn payload_of(number: u32, length: usize) -> Vec<u8> {
     payload
 }
 
-/// The two ends and what has happened to them so far.
+/// Both ends with the history of the run.
 struct Life<'a> {
     run: &'a Run,
     pair: Pair,
     id: ConnectionId,
     server: ConnectionId,
     account: Account,
-    /// Lengths of the messages taken, and bytes.
+    /// Lengths of the accepted messages, and bytes.
     written: Vec<usize>,
     bytes: u64,
     rests_until: Instant,
-    /// Counters as they were last seen.
+    /// The last counters read.
     stats: [Option<ConnectionStats>; 2],
 }
 
@@ -343,7 +343,7 @@ impl Life<'_> {
         let now = [self.pair.hosts[0].stats(self.id), self.pair.hosts[1].stats(self.server)];
         self.stats.iter_mut().zip(now).for_each(|(last, now)| *last = now.or(*last));
         let Some(state) = self.pair.hosts[1].receive_state(self.server) else { return };
-        // A segment that is next is taken whatever waits.
+        // The next segment in order is always accepted.
         assert!(state.readable + state.out_of_order <= state.buffer + 2_000, "{state:?}");
         let most = match self.run.buffer {
             BufferSize::Fixed(size) => size,
@@ -417,10 +417,10 @@ fn check_the_sums(life: &Life<'_>) {
         assert_eq!(receiver.abandoned.of(reason), announced, "{reason}");
     }
     assert_eq!(receiver.bytes_delivered, account.delivered);
-    // A message of which a byte is missing is abandoned whole; the sender is informed of the bytes that are missing.
+    // A message with a missing byte is abandoned entirely; the sender is told only of the missing bytes.
     assert!(sender.bytes_abandoned_by_peer <= abandoned && receiver.late_bytes_received <= abandoned);
     assert!(receiver.skipped_bytes == 0 || life.run.skips(), "level data: {receiver:?}");
-    // A few packets come twice.
+    // A few packets are duplicated.
     let came = 1.1 * (sender.bytes_sent + sender.bytes_retransmitted + sender.bytes_reinjected) as f64;
     assert!(receiver.skipped_bytes as f64 <= life.run.most_skipped() * came, "{receiver:?} {sender:?}");
     if life.run.receiver.0 == "full" {
@@ -428,7 +428,7 @@ fn check_the_sums(life: &Life<'_>) {
         assert!(refused, "under full reliability: {:?}", account.gaps);
     }
     if life.run.framing == Framing::Messages {
-        // What was taken out before any of it was sent is in nobody's stream.
+        // Data removed before any of it was sent is in neither stream.
         let total: u64 = life.written.iter().map(|length| *length as u64 + 24).sum();
         let taken_out = total - account.offset;
         assert!(taken_out <= sender.bytes_withdrawn, "{taken_out} of {sender:?}");

@@ -1,4 +1,4 @@
-//! SYNs for addresses that are nobody's: they wait until the application has said what is to become of them.
+//! SYNs for addresses of no local host: they wait until the application has decided on them.
 
 use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Event, OperationError, Policies};
 use anabranch_policy::combination::Combination;
@@ -7,7 +7,7 @@ use anabranch_wire::{Ecn, Flags, IpHeader, MptcpOption, Packet, Segment, SeqNumb
 use bytes::Bytes;
 use std::net::{IpAddr, SocketAddr};
 
-/// Where programs are, and what they ask for.
+/// The address of programs.
 const PROGRAM: [u8; 4] = [198, 18, 0, 1];
 const TARGET: [u8; 4] = [203, 0, 113, 7];
 

@@ -1,6 +1,6 @@
-//! Random operations against two endpoints: through loss, duplication, reordering, corruption, resets, path failures and
-//! returns, bytes arrive once, in order, unchanged, or the connection ends with an error at both ends; memory stays
-//! under its limits; every connection ends.
+//! Random operations against two endpoints with loss, duplication, reordering, corruption, resets, path failures and
+//! recoveries. Bytes arrive once, in order and unchanged, or the connection ends with an error at both ends. Memory
+//! stays within its limits, and every connection ends.
 //!
 //! `ANABRANCH_CASES` sets the number of cases (2,000 if not set), `ANABRANCH_SEED` the seed they follow from.
 

@@ -1,5 +1,5 @@
-//! What a connection with one or two subflows costs when nothing happens on it: heap bytes per connection and endpoint, the
-//! path manager's and the tables' share included.
+//! Heap bytes per connection and endpoint of an idle connection with one or two subflows, including the path manager
+//! and the tables.
 
 use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Event, Policies};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes on the heap now.
+/// Allocated heap bytes.
 fn in_use() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated - stats.bytes_deallocated
@@ -27,7 +27,7 @@ fn in_use() -> usize {
 const CONNECTIONS: usize = 500;
 const DELAY: Duration = Duration::from_millis(10);
 
-/// A client with one address or two, a server with one, and 10 ms between them.
+/// A client with one or two addresses, a server with one, and a delay of 10 ms.
 struct Lab {
     hosts: [Endpoint; 2],
     now: Instant,
@@ -103,14 +103,14 @@ impl Lab {
     }
 }
 
-/// Heap bytes per connection and endpoint: once established, and when data has gone both ways.
+/// Heap bytes per connection and endpoint: once established, and after data in both directions.
 fn measure(congestion: &'static str, scheduler: &'static str, subflows: usize) -> (usize, usize) {
     let mut lab = Lab::new(subflows);
     lab.hosts[1].listen(443, config(congestion, scheduler)).unwrap();
     let shared = config(congestion, scheduler);
-    // The first connection pays for what is allocated once.
+    // The first connection includes one-time allocations.
     let server = SocketAddr::from(([10, 0, 0, 2], 443));
-    // Without data there is no join: the client must see that the server has its key (RFC 8684, section 3.1).
+    // Without data there is no join: the client must know that the server has its key (RFC 8684, section 3.1).
     let open = |lab: &mut Lab| {
         let id = lab.hosts[0].connect(lab.now, None, server, shared.clone()).unwrap();
         assert_eq!(lab.hosts[0].write(lab.now, id, Bytes::from_static(b"hello")).unwrap(), 5);
@@ -146,7 +146,7 @@ fn measure(congestion: &'static str, scheduler: &'static str, subflows: usize) -
     (established, used)
 }
 
-/// One test, so that no other allocates meanwhile.
+/// A single test, so that no other allocates meanwhile.
 #[test]
 fn an_idle_connection_takes_less_than_2_9_kb_and_with_two_subflows_less_than_4_1() {
     let mut over = Vec::new();
@@ -160,7 +160,7 @@ fn an_idle_connection_takes_less_than_2_9_kb_and_with_two_subflows_less_than_4_1
             eprintln!("{what}");
             let most = match (subflows, congestion) {
                 (1, _) => 2_900,
-                // Of its model of each path it keeps little.
+                // It keeps a small model of each path.
                 (_, "bounded_cubic") => 3_740,
                 _ => 4_100,
             };

@@ -1,4 +1,4 @@
-//! What can be asked of a connection of several subflows, and of one that fell back (`Endpoint::info`).
+//! `Endpoint::info` for a connection with several subflows, and for one that fell back.
 
 mod pair;
 

@@ -1,4 +1,4 @@
-//! Messages over a connection: written whole, read whole, in their order, with what their headers say.
+//! Messages over a connection: written and read whole, in order, with the fields of their headers.
 
 mod pair;
 
@@ -15,7 +15,7 @@ fn framed() -> ConnectionConfig {
     ConnectionConfig { framing: Framing::Messages, ..config() }
 }
 
-/// Both ends with messages, the handshake over.
+/// Both ends with messages, after the handshake.
 fn open(client: ConnectionConfig, server: ConnectionConfig) -> (Pair, ConnectionId, ConnectionId) {
     let mut pair = Pair::new(2);
     pair.reading = [false, false];
@@ -107,7 +107,7 @@ fn the_play_out_clock_starts_with_the_first_message_and_is_for_messages_only() {
     pair.settle();
     pair.run(Duration::from_secs(1));
     let clock = pair.hosts[1].play_out_clock(server).unwrap();
-    // It arrives after the path's 10 ms, and is to be played the latency later; one of 60 ms more comes 60 ms behind it.
+    // It arrives after the path's 10 ms, with its playout time later by the latency; another, 60 ms later.
     let played = written + Duration::from_millis(10) + clock.latency();
     assert_eq!(clock.at(Duration::from_millis(40)), Some(played));
     assert_eq!(clock.at(Duration::from_millis(100)), Some(played + Duration::from_millis(60)));

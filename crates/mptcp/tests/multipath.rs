@@ -1,4 +1,4 @@
-//! Multipath TCP as RFC 8684 has it, section by section; `docs/rfc8684.md` says which test stands for which sentence.
+//! Multipath TCP as in RFC 8684, section by section; `docs/rfc8684.md` maps sentences to tests.
 
 mod multipath {
     mod addresses;

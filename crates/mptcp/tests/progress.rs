@@ -1,7 +1,6 @@
-//! Random runs towards a receiver as strict as the kernel of Linux: paths that die, for a while or for good, bursts of losses
-//! that leave holes before data which is acknowledged selectively, subflows that are put aside, taken up and made backups.
-//! Every byte arrives; and as long as any path carries, the data level does not stand still for longer than a few of the
-//! timeouts that the sender holds for right.
+//! Random runs with a receiver as strict as Linux: paths that fail temporarily or for good, bursts of losses with holes
+//! before selectively acknowledged data, subflows that are suspended, resumed and made backups. Every byte arrives.
+//! While any path works, the data level does not stall for longer than a few of the sender's timeouts.
 //!
 //! 100 runs by default; `ANABRANCH_PROGRESS_RUNS=1000` for all, `ANABRANCH_PROGRESS_RUN=17` for one.
 
@@ -29,48 +28,48 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// So long the data level may stand still, in timeouts: the longest of the sender's, without back-off. The connection's timer
-/// runs out after two of them and is doubled each time; when one path has taken what was lost with another, and is gone too,
-/// that is two and four, a round trip, and what the path that is left needs itself.
+/// The longest stall of the data level, in timeouts (the sender's longest without back-off). The connection's timer
+/// expires after two of them and doubles each time. If one path has reinjected another's lost data and fails too, that
+/// is two and four, a round trip, and the time that the remaining path needs itself.
 const MOST_TIMEOUTS: f64 = 8.0;
-/// And so long for each thing that happens to a path, when all standstills of a timeout or more are added.
+/// The sum of all stalls of a timeout or more, per event on a path.
 const MOST_ADDED: f64 = 5.0;
 
-/// What happens to a path, or to its subflow.
+/// An event on a path or its subflow.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Op {
     Dies,
     Returns,
-    /// Of 1000 packets so many are lost.
+    /// Loss in 1/1000.
     Loses(u64),
     Suspend,
     Resume,
     Backup(bool),
-    /// The path manager closes the subflow, which stays until the peer has all that it carries.
+    /// The path manager closes the subflow, which stays until the peer has received all of its data.
     Close,
-    /// The client's address goes.
+    /// The client's address is removed.
     Gone,
 }
 
-/// What one run is made of.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 struct Run {
     delays: Vec<u64>,
     scheduler: &'static str,
     congestion: &'static str,
-    /// Instead of the scheduler's.
+    /// Overrides the scheduler's.
     reinjection: Option<Reinjection>,
     strict: bool,
     buffer: u64,
     checksum: bool,
-    /// So many of 100 DATA_ACKs have only 32 bits.
+    /// Percentage of DATA_ACKs with only 32 bits.
     short: u64,
     length: u64,
-    /// The server sends as much.
+    /// The server sends the same amount.
     both: bool,
-    /// The receiver's application reads so often, milliseconds; 0 at once.
+    /// Interval of the receiving application's reads in milliseconds; 0 is at once.
     rests: u64,
-    /// When, milliseconds, which path, what.
+    /// Time in milliseconds, path, event.
     script: Vec<(u64, usize, Op)>,
     seed: u64,
 }
@@ -124,7 +123,8 @@ impl Run {
         }
     }
 
-    /// The same, with whatever a subflow has outstanding left to it until it is gone: so soon that a run ends.
+    /// The same with a reinjection policy that leaves outstanding data on a subflow until it is gone, and parameters so
+    /// that a run ends soon.
     fn leaving_data_to_its_subflow(self) -> Self {
         Self { reinjection: Some(Reinjection::Never), ..self }
     }
@@ -149,7 +149,7 @@ impl Run {
     }
 }
 
-/// A scheduler, but for when it has data sent again.
+/// A scheduler with another reinjection policy.
 struct Otherwise {
     inner: Box<dyn Scheduler>,
     reinjection: Option<Reinjection>,
@@ -174,7 +174,7 @@ impl Scheduler for Otherwise {
     }
 }
 
-/// What the paths do now.
+/// The current state of the paths.
 struct Paths {
     luck: Luck,
     dead: Vec<bool>,
@@ -207,12 +207,12 @@ impl Paths {
     }
 }
 
-/// The byte at a position of what a host writes.
+/// The byte at a position of a host's stream.
 fn byte(host: usize, at: u64) -> u8 {
     (at.wrapping_mul(2_654_435_761).wrapping_add(host as u64 * 77) >> 13) as u8
 }
 
-/// The ends and what has happened to them so far.
+/// Both ends with the history of the run.
 struct Life {
     run: Run,
     pair: Pair,
@@ -223,14 +223,14 @@ struct Life {
     closed: [bool; 2],
     checked: [usize; 2],
     suspended: Vec<bool>,
-    /// For each path: since when it carries, put off by as long as it did not before (its timers have backed off), and since
-    /// when it does not.
+    /// For each path: since when it works, delayed by the preceding outage (its timers have backed off), and since when
+    /// it does not.
     good_from: Vec<Instant>,
     bad_since: Vec<Option<Instant>>,
     progress: [(usize, Instant); 2],
-    /// The standstill of each direction that lasts, in timeouts.
+    /// The current stall of each direction, in timeouts.
     stands: [f64; 2],
-    /// The worst, and all of a timeout or more together.
+    /// The longest stall, and the sum of those of a timeout or more.
     worst: f64,
     added: f64,
     next_read: Instant,
@@ -333,7 +333,7 @@ impl Life {
         }
     }
 
-    /// Writes what there is room for, and closes behind the last byte.
+    /// Writes as much as the buffer accepts, and closes after the last byte.
     fn write_on(&mut self) {
         for host in 0..2 {
             let total = if host == 0 || self.run.both { self.run.length } else { 0 };
@@ -370,7 +370,7 @@ impl Life {
         self.pair.settle();
     }
 
-    /// Measures how long the data level of each direction stands still though a path carries.
+    /// Measures for how long the data level of each direction has stalled while a path works.
     fn watch(&mut self) {
         let now = self.pair.now;
         for host in 0..2 {
@@ -419,14 +419,14 @@ impl Life {
     }
 }
 
-/// Gives the worst standstill and all added, in timeouts, and what the worst was.
+/// Returns the longest stall and the sum, in timeouts, and a description of the longest.
 fn live(run: &Run) -> (f64, f64, String) {
     let mut life = Life::begin(run);
     let begun = life.pair.now;
     life.progress = [(life.pair.received[1].len(), begun), (0, begun)];
     life.write_on();
     let mut script: Vec<_> = run.script.clone();
-    // In the end one path carries, that which was drawn.
+    // At the end one path works, drawn at random.
     let saviour = (run.seed % run.delays.len() as u64) as usize;
     script.retain(|(_, path, op)| *path != saviour || !matches!(op, Op::Close | Op::Gone));
     script.extend([(12_000, saviour, Op::Returns), (12_000, saviour, Op::Loses(0)), (12_000, saviour, Op::Resume)]);

@@ -1,4 +1,4 @@
-//! What random operations (`honest_bytes`) found, each as the smallest story that shows it.
+//! Failures found by random operations (`honest_bytes`), each reduced to a minimal test.
 
 mod pair;
 
@@ -68,7 +68,7 @@ fn a_join_that_is_under_way_when_the_stream_ends_comes_to_nothing() {
     }
 }
 
-/// Both sides close while a join over a path of `delay` milliseconds is under way.
+/// Both sides close while a join over a path of `delay` milliseconds is in progress.
 fn close_during_join(delay: u64) {
     let mut pair = Pair::new(2);
     pair.delay[1] = Duration::from_millis(delay);
@@ -110,7 +110,7 @@ fn is_failure(packet: &Packet) -> bool {
 }
 
 /// The server has closed its direction when a middlebox changes the client's payload on the only path; the first `lost`
-/// MP_FAILs get lost.
+/// MP_FAILs are lost.
 fn change_payload_after_the_server_closed(lost: usize) {
     let mut pair = Pair::new(1);
     let mut checked = config();
@@ -175,7 +175,7 @@ fn a_reset_in_last_ack_is_no_good_end_while_data_is_unacknowledged() {
     let id = pair.connect(plain(), plain());
     pair.run(Duration::from_secs(1));
     let server = pair.accepted().unwrap();
-    // The server will not read: the client's last bytes reset it when they come.
+    // The server does not read: the client's last bytes cause a reset.
     pair.hosts[1].discard(pair.now, server).unwrap();
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.write_all(0, id, b"too late", Duration::from_secs(1)), 0);
@@ -184,8 +184,8 @@ fn a_reset_in_last_ack_is_no_good_end_while_data_is_unacknowledged() {
     assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::AbortedByPeer)), "{:?}", pair.events[0]);
 }
 
-// RFC 8684, section 3.7: a subflow that breaks during operation is reset. Taking the bytes as plain TCP would deliver
-// those twice that the peer, which does not know, sends again at data level.
+// RFC 8684, section 3.7: a subflow that breaks during operation is reset. Accepting the bytes as plain TCP would
+// deliver duplicates, since the unaware peer retransmits at data level.
 #[test]
 fn options_lost_in_mid_connection_reset_the_subflow_and_no_byte_is_duplicated() {
     let mut pair = Pair::new(1);
@@ -196,7 +196,7 @@ fn options_lost_in_mid_connection_reset_the_subflow_and_no_byte_is_duplicated() 
     let data = pattern(200_000);
     assert_eq!(pair.write_all(1, server, &data[..1_000], Duration::from_secs(1)), 0);
     pair.run(Duration::from_secs(1));
-    // From here on a middlebox takes all options of MPTCP, both ways.
+    // From here on a middlebox removes all MPTCP options in both directions.
     pair.judge = Box::new(|_, _, packet| {
         let mut other = packet.clone();
         other.segment.options.dss = None;
@@ -222,7 +222,7 @@ fn first_data_sent_again_at_data_level_has_a_mapping_of_its_own() {
     impatient.tcp.max_timeouts = 2;
     let id = pair.connect(impatient, config());
     let mut dropped = false;
-    // The acknowledgement of the first data comes without DATA_ACK, as beside an ADD_ADDR of IPv6.
+    // The acknowledgement of the first data has no DATA_ACK, as with an IPv6 ADD_ADDR.
     pair.judge = Box::new(move |from, _, packet| {
         let acknowledges = from == 1 && !packet.segment.flags.contains(Flags::SYN);
         if !acknowledges || core::mem::replace(&mut dropped, true) {
@@ -269,7 +269,7 @@ fn a_slow_reader_of_a_whole_stream_does_not_spin_when_no_path_is_found() {
 fn an_option_that_closes_other_subflows_leaves_the_rest_of_its_segment_where_it_belongs() {
     let mut pair = Pair::new(3);
     let id = pair.connect(config(), config());
-    // Joins to the server's first address get no answer: they stand, unfinished, before those to the others.
+    // Joins to the server's first address get no answer: they stay pending before those to the others.
     pair.judge = Box::new(|_, _, packet| {
         let joins = packet.segment.flags.contains(Flags::SYN) && packet.ip.destination == pair::address(1, 0);
         if joins { Fate::Drop } else { Fate::Deliver }
@@ -292,7 +292,8 @@ fn an_option_that_closes_other_subflows_leaves_the_rest_of_its_segment_where_it_
     assert_eq!([pair.hosts[0].connection_count(), pair.hosts[1].connection_count()], [0, 0]);
 }
 
-// Found by the fuzz target `drive_pair`: 500 timers at one instant, each with the same byte on the other silent subflow.
+// Found by the fuzz target `drive_pair`: 500 timers at one instant, each reinjecting the same byte on the other silent
+// subflow.
 #[test]
 fn subflows_that_are_all_silent_do_not_pass_the_same_data_to_each_other_without_end() {
     let mut pair = Pair::new(2);

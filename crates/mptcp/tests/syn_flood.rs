@@ -1,4 +1,4 @@
-//! A flood of SYNs that nobody completes (RFC 4987): what it costs in memory, and what becomes of who does complete.
+//! A SYN flood (RFC 4987): its memory, and its effect on clients that complete the handshake.
 
 use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Event, Policies};
 use anabranch_policy::ids::{AddressId, ConnectionId};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes on the heap now.
+/// Allocated heap bytes.
 fn in_use() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated - stats.bytes_deallocated
@@ -46,7 +46,7 @@ fn host(seed: u8, address: [u8; 4]) -> Endpoint {
     host
 }
 
-/// The nth SYN of the flood, as a client of MPTCP would send it.
+/// The nth SYN of the flood, as from an MPTCP client.
 fn syn(nth: u32) -> Packet {
     let [_, a, b, c] = nth.to_be_bytes();
     let flags = CapableFlags { hmac_sha256: true, ..CapableFlags::default() };
@@ -88,7 +88,7 @@ impl Siege {
         for host in [0, 1] {
             loop {
                 while let Some(packet) = self.hosts[host].poll_transmit(self.now) {
-                    // What goes to the flood's addresses meets nobody.
+                    // Packets to the flood's addresses are dropped.
                     let honest = [IpAddr::from(CLIENT), IpAddr::from(SERVER)].contains(&packet.ip.destination);
                     if honest {
                         self.under_way.push_back((self.now + DELAY, 1 - host, packet));
@@ -126,7 +126,7 @@ impl Siege {
         self.now = end;
     }
 
-    /// So many SYNs, evenly spread over this time.
+    /// Sends `count` SYNs, evenly spread over `span`.
     fn flood(&mut self, count: u32, span: Duration) {
         let step = Duration::from_nanos(span.as_nanos() / u64::from(count));
         for _ in 0..count {
@@ -143,8 +143,7 @@ impl Siege {
     }
 }
 
-/// Whether a client gets through that comes in the middle of a second of such a flood: it is let in, or it learns that it was
-/// forgotten.
+/// Whether a client that connects in the middle of a one-second flood succeeds; otherwise it is reset.
 fn gets_through(syns_per_second: u32) -> bool {
     let mut siege = Siege::new();
     siege.flood(syns_per_second / 2, Duration::from_millis(500));
@@ -155,7 +154,7 @@ fn gets_through(syns_per_second: u32) -> bool {
     through
 }
 
-/// One test, so that no other allocates meanwhile.
+/// A single test, so that no other allocates meanwhile.
 #[test]
 fn a_flood_of_100_000_syns_takes_bounded_memory_and_keeps_nobody_out_for_long() {
     let mut siege = Siege::new();
@@ -168,24 +167,24 @@ fn a_flood_of_100_000_syns_takes_bounded_memory_and_keeps_nobody_out_for_long() 
     let each = most.0 / most.1;
     eprintln!("{} bytes for {} handshakes: {each} each", most.0, most.1);
     assert_eq!(most.1, 4_096);
-    // As they grow by doubling, the tables take a part of this too.
+    // The tables grow by doubling, which is included.
     assert!(each < 4_096, "{each}");
     let counters = siege.hosts[0].counters();
     let left = siege.hosts[0].connection_count() as u64;
     assert_eq!(counters.evicted_handshakes + left, 100_000);
-    // Who comes now comes in, among them.
+    // A client that connects now succeeds.
     siege.connect();
     siege.run(siege.now + Duration::from_secs(1));
     assert_eq!(siege.read, b"hello");
-    // The SYN/ACK goes six times, after 1, 2, 4, 8 and 16 s; 32 s after the last its handshake is forgotten.
+    // The SYN/ACK is sent six times, after 1, 2, 4, 8 and 16 s; the handshake is dropped 32 s after the last.
     siege.run(siege.now + Duration::from_secs(63));
     assert_eq!(siege.hosts[0].connection_count(), 1);
     let after = in_use() - before;
     eprintln!("{after} bytes afterwards");
     assert!(after < most.0 / 4, "{after}");
 
-    // A quarter of the places is emptied when all are taken: 3,072 SYNs pass at least before a handshake is forgotten, 4,096 at
-    // most. In a round trip of 100 ms these are 30,720 and 40,960 a second.
+    // When all places are taken a quarter is evicted: at least 3,072 and at most 4,096 SYNs arrive before a handshake
+    // is dropped. With a round trip of 100 ms this is 30,720 and 40,960 per second.
     for (rate, through) in [(1_000, true), (10_000, true), (30_000, true), (42_000, false), (100_000, false)] {
         assert_eq!(gets_through(rate), through, "{rate} SYNs a second");
     }

@@ -1,4 +1,4 @@
-//! Whole transfers between two endpoints: bytes arrive once, in order, unchanged, and connections end.
+//! Complete transfers between two endpoints: bytes arrive once, in order, unchanged, and connections end.
 
 mod pair;
 

@@ -1,4 +1,4 @@
-//! On fast paths what leaves together is whole packets of the host's offload, each as many segments as that takes.
+//! On fast paths segments leave in bursts of full offload packets.
 
 mod pair;
 
@@ -11,11 +11,11 @@ use bytes::Bytes;
 use pair::{Pair, config};
 use std::sync::Arc;
 
-/// Payload of a segment with timestamps, and how many of them are a packet of 62,000 bytes at most.
+/// Payload of a segment with timestamps, and the number of segments in a packet of at most 62,000 bytes.
 const SEGMENT: usize = 1_448;
 const WHOLE: usize = 42;
 
-/// A window and a rate that never change.
+/// A constant window and rate.
 #[derive(Debug)]
 struct Fixed {
     window: u64,
@@ -41,7 +41,7 @@ impl CongestionControl for Fixed {
     }
 }
 
-/// A connection of TCP alone that has four megabytes to send.
+/// A connection of plain TCP with four megabytes to send.
 fn upload(window: u64, megabits: u64) -> Pair {
     let mut config = ConnectionConfig { multipath: false, receive_buffer: BufferSize::Fixed(8 << 20), ..config() };
     config.send_buffer = 8 << 20;
@@ -49,7 +49,7 @@ fn upload(window: u64, megabits: u64) -> Pair {
     config.policies.congestion = Arc::new(move || Box::new(Fixed { window, megabits }));
     let mut pair = Pair::new(1);
     let id = pair.connect(config.clone(), config);
-    // Until the server has acknowledged something its window has no scale.
+    // Until the server has acknowledged something its window is unscaled.
     assert_eq!(pair.write_all(0, id, b"hello", Duration::from_millis(100)), 0);
     pair.run(Duration::from_millis(100));
     pair.sent[0].clear();
@@ -57,7 +57,7 @@ fn upload(window: u64, megabits: u64) -> Pair {
     pair
 }
 
-/// How many segments left at each moment at which some did.
+/// The number of segments sent at each instant with any.
 fn trains(pair: &Pair) -> Vec<usize> {
     let mut trains: Vec<(Instant, usize)> = Vec::new();
     for (at, packet) in &pair.sent[0] {
@@ -74,7 +74,7 @@ fn trains(pair: &Pair) -> Vec<usize> {
 fn who_is_woken_late_releases_whole_packets() {
     let mut pair = upload(8 << 20, 500);
     pair.settle();
-    // 500 Mbit/s are a packet in 0.97 ms. Nothing comes back in the first 20 ms.
+    // At 500 Mbit/s a packet takes 0.97 ms. Nothing returns in the first 20 ms.
     for _ in 0..15 {
         pair.now += Duration::from_micros(1_300);
         let now = pair.now;
@@ -83,6 +83,6 @@ fn who_is_woken_late_releases_whole_packets() {
     }
     let trains = trains(&pair);
     assert!(trains.len() >= 15 && trains.iter().all(|train| train % WHOLE == 0), "{trains:?}");
-    // What was late is made good.
+    // Delayed segments are sent later.
     assert!(trains.iter().sum::<usize>() >= 19 * WHOLE, "{trains:?}");
 }

@@ -1,4 +1,4 @@
-//! A run on two lossy paths, read by somebody else: what tshark makes of the capture agrees with what happened.
+//! A run on two lossy paths, analysed independently: tshark's interpretation of the capture agrees with the run.
 
 mod pair;
 
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 const BYTES: usize = 400_000;
 
-/// What the client's interfaces saw: nanoseconds, direction, packet.
+/// Packets at the client's interfaces: nanoseconds, direction, packet.
 type Seen = Vec<(u64, Direction, Packet)>;
 
 /// A transfer from client to server with announcements, a join, loss on both paths and an orderly end, as the client
@@ -26,7 +26,7 @@ fn run() -> Seen {
     let (log, mut count) = (Rc::clone(&seen), 0_u32);
     let delay = pair.delay[0];
     pair.judge = Box::new(move |from, now, packet| {
-        // Every 40th segment with data is lost, and no other: so the client sees all that the server said.
+        // Only every 40th data segment is lost, so that the client receives everything from the server.
         count += u32::from(!packet.segment.payload.is_empty());
         let lost = !packet.segment.payload.is_empty() && count.is_multiple_of(40);
         let (at, direction) = match from {
@@ -68,7 +68,7 @@ fn capture(name: &str, seen: &Seen) -> PathBuf {
     path
 }
 
-/// Runs tshark over a capture with all its analysis; a row of columns for each packet. None if there is no tshark.
+/// Runs tshark's full analysis on a capture; returns a row of columns per packet, or `None` without tshark.
 fn dissect(capture: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     for preference in [
@@ -82,7 +82,7 @@ fn dissect(capture: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     ] {
         command.args(["-o", preference]);
     }
-    // Twice: what is found later counts for what came before.
+    // Two passes: later findings apply to earlier packets.
     command.args(["-2", "-n", "-r"]).arg(capture).args(["-T", "fields", "-E", "separator=;", "-E", "occurrence=a"]);
     fields.iter().for_each(|field| {
         command.args(["-e", field]);
@@ -118,7 +118,7 @@ fn tshark_finds_one_connection_of_two_subflows_without_error() {
     assert!(streams.len() >= 2, "{streams:?}");
     assert!(rows.iter().all(|row| row[1] == "1" && row[2] == "1"), "checksums are good");
     let subtypes: BTreeSet<&str> = rows.iter().flat_map(|row| row[3].split(',')).filter(|s| !s.is_empty()).collect();
-    // MP_CAPABLE, MP_JOIN, DSS, ADD_ADDR: nothing else was called for.
+    // MP_CAPABLE, MP_JOIN, DSS, ADD_ADDR: no others are needed.
     assert_eq!(subtypes, BTreeSet::from(["0", "1", "2", "3"]));
 }
 
@@ -157,12 +157,12 @@ fn tsharks_sequence_analysis_agrees_with_what_happened() {
     ];
     let rows = dissect(&path, &fields).expect("tshark was there a moment ago");
     let from_client = |row: &&Vec<String>| row[0] != pair::PORT.to_string();
-    // The client's initial number, as tshark has it from the key. Numbers are taken as they are on the wire: relative
-    // to the wrong side's initial number is what Wireshark 4.0 shows on joined subflows.
+    // The client's initial number, as tshark derives it from the key. Absolute numbers are used: on joined subflows
+    // Wireshark 4.0 shows numbers relative to the wrong side's.
     let initial = rows.iter().filter(from_client).find_map(|row| row[5].parse::<u64>().ok()).expect("from the key");
     let relative = |text: &str| text.parse::<u64>().ok().filter(|number| *number > u64::from(u32::MAX));
     let relative = |text: &str| relative(text).map(|number| number.wrapping_sub(initial));
-    // 0 is the SYN, the data begins at 1, DATA_FIN is behind the data, and what acknowledges it behind that.
+    // 0 is the SYN, data starts at 1, DATA_FIN follows the data, and its acknowledgement is one more.
     let acks: Vec<u64> = rows.iter().filter(|row| !from_client(row)).filter_map(|row| relative(&row[7])).collect();
     assert_eq!(acks.iter().max(), Some(&(BYTES as u64 + 2)));
     let numbers: Vec<u64> = rows.iter().filter(from_client).filter_map(|row| relative(&row[6])).collect();
@@ -170,7 +170,8 @@ fn tsharks_sequence_analysis_agrees_with_what_happened() {
     let on_initial = |row: &&Vec<String>| row[1] == "0" && row[2] != "0";
     let first = rows.iter().filter(from_client).filter(on_initial).find_map(|row| row[8].parse::<u64>().ok());
     assert_eq!(first, Some(1), "MP_CAPABLE with data maps it to the beginning");
-    // It misses mappings on bare acknowledgements and FINs behind the last data too, where there is nothing to map.
+    // It also reports missing mappings on bare acknowledgements and FINs after the last data, where there is nothing to
+    // map.
     let unmapped = rows.iter().filter(|row| !row[4].is_empty() && row[2] != "0").count();
     assert_eq!(unmapped, 0, "payload without a mapping");
     // As many retransmissions as losses at least, and not many more.

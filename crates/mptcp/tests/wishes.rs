@@ -1,4 +1,4 @@
-//! What an application asks of an endpoint beside reading and writing: ports, policies, what schedulers are to know.
+//! Operations of an application besides reading and writing: ports, policies, and hints for schedulers.
 
 mod pair;
 
@@ -30,7 +30,7 @@ fn a_port_is_listened_on_once_and_refuses_newcomers_when_it_is_given_up_and_nobo
     assert!(pair.events[0].iter().any(|event| matches!(event, Event::Closed(closed, _) if *closed == refused)));
     let resets = pair.sent[1].iter().filter(|(_, packet)| packet.segment.flags.contains(Flags::RST));
     assert_eq!((resets.count(), pair.hosts[1].counters().unknown, pair.hosts[0].counters().unknown), (1, 1, 0));
-    // The connection that was there goes on.
+    // The existing connection continues.
     assert_eq!(pair.write_all(0, id, &pattern(10_000), Duration::from_secs(5)), 0);
     pair.run(Duration::from_secs(1));
     assert_eq!(pair.received[1], pattern(10_000));
@@ -46,7 +46,7 @@ fn policies_are_those_of_the_combination_or_its_error() {
     let mut pair = Pair::new(2);
     let with_policies = ConnectionConfig::new(policies);
     let id = pair.connect(with_policies, config());
-    // Subflows are opened once the peer is known to speak MPTCP: when it has acknowledged data.
+    // Subflows are opened once the peer has acknowledged data, which confirms MPTCP.
     assert_eq!(pair.write_all(0, id, &[0; 1], Duration::from_secs(5)), 0);
     pair.run(Duration::from_secs(1));
     // In turn: of 24 segments each of four subflows, from two addresses to two, carries 6.

@@ -1,4 +1,4 @@
-//! The client's end of a measurement.
+//! The client of a measurement.
 
 use super::error::PerfError;
 use super::host::Host;
@@ -13,25 +13,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Longest that the server may take to answer.
+/// Timeout for the server's answer.
 const ANSWER: Duration = Duration::from_secs(20);
-/// Longest that the server may take for its results: they wait behind the payload.
+/// Timeout for the server's results, which follow the queued payload.
 const RESULTS: Duration = Duration::from_secs(60);
-/// Longest that closing is waited for.
+/// Timeout for closing.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// What is under way.
+/// The progress of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// From client to server, or the other way.
+    /// From client to server, or else from server to client.
     pub up: bool,
-    /// The interval as we measured it.
+    /// The interval as measured at this end.
     pub interval: &'a Interval,
-    /// The latest of the sender's, when we are the receiver.
+    /// The sender's latest interval, if we are the receiver.
     pub senders: Option<&'a Interval>,
 }
 
-/// Measures against a server of ours ([`super::serve`]); `tell` is called for each interval.
+/// Measures against a perf server ([`super::serve`]); `tell` is called for each interval.
 ///
 /// # Errors
 /// [`PerfError`].
@@ -124,7 +124,7 @@ async fn answer(control: &Link, remote: SocketAddr) -> Result<Message, PerfError
     }
 }
 
-/// Agrees on the test and opens its streams.
+/// Negotiates the test and opens its streams.
 async fn prepare(
     host: &Host,
     control: &Link,
@@ -157,10 +157,10 @@ fn streams(lines: &[Arc<Line>]) -> Vec<StreamReport> {
     lines.iter().map(report).collect()
 }
 
-/// A side of each direction, up first.
+/// The two directions, up first.
 type Sides = (Option<Side>, Option<Side>);
 
-/// Measures our ends, and receives the server's measurements.
+/// Measures at this end, and receives the server's measurements.
 async fn measure(
     control: &Arc<Link>,
     transfers: &Transfers,
@@ -203,7 +203,7 @@ async fn measure(
     }
 }
 
-/// Reads the server's messages until its results.
+/// Reads the server's messages up to its results.
 async fn results(control: &Link, senders: &Mutex<Option<Interval>>) -> Result<Sides, PerfError> {
     loop {
         match message::read(control, LONG).await.map_err(|error| PerfError::of_message(error, control.peer()))? {
@@ -216,10 +216,10 @@ async fn results(control: &Link, senders: &Mutex<Option<Interval>>) -> Result<Si
     }
 }
 
-/// Closes the control connection and waits a moment until the server has, too.
+/// Closes the control connection, and waits briefly for the server to close it too.
 async fn close(control: &Link) {
     control.shutdown();
     let mut scratch = control.scratch();
-    // Whatever comes now is of no interest.
+    // Further data is discarded.
     let _ = timeout(CLOSING, async { while control.swallow(&mut scratch).await.is_ok_and(|bytes| bytes > 0) {} }).await;
 }

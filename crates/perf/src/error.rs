@@ -4,26 +4,24 @@ use super::message::{MessageError, VERSION};
 use core::net::SocketAddr;
 use std::io;
 
-/// Why a measurement was not made, or not to its end.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
-    /// There is no answer, or not a server's.
+    /// No connection to the server, or no answer.
     #[error("no connection to {remote}: {error}; is `anabranch perf --server` running there?")]
     Connect {
         /// The server.
         remote: SocketAddr,
-        /// The error.
         error: io::Error,
     },
-    /// The port cannot be listened on.
+    /// The port cannot be used for listening.
     #[error("cannot listen on {address}: {error}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// The error.
         error: io::Error,
     },
-    /// The server refuses.
+    /// The server refused the test.
     #[error("the server refuses: {0}")]
     Refused(String),
     /// The peer speaks another version.
@@ -32,22 +30,22 @@ pub enum PerfError {
     /// The peer is not a perf server.
     #[error("the server at {0} is not `anabranch perf --server`")]
     NotOurs(SocketAddr),
-    /// The plan cannot be carried out.
+    /// The peer has another protocol version.
     #[error("{0}")]
     Plan(&'static str),
-    /// The connections broke.
+    /// The connections failed.
     #[error("the test was interrupted: {0}")]
     Broken(#[from] io::Error),
-    /// The server said something unexpected.
+    /// Unexpected message from the server.
     #[error("the test was interrupted: {0}")]
     Confused(&'static str),
-    /// The server does not answer any more.
+    /// The server stopped answering.
     #[error("the test was interrupted: the server does not answer any more")]
     Silent,
 }
 
 impl PerfError {
-    /// Whether the measurement was never begun, because its plan is impossible.
+    /// Whether the plan was invalid, so that nothing was measured.
     pub fn is_users(&self) -> bool {
         !matches!(self, Self::Broken(_) | Self::Confused(_) | Self::Silent)
     }

@@ -1,4 +1,4 @@
-//! The host that measures: our stack, or the kernel's sockets.
+//! The measuring host: our stack, or the kernel's sockets.
 
 use super::error::PerfError;
 use super::kernel::{KernelListener, KernelSockets};
@@ -10,33 +10,32 @@ use core::net::{IpAddr, SocketAddr};
 use std::io;
 use std::time::Duration;
 
-/// Longest that a connection may take to be opened.
+/// Timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Where connections come from.
+/// The origin of connections.
 #[derive(Clone)]
 pub enum Host {
-    /// Our stack.
     Ours(Box<Ours>),
     /// The kernel's sockets, in the namespace of the thread that runs the measurement.
     Kernel(KernelSockets),
 }
 
-/// Our stack, and how it opens connections.
+/// Our stack, with the settings of connections.
 #[derive(Clone)]
 pub struct Ours {
-    /// The stack; its driver is the caller's concern.
+    /// The stack; the caller runs its driver.
     pub stack: Stack,
     /// Settings of each connection.
     pub config: ConnectionConfig,
-    /// Where connections begin; the first address of the right family if none.
+    /// The local address of connections; by default the first of the right family.
     pub local: Option<IpAddr>,
-    /// What `config`'s policies are called, for the report.
+    /// The names of `config`'s policies, for the report.
     pub policies: String,
 }
 
 impl Host {
-    /// This end, for the report.
+    /// A description of this end, for the report.
     pub fn about(&self) -> About {
         let (stack, policies) = match self {
             Self::Ours(ours) => ("anabranch".to_owned(), ours.policies.clone()),
@@ -58,7 +57,6 @@ impl Host {
         }
     }
 
-    /// Opens a connection.
     pub(crate) async fn connect(&self, remote: SocketAddr) -> Result<Link, PerfError> {
         let connect = async {
             match self {
@@ -75,7 +73,7 @@ impl Host {
             .map_err(|error| PerfError::Connect { remote, error })
     }
 
-    /// Listens. Our stack does so at all its addresses and takes no more than the port from `address`.
+    /// Listens. Our stack listens at all its addresses and uses only the port of `address`.
     pub(crate) fn listen(&self, address: SocketAddr) -> Result<Door, PerfError> {
         let outcome = match self {
             Self::Ours(ours) => {
@@ -87,7 +85,7 @@ impl Host {
     }
 }
 
-/// A port that is listened on.
+/// A listening port.
 pub(crate) enum Door {
     Ours(Listener),
     Kernel(KernelListener),
@@ -105,7 +103,6 @@ impl Door {
         }
     }
 
-    /// The port.
     pub(super) fn port(&self) -> u16 {
         match self {
             Self::Ours(listener) => listener.port(),

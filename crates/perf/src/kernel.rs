@@ -1,4 +1,4 @@
-//! The kernel's TCP and MPTCP sockets, so that they can be measured by the same program as our stack.
+//! The kernel's TCP and MPTCP sockets, measured by the same program as our stack.
 
 use super::reading::Reading;
 use super::socket_info;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Which of the kernel's protocols.
+/// A protocol of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelProtocol {
     /// Plain TCP.
@@ -19,21 +19,20 @@ pub enum KernelProtocol {
     Mptcp,
 }
 
-/// How the kernel's sockets are made.
+/// Settings of the kernel's sockets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelSockets {
-    /// Which protocol.
     pub protocol: KernelProtocol,
-    /// Congestion control by the kernel's name (TCP_CONGESTION); its default if none. MPTCP hands it to its subflows.
+    /// Congestion control by the kernel's name (TCP_CONGESTION), which MPTCP applies to its subflows; by default the
+    /// kernel's.
     pub congestion: Option<String>,
-    /// SO_SNDBUF, bytes as the application counts them; automatic if none. The kernel's `wmem_max` limits it.
+    /// SO_SNDBUF in bytes of payload; automatic by default. The kernel limits it to `wmem_max`.
     pub send_buffer: Option<usize>,
-    /// SO_RCVBUF, likewise, limited by `rmem_max`.
+    /// SO_RCVBUF, likewise, limited to `rmem_max`.
     pub receive_buffer: Option<usize>,
 }
 
 impl KernelSockets {
-    /// Defaults.
     pub fn new(protocol: KernelProtocol) -> Self {
         Self { protocol, congestion: None, send_buffer: None, receive_buffer: None }
     }
@@ -77,7 +76,7 @@ impl KernelSockets {
     }
 }
 
-/// A port of the kernel's that is listened on.
+/// A listening port of the kernel.
 pub(crate) struct KernelListener {
     listener: TcpListener,
     protocol: KernelProtocol,
@@ -95,22 +94,22 @@ impl KernelListener {
     }
 }
 
-/// An address of IPv4 as what it is: a socket for both families calls it one of IPv6.
+/// Converts an IPv4-mapped address, which a dual-stack socket returns, to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// A connection of the kernel's.
+/// A connection of the kernel.
 pub(crate) struct KernelLink {
     stream: TcpStream,
     peer: SocketAddr,
     protocol: KernelProtocol,
-    /// Our first data sequence number, which is drawn at random.
+    /// Our initial data sequence number, which is random.
     first: u64,
 }
 
 impl KernelLink {
-    /// Of a connection that nothing was written to.
+    /// For a connection without written data.
     fn new(stream: TcpStream, peer: SocketAddr, protocol: KernelProtocol) -> Self {
         let first = socket_info::mptcp(&stream).map_or(0, |info| info.unacknowledged);
         Self { stream, peer, protocol, first }
@@ -140,7 +139,7 @@ impl KernelLink {
         }
     }
 
-    // If the connection has ended, the three that follow have nothing to do.
+    // On a closed connection the next three calls have no effect.
 
     pub(super) fn shutdown(&self) {
         let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);

@@ -1,8 +1,8 @@
-//! Measuring what a path carries: a client and a server of our own protocol, over our stack or the kernel's sockets.
+//! Throughput measurement: a client and a server of our own protocol, over our stack or the kernel's sockets.
 //!
-//! [`run`] is the client, [`serve`] the server; a [`Plan`] says what is measured, a [`Report`] has the results. The receiver's
-//! window of time opens with the first byte, and the sender goes on until the receiver's window is over: goodput is what arrived
-//! in the window, over its length. `docs/perf.md` has the protocol and the report's fields.
+//! [`run`] is the client, [`serve`] the server; a [`Plan`] describes the test, a [`Report`] the results. The receiver's
+//! measurement window opens with the first byte, and the sender continues until that window has ended. Goodput is the
+//! bytes that arrived in the window, divided by its length. `docs/perf.md` has the protocol and the report's fields.
 
 mod client;
 mod error;
@@ -31,5 +31,5 @@ pub use reading::PathReading;
 pub use report::{About, Interval, PathInterval, PathTotal, Report, SCHEMA, Side, StreamReport, Transfer};
 pub use server::{ServerConfig, ServerCounters, ServerEvent, serve};
 
-/// The port that client and server agree on if none is named.
+/// The default port of client and server.
 pub const PORT: u16 = 5201;

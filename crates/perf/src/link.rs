@@ -1,4 +1,4 @@
-//! One connection of a measurement, over our stack or the kernel's.
+//! A connection of a measurement, over our stack or the kernel's.
 
 use super::kernel::KernelLink;
 use super::reading::{PathReading, Reading};
@@ -11,17 +11,15 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
-/// Most bytes taken at once.
+/// Most bytes read in one call.
 const READ: usize = 256 * 1024;
 
-/// A connection.
 pub(crate) enum Link {
     Ours(Stream),
     Kernel(KernelLink),
 }
 
 impl Link {
-    /// The peer.
     pub(crate) fn peer(&self) -> SocketAddr {
         match self {
             Self::Ours(stream) => stream.peer_address(),
@@ -29,7 +27,7 @@ impl Link {
         }
     }
 
-    /// Reads at most `max` bytes and throws them away; returns how many there were, 0 at the end.
+    /// Reads and discards at most `max` bytes. Returns their number, 0 at the end of the stream.
     fn poll_swallow(&self, context: &mut Context<'_>, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Ours(stream) => stream.poll_read_bytes(context, READ).map_ok(|bytes| bytes.len()),
@@ -37,12 +35,12 @@ impl Link {
         }
     }
 
-    /// Reads at least a byte and throws away what there is; returns how many there were, 0 at the end.
+    /// Reads and discards at least one byte. Returns the number, 0 at the end of the stream.
     pub(super) async fn swallow(&self, scratch: &mut [u8]) -> io::Result<usize> {
         poll_fn(|context| self.poll_swallow(context, scratch)).await
     }
 
-    /// Room for [`Self::swallow`]; ours needs none.
+    /// A buffer for [`Self::swallow`]; our stack needs none.
     pub(super) fn scratch(&self) -> Vec<u8> {
         match self {
             Self::Ours(_) => Vec::new(),
@@ -50,7 +48,7 @@ impl Link {
         }
     }
 
-    /// Fills the buffer.
+    /// Reads until the buffer is full.
     pub(super) async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             let taken = poll_fn(|context| match self {
@@ -69,7 +67,7 @@ impl Link {
         Ok(())
     }
 
-    /// Writes at least a byte; returns how many.
+    /// Writes at least one byte. Returns the number.
     pub(super) async fn write(&self, bytes: &Bytes) -> io::Result<usize> {
         poll_fn(|context| match self {
             Self::Ours(stream) => stream.poll_write_bytes(context, bytes.clone()),
@@ -78,7 +76,6 @@ impl Link {
         .await
     }
 
-    /// Writes all.
     pub(crate) async fn write_all(&self, mut bytes: Bytes) -> io::Result<()> {
         while !bytes.is_empty() {
             let taken = self.write(&bytes).await?;
@@ -87,7 +84,7 @@ impl Link {
         Ok(())
     }
 
-    /// Ends our direction.
+    /// Closes our direction.
     pub(crate) fn shutdown(&self) {
         match self {
             Self::Ours(stream) => stream.close(),
@@ -95,7 +92,7 @@ impl Link {
         }
     }
 
-    /// Ends it at once; the kernel's when the last reference is dropped.
+    /// Aborts the connection; one of the kernel closes when the last reference is dropped.
     pub(crate) fn abort(&self) {
         match self {
             Self::Ours(stream) => stream.abort(),
@@ -103,16 +100,16 @@ impl Link {
         }
     }
 
-    /// Small messages leave at once.
+    /// Disables Nagle's algorithm.
     pub(crate) fn set_nodelay(&self) {
         match self {
-            // If it has ended, that shows elsewhere.
+            // A closed connection shows up elsewhere.
             Self::Ours(stream) => drop(stream.set_nodelay(true)),
             Self::Kernel(link) => link.set_nodelay(),
         }
     }
 
-    /// The protocol, and why it is plain TCP if it is.
+    /// The protocol, and the reason for a fallback to plain TCP.
     pub(crate) fn protocol(&self) -> (&'static str, Option<String>) {
         match self {
             Self::Ours(stream) => {

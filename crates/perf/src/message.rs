@@ -1,8 +1,8 @@
 //! Control messages between the two ends of a measurement: a short header before JSON, with a version and a bounded length.
 //!
-//! A frame is `ANBRPERF`, a version (16 bits), a length (32 bits, both big-endian), and that many bytes of JSON. The client
-//! opens a connection for control and one per stream; each begins with a frame of the client's. After its first frame, a
-//! stream is payload.
+//! A frame is `ANBRPERF`, a version (16 bits), a length (32 bits, both big-endian), and that many bytes of JSON. The
+//! client opens a control connection and one connection per stream. Each starts with a frame from the client; on a
+//! stream, payload follows.
 
 use super::link::Link;
 use super::plan::Plan;
@@ -12,59 +12,59 @@ use std::io;
 
 /// The version of the protocol.
 pub const VERSION: u16 = 1;
-/// Most bytes of JSON that a server reads at once: a stranger may have written them.
+/// Most bytes of JSON that a server accepts from an untrusted client.
 pub(super) const SHORT: u32 = 4 * 1024;
-/// Most bytes of JSON that a client reads at once.
+/// Most bytes of JSON that a client accepts.
 pub(super) const LONG: u32 = 8 * 1024 * 1024;
 
 const MAGIC: &[u8; 8] = b"ANBRPERF";
 const HEADER: usize = 14;
 
-/// What is said.
+/// A control message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Message {
-    /// Client, first on the control connection: what is to be done.
+    /// From the client, first on the control connection: the requested test.
     Test { plan: Plan, about: About },
-    /// Server: the name under which the streams come.
+    /// From the server: the name of the session for the streams.
     Accepted { session: String, about: About },
-    /// Server: why not.
+    /// From the server: the reason for a refusal.
     Refused { reason: String },
-    /// Client, first on a stream.
+    /// From the client, first on a stream.
     Stream { session: String, stream: u32 },
-    /// Server: all streams are there.
+    /// From the server: all streams have arrived.
     Ready,
-    /// Client: the time begins.
+    /// From the client: the test starts.
     Start,
-    /// Server, while it sends.
+    /// From the server while it sends.
     Interval { interval: Interval },
-    /// Client: it has measured what it can.
+    /// From the client: its measurements are complete.
     Finished,
-    /// Server, at the end: its side of each direction.
+    /// From the server at the end: its side of each direction.
     Results { up: Option<Side>, down: Option<Side> },
 }
 
-/// Why what came is not a message.
+/// Why a message could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MessageError {
-    /// It does not begin as a frame does.
+    /// Not a frame.
     #[error("not a frame of this protocol")]
     NotOurs,
-    /// A frame of another version.
+    /// Another version.
     #[error("protocol version {0} instead of {VERSION}")]
     Version(u16),
-    /// The frame says that it is longer than allowed.
+    /// The frame's length exceeds the limit.
     #[error("a frame of {0} bytes")]
     TooLong(u32),
-    /// No message in the frame.
+    /// The frame contains no valid message.
     #[error("a frame without a message")]
     Malformed,
-    /// It ended before.
+    /// The connection ended early.
     #[error(transparent)]
     Broken(#[from] io::Error),
 }
 
-/// The bytes of a message.
+/// Encodes a message.
 pub(super) fn encode(message: &Message) -> Vec<u8> {
     let json = serde_json::to_vec(message).unwrap_or_default();
     let mut frame = Vec::with_capacity(HEADER + json.len());
@@ -75,7 +75,7 @@ pub(super) fn encode(message: &Message) -> Vec<u8> {
     frame
 }
 
-/// The length of the JSON behind a header.
+/// The length of the JSON after a header.
 fn length_of(header: &[u8; HEADER], limit: u32) -> Result<u32, MessageError> {
     let [magic @ .., v0, v1, l0, l1, l2, l3] = header;
     if magic != MAGIC {
@@ -91,7 +91,6 @@ fn length_of(header: &[u8; HEADER], limit: u32) -> Result<u32, MessageError> {
     Ok(length)
 }
 
-/// Writes a message.
 pub(super) async fn write(link: &Link, message: &Message) -> io::Result<()> {
     link.write_all(encode(message).into()).await
 }

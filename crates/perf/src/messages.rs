@@ -1,8 +1,8 @@
-//! One connection that carries a live stream: messages, or bare bytes, written at one end and read as records at the other,
-//! over our stack or the kernel's sockets.
+//! A connection for a live stream over our stack or the kernel's sockets: messages or bare bytes are written at one end
+//! and read as records at the other.
 //!
-//! Over the kernel's sockets nothing is ever abandoned: messages lie in the stream behind their headers, as any program could
-//! write them ([`anabranch_wire::message`]), and a peer with our stack can abandon them by itself.
+//! Over the kernel's sockets nothing is abandoned: messages follow their headers in the stream, as any program could
+//! write them ([`anabranch_wire::message`]). A receiver with our stack can still abandon them.
 
 use crate::{Door, Host, Link, PathReading, PerfError};
 use anabranch_mptcp::stats::ConnectionStats;
@@ -17,48 +17,46 @@ use std::future::poll_fn;
 use std::io;
 use tokio::task::JoinSet;
 
-/// Bytes that are read of a socket at a time.
+/// Most bytes read from a socket in one call.
 const READ: usize = 64 * 1024;
-/// Bytes of the longest message that is taken from a socket: a header can be anything.
+/// Bytes of the longest message accepted from a socket, since the header is untrusted.
 const LONGEST: u32 = 16 << 20;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum MessagesError {
-    /// There is no answer.
+    /// The peer does not answer.
     #[error("no connection to {remote}: {error}")]
     Connect {
         /// The peer.
         remote: SocketAddr,
-        /// The error.
         error: io::Error,
     },
-    /// The port cannot be listened on.
+    /// The port cannot be used for listening.
     #[error("cannot listen on port {port}: {error}")]
     Listen {
-        /// Where.
+        /// The port.
         port: u16,
-        /// The error.
         error: io::Error,
     },
 }
 
-/// A port that is listened on.
+/// A listening port.
 pub struct MessagePort {
     door: Door,
     framing: Framing,
 }
 
 impl MessagePort {
-    /// Listens at all addresses. Our stack's connections are framed as the host's settings say, and those of the kernel as
-    /// `framing` does: it should be the same.
+    /// Listens at all addresses. The host's settings define the framing of our stack's connections, `framing` that of
+    /// the kernel's; they should be equal.
     ///
     /// # Errors
     /// [`MessagesError::Listen`].
     pub fn open(host: &Host, port: u16, framing: Framing) -> Result<Self, MessagesError> {
         use core::net::{Ipv4Addr, Ipv6Addr};
         let listen = |address| host.listen(SocketAddr::new(address, port));
-        // A host without IPv6 has no address for both families.
+        // A host without IPv6 has no dual-stack address.
         let door = listen(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| listen(Ipv4Addr::UNSPECIFIED.into()));
         match door {
             Ok(door) => Ok(Self { door, framing }),
@@ -76,20 +74,19 @@ impl MessagePort {
     }
 }
 
-/// The connection.
 pub struct Messages {
     link: Link,
     framing: Framing,
     clock: Clock,
-    /// The number of the next message that is written to a socket.
+    /// The number of the next message written to a socket.
     number: u32,
-    /// What was read of a socket and not handed over.
+    /// Bytes read from a socket and not yet returned.
     waiting: BytesMut,
-    /// When the first of it came.
+    /// When the first of them arrived.
     since: Instant,
-    /// Its place in the stream.
+    /// Its offset in the stream.
     offset: u64,
-    /// What keeps the port of the kernel's that it came in by.
+    /// Keeps the kernel's listening port open.
     turning_away: JoinSet<()>,
 }
 
@@ -109,7 +106,7 @@ impl Messages {
         }
     }
 
-    /// Opens it; about `framing` see [`MessagePort::open`].
+    /// Opens a connection; see [`MessagePort::open`] for `framing`.
     ///
     /// # Errors
     /// [`MessagesError::Connect`].
@@ -121,20 +118,19 @@ impl Messages {
         }
     }
 
-    /// Nobody else comes in by the port. The kernel takes a connection's further subflows (RFC 8684, section 3.2) only while its port
-    /// has a listener: there the port stays as long as the connection, and other connections are refused.
+    /// Refuses further connections on the port. The kernel accepts further subflows of a connection (RFC 8684, section
+    /// 3.2) only while its port has a listener, so the port stays open during the connection.
     pub fn turn_others_away(&mut self, port: MessagePort) {
         if let Door::Kernel(_) = port.door {
             self.turning_away.spawn(async move { while port.door.accept().await.is_ok() {} });
         }
     }
 
-    /// The peer.
     pub fn peer(&self) -> SocketAddr {
         self.link.peer()
     }
 
-    /// The clock by which records say when they arrived.
+    /// The clock of the records' arrival times.
     pub fn now(&self) -> Instant {
         match &self.link {
             Link::Ours(stream) => stream.now(),
@@ -142,17 +138,17 @@ impl Messages {
         }
     }
 
-    /// `mptcp` or `tcp`, and why it is not more than it is.
+    /// `mptcp` or `tcp`, and the reason for a fallback.
     pub fn protocol(&self) -> (&'static str, Option<String>) {
         self.link.protocol()
     }
 
-    /// The paths now.
+    /// The current paths.
     pub fn paths(&self) -> Vec<PathReading> {
         self.link.reading().paths
     }
 
-    /// What our stack counted; none over the kernel's sockets, and after the end.
+    /// The counters of our stack; `None` over the kernel's sockets and after the end.
     pub fn stats(&self) -> Option<ConnectionStats> {
         match &self.link {
             Link::Ours(stream) => stream.stats(),
@@ -160,10 +156,10 @@ impl Messages {
         }
     }
 
-    /// Writes a message, whole, once there is room for it; bare bytes in a stream that is not framed.
+    /// Writes a complete message once there is room for it; on an unframed stream only the payload.
     ///
     /// # Errors
-    /// If the connection has ended, or if the message is longer than any that can be taken.
+    /// If the connection has ended, or the message exceeds the largest accepted length.
     pub async fn write(&mut self, payload: Bytes, options: &MessageOptions) -> io::Result<()> {
         match (&self.link, self.framing) {
             (_, Framing::Bytes) => self.link.write_all(payload).await,
@@ -177,7 +173,7 @@ impl Messages {
                 };
                 let header = header.encode().map_err(io::Error::other)?;
                 self.number = self.number.wrapping_add(1);
-                // One write, so that a message does not leave as two segments.
+                // A single write, so that a message is not sent as two segments.
                 let mut message = BytesMut::with_capacity(HEADER + payload.len());
                 message.extend_from_slice(&header);
                 message.extend_from_slice(&payload);
@@ -186,10 +182,10 @@ impl Messages {
         }
     }
 
-    /// The next record; none at the end of the stream.
+    /// The next record; `None` at the end of the stream.
     ///
     /// # Errors
-    /// If the connection broke; [`io::ErrorKind::InvalidData`] if a socket's stream is not framed as it should be.
+    /// If the connection failed; [`io::ErrorKind::InvalidData`] if the framing of a socket's stream is invalid.
     pub async fn read(&mut self) -> io::Result<Option<Record>> {
         match &self.link {
             Link::Ours(stream) => stream.read_record().await,
@@ -215,7 +211,7 @@ impl Messages {
         }
     }
 
-    /// A record of what was read, if one is whole.
+    /// Returns a record if a complete one has been read.
     fn take(&mut self) -> io::Result<Option<Record>> {
         let (offset, arrived) = (self.offset, self.since);
         if self.waiting.is_empty() {
@@ -238,27 +234,27 @@ impl Messages {
         let mut payload = self.waiting.split_to(whole).freeze();
         payload.advance(HEADER);
         self.offset += whole as u64;
-        // The rest came with the last of it, as far as a reader of a socket can tell.
+        // A reader of a socket can only tell that the rest arrived with the last read.
         self.since = self.clock.now();
         Ok(Some(Record::Message { offset, header, payload, arrived }))
     }
 
-    /// Says that nothing more is written, and waits until the peer has ended, too.
+    /// Closes our direction, and waits until the peer has closed its own.
     pub async fn finish(&mut self) {
         self.link.shutdown();
         while let Ok(Some(_)) = self.read().await {}
     }
 
-    /// Ends it at once.
+    /// Aborts the connection.
     pub fn abort(&self) {
         self.link.abort();
     }
 
-    /// Ends our direction, without waiting.
+    /// Closes our direction without waiting.
     pub fn close(&self) {
         self.link.shutdown();
     }
 }
 
-/// What a stream is that should be made of messages and is not.
+/// The error for a stream without valid message headers.
 pub(crate) const NOT_FRAMED: &str = "what comes in is not framed in messages";

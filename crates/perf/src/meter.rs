@@ -1,4 +1,4 @@
-//! One end of one direction, measured: a window in time, its intervals and its paths.
+//! Measures one end of one direction: a time window, its intervals and its paths.
 
 use super::plan::Plan;
 use super::reading::PathReading;
@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How often paths are looked at between intervals: a subflow that ends takes its counters along.
+/// Interval between readings of the paths: the counters of a subflow disappear with it.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the receiver waits for the first byte before its window opens without.
+/// How long the receiver waits for the first byte before its window opens.
 const FIRST_BYTE: Duration = Duration::from_secs(1);
 
-/// Which end.
+/// The measuring end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     Sender,
@@ -26,12 +26,12 @@ pub(super) enum End {
 /// Stream and subflow.
 type Key = (u32, u32);
 
-/// A path, as far as it was seen.
+/// The last reading of a path.
 struct Known {
     reading: PathReading,
-    /// At the beginning of the interval.
+    /// Counters at the start of the interval.
     at_interval: (u64, u64),
-    /// At the end of what is omitted.
+    /// Counters at the end of the omitted time.
     at_start: (u64, u64),
     max_cwnd: u64,
 }
@@ -43,11 +43,11 @@ pub(super) struct Meter {
     plan: Plan,
     began: Instant,
     paths: BTreeMap<Key, Known>,
-    /// Bytes at data level, stream by stream.
+    /// Bytes at data level of each stream.
     levels: Vec<u64>,
     interval_began: f64,
     at_interval: u64,
-    /// When what is omitted was over, and the bytes then.
+    /// The end of the omitted time, and the bytes until then.
     start: (f64, u64),
     intervals: Vec<Interval>,
 }
@@ -68,7 +68,7 @@ impl Meter {
         }
     }
 
-    /// Opens the window: the sender's at once; the receiver's with the first byte, or a second later.
+    /// Opens the window: at the sender at once; at the receiver with the first byte, or after a second.
     async fn open(&mut self, progress: &Notify) {
         if self.end == End::Receiver {
             let deadline = Instant::now() + FIRST_BYTE;
@@ -80,7 +80,7 @@ impl Meter {
             }
         }
         self.began = Instant::now();
-        // What came with the first byte belongs to the first interval; what the handshakes carried does not.
+        // Bytes that arrived with the first byte belong to the first interval; those of the handshakes do not.
         self.look();
         if self.end == End::Sender {
             self.at_interval = self.bytes();
@@ -92,7 +92,7 @@ impl Meter {
         }
     }
 
-    /// Measures until the window is over; `tell` is called for each interval.
+    /// Measures until the window ends; `tell` is called for each interval.
     pub(super) async fn run(mut self, progress: &Notify, mut tell: impl FnMut(&Interval)) -> Side {
         self.open(progress).await;
         let mut marks = Marks::new(&self.plan);
@@ -116,11 +116,11 @@ impl Meter {
         self.finish()
     }
 
-    /// It will carry nothing more.
+    /// Whether no more bytes will follow.
     fn is_done(&self) -> bool {
         match self.end {
             End::Receiver => self.lines.iter().all(|line| line.swallowed_all.load(Ordering::Relaxed)),
-            // The peer closes when it has everything.
+            // The peer closes when it has received everything.
             End::Sender => self.lines.iter().all(|line| {
                 let out = line.written_out.load(Ordering::Relaxed);
                 let all = self.plan.bytes_of(line.stream).is_none_or(|bytes| line.written() < bytes);
@@ -129,13 +129,13 @@ impl Meter {
         }
     }
 
-    /// Looks at every stream and path.
+    /// Reads the counters of every stream and path.
     fn look(&mut self) {
         for (line, level) in self.lines.iter().zip(&mut self.levels) {
             let reading = line.link.reading();
             let now = match self.end {
                 End::Receiver => Some(line.swallowed()),
-                // Of a connection that is gone: the peer has read to the end and acknowledged it.
+                // The connection is gone: the peer has read and acknowledged everything.
                 End::Sender => reading.acknowledged.map(|bytes| bytes.min(line.written())).or_else(|| {
                     let said_so = line.swallowed_all.load(Ordering::Relaxed) && self.plan.window().is_none();
                     said_so.then(|| line.written())
@@ -226,7 +226,7 @@ impl Meter {
     }
 }
 
-/// Bytes that a path moved, and bytes that it moved again.
+/// Bytes that a path carried, and retransmitted bytes.
 fn amounts(end: End, reading: &PathReading) -> (u64, u64) {
     match end {
         End::Sender => (reading.acknowledged, reading.retransmitted),
@@ -256,7 +256,7 @@ fn path_interval(key: Key, end: End, known: &Known, bytes: u64, seconds: f64, al
     }
 }
 
-/// The moments at which intervals end: every so many seconds, where what is omitted ends, and at the end.
+/// The ends of intervals: regular ones, the end of the omitted time, and the end of the window.
 struct Marks {
     interval: f64,
     omit: f64,
@@ -274,7 +274,7 @@ impl Marks {
         marks
     }
 
-    /// The earliest mark after `now`. Marks closer than a thousandth of an interval are one.
+    /// The earliest mark after `now`. Marks closer than a thousandth of an interval count as one.
     fn after(&mut self, now: f64) -> f64 {
         let slack = self.interval * 1e-3;
         while self.last + self.interval <= now + slack {

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// Most streams of a test.
 pub(crate) const MAX_STREAMS: u32 = 128;
-/// Longest test, seconds.
+/// Seconds of the longest test.
 const MAX_SECONDS: f64 = 86_400.0;
-/// Most intervals of a test: their report must stay within bounds.
+/// Most intervals of a test, which bounds its report.
 const MAX_INTERVALS: f64 = 20_000.0;
 
 /// Which end sends.
@@ -18,7 +18,7 @@ pub enum Direction {
     Up,
     /// The server sends.
     Down,
-    /// Both at once, on the same streams.
+    /// Both at once on the same streams.
     Both,
 }
 
@@ -33,13 +33,13 @@ impl Direction {
     }
 }
 
-/// How long.
+/// The length of a test.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// So many seconds, after those that are omitted.
+    /// Seconds after the omitted ones.
     Seconds(f64),
-    /// So many bytes each way, over all streams together.
+    /// Bytes in each direction, over all streams.
     Bytes(u64),
 }
 
@@ -48,15 +48,14 @@ pub enum Length {
 pub struct Plan {
     /// Which end sends.
     pub direction: Direction,
-    /// How long.
     pub length: Length,
-    /// Seconds at the beginning that do not count.
+    /// Seconds at the start that are not measured.
     pub omit: f64,
-    /// Connections in parallel.
+    /// Number of parallel connections.
     pub streams: u32,
     /// Seconds between reports.
     pub interval: f64,
-    /// Bytes of one write.
+    /// Bytes of each write.
     pub write_size: u32,
 }
 
@@ -74,10 +73,10 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Whether it can be carried out.
+    /// Validates the plan.
     ///
     /// # Errors
-    /// What is wrong, in a sentence.
+    /// The problem, in a sentence.
     pub fn check(&self) -> Result<(), &'static str> {
         let in_range = |value: f64, least: f64, most: f64| value >= least && value <= most;
         let length = match self.length {
@@ -109,7 +108,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Seconds of each direction's window, the omitted ones included; none if it ends with its bytes.
+    /// Seconds of each direction's window, including the omitted ones; `None` if bytes end it.
     pub(super) fn window(&self) -> Option<f64> {
         match self.length {
             Length::Seconds(seconds) => Some(self.omit + seconds),
@@ -117,7 +116,7 @@ impl Plan {
         }
     }
 
-    /// How many bytes a stream carries each way; none if it ends with the time.
+    /// Bytes of a stream in each direction; `None` if time ends it.
     pub(super) fn bytes_of(&self, stream: u32) -> Option<u64> {
         let Length::Bytes(bytes) = self.length else { return None };
         let streams = u64::from(self.streams.max(1));

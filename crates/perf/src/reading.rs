@@ -1,27 +1,25 @@
-//! The counters of a connection and its paths at one moment.
+//! A reading of the counters of a connection and its paths.
 
 use core::net::SocketAddr;
 
-/// A path at a moment; totals are since the connection began.
+/// A path's reading; totals are since the start of the connection.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PathReading {
     /// The subflow's number in its connection.
     pub subflow: u32,
-    /// The local interface, or the local address if it has none.
+    /// The local interface, or the local address if that has none.
     pub name: String,
-    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
     pub remote: SocketAddr,
-    /// Payload acknowledged, bytes.
+    /// Payload bytes acknowledged.
     pub acknowledged: u64,
-    /// Payload that came, bytes.
+    /// Payload bytes received.
     pub received: u64,
-    /// Payload sent again, bytes.
+    /// Payload bytes retransmitted.
     pub retransmitted: u64,
     /// Smoothed round-trip time, milliseconds.
     pub rtt_ms: Option<f64>,
-    /// The least, milliseconds.
+    /// Lowest round-trip time, milliseconds.
     pub min_rtt_ms: Option<f64>,
     /// Congestion window, bytes.
     pub cwnd: u64,
@@ -29,10 +27,10 @@ pub struct PathReading {
     pub state: &'static str,
 }
 
-/// A connection at a moment.
+/// A connection's reading.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Reading {
-    /// Bytes acknowledged at data level; none once the connection is gone.
+    /// Bytes acknowledged at data level; `None` once the connection is gone.
     pub acknowledged: Option<u64>,
     pub paths: Vec<PathReading>,
 }

@@ -1,10 +1,10 @@
-//! The results. The fields are those of the JSON, described in docs/perf.md.
+//! The results. The fields are those of the JSON, see docs/perf.md.
 
 use super::plan::Plan;
 use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
-/// The version of the JSON's fields: it goes up when one changes its meaning or goes.
+/// The version of the JSON's fields; it increases when a field is removed or changes its meaning.
 pub const SCHEMA: u32 = 1;
 
 /// The program and host at one end.
@@ -12,145 +12,135 @@ pub const SCHEMA: u32 = 1;
 pub struct About {
     /// `anabranch`, or the kernel's `mptcp` or `tcp`.
     pub stack: String,
-    /// Policies of our stack, or the congestion control asked of the kernel.
+    /// Policies of our stack, or the congestion control requested from the kernel.
     pub policies: String,
     /// Version of this program.
     pub version: String,
     /// The kernel's name and release.
     pub kernel: String,
-    /// The host's name.
     pub host: String,
 }
 
-/// One path during one interval. What is unknown at the receiving end is missing.
+/// A path during an interval. Values unknown at the receiver are missing.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PathInterval {
     /// The stream, from 0.
     pub stream: u32,
     /// The subflow's number in its connection.
     pub subflow: u32,
-    /// The local interface, or the local address if it has none.
+    /// The local interface, or the local address if that has none.
     pub name: String,
-    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
     pub remote: SocketAddr,
-    /// Payload acknowledged (sender) or come (receiver).
+    /// Payload bytes acknowledged (sender) or received (receiver).
     pub bytes: u64,
-    /// The same as a rate.
     pub bits_per_second: f64,
-    /// Of the bytes of all paths, 0 to 1.
+    /// Share of the bytes of all paths, 0 to 1.
     pub share: f64,
     /// Smoothed round-trip time, milliseconds.
     pub rtt_ms: Option<f64>,
     /// Congestion window, bytes.
     pub cwnd: Option<u64>,
-    /// Payload sent again, bytes.
+    /// Payload bytes retransmitted.
     pub retransmitted: Option<u64>,
     /// `opening`, `established`, `backup`, `suspended`, `closing` or `gone`.
     pub state: String,
 }
 
-/// One direction during one interval.
+/// One direction during an interval.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Interval {
-    /// Seconds from the beginning of the window.
+    /// Seconds from the start of the window.
     pub start: f64,
-    /// Likewise.
+    /// Seconds from the start of the window.
     pub end: f64,
-    /// It does not count.
+    /// It is not measured.
     pub omitted: bool,
-    /// Payload acknowledged at data level (sender) or read by the application (receiver).
+    /// Payload bytes acknowledged at data level (sender) or read by the application (receiver).
     pub bytes: u64,
-    /// The same as a rate.
     pub bits_per_second: f64,
     /// The paths of all streams.
     pub paths: Vec<PathInterval>,
 }
 
-/// One path over the whole window, without what is omitted.
+/// A path over the whole window, without the omitted time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PathTotal {
     /// The stream, from 0.
     pub stream: u32,
     /// The subflow's number in its connection.
     pub subflow: u32,
-    /// The local interface, or the local address if it has none.
+    /// The local interface, or the local address if that has none.
     pub name: String,
-    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
     pub remote: SocketAddr,
-    /// Payload acknowledged (sender) or come (receiver).
+    /// Payload bytes acknowledged (sender) or received (receiver).
     pub bytes: u64,
-    /// Of the bytes of all paths, 0 to 1.
+    /// Share of the bytes of all paths, 0 to 1.
     pub share: f64,
-    /// Payload sent again, bytes.
+    /// Payload bytes retransmitted.
     pub retransmitted: Option<u64>,
     /// Smoothed round-trip time at the end, milliseconds.
     pub rtt_ms: Option<f64>,
-    /// Least round-trip time, milliseconds.
+    /// Lowest round-trip time, milliseconds.
     pub min_rtt_ms: Option<f64>,
-    /// Largest congestion window seen, bytes.
+    /// Highest congestion window seen, bytes.
     pub max_cwnd: Option<u64>,
 }
 
 /// One end of one direction.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Side {
-    /// Payload acknowledged at data level (sender) or read by the application (receiver), without what is omitted.
+    /// Payload bytes acknowledged at data level (sender) or read by the application (receiver), without the omitted
+    /// time.
     pub bytes: u64,
-    /// In this time.
+    /// Seconds measured.
     pub seconds: f64,
-    /// The one over the other: at the receiver, the goodput.
+    /// `bytes` as a rate; at the receiver, the goodput.
     pub bits_per_second: f64,
-    /// Second by second.
     pub intervals: Vec<Interval>,
-    /// Path by path.
     pub paths: Vec<PathTotal>,
 }
 
 /// Both ends of one direction.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Transfer {
-    /// The sender's; none if the peer is a server of another kind.
+    /// The sender's; `None` if the peer is no perf server.
     pub sent: Option<Side>,
-    /// The receiver's; likewise.
+    /// The receiver's, likewise.
     pub received: Option<Side>,
 }
 
 impl Transfer {
-    /// What arrived, bits per second; what was acknowledged if the receiver cannot say.
+    /// Bits per second received, or acknowledged if the receiver's are unknown.
     pub fn goodput(&self) -> f64 {
         self.received.as_ref().or(self.sent.as_ref()).map_or(0.0, |side| side.bits_per_second)
     }
 }
 
-/// One connection of the test, as the client has it.
+/// One connection of the test, as seen by the client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StreamReport {
     /// Its number, from 0.
     pub stream: u32,
     /// `mptcp` or `tcp`.
     pub protocol: String,
-    /// Why it is plain TCP although MPTCP was offered.
+    /// The reason for a fallback to plain TCP.
     pub fallback: Option<String>,
 }
 
-/// A test.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The client.
     pub client: About,
-    /// The server; none if it is of another kind.
+    /// The server; `None` if it is no perf server.
     pub server: Option<About>,
     /// The server's address.
     pub remote: SocketAddr,
-    /// What was asked for.
+    /// The requested plan.
     pub plan: Plan,
-    /// The connections.
     pub streams: Vec<StreamReport>,
     /// From client to server.
     pub up: Option<Transfer>,
@@ -158,7 +148,7 @@ pub struct Report {
     pub down: Option<Transfer>,
 }
 
-/// A text of the peer's that can be printed: no control characters, not long.
+/// Makes a text of the peer printable: no control characters, and a limited length.
 fn tame(text: &mut String) {
     if text.len() > 64 || text.chars().any(char::is_control) {
         *text = text.chars().filter(|letter| !letter.is_control()).take(64).collect();
@@ -166,7 +156,7 @@ fn tame(text: &mut String) {
 }
 
 impl About {
-    /// The peer's, fit to be printed.
+    /// Makes the peer's texts printable.
     pub(super) fn tamed(mut self) -> Self {
         [&mut self.stack, &mut self.version, &mut self.kernel, &mut self.host].into_iter().for_each(tame);
         self.policies = self.policies.chars().filter(|letter| !letter.is_control()).take(512).collect();
@@ -175,7 +165,7 @@ impl About {
 }
 
 impl Interval {
-    /// The peer's, fit to be printed.
+    /// Makes the peer's texts printable.
     pub(super) fn tamed(mut self) -> Self {
         self.paths.iter_mut().flat_map(|path| [&mut path.name, &mut path.state]).for_each(tame);
         self
@@ -183,7 +173,7 @@ impl Interval {
 }
 
 impl Side {
-    /// The peer's, fit to be printed.
+    /// Makes the peer's texts printable.
     pub(super) fn tamed(mut self) -> Self {
         self.intervals = self.intervals.into_iter().map(Interval::tamed).collect();
         self.paths.iter_mut().for_each(|path| tame(&mut path.name));

@@ -1,4 +1,4 @@
-//! The server's end of a measurement: many clients at once, each in a task of its own.
+//! The server of a measurement: many clients at once, each in its own task.
 
 use super::error::PerfError;
 use super::host::{Door, Host};
@@ -19,109 +19,106 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Longest that a connection may take to say what it is for.
+/// Timeout for a connection's first message.
 const FIRST_WORD: Duration = Duration::from_secs(5);
-/// Most connections that have not said what for; further ones are dropped and counted.
+/// Most connections without a first message; further ones are dropped and counted.
 const MAX_STRANGERS: usize = 256;
-/// Longest that a client may take for each step of the preparation.
+/// Timeout for each step of a client's preparation.
 const STEP: Duration = Duration::from_secs(20);
-/// Longest that a client may take to close after the results.
+/// Timeout for a client to close after the results.
 const CLOSING: Duration = Duration::from_secs(5);
-/// How long no connection is accepted after the process had no file descriptor left for one.
+/// Pause before the next accept after the process ran out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How to serve.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Where. Our stack takes the port from it and listens at all its addresses.
+    /// The address. Our stack uses only its port and listens at all its addresses.
     pub address: SocketAddr,
-    /// End after one test.
+    /// Whether to end after one test.
     pub one_off: bool,
-    /// Most tests at the same time; further ones are refused.
+    /// Most concurrent tests; further ones are refused.
     pub max_tests: usize,
 }
 
 impl ServerConfig {
-    /// Any number of tests one after another, 16 at the same time.
+    /// A server of unlimited duration, with up to 16 concurrent tests.
     pub fn new(address: SocketAddr) -> Self {
         Self { address, one_off: false, max_tests: 16 }
     }
 }
 
-/// What happens at a server.
+/// An event at a server.
 #[derive(Clone, Debug)]
 pub enum ServerEvent {
-    /// It listens on this port.
+    /// Listening on this port.
     Listening(u16),
-    /// A test begins.
+    /// A test starts.
     Began {
         /// The client.
         client: SocketAddr,
-        /// What it asked for.
+        /// The requested plan.
         plan: Plan,
-        /// What it says of itself.
+        /// The client's description of itself.
         about: About,
     },
-    /// An interval is over.
+    /// An interval has ended.
     Interval {
         /// The client.
         client: SocketAddr,
-        /// From client to server, or the other way.
+        /// From client to server, or else from server to client.
         up: bool,
-        /// What was measured here.
+        /// The measurement at the server.
         interval: Interval,
     },
-    /// A test is over.
+    /// A test has ended.
     Ended {
         /// The client.
         client: SocketAddr,
-        /// What came from the client.
+        /// The direction from the client.
         up: Option<Side>,
-        /// What went to it.
+        /// The direction to the client.
         down: Option<Side>,
     },
-    /// A test broke off.
+    /// A test failed.
     Failed {
         /// The client.
         client: SocketAddr,
-        /// Why.
         reason: String,
     },
     /// A test was refused.
     Refused {
         /// The client.
         client: SocketAddr,
-        /// Why.
         reason: String,
     },
     /// A connection is not from a perf client.
     Stranger {
-        /// Its address.
+        /// The peer's address.
         peer: SocketAddr,
-        /// What was wrong.
         reason: String,
     },
 }
 
-/// What a server has seen.
+/// Counters of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ServerCounters {
-    /// Tests that came to their end.
+    /// Completed tests.
     pub tests: u64,
-    /// Tests that broke off.
+    /// Failed tests.
     pub failed: u64,
-    /// Tests that were refused.
+    /// Refused tests.
     pub refused: u64,
-    /// Connections that are not from perf clients, or did not say what they are for.
+    /// Connections not from perf clients, or without a first message.
     pub strangers: u64,
 }
 
-/// What all tasks of a server share.
+/// The state shared by all tasks of a server.
 struct Shared {
     host: Host,
     max_tests: usize,
     sessions: Mutex<HashMap<String, mpsc::Sender<(u32, Link)>>>,
-    /// Tests that came to their end, that broke off, that were refused, and strangers.
+    /// Completed, failed and refused tests, and connections not from clients.
     counters: [AtomicU64; 4],
     ended: Notify,
     tell: Box<dyn Fn(ServerEvent) + Send + Sync>,
@@ -153,8 +150,8 @@ impl Shared {
     }
 }
 
-/// Serves until the host is shut down, or until the first test is over if that is asked for; `tell` is called with events. Drop it
-/// to stop.
+/// Serves until the host is shut down, or until the end of the first test if the settings say so; `tell` is called with
+/// events. Drop the future to stop.
 ///
 /// # Errors
 /// [`PerfError::Listen`].
@@ -197,7 +194,7 @@ pub async fn serve(
                 Ok(Ok(message)) => greet(&shared, link, message).await,
                 Ok(Err(error)) => {
                     if matches!(error, MessageError::Version(_)) {
-                        // The frame says our version; the text is for clients that understand it.
+                        // The frame has our version; clients that understand it print the text.
                         let refusal = Message::Refused { reason: "another version".to_owned() };
                         let _ = timeout(CLOSING, message::write(&link, &refusal)).await;
                         link.shutdown();
@@ -216,19 +213,19 @@ pub async fn serve(
     Ok(shared.counters())
 }
 
-/// The next connection; none when the host is shut down.
+/// The next connection; `None` once the host is shut down.
 async fn next(door: &Door) -> Option<Link> {
     loop {
         match door.accept().await {
             Ok(link) => return Some(link),
             Err(error) if error.kind() == io::ErrorKind::NotConnected => return None,
-            // A connection that broke before it was accepted, or no descriptor left for it.
+            // A connection that failed before it was accepted, or no descriptor left for it.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-/// A connection has said what it is for.
+/// Handles a connection's first message.
 async fn greet(shared: &Shared, link: Link, message: Message) {
     let peer = link.peer();
     match message {
@@ -256,7 +253,7 @@ async fn greet(shared: &Shared, link: Link, message: Message) {
     }
 }
 
-/// Takes a test on and carries it out, or refuses it.
+/// Admits and runs a test, or refuses it.
 async fn admit(shared: &Shared, control: &Link, plan: &Plan, about: About) -> Result<(), PerfError> {
     let session = fresh_name()?;
     let (sender, streams) = mpsc::channel(plan.streams.clamp(1, super::plan::MAX_STREAMS) as usize);
@@ -287,14 +284,14 @@ async fn admit(shared: &Shared, control: &Link, plan: &Plan, about: About) -> Re
     timeout(STEP, message::write(control, &results)).await.map_err(|_| PerfError::Silent)??;
     control.shutdown();
     let mut scratch = control.scratch();
-    // Whether the client closes well does not matter any more.
+    // The result no longer matters.
     let _ = timeout(CLOSING, control.swallow(&mut scratch)).await;
     shared.tell(ServerEvent::Ended { client: control.peer(), up, down });
     shared.ended.notify_one();
     Ok(())
 }
 
-/// A test's place among those under way.
+/// A slot among the concurrent tests.
 struct Place<'a> {
     shared: &'a Shared,
     session: &'a str,
@@ -306,7 +303,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A name that cannot be guessed.
+/// An unguessable name.
 fn fresh_name() -> Result<String, PerfError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -315,7 +312,7 @@ fn fresh_name() -> Result<String, PerfError> {
     Ok(name)
 }
 
-/// Waits for the streams of a test, and for the start message.
+/// Waits for a test's streams and for the start message.
 async fn gather(
     shared: &Shared,
     control: &Link,
@@ -340,7 +337,7 @@ async fn gather(
     }
 }
 
-/// Sends and receives, and returns what was measured here.
+/// Sends and receives. Returns the measurements at the server.
 async fn carry_out(
     shared: &Shared,
     control: &Link,
@@ -353,7 +350,7 @@ async fn carry_out(
     if sends {
         transfers.send(plan);
     }
-    // Interim results for the client; if it does not keep up some are left out.
+    // Interim results for the client; some are skipped if it is slow.
     let (intervals, mut waiting) = mpsc::channel::<Interval>(4);
     let up = async {
         let meter = Meter::new(End::Receiver, &transfers.lines, plan);

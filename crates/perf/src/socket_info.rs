@@ -1,4 +1,4 @@
-//! What the kernel says of its connections: TCP_INFO, MPTCP_INFO and MPTCP_FULL_INFO, of which older kernels return less.
+//! The kernel's data on its connections: TCP_INFO, MPTCP_INFO and MPTCP_FULL_INFO. Older kernels return less of it.
 //!
 //! The structures of `linux/tcp.h` and `linux/mptcp.h` only ever grow, so fields are read at their offsets from as many
 //! bytes as the kernel returned.
@@ -14,26 +14,26 @@ const SOL_MPTCP: i32 = 284;
 const MPTCP_INFO: i32 = 1;
 const MPTCP_FULL_INFO: i32 = 4;
 
-/// Room for a `struct tcp_info`, bytes.
+/// Bytes for a `struct tcp_info`.
 const TCP_INFO: usize = 512;
-/// Size of a `struct mptcp_subflow_info`: a number, and two addresses as wide as any.
+/// Bytes of a `struct mptcp_subflow_info`: a number and two addresses of the largest size.
 const SUBFLOW_INFO: usize = 264;
-/// Most subflows that are asked for.
+/// Most subflows read.
 const SUBFLOWS: usize = 16;
-/// `struct mptcp_full_info` without the `struct mptcp_info` at its end.
+/// Bytes of `struct mptcp_full_info` before the `struct mptcp_info` at its end.
 const FULL_INFO_HEAD: usize = 40;
 
-/// What a connection of the kernel's MPTCP says of itself.
+/// The kernel's data on an MPTCP connection.
 pub(super) struct MptcpInfo {
-    /// It is plain TCP.
+    /// Fell back to plain TCP.
     pub fell_back: bool,
-    /// Acknowledged at data level, bytes. Kernels before 6.5 do not count them.
+    /// Bytes acknowledged at data level; kernels before 6.5 do not count them.
     pub bytes_acked: Option<u64>,
-    /// The first data sequence number that is not acknowledged.
+    /// The first unacknowledged data sequence number.
     pub unacknowledged: u64,
 }
 
-/// A byte string with numbers in it; what lies beyond its end is 0.
+/// Bytes with numbers at offsets; beyond the end they read as 0.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -53,7 +53,7 @@ impl Fields<'_> {
         u64::from_ne_bytes(self.bytes(at))
     }
 
-    /// A `sockaddr` of either family.
+    /// Reads a `sockaddr` of either family.
     fn address(&self, at: usize) -> Option<SocketAddr> {
         let port = u16::from_be_bytes(self.bytes(at + 2));
         match i32::from(self.u16(at)) {
@@ -67,7 +67,7 @@ impl Fields<'_> {
     }
 }
 
-/// Of a connection of the kernel's MPTCP.
+/// Reads the data of an MPTCP connection.
 pub(super) fn mptcp(socket: &impl AsRawFd) -> Result<MptcpInfo, Errno> {
     let mut bytes = [0; 256];
     let length = socket_option(socket.as_raw_fd(), SOL_MPTCP, MPTCP_INFO, &mut bytes)?;
@@ -79,14 +79,14 @@ pub(super) fn mptcp(socket: &impl AsRawFd) -> Result<MptcpInfo, Errno> {
     })
 }
 
-/// Of a connection of plain TCP.
+/// Reads the data of a TCP connection.
 pub(super) fn tcp(socket: &impl AsRawFd, local: SocketAddr, remote: SocketAddr) -> Result<PathReading, Errno> {
     let mut bytes = [0; TCP_INFO];
     let length = socket_option(socket.as_raw_fd(), libc::SOL_TCP, libc::TCP_INFO, &mut bytes)?;
     Ok(of_tcp_info(&Fields(bytes.get(..length).unwrap_or_default()), 0, local, remote, false))
 }
 
-/// Of each subflow of a connection of the kernel's MPTCP.
+/// Reads the data of each subflow of an MPTCP connection.
 pub(super) fn subflows(socket: &impl AsRawFd) -> Result<Vec<PathReading>, Errno> {
     let mut infos = vec![0_u8; SUBFLOWS * SUBFLOW_INFO];
     let mut tcp_infos = vec![0_u8; SUBFLOWS * TCP_INFO];
@@ -96,11 +96,11 @@ pub(super) fn subflows(socket: &impl AsRawFd) -> Result<Vec<PathReading>, Errno>
     let pointers = [infos.as_mut_ptr() as u64, tcp_infos.as_mut_ptr() as u64];
     let head = head.chain(pointers.into_iter().flat_map(u64::to_ne_bytes));
     full.iter_mut().zip(head).for_each(|(place, byte)| *place = byte);
-    // The kernel also writes to the two arrays, no more than the sizes and the number above say, which is what they have.
+    // The kernel also writes to the two arrays, at most the sizes and the number above, which they have.
     let length = socket_option(socket.as_raw_fd(), SOL_MPTCP, MPTCP_FULL_INFO, &mut full)?;
     let full = Fields(full.get(..length).unwrap_or_default());
     let count = (full.u32(16) as usize).min(SUBFLOWS);
-    // The kernel packs the elements as tightly as its own structures are, and says so where it was told our sizes.
+    // The kernel stores elements with the size of its own structures, and returns that size.
     let stride = |at: usize, room: usize| (full.u32(at) as usize).clamp(1, room);
     let (tcp_stride, info_stride) = (stride(4, TCP_INFO), stride(12, SUBFLOW_INFO));
     let elements = infos.chunks(info_stride).zip(tcp_infos.chunks(tcp_stride));
@@ -113,7 +113,7 @@ pub(super) fn subflows(socket: &impl AsRawFd) -> Result<Vec<PathReading>, Errno>
 }
 
 fn of_tcp_info(info: &Fields<'_>, id: u32, local: SocketAddr, remote: SocketAddr, multipath: bool) -> PathReading {
-    /// Of the states of `enum tcp_state`.
+    /// From `enum tcp_state`.
     const ESTABLISHED: u8 = 1;
     const SYN_SENT: u8 = 2;
     const SYN_RECEIVED: u8 = 3;

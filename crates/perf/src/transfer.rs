@@ -1,4 +1,4 @@
-//! The payload: written, read, and counted.
+//! Writes, reads and counts the payload.
 
 use super::link::Link;
 use super::plan::Plan;
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// A stream of the test and its counters.
+/// A stream of the test with its counters.
 pub(super) struct Line {
     pub(super) link: Arc<Link>,
     pub(super) stream: u32,
     written: AtomicU64,
     swallowed: AtomicU64,
-    /// It has written all it will, or can.
+    /// All bytes are written, or no more can be.
     pub(super) written_out: AtomicBool,
-    /// The peer's direction has ended, or broken.
+    /// The peer's direction has ended or failed.
     pub(super) swallowed_all: AtomicBool,
 }
 
@@ -32,18 +32,18 @@ impl Line {
         })
     }
 
-    /// Bytes that the connection took.
+    /// Bytes accepted by the connection.
     pub(super) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Bytes that came.
+    /// Bytes received.
     pub(super) fn swallowed(&self) -> u64 {
         self.swallowed.load(Ordering::Relaxed)
     }
 }
 
-/// What is written: bytes that no middlebox can compress.
+/// Incompressible payload.
 fn payload(size: u32) -> Bytes {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -55,11 +55,11 @@ fn payload(size: u32) -> Bytes {
     (0..size).map(|_| next()).collect()
 }
 
-/// The tasks of a test's streams; they end with this.
+/// The tasks of a test's streams; dropping this aborts them.
 pub(super) struct Transfers {
     pub(super) lines: Vec<Arc<Line>>,
     tasks: Vec<JoinHandle<()>>,
-    /// Notified when data came or a direction ended.
+    /// Notified when data arrived or a direction ended.
     pub(super) progress: Arc<Notify>,
 }
 
@@ -68,7 +68,7 @@ impl Transfers {
         Self { lines, tasks: Vec::new(), progress: Arc::new(Notify::new()) }
     }
 
-    /// Every stream writes until its bytes are out, or until the test is over.
+    /// Every stream writes until its bytes are sent or the test ends.
     pub(super) fn send(&mut self, plan: &Plan) {
         let payload = payload(plan.write_size);
         for line in &self.lines {
@@ -82,7 +82,7 @@ impl Transfers {
         }
     }
 
-    /// Every stream reads and discards until its end, and answers it with its own if it does not send.
+    /// Every stream reads and discards to its end. A stream that does not send then closes its own direction.
     pub(super) fn receive(&mut self, sends: bool) {
         for line in &self.lines {
             let (line, progress) = (Arc::clone(line), Arc::clone(&self.progress));
@@ -97,7 +97,7 @@ impl Transfers {
         }
     }
 
-    /// Ends all streams at once.
+    /// Aborts all streams.
     pub(super) fn abort(&mut self) {
         self.lines.iter().for_each(|line| line.link.abort());
         self.tasks.drain(..).for_each(|task| task.abort());
@@ -120,7 +120,7 @@ async fn send(line: &Line, payload: &Bytes, limit: Option<u64>) {
         let part = payload.slice(..payload.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
         match line.link.write(&part).await {
             Ok(taken) => line.written.fetch_add(taken as u64, Ordering::Relaxed),
-            // Broken; what it means is for the meter to say.
+            // Failed; the meter handles it.
             Err(_) => return,
         };
         tokio::task::consume_budget().await;

@@ -1,4 +1,4 @@
-//! Forecasters are made once per link and then run for every Hello: after construction they take nothing from the heap.
+//! A forecaster is made once per link and then runs for every Hello: it does not allocate after construction.
 
 use anabranch_policy::forecast::{Observation, TABLE};
 use anabranch_policy::table::{Settings, build};
@@ -13,13 +13,13 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 #[test]
 fn no_forecaster_allocates_while_it_observes_and_forecasts() {
     for member in TABLE {
-        // The counter is of the whole process, and the test harness has a thread of its own: the least of five counts.
+        // The counter covers the whole process, including the test harness's thread: take the minimum of five counts.
         let least = (0..5).map(|_| allocations_of_a_life(member.name)).min();
         assert_eq!(least, Some(0), "{}", member.name);
     }
 }
 
-/// The allocations of one forecaster, from its construction on, over 1,000 observations.
+/// Allocations of one forecaster after construction, over 1,000 observations.
 fn allocations_of_a_life(name: &str) -> usize {
     let mut forecaster = build(TABLE, name, &Settings::new()).expect("a name in the table");
     let region = Region::new(ALLOCATOR);

@@ -1,17 +1,17 @@
-//! Reports of packets that are not used, beside the counters: each reason once per sender, and a limited number in all.
+//! Reports of rejected packets, beside the counters: each reason once per sender, and a limited number in total.
 //!
-//! Anybody on the radio can send anything, under any address. So a flood of bad packets, or of good ones that do not fit the
-//! configuration, fills neither the log nor the memory.
+//! Any station can send anything from any address. The limits keep a flood of bad packets, or of valid ones that do not
+//! match the configuration, from filling the log or the memory.
 
 use super::transport::Refusal;
 use anabranch_routing::counters::{Counters, DropReason};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
-/// Most reports in the life of a router.
+/// Most reports during a router's lifetime.
 pub(super) const MOST: usize = 64;
 
-/// Drops by the router that an honest neighbour does not cause, or only by a wrong configuration, and their text.
+/// Reasons for drops that point to an attacker or a wrong configuration, with their text.
 const SUSPICIOUS: [(DropReason, &str); 15] = [
     (DropReason::Area, "belongs to another area"),
     (DropReason::RouterId, "has the router ID of this router, or none"),
@@ -33,7 +33,7 @@ const SUSPICIOUS: [(DropReason, &str); 15] = [
 /// Counts of [`SUSPICIOUS`].
 pub(super) type Drops = [u64; SUSPICIOUS.len()];
 
-/// How often each was dropped so far.
+/// The number of drops so far, by reason.
 pub(super) fn drops(counters: &Counters) -> Drops {
     SUSPICIOUS.map(|(reason, _)| counters.dropped(reason))
 }
@@ -49,7 +49,7 @@ const fn sentence(refusal: Refusal) -> &'static str {
     }
 }
 
-/// What has been reported.
+/// The reports made so far.
 #[derive(Default)]
 pub(super) struct Complaints {
     told: BTreeSet<(&'static str, String, Ipv6Addr)>,
@@ -57,12 +57,12 @@ pub(super) struct Complaints {
 }
 
 impl Complaints {
-    /// A packet was refused on its way in; returns what to say, if it is news.
+    /// Records a packet refused on input. Returns the report, if it is new.
     pub(super) fn refused(&mut self, refusal: Refusal, interface: &str, source: Ipv6Addr) -> Option<String> {
         self.news(sentence(refusal), interface, source)
     }
 
-    /// The router took a packet; returns what to say of what it dropped, if it is news.
+    /// Records the router's drops from a packet. Returns the report, if it is new.
     pub(super) fn dropped(
         &mut self,
         before: &Drops,
@@ -111,7 +111,7 @@ mod tests {
     fn a_forger_with_ever_new_addresses_fills_neither_log_nor_memory() {
         let mut complaints = Complaints::default();
         let told = (0..10_000).filter_map(|number| complaints.refused(Refusal::Malformed, "e0", source(number)));
-        // The last says that there will be no more.
+        // The last report says that no more follow.
         assert_eq!(told.count(), MOST + 1);
         assert_eq!(complaints.told.len(), MOST);
     }

@@ -13,14 +13,13 @@ use std::path::PathBuf;
 /// An address family that is routed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Family {
-    /// IPv6: instances 0 to 31.
+    /// IPv6: instance IDs 0 to 31.
     Ipv6,
-    /// IPv4: instances 64 to 95 (RFC 5838).
+    /// IPv4: instance IDs 64 to 95 (RFC 5838).
     Ipv4,
 }
 
 impl Family {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ipv6 => "ipv6",
@@ -28,12 +27,12 @@ impl Family {
         }
     }
 
-    /// Whether an address is of it.
+    /// Whether an address is in the family.
     pub const fn has(self, address: IpAddr) -> bool {
         address.is_ipv6() == matches!(self, Self::Ipv6)
     }
 
-    /// The first address of a prefix in it.
+    /// The first address of a prefix in this family.
     pub(super) fn address(self, prefix: Prefix) -> Option<IpAddr> {
         match self {
             Self::Ipv6 => Some(prefix.address_v6().into()),
@@ -41,7 +40,7 @@ impl Family {
         }
     }
 
-    /// The first of its instances on a link (RFC 5838, 2.1).
+    /// The family's lowest instance ID on a link (RFC 5838, 2.1).
     pub(super) const fn first_instance(self) -> u8 {
         match self {
             Self::Ipv6 => 0,
@@ -50,57 +49,56 @@ impl Family {
     }
 }
 
-/// An interface on which the protocol is spoken.
+/// An interface that runs OSPF.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MeshInterface {
-    /// Its name.
     pub name: String,
-    /// There is one router at its other end, which need not know of ad-hoc networks.
+    /// A point-to-point link: the router at its other end need not support MDRs.
     pub point_to_point: bool,
-    /// Its cost, if it has one of its own.
+    /// Its own cost, if any.
     pub cost: Option<u16>,
 }
 
 /// The configuration of a router on this host.
 #[derive(Clone)]
 pub struct RouteConfig {
-    /// Where the protocol is spoken.
+    /// Interfaces that run OSPF.
     pub interfaces: Vec<MeshInterface>,
-    /// Further interfaces on channels of their own, which speak nothing: routes over them are copied from the first interface.
+    /// Lanes: interfaces on separate channels without OSPF. Routes over them are copied from the first interface.
     pub lanes: Vec<String>,
-    /// How they are copied.
+    /// How routes are copied to lanes.
     pub lane_settings: LaneSettings,
-    /// Interfaces whose networks are advertised, and on which no OSPF is spoken.
+    /// Passive interfaces: their networks are advertised, without OSPF.
     pub passive: Vec<String>,
-    /// Further networks that are advertised.
+    /// Further networks to advertise.
     pub networks: Vec<(IpAddr, u8)>,
-    /// What is routed: an instance of the protocol for each.
+    /// The address families to route, each with its own OSPF instance.
     pub families: Vec<Family>,
-    /// The number of the instance within each family, 0 to 31.
+    /// The instance number within each family, 0 to 31.
     pub instance: u8,
-    /// The router's name; none: the highest IPv4 address of the loopback, else of all interfaces, else the last four bytes of
-    /// a hardware address.
+    /// The router ID. Default: the highest IPv4 address of the loopback interface, else of all interfaces, else the
+    /// last four bytes of a hardware address.
     pub router_id: Option<Ipv4Addr>,
-    /// The kernel's table for the routes.
+    /// The kernel's routing table for the routes.
     pub table: u32,
-    /// Leave the kernel's settings (forwarding and such) as they are.
+    /// Leaves kernel settings such as forwarding unchanged.
     pub keep_settings: bool,
-    /// Directory in which is noted which settings are to be put back after a crash; none: the usual one.
+    /// Directory of the journal of settings to restore after a crash; by default the usual one.
     pub journal: Option<PathBuf>,
-    /// The key that all routers of the mesh share, if packets are to be authenticated (RFC 7166).
+    /// The key shared by all routers of the mesh, for authentication (RFC 7166).
     pub authentication: Option<SecurityAssociation>,
-    /// How to get on with implementations that do not keep to the RFCs.
+    /// Workarounds for implementations that violate the RFCs.
     pub compatibility: Compatibility,
-    /// All else of the router; its id, instance and seed are filled in.
+    /// Other settings of the router; ID, instance and seed are filled in.
     pub router: Config,
-    /// All else of an ad-hoc interface; its number, addresses and MTU are filled in.
+    /// Other settings of ad-hoc interfaces; number, addresses and MTU are filled in.
     pub manet: InterfaceConfig,
-    /// All else of a point-to-point interface.
+    /// Other settings of point-to-point interfaces.
     pub point_to_point: InterfaceConfig,
 }
 
 impl Default for RouteConfig {
-    /// Both families with the RFCs' defaults, in a table of its own, on no interface.
+    /// Both families with the RFCs' defaults, in a separate table, without interfaces.
     fn default() -> Self {
         let nobody = InterfaceId(1);
         Self {
@@ -125,7 +123,7 @@ impl Default for RouteConfig {
 }
 
 impl RouteConfig {
-    /// Whether what is asked for is there.
+    /// Checks the configuration against the host's interfaces.
     pub(super) fn check(&self, ground: &Ground) -> Result<(), RouteError> {
         if self.interfaces.is_empty() {
             return Err(RouteError::NoInterface { known: ground.names() });
@@ -146,13 +144,13 @@ impl RouteConfig {
         Ok(())
     }
 
-    /// The interface that is up and yet cannot speak.
+    /// The first interface that is up but cannot send OSPF.
     pub(super) fn mute<'a>(&self, ground: &'a Ground) -> Option<&'a Device> {
         let named = self.interfaces.iter().filter_map(|interface| ground.devices.get(&interface.name));
         named.into_iter().find(|device| device.running && device.link_local.is_none())
     }
 
-    /// The router's name.
+    /// The router ID.
     pub(super) fn choose_router_id(&self, ground: &Ground) -> Result<RouterId, RouteError> {
         if let Some(chosen) = self.router_id {
             return Ok(RouterId(chosen.to_bits()));
@@ -165,7 +163,7 @@ impl RouteConfig {
             })
         };
         let names = self.interfaces.iter().map(|interface| &interface.name);
-        // The last bytes are those in which neighbours differ.
+        // Neighbours' hardware addresses differ in the last bytes.
         let last = |device: &Device| device.hardware.last_chunk().map(|bytes| u32::from_be_bytes(*bytes));
         let made = names.filter_map(|name| ground.devices.get(name).and_then(last)).find(|number| *number != 0);
         let number = ipv4(true).max().or_else(|| ipv4(false).max()).or(made);
@@ -173,7 +171,7 @@ impl RouteConfig {
     }
 }
 
-/// Why an interface can never carry the protocol, if so.
+/// Why an interface can never run OSPF, if so.
 fn unfit(device: &Device) -> Option<&'static str> {
     if device.loopback {
         Some("it is the loopback interface")

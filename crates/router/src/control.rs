@@ -1,8 +1,8 @@
-//! The socket by which a router at work says what it knows: a line asks, a JSON document answers.
+//! The control socket of a running router: a query is a line, the answer a JSON document.
 //!
-//! It has an abstract name (unix(7)), which belongs to the network namespace as the router does, leaves nothing in the file
-//! system, and can be taken only once: so it is also what keeps two routers from one table. Anybody on the host may ask,
-//! as anybody may run `ip route`; nothing can be changed by it.
+//! Its name is abstract (unix(7)): it belongs to the network namespace like the router, leaves nothing in the file
+//! system, and can be bound only once, which keeps two routers from using one table. Any user may query it, as with `ip
+//! route`; queries change nothing.
 
 use super::RouteError;
 use std::io::{self, Read, Write};
@@ -16,38 +16,38 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
-/// Who may ask at the same time; the others wait.
+/// Most concurrent queries; others wait.
 const MOST: usize = 16;
 
-/// Longest question, bytes.
+/// Bytes of the longest query.
 const LONGEST: usize = 64;
 
-/// How long either side waits for the other.
+/// Timeout for the other side.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Largest answer that a client reads.
+/// Bytes of the largest answer that a client reads.
 const LARGEST: u64 = 256 << 20;
 
-/// What can be asked.
+/// A query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Question {
     /// The router as a whole: its interfaces and counters.
     Status,
-    /// Who is heard, and what he is to us.
+    /// The neighbours and their states.
     Neighbors,
     /// The link-state database.
     Database,
-    /// The routes, and what of them the kernel has.
+    /// The routes, and those installed in the kernel.
     Routes,
-    /// What is expected of the links.
+    /// The forecasts for links.
     Forecast,
 }
 
 impl Question {
-    /// All of them.
+    /// All queries.
     pub const ALL: [Self; 5] = [Self::Status, Self::Neighbors, Self::Database, Self::Routes, Self::Forecast];
 
-    /// Its name on the command line and on the socket.
+    /// The name on the command line and on the socket.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Status => "status",
@@ -58,7 +58,7 @@ impl Question {
         }
     }
 
-    /// The question of this name.
+    /// The query of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|question| question.name() == name)
     }
@@ -68,40 +68,39 @@ fn address(table: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("anabranch-route-{table}"))
 }
 
-/// Whether a router is at work with this table in the caller's network namespace.
+/// Whether a router with this table is running in the caller's network namespace.
 pub(super) fn is_taken(table: u32) -> bool {
     address(table).and_then(|address| StdStream::connect_addr(&address)).is_ok()
 }
 
-/// A question that waits for its answer.
+/// A query that waits for its answer.
 pub(super) struct Asked {
     stream: UnixStream,
     question: Question,
 }
 
 impl Asked {
-    /// What is asked.
     pub(super) fn question(&self) -> Question {
         self.question
     }
 
-    /// Answers, as far as who asked takes it, without waiting for him.
+    /// Sends the answer from a task of its own, with a timeout.
     pub(super) fn answer(mut self, text: String) {
         tokio::spawn(async move {
-            // Who does not read it does not want to know.
+            // A client that does not read it is dropped.
             let _ = tokio::time::timeout(PATIENCE, self.stream.write_all(text.as_bytes())).await;
         });
     }
 }
 
-/// The router's end. It listens until it is dropped.
+/// The router's end, which listens until dropped.
 pub(super) struct Control {
     asked: Receiver<Asked>,
     listening: JoinHandle<()>,
 }
 
 impl Control {
-    /// Takes the name. To be called within a runtime.
+    /// Binds the socket. Call this within a runtime.
     pub(super) fn open(table: u32) -> Result<Self, RouteError> {
         let listener = address(table).and_then(|address| StdListener::bind_addr(&address)).map_err(|error| {
             if error.kind() == io::ErrorKind::AddrInUse {
@@ -116,11 +115,11 @@ impl Control {
         Ok(Self { asked, listening: tokio::spawn(listen(listener, questions)) })
     }
 
-    /// The next question.
+    /// The next query.
     pub(super) async fn asked(&mut self) -> Asked {
         match self.asked.recv().await {
             Some(asked) => asked,
-            // Nobody listens any more.
+            // The listener has ended.
             None => std::future::pending().await,
         }
     }
@@ -132,13 +131,13 @@ impl Drop for Control {
     }
 }
 
-/// Accepts queries, so many at a time.
+/// Accepts queries, a limited number at a time.
 async fn listen(listener: UnixListener, questions: Sender<Asked>) {
     let room = Arc::new(Semaphore::new(MOST));
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         let Ok((mut stream, _)) = listener.accept().await else {
-            // Too many open files, perhaps: not for ever.
+            // Perhaps too many open files; retry later.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -147,14 +146,14 @@ async fn listen(listener: UnixListener, questions: Sender<Asked>) {
             let question = question(&mut stream).await;
             drop(permit);
             if let Some(question) = question {
-                // At the end nobody answers any more.
+                // Fails only when the router ends.
                 let _ = questions.send(Asked { stream, question }).await;
             }
         });
     }
 }
 
-/// Reads a question; none if it is none, or comes too late.
+/// Reads a query; `None` if it is invalid or too late.
 async fn question(stream: &mut UnixStream) -> Option<Question> {
     let mut line = Vec::new();
     let read = async {
@@ -169,10 +168,10 @@ async fn question(stream: &mut UnixStream) -> Option<Question> {
     Question::named(std::str::from_utf8(&line).ok()?.trim())
 }
 
-/// Asks the router at work with this table, in the caller's network namespace.
+/// Queries the running router with this table in the caller's network namespace.
 ///
 /// # Errors
-/// [`RouteError::NotRunning`], or what went wrong on the way.
+/// [`RouteError::NotRunning`], or an error of the socket.
 pub fn ask(table: u32, question: Question) -> Result<serde_json::Value, RouteError> {
     let asking = || {
         let mut stream = StdStream::connect_addr(&address(table)?)?;
@@ -183,7 +182,7 @@ pub fn ask(table: u32, question: Question) -> Result<serde_json::Value, RouteErr
         io::Result::Ok(text)
     };
     let text = asking().map_err(|error| match error.kind() {
-        // The last two are those of a router that ends.
+        // The last two occur when the router is ending.
         io::ErrorKind::ConnectionRefused
         | io::ErrorKind::NotFound
         | io::ErrorKind::ConnectionReset

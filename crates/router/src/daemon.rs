@@ -1,4 +1,4 @@
-//! The router daemon: one loop between the network, the kernel's tables, and clients that ask for its state.
+//! The router daemon: a loop between the network, the kernel's routing tables, and clients that query its state.
 
 use super::RouteError;
 use super::complaints::{Complaints, drops};
@@ -22,40 +22,39 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::pin::pin;
 
-/// Packets read before timers have their turn.
+/// Packets read before timers are handled.
 const BATCH: usize = 64;
 
 /// Bytes of an IPv6 header.
 const IPV6_HEADER: u64 = 40;
 
-/// Least time between two looks at the host.
+/// Least time between two looks at the host's interfaces.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// When what the kernel refused is tried again.
+/// Delay before a retry of changes that the kernel refused.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How long an interface that is up has to get a link-local address: the kernel looks first whether somebody has it.
+/// How long an interface that is up may take to get a link-local address, during duplicate address detection.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(4);
 
-/// What was counted beside what the routers count themselves.
+/// Counters beside those of the routers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct RouteCounters {
-    /// Packets and bytes of IP that left.
+    /// Packets sent, and their IP bytes.
     pub sent: (u64, u64),
-    /// Packets and bytes of IP that came in, on interfaces of the mesh.
+    /// Packets received on the mesh's interfaces, and their IP bytes.
     pub received: (u64, u64),
-    /// Packets that the network did not take.
+    /// Packets that could not be sent.
     pub not_sent: u64,
-    /// Packets of instances that are not ours.
+    /// Packets with another instance ID.
     pub other_instances: u64,
     pub refused: BTreeMap<Refusal, u64>,
     pub kernel: Applied,
 }
 
-/// Takes a sentence.
 type Tell = Box<dyn FnMut(&str)>;
 
-/// A router on this host. Dropping it removes its routes and puts settings back.
+/// A router on this host. Dropping it removes its routes and restores settings.
 pub struct RouteDaemon {
     pub(super) config: RouteConfig,
     pub(super) clock: Clock,
@@ -72,16 +71,16 @@ pub struct RouteDaemon {
     pub(super) instances: Vec<Instance>,
     pub(super) counters: RouteCounters,
     complaints: Complaints,
-    /// Called with a sentence on packets that are not used.
+    /// Called with a sentence on each reported rejection.
     tell: Option<Tell>,
-    /// Something on the host has changed since the last look.
+    /// The host's interfaces have changed since the last look.
     changed: bool,
     looked: Instant,
-    /// The kernel's table is to be brought in line then.
+    /// When to update the kernel's table.
     apply_at: Instant,
 }
 
-/// What the loop woke up for.
+/// Why the loop woke up.
 enum Wake {
     Time,
     Packets,
@@ -91,17 +90,17 @@ enum Wake {
 }
 
 impl RouteDaemon {
-    /// Sets all up, in the network namespace of the calling thread. To be called within a runtime with one thread.
+    /// Starts a router in the network namespace of the calling thread. Call this within a single-threaded runtime.
     ///
     /// # Errors
-    /// [`RouteError`]; the host is as it was then, but for what a killed predecessor left there.
+    /// [`RouteError`]; all changes are then undone, and leftovers of a killed predecessor are removed.
     pub async fn start(config: RouteConfig) -> Result<Self, RouteError> {
         if !std::path::Path::new("/proc/sys/net/ipv6").exists() {
             return Err(RouteError::NoIpv6);
         }
         let open = || Netlink::open().map_err(RouteError::system("talk to the kernel over rtnetlink"));
         let mut netlink = open()?;
-        // The watch begins before the first look, so that nothing is missed.
+        // The watch starts before the first look, so that no change is missed.
         let watch = Watch::interfaces().map_err(RouteError::system("watch the network over rtnetlink"))?;
         let ground = settled(&config, &mut netlink).await?;
         let control = Control::open(config.table)?;
@@ -152,15 +151,14 @@ impl RouteDaemon {
         Ok(daemon)
     }
 
-    /// Reports packets that are not used, in a sentence each: every reason once for each sender, and no more than
-    /// 65 in all.
+    /// Reports rejected packets, a sentence each: every reason once per sender, and at most 65 in total.
     #[must_use]
     pub fn telling(mut self, tell: impl FnMut(&str) + 'static) -> Self {
         self.tell = Some(Box::new(tell));
         self
     }
 
-    /// What it is and does, in a line for the log.
+    /// A description on one line for the log.
     pub fn describe(&self) -> String {
         let names = self.config.interfaces.iter().map(|interface| interface.name.as_str());
         let families = self.config.families.iter().map(|family| family.name());
@@ -173,10 +171,10 @@ impl RouteDaemon {
         )
     }
 
-    /// Routes until `end` completes, then removes what was set up.
+    /// Routes until `end` completes, then undoes all changes.
     ///
     /// # Errors
-    /// What ended it before, or what could not be removed.
+    /// An error that ended it, or a change that could not be undone.
     pub async fn run(mut self, end: impl Future<Output = ()>) -> Result<(), RouteError> {
         let mut end = pin!(end);
         loop {
@@ -208,7 +206,7 @@ impl RouteDaemon {
         }
     }
 
-    /// Does what is due, and sets the timer.
+    /// Handles expired timers, and sets the next.
     fn turn(&mut self) -> Result<(), RouteError> {
         let now = self.clock.now();
         if self.changed && now >= self.looked + PAUSE {
@@ -236,7 +234,7 @@ impl RouteDaemon {
         self.timer.set(&self.clock, due).map_err(RouteError::system("set a timer"))
     }
 
-    /// Sends what a router has to send, and hears what it has to tell.
+    /// Sends a router's packets, and handles its events.
     fn drain(&mut self, place: usize) {
         let Some(instance) = self.instances.get_mut(place) else { return };
         while let Some(outgoing) = instance.router.poll_transmit() {
@@ -262,7 +260,7 @@ impl RouteDaemon {
             let now = self.clock.now();
             let Some(received) = self.socket.receive()? else { return Ok(()) };
             let mesh = self.ports.iter().find(|port| port.index == Some(received.interface) && port.is_mesh());
-            // Others on this host may listen to OSPF on other interfaces.
+            // Other programs on this host may listen to OSPF on other interfaces.
             let Some(port) = mesh else { continue };
             self.counters.received.0 += 1;
             self.counters.received.1 += IPV6_HEADER + received.bytes.len() as u64;
@@ -303,7 +301,7 @@ impl RouteDaemon {
         Ok(())
     }
 
-    /// Tells everybody what the host looks like now.
+    /// Updates all parts for the host's current interfaces.
     fn adjust(&mut self, ground: Ground) -> Result<(), RouteError> {
         let now = self.clock.now();
         for port in &mut self.ports {
@@ -316,7 +314,7 @@ impl RouteDaemon {
                 if let Some(index) = index
                     && let Err(error) = self.socket.join(index)
                 {
-                    // One that went away meanwhile is looked at again when that is heard.
+                    // The interface has disappeared: its notification triggers another look.
                     if error.raw_os_error() != Some(nix::libc::ENODEV) {
                         return Err(RouteError::system("join the group of OSPF routers")(error));
                     }
@@ -337,7 +335,7 @@ impl RouteDaemon {
             }
             self.drain(place);
         }
-        // The kernel drops routes of its own accord when an interface goes down.
+        // The kernel removes routes itself when an interface goes down.
         self.kernel.refresh().map_err(RouteError::system("read the routing tables"))?;
         self.apply_at = Instant::ZERO;
         Ok(())
@@ -360,7 +358,7 @@ fn look(netlink: &mut Netlink) -> Result<Ground, RouteError> {
     Ground::take(netlink).map_err(RouteError::system("read the network's state over rtnetlink"))
 }
 
-/// The host, once its interfaces that are up can speak.
+/// The state of the host once its interfaces that are up can send.
 async fn settled(config: &RouteConfig, netlink: &mut Netlink) -> Result<Ground, RouteError> {
     let until = tokio::time::Instant::now() + PATIENCE;
     loop {
@@ -374,7 +372,7 @@ async fn settled(config: &RouteConfig, netlink: &mut Netlink) -> Result<Ground, 
     }
 }
 
-/// Removes what killed routers left in tables other than ours.
+/// Removes routes of killed routers in other tables.
 fn clean(netlink: &mut Netlink, ours: u32) -> Result<(), RouteError> {
     let all = tables(netlink).map_err(RouteError::system("read the routing tables"))?;
     for table in all.into_iter().filter(|table| *table != ours && !is_taken(*table)) {
@@ -384,7 +382,7 @@ fn clean(netlink: &mut Netlink, ours: u32) -> Result<(), RouteError> {
     Ok(())
 }
 
-/// Changes the kernel's settings that a router needs otherwise.
+/// Changes the kernel settings that a router needs.
 fn prepare(config: &RouteConfig) -> Result<Setup, RouteError> {
     let (mut setup, _directory, _) = Setup::begin(config.journal.as_deref(), false)?;
     let mesh = config.interfaces.iter().map(|interface| interface.name.as_str());
@@ -396,7 +394,7 @@ fn prepare(config: &RouteConfig) -> Result<Setup, RouteError> {
     Ok(setup)
 }
 
-/// Sends a packet; returns its bytes of IP, none if it could not leave.
+/// Sends a packet. Returns its IP bytes, or `None` if it could not be sent.
 fn send(socket: &OspfSocket, transport: &mut Transport, ports: &[Port], outgoing: &Outgoing) -> Option<u64> {
     let port = ports.iter().find(|port| port.id == outgoing.interface)?;
     let (index, source) = (port.index?, port.source?);

@@ -1,4 +1,4 @@
-//! The state of the host that a router needs: interfaces, their addresses, whether they are up.
+//! The host's state that a router needs: interfaces, their addresses, and whether they are up.
 
 use anabranch_host::{Netlink, address_of};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address with the length of its network's prefix, bits.
+/// An address with a prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Network {
     pub address: IpAddr,
@@ -16,12 +16,12 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// The address alone.
+    /// The address with a full prefix length.
     pub(super) fn host(self) -> Self {
         Self { length: if self.address.is_ipv4() { 32 } else { 128 }, ..self }
     }
 
-    /// The network without the bits behind its prefix.
+    /// The network, with the host bits cleared.
     pub(super) fn masked(self) -> Self {
         let address = match self.address {
             IpAddr::V4(address) => {
@@ -37,29 +37,29 @@ impl Network {
     }
 }
 
-/// An interface as it is now.
+/// The state of an interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Device {
-    /// The kernel's number; a new one when the interface is made anew.
+    /// The kernel's index; it changes when the interface is recreated.
     pub index: u32,
     pub name: String,
-    /// Largest packet, bytes of IP.
+    /// MTU in bytes of IP.
     pub mtu: u32,
     pub loopback: bool,
-    /// Its hardware address, if it has one.
+    /// Its hardware address; empty if it has none.
     pub hardware: Vec<u8>,
-    /// It carries multicast.
+    /// It supports multicast.
     pub multicast: bool,
     /// It is up and has a carrier.
     pub running: bool,
-    /// The address from which the protocol speaks; the lowest if there are several.
+    /// The source address for OSPF, the lowest link-local one.
     pub link_local: Option<Ipv6Addr>,
-    /// Addresses that others may know, in the kernel's order.
+    /// Addresses that may be advertised, in the kernel's order.
     pub networks: Vec<Network>,
 }
 
 impl Device {
-    /// The source of its OSPF packets, if it can send any now.
+    /// The source address for OSPF, if it can send now.
     pub(super) fn speaks(&self) -> Option<Ipv6Addr> {
         self.link_local.filter(|_| self.running)
     }
@@ -72,7 +72,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Looks at the network namespace of `netlink`.
+    /// Reads the state of `netlink`'s network namespace.
     pub(super) fn take(netlink: &mut Netlink) -> io::Result<Self> {
         let mut devices: BTreeMap<u32, Device> = BTreeMap::new();
         for message in netlink.list(&RouteNetlinkMessage::GetLink(LinkMessage::default()))? {
@@ -90,7 +90,6 @@ impl Ground {
         Ok(Self { devices: devices.into_values().map(|device| (device.name.clone(), device)).collect() })
     }
 
-    /// The names of all of them.
     pub(super) fn names(&self) -> Vec<String> {
         self.devices.keys().cloned().collect()
     }

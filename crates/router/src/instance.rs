@@ -1,4 +1,4 @@
-//! One instance of the protocol, for one address family, and its inputs from the host.
+//! An OSPF instance for one address family, with its inputs from the host.
 
 use super::RouteError;
 use super::config::{Family, RouteConfig};
@@ -16,10 +16,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A router and its family.
 pub(super) struct Instance {
     pub family: Family,
-    /// Its number on the wire.
+    /// The instance ID on the wire.
     pub number: u8,
     pub router: Router,
-    /// The router's configuration of each port.
+    /// The last configuration of each port that the router was given.
     told: BTreeMap<InterfaceId, Told>,
 }
 
@@ -54,12 +54,11 @@ impl Instance {
         Ok(Self { family, number, router, told: BTreeMap::new() })
     }
 
-    /// The router's name.
     pub(super) fn router_id(&self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.router.config().router_id.0)
     }
 
-    /// Tells the router what has changed on the host.
+    /// Passes changes of the host's interfaces to the router.
     pub(super) fn adjust(
         &mut self,
         now: Instant,
@@ -85,7 +84,7 @@ impl Instance {
         let addresses = device.map(|device| port.addresses(device, self.family)).unwrap_or_default();
         let Some(told) = self.told.get_mut(&port.id) else {
             if !up {
-                // The router hears of it when there is something to hear.
+                // A port unknown to the router is added once it is usable.
                 return Ok(());
             }
             self.router.add_interface(now, port.config(config, device, self.family))?;
@@ -94,7 +93,7 @@ impl Instance {
             return Ok(());
         };
         let is_new = Told { up, addresses, link_local, index: port.index };
-        // Made anew between two looks, or under another address: neighbours must begin anew too.
+        // Recreated between two looks, or with another address: neighbours must restart too.
         let ends = told.up && (!up || told.is_another_than(&is_new));
         let begins = up && (!told.up || ends);
         if ends {
@@ -111,7 +110,7 @@ impl Instance {
         Ok(())
     }
 
-    /// The routes of this instance for the kernel. What is on one of the host's own links is left to the host.
+    /// Adds the routes of this instance to a kernel table. Networks on the host's own links are left to the host.
     pub(super) fn add_to(&self, table: &mut Table, lane_settings: &LaneSettings, ports: &[Port], ground: &Ground) {
         let index = |id: InterfaceId| ports.iter().find(|port| port.id == id)?.index;
         let on_link = |network: Network| {

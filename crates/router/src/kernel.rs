@@ -1,5 +1,5 @@
-//! The kernel's routing table, brought in line with the router's: routes with several next hops and weights, and the rules
-//! that lead to them, all under a protocol number by which what was left behind is found.
+//! Synchronises the kernel's routing table with the router's: multipath routes with weights, and the rules for the
+//! table. All have our protocol number, by which leftovers are found.
 
 use super::ground::Network;
 use anabranch_host::Netlink;
@@ -18,50 +18,50 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The protocol number of our routes and rules (`ip route show proto 199`).
 pub const PROTOCOL: u8 = 199;
 
-/// The routing table if nothing else is said.
+/// The default routing table.
 pub const TABLE: u32 = 199;
 
 /// The kernel's main table.
 pub const MAIN_TABLE: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 
-/// The metric of our routes, in whichever table.
+/// The metric of our routes in every table.
 pub(super) const METRIC: u32 = 199;
 
-/// The rule by which a host looks into our table for everything but a default route: before the main table, whose routes to
-/// a network of the mesh would else win over ours to a host in it.
+/// Priority of the rule for all but default routes. It precedes the main table: otherwise the main table's route to a
+/// network of the mesh would hide our route to a host in it.
 const SPECIFIC_PRIORITY: u32 = 199;
 
-/// The rule by which it looks into our table for a default route: behind the main table (32766), so that a way out of
-/// the host's own is preferred to one of the mesh's.
+/// Priority of the rule for default routes. It follows the main table (32766), so that the host's own default route is
+/// preferred to one of the mesh.
 const DEFAULT_PRIORITY: u32 = 32_768;
 
 /// Most next hops of a route.
 const MAX_NEXT_HOPS: usize = 64;
 
-/// One way to go.
+/// A next hop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Way {
-    /// The kernel's number of the interface.
+    /// The kernel's index of the interface.
     pub interface: u32,
-    /// The neighbour: link-local, or for IPv4 perhaps one of its IPv4 addresses.
+    /// The neighbour: its link-local address, or for IPv4 perhaps one of its IPv4 addresses.
     pub gateway: IpAddr,
-    /// Its share of the flows against the other ways', 1 to 256.
+    /// Its share of the flows relative to the other next hops, 1 to 256.
     pub weight: u16,
 }
 
-/// The ways to each network.
+/// The next hops to each network.
 pub(super) type Table = BTreeMap<Network, BTreeSet<Way>>;
 
-/// What became of an attempt to bring the kernel in line.
+/// The result of an update of the kernel's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Applied {
     pub set: u64,
     pub removed: u64,
-    /// Changes that the kernel refused; they are tried again with the next ones.
+    /// Changes that the kernel refused; the next update repeats them.
     pub refused: u64,
 }
 
-/// One routing table of the kernel's, as far as it is ours.
+/// Our routes in one of the kernel's tables.
 pub(super) struct KernelTable {
     netlink: Netlink,
     table: u32,
@@ -69,14 +69,14 @@ pub(super) struct KernelTable {
 }
 
 impl KernelTable {
-    /// Takes over a table: what a killed predecessor left there is removed.
+    /// Takes over a table, and removes routes of a killed predecessor.
     pub(super) fn open(netlink: Netlink, table: u32) -> io::Result<Self> {
         let mut kernel = Self { netlink, table, installed: Table::new() };
         kernel.purge()?;
         Ok(kernel)
     }
 
-    /// Sets the rules that lead to the table; the main table needs none.
+    /// Adds the rules for the table; the main table needs none.
     pub(super) fn set_rules(&mut self, ipv6: bool) -> io::Result<()> {
         if self.table == MAIN_TABLE {
             return Ok(());
@@ -87,7 +87,7 @@ impl KernelTable {
         Ok(())
     }
 
-    /// Brings the kernel's routes in line. What it refuses is counted, and left out of what is taken to be there.
+    /// Updates the kernel's routes. Refused changes are counted, and not recorded as installed.
     pub(super) fn apply(&mut self, wanted: &Table) -> Applied {
         let mut applied = Applied::default();
         let gone: Vec<Network> =
@@ -117,20 +117,20 @@ impl KernelTable {
         applied
     }
 
-    /// What has been installed.
+    /// The installed routes.
     pub(super) fn installed(&self) -> &Table {
         &self.installed
     }
 
-    /// Looks which of our routes the kernel still has: it drops those of an interface that goes down, without asking.
+    /// Reads which of our routes the kernel still has: it silently removes those of an interface that goes down.
     pub(super) fn refresh(&mut self) -> io::Result<()> {
         let found: BTreeSet<Network> = self.list_routes()?.iter().filter_map(network_of).collect();
-        // The ways are not compared: a network whose ways became fewer is set anew, which costs one message.
+        // Next hops are not compared: multipath routes are installed again, which costs one message each.
         self.installed.retain(|network, ways| found.contains(network) && ways.len() == 1);
         Ok(())
     }
 
-    /// Removes all that is ours: routes, and rules that lead here.
+    /// Removes all routes and rules of ours for this table.
     pub(super) fn purge(&mut self) -> io::Result<()> {
         for message in self.list_rules()? {
             ignore_gone(self.netlink.change(RouteNetlinkMessage::DelRule(message), 0))?;
@@ -206,12 +206,12 @@ impl KernelTable {
 
 impl Drop for KernelTable {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // A destructor cannot report errors.
         let _ = self.purge();
     }
 }
 
-/// A neighbour is on the link, whatever the host's own networks are.
+/// On-link, since the neighbour is on the link whatever the host's own networks are.
 fn hop(way: Way, ipv6: bool) -> RouteNextHop {
     let mut hop = RouteNextHop::default();
     hop.interface_index = way.interface;
@@ -224,7 +224,7 @@ fn hop(way: Way, ipv6: bool) -> RouteNextHop {
     hop
 }
 
-/// All our tables in this namespace, also those of an earlier instance.
+/// All tables with our routes or rules in this namespace, including those of an earlier instance.
 pub(super) fn tables(netlink: &mut Netlink) -> io::Result<BTreeSet<u32>> {
     let mut tables = BTreeSet::new();
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {
@@ -295,7 +295,7 @@ fn network_of(message: &RouteMessage) -> Option<Network> {
     Some(Network { address: destination.unwrap_or(anywhere), length })
 }
 
-/// What the kernel says of something that is not there any more.
+/// Whether the error means that the route or rule no longer exists.
 fn is_gone(error: &io::Error) -> bool {
     let gone = [Errno::ESRCH, Errno::ENOENT, Errno::ENODEV];
     error.raw_os_error().is_some_and(|number| gone.contains(&Errno::from_raw(number)))
@@ -321,7 +321,8 @@ mod tests {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs `test` in a namespace with two links that lead nowhere, with their numbers; not at all without the right to.
+    /// Runs `test` in a namespace with two links whose far ends are unused, with their indices. Skipped without the
+    /// privilege.
     fn with_two_links(test: impl FnOnce(u32, u32) + Send) {
         let Ok(namespace) = Namespace::new() else { return };
         let inside = || {
@@ -363,7 +364,7 @@ mod tests {
             assert!(shown.contains("nexthop via inet6 fe80::2 dev two weight 3 onlink"), "{shown}");
             let shown = ip("-6 route show table 199 proto 199");
             assert!(shown.contains("nexthop via fe80::3 dev one weight 2"), "{shown}");
-            // Nothing has changed, nothing is done.
+            // No change.
             assert_eq!(kernel.apply(&wanted), Applied::default());
             wanted.insert(v6, [way(two, "fe80::9", 1)].into());
             wanted.remove(&v4);

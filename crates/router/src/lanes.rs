@@ -1,8 +1,7 @@
-//! Lanes on a host: further interfaces on channels of their own, which speak nothing themselves; the routes over them are copied
-//! from those of the first interface of the mesh (`anabranch_routing::lanes`).
+//! Lanes on a host: interfaces on separate channels without OSPF. Their routes are copied from the first interface of
+//! the mesh (`anabranch_routing::lanes`).
 //!
-//! Which of another router's addresses is that of its interface on a channel follows from the host's own network on that
-//! channel: the address that lies in it.
+//! Another router's address on a channel is the one within the host's own network on that channel.
 
 use super::config::Family;
 use super::ground::{Ground, Network};
@@ -14,7 +13,7 @@ use anabranch_wire::ospf::RouterId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// The networks of a family that lanes are on, the first interface's first; fewer than two are no lanes.
+/// The networks of a family on the lanes, the first interface's first; fewer than two mean no lanes.
 fn networks<'a>(ports: &'a [Port], ground: &Ground, family: Family) -> Vec<(&'a Port, Network)> {
     let first = ports.iter().find(|port| matches!(port.role, Role::Mesh { point_to_point: false, .. }));
     let others = ports.iter().filter(|port| port.role == Role::Lane);
@@ -26,7 +25,7 @@ fn networks<'a>(ports: &'a [Port], ground: &Ground, family: Family) -> Vec<(&'a 
     first.into_iter().chain(others).filter_map(network).collect()
 }
 
-/// Puts the routes over lanes in the place of those that the router made to the same addresses.
+/// Replaces the router's routes to lane addresses with the routes over the lanes.
 pub(super) fn replace(
     table: &mut Table,
     router: &Router,
@@ -54,7 +53,7 @@ pub(super) fn replace(
     for (destination, route) in &router.routes().routers {
         let chosen: Vec<_> = router.choose(&route.next_hops).iter().map(|one| one.hop).collect();
         let address = |router, lane| addresses.get(&(router, lane)).copied();
-        // The first lane is the router's own affair.
+        // The router itself routes over the first lane.
         let plan = match settings.policy {
             LanePolicy::Disjoint => router.plan_lanes(*destination, interfaces.len() - 1),
             LanePolicy::Spread | LanePolicy::Paper => Vec::new(),

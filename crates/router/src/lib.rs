@@ -1,7 +1,7 @@
 //! The OSPF-MDR router on a real host: its interfaces, its routes in the kernel, and a control socket.
 //!
-//! [`RouteDaemon`] drives an [`anabranch_routing::Router`] for each address family. What it sets on the host is marked with a
-//! protocol number of its own, is removed at its end, and after a kill by the next start. [`ask`] asks a router at work.
+//! [`RouteDaemon`] drives an [`anabranch_routing::Router`] for each address family. Its routes and rules have their own
+//! protocol number. They are removed at its end, or after a kill by the next start. [`ask`] queries a running router.
 
 mod complaints;
 mod config;

@@ -1,4 +1,4 @@
-//! The mapping between the router's interfaces and the host's.
+//! Maps the router's interfaces to the host's.
 
 use super::config::{Family, RouteConfig};
 use super::ground::{Device, Ground};
@@ -6,32 +6,32 @@ use anabranch_routing::InterfaceConfig;
 use anabranch_wire::ospf::InterfaceId;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What a port is there for.
+/// The purpose of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
-    /// The protocol is spoken: with many, or with one.
+    /// Runs OSPF, ad hoc or point to point.
     Mesh { point_to_point: bool, cost: Option<u16> },
-    /// Its networks are advertised.
+    /// Its networks are advertised, without OSPF.
     Passive,
-    /// A channel of its own, on which routes are copied from the first interface of the mesh.
+    /// A separate channel, with routes copied from the first interface of the mesh.
     Lane,
     /// Its addresses are advertised.
     Loopback,
 }
 
-/// An interface of the router on one of the host's.
+/// A router's interface on an interface of the host.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     pub id: InterfaceId,
     pub name: String,
     pub role: Role,
-    /// The kernel's number, while it is there.
+    /// The kernel's index, while the interface exists.
     pub index: Option<u32>,
-    /// From where the protocol speaks, while it can.
+    /// The source address for OSPF, while it can send.
     pub source: Option<Ipv6Addr>,
 }
 
-/// All of them; the numbers count from 1.
+/// All ports, numbered from 1.
 pub(super) fn ports(config: &RouteConfig, ground: &Ground) -> Vec<Port> {
     let mesh = config.interfaces.iter().map(|interface| {
         let role = Role::Mesh { point_to_point: interface.point_to_point, cost: interface.cost };
@@ -52,21 +52,21 @@ pub(super) fn ports(config: &RouteConfig, ground: &Ground) -> Vec<Port> {
 }
 
 impl Port {
-    /// The addresses of its device that are advertised.
+    /// The advertised addresses of its device.
     pub(super) fn addresses(&self, device: &Device, family: Family) -> Vec<(IpAddr, u8)> {
         let known = |address: &IpAddr| family.has(*address) && !address.is_loopback() && !address.is_multicast();
         let networks = device.networks.iter().filter(|network| known(&network.address));
-        // The network of a lane is no link that one router is a way to.
+        // A lane's network is not advertised, since no single router leads to it; only the address is.
         let told = networks.map(|network| if self.role == Role::Lane { network.host() } else { *network });
         told.map(|network| (network.address, network.length)).collect()
     }
 
-    /// Whether the protocol is spoken on it.
+    /// Whether it runs OSPF.
     pub(super) fn is_mesh(&self) -> bool {
         matches!(self.role, Role::Mesh { .. })
     }
 
-    /// Its configuration for the router.
+    /// The router's configuration of the port.
     pub(super) fn config(&self, config: &RouteConfig, device: Option<&Device>, family: Family) -> InterfaceConfig {
         let addresses = device.map(|device| self.addresses(device, family)).unwrap_or_default();
         let template = match self.role {

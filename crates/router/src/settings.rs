@@ -1,24 +1,23 @@
-//! Which of the kernel's settings a router of the mesh needs otherwise than they are, on its own interfaces only where
-//! that is possible.
+//! The kernel settings that a router of the mesh needs, on its own interfaces where possible.
 
 use super::config::Family;
 use anabranch_host::{Step, read_setting};
 
-/// A setting that an interface is to have, unless it has it already.
+/// The step for an interface's setting, unless it already has the value.
 fn wanted(key: String, value: &str) -> Option<Step> {
     let before = read_setting(&key)?;
     (before != value).then(|| Step::Setting { key, value: value.to_owned(), before: Some(before), unless: None })
 }
 
-/// What to change so that the host forwards what comes in by these interfaces, takes packets that come by another way than
-/// answers would go, and does not let neighbours rewrite its routes. Settings that are right already are not among them.
+/// The steps after which the host forwards packets from these interfaces, accepts asymmetric routes, and ignores
+/// redirects. Settings that already have the value are left out.
 pub(super) fn steps<'a>(interfaces: impl IntoIterator<Item = &'a str>, families: &[Family]) -> Vec<Step> {
     let (ipv4, ipv6) = (families.contains(&Family::Ipv4), families.contains(&Family::Ipv6));
     let mut steps = Vec::new();
     let forwards_ipv6 = read_setting("net/ipv6/conf/all/forwarding").as_deref() == Some("1");
     let can_force = read_setting("net/ipv6/conf/default/force_forwarding").is_some();
     if ipv6 && !forwards_ipv6 && !can_force {
-        // Before Linux 6.17 there is no setting for one interface.
+        // Before Linux 6.17 there is no such setting per interface.
         steps.extend(wanted("net/ipv6/conf/all/forwarding".to_owned(), "1"));
     }
     for name in interfaces {
@@ -26,7 +25,7 @@ pub(super) fn steps<'a>(interfaces: impl IntoIterator<Item = &'a str>, families:
             steps.extend(wanted(format!("net/ipv4/conf/{name}/forwarding"), "1"));
             steps.extend(wanted(format!("net/ipv4/conf/{name}/accept_redirects"), "0"));
             let strict = |key: String| read_setting(&key).as_deref() == Some("1");
-            // The larger of the two values counts; 2 asks only that there be a way to the source.
+            // The larger of the two values applies; 2 (loose) only requires some route to the source.
             if strict(format!("net/ipv4/conf/{name}/rp_filter")) || strict("net/ipv4/conf/all/rp_filter".to_owned()) {
                 steps.extend(wanted(format!("net/ipv4/conf/{name}/rp_filter"), "2"));
             }

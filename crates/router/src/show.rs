@@ -12,12 +12,12 @@ use anabranch_wire::ospf::{AgedLsa, InterfaceId, LsaType, RouterId};
 use serde_json::{Map, Value, json};
 use std::net::Ipv4Addr;
 
-/// Names of the packet types, in the order of their numbers.
+/// The names of the packet types, in order of their numbers.
 const TYPES: [&str; 5] =
     ["hello", "database_description", "link_state_request", "link_state_update", "link_state_acknowledgment"];
 
 impl RouteDaemon {
-    /// The answer to a question.
+    /// The answer to a query.
     pub(super) fn answer(&self, question: Question) -> Value {
         let now = self.clock.now();
         match question {
@@ -82,7 +82,7 @@ impl RouteDaemon {
         })
     }
 
-    /// What `describe` says of each neighbour, with its family.
+    /// `describe` of each neighbour, with its family.
     fn each_neighbor(&self, now: Instant, describe: impl Fn(&NeighborView) -> Value) -> Value {
         let all = self.instances.iter().flat_map(|instance| {
             let describe = &describe;
@@ -118,7 +118,7 @@ impl RouteDaemon {
         let installed = self.kernel.installed().values().flatten();
         let port = self.ports.iter().find(|port| port.id == neighbor.interface);
         let index = port.and_then(|port| port.index);
-        // An IPv4 next hop may be named by an address of its own; the router's routes know whose it is.
+        // An IPv4 next hop may be an IPv4 address of the neighbour; the router's routes map it to the neighbour.
         let hops = self.instances.iter().flat_map(|instance| instance.router.routes().prefixes.values());
         let addresses: Vec<_> = hops
             .flat_map(|route| &route.next_hops)

@@ -1,4 +1,4 @@
-//! The raw socket that carries OSPF: IPv6 protocol 89, hop limit 1, precedence of network control, all interfaces.
+//! The raw socket for OSPF: IPv6 protocol 89, hop limit 1, network control precedence, all interfaces.
 //!
 //! The kernel's own checksum (IPV6_CHECKSUM) is not used: it covers all of the payload, while OSPF's ends where the packet's
 //! length says (RFC 5340, A.3.1), before a link-local signalling block (RFC 5613, 2.1).
@@ -22,52 +22,51 @@ const OSPF: i32 = 89;
 /// Class selector 6, network control (RFC 2474): the upper six bits of the traffic class.
 const NETWORK_CONTROL: u32 = 48 << 2;
 
-/// All routers that speak OSPF on a link (RFC 5340, 2.9).
+/// The group AllSPFRouters (RFC 5340, 2.9).
 pub(super) const ALL_SPF_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
 
-/// Bytes that may wait to be read: a flood in a dense mesh comes at once.
+/// Bytes of the receive buffer: floods in a dense mesh arrive as bursts.
 const RECEIVE_BUFFER: usize = 1 << 20;
 
-/// Largest packet that is read: OSPF's length is 16 bits.
+/// Bytes of the largest packet: OSPF's length has 16 bits.
 const LARGEST: usize = 65_535;
 
-/// A packet that came in.
+/// A received packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Received<'a> {
-    /// The kernel's number of the interface.
+    /// The kernel's index of the interface.
     pub interface: u32,
     pub source: Ipv6Addr,
     pub destination: Ipv6Addr,
-    /// OSPF header, body, and what is behind it.
+    /// OSPF header, body, and any trailing blocks.
     pub bytes: &'a [u8],
 }
 
-/// The socket.
 pub(super) struct OspfSocket {
     descriptor: AsyncFd<OwnedFd>,
-    /// The same, for the options that `socket2` knows.
+    /// The same socket, for options set through `socket2`.
     socket: Socket,
     buffer: Vec<u8>,
 }
 
 impl OspfSocket {
-    /// Opens it in the caller's network namespace. To be called within a runtime.
+    /// Opens it in the caller's network namespace. Call this within a runtime.
     pub(super) fn open() -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV6, Type::RAW.nonblocking().cloexec(), Some(Protocol::from(OSPF)))?;
         socket.set_unicast_hops_v6(1)?;
         socket.set_multicast_hops_v6(1)?;
         socket.set_multicast_loop_v6(false)?;
-        // Only groups that this socket has joined, not those of others.
+        // Only groups that this socket has joined, not those of other sockets.
         socket.set_multicast_all_v6(false)?;
         socket.set_tclass_v6(NETWORK_CONTROL)?;
         setsockopt(&socket, Ipv6RecvPacketInfo, &true)?;
-        // A smaller buffer does as well, with more that must be sent again.
+        // A smaller buffer also works, with more retransmissions.
         let _ = setsockopt(&socket, RcvBuf, &RECEIVE_BUFFER);
         let descriptor = watch(socket.as_fd().try_clone_to_owned()?)?;
         Ok(Self { descriptor, socket, buffer: vec![0; LARGEST] })
     }
 
-    /// Hears what is sent to all routers on an interface. Twice is as good as once.
+    /// Joins AllSPFRouters on an interface. Idempotent.
     pub(super) fn join(&self, interface: u32) -> io::Result<()> {
         match self.socket.join_multicast_v6(&ALL_SPF_ROUTERS, interface) {
             Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) => Ok(()),
@@ -75,12 +74,12 @@ impl OspfSocket {
         }
     }
 
-    /// Hears it no longer. An interface that is gone is left.
+    /// Leaves the group. An interface that no longer exists is ignored.
     pub(super) fn leave(&self, interface: u32) {
         let _ = self.socket.leave_multicast_v6(&ALL_SPF_ROUTERS, interface);
     }
 
-    /// Sends a packet whose checksum is right.
+    /// Sends a packet, whose checksum must be set.
     pub(super) fn send(&self, interface: u32, source: Ipv6Addr, destination: Ipv6Addr, bytes: &[u8]) -> io::Result<()> {
         let information =
             libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: source.octets() }, ipi6_ifindex: interface };
@@ -91,16 +90,16 @@ impl OspfSocket {
         Ok(())
     }
 
-    /// Completes when there may be something to receive.
+    /// Completes when a packet may be readable.
     pub(super) async fn readable(&self) -> io::Result<()> {
         self.descriptor.readable().await.map(|mut guard| guard.retain_ready())
     }
 
-    /// The next packet, if there is one. One whose origin the kernel does not tell is skipped.
+    /// The next packet, if any. A packet without ancillary data on its origin is skipped.
     pub(super) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
         loop {
             let buffer = &mut self.buffer;
-            // When there is none, the next wait is for a new one.
+            // `try_io` clears the readiness when there is none.
             let read = self.descriptor.try_io(Interest::READABLE, |socket| Ok(receive(socket, buffer)?));
             match read {
                 Ok(Some((length, interface, source, destination))) => {
@@ -109,7 +108,7 @@ impl OspfSocket {
                 }
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // An interface that went down tells so once; the socket lives on.
+                // Reported once when an interface goes down; the socket stays usable.
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
                 Err(error) => return Err(error),
             }

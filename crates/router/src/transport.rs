@@ -1,5 +1,4 @@
-//! Packets to bytes and back on their way to the network: checksums, or the authentication trailer of RFC 7166 with its
-//! protection against replays.
+//! Encodes and decodes packets: checksums, or the authentication trailer of RFC 7166 with its replay protection.
 
 use super::socket::Received;
 use anabranch_wire::ospf::authentication::{SecurityAssociation, Trailer};
@@ -7,28 +6,28 @@ use anabranch_wire::ospf::{Compatibility, Decoded, Integrity, Packet};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// Sources whose sequence numbers are remembered, at most; they have shown that they hold the key.
+/// Most sources whose sequence numbers are remembered. They have proved that they have the key.
 const MAX_SOURCES: usize = 65_536;
 
-/// Why a packet, or a part of one, goes no further.
+/// Why a packet, or a part of one, is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refusal {
-    /// It is no OSPFv3 packet.
+    /// Not an OSPFv3 packet.
     Malformed,
     /// Its checksum is wrong.
     Checksum,
-    /// It is not authentic.
+    /// Authentication failed.
     NotAuthentic,
-    /// It has been received before.
+    /// A replay.
     Replayed,
-    /// Its link-local signalling is damaged; the rest is used.
+    /// The link-local signalling block is damaged; the rest is used.
     Signalling,
-    /// One of its advertisements is damaged; the rest is used.
+    /// An LSA is damaged; the rest is used.
     Advertisement,
 }
 
 impl Refusal {
-    /// What it is called in a status.
+    /// The name in the status.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -41,10 +40,10 @@ impl Refusal {
     }
 }
 
-/// One sender's packets of one type: interface, source, type (RFC 7166, 4.6, counts them apart).
+/// A sender's packets of one type, with their own sequence numbers (RFC 7166, 4.6): interface, source, type.
 type Flow = (u32, Ipv6Addr, u8);
 
-/// The way to bytes and back.
+/// The encoder and decoder.
 pub(super) struct Transport {
     compatibility: Compatibility,
     association: Option<SecurityAssociation>,
@@ -54,13 +53,13 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    /// `start` is a time in seconds that is later at each start of the program: sequence numbers begin with it.
+    /// `start` is a time in seconds that increases with each start of the program: the initial sequence number.
     pub(super) fn new(compatibility: Compatibility, association: Option<SecurityAssociation>, start: u32) -> Self {
         let sequence = u64::from(start) << 32;
         Self { compatibility, association, sequence, seen: BTreeMap::new(), bytes: Vec::new() }
     }
 
-    /// The payload of an IPv6 packet; none if it cannot be put into one.
+    /// The payload of an IPv6 packet; `None` if it is too large.
     pub(super) fn encode(&mut self, source: Ipv6Addr, destination: Ipv6Addr, packet: &Packet) -> Option<&[u8]> {
         self.bytes.clear();
         let outcome = match &self.association {
@@ -74,7 +73,7 @@ impl Transport {
         outcome.is_ok().then_some(self.bytes.as_slice())
     }
 
-    /// The packet in the payload of an IPv6 packet, and what of it had to be dropped.
+    /// Decodes the payload of an IPv6 packet, with the rejected parts.
     pub(super) fn decode(&mut self, received: &Received<'_>) -> Result<Decoded, Refusal> {
         use anabranch_wire::ParseError;
         let (source, destination) = (received.source, received.destination);
@@ -98,7 +97,7 @@ impl Transport {
         })
     }
 
-    /// Takes a sequence number that is above all before it.
+    /// Accepts a sequence number above all earlier ones.
     fn note(&mut self, flow: Flow, sequence: u64) -> Result<(), Refusal> {
         if self.seen.get(&flow).is_some_and(|last| sequence <= *last) {
             return Err(Refusal::Replayed);

@@ -1,4 +1,4 @@
-//! What the choice of advertised neighbours leaves of shortest paths and of lanes, on the paper's graph and on random ones.
+//! How many shortest paths and lanes remain with the advertised neighbours, on the paper's graph and on random ones.
 
 mod mesh;
 
@@ -20,14 +20,14 @@ const ALL: [LsaFullness; 6] = [
 /// Figure 8 of the paper: M1 - {M2, M3, M4} - {M5, M6, M7} - M8.
 const FIGURE_8: [(usize, usize); 13] =
     [(1, 2), (1, 3), (1, 4), (2, 5), (2, 6), (3, 5), (3, 6), (3, 7), (4, 6), (4, 7), (5, 8), (6, 8), (7, 8)];
-/// What any radio that reaches in circles adds to it.
+/// Further links of any disk radio model.
 const LATERAL: [(usize, usize); 4] = [(2, 3), (3, 4), (5, 6), (6, 7)];
 
 fn costs_of_one(graph: &Graph) -> Vec<Vec<u16>> {
     vec![vec![1; graph.len()]; graph.len()]
 }
 
-/// Next hops to M8 from M1, M2, M3 and M4, as Router IDs; elected in order, from these levels.
+/// Next hops to M8 from M1, M2, M3 and M4, as Router IDs, after an election in order from these levels.
 fn next_hops(graph: &Graph, levels: &str, fullness: LsaFullness) -> [Vec<usize>; 4] {
     let mut routers = Routers::new(graph.clone(), ElectionSettings::default());
     for (selection, digit) in routers.selections.iter_mut().zip(levels.bytes()) {
@@ -46,7 +46,7 @@ fn lateral() -> Graph {
 
 #[test]
 fn without_lateral_links_all_are_mdrs_and_every_fullness_leaves_all_lanes() {
-    // A running implementation was seen to have the same next hops.
+    // Observed on a running implementation.
     let graph = Graph::of(8, &FIGURE_8);
     for fullness in ALL {
         let expected = [vec![2, 3, 4], vec![5, 6], vec![5, 6, 7], vec![6, 7]];
@@ -56,8 +56,8 @@ fn without_lateral_links_all_are_mdrs_and_every_fullness_leaves_all_lanes() {
 
 #[test]
 fn with_lateral_links_only_full_and_multipath_leave_the_lanes_of_the_papers_table_3() {
-    // M4 and M6 are MDRs, the others Backup MDRs: an election that a running implementation was seen to end in, and its
-    // next hops for LSAFullness 0, 1, 3 and 4.
+    // M4 and M6 are MDRs, the others Backup MDRs: an observed election of a running implementation, with its next hops
+    // for LSAFullness 0, 1, 3 and 4.
     let next_hops = |fullness| next_hops(&lateral(), "11121211", fullness);
     for fullness in [LsaFullness::Minimal, LsaFullness::MinCost, LsaFullness::MdrFull] {
         assert_eq!(next_hops(fullness), [vec![2, 3, 4], vec![6], vec![6], vec![6]], "{fullness:?}");
@@ -69,14 +69,15 @@ fn with_lateral_links_only_full_and_multipath_leave_the_lanes_of_the_papers_tabl
 
 #[test]
 fn what_the_lower_settings_leave_of_the_lanes_depends_on_who_was_elected() {
-    // Elected from nothing in the order M1 to M8, M1, M2, M4 and M6 become MDRs; the backbone leaves even M1 two next hops.
+    // Elected from scratch in the order M1 to M8, M1, M2, M4 and M6 become MDRs; the backbone leaves only M1 two next
+    // hops.
     let first = |fullness| next_hops(&lateral(), "00000000", fullness);
     assert_eq!(first(LsaFullness::MinCost), [vec![2, 4], vec![6], vec![6], vec![6]]);
     assert_eq!(first(LsaFullness::MdrFull), [vec![2, 3, 4], vec![6], vec![6], vec![6]]);
-    // Two others are asked for with LSAFullness 2, and here the third lane stays by good luck.
+    // LSAFullness 2 requires two others, and here the third lane remains by chance.
     let all = [vec![2, 3, 4], vec![5, 6], vec![5, 6, 7], vec![6, 7]];
     assert_eq!(first(LsaFullness::MinCostRedundant), all);
-    // With M8 as an MDR too, since it was one before, all lanes are left by luck.
+    // With M8 as an MDR too, since it was one before, all lanes remain by chance.
     assert_eq!(next_hops(&lateral(), "12111212", LsaFullness::MdrFull), all);
 }
 
@@ -112,7 +113,7 @@ fn three_lanes_cost_fewer_links_than_all() {
             total.0 += network.links();
             for (from, to) in &far {
                 let known = |a: usize, b: usize| network.knows(*from, a, b);
-                // Paths that are longer than the shortest do not count.
+                // Paths longer than the shortest do not count.
                 total.1 += disjoint_paths(&graph, &costs, (*from, *to), &shortest[*from], 3, known);
             }
         }

@@ -1,4 +1,4 @@
-//! The calculations that are made before each Hello take no memory once they have run.
+//! The calculations before each Hello do not allocate after the first run.
 
 mod mesh;
 

@@ -1,4 +1,4 @@
-//! After joins, leaves, partitions and losses, when the network is left alone: equal databases, right routes, no loops.
+//! After joins, leaves, partitions and losses an undisturbed network has equal databases, correct routes and no loops.
 //!
 //! Runs `ANABRANCH_RUNS` random histories, 2,000 without, from the seed `ANABRANCH_SEED`, 1 without.
 
@@ -26,7 +26,7 @@ fn database(net: &Net, node: Node) -> Content {
     all.map(|(link, aged)| (link, aged.lsa.key(), aged.lsa.sequence(), aged.lsa.checksum())).collect()
 }
 
-/// Whether costs of routes are those of the true graph.
+/// Whether costs of routes equal those of the true graph.
 fn is_shortest(fullness: LsaFullness) -> bool {
     match fullness {
         LsaFullness::Minimal | LsaFullness::MdrFull => false,
@@ -34,7 +34,7 @@ fn is_shortest(fullness: LsaFullness) -> bool {
     }
 }
 
-/// Checks what must be when nothing happened for long.
+/// Checks the properties of an undisturbed network.
 fn check(net: &Net, nodes: usize, manet: &Manet, what: &str) {
     for from in (0..nodes).filter(|node| net.is_on(*node)) {
         let distances = net.true_distances(from);
@@ -70,7 +70,7 @@ fn check(net: &Net, nodes: usize, manet: &Manet, what: &str) {
     }
 }
 
-/// Follows every next hop: no way leads back to where it was.
+/// Follows every next hop: no path visits a router again.
 fn follow(net: &Net, from: Node, to: Node, way: &mut Vec<Node>, what: &str) {
     assert!(!way.contains(&from), "{what}: a loop on the way to {to}: {way:?} {from}");
     if from == to || way.len() > 3 && way.len() > net.routers.len() {
@@ -83,7 +83,7 @@ fn follow(net: &Net, from: Node, to: Node, way: &mut Vec<Node>, what: &str) {
     way.pop();
 }
 
-/// A history from a seed.
+/// A random history from a seed.
 fn run(seed: u64) {
     let mut dice = Net::new(Setup::new(1, seed.wrapping_mul(7919)));
     let nodes = 2 + dice.below(8);

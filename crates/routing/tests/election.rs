@@ -1,5 +1,5 @@
-//! The election of MDRs on small graphs with known outcomes, and on random ones against a reference and what the RFC
-//! promises of the result.
+//! The MDR election on small graphs with known outcomes, and on random ones against a reference and the RFC's
+//! guarantees.
 
 mod mesh;
 
@@ -7,13 +7,13 @@ use anabranch_routing::election::{AdjConnectivity, ElectionSettings};
 use anabranch_routing::neighborhood::Level;
 use mesh::{CONNECTIVITIES, Graph, Random, Routers, id, reference};
 
-/// Graphs and outcomes; the file says how to read it.
+/// Graphs and outcomes; the format is described in the file.
 const KNOWN: &str = include_str!("mdr_elections.txt");
 
-/// A state of all routers: levels and Dependent Neighbors.
+/// The state of all routers: levels and Dependent Neighbors.
 type State = (Vec<Level>, Vec<Vec<usize>>);
 
-/// An election whose outcomes are known.
+/// An election with known outcomes.
 struct Known {
     name: String,
     graph: Graph,
@@ -105,12 +105,12 @@ fn every_known_fixed_point_is_one_for_each_router_and_random_orders_end_in_known
             unknown += usize::from(!one.fixed.contains(&(routers.levels(), routers.dependents.clone())));
         }
     }
-    // 300 orders do not show every fixed point of the largest graph.
+    // 300 orders do not reach every fixed point of the largest graph.
     assert!(unknown <= 15, "{unknown} of 1530 runs ended elsewhere");
 }
 
-/// What the RFC promises of a state in which nobody changes anything (sections 1 and 5): the MDRs are a connected dominating
-/// set of each component. Of how many components that are biconnected, and of those, in how many the MDRs and BMDRs are not.
+/// Checks the RFC's guarantees for a stable state (sections 1 and 5): the MDRs are a connected dominating set of each
+/// component. Returns the number of biconnected components, and of those where the MDRs and BMDRs are not biconnected.
 fn promises(routers: &Routers, context: &str) -> (usize, usize) {
     let (mut biconnected, mut split) = (0, 0);
     let graph = &routers.graph;
@@ -130,7 +130,7 @@ fn promises(routers: &Routers, context: &str) -> (usize, usize) {
     (biconnected, split)
 }
 
-/// The relays whose failure leaves the other MDRs and BMDRs of a component unconnected, or a router without one.
+/// The relays whose failure disconnects the other MDRs and BMDRs of a component, or leaves a router without one.
 fn cuts(routers: &Routers, component: &[usize]) -> Vec<usize> {
     let relays = |node: usize| component.contains(&node) && routers.level(node) >= Level::BackupMdr;
     let cuts = |gone: usize| {
@@ -141,8 +141,8 @@ fn cuts(routers: &Routers, component: &[usize]) -> Vec<usize> {
     component.iter().copied().filter(|node| relays(*node) && cuts(*node)).collect()
 }
 
-/// Whether a relay is Rmax of an MDR Other whose neighbours hang together by that Rmax and itself alone. Two disjoint paths
-/// from Rmax to each neighbour do not exclude that.
+/// Whether a relay is the Rmax of an MDR Other whose neighbours are connected only through that Rmax and itself. Two
+/// disjoint paths from Rmax to each neighbour do not exclude that.
 fn is_explained(routers: &Routers, cut: usize) -> bool {
     let key = |node: usize| (routers.priorities[node], routers.level(node), id(node));
     (0..routers.len()).any(|node| {
@@ -185,7 +185,7 @@ fn on_random_graphs_the_election_is_the_references_at_every_step_and_keeps_its_p
     assert!(split * 50 <= biconnected);
 }
 
-/// Activates in random orders, compares each choice with the reference; the number of rounds.
+/// Activates routers in random orders, and compares each choice with the reference. Returns the number of rounds.
 fn loop_until_settled(routers: &mut Routers, random: &mut Random, number: usize) -> usize {
     for round in 1.. {
         assert!(round < 200, "graph {number} does not settle");
@@ -214,8 +214,9 @@ fn loop_until_settled(routers: &mut Routers, random: &mut Random, number: usize)
 
 #[test]
 fn the_rfc_promises_more_than_its_algorithm_keeps_where_two_triangles_share_rmax() {
-    // Triangles 6-2-3 and 6-4-5, and router 1 that hears all five. The graph is biconnected. Router 1 finds two disjoint
-    // paths from Rmax, 6, to each of its neighbours, so it is an MDR Other; without 6, only it joins the triangles.
+    // Triangles 6-2-3 and 6-4-5, and router 1, a neighbour of all five. The graph is biconnected. Router 1 finds two
+    // disjoint paths from Rmax, 6, to each of its neighbours, so it is an MDR Other; without 6, only it connects the
+    // triangles.
     let links = [(6, 2), (6, 3), (2, 3), (6, 4), (6, 5), (4, 5), (1, 2), (1, 3), (1, 4), (1, 5), (1, 6)];
     let mut routers = Routers::new(Graph::of(6, &links), settings(AdjConnectivity::Biconnected));
     assert!(routers.settle(|| (0..6).collect()).is_some());

@@ -1,10 +1,10 @@
-//! What a forecaster is worth when links fade: probes lost on the paper's mesh, and the bytes that routers say meanwhile.
+//! The benefit of a forecaster when links fade: lost probes and control bytes on the paper's mesh.
 //!
-//! The loss of a link rises evenly from none to all, both ways; it stays so for six seconds and is gone then. Six flows of
-//! probes go from M1 to M8 and back, one of each every 10 ms, each hop by the hash of flow and node over the weights of the
-//! next hops; on a link they have the same luck as the routers' packets. Everything is drawn from a seed. By default a few
-//! cuts are made; `ANABRANCH_CUTS=300 ANABRANCH_SEED=1000` makes so many for each forecaster, from that seed on, and prints
-//! what docs/measurements/routing.md says.
+//! The loss of a link rises linearly from 0 to 1 in both directions; after six seconds the link recovers. Six flows of
+//! probes run from M1 to M8 and back, one probe per flow every 10 ms. Each hop is chosen by a hash of flow and node
+//! over the weights of the next hops; probes have the same loss as the routers' packets. All random numbers derive from
+//! a seed. By default a few cuts are made; `ANABRANCH_CUTS=300 ANABRANCH_SEED=1000` makes 300 for each forecaster, from
+//! that seed on, and prints the results in docs/measurements/routing.md.
 
 #![allow(clippy::print_stdout)]
 
@@ -19,42 +19,42 @@ use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use anabranch_wire::ospf::Prefix;
 use harness::{Net, Node, Setup, address, figure_8_lateral};
 
-/// Flows of probes.
+/// Number of flows of probes.
 const FLOWS: u64 = 6;
 /// Time between two probes of a flow.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Cuts of one network.
+/// Cuts per network.
 const CUTS: usize = 6;
 /// M1 and M8.
 const ENDS: (Node, Node) = (0, 7);
 
-/// Which links fade.
+/// The links that fade.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// The first link of a flow's way, in 10 s.
+    /// The first link of a flow's path, in 10 s.
     First,
-    /// Any link of a flow's way, in 5 to 20 s.
+    /// Any link of a flow's path, in 5 to 20 s.
     Any,
 }
 
-/// What became of a network's probes.
+/// The results of a network's probes.
 #[derive(Clone, Copy, Default, Debug)]
 struct Seen {
     lost: u64,
-    /// Of those, on how many ways they went round in circles.
+    /// Number of these that were in a loop, counted per path.
     looped: u64,
     bytes: u64,
     seconds: f64,
 }
 
-/// How forecasts are used.
+/// The use of forecasts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Using {
-    /// What a suspect link costs in LSAs in addition.
+    /// Additional cost of a suspect link in LSAs.
     suspect_cost: u16,
-    /// Whether it is gone around without a word in LSAs.
+    /// Whether alternates avoid it, without LSAs.
     alternates: bool,
-    /// How long links stay suspect, in looks of 250 ms.
+    /// How long links stay suspect, in forecasts of 250 ms.
     hold: u32,
 }
 
@@ -70,7 +70,7 @@ fn forecasting(name: &'static str, using: Using) -> Forecast {
     }
 }
 
-/// A number from 0 to 2^32 that stands for a flow at a node.
+/// The hash, below 2^32, of a flow at a node.
 fn hash(seed: u64, node: Node, flow: u64) -> u64 {
     let mut mixed = seed ^ ((node as u64) << 40) ^ (flow << 20);
     for _ in 0..3 {
@@ -79,7 +79,7 @@ fn hash(seed: u64, node: Node, flow: u64) -> u64 {
     mixed >> 32
 }
 
-/// The next hop of a flow; none without a route.
+/// The next hop of a flow; `None` without a route.
 fn next_hop(net: &Net, salt: u64, node: Node, to: Node, flow: u64) -> Option<Node> {
     let router = net.router(node);
     let route = router.routes().prefixes.get(&Prefix::host(address(to, 0)))?;
@@ -94,7 +94,7 @@ fn next_hop(net: &Net, salt: u64, node: Node, to: Node, flow: u64) -> Option<Nod
     chosen.map(|one| one.hop.router.0 as usize - 1)
 }
 
-/// The nodes by which a flow goes now; 64 of them if it goes round in circles.
+/// The current nodes of a flow's path; 64 of them in a loop.
 fn way(net: &Net, salt: u64, (from, to): (Node, Node), flow: u64) -> Vec<Node> {
     let mut way = vec![from];
     while let Some(here) = way.last().copied().filter(|here| *here != to && way.len() < 64) {
@@ -106,7 +106,7 @@ fn way(net: &Net, salt: u64, (from, to): (Node, Node), flow: u64) -> Vec<Node> {
     way
 }
 
-/// Sends a probe of each flow there and back.
+/// Sends a probe of each flow in both directions.
 fn probe(net: &mut Net, salt: u64, seen: &mut Seen) {
     for flow in 0..FLOWS {
         let there = [(ENDS, flow), ((ENDS.1, ENDS.0), flow + FLOWS)];
@@ -119,7 +119,7 @@ fn probe(net: &mut Net, salt: u64, seen: &mut Seen) {
     }
 }
 
-/// Lets time pass in which probes go.
+/// Advances time while probes are sent.
 fn pass(net: &mut Net, salt: u64, span: Duration, seen: &mut Seen, mut before: impl FnMut(&mut Net, f64)) {
     let begun = net.now;
     while net.now < begun + span {
@@ -139,7 +139,7 @@ fn network(seed: u64, kind: Kind, forecast: Option<&Forecast>) -> Seen {
     let said = |net: &Net| (0..8).map(|node| net.bytes(node)).sum::<u64>();
     let (bytes, begun) = (said(&net), net.now);
     for cut in 0..CUTS as u64 {
-        // Drawn apart from the network's luck, so that it is the same for all forecasters.
+        // Independent of the network's random numbers, and so equal for all forecasters.
         let draw = |what: u64| hash(seed.wrapping_mul(31), CUTS, cut << 8 | what) as f64 / (1_u64 << 32) as f64;
         let quiet = Duration::from_secs_f64(5.0 + 2.0 * draw(0));
         pass(&mut net, seed, quiet, &mut seen, |_, _| {});
@@ -158,10 +158,10 @@ fn network(seed: u64, kind: Kind, forecast: Option<&Forecast>) -> Seen {
     Seen { bytes: said(&net) - bytes, seconds: net.now.since(begun).as_secs_f64(), ..seen }
 }
 
-/// A quantity of each network.
+/// A value per network.
 type Values = Vec<f64>;
 
-/// Mean and half of its interval of 95 %.
+/// Mean and half width of its 95 % confidence interval.
 fn mean(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -169,7 +169,7 @@ fn mean(values: &[f64]) -> (f64, f64) {
     (mean, 1.96 * (variance / count).sqrt())
 }
 
-/// Networks from a seed on: lost probes per cut, control bytes per second and node, and what went round in circles.
+/// Networks from a seed on: lost probes per cut, control bytes per second and node, and loops.
 fn networks(first: u64, count: usize, kind: Kind, forecast: Option<&Forecast>) -> (Values, Values, u64) {
     let seen: Vec<Seen> = (0..count as u64).map(|number| network(first + number, kind, forecast)).collect();
     let lost = seen.iter().map(|seen| seen.lost as f64 / CUTS as f64).collect();
@@ -177,7 +177,7 @@ fn networks(first: u64, count: usize, kind: Kind, forecast: Option<&Forecast>) -
     (lost, bytes, seen.iter().map(|seen| seen.looped).sum())
 }
 
-/// How much more than the base, in percent of the base's mean, with an interval from the pairs.
+/// The increase over the base in percent of the base's mean, with a paired confidence interval.
 fn change(all: &[f64], base: &[f64]) -> String {
     let differences: Values = all.iter().zip(base).map(|(one, base)| one - base).collect();
     let ((mean, half), base) = (self::mean(&differences), self::mean(base).0);

@@ -1,4 +1,4 @@
-//! What a router says that it needs is what an allocator sees, but for the room that maps keep.
+//! A router's reported memory equals the allocator's count, apart from spare capacity of maps.
 
 mod harness;
 
@@ -16,12 +16,13 @@ fn routers_free_about_what_they_said_that_they_need() {
     let nodes = 40;
     let mut setup = Setup::new(nodes, 5);
     setup.manet.lsa_fullness = LsaFullness::Full;
-    // A ring of which each also hears the next but one.
+    // A ring with additional links to the second neighbours.
     let links: Vec<_> = (0..nodes).flat_map(|node| [(node, (node + 1) % nodes), (node, (node + 2) % nodes)]).collect();
     let mut net = Net::with_links(setup, &links);
     net.run_for(Duration::from_secs(30));
     assert_eq!(net.router(0).routes().routers.len(), nodes - 1);
-    // The last to hold an LSA frees it, so all go together: 39 of 40 copies of each were counted and never there.
+    // The last owner of an LSA frees it, so all are dropped together: 39 of 40 copies of each were counted but never
+    // allocated.
     let said: usize = (0..nodes).map(|node| net.router(node).footprint().total()).sum();
     let copies: usize = (0..nodes).map(|node| net.router(node).footprint().lsas).sum();
     let expected = said - copies + copies / nodes;

@@ -1,4 +1,4 @@
-//! Forecasts of links choose among next hops, and nobody else hears of them.
+//! Forecasts of links only affect the choice among next hops, and are not announced.
 
 mod harness;
 
@@ -41,7 +41,7 @@ fn a_forecast_of_a_lost_link_takes_its_next_hop_away_and_no_byte_is_sent_for_it(
     let others =
         |net: &Net| -> u64 { (0..8).map(|node| net.router(node).counters().sent[1..].iter().sum::<u64>()).sum() };
     let before = others(&net);
-    // M2 falls silent towards M1. Persistence believes it gone at the first Hello that is missing.
+    // M1 stops receiving M2. Persistence assumes that the link is down at the first missing Hello.
     net.set_direction(0, 1, 0, false);
     net.run_for(Duration::from_millis(1700));
     assert_eq!(net.router(0).routes().prefixes[&to].next_hops.len(), 3, "within the dead interval");

@@ -1,4 +1,4 @@
-//! What forecasts do to the routes of whole routers: nothing to what they tell each other.
+//! Forecasts change the routes of complete routers, but not their messages.
 
 mod harness;
 
@@ -12,7 +12,7 @@ use anabranch_routing::{Config, Router};
 use anabranch_wire::ospf::RouterId;
 use harness::{Net, Setup, id};
 
-/// Says the same of a link until a time, and then another thing.
+/// A forecast that changes at a given time.
 struct Said {
     until: Instant,
     before: f64,
@@ -31,7 +31,7 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Forecasts of the links of a router to its neighbours 2, 3 and 4 (Router IDs) from second 20 on.
+/// Forecasts of a router's links to its neighbours 2, 3 and 4 (Router IDs) from second 20 on.
 fn forecast(usage: ForecastUse, after: [f64; 3]) -> impl Fn(&mut Config) {
     move |config| {
         let build = move |_, router: RouterId| -> Box<dyn LinkForecaster> {
@@ -58,13 +58,13 @@ fn network(usage: ForecastUse, after: [f64; 3]) -> Net {
     network
 }
 
-/// The next hops that router 1 uses to a node, with their weights, by Router ID; none without a route.
+/// The next hops from router 1 to a node, with their weights, by Router ID; `None` without a route.
 fn next_hops(router: &Router, to: usize) -> Option<Vec<(u32, u8)>> {
     let route = router.routes().routers.get(&id(to))?;
     Some(router.choose(&route.next_hops).iter().map(|one| (one.hop.router.0, one.weight)).collect())
 }
 
-/// The same at second 18 and second 25.
+/// The same at seconds 18 and 25.
 fn before_and_after(usage: ForecastUse, after: [f64; 3]) -> [Option<Vec<(u32, u8)>>; 2] {
     let mut network = network(usage, after);
     [18, 25].map(|seconds| {
@@ -79,7 +79,7 @@ fn a_suspect_next_hop_gets_less_and_a_lost_one_nothing() {
     let [before, after] = before_and_after(soft, [0.9, 0.4, 0.1]);
     assert_eq!(before, Some(vec![(2, 4), (3, 4), (4, 4)]));
     assert_eq!(after, Some(vec![(2, 4), (3, 1)]));
-    // The neighbours themselves are reached all the same, each by its last next hop.
+    // The neighbours themselves stay reachable, each by its last next hop.
     let mut network = network(soft, [0.1, 0.1, 0.1]);
     network.run_until(at(25));
     for node in 1..5 {
@@ -110,7 +110,7 @@ fn forecasts_change_no_lsa() {
 fn without_alternates_a_route_keeps_next_hops_over_links_that_are_not_trusted() {
     let mut network = network(ForecastUse::default(), [0.1, 1.0, 1.0]);
     network.run_until(at(25));
-    // Routes are calculated anew, since router 4 has lost router 5.
+    // Routes are recalculated, since router 4 has lost router 5.
     network.set_link(3, 4, false);
     network.run_until(at(60));
     let route = &network.router(0).routes().routers[&id(4)];
@@ -120,7 +120,7 @@ fn without_alternates_a_route_keeps_next_hops_over_links_that_are_not_trusted() 
 
 #[test]
 fn a_suspect_link_that_costs_more_is_avoided_from_both_its_ends_and_from_afar() {
-    // Router 4 reaches router 1 by router 2 or router 3, which hear each other.
+    // Router 4 reaches router 1 through router 2 or 3, which are neighbours.
     let links = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)];
     let mut network = Net::with_links(Setup::new(4, 9), &links);
     let suspect = |config: &mut Config| {
@@ -137,11 +137,11 @@ fn a_suspect_link_that_costs_more_is_avoided_from_both_its_ends_and_from_afar() 
     network.run_until(at(40));
     assert_eq!(next_hops(network.router(0), 1), Some(vec![(3, 4)]), "the long way, since the link costs 3");
     assert_eq!(next_hops(network.router(0), 3), Some(vec![(3, 4)]));
-    // The other end has no forecaster and goes straight.
+    // The other end has no forecaster and uses the direct link.
     assert_eq!(next_hops(network.router(1), 0), Some(vec![(1, 1)]));
 }
 
-/// Routers 2, 3 and 4 between 1 and 5; 2 and 3 hear each other, and suspect their links to router 1 after these times.
+/// Routers 2, 3 and 4 between 1 and 5; 2 and 3 are neighbours, and suspect their links to router 1 after these times.
 fn around(suspects: [f64; 2]) -> Net {
     let links = [(0, 1), (0, 2), (1, 2), (1, 4), (2, 4)];
     let mut network = Net::with_links(Setup::new(5, 9), &links);
@@ -167,7 +167,7 @@ fn a_suspect_link_is_avoided_by_a_neighbour_that_is_as_near_and_no_lsa_announces
     network.run_until(at(40));
     assert_eq!(next_hops(network.router(1), 0), Some(vec![(3, 4)]));
     assert_eq!(bytes(&network, 3), before, "updates");
-    // The others know nothing of it: 5 still goes by both.
+    // The others do not know it: 5 still uses both.
     assert_eq!(next_hops(network.router(4), 0), Some(vec![(2, 1), (3, 1)]));
     assert_eq!(next_hops(network.router(2), 0), Some(vec![(1, 4)]));
 }

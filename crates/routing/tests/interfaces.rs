@@ -1,4 +1,4 @@
-//! Interfaces that go down, what links are said to be like, and what that is used for.
+//! Interfaces that go down, and reported properties of links and their use.
 
 mod harness;
 
@@ -11,7 +11,7 @@ use anabranch_routing::config::{Acceptance, Forecast, RoutableQuality};
 use anabranch_routing::{InterfaceChange, InterfaceState, NeighborState};
 use harness::{FIGURE_8, Net, Setup, id, interface};
 
-/// Three in a row, on two channels.
+/// Three routers in a row, on two channels.
 fn row() -> Net {
     let mut net = Net::with_links(Setup { channels: 2, ..Setup::new(3, 11) }, &[(0, 1), (1, 2)]);
     net.run_for(Duration::from_secs(30));
@@ -68,7 +68,7 @@ fn a_frame_that_is_given_up_is_news_for_the_forecaster_that_the_configuration_ch
     assert!(Forecast::chosen(&Choice::new("no such forecaster")).is_err());
 }
 
-/// Always of the same mind.
+/// A constant forecast.
 struct Says(f64);
 
 impl LinkForecaster for Says {

@@ -1,4 +1,4 @@
-//! Lanes hop by hop through converged networks: the paper's table 3, and how often lanes meet.
+//! Lanes hop by hop through converged networks: the paper's table 3, and how often lanes share routers.
 
 mod mesh;
 
@@ -38,7 +38,7 @@ fn on_lane(
         .map_or_else(Vec::new, |route| route.next_hops.iter().map(|hop| hop.router.0 as usize - 1).collect())
 }
 
-/// The routers that a lane with one next hop each passes between two others.
+/// The routers on a lane with single next hops between two others.
 fn walk(
     network: &Converged,
     policy: LanePolicy,
@@ -133,7 +133,7 @@ fn on_random_networks_lanes_arrive_and_their_meetings_are_counted() {
         [LsaFullness::MinCost, LsaFullness::MdrFull, LsaFullness::Multipath(3), LsaFullness::Full];
     let mut random = Random::new(6);
     let mut tried = 0;
-    // Pairs of lanes, those disjoint, and those that could be, by fullness and policy.
+    // Pairs of lanes: all, the disjoint ones, and those that could be disjoint, by fullness and policy.
     let mut counts = [[(0, 0); 3]; 4];
     let mut possible = (0, 0);
     while tried < mesh::graphs(6).min(50) {
@@ -146,7 +146,7 @@ fn on_random_networks_lanes_arrive_and_their_meetings_are_counted() {
             let network = converged(&graph, fullness);
             let plans: Vec<LanePlan> = (0..50).map(|to| plan(&network, to)).collect();
             for (from, to) in (0..50).flat_map(|from| (0..50).map(move |to| (from, to))) {
-                // Routers next to each other share nothing.
+                // Neighbouring routers have no routers in between.
                 if network.distances[from][to].is_none_or(|distance| distance < 2) {
                     continue;
                 }
@@ -174,7 +174,8 @@ fn on_random_networks_lanes_arrive_and_their_meetings_are_counted() {
             POLICIES.iter().zip(counts).map(|(policy, count)| format!("{policy:?} {:.1} %", share(*count))).collect();
         eprintln!("{fullness:?}: {}", shares.join(", "));
     }
-    // More advertised links keep lanes apart; only what is planned finds nearly all that is there, and only if all is known.
+    // With more advertised links lanes stay apart; only planning finds nearly all disjoint lanes, and only with full
+    // knowledge.
     let [min_cost, mdr_full, multipath, full] = counts.map(|counts| counts.map(share));
     assert!(mdr_full[1].max(min_cost[1]) + 5.0 < multipath[1].min(full[1]));
     assert!(full[1] + 5.0 < full[2] && full[2] < share(possible) && share(possible) - full[2] < 2.0);

@@ -21,7 +21,7 @@ fn all_routers_of_the_paper_s_mesh_reach_each_other() {
     assert_eq!(net.next_hops(0, 7), [1, 2, 3]);
 }
 
-/// Control bytes per second and router, IPv6 headers included, when nothing happens.
+/// Control bytes per second and router when idle, with IPv6 headers.
 fn quiet_bytes(links: &[(Node, Node)], two_hop_refresh: u16, fullness: LsaFullness) -> f64 {
     let mut setup = Setup::new(8, 3);
     setup.manet.two_hop_refresh = two_hop_refresh;
@@ -34,7 +34,7 @@ fn quiet_bytes(links: &[(Node, Node)], two_hop_refresh: u16, fullness: LsaFullne
     (after - before) as f64 / 600.0 / 8.0
 }
 
-/// The way that packets take now, by the first of the next hops; none if it ends at a link that is cut.
+/// The current path of packets, by the first of the next hops; `None` if it ends at a cut link.
 fn way(net: &Net, from: Node, to: Node) -> Option<Vec<Node>> {
     let mut way = vec![from];
     while *way.last()? != to {
@@ -48,7 +48,7 @@ fn way(net: &Net, from: Node, to: Node) -> Option<Vec<Node>> {
     Some(way)
 }
 
-/// Seconds for which packets between M1 and M8 and back are lost after one link of the way is cut silently.
+/// Seconds for which packets between M1 and M8 in both directions are lost after one link of the path is cut silently.
 fn outage(seed: u64, two_hop_refresh: u16) -> f64 {
     let mut setup = Setup::new(8, seed);
     setup.manet.two_hop_refresh = two_hop_refresh;
@@ -70,13 +70,14 @@ fn outage(seed: u64, two_hop_refresh: u16) -> f64 {
 
 #[test]
 fn after_a_silent_cut_packets_flow_again_within_the_dead_interval_and_little_more() {
-    // The fewer full Hellos of the second cost fewer bytes and no time: a loss is told by silence, and at once by LSAs.
+    // The second setting sends fewer full Hellos, which saves bytes and costs no time: silence reveals a loss, and LSAs
+    // report it at once.
     for refresh in [3, 6] {
         let mut outages: Vec<f64> = (0..100).map(|seed| outage(seed, refresh)).collect();
         outages.sort_by(f64::total_cmp);
         let (least, median, most) = (outages[0], outages[50], outages[99]);
         eprintln!("2HopRefresh {refresh}: median {median:.2} s, from {least:.2} to {most:.2} s");
-        // The bound that was set; the daemon that was measured had 2.73 s in the mean.
+        // The required bound; the measured daemon had a mean of 2.73 s.
         assert!(median <= 2.9, "{outages:?}");
         assert!(most <= 3.5, "{outages:?}");
     }

@@ -1,4 +1,4 @@
-//! A point-to-point link, as to a router that knows nothing of RFC 5614.
+//! A point-to-point link to a router without RFC 5614.
 
 use anabranch_policy::{Duration, Instant};
 use anabranch_routing::{Config, InterfaceChange, InterfaceConfig, NeighborState, Reception, Router};
@@ -66,11 +66,11 @@ fn two_routers_on_a_point_to_point_link_become_full_without_a_word_of_rfc_5614()
         let loopback = Prefix::host(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, other).into());
         assert_eq!(routes[&loopback].next_hops[0].address, address(other.into()));
         assert_eq!(routes[&loopback].cost, 1);
-        // The link's own prefix at the peer: its cost on top.
+        // The link's own prefix at the peer adds its cost.
         let network = Prefix::v6(Ipv6Addr::new(0xfd00, 0, 0, other, 0, 0, 0, 0), 64).unwrap();
         assert_eq!(routes[&network].cost, 2);
     }
-    // Quiet: Hellos only, and the refreshment after half an hour.
+    // Idle: Hellos only, and the refresh after half an hour.
     let before = routers[0].counters().sent;
     let after = run(&mut routers, now + Duration::from_secs(600));
     assert_eq!([after[1] - before[1], after[2] - before[2], after[3] - before[3], after[4] - before[4]], [0; 4]);

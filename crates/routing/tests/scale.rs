@@ -1,4 +1,4 @@
-//! Many routers at once on an ideal radio. `ANABRANCH_ROUTERS` says how many; by default few enough for every day.
+//! Many routers on an ideal radio. `ANABRANCH_ROUTERS` sets the number; by default it is small.
 
 mod harness;
 
@@ -26,13 +26,13 @@ fn all_routers_of_a_large_network_find_each_other() {
             }
         }
     }
-    // Not all at the same moment.
+    // Staggered.
     for node in 0..nodes {
         net.start(node);
         net.run_for(Duration::from_millis(5));
     }
     net.run_until(anabranch_policy::Instant::ZERO + Duration::from_secs(60));
-    // As many as can be looked at in no time.
+    // A sample, to limit the time.
     for node in (0..nodes).step_by(nodes.div_ceil(50)) {
         let table = net.router(node).routes();
         let distances = net.true_distances(node);

@@ -1,4 +1,4 @@
-//! Shortest paths against a plain reference.
+//! Shortest paths against a simple reference.
 
 mod mesh;
 
@@ -64,7 +64,7 @@ fn distances_and_all_next_hops_are_those_of_floyd_and_warshall() {
         let mut open = transit.clone();
         open[root] = true;
         let distance = all_distances(&cost, &open);
-        // Without the root: a first hop that leads back is none.
+        // Without the root: a first hop that leads back is excluded.
         open[root] = false;
         let onward = all_distances(&cost, &open);
         for to in (0..nodes).filter(|to| *to != root) {
@@ -86,7 +86,7 @@ fn distances_and_all_next_hops_are_those_of_floyd_and_warshall() {
     assert!(several > graphs / 2, "{several} destinations with several next hops");
 }
 
-/// A neighbour that is Full.
+/// A neighbour in state Full.
 fn neighbor(to: usize, cost: u16) -> Option<RootNeighbor> {
     Some(RootNeighbor {
         vertex: router(to),

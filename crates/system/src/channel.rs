@@ -1,4 +1,4 @@
-//! A channel between two processes that carries descriptors beside words.
+//! A channel between two processes for messages and descriptors.
 
 use nix::cmsg_space;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -7,7 +7,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-/// Most bytes of a message.
+/// Bytes of the longest message.
 const MESSAGE: usize = 4_096;
 
 /// One end of a channel.
@@ -18,45 +18,45 @@ impl Channel {
     /// Both ends.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (one, other) = UnixStream::pair()?;
         Ok((Self(one), Self(other)))
     }
 
-    /// Lets programs that this process starts have this end; returns its number there ([`Self::inherited`]).
+    /// Makes child processes inherit this end. Returns its descriptor number for [`Self::inherited`].
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn leave_open(&self) -> io::Result<RawFd> {
         fcntl(&self.0, FcntlArg::F_SETFD(FdFlag::empty()))?;
         Ok(self.0.as_raw_fd())
     }
 
-    /// The end that who started this program has left open under this number. To be called once, before anything else is opened.
+    /// The end that the parent process left open with this number. Call this once, before opening any other descriptor.
     ///
     /// # Errors
     /// If there is no socket of that number.
     pub fn inherited(number: RawFd) -> io::Result<Self> {
-        // Standard streams are nobody's to take.
+        // Standard streams are not taken.
         if number < 3 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // SAFETY: whether the number stands for an open descriptor is looked at before it is used for anything else; that
-        // nobody else has it is the caller's promise.
+        // SAFETY: whether the number is an open descriptor is checked before any other use; the caller promises that no
+        // other code owns it.
         #[allow(unsafe_code)]
         let socket = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
         fcntl(socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
-        // SAFETY: it is open, as has just been seen.
+        // SAFETY: it is open, as just checked.
         #[allow(unsafe_code)]
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         Ok(Self(UnixStream::from(socket)))
     }
 
-    /// Sends a message, not empty, with a descriptor or without.
+    /// Sends a message, which must not be empty, with or without a descriptor.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn send(&self, message: &[u8], descriptor: Option<&OwnedFd>) -> io::Result<()> {
         let numbers: Vec<RawFd> = descriptor.iter().map(|descriptor| descriptor.as_raw_fd()).collect();
         let with = [ControlMessage::ScmRights(&numbers)];
@@ -66,10 +66,10 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message and what came with it; an empty one when the other end is gone. Waits.
+    /// Waits for the next message and its descriptor; the message is empty when the other end is closed.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn receive(&self) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
         let mut bytes = vec![0; MESSAGE];
         let mut control = cmsg_space!(RawFd);
@@ -80,7 +80,7 @@ impl Channel {
         for message in received.cmsgs()? {
             if let ControlMessageOwned::ScmRights(numbers) = message {
                 for number in numbers {
-                    // SAFETY: the kernel has just made it, for us.
+                    // SAFETY: the kernel has just created it for us.
                     #[allow(unsafe_code)]
                     descriptors.push(unsafe { OwnedFd::from_raw_fd(number) });
                 }

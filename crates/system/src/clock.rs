@@ -1,8 +1,8 @@
-//! The one place where the operating system's clock is read.
+//! The only place that reads the operating system's clock.
 
 use anabranch_policy::time::Instant;
 
-/// A monotonic clock that shows [`Instant::ZERO`] when it is made.
+/// A monotonic clock that starts at [`Instant::ZERO`].
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: std::time::Instant,
@@ -14,7 +14,6 @@ impl Clock {
         Self { epoch: std::time::Instant::now() }
     }
 
-    /// The time now.
     pub fn now(&self) -> Instant {
         Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }

@@ -5,28 +5,28 @@ use std::io;
 use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 
-/// Lets the runtime watch a non-blocking descriptor. To be called within a runtime.
+/// Registers a non-blocking descriptor with the runtime. Call this within a runtime.
 ///
 /// # Errors
-/// If the runtime cannot watch it.
+/// If registration fails.
 pub fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is open as long as it lives and always the same descriptor; nobody but the `AsyncFd` has it.
+    // SAFETY: an `OwnedFd` is open while it lives and always the same descriptor; only the `AsyncFd` owns it.
     #[allow(unsafe_code)]
     let watched = unsafe { AsyncFd::register(descriptor) };
     Ok(watched?)
 }
 
-/// Lets the process have `wanted` descriptors, or as many as it may, and says how many that are: each connection of a
-/// proxy takes one.
+/// Raises the limit of descriptors to `wanted` or as far as possible. Returns the new limit. Each connection of a proxy
+/// uses one descriptor.
 ///
 /// # Errors
-/// What the kernel says.
+/// An error of the kernel.
 pub fn allow(wanted: u64) -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft >= wanted {
         return Ok(soft);
     }
-    // Beyond the hard limit only the privileged may go.
+    // Only privileged processes may exceed the hard limit.
     if setrlimit(Resource::RLIMIT_NOFILE, wanted, wanted.max(hard)).is_ok() {
         return Ok(wanted);
     }

@@ -1,5 +1,5 @@
-//! What the standard library lacks of Linux: a clock in the engine's type, exact timers, descriptors that the runtime
-//! watches, namespaces, signals, priorities. The only crate with unsafe code.
+//! Linux features that the standard library lacks: a clock with the engine's type, exact timers, descriptors in the
+//! runtime, namespaces, signals, priorities. The only crate with unsafe code.
 
 mod channel;
 mod clock;

@@ -1,5 +1,5 @@
-//! Network namespaces of our own: hosts without a machine. One lives as long as somebody holds it open, so that nothing
-//! is left behind, however the program ends.
+//! Network namespaces, used as hosts without a machine. A namespace exists while a descriptor is open, so that nothing
+//! is left however the program ends.
 
 use nix::libc;
 use nix::sched::{CloneFlags, setns, unshare};
@@ -16,17 +16,17 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
-/// A network namespace. Clones are the same one.
+/// A network namespace. Clones refer to the same one.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     handle: Arc<File>,
 }
 
 impl Namespace {
-    /// A new namespace with nothing in it but a loopback interface that is down. Needs CAP_SYS_ADMIN.
+    /// A new namespace, which only has a loopback interface that is down. Needs CAP_SYS_ADMIN.
     ///
     /// # Errors
-    /// What the kernel says, e.g. [`io::ErrorKind::PermissionDenied`].
+    /// An error of the kernel, for example [`io::ErrorKind::PermissionDenied`].
     pub fn new() -> io::Result<Self> {
         on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
@@ -37,13 +37,13 @@ impl Namespace {
     /// The namespace of the calling thread.
     ///
     /// # Errors
-    /// If `/proc` is not there.
+    /// If `/proc` is missing.
     pub fn current() -> io::Result<Self> {
         Ok(Self { handle: Arc::new(File::open("/proc/thread-self/ns/net")?) })
     }
 
-    /// Runs `work` inside, on a thread of its own: sockets, devices and child processes that it makes belong to the
-    /// namespace for good.
+    /// Runs `work` in the namespace, on a new thread. Sockets, devices and child processes that it creates stay in the
+    /// namespace.
     ///
     /// # Errors
     /// If the namespace cannot be entered.
@@ -57,24 +57,25 @@ impl Namespace {
         })?
     }
 
-    /// The open file that stands for it, e.g. for `nsenter --net=/proc/PID/fd/N`.
+    /// The open file of the namespace, for example for `nsenter --net=/proc/PID/fd/N`.
     pub fn file(&self) -> &File {
         &self.handle
     }
 }
 
-/// A program that will run in a host, and end when the thread that starts it does.
+/// A command that runs in a host, and is killed when the thread that starts it ends.
 pub fn command_in(host: &Namespace, program: &OsStr) -> Command {
     let mut command = Command::new(program);
     let namespace = host.file().as_raw_fd();
     let parent = Pid::this();
     let enter = move || {
-        // SAFETY: the descriptor is that of the namespace's file, which the caller holds while it starts the program.
+        // SAFETY: it is the descriptor of the namespace's file, which the caller keeps open while it starts the
+        // program.
         #[allow(unsafe_code)]
         let namespace = unsafe { BorrowedFd::borrow_raw(namespace) };
         setns(namespace, CloneFlags::CLONE_NEWNET)?;
         set_pdeathsig(Signal::SIGKILL)?;
-        // Who is gone already sends no signal.
+        // A parent that is already dead sends no signal.
         if Pid::parent() == parent { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
     };
     // SAFETY: between fork and exec there are three system calls, and no memory is allocated.
@@ -95,20 +96,20 @@ struct NamespaceCookie;
 mod option {
     use super::{NamespaceCookie, SO_NETNS_COOKIE, libc};
     use nix::sys::socket::sockopt::GetStruct;
-    // SAFETY (of what the macro makes): the kernel writes eight bytes, and any eight bytes are a number.
+    // SAFETY (of the macro's code): the kernel writes eight bytes, and any eight bytes are a number.
     nix::getsockopt_impl!(NamespaceCookie, libc::SOL_SOCKET, SO_NETNS_COOKIE, u64, GetStruct<u64>);
 }
 
-/// The number of the calling thread's network namespace, which no other has until the machine restarts.
+/// The cookie of the calling thread's network namespace, unique until the machine restarts.
 ///
 /// # Errors
-/// What the kernel says.
+/// An error of the kernel.
 pub fn namespace_cookie() -> io::Result<u64> {
     let probe = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     Ok(getsockopt(&probe, NamespaceCookie)?)
 }
 
-/// Runs `work` on a thread that nobody else uses, and passes a panic on.
+/// Runs `work` on a new thread, and propagates a panic.
 fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let worker = thread::Builder::new().name("namespace".to_owned()).spawn_scoped(scope, work)?;

@@ -1,24 +1,25 @@
-//! What a machine must have for hosts in namespaces, the kernel's own MPTCP and programs of others; and which of it it lacks.
+//! Requirements on a machine for hosts in namespaces, the kernel's MPTCP and other programs, and which of them are
+//! missing.
 
 use crate::Namespace;
 use std::env;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Something that a test or a command may need of the machine.
+/// A requirement of a test or a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need<'a> {
-    /// MPTCP in the kernel (`net.mptcp` exists; it may be turned off).
+    /// MPTCP in the kernel (`net.mptcp` exists, though MPTCP may be disabled).
     Mptcp,
     /// The kernel's TUN and TAP devices.
     Tun,
-    /// Network namespaces that this process may make, which takes CAP_SYS_ADMIN.
+    /// Permission to create network namespaces, CAP_SYS_ADMIN.
     Namespaces,
-    /// Programs, by their names in `PATH` or by their paths.
+    /// Programs, by name in `PATH` or by path.
     Programs(&'a [&'a str]),
 }
 
-/// The first of `needs` that this machine lacks, as a sentence without a full stop; `None` if it has them all.
+/// The first of `needs` that is missing, as a sentence without a full stop.
 pub fn missing(needs: &[Need]) -> Option<String> {
     needs.iter().find_map(Need::complaint)
 }
@@ -68,7 +69,7 @@ mod tests {
     fn what_is_missing_is_named() {
         let said = missing(&[Need::Programs(&["sh", "no-such-program"])]);
         assert_eq!(said.as_deref(), Some("there is no program `no-such-program`"));
-        // A file that nobody may execute, and a folder, are no programs.
+        // Non-executable files and directories are no programs.
         for name in ["/proc/version", "/usr/bin"] {
             assert_eq!(missing(&[Need::Programs(&[name])]), Some(format!("there is no program `{name}`")));
         }

@@ -2,27 +2,28 @@
 
 use nix::libc;
 
-/// What a thread got of what it asked for.
+/// The priority that a thread got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Priority {
-    /// SCHED_FIFO: it runs as soon as it is due, before everything that is not real-time itself.
+    /// SCHED_FIFO: runs before all threads that are not real-time.
     RealTime,
-    /// An ordinary thread: the machine's other work delays it.
+    /// An ordinary thread, delayed by other load.
     Ordinary,
 }
 
-/// The lowest of the real-time priorities: above all ordinary work, below what the system has of its own.
+/// The lowest real-time priority: above all ordinary work, below the system's own threads.
 const LOWEST: libc::c_int = 1;
 
-/// Asks for a real-time priority for the calling thread, and for timers as exact as the hardware's where that is refused.
+/// Requests a real-time priority for the calling thread. If refused, requests exact timers instead.
 pub fn raise() -> Priority {
-    // An ordinary thread's timers may be 50 µs late unless it says otherwise; refused, they stay so.
+    // Timers of ordinary threads may be 50 µs late by default; if this fails, they stay so.
     let _ = nix::sys::prctl::set_timerslack(1);
-    // What is started from this thread, should there ever be anything, is ordinary again.
+    // Children of this thread are ordinary again.
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // The kernel's `sched_param` is this one number. The call is made directly because musl's function only fails.
+    // The kernel's `sched_param` is this one number. The system call is made directly since musl's function always
+    // fails.
     let parameters = LOWEST;
-    // SAFETY: the number lives across the call, which reads it; 0 is the calling thread.
+    // SAFETY: the number outlives the call, which only reads it; 0 is the calling thread.
     #[allow(unsafe_code)]
     let outcome = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) };
     if outcome == 0 { Priority::RealTime } else { Priority::Ordinary }

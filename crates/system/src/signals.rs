@@ -1,4 +1,4 @@
-//! Signals as messages: for who passes them on to another program, and must know where each came from.
+//! Signals as messages with their origin, for a process that forwards them to another program.
 
 use crate::descriptor::watch;
 use nix::errno::Errno;
@@ -11,35 +11,35 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 
-/// Those that ask a program to end.
+/// The signals that ask a program to end.
 const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
-/// Signals that come in from now on.
+/// Receives signals.
 pub struct Signals {
     source: SignalFd,
     watched: AsyncFd<OwnedFd>,
 }
 
-/// What came in.
+/// A received signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {
-    /// A child has changed.
+    /// A child changed state.
     Child,
-    /// Somebody asks this process to end.
+    /// A request to end.
     End {
         /// The signal's number.
         signal: i32,
-        /// It came from a process, to us alone; else from the terminal, to all programs in its foreground.
+        /// From a process, sent only to us; otherwise from the terminal, sent to its whole foreground group.
         to_us: bool,
     },
 }
 
 impl Signals {
-    /// Takes those that ask to end, and SIGCHLD, from the calling thread and those that it starts. To be called within a runtime that has
-    /// no other thread yet.
+    /// Receives the signals that ask to end, and SIGCHLD, for the calling thread and those it starts. Call this within
+    /// a runtime that has no other thread yet.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn take() -> io::Result<Self> {
         let mut set = SigSet::empty();
         ENDING.iter().for_each(|signal| set.add(*signal));
@@ -50,10 +50,10 @@ impl Signals {
         Ok(Self { source, watched })
     }
 
-    /// The next one.
+    /// The next signal.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub async fn next(&self) -> io::Result<Told> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
@@ -64,7 +64,7 @@ impl Signals {
             match self.source.read_signal()? {
                 Some(info) if info.ssi_signo == Signal::SIGCHLD as u32 => return Poll::Ready(Ok(Told::Child)),
                 Some(info) => {
-                    // Codes of the kernel's own are positive (sigaction(2)): SI_KERNEL for the keys of a terminal.
+                    // Codes above zero are from the kernel (sigaction(2)): SI_KERNEL for keys of a terminal.
                     let (signal, to_us) = (info.ssi_signo as i32, info.ssi_code <= 0);
                     return Poll::Ready(Ok(Told::End { signal, to_us }));
                 }
@@ -74,10 +74,10 @@ impl Signals {
     }
 }
 
-/// Sends a signal to a process. One that is gone needs none.
+/// Sends a signal to a process. Succeeds if the process no longer exists.
 ///
 /// # Errors
-/// What the kernel says.
+/// An error of the kernel.
 pub fn send_signal(process: u32, signal: i32) -> io::Result<()> {
     let process = i32::try_from(process).map_err(io::Error::other)?;
     match kill(Pid::from_raw(process), Signal::try_from(signal)?) {
@@ -86,13 +86,14 @@ pub fn send_signal(process: u32, signal: i32) -> io::Result<()> {
     }
 }
 
-/// Ends this process by a signal, as another was ended by it, but without a picture of its memory. Returns if that signal ends nobody.
+/// Ends this process by the signal that ended another, without a core dump. Returns if the signal's default action does
+/// not end a process.
 pub fn end_by(signal: i32) {
     let Ok(signal) = Signal::try_from(signal) else { return };
-    // If any of this fails the caller has another way to end.
+    // On failure the caller ends in another way.
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: the default action runs no code of ours.
+    // SAFETY: the default action runs none of our code.
     #[allow(unsafe_code)]
     let _ = unsafe { sigaction(signal, &default) };
     let _ = raise(signal);

@@ -1,4 +1,4 @@
-//! What routers and targets say of datagrams that a socket has sent (IP_RECVERR, IPV6_RECVERR).
+//! ICMP errors about datagrams that a socket has sent (IP_RECVERR, IPV6_RECVERR).
 
 use nix::libc;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
@@ -7,32 +7,32 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// A message of ICMP or ICMPv6 about a datagram that a socket has sent.
+/// An ICMP or ICMPv6 error about a datagram that a socket has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SocketError {
-    /// Where the datagram was sent to.
+    /// The destination of the datagram.
     pub target: SocketAddr,
-    /// Who says so.
+    /// The sender of the error.
     pub by: Option<IpAddr>,
-    /// The type of the message,
+    /// The ICMP type.
     pub kind: u8,
-    /// and its code.
+    /// The ICMP code.
     pub code: u8,
-    /// What else it says: of one that is too big the MTU.
+    /// Further information: the MTU if the datagram was too big.
     pub info: u32,
-    /// How much of the datagram is quoted: bytes in the buffer.
+    /// Bytes of the quoted datagram in the buffer.
     pub quoted: usize,
 }
 
-/// Whether a datagram was not sent because it is too large for the interface that it would leave by, or for the protocol (EMSGSIZE).
+/// Whether a datagram was not sent because it exceeds the interface's MTU or the protocol's limit (EMSGSIZE).
 pub fn is_too_large(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMSGSIZE)
 }
 
-/// From now on such messages are kept for [`take_socket_error`].
+/// Makes the kernel queue such errors for [`take_socket_error`].
 ///
 /// # Errors
-/// What the kernel says.
+/// An error of the kernel.
 pub fn keep_socket_errors(socket: &impl AsFd, ipv6: bool) -> io::Result<()> {
     if ipv6 {
         setsockopt(socket, Ipv6RecvErr, &true)?
@@ -42,10 +42,10 @@ pub fn keep_socket_errors(socket: &impl AsFd, ipv6: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// The next such message; what it quotes of the datagram's payload is put into `buffer`. None if it is something else that is kept.
+/// The next queued error, with the quoted payload of the datagram in `buffer`. `None` if the entry is of another kind.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] if there is no more.
+/// [`io::ErrorKind::WouldBlock`] if the queue is empty.
 pub fn take_socket_error(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<Option<SocketError>> {
     let mut control = nix::cmsg_space!([u8; 128]);
     let mut parts = [IoSliceMut::new(buffer)];

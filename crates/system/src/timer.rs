@@ -1,5 +1,5 @@
-//! One timer of the event loop, exact to the clock's resolution: the runtime's own round to a millisecond, which is many
-//! segments of a fast path.
+//! A timer of the event loop with the clock's resolution: the runtime's timers round to a millisecond, which is many
+//! segments on a fast path.
 
 use crate::clock::Clock;
 use crate::descriptor::watch;
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 
-/// A timer that can be set anew at any time.
+/// A timer that can be reset at any time.
 pub struct Timer {
     timer: TimerFd,
     expiry: AsyncFd<OwnedFd>,
@@ -19,10 +19,10 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// A timer that is not set. To be called within a runtime.
+    /// A timer that is not set. Call this within a runtime.
     ///
     /// # Errors
-    /// If the operating system has no descriptor left.
+    /// If the operating system has no descriptors left.
     pub fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
@@ -30,10 +30,11 @@ impl Timer {
         Ok(Self { timer, expiry, armed: Instant::NEVER })
     }
 
-    /// Sets the timer to `at`, in `clock`'s time; [`Instant::NEVER`] stops it. Costs a system call only if `at` is another.
+    /// Sets the timer to `at`, in `clock`'s time; [`Instant::NEVER`] stops it. Makes a system call only if `at`
+    /// differs.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn set(&mut self, clock: &Clock, at: Instant) -> io::Result<()> {
         if at == self.armed {
             return Ok(());
@@ -48,10 +49,10 @@ impl Timer {
         Ok(self.timer.set(Expiration::OneShot(wait), TimerSetTimeFlags::empty())?)
     }
 
-    /// Ready when the time has come; the timer is not set then.
+    /// Ready once the timer has expired; it is then no longer set.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut guard = ready!(self.expiry.poll_read_ready(context))?;

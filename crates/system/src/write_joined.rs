@@ -1,11 +1,12 @@
-//! One packet from pieces of memory.
+//! Writes one packet from several slices.
 
 use nix::libc::{self, iovec};
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Writes the pieces as one packet; returns whether it was taken. Pieces that are neighbours in memory, as the payloads of a GSO packet
-/// mostly are, go as one, and there may be `MOST` of those: to the kernel, copying many short ones costs twice as much.
+/// Writes the slices as one packet. Returns whether it was accepted. Slices adjacent in memory, as the payloads of a
+/// GSO packet mostly are, are joined; there may be at most `MOST` after that. Many short slices take the kernel about
+/// twice as long to copy.
 pub fn write_joined<const MOST: usize>(descriptor: &OwnedFd, pieces: &[IoSlice<'_>]) -> bool {
     let nothing = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
     let mut joined = [nothing; MOST];
@@ -22,8 +23,8 @@ pub fn write_joined<const MOST: usize>(descriptor: &OwnedFd, pieces: &[IoSlice<'
             }
         }
     }
-    // SAFETY: the first `count` entries were filled; every byte that they name lies in one of the pieces, which outlive the
-    // call, and the kernel only reads there.
+    // SAFETY: the first `count` entries are initialised; all bytes that they refer to lie in the slices, which outlive
+    // the call, and the kernel only reads them.
     #[allow(unsafe_code)]
     let written = unsafe { libc::writev(descriptor.as_raw_fd(), joined.as_ptr(), count as i32) };
     written >= 0

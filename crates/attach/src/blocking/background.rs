@@ -13,7 +13,7 @@ pub(super) struct Background {
 impl Drop for Background {
     fn drop(&mut self) {
         self.stack.shutdown();
-        // If it has ended by itself it does not listen.
+        // If it has ended by itself the receiver is gone.
         let _ = self.end.take().map(|end| end.send(()));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

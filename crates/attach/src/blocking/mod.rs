@@ -1,7 +1,7 @@
-//! The stack for programs that block: the same streams and listeners with `std`'s traits and timeouts.
+//! The stack with a blocking interface: streams and listeners with `std`'s traits and timeouts.
 //!
-//! The event loop runs on a thread of its own; a thread that reads, writes, connects or accepts sleeps until its operation is
-//! done. No asynchronous runtime is needed.
+//! The event loop runs on its own thread; reading, writing, connecting and accepting block the calling thread. No
+//! asynchronous runtime is needed.
 
 mod background;
 mod park;
@@ -21,32 +21,32 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// Why a stack was not started.
+/// Why a stack could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The host cannot be set up for it.
+    /// The host could not be set up.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// No thread, no runtime, or the error of the caller's own preparation.
+    /// No thread or runtime, or the error of the caller's `prepare`.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-/// A handle to a stack in the background. Clones are the same stack; with the last of them, and of its streams and listeners, it
-/// ends: connections are aborted, and what was set up on the host is removed.
+/// A handle to a stack in the background. Clones share the stack. It ends with the last handle, stream and listener:
+/// connections are aborted, and changes to the host are undone.
 #[derive(Clone)]
 pub struct Stack {
     background: Arc<Background>,
 }
 
-/// What keeps the host set up, if anything.
+/// Keeps the host set up, if it is.
 type Keeper = Option<Attached>;
 
 impl Stack {
-    /// A stack that is attached to this host, in the network namespace of the calling thread.
+    /// Attaches a stack to this host, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// [`StartError`]; the host is as it was then.
+    /// [`StartError`]; all changes are then undone.
     pub fn attach(attachment: &Attachment, config: StackConfig) -> Result<Self, StartError> {
         let attachment = attachment.clone();
         Self::start(move |runtime| {
@@ -55,10 +55,11 @@ impl Stack {
         })
     }
 
-    /// A stack to which `prepare` adds devices and addresses. It runs on the stack's thread, where devices can be made.
+    /// A stack to which `prepare` adds devices and addresses. `prepare` runs on the stack's thread, as the creation of
+    /// devices requires.
     ///
     /// # Errors
-    /// [`StartError::System`], also with the error of `prepare`.
+    /// [`StartError::System`], also for an error of `prepare`.
     pub fn new(
         config: StackConfig,
         prepare: impl FnOnce(&anabranch_stack::Stack) -> io::Result<()> + Send + 'static,
@@ -67,7 +68,7 @@ impl Stack {
             let _within = runtime.enter();
             let (stack, driver) = anabranch_stack::Stack::new(config)?;
             prepare(&stack)?;
-            // It ends with the runtime, if not before.
+            // The driver ends with the runtime at the latest.
             drop(runtime.spawn(driver));
             Ok((stack, None))
         })
@@ -102,11 +103,11 @@ impl Stack {
         }
     }
 
-    /// Opens a connection, from `local` or from the first address of the right family; waits `timeout` at most, or until the
-    /// engine abandons the attempt, after four minutes.
+    /// Opens a connection, from `local` or from the first address of the right family. Waits at most `timeout`, or
+    /// until the engine abandons the attempt after four minutes.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`], [`io::ErrorKind::ConnectionRefused`], and what else [`ConnectError`] says.
+    /// [`io::ErrorKind::TimedOut`], [`io::ErrorKind::ConnectionRefused`], and the other causes in [`ConnectError`].
     pub fn connect(
         &self,
         local: Option<IpAddr>,
@@ -128,15 +129,15 @@ impl Stack {
         Ok(Listener::new(self.background.stack.listen(port, config)?, Arc::clone(&self.background)))
     }
 
-    /// The stack itself, for its counters and reports, and to attach and detach devices.
+    /// The asynchronous stack, for its counters and reports, and to attach and detach devices.
     pub fn stack(&self) -> &anabranch_stack::Stack {
         &self.background.stack
     }
 }
 
-/// Runs the event loop until it is to end, and then a moment longer, so that the peers are reset.
+/// Runs the event loop until the end is requested, and a moment longer so that the peers are reset.
 async fn finish(stack: anabranch_stack::Stack, keeper: Keeper, ended: oneshot::Receiver<()>) {
-    // An error means that no handle is left to ask for the end.
+    // An error means that all handles are dropped.
     let _ = ended.await;
     stack.shutdown();
     match keeper {

@@ -1,4 +1,4 @@
-//! Waiting on the calling thread for what another thread's event loop brings.
+//! Blocks the calling thread on a future that another thread's event loop completes.
 
 use std::future::Future;
 use std::pin::pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Wakes a thread that is parked.
+/// Wakes a parked thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -19,9 +19,9 @@ impl Wake for Unpark {
     }
 }
 
-/// Sleeps until `future` is ready; returns none if that takes longer than `timeout`.
+/// Blocks until `future` is ready; returns `None` after `timeout`.
 pub(super) fn run<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
-    // A timeout beyond what the clock can say is none.
+    // A timeout beyond the clock's range means no timeout.
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -1,4 +1,4 @@
-//! Connections and listeners that block.
+//! Blocking connections and listeners.
 
 use super::background::Background;
 use super::park;
@@ -10,13 +10,13 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A connection: a stream of bytes each way. Dropping it closes it; see [`anabranch_stack::Stream`], whose operations that do not wait are
-/// at [`Self::stream`].
+/// A connection, with a byte stream in each direction. Dropping it closes it. [`Self::stream`] has the non-blocking
+/// operations of [`anabranch_stack::Stream`].
 ///
 /// As with a `std` socket, `&Stream` reads and writes too: one thread may read while another writes.
 pub struct Stream {
     stream: anabranch_stack::Stream,
-    /// Of reading and of writing.
+    /// For reading and for writing.
     timeouts: Mutex<(Option<Duration>, Option<Duration>)>,
     /// The event loop must outlive it.
     _background: Arc<Background>,
@@ -31,39 +31,40 @@ impl Stream {
         *self.timeouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long reading waits; [`io::ErrorKind::TimedOut`] follows. None: until there is something.
+    /// Sets the timeout of reading, after which it fails with [`io::ErrorKind::TimedOut`]. `None` disables it.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) {
         self.timeouts.lock().unwrap_or_else(PoisonError::into_inner).0 = timeout;
     }
 
-    /// How long writing waits for room, likewise.
+    /// Sets the timeout of writing, likewise.
     pub fn set_write_timeout(&self, timeout: Option<Duration>) {
         self.timeouts.lock().unwrap_or_else(PoisonError::into_inner).1 = timeout;
     }
 
-    /// Ends our direction behind what has been written; reading goes on.
+    /// Closes our direction after the written data; reading continues.
     pub fn shutdown(&self) {
         self.stream.close();
     }
 
-    /// Ends our direction and waits until the peer has everything and has closed its own, `timeout` at most; returns how the
-    /// connection ended, nothing if it has not. A stream that is dropped instead is closed too, as long as the stack is there.
+    /// Closes our direction and waits at most `timeout` until the peer has received everything and closed its own.
+    /// Returns how the connection ended, `None` if it has not. A stream that is dropped instead is closed too, while
+    /// the stack exists.
     pub fn finish(self, timeout: Option<Duration>) -> Option<CloseCause> {
         self.stream.close();
         park::run(timeout, self.stream.closed())
     }
 
-    /// The peer, as the connection was opened.
+    /// The peer's address when the connection was opened.
     pub fn peer_address(&self) -> SocketAddr {
         self.stream.peer_address()
     }
 
-    /// The next change of its paths; none after the end, or if none comes within `timeout`.
+    /// The next change of its paths; `None` after the end, or after `timeout`.
     pub fn path_change(&self, timeout: Option<Duration>) -> Option<PathChange> {
         park::run(timeout, self.stream.path_change()).flatten()
     }
 
-    /// The stream itself, for paths, counters, priority, aborting, and all else that does not wait.
+    /// The asynchronous stream, for paths, counters, priority, aborting, and other non-blocking operations.
     pub fn stream(&self) -> &anabranch_stack::Stream {
         &self.stream
     }
@@ -89,7 +90,7 @@ impl Write for &Stream {
         park::run(self.timeouts().1, writing).unwrap_or(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Nothing is buffered here.
+    /// Nothing is buffered.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -111,7 +112,7 @@ impl Write for Stream {
     }
 }
 
-/// A port that is listened on. Dropping it frees the port and aborts what has not been accepted.
+/// A listening port. Dropping it frees the port and aborts connections not yet accepted.
 pub struct Listener {
     listener: anabranch_stack::Listener,
     background: Arc<Background>,
@@ -122,12 +123,11 @@ impl Listener {
         Self { listener, background }
     }
 
-    /// The port.
     pub fn port(&self) -> u16 {
         self.listener.port()
     }
 
-    /// The next connection; waits `timeout` at most.
+    /// Waits at most `timeout` for the next connection.
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`]; [`io::ErrorKind::NotConnected`] once the stack has been shut down.

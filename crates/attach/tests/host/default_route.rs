@@ -1,6 +1,7 @@
-//! The host's default route, led into a device that the test holds: what comes to it, and what keeps the host's own routes.
+//! The host's default route through a device that the test holds: which packets it receives, and which keep the host's
+//! own routes.
 //!
-//! Beside the uplinks there is a network with a neighbour:
+//! Besides the uplinks there is a network with a neighbour:
 //!
 //! ```text
 //!   ours                                  neighbour
@@ -28,10 +29,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Tells the test program to be a child: the journal's directory.
+/// Environment variable that makes the test program a child: the journal's directory.
 const CHILD: &str = "ANABRANCH_TEST_HOST_ROUTE";
 
-/// Datagrams by which a way is told: more than what the kernel sends unasked.
+/// Datagrams sent to detect a route: more than the kernel sends by itself.
 const MANY: u64 = 50;
 
 const MTU: u16 = 1_400;
@@ -131,14 +132,14 @@ fn begin(scene: &Scene, route: DefaultRoute) -> Result<(LedRoute, Reader), HostE
     led.map(|(led, device)| (led, Reader::new(device, false)))
 }
 
-/// The same, and datagrams are sent back.
+/// The same, with datagrams echoed.
 fn begin_echo(scene: &Scene, route: DefaultRoute) -> (LedRoute, Reader) {
     let led = LedRoute::begin(route, Some(scene.journal()), |name| open_tun(name, MTU));
     let (led, device) = led.expect("we may");
     (led, Reader::new(device, true))
 }
 
-/// Packets that each device has sent, in the calling thread's namespace.
+/// Packets sent by each device, in the calling thread's namespace.
 fn sent() -> Vec<(String, u64)> {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").expect("/proc is there");
     let count = |line: &str| {
@@ -148,7 +149,7 @@ fn sent() -> Vec<(String, u64)> {
     text.lines().filter_map(count).collect()
 }
 
-/// How a socket is made before it sends.
+/// How a socket is bound before it sends.
 #[derive(Clone, Copy)]
 enum Bound {
     No,
@@ -156,7 +157,7 @@ enum Bound {
     Address(&'static str),
 }
 
-/// The devices by which datagrams leave, in the calling thread's namespace.
+/// The devices through which datagrams leave, in the calling thread's namespace.
 fn way(bound: Bound, to: &str, port: u16) -> Vec<String> {
     let to = SocketAddr::new(address(to), port);
     let socket = Socket::new(Domain::for_address(to), Type::DGRAM, None).expect("a socket");
@@ -168,7 +169,7 @@ fn way(bound: Bound, to: &str, port: u16) -> Vec<String> {
     socket.set_broadcast(true).expect("it can");
     let before = sent();
     for _ in 0..MANY {
-        // Who is not reachable, or does not listen, is sent to nevertheless.
+        // Errors from unreachable hosts or closed ports are ignored.
         let _ = socket.send_to(b"where to?", &to.into());
     }
     std::thread::sleep(Duration::from_millis(20));
@@ -177,32 +178,32 @@ fn way(bound: Bound, to: &str, port: u16) -> Vec<String> {
     busy.map(|(name, _)| name.split_once('-').map_or(name.clone(), |_| "ours".to_owned())).collect()
 }
 
-/// Where a packet goes while the device has the default route.
+/// The device of a packet while our device has the default route.
 const WAYS: &[(Bound, &str, u16, &str)] = &[
     (Bound::No, "203.0.113.9", 443, "ours"),
     (Bound::No, "2001:db8::9", 443, "ours"),
-    // The server is never reached by what leads to it.
+    // Traffic to the server never enters the device.
     (Bound::No, "203.0.113.1", 443, "up0"),
     (Bound::No, "2001:db8::1", 443, "up0"),
-    // What is on a link or has a route of its own.
+    // Destinations on a link or with a specific route.
     (Bound::No, "192.168.7.2", 443, "lan0"),
     (Bound::No, "fd07::2", 443, "lan0"),
     (Bound::No, "10.2.0.1", 443, "up1"),
     (Bound::No, "172.16.5.5", 443, "lan0"),
     (Bound::No, "224.0.0.251", 5353, "up0"),
     (Bound::No, "255.255.255.255", 67, "up0"),
-    // DNS is asked nobody there.
+    // DNS does not go to the neighbour.
     (Bound::No, "192.168.7.2", 53, "ours"),
     (Bound::No, "fd07::2", 53, "ours"),
     (Bound::No, "10.1.0.1", 53, "ours"),
     (Bound::No, "8.8.8.8", 53, "ours"),
-    // What is bound stays.
+    // Bound sockets keep their device.
     (Bound::Device("up0"), "203.0.113.9", 443, "up0"),
     (Bound::Device("up1"), "203.0.113.9", 443, "up1"),
     (Bound::Device("up1"), "2001:db8::9", 443, "up1"),
     (Bound::Device("up1"), "10.2.0.1", 53, "up1"),
     (Bound::Address("10.1.0.2"), "203.0.113.9", 443, "up0"),
-    // The main table decides for it, as before.
+    // Still decided by the main table.
     (Bound::Address("10.2.0.2"), "203.0.113.9", 443, "up0"),
     (Bound::Address("fd01::2"), "2001:db8::9", 443, "up0"),
     (Bound::Address("192.168.7.1"), "203.0.113.9", 443, "up0"),
@@ -231,13 +232,13 @@ fn all_ways(route: &DefaultRoute) {
             let by = if route.kill_switch && from == "fd01::2" { "ours" } else { by };
             assert_eq!(way(bound, to, port), [by], "from {from} to {to} port {port}");
         }
-        // The host's own rules still say by which uplink an address leaves.
+        // The host's own rules still select the uplink by source address.
         ip("route add default via 10.2.0.1 dev up1 table 77");
         ip("rule add from 10.2.0.2 lookup 77");
         assert_eq!(way(Bound::Address("10.2.0.2"), "203.0.113.9", 443), ["up1"]);
         ip("rule delete from 10.2.0.2 lookup 77");
         ip("route flush table 77");
-        // DNS over TCP as well; the kernel's second SYN comes later.
+        // DNS over TCP as well; the kernel's second SYN follows later.
         let before = sent();
         for _ in 0..MANY {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
@@ -254,8 +255,8 @@ fn all_ways(route: &DefaultRoute) {
     place.scene.assert_as_before(&before);
 }
 
-/// Reads what comes to the device, as counters count only that, until it is told to end; datagrams are sent back, as their
-/// addressee would, if that is asked for.
+/// Reads packets from the device (otherwise the counters do not increase) until told to end; optionally echoes
+/// datagrams as their target would.
 struct Reader {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -270,7 +271,7 @@ impl Reader {
             while !told.load(Ordering::Relaxed) {
                 match nix::unistd::read(&device, &mut packet) {
                     Ok(length) if sends_back && packet[0] >> 4 == 4 && packet[9] == 17 => {
-                        // Sums do not change with the order.
+                        // The checksum is independent of the order.
                         packet[12..20].rotate_left(4);
                         packet[20..24].rotate_left(2);
                         let _ = nix::unistd::write(&device, &packet[..length]);
@@ -326,13 +327,13 @@ fn echoed() {
     });
     place.scene.run(|| async {
         let (led, _device) = begin_echo(&place.scene, route());
-        // Nobody there answers: it is the device.
+        // No host there answers: the device does.
         assert!(answered("198.51.100.7"));
         led.end().expect("all is undone");
     });
 }
 
-/// A connection of which the other end sends back what it reads.
+/// A connection whose other end echoes.
 fn connection(from: &Scene, to: &str, inbound: bool) -> TcpStream {
     let (listener, address) = if inbound {
         (from.in_ours(|| TcpListener::bind("[::]:22")), to)
@@ -373,7 +374,7 @@ fn connection_before() {
         let (led, _device) = begin(&place.scene, DefaultRoute { kill_switch: true, ..route() }).expect("we may");
         exchange(&mut out);
         exchange(&mut into);
-        // And one that begins from outside now.
+        // And a new one from outside.
         drop((out, into));
         for own in ["10.1.0.2", "fd02::2"] {
             exchange(&mut connection(&place.scene, own, true));
@@ -404,7 +405,7 @@ fn changed_address() {
         assert!(rules.contains("from 10.1.0.77 ") && !rules.contains("from 10.1.0.2 "), "{rules}");
         assert_eq!(way(Bound::Address("10.1.0.77"), "203.0.113.9", 443), ["up0"]);
         assert_eq!(way(Bound::No, "203.0.113.9", 443), ["ours"]);
-        // The server moves.
+        // The server's address changes.
         led.set_servers(vec![address("203.0.113.9")]).expect("we may");
         assert_eq!(way(Bound::No, "203.0.113.9", 443), ["up0"]);
         assert_eq!(way(Bound::No, "203.0.113.1", 443), ["ours"]);
@@ -435,7 +436,7 @@ fn gateway() {
         let route = DefaultRoute { gateways: vec!["lan0".to_owned()], ..route() };
         let (led, _device) = begin_echo(&place.scene, route);
         assert!(place.in_neighbour(|| answered("198.51.100.7")));
-        // What is too long for the device is told to who sent it.
+        // The sender of a packet that is too long gets an ICMP error.
         let largest = place.in_neighbour(|| {
             let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
             for _ in 0..3 {
@@ -445,7 +446,7 @@ fn gateway() {
             output("ip", "route get 198.51.100.7")
         });
         assert!(largest.contains("mtu 1400"), "{largest}");
-        // The host is no router for the rest.
+        // The host does not forward other packets.
         assert!(!place.in_neighbour(|| answered("10.1.0.1")));
         led.end().expect("all is undone");
     });
@@ -471,10 +472,10 @@ fn no_ipv6() {
         assert!(error.kind() == ErrorKind::ConnectionRefused, "{error}");
         assert!(start.elapsed() < Duration::from_secs(5), "it is not silence");
         assert_eq!(way(Bound::No, "203.0.113.9", 443), ["ours"]);
-        // It was never the host's own way; that is back as soon as the device is gone.
+        // The host has no such route itself; its unreachability returns when the device is gone.
         assert!(!answered("2001:db8::9"));
         drop(device);
-        // On a busy machine the kernel takes its time to remove it.
+        // On a busy machine the kernel removes it with a delay.
         let back = (0..50).any(|_| {
             let answered = answered("2001:db8::9");
             std::thread::sleep(Duration::from_millis(if answered { 0 } else { 100 }));
@@ -486,12 +487,12 @@ fn no_ipv6() {
     place.scene.assert_as_before(&before);
 }
 
-/// Whether this process is to lead the default route and wait.
+/// Whether this process is the child that sets up the default route and waits.
 pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Leads the default route, says so, and waits to be asked to end.
+/// Sets up the default route, reports that, and waits to be told to end.
 pub fn child() {
     let journal = std::env::var_os(CHILD).expect("we are a child");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -563,7 +564,7 @@ fn kill_switch() {
         for to in ["203.0.113.9", "2001:db8::9"] {
             assert!(!place.scene.in_ours(|| answered(to)), "{to}");
         }
-        // Nor does it go when a stack is attached that knows nothing of it.
+        // Nor is it removed when a stack without a default route is attached.
         place.scene.run(|| async {
             let attached = crate::scene::attached(place.scene.uplinks(&[])).await.expect("we may");
             assert!(!answered("203.0.113.9"));
@@ -602,7 +603,7 @@ fn dry_run() {
         let plan = plan.expect("there is nothing in the way");
         place.scene.assert_as_before(&before);
         let commands: String = plan.steps.iter().map(|step| format!("{step}\n")).collect();
-        // What the commands do by hand is what we do.
+        // The printed commands have the same effect as the setup.
         place.scene.in_ours(|| {
             let shell = Command::new("sh").args(["-ec", &commands]).output().expect("there is a shell");
             assert!(shell.status.success(), "{}\n{commands}", String::from_utf8_lossy(&shell.stderr));
@@ -612,7 +613,7 @@ fn dry_run() {
         let child = start(&other.scene, if kill_switch { &["kill-switch"] } else { &[] });
         let by_us = other.scene.state();
         end(child, Signal::SIGTERM);
-        // Addresses of hardware differ between two scenes, and a device that nobody holds is not running.
+        // Hardware addresses differ between two scenes, and a device that is not held open is not running.
         let comparable = |state: Vec<String>| -> Vec<String> {
             let words = ["lookup", "proto 198", "forwarding", "chain", "drop", "reject"];
             let lines = state.into_iter().filter(|line| words.iter().any(|word| line.contains(word)));

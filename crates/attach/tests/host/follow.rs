@@ -1,4 +1,4 @@
-//! Uplinks that come, go and change while a connection lives: it goes on, and what comes back is used again.
+//! Uplinks that appear, disappear and change during a connection: it continues, and a returned uplink is used again.
 
 use crate::kernel::{ip, mptcp_socket};
 use crate::scene::{BOTH, PORT, Scene, attached, carrying, config, exchange_until, exchange_until_on, output};
@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 
 type Change = fn(&Scene, u8);
 
-/// What happens, how an uplink goes, how it comes back.
+/// A name, how an uplink disappears, and how it returns.
 const CASES: &[(&str, Change, Change)] = &[
     ("is_switched_off_and_on", switch_off, switch_on),
     ("loses_its_carrier", lose_carrier, regain_carrier),
@@ -53,7 +53,7 @@ fn switch_off(scene: &Scene, n: u8) {
 
 fn switch_on(scene: &Scene, n: u8) {
     scene.in_ours(|| ip(&format!("link set up{n} up")));
-    // The kernel forgets them with the link.
+    // The kernel removes these addresses with the link.
     scene.in_ours(|| ip(&format!("address replace fd0{}::2/64 dev up{n} nodad", n + 1)));
     scene.route_uplink(n);
 }
@@ -67,7 +67,7 @@ fn regain_carrier(scene: &Scene, n: u8) {
         ip(&format!("link set down{n} up"));
         ip(&format!("address replace fd0{}::1/64 dev down{n} nodad", n + 1));
     });
-    // IPv6 routes go with the carrier, IPv4 routes stay.
+    // Without carrier the IPv6 routes disappear, the IPv4 routes stay.
     let net = n + 1;
     scene.in_ours(|| {
         ip(&format!("address replace fd0{net}::2/64 dev up{n} nodad"));
@@ -82,7 +82,7 @@ fn lose_addresses(scene: &Scene, n: u8) {
 fn regain_addresses(scene: &Scene, n: u8) {
     scene.address_uplink(n, 2);
     let net = n + 1;
-    // IPv4 routes go with the last address, IPv6 routes may stay.
+    // IPv4 routes disappear with the last address, IPv6 routes may stay.
     scene.in_ours(|| {
         ip(&format!("route replace default via 10.{net}.0.1 dev up{n} metric {}", 100 + n));
         ip(&format!("-6 route replace default via fd0{net}::1 dev up{n} metric {}", 100 + n));
@@ -127,7 +127,7 @@ fn goes_and_comes(uplink: u8, v6: bool, go: Change, come: Change) {
     nothing_of_ours(&scene);
 }
 
-/// What the test changed cannot be compared; what is ours can be recognised.
+/// Changes by the test prevent a comparison; our own state is recognisable.
 fn nothing_of_ours(scene: &Scene) {
     let state = scene.state();
     let ours: Vec<&String> = state.iter().filter(|line| line.contains("198") || line.contains("anabranch")).collect();
@@ -136,7 +136,7 @@ fn nothing_of_ours(scene: &Scene) {
     assert!(open.is_empty(), "{open:#?}");
 }
 
-/// Of one uplink nothing is left for a while: the connection is as it was when it comes back.
+/// The only uplink disappears for a while: the connection survives.
 fn last_uplink() {
     let scene = Scene::new();
     let address = scene.echo(false);
@@ -155,7 +155,7 @@ fn last_uplink() {
     nothing_of_ours(&scene);
 }
 
-/// It is the server that loses its carrier for a while, and its client, whose own link is up, waits for data and says nothing.
+/// The server loses its carrier for a while, while the client's own link is up and the client only waits for data.
 fn server_without_carrier() {
     let scene = Scene::new();
     scene.run(|| async {
@@ -163,7 +163,7 @@ fn server_without_carrier() {
         let attached = attached(uplinks).await.expect("we may");
         let listener = attached.stack().listen(PORT, config()).expect("the port is free");
         let client = scene.in_world(|| {
-            // A thread belongs to the namespace of the one that starts it.
+            // A thread inherits the namespace of the thread that starts it.
             std::thread::spawn(|| {
                 let address = SocketAddr::from(([10, 1, 0, 2], PORT));
                 let mut socket = mptcp_socket(address);
@@ -186,7 +186,7 @@ fn server_without_carrier() {
             lose_carrier(&scene, 0);
             tokio::time::sleep(Duration::from_secs(3)).await;
             regain_carrier(&scene, 0);
-            // More than both ends' buffers hold: it has gone on.
+            // More than both ends' buffers hold: the transfer has continued.
             until(written.load(Ordering::Relaxed) + (64 << 20)).await;
         };
         let block = vec![7; 65_536];
@@ -208,7 +208,7 @@ fn server_without_carrier() {
     nothing_of_ours(&scene);
 }
 
-/// A lease ends and another begins.
+/// An address lease ends and another begins.
 fn changed_address() {
     let scene = Scene::new();
     let address = scene.echo(false);
@@ -222,7 +222,7 @@ fn changed_address() {
             ip("address replace 10.1.0.77/24 dev up0");
             ip("route replace default via 10.1.0.1 dev up0 metric 100");
         });
-        // The peer sees the uplink's new address, or nothing of it.
+        // The peer sees the uplink's new address, or no subflow on it.
         let peers = || scene.in_world(|| output("ss", "--no-header --tcp --numeric state established"));
         exchange_until(&mut stream, |stream| carrying(stream) == BOTH && peers().contains("10.1.0.77:")).await;
         attached.detach().await.expect("all is undone");
@@ -230,7 +230,7 @@ fn changed_address() {
     nothing_of_ours(&scene);
 }
 
-/// Nobody named the uplinks.
+/// Without named uplinks.
 fn adopted() {
     let scene = Scene::new();
     remove(&scene, 1);

@@ -1,4 +1,4 @@
-//! However the program ends, nothing of it stays; and what others made is left alone.
+//! Nothing is left after the program, however it ends; state of other programs is untouched.
 
 use crate::kernel::ip;
 use crate::scene::{PORT, Scene, attached, output};
@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Tells the test program to be a child: the journal's directory.
+/// Environment variable that makes the test program a child: the journal's directory.
 const CHILD: &str = "ANABRANCH_TEST_HOST_CHILD";
 
 pub fn trials() -> Vec<Trial> {
@@ -36,12 +36,12 @@ pub fn trials() -> Vec<Trial> {
     tests.into_iter().map(trial).collect()
 }
 
-/// Whether this process is to attach a stack and wait.
+/// Whether this process is the child that attaches a stack and waits.
 pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Attaches a stack, says so, and waits to be asked to end.
+/// Attaches a stack, reports that, and waits to be told to end.
 pub fn child() {
     let journal = std::env::var_os(CHILD).expect("we are a child");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -58,7 +58,7 @@ pub fn child() {
     });
 }
 
-/// A child of which the stack is attached.
+/// A child whose stack is attached.
 fn start(scene: &Scene, ports: &[u16]) -> Child {
     let mut child = scene.in_ours(|| {
         let mut command = Command::new(std::env::current_exe().expect("we run"));
@@ -72,7 +72,7 @@ fn start(scene: &Scene, ports: &[u16]) -> Child {
     child
 }
 
-/// What a child says that cannot attach its stack, run by `words` before its own name.
+/// The error of a child that cannot attach its stack, with `words` before its command.
 fn complaint(scene: &Scene, words: &[&str], path: Option<&str>) -> String {
     let before = scene.state();
     let output = scene.in_ours(|| {
@@ -130,7 +130,7 @@ fn two_instances() {
     let only_first = scene.state();
     let second = start(&scene, &[PORT + 1]);
     let both = scene.state();
-    // The first was open already, and stays so for the second.
+    // It was already open for the first, and stays open for the second.
     end(first, Signal::SIGTERM);
     let only_second = scene.state();
     assert!(only_second.iter().any(|line| line.contains("ipv4/conf/up0/forwarding = 1")));
@@ -139,7 +139,7 @@ fn two_instances() {
     let third = start(&scene, &[PORT]);
     end(second, Signal::SIGKILL);
     end(third, Signal::SIGTERM);
-    // The killed one's things are there until somebody starts.
+    // The killed child's changes stay until the next start.
     end(start(&scene, &[PORT]), Signal::SIGTERM);
     scene.assert_as_before(&before);
     assert_ne!(only_first, both);
@@ -173,7 +173,7 @@ fn dry_run() {
     let plan = scene.in_ours(|| plan(&attachment)).expect("there is nothing in the way");
     scene.assert_as_before(&before);
     let commands: String = plan.steps.iter().map(|step| format!("{step}\n")).collect();
-    // What the commands do by hand is what we do.
+    // The printed commands have the same effect as the setup.
     scene.in_ours(|| {
         let shell = Command::new("sh").args(["-ec", &commands]).output().expect("there is a shell");
         assert!(shell.status.success(), "{}\n{commands}", String::from_utf8_lossy(&shell.stderr));
@@ -183,7 +183,7 @@ fn dry_run() {
     let child = start(&other, &[PORT]);
     let by_us = other.state();
     end(child, Signal::SIGTERM);
-    // Names of links and addresses of hardware differ between two scenes, and a device that nobody holds is not running.
+    // Link names and hardware addresses differ between two scenes, and a device that is not held open is not running.
     let comparable = |state: Vec<String>| -> Vec<String> {
         let words = ["rule", "lookup", "proto 198", "forwarding", "chain", "dnat", "masquerade", "drop"];
         let lines = state.into_iter().filter(|line| words.iter().any(|word| line.contains(word)));
@@ -192,7 +192,7 @@ fn dry_run() {
     assert_eq!(comparable(by_hand), comparable(by_us));
 }
 
-/// What attaching says, which must not change anything.
+/// The error of an attachment, which must not change anything.
 fn refusal(scene: &Scene, change: impl FnOnce(&mut anabranch_attach::Uplinks) + Send) -> HostError {
     let before = scene.state();
     let refusal = scene.run(|| async {

@@ -28,7 +28,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// All that can be seen of the host's network.
+/// The visible state of the host's network.
 fn state() -> String {
     let show = |words: &str| {
         let output = std::process::Command::new("ip").args(words.split(' ')).output().expect("ip runs");
@@ -75,7 +75,7 @@ fn client(to: IpAddr) -> Vec<u8> {
     text
 }
 
-/// A client's stack and a server's, as of two programs.
+/// The stacks of a client and a server, as in two programs.
 fn each_other(v6: bool) {
     ip("link set lo up");
     let before = state();

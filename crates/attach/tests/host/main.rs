@@ -1,5 +1,5 @@
-//! The stack attached to a host, which is a network namespace here: what is set up works, and nothing is left of it. Needs
-//! root and a kernel with MPTCP and TUN: without, every test is counted as ignored and says why.
+//! The stack attached to a host (a network namespace): the setup works, and nothing is left of it. Needs root and a
+//! kernel with MPTCP and TUN; otherwise all tests are counted as ignored and say why.
 
 mod default_route;
 mod follow;
@@ -39,7 +39,7 @@ fn main() {
     .collect();
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     let mut arguments = Arguments::from_args();
-    // They mostly wait.
+    // The tests spend most of their time waiting.
     arguments.test_threads.get_or_insert(6);
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,4 +1,4 @@
-//! Two namespaces: ours, with two uplinks, and the world, which is a router and a server in one.
+//! Two namespaces: ours, with two uplinks, and the world, which is both router and server.
 //!
 //! ```text
 //!   ours                                        world
@@ -23,16 +23,15 @@ use std::process::Command;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Where the server listens.
+/// The server's port.
 pub const PORT: u16 = 7;
 
-/// How long anything may take.
+/// Timeout of any operation.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Both uplinks.
 pub const BOTH: &[&str] = &["up0", "up1"];
 
-/// The two hosts.
 pub struct Scene {
     pub ours: Namespace,
     pub world: Namespace,
@@ -59,7 +58,7 @@ impl Scene {
         scene
     }
 
-    /// Where is noted what is to be undone.
+    /// The directory of the journal.
     pub fn journal(&self) -> &Path {
         &self.journal
     }
@@ -72,7 +71,7 @@ impl Scene {
         self.world.run(work).expect("the namespace can be entered")
     }
 
-    /// Makes an uplink, with addresses and routes.
+    /// Adds an uplink, with addresses and routes.
     pub fn add_uplink(&self, n: u8) {
         let net = n + 1;
         let world = format!("/proc/{}/fd/{}", std::process::id(), self.world.file().as_raw_fd());
@@ -83,7 +82,7 @@ impl Scene {
             ip(&format!("link set down{n} up"));
         });
         self.in_ours(|| {
-            // Without an address of the link, which the kernel would take its time to try: nothing changes unasked.
+            // Without link-local addresses, whose duplicate detection would change the state later.
             sysctl(&format!("ipv6.conf.up{n}.addr_gen_mode"), "1");
             ip(&format!("link set up{n} up"));
         });
@@ -112,7 +111,7 @@ impl Scene {
         Self::uplinks_noted_in(&self.journal, ports)
     }
 
-    /// The same, for a program that does not have the scene.
+    /// The same, for a program without the scene.
     pub fn uplinks_noted_in(journal: &Path, ports: &[u16]) -> Uplinks {
         Uplinks {
             interfaces: BOTH.iter().map(|name| (*name).to_owned()).collect(),
@@ -129,7 +128,7 @@ impl Scene {
         })
     }
 
-    /// A server of the kernel's that sends back what it reads, one connection.
+    /// A kernel socket that echoes one connection.
     pub fn echo(&self, v6: bool) -> SocketAddr {
         let listener: Socket = self.in_world(|| mptcp_listener(v6, PORT));
         std::thread::spawn(move || {
@@ -146,7 +145,7 @@ impl Scene {
         SocketAddr::new(address.parse::<IpAddr>().expect("an address"), PORT)
     }
 
-    /// Waits until the kernel has done what follows by itself from what we did.
+    /// Waits until the kernel's own reactions are over.
     fn settle(&self) {
         let mut before = self.state();
         loop {
@@ -159,12 +158,12 @@ impl Scene {
         }
     }
 
-    /// All that can be seen of our host's network.
+    /// The visible state of our host's network.
     pub fn state(&self) -> Vec<String> {
         self.in_ours(state)
     }
 
-    /// Whether our host's network is what it was.
+    /// Asserts that our host's network is unchanged.
     pub fn assert_as_before(&self, before: &[String]) {
         let now = self.state();
         let new: Vec<&String> = now.iter().filter(|line| !before.contains(line)).collect();
@@ -176,7 +175,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // Nothing may be in it: the tests look.
+        // It should be empty: the tests check that.
         let _ = std::fs::remove_dir_all(&self.journal);
     }
 }
@@ -185,13 +184,13 @@ fn namespace() -> Namespace {
     Namespace::new().expect("namespaces were there a moment ago")
 }
 
-/// What a command prints.
+/// The output of a command.
 pub fn output(program: &str, words: &str) -> String {
     let output = Command::new(program).args(words.split_whitespace()).output().expect("the program runs");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// All that can be seen of the network of the calling thread's namespace.
+/// The visible state of the network in the calling thread's namespace.
 pub fn state() -> Vec<String> {
     let mut state = String::new();
     for words in ["rule", "-6 rule", "-details route show table all", "-6 -details route show table all", "address"] {
@@ -213,7 +212,6 @@ pub fn state() -> Vec<String> {
     state.lines().map(str::to_owned).collect()
 }
 
-/// Default settings.
 pub fn config() -> ConnectionConfig {
     ConnectionConfig::new(Policies::of(&Combination::default()).expect("a combination of ours"))
 }
@@ -224,7 +222,7 @@ pub async fn attached(uplinks: Uplinks) -> Result<Attached, HostError> {
     attach(&Attachment::Uplinks(uplinks), StackConfig::new(path_manager)).await
 }
 
-/// Sends `bytes` to a server that echoes them, until `enough`, and compares.
+/// Sends `bytes` to an echo server until `enough`, and compares.
 pub async fn exchange_until(stream: &mut Stream, mut enough: impl FnMut(&Stream) -> bool) {
     let mut block = vec![0; 32_768];
     let mut round = 0_u32;
@@ -244,7 +242,7 @@ pub async fn exchange_until(stream: &mut Stream, mut enough: impl FnMut(&Stream)
     }
 }
 
-/// Exchanges until the connection has subflows on just these uplinks.
+/// Exchanges data until the connection has subflows on exactly these uplinks.
 pub async fn exchange_until_on(stream: &mut Stream, uplinks: &[&str]) {
     exchange_until(stream, |stream| carrying(stream) == uplinks).await;
 }

@@ -1,4 +1,4 @@
-//! A stack whose packets leave by the host's uplinks.
+//! A stack whose packets leave through the host's uplinks.
 
 use crate::kernel::{ip, mptcp_socket, sysctl};
 use crate::scene::{BOTH, PORT, Scene, attached, config, exchange_until, exchange_until_on};
@@ -32,7 +32,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// The one that is first by routes and by number is the backup; the peer is the kernel.
+/// The uplink that is first by routes and by number is the backup; the peer is the kernel.
 fn backup() {
     let scene = Scene::new();
     let address = scene.echo(false);

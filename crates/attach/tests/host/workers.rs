@@ -1,4 +1,4 @@
-//! Several stacks, each on a thread of its own, that are one host; two such hosts with two paths between them.
+//! Several stacks, each in its own thread, that form one host; two such hosts with two paths between them.
 
 use crate::scene::{BOTH, PORT, Scene, config, exchange_until};
 use anabranch_attach::{Attached, Attachment, HostOptions, Tunnels, Uplinks, Worker, attach_workers};
@@ -17,10 +17,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
-/// Of each host.
+/// Per host.
 const WORKERS: usize = 4;
 const CONNECTIONS: usize = 32;
-/// How long anything may take.
+/// Timeout of any operation.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 pub fn trials() -> Vec<Trial> {
@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
     vec![trial("tun", false), trial("udp", true)]
 }
 
-/// Threads with runtimes, in the namespace of who made them.
+/// Threads with runtimes, in the namespace of the thread that created them.
 struct Threads {
     over: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
@@ -75,7 +75,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(DEADLINE, work).await.expect("it ends in a minute") })
 }
 
-/// Sends back what comes, and returns.
+/// Echoes until the end of the stream.
 async fn echo(mut stream: Stream) {
     let mut bytes = vec![0; 65_536];
     while let Ok(length @ 1..) = stream.read(&mut bytes).await {
@@ -85,7 +85,7 @@ async fn echo(mut stream: Stream) {
     }
 }
 
-/// Accepts on all stacks of the world until it is told to stop; returns how many connections came to each.
+/// Accepts on all stacks of the world until stopped. Returns the number of connections per stack.
 fn server(attachment: &Attachment, listens: &mpsc::Sender<()>, stop: oneshot::Receiver<()>) -> Vec<usize> {
     let threads = Threads::start();
     let counts = block_on(async {
@@ -112,7 +112,7 @@ fn accept(stack: &Stack) -> Arc<AtomicUsize> {
     count
 }
 
-/// How many subflows carry data.
+/// The number of subflows that carry data.
 fn carrying(stream: &Stream) -> usize {
     stream.paths().iter().filter(|path| path.subflow.view.state == SubflowState::Established).count()
 }
@@ -150,12 +150,13 @@ fn both(udp: bool) {
     if udp {
         assert_eq!(counts, [CONNECTIONS / WORKERS; WORKERS], "sessions in a row");
     } else {
-        // By a hash: all in two of four happens once in 700 million times.
+        // A hash assigns them: all on two of four stacks has a probability of 1 in 700 million.
         assert!(counts.iter().filter(|count| **count > 0).count() > 2, "{counts:?}");
     }
 }
 
-/// Connections from all stacks at the same time, each of which carries bytes both ways until it uses two paths, and then some.
+/// Concurrent connections from all stacks. Each carries bytes in both directions until it uses two paths, and some
+/// more.
 fn client(attachment: &Attachment, to: SocketAddr) {
     let threads = Threads::start();
     block_on(async {

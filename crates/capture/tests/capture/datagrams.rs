@@ -1,4 +1,4 @@
-//! UDP, ICMP echo and questions for names.
+//! UDP, ICMP echo and DNS.
 
 use crate::scene::{Scene, TARGET, TARGET_V6, target, trial};
 use libtest_mimic::Trial;
@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// How long a program waits.
+/// Timeout of a program.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(10));
 
 fn any(ipv6: bool) -> SocketAddr {
@@ -37,7 +37,7 @@ fn socket(ipv6: bool) -> UdpSocket {
     socket
 }
 
-/// A target that sends back what comes.
+/// An echo target.
 async fn echoes(address: &str, port: u16) {
     let socket = tokio::net::UdpSocket::bind(target(address, port)).await.expect("the port is free");
     tokio::spawn(async move {
@@ -102,7 +102,7 @@ async fn names(mut scene: Scene) {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut question = vec![0; stream.read_u16().await.expect("a length").into()];
             stream.read_exact(&mut question).await.expect("a question");
-            // Over UDP that would be too much.
+            // Too much for UDP.
             let answer = [&question[..], &[b'.'; 60_000]].concat();
             let length = u16::try_from(answer.len()).expect("it is short enough").to_be_bytes();
             stream.write_all(&[&length[..], &answer].concat()).await.expect("somebody listens");
@@ -118,7 +118,7 @@ async fn names(mut scene: Scene) {
     let client = scene.client().await;
     let running = scene.capture(Some(client));
     let ask = || {
-        // There is nobody at any of these addresses.
+        // No host has any of these addresses.
         for address in ["198.18.0.2", "192.0.2.53", "2001:db8::53"] {
             let (whom, socket) = (target(address, 53), socket(address.contains(':')));
             socket.send_to(b"17 who", whom).expect("it is sent");

@@ -1,5 +1,5 @@
-//! A capture between a namespace of programs and a namespace that is the world, with the kernel's sockets at both ends. Needs root and
-//! a kernel with TUN; what is missing is counted as ignored.
+//! A capture between a namespace of programs and a namespace for the world, with kernel sockets at both ends. Needs
+//! root and a kernel with TUN; otherwise the tests are counted as ignored.
 
 mod datagrams;
 mod scene;

@@ -1,4 +1,5 @@
-//! The programs' namespace, whose only way out is the device, and the world's, where capture, server and targets are.
+//! The programs' namespace, whose only route leads to the device, and the world's namespace with capture, server and
+//! targets.
 
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, open_device};
 use anabranch_datagram::{Client, ClientConfig, ClientState, Limits, Server, ServerConfig, Way};
@@ -24,10 +25,10 @@ use tokio::task::JoinHandle;
 pub const TARGET: &str = "203.0.113.1";
 pub const TARGET_V6: &str = "2001:db8::1";
 
-/// The key of all.
+/// The shared key.
 const KEY: [u8; 32] = [7; 32];
 
-/// How long anything may take.
+/// Timeout of any operation.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 pub fn ip(words: &str) {
@@ -35,15 +36,15 @@ pub fn ip(words: &str) {
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What runs in the world.
+/// The parts in the world's namespace.
 pub struct Scene {
     pub programs: Namespace,
-    /// Who is asked for names behind the server.
+    /// The resolver that the server queries.
     pub resolver: SocketAddr,
     device: Option<OwnedFd>,
 }
 
-/// A test within a runtime in the world.
+/// A test within a runtime in the world's namespace.
 pub fn trial<F: Future<Output = ()> + 'static>(name: &'static str, test: fn(Scene) -> F) -> Trial {
     Trial::test(name, move || {
         let namespace = || Namespace::new().expect("namespaces were there a moment ago");
@@ -70,14 +71,14 @@ pub fn trial<F: Future<Output = ()> + 'static>(name: &'static str, test: fn(Scen
     })
 }
 
-/// A capture that runs.
+/// A running capture.
 pub struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<CaptureCounters>,
 }
 
 impl Running {
-    /// Asks it to end, and returns its totals.
+    /// Stops it and returns its totals.
     pub async fn stop(self) -> CaptureCounters {
         let _ = self.stop.send(());
         self.task.await.expect("it does not panic")
@@ -85,14 +86,14 @@ impl Running {
 }
 
 impl Scene {
-    /// Runs a program's part in its namespace, beside the runtime.
+    /// Runs a program's part in its namespace, on a thread beside the runtime.
     pub async fn program<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let programs = self.programs.clone();
         let entered = tokio::task::spawn_blocking(move || programs.run(work).expect("it can be entered"));
         entered.await.expect("the program does what it should")
     }
 
-    /// A capture whose datagrams go to this client, and whose connections go nowhere.
+    /// A capture whose datagrams go to this client; its connections have no exit.
     pub fn capture(&mut self, datagrams: Option<Client>) -> Running {
         let combination = Combination::default();
         let connection = ConnectionConfig::new(Policies::of(&combination).expect("the default exists"));
@@ -117,7 +118,7 @@ impl Scene {
         Running { stop, task }
     }
 
-    /// A client with a server on this host that has answered.
+    /// A client connected to a server on this host.
     pub async fn client(&self) -> Client {
         let policy = || build(datagram::TABLE, "duplicate", &Settings::new()).expect("there is one");
         let bind = SocketAddr::from(([127, 0, 0, 1], 4_434));
@@ -142,7 +143,7 @@ impl Scene {
     }
 }
 
-/// An address of the target's.
+/// An address of the target.
 pub fn target(address: &str, port: u16) -> SocketAddr {
     SocketAddr::new(address.parse::<IpAddr>().expect("an address"), port)
 }

@@ -1,6 +1,6 @@
-//! What sealing adds to what is sealed.
+//! The lengths that sealing adds.
 
 /// Bytes of the header of a sealed datagram.
 pub const HEADER: usize = 18;
-/// Bytes that tell whether a sealed datagram was changed.
+/// Bytes of the authentication tag.
 pub const TAG: usize = 16;

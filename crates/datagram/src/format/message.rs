@@ -1,4 +1,4 @@
-//! What is inside a sealed datagram: when it was sent, and what it is.
+//! The plaintext of a sealed datagram: its time stamp and message.
 
 use super::lengths::{HEADER, TAG};
 use super::reading::{Reading, write_address, write_socket_address};
@@ -15,7 +15,7 @@ const SIZE: u8 = 5;
 const SIZE_ANSWER: u8 = 6;
 const UNREACHABLE: u8 = 7;
 
-/// Flags of data: kind in the lowest two bits.
+/// Flags of data; the lowest two bits are the kind.
 const KIND: u8 = 0b0000_0011;
 const INSIDE_IPV6: u8 = 0b0000_0100;
 const OUTSIDE_IPV6: u8 = 0b0000_1000;
@@ -23,84 +23,85 @@ const COPIES: u8 = 0b0001_0000;
 const PIECE: u8 = 0b0010_0000;
 const UNUSED: u8 = 0b1100_0000;
 
-/// Which part of a datagram that does not fit into one. The sequence number less the index is the same in all of them.
+/// The position of a piece of a datagram. The sequence number minus the index is the same in all pieces of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// From 0.
+    /// The index, from 0.
     pub index: u8,
-    /// How many there are, at least two.
+    /// The number of pieces, at least two.
     pub count: u8,
 }
 
-/// A datagram of a program. Its payload is what follows.
+/// The header of a program's datagram. The payload follows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Data {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
     /// The program's address.
     pub inside: SocketAddr,
-    /// The peer's.
+    /// The peer's address.
     pub outside: SocketAddr,
-    /// Its number among all of this end, modulo 2^32.
+    /// The sequence number over all datagrams of this end, modulo 2^32.
     pub sequence: u32,
-    /// Whether there are copies of it on other paths.
+    /// Whether duplicates are sent over other paths.
     pub copies: bool,
-    /// How many milliseconds it may be held back while one sent before it is missing.
+    /// For how many milliseconds the receiver may delay it while an earlier datagram is missing.
     pub hold: u8,
-    /// What follows is not all of the payload.
+    /// Set if the payload is only a piece.
     pub piece: Option<Piece>,
 }
 
 /// What an end has received on a path since the session began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PathCount {
-    /// The path.
+    /// The number of the path.
     pub path: u8,
-    /// The highest counter.
+    /// The highest counter received.
     pub highest: u64,
-    /// How many datagrams.
+    /// Datagrams received.
     pub datagrams: u64,
-    /// Their bytes.
+    /// Bytes received.
     pub bytes: u64,
-    /// The receiver's clock when that with the highest counter came, less the sender's when it went, in microseconds modulo 2^32.
+    /// The one-way delay of the datagram with the highest counter: the receiver's clock on arrival minus the sender's
+    /// time stamp, in microseconds modulo 2^32.
     pub delay: u32,
-    /// The least such difference since the report before.
+    /// The lowest such delay since the previous report.
     pub least_delay: u32,
-    /// The smoothed variation of it, in microseconds.
+    /// The smoothed variation of the delay, in microseconds.
     pub variation: u32,
 }
 
-/// What an end tells of the paths.
+/// An end's report on the paths.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Told {
-    /// The paths over which the peer answers, as bits. The server's own is not used.
+    /// Bits of the paths over which the peer answers. The server's own value is ignored.
     pub usable: u32,
-    /// What came on each path.
+    /// The counts of each path.
     pub counts: Vec<PathCount>,
 }
 
-/// What is inside a sealed datagram.
+/// The message in a sealed datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
     /// A program's datagram and its payload.
     Data(Data, &'a [u8]),
     /// To be answered on the same path at once.
     Probe(Told),
-    /// With the time of the probe.
+    /// Answers a probe, with the probe's time stamp.
     Answer(u32, Told),
-    /// What came.
+    /// Counts of received datagrams.
     Report(Told),
-    /// The other end is gone.
+    /// The sender ends the session.
     Close,
-    /// A probe, padded so that it has so many bytes when it is sealed; to be answered on the same path at once.
+    /// A probe padded to this size when sealed; to be answered on the same path at once.
     Size(u16),
-    /// A probe of this size came.
+    /// A probe of this size was received.
     SizeAnswer(u16),
     /// A program's datagram did not reach its target.
     Unreachable(Unreachable),
 }
 
-/// Reads when it was sent (microseconds of the sender's clock, modulo 2^32) and what it is.
+/// Parses the time stamp (the sender's clock in microseconds, modulo 2^32) and the message.
 pub fn read_message(plain: &[u8]) -> Option<(u32, Message<'_>)> {
     let mut reading = Reading(plain);
     let stamp = reading.word4()?;
@@ -169,7 +170,7 @@ fn read_unreachable(reading: &mut Reading<'_>) -> Option<Unreachable> {
         5 => Reason::HopLimit,
         _ => return None,
     };
-    // What has no meaning is not read, so that there is one form.
+    // A value without meaning is rejected, so that each message has one encoding.
     if value != 0 && !matches!(reason, Reason::TooBig(_)) {
         return None;
     }
@@ -191,7 +192,7 @@ fn write_unreachable(unreachable: &Unreachable, out: &mut Vec<u8>) {
         Reason::HopLimit => (5, 0),
     };
     let flags = number_of(kind) | flag(inside.is_ipv6(), INSIDE_IPV6) | flag(outside.is_ipv6(), OUTSIDE_IPV6);
-    // Who says it is of the family of the target.
+    // The sender of the report has the target's address family.
     let by = if by.is_ipv6() == outside.is_ipv6() { by } else { outside.ip() };
     out.extend([UNREACHABLE, flags, code]);
     out.extend(value.to_be_bytes());
@@ -227,14 +228,14 @@ fn read_told(reading: &mut Reading<'_>) -> Option<Told> {
     Some(Told { usable, counts })
 }
 
-/// How many bytes there are before the payload of a program's datagram, or of a piece of it, within what is sealed.
+/// Bytes of the plaintext before the payload of a program's datagram or piece.
 pub fn before_payload(inside: SocketAddr, outside: SocketAddr, is_piece: bool) -> usize {
     let address = |address: SocketAddr| if address.is_ipv4() { 4 + 2 } else { 16 + 2 };
-    // Stamp, kind, flags, time to be held back, sequence number.
+    // Time stamp, kind, flags, hold time, sequence number.
     4 + 1 + 1 + 1 + 4 + if is_piece { 2 } else { 0 } + address(inside) + address(outside)
 }
 
-/// Writes a program's datagram, or the piece of it that `data` says.
+/// Encodes a program's datagram, or the piece that `data` describes.
 pub fn write_data(stamp: u32, data: &Data, payload: &[u8], out: &mut Vec<u8>) {
     let &Data { kind, inside, outside, sequence, copies, hold, piece } = data;
     let flags = number_of(kind)
@@ -251,7 +252,7 @@ pub fn write_data(stamp: u32, data: &Data, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-/// Writes anything but a program's datagram, which [`write_data`] does.
+/// Encodes any other message; [`write_data`] encodes programs' datagrams.
 pub fn write_message(stamp: u32, message: &Message<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend(stamp.to_be_bytes());
@@ -343,7 +344,7 @@ mod tests {
             let mut bytes = Vec::new();
             write_message(1, &message, &mut bytes);
             assert_eq!(read_message(&bytes), Some((1, message.clone())));
-            // Cut anywhere it is nothing, but for a message that has nothing to be cut.
+            // Any truncation is rejected, except for messages without fields.
             for length in 0..bytes.len() {
                 assert_eq!(read_message(&bytes[..length]), None, "{message:?} cut to {length}");
             }

@@ -1,6 +1,6 @@
-//! The bytes of what goes between client and server; docs/datagrams.md has the tables.
+//! The wire format between client and server; docs/datagrams.md has the tables.
 //!
-//! Reading never fails but for a datagram that is none: every function is total.
+//! Parsing functions are total: any bytes give a message or `None`.
 
 mod lengths;
 mod message;
@@ -16,20 +16,20 @@ const HELLO_KIND: u8 = 0;
 const ANSWER_KIND: u8 = 1;
 const SEALED_KIND: u8 = 2;
 
-/// Bytes of a message of the handshake: an ephemeral public key, a number of 64 bits, and the tag.
+/// Bytes of a handshake message: an ephemeral public key, a 64-bit number, and the tag.
 pub const HANDSHAKE: usize = 32 + 8 + 16;
 
 /// A message of the handshake.
 pub type Handshake = [u8; HANDSHAKE];
 
-/// What stands before what is sealed, and is authenticated with it.
+/// The header before the ciphertext, authenticated with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The client's number of its uplink.
+    /// The client's number for its uplink.
     pub path: u8,
-    /// Which keys.
+    /// The number of the session, which selects the keys.
     pub session: u64,
-    /// The number of this datagram among those of its path and direction.
+    /// The counter of this datagram on its path and in its direction.
     pub counter: u64,
 }
 
@@ -40,11 +40,11 @@ pub enum Outer<'a> {
     Hello(&'a Handshake),
     /// The server's answer.
     Answer(&'a Handshake),
-    /// A sealed datagram; its ciphertext and tag are behind the header.
+    /// A sealed datagram; ciphertext and tag follow the header.
     Sealed(Header),
 }
 
-/// Reads the outside of a datagram; nothing if it is none of ours.
+/// Parses the unencrypted part of a datagram; `None` if it has another format.
 pub fn read_outer(datagram: &[u8]) -> Option<Outer<'_>> {
     let mut reading = Reading(datagram);
     let kind = reading.byte()?.checked_sub(VERSION)?;
@@ -61,7 +61,7 @@ pub fn read_outer(datagram: &[u8]) -> Option<Outer<'_>> {
 }
 
 impl Header {
-    /// The header as it stands before what is sealed.
+    /// The encoded header.
     pub fn bytes(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         let (kind, rest) = bytes.split_at_mut(2);
@@ -73,12 +73,12 @@ impl Header {
     }
 }
 
-/// The client's first message as a datagram.
+/// Encodes the client's first message as a datagram.
 pub fn hello(message: &Handshake) -> [u8; HANDSHAKE + 1] {
     before(VERSION | HELLO_KIND, message)
 }
 
-/// The server's answer as a datagram: no longer than what it answers.
+/// Encodes the server's answer as a datagram, no longer than the client's message.
 pub fn answer(message: &Handshake) -> [u8; HANDSHAKE + 1] {
     before(VERSION | ANSWER_KIND, message)
 }

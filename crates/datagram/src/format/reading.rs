@@ -1,8 +1,8 @@
-//! Takes numbers and addresses from the front of bytes.
+//! Parses numbers and addresses from the front of a slice.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What is still to be read.
+/// The bytes left to parse.
 pub struct Reading<'a>(pub &'a [u8]);
 
 impl Reading<'_> {
@@ -36,7 +36,7 @@ impl Reading<'_> {
         })
     }
 
-    /// An address, and a port of two bytes.
+    /// Parses an address, and a port of two bytes.
     pub fn socket_address(&mut self, ipv6: bool) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.address(ipv6)?, self.word2()?))
     }

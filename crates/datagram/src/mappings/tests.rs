@@ -1,4 +1,4 @@
-//! Mappings with sockets of the host itself.
+//! Mappings with real sockets of the host.
 
 use super::*;
 use bytes::Bytes;
@@ -56,7 +56,7 @@ async fn what_is_not_allowed_is_not_sent_also_in_another_dress() {
     }
     assert_eq!((mappings.counters.not_allowed, mappings.counters.not_taken), (3, 0));
     let refused: Vec<_> = core::iter::from_fn(|| mappings.poll_refused()).collect();
-    // Port 0 is nobody's.
+    // Port 0 is invalid.
     assert_eq!(refused.len(), 2);
     assert!(refused.iter().all(|(client, said)| *client == 1 && said.reason == Reason::Prohibited), "{refused:?}");
 }
@@ -74,7 +74,7 @@ async fn a_port_where_nobody_listens_is_told_of_and_the_next_datagram_still_goes
     assert_eq!(answers.recv().await, Some((1, Back::Unreachable(said))));
     for payload in [b"a", b"b"] {
         mappings.forward(at(0), 1, &udp(7, second, b"anybody"));
-        // The kernel has the answer before the call returns.
+        // The answer is in the kernel before the call returns.
         mappings.forward(at(0), 1, &udp(7, first, payload));
         assert_eq!(received(&one).await.0, payload);
     }
@@ -181,7 +181,7 @@ async fn where_there_is_no_room_idle_mappings_of_the_same_client_make_some() {
     assert_eq!((mappings.counters.made, mappings.counters.no_room), (3, 1));
     mappings.forward(at(10), 1, &udp(3, first, b"a"));
     assert_eq!((mappings.counters.made, mappings.len()), (4, 3));
-    // What is left is used, or another's.
+    // The remaining resolver answers, or another takes its port.
     mappings.forward(at(12), 1, &udp(4, first, b"a"));
     assert_eq!((mappings.counters.made, mappings.counters.no_room), (4, 2));
 }

@@ -1,24 +1,26 @@
-//! What becomes of programs' datagrams, and pieces of them, that come in: copies are removed, and what may wait for one before it waits.
+//! Handles received datagrams and pieces of programs: removes duplicates, and delays a datagram while an earlier one is
+//! missing, if the sender allows that.
 
 use super::window::Window;
 use anabranch_policy::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many datagrams a copy may be behind.
+/// How many datagrams a duplicate may be late.
 const COPIES: u64 = 16_384;
-/// Most datagrams that are held back; the first goes when one more comes.
+/// Most delayed datagrams; one more releases the first.
 const MOST_HELD: usize = 1_024;
 
-/// One direction of a session.
+/// The receive state of one direction of a session.
 #[derive(Debug)]
 pub struct Arrivals<T> {
-    /// Numbers of datagrams that have copies.
+    /// The sequence numbers of datagrams with duplicates.
     copies: Option<Window>,
-    /// The number that is next in order; nothing before the first.
+    /// The next sequence number in order; none before the first datagram.
     next: Option<u64>,
-    /// What waits and until when; of what came early and did not wait only the number.
+    /// Delayed datagrams with their deadlines. For datagrams that arrived early and were passed on without delay there
+    /// is only the number.
     held: BTreeMap<u64, (Instant, Option<T>)>,
-    /// Copies removed.
+    /// Duplicates removed.
     pub duplicates: u64,
 }
 
@@ -29,22 +31,22 @@ impl<T> Default for Arrivals<T> {
 }
 
 impl<T> Arrivals<T> {
-    /// The number whose last 32 bits these are: that which is nearest to those seen.
+    /// Extends the 32 bits of a sequence number: the result is nearest to the numbers seen.
     fn whole(&mut self, sequence: u32) -> u64 {
-        // From the first one there is room downwards.
+        // Starts above zero so that earlier numbers fit below the first.
         let next = *self.next.get_or_insert((1 << 32) + u64::from(sequence));
         let distance = sequence.wrapping_sub(next as u32) as i32;
         next.saturating_add_signed(distance.into())
     }
 
-    /// All before `number` are no longer waited for.
+    /// Stops waiting for numbers before `number`.
     fn go_to(&mut self, number: u64) -> u64 {
         let next = self.next.map_or(number, |next| next.max(number));
         self.next = Some(next);
         next
     }
 
-    /// A datagram came; what can be passed on is added to `out`.
+    /// Handles an arrival; datagrams ready for the program are appended to `out`.
     pub fn arrive(
         &mut self,
         now: Instant,
@@ -83,7 +85,7 @@ impl<T> Arrivals<T> {
         self.release(out);
     }
 
-    /// Passes on what is next in order.
+    /// Passes on the datagrams that are next in order.
     fn release(&mut self, out: &mut VecDeque<T>) {
         let mut next = self.next.unwrap_or_default();
         while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= next) {
@@ -93,12 +95,12 @@ impl<T> Arrivals<T> {
         self.go_to(next);
     }
 
-    /// When the first that is held back has waited long enough.
+    /// The deadline of the first delayed datagram.
     pub fn poll_timeout(&self) -> Instant {
         self.held.values().map(|(until, _)| *until).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Passes on what has waited long enough, and all before it.
+    /// Passes on delayed datagrams whose deadline is reached, and all before them.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut VecDeque<T>) {
         let due = self.held.iter().filter(|(_, (until, _))| *until <= now).map(|(number, _)| *number).max();
         let Some(last) = due else { return };
@@ -128,7 +130,7 @@ mod tests {
         Datagram { kind: Kind::Udp, inside: address, outside: address, payload }
     }
 
-    /// What is passed on when datagrams of these numbers come, 1 ms after each other.
+    /// The datagrams passed on when these numbers arrive at intervals of 1 ms.
     fn passed(arrivals: &mut Arrivals<Datagram>, numbers: &[u32], copies: bool, hold: Duration) -> Vec<u32> {
         let mut out = VecDeque::new();
         for (millis, number) in (0..).zip(numbers) {
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(out.len(), 0);
         arrivals.handle_timeout(at(21), &mut out);
         assert_eq!(numbers_of(out), [2, 3]);
-        // 5 still waits for 4; 1 comes after all and is not kept from anybody.
+        // 5 still waits for 4; 1 arrives last and is passed on.
         assert_eq!(arrivals.poll_timeout(), at(22));
         assert_eq!(passed(&mut arrivals, &[1, 4], false, HOLD), [1, 4, 5]);
     }

@@ -1,4 +1,4 @@
-//! Programs' datagrams that came in pieces: they are put together again, or forgotten if some do not come.
+//! Reassembles programs' datagrams from pieces; incomplete ones are dropped after a timeout.
 
 use crate::datagram::{Datagram, LARGEST_PAYLOAD};
 use crate::format::{Data, Piece};
@@ -6,19 +6,19 @@ use anabranch_policy::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// A datagram whose pieces did not all come after this time is forgotten.
+/// Reassembly timeout.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Most datagrams that are put together at a time.
+/// Most datagrams in reassembly.
 const MOST: usize = 256;
-/// Most bytes of their pieces.
+/// Most bytes in reassembly.
 const MOST_BYTES: usize = 1 << 20;
 
-/// A datagram, or a piece of one.
+/// A datagram or a piece of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// With the payload of this piece only.
+    /// The payload is only that of this piece.
     pub datagram: Datagram,
-    /// Which it is, and the sequence number of the first.
+    /// The piece, and the sequence number of the datagram's first piece.
     pub piece: Option<(u32, Piece)>,
 }
 
@@ -31,7 +31,7 @@ impl Part {
     }
 }
 
-/// A datagram of which some pieces are there.
+/// A datagram in reassembly.
 #[derive(Debug)]
 struct Partial {
     began: Instant,
@@ -40,18 +40,18 @@ struct Partial {
     bytes: usize,
 }
 
-/// What is put together.
+/// The reassembly buffer.
 #[derive(Debug, Default)]
 pub struct Assembly {
-    /// By the sequence number of the first piece.
+    /// Keyed by the sequence number of the first piece.
     partial: BTreeMap<u32, Partial>,
     bytes: usize,
-    /// Datagrams that were forgotten.
+    /// Datagrams dropped incomplete.
     pub unfinished: u64,
 }
 
 impl Assembly {
-    /// Takes what came; gives a datagram that is whole.
+    /// Adds an arrival. Returns a complete datagram.
     pub fn take(&mut self, now: Instant, part: Part) -> Option<Datagram> {
         let Part { datagram, piece } = part;
         let Some((first, Piece { index, count })) = piece else { return Some(datagram) };
@@ -59,7 +59,7 @@ impl Assembly {
         let fresh = || Partial { began: now, pieces: vec![None; count], missing: count, bytes: 0 };
         let partial = self.partial.entry(first).or_insert_with(fresh);
         let length = datagram.payload.len();
-        // One of another count is of another datagram, whose number came round: the older is of no use.
+        // A different count means that the sequence number has wrapped: the older datagram is dropped.
         let same = partial.pieces.len() == count && partial.bytes + length <= LARGEST_PAYLOAD;
         let Some(place) = partial.pieces.get_mut(index).filter(|place| same && place.is_none()) else {
             self.forget(first);
@@ -81,12 +81,12 @@ impl Assembly {
         None
     }
 
-    /// Nothing more will come of what is there.
+    /// Drops all pieces, after the peer has restarted.
     pub fn restart(&mut self) {
         *self = Self { unfinished: self.unfinished + self.partial.len() as u64, ..Self::default() };
     }
 
-    /// Forgets what has waited too long.
+    /// Drops datagrams whose timeout has expired.
     pub fn handle_timeout(&mut self, now: Instant) {
         while self.partial.values().any(|partial| partial.began + PATIENCE <= now) {
             self.forget_oldest();
@@ -115,7 +115,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// A piece of the datagram whose first has this number.
+    /// A piece of the datagram whose first piece has the number `first`.
     fn piece(first: u32, index: u8, count: u8, payload: &[u8]) -> Part {
         let address = "10.0.0.1:1".parse().expect("an address");
         let payload = Bytes::copy_from_slice(payload);

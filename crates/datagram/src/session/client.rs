@@ -1,4 +1,4 @@
-//! A client: shakes hands, probes its paths, makes new keys in time, and begins anew when the server does not know it any more.
+//! A client: handshakes, probes its paths, renews keys, and starts a new session when the server has lost the old one.
 
 use super::epoch::Epoch;
 use super::noise::Initiator;
@@ -11,46 +11,46 @@ use anabranch_policy::datagram::DatagramPolicy;
 use anabranch_policy::time::{Duration, Instant};
 use core::net::SocketAddr;
 
-/// Paths are probed this often while there is something to send or to receive,
+/// Probe interval while datagrams of programs are sent or received,
 const PROBE: Duration = Duration::from_millis(250);
-/// and this often otherwise: NATs forget a UDP flow after 30 s (RFC 4787, REQ-5, and what is seen).
+/// and otherwise. Observed NATs drop an idle UDP flow after 30 s (see RFC 4787, REQ-5).
 const PROBE_IDLE: Duration = Duration::from_secs(5);
-/// How long after the last datagram of a program that counts as otherwise.
+/// How long after a program's last datagram the shorter interval applies.
 const ACTIVE: Duration = Duration::from_secs(5);
-/// A path is not usable when a probe was not answered for this time and two round trips: three probes.
+/// A path is unusable when a probe is unanswered for this time (three probes) and two round trips.
 const UNANSWERED: Duration = Duration::from_millis(750);
-/// After this time without a word on any path a handshake is tried: the server may have been restarted.
+/// After this time without any arrival on any path a handshake is tried: the server may have been restarted.
 const SILENCE: Duration = Duration::from_secs(2);
-/// The first message is repeated after this time, and after twice the time each further time,
+/// Delay before the first repetition of the first message; it doubles each time,
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
-/// at most this.
+/// up to this.
 const LAST_REPEAT: Duration = Duration::from_secs(2);
 
-/// Whether the server is there.
+/// The state of the session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientState {
-    /// It has never answered.
+    /// No answer so far.
     Beginning,
-    /// It answers over at least one path.
+    /// The server answers over at least one path.
     Connected,
-    /// It has answered, and does not now.
+    /// The server has answered before, but does not answer now.
     Lost,
 }
 
-/// What a client has counted of programs' datagrams.
+/// Counters of programs' datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Datagrams that no path could carry.
     pub unsent: u64,
-    /// Copies that were removed.
+    /// Duplicates removed.
     pub duplicates: u64,
-    /// Datagrams that nobody took in time.
+    /// Datagrams dropped because the program did not read them in time.
     pub untaken: u64,
-    /// Datagrams that came in part only.
+    /// Datagrams of which not all pieces arrived in time.
     pub unfinished: u64,
 }
 
-/// A message that waits for its answer.
+/// A first message that waits for the server's answer.
 struct Hello {
     initiator: Initiator,
     datagram: [u8; HANDSHAKE + 1],
@@ -58,12 +58,12 @@ struct Hello {
     pause: Duration,
 }
 
-/// What a client knows of a path beside what both ends do.
+/// The client's state of a path, beside what both ends keep.
 #[derive(Debug, Default)]
 struct Lane {
     open: bool,
     outbox: Outbox<()>,
-    /// When the first probe was sent that nothing has answered yet.
+    /// When the first unanswered probe was sent.
     unanswered: Option<Instant>,
 }
 
@@ -77,29 +77,29 @@ impl Out for Lanes {
     }
 }
 
-/// A client.
+/// A client's session.
 pub struct ClientSession {
     key: [u8; 32],
-    /// Drawn at random; the server knows the client by it over all keys.
+    /// A random number by which the server identifies the client across keys.
     number: u64,
     peer: Peer,
     lanes: Lanes,
     current: Option<Epoch>,
     previous: Option<Epoch>,
     hello: Option<Hello>,
-    /// What the server knows this client by; another number if it has forgotten it.
+    /// The server's number for this client; it changes when the server has lost the session.
     known_as: Option<u64>,
     heard: Instant,
     active: Instant,
     probe_due: Instant,
-    /// Datagrams that were not good.
+    /// Datagrams that failed authentication or were replayed.
     pub rejected: u64,
-    /// Handshakes that came to an end.
+    /// Completed handshakes.
     pub handshakes: u64,
 }
 
 impl ClientSession {
-    /// A client that is called `number`; it has no path yet.
+    /// A client with the number `number` and without paths.
     pub fn new(key: [u8; 32], number: u64, policy: Box<dyn DatagramPolicy>, now: Instant) -> Self {
         Self {
             key,
@@ -118,7 +118,7 @@ impl ClientSession {
         }
     }
 
-    /// An uplink is there, or another in its place.
+    /// Adds or replaces an uplink.
     pub fn open_path(&mut self, number: u8, now: Instant) {
         let Some(path) = self.peer.add_path(number) else { return };
         path.mtu = PathMtu::default();
@@ -135,18 +135,18 @@ impl ClientSession {
         }
     }
 
-    /// A path is used only while no other is usable, or no longer so.
+    /// Marks a path as reserve, used only while no other is usable, or clears the mark.
     pub(crate) fn set_reserve(&mut self, number: u8, reserve: bool, now: Instant) {
         if let Some((_, path)) = self.peer.paths_mut().find(|(other, _)| *other == number)
             && path.reserve != reserve
         {
             path.reserve = reserve;
-            // The server is told with the next probe.
+            // The next probe tells the server.
             self.probe_due = now;
         }
     }
 
-    /// An uplink is gone.
+    /// Removes an uplink.
     pub fn close_path(&mut self, number: u8) {
         if let Some(lane) = self.lanes.0.get_mut(usize::from(number)) {
             *lane = Lane::default();
@@ -156,7 +156,7 @@ impl ClientSession {
         }
     }
 
-    /// Sends a program's datagram; whether it is on its way.
+    /// Sends a program's datagram. Returns whether a path accepted it.
     pub fn send(&mut self, now: Instant, datagram: &Datagram) -> bool {
         self.wake(now);
         let Some(epoch) = self.current.as_mut().filter(|epoch| !epoch.is_over(now)) else {
@@ -166,13 +166,13 @@ impl ClientSession {
         self.peer.send(now, epoch, datagram, &mut self.lanes)
     }
 
-    /// Something is going on: paths are probed more often from now on.
+    /// Records activity: probes become more frequent.
     fn wake(&mut self, now: Instant) {
         self.active = now;
         self.probe_due = self.probe_due.min(now + PROBE);
     }
 
-    /// A datagram came over a path.
+    /// Handles a datagram received over a path.
     pub fn handle_datagram(&mut self, now: Instant, number: u8, datagram: &mut [u8]) {
         match read_outer(datagram) {
             Some(Outer::Answer(answer)) => {
@@ -199,7 +199,8 @@ impl ClientSession {
             return;
         };
         if self.known_as.replace(known_as).is_some_and(|before| before != known_as) {
-            // What is still on its way is of no use: it would be counted, and its copies removed, with what comes anew.
+            // Datagrams in flight from the old session are discarded: their counts and sequence numbers would mix with
+            // the new ones.
             self.peer.restart();
             self.current = None;
         }
@@ -207,7 +208,7 @@ impl ClientSession {
         self.hello = None;
         self.handshakes += 1;
         self.heard = now;
-        // The server sends with the new keys as soon as it has heard us use them.
+        // The server sends with the new keys once it has received a datagram under them.
         self.probe_due = now;
     }
 
@@ -224,7 +225,7 @@ impl ClientSession {
                     path.round_trip = Some(smoothed(path.round_trip, sample));
                 }
             }
-            // The server says goodbye: another may take its place.
+            // Goodbye from the server: another server may replace it.
             What::Close => self.begin_hello(now),
             What::Size(size) => {
                 if let Some(epoch) = &mut self.current {
@@ -235,7 +236,7 @@ impl ClientSession {
         }
     }
 
-    /// Something may be due.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.previous = self.previous.take().filter(|epoch| !epoch.is_over(now));
         self.current = self.current.take().filter(|epoch| !epoch.is_over(now));
@@ -296,13 +297,13 @@ impl ClientSession {
             lane.unanswered.get_or_insert(now);
             self.peer.tell(now, epoch, number as u8, &mut self.lanes, Message::Probe);
         }
-        // An answer is due in a round trip; if none comes, it is asked again soon.
+        // An answer takes one round trip; if none arrives, the next probe follows soon.
         if self.lanes.0.iter().any(|lane| lane.open) {
             self.probe_due = self.probe_due.min(now + PROBE_IDLE);
         }
     }
 
-    /// When [`Self::handle_timeout`] is to be called.
+    /// When to call [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Instant {
         let hello = self.hello.as_ref().map_or(Instant::NEVER, |hello| hello.next);
         let renewal = match (&self.hello, &self.current) {
@@ -319,17 +320,17 @@ impl ClientSession {
         hello.min(renewal).min(paths).min(self.probe_due).min(self.peer.poll_timeout())
     }
 
-    /// A datagram for a program.
+    /// The next datagram for a program.
     pub fn poll_datagram(&mut self) -> Option<Datagram> {
         self.peer.poll_datagram()
     }
 
-    /// A word on a program's datagram that did not arrive.
+    /// The next report of an undelivered datagram.
     pub(crate) fn poll_unreachable(&mut self) -> Option<Unreachable> {
         self.peer.poll_unreachable()
     }
 
-    /// The host does not send datagrams of so many bytes over a path.
+    /// Records that the host refuses datagrams of `size` bytes on a path.
     pub fn too_large(&mut self, number: u8, size: usize, now: Instant) {
         self.peer.too_large(number, size, now);
     }
@@ -339,19 +340,19 @@ impl ClientSession {
         self.peer.largest_whole(inside, outside)
     }
 
-    /// What is to be sent over a path.
+    /// The datagrams to send over a path.
     pub fn outbox(&mut self, number: u8) -> Option<&mut Outbox<()>> {
         self.lanes.0.get_mut(usize::from(number)).map(|lane| &mut lane.outbox)
     }
 
-    /// Says goodbye on all paths.
+    /// Sends a goodbye on all paths.
     pub fn close(&mut self, now: Instant) {
         if let Some(epoch) = &mut self.current {
             self.peer.close(now, epoch, &mut self.lanes);
         }
     }
 
-    /// Whether the server is there.
+    /// The state of the session.
     pub fn state(&self) -> ClientState {
         match (&self.known_as, self.peer.paths().any(|(_, path)| path.usable)) {
             (None, _) => ClientState::Beginning,
@@ -360,31 +361,31 @@ impl ClientSession {
         }
     }
 
-    /// What is known of all paths.
+    /// All paths.
     #[cfg(test)]
     pub fn paths(&self) -> impl Iterator<Item = (u8, &Path)> {
         self.peer.paths()
     }
 
-    /// What is known of a path.
+    /// A path.
     pub fn path(&self, number: u8) -> Option<&Path> {
         self.peer.path(number)
     }
 
-    /// What was counted of programs' datagrams.
+    /// The counters of programs' datagrams.
     pub fn counts(&self) -> Counts {
         let (unsent, untaken) = (self.peer.unsent, self.peer.untaken);
         Counts { unsent, untaken, duplicates: self.peer.duplicates(), unfinished: self.peer.unfinished() }
     }
 }
 
-/// When a path counts as not usable if nothing answers until then.
+/// The deadline for an answer, after which the path is unusable.
 fn gives_up(lane: &Lane, path: &Path) -> Instant {
     let round_trip = path.round_trip.unwrap_or(Duration::ZERO);
     lane.unanswered.map_or(Instant::NEVER, |since| since + UNANSWERED + round_trip + round_trip)
 }
 
-/// RFC 6298, section 2: an eighth of each sample.
+/// Smoothing of RFC 6298, section 2: a weight of 1/8 for each sample.
 fn smoothed(before: Option<Duration>, sample: Duration) -> Duration {
     before.map_or(sample, |before| Duration::from_nanos((before.as_nanos() / 8) * 7 + sample.as_nanos() / 8))
 }

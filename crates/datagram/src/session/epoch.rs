@@ -1,8 +1,8 @@
-//! One pair of keys: seals and opens datagrams of all paths, and lets none be opened twice.
+//! One pair of keys: seals and opens datagrams of all paths, and rejects replays.
 //!
-//! Each path has its counter and its window in each direction, so that a path that is slower by any amount loses nothing. The
-//! nonce is the path (four bytes) and the counter (eight), and the header is authenticated. The keys are those that the Noise
-//! protocol ends with; the cipher is `ring`'s, in place, since `snow` copies each byte and authenticates no header.
+//! Each path has its own counter and replay window in each direction, so that nothing is rejected on a slower path. The
+//! nonce is the path (four bytes) and the counter (eight), and the header is authenticated. The Noise handshake makes
+//! the keys. The cipher is that of `ring`, in place: `snow` copies each byte and authenticates no header.
 
 use super::window::Window;
 use crate::format::{HEADER, Header};
@@ -10,13 +10,14 @@ use anabranch_policy::datagram::MAX_PATHS;
 use anabranch_policy::time::{Duration, Instant};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
-/// How many datagrams of a path may overtake one before that counts as seen.
+/// Size of the replay window: the most datagrams of a path that may overtake one.
 const WINDOW: u64 = 4_096;
-/// After this time the client makes new keys.
+/// Age at which the client renews the keys.
 pub const RENEW_AFTER: Duration = Duration::from_secs(120);
-/// Or after so many datagrams in one direction: half of what AES-GCM is good for with one key (RFC 9001, section 6.6).
+/// The client also renews them after this many datagrams in one direction, half of the limit for AES-GCM (RFC 9001,
+/// section 6.6).
 const RENEW_AFTER_COUNT: u64 = 1 << 22;
-/// Older keys are not used at all.
+/// Age at which keys expire.
 pub const LIFETIME: Duration = Duration::from_secs(300);
 
 /// One pair of keys.
@@ -35,27 +36,27 @@ impl Epoch {
         Self { id, outgoing: key(outgoing), incoming: key(incoming), begun, sealed: 0, opened: 0, windows: Vec::new() }
     }
 
-    /// Its number on the wire.
+    /// The number of the session on the wire.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether the client should make new keys.
+    /// Whether the client should renew the keys.
     pub fn is_old(&self, now: Instant) -> bool {
         now.since(self.begun) >= RENEW_AFTER || self.sealed.max(self.opened) >= RENEW_AFTER_COUNT
     }
 
-    /// Whether it is too old to be used.
+    /// Whether the keys have expired.
     pub fn is_over(&self, now: Instant) -> bool {
         now.since(self.begun) >= LIFETIME
     }
 
-    /// When it should be renewed, at the latest.
+    /// The latest time for renewal.
     pub fn renew_at(&self) -> Instant {
         self.begun + RENEW_AFTER
     }
 
-    /// Adds a sealed datagram to `out`, of what `write` adds. `counter` must not have been used with this path before.
+    /// Appends a sealed datagram to `out`; `write` appends the plaintext. A `counter` must not be reused on a path.
     pub fn seal(&mut self, path: u8, counter: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         let header = Header { path, session: self.id, counter }.bytes();
         out.extend(header);
@@ -68,8 +69,8 @@ impl Epoch {
         self.sealed += 1;
     }
 
-    /// Opens a datagram where it is, if it is good and was not opened before: what was sealed, and whether its counter is the highest
-    /// of its path.
+    /// Opens a datagram in place, unless it fails authentication or is a replay. Returns the plaintext, and whether the
+    /// counter is the highest of its path.
     pub fn open<'a>(&mut self, header: &Header, datagram: &'a mut [u8]) -> Option<(&'a [u8], bool)> {
         let index = usize::from(header.path).min(MAX_PATHS);
         if self.windows.get(index).and_then(Option::as_ref).is_some_and(|window| !window.is_new(header.counter)) {
@@ -79,7 +80,7 @@ impl Epoch {
         let nonce = nonce(header.path, header.counter);
         let plain = self.incoming.open_in_place(nonce, Aad::from(&*before), sealed).ok()?;
         self.opened += 1;
-        // Memory is taken only for who has the keys.
+        // Windows are allocated only after authentication.
         if self.windows.len() <= index {
             self.windows.resize_with(index + 1, || None);
         }
@@ -89,7 +90,7 @@ impl Epoch {
 }
 
 impl Epoch {
-    /// Whether a datagram is good, without a trace.
+    /// Whether a datagram authenticates. The replay window does not change.
     pub fn try_open(&self, header: &Header, datagram: &mut [u8]) -> bool {
         let Some((before, sealed)) = datagram.split_at_mut_checked(HEADER) else { return false };
         self.incoming.open_in_place(nonce(header.path, header.counter), Aad::from(&*before), sealed).is_ok()
@@ -173,7 +174,7 @@ mod tests {
         for bit in 0..datagram.len() * 8 {
             let mut changed = datagram.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            // In the first bytes it is no longer a sealed datagram at all, or of a path that there is not.
+            // A change in the first bytes gives another format, or a path that does not exist.
             if matches!(read_outer(&changed), Some(Outer::Sealed(_))) {
                 assert_eq!(open(&mut theirs, changed), None, "bit {bit}");
             }

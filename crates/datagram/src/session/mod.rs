@@ -1,7 +1,7 @@
-//! Clients and servers of sealed datagrams without sockets and clocks: datagrams and the time are arguments, what is to be sent is
-//! in an outbox.
+//! Clients and servers of sealed datagrams without sockets and clocks: datagrams and the time are arguments, and output
+//! is in an outbox.
 //!
-//! Only the handshake is not a function of these: its keys are the operating system's random numbers.
+//! Only the handshake is not deterministic: its keys are random numbers of the operating system.
 
 mod arrivals;
 mod assembly;

@@ -1,19 +1,19 @@
 //! Proof of the shared key, and the keys of a session: the Noise protocol (revision 34) with pattern NNpsk0, by the crate `snow`.
 //!
-//! The client's message carries the number of the client, the server's what it knows the client by; both are sealed. The
-//! server looks at the key before it computes anything expensive.
+//! The client's message has the client's number, the server's answer the server's number for the client; both are
+//! encrypted. The server checks the key before any expensive operation.
 
 use super::epoch::Epoch;
 use crate::format::{HANDSHAKE, Handshake};
 use anabranch_policy::time::Instant;
 use snow::{Builder, HandshakeState};
 
-/// Everything that both ends must agree on.
+/// The Noise protocol name; both ends must use the same.
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
-/// Bound into the handshake: another version of the format fails as another key does.
+/// Bound into the handshake: another version of the format fails like a wrong key.
 const PROLOGUE: &[u8] = b"anabranch datagram 1";
 
-/// The peer has another key, or speaks something else, or somebody changed what it said. Which of these must not be told.
+/// The peer has another key or protocol, or its message was changed. The cause is not disclosed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the peer does not prove the key")]
 pub struct Unproven;
@@ -29,11 +29,11 @@ fn builder(key: &[u8; 32]) -> Result<Builder<'_>, Unproven> {
     Ok(Builder::new(pattern).prologue(PROLOGUE)?.psk(0, key)?)
 }
 
-/// A client that waits for the answer to its message.
+/// A client that waits for the server's answer.
 pub struct Initiator(Box<HandshakeState>);
 
 impl Initiator {
-    /// Begins: the message for the server, with the client's number.
+    /// Starts a handshake. Returns the message for the server, with the client's number.
     ///
     /// # Errors
     /// Only if the operating system has no random numbers.
@@ -44,8 +44,8 @@ impl Initiator {
         Ok((Self(Box::new(state)), message))
     }
 
-    /// Ends with the server's message: the keys, and what the server knows this client by. After a message that proves nothing
-    /// another can be tried.
+    /// Completes the handshake with the server's message. Returns the keys, and the server's number for this client.
+    /// After an error another message can be tried.
     ///
     /// # Errors
     /// [`Unproven`].
@@ -57,19 +57,19 @@ impl Initiator {
     }
 }
 
-/// What a server makes of a client's message.
+/// The result of a client's message.
 pub struct Response {
     /// The client's number.
     pub client: u64,
-    /// The message for it.
+    /// The answer for the client.
     pub answer: Handshake,
-    /// What the client is told that the server knows it by.
+    /// The server's number for the client.
     pub known_as: u64,
     /// The keys.
     pub epoch: Epoch,
 }
 
-/// A server's whole part; `known_as` gives what it knows a client by.
+/// The server's side of the handshake; `known_as` returns the server's number for a client.
 ///
 /// # Errors
 /// [`Unproven`], before any public-key operation.
@@ -90,7 +90,7 @@ pub fn respond(
     Ok(Response { client, answer, known_as, epoch: Epoch::new(id(&state), &outgoing, &incoming, now) })
 }
 
-/// The number of a session: both ends compute it, and it is never the same twice.
+/// The number of a session: both ends compute it, and it is unique.
 fn id(state: &HandshakeState) -> u64 {
     state.get_handshake_hash().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }

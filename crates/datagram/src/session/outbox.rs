@@ -1,6 +1,7 @@
-//! Datagrams that wait to be sent, one behind the other, so that those of one size and destination go to the kernel together.
+//! A queue of datagrams to send, contiguous in memory, so that those of one size and destination go to the kernel in
+//! one batch.
 
-/// Where datagrams wait; `To` is where they go.
+/// The queue; `To` is the destination type.
 #[derive(Debug)]
 pub struct Outbox<To> {
     bytes: Vec<u8>,
@@ -13,26 +14,26 @@ impl<To> Default for Outbox<To> {
     }
 }
 
-/// Datagrams that go together: all of `size` bytes but the last, which may be smaller.
+/// Datagrams for one call: all have `size` bytes, except that the last may be shorter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Batch<'a, To> {
-    /// Where they go.
+    /// The destination.
     pub to: To,
-    /// Bytes of each but the last.
+    /// Bytes of each datagram but the last.
     pub size: usize,
-    /// How many they are.
+    /// The number of datagrams.
     pub count: usize,
-    /// All of them.
+    /// The datagrams, contiguous.
     pub bytes: &'a [u8],
 }
 
-/// Most bytes handed over in one call.
+/// Most bytes passed in one call.
 const LARGEST_BATCH: usize = 65_000;
-/// Most datagrams that wait.
+/// Most queued datagrams.
 const MOST: usize = 4_096;
 
 impl<To: Copy + PartialEq> Outbox<To> {
-    /// Adds a datagram of what `write` adds; gives its length, or nothing if too many wait.
+    /// Appends a datagram; `write` appends its bytes. Returns its length, or `None` if the queue is full.
     pub fn push(&mut self, to: To, write: impl FnOnce(&mut Vec<u8>)) -> Option<usize> {
         if self.entries.len() >= MOST {
             return None;
@@ -44,12 +45,12 @@ impl<To: Copy + PartialEq> Outbox<To> {
         Some(length)
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Hands everything over in batches of at most `most` datagrams.
+    /// Drains the queue in batches of at most `most` datagrams.
     pub fn drain(&mut self, most: usize, mut send: impl FnMut(Batch<'_, To>)) {
         let (mut entries, mut bytes) = (self.entries.as_slice(), self.bytes.as_slice());
         while let Some(&(to, size)) = entries.first() {

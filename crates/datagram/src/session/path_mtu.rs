@@ -1,30 +1,31 @@
-//! How large a sealed datagram a path carries: found by padded probes that the other end answers (RFC 8899), and looked after while
-//! it is used.
+//! Path MTU discovery for sealed datagrams by padded probes that the peer answers (RFC 8899), with regular confirmation
+//! while the path is used.
 
 use crate::datagram::INSIDE_MTU;
 use crate::format::{HEADER, TAG};
 use anabranch_policy::time::{Duration, Instant};
 
-/// Bytes of a sealed datagram with a full packet of the device: UDP over IPv6 inside. More is never needed.
+/// Bytes of a sealed datagram with a full packet of the device, UDP over IPv6. Larger ones are never needed.
 pub const LARGEST: usize = INSIDE_MTU as usize - 40 - 8 + HEADER + TAG + 11 + 18 + 18;
-/// What is believed of a path until it is known (RFC 8899, section 5.1.2: BASE_PLPMTU),
+/// The size assumed initially (RFC 8899, section 5.1.2: BASE_PLPMTU),
 const BASE: usize = 1_200;
-/// and of one that does not carry that: with its headers it is less than what all of IPv4 carries (576 bytes).
+/// and for paths that do not carry that: with headers less than the 576 bytes that every IPv4 path carries.
 const LEAST: usize = 512;
-/// What is known so well is known well enough.
+/// The search ends when the bounds are this close.
 const EXACT: usize = 8;
-/// A size fails when so many probes of it were not answered (MAX_PROBES),
+/// Unanswered probes after which a size counts as too large (MAX_PROBES),
 const TRIES: u32 = 3;
-/// each for this time and two round trips.
+/// each unanswered for this time and two round trips.
 const UNANSWERED: Duration = Duration::from_millis(250);
-/// While it is used, what is known is confirmed this often, since routes change,
+/// Interval between confirmations of the current size, since routes change,
 const CONFIRM: Duration = Duration::from_secs(15);
-/// but not more often than this when there is loss;
+/// shortened to this when there is loss;
 const CONFIRM_SOONEST: Duration = Duration::from_secs(1);
-/// and more is tried this often (PMTU_RAISE_TIMER, which the RFC has at 600 s: paths here are wireless, and change).
+/// Interval between attempts at larger sizes (PMTU_RAISE_TIMER). The RFC has 600 s; the paths here are wireless and
+/// change.
 const RAISE: Duration = Duration::from_secs(60);
 
-/// A probe that waits for its answer.
+/// An unanswered probe.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     size: usize,
@@ -32,16 +33,16 @@ struct Asked {
     until: Instant,
 }
 
-/// One direction of a path.
+/// The MTU of a path in one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct PathMtu {
     carried: usize,
-    /// The least size that is believed not to be carried.
+    /// The smallest size assumed too large.
     fails: usize,
-    /// Whether what is carried has been answered.
+    /// When the current size was last confirmed by an answer.
     confirmed: Option<Instant>,
     asked: Option<Asked>,
-    /// When the next size is to be asked for.
+    /// When to send the next probe.
     next: Instant,
     raise: Instant,
 }
@@ -60,24 +61,24 @@ impl Default for PathMtu {
 }
 
 impl PathMtu {
-    /// Bytes of a sealed datagram that are carried, as far as is known.
+    /// The size assumed to be carried, in bytes of a sealed datagram.
     pub fn carried(&self) -> usize {
         self.carried
     }
 
-    /// Whether more is not carried, as far as can be known.
+    /// Whether the search has ended.
     pub fn is_settled(&self) -> bool {
         self.confirmed.is_some() && self.fails.saturating_sub(self.carried) <= EXACT
     }
 
-    /// Something came over the path: it can be asked.
+    /// Starts the search: the path has delivered something.
     pub fn begin(&mut self, now: Instant) {
         if self.confirmed.is_none() && self.asked.is_none() && self.next == Instant::NEVER {
             self.next = now;
         }
     }
 
-    /// A datagram of so many bytes is about to be sent.
+    /// Records that a datagram of `size` bytes is about to be sent.
     pub fn used(&mut self, size: usize, now: Instant) {
         let Some(confirmed) = self.confirmed.filter(|_| self.asked.is_none() && self.next == Instant::NEVER) else {
             return;
@@ -88,7 +89,7 @@ impl PathMtu {
         }
     }
 
-    /// Datagrams are lost on the path: they may be too large.
+    /// Records loss on the path: the size may be too large.
     pub fn suspect(&mut self, now: Instant) {
         let settled = self.asked.is_none() && self.next == Instant::NEVER;
         if settled && self.confirmed.is_some_and(|confirmed| confirmed + CONFIRM_SOONEST <= now) {
@@ -96,18 +97,18 @@ impl PathMtu {
         }
     }
 
-    /// When [`Self::poll_probe`] is to be called.
+    /// When to call [`Self::poll_probe`].
     pub fn poll_timeout(&self) -> Instant {
         self.asked.map_or(self.next, |asked| asked.until)
     }
 
-    /// The size of a probe that is to be sent now. A path that answers nothing says nothing of sizes.
+    /// The size of the probe to send now. An unusable path is not probed: no answer would say nothing of sizes.
     pub fn poll_probe(&mut self, now: Instant, usable: bool, round_trip: Option<Duration>) -> Option<usize> {
         if self.poll_timeout() > now {
             return None;
         }
         if !usable {
-            // It is begun anew with what comes over it.
+            // The next arrival over the path restarts the search.
             (self.asked, self.next) = (None, Instant::NEVER);
             return None;
         }
@@ -130,10 +131,10 @@ impl PathMtu {
         size
     }
 
-    /// What is to be asked for; nothing if enough is known.
+    /// The next size to probe; `None` if the search has ended.
     fn choose(&mut self, now: Instant) -> Option<usize> {
         let Some(confirmed) = self.confirmed else {
-            // All that can be wanted, then the base, then what lies between.
+            // First the largest size, then the base, then bisection.
             return Some(if self.fails > LARGEST { LARGEST } else { self.carried });
         };
         if self.fails - self.carried > EXACT && self.carried < LARGEST {
@@ -150,7 +151,7 @@ impl PathMtu {
         (confirmed + CONFIRM_SOONEST <= now).then_some(self.carried)
     }
 
-    /// The other end has got a probe of this size.
+    /// Handles the answer to a probe of this size.
     pub fn answered(&mut self, size: usize, now: Instant) {
         if self.asked.is_none_or(|asked| asked.size != size) {
             return;
@@ -162,7 +163,7 @@ impl PathMtu {
         self.next = now;
     }
 
-    /// The host says that a datagram of this size is too large for the path's interface.
+    /// Records that a datagram of this size exceeds the interface's MTU.
     pub fn too_large(&mut self, size: usize, now: Instant) {
         if size > LEAST && size <= LARGEST {
             self.failed(size, now);
@@ -174,12 +175,12 @@ impl PathMtu {
         self.next = now;
         self.fails = self.fails.min(size);
         if size <= self.carried {
-            // It was carried, and is no more.
+            // The size was carried before and is not any more.
             self.carried = if size > BASE { BASE } else { LEAST };
             self.confirmed = None;
         }
         if self.carried == LEAST {
-            // That much is believed without proof: smaller probes are answered.
+            // That size is assumed without an answer: smaller probes are answered.
             self.confirmed.get_or_insert(now);
         }
     }
@@ -191,7 +192,7 @@ mod tests {
 
     const TRIP: Duration = Duration::from_millis(20);
 
-    /// Lets time pass until nothing is asked for; `carries` says what the path does. Gives the sizes that were asked for.
+    /// Advances time until no probe is due; `carries` is the MTU of the path. Returns the probed sizes.
     fn run(mtu: &mut PathMtu, now: &mut Instant, carries: usize) -> Vec<usize> {
         let mut asked = Vec::new();
         while mtu.poll_timeout() != Instant::NEVER {

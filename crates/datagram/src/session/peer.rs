@@ -1,5 +1,5 @@
-//! What both ends do with datagrams and paths, once there are keys: seal what the policy sends where, open, count, and tell the
-//! other end what came.
+//! The state and operations of both ends once there are keys: sealing datagrams for the paths that the policy chooses,
+//! opening arrivals, counting them, and reporting to the peer.
 
 use super::arrivals::Arrivals;
 use super::assembly::{Assembly, Part};
@@ -18,40 +18,40 @@ use core::net::SocketAddr;
 use foldhash::fast::FixedState;
 use std::collections::VecDeque;
 
-/// While datagrams come, the other end is told of them this often.
+/// Interval between reports to the peer while datagrams arrive.
 const REPORT: Duration = Duration::from_millis(25);
-/// A path of which nothing is known yet counts as slower than all others by this much.
+/// A path without measurements counts as slower than all others by this much.
 const UNKNOWN: Duration = Duration::from_millis(10);
-/// Most datagrams that wait for whoever takes them.
+/// Most unread datagrams.
 const MOST_ARRIVED: usize = 4_096;
-/// Most words on datagrams that did not arrive, that wait for whoever takes them.
+/// Most unread reports of undelivered datagrams.
 const MOST_UNREACHABLE: usize = 256;
-/// The headers of UDP and IPv4 outside, for policies.
+/// Bytes of the outer UDP and IPv4 headers, for policies.
 const OUTSIDE: usize = 28;
 
-/// Where sealed datagrams of a path go.
+/// Output of sealed datagrams for a path.
 pub trait Out {
-    /// Adds one of what `write` adds; gives its length, or nothing if it cannot be sent.
+    /// Appends a datagram; `write` appends its bytes. Returns its length, or `None` if it cannot be sent.
     fn push(&mut self, path: u8, write: impl FnOnce(&mut Vec<u8>)) -> Option<usize>;
 }
 
-/// One path at one end.
+/// The state of one path at one end.
 #[derive(Debug, Default)]
 pub struct Path {
     pub(crate) sending: Sending,
     pub(crate) receiving: Receiving,
     pub(crate) mtu: PathMtu,
-    /// Whether something that is sent over it arrives, as far as is known.
+    /// Whether datagrams sent over it are assumed to arrive.
     pub usable: bool,
-    /// Whether it is used only while no other is usable.
+    /// Whether it is used only while no other path is usable.
     pub reserve: bool,
-    /// The smoothed round trip, once there is one.
+    /// The smoothed round-trip time, once measured.
     pub round_trip: Option<Duration>,
-    /// When a program's datagram came over it.
+    /// When a program's datagram last arrived over it.
     data_came: Option<Instant>,
 }
 
-/// What came of a datagram that was good.
+/// The result of opening a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heard {
     /// Whether its counter is the highest of its path.
@@ -59,25 +59,25 @@ pub struct Heard {
     pub what: What,
 }
 
-/// What a good datagram was.
+/// The message of an authentic datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     Data,
-    /// It was sent at this time of the peer's clock and wants an answer; the paths that are usable for the peer.
+    /// A probe to answer: its time stamp by the peer's clock, and the paths that the peer can use.
     Probe(u32, u32),
-    /// To a probe that was sent at this time of our clock.
+    /// The answer to a probe, with the probe's time stamp by our clock.
     Answer(u32),
     Report(u32),
     Close,
-    /// Asks whether a datagram of this size came.
+    /// A probe of this size was received; to be answered.
     Size(u16),
-    /// For a program, or an answer to a probe of a size: nothing more is to be done.
+    /// For a program, or the answer to a size probe: nothing left to do.
     Done,
-    /// Sealed with the right keys, and of no form that is known.
+    /// Authentic, but with an unknown encoding.
     Unknown,
 }
 
-/// The other end.
+/// The state of the session with the other end.
 #[derive(Debug)]
 pub struct Peer {
     policy: Box<dyn DatagramPolicy>,
@@ -85,26 +85,26 @@ pub struct Peer {
     views: Vec<PathView>,
     sequence: u32,
     arrivals: Arrivals<Part>,
-    /// What has had its turn, but may be in pieces.
+    /// Datagrams and pieces that are in order, before reassembly.
     parts: VecDeque<Part>,
     assembly: Assembly,
     arrived: VecDeque<Datagram>,
     unreachable: VecDeque<Unreachable>,
-    /// What delays of what we send are counted from.
+    /// The first delay measured for datagrams that we send; others are relative to it.
     reference: Option<u32>,
     report_due: Instant,
     /// Datagrams that no path could carry.
     pub unsent: u64,
-    /// Datagrams that nobody took in time.
+    /// Datagrams dropped because they were not read in time.
     pub untaken: u64,
 }
 
-/// What sealing adds to a payload between these addresses.
+/// Bytes that sealing adds to a payload between these addresses.
 fn around(inside: SocketAddr, outside: SocketAddr, is_piece: bool) -> usize {
     HEADER + TAG + before_payload(inside, outside, is_piece)
 }
 
-/// Microseconds of a clock, modulo 2^32.
+/// A clock in microseconds, modulo 2^32.
 pub fn stamp(now: Instant) -> u32 {
     (now.as_nanos() / 1_000) as u32
 }
@@ -128,7 +128,7 @@ impl Peer {
         }
     }
 
-    /// The other end has forgotten us: what was measured with its counts is void.
+    /// Handles a peer that has lost its state: measurements based on its counts are reset.
     pub fn restart(&mut self) {
         self.arrivals = Arrivals::default();
         self.assembly.restart();
@@ -139,7 +139,7 @@ impl Peer {
         }
     }
 
-    /// The path of this number, which is there from now on.
+    /// Adds the path with this number, and returns it.
     pub fn add_path(&mut self, number: u8) -> Option<&mut Path> {
         let index = usize::from(number);
         if index >= MAX_PATHS {
@@ -151,22 +151,22 @@ impl Peer {
         self.paths.get_mut(index).map(|path| path.get_or_insert_default())
     }
 
-    /// The path of this number.
+    /// The path with this number.
     pub fn path(&self, number: u8) -> Option<&Path> {
         self.paths.get(usize::from(number))?.as_ref()
     }
 
-    /// The paths in order.
+    /// The paths, in order of their numbers.
     pub fn paths_mut(&mut self) -> impl Iterator<Item = (u8, &mut Path)> {
         (0..).zip(&mut self.paths).filter_map(|(number, path)| Some((number, path.as_mut()?)))
     }
 
-    /// The paths in order.
+    /// The paths, in order of their numbers.
     pub fn paths(&self) -> impl Iterator<Item = (u8, &Path)> {
         (0..).zip(&self.paths).filter_map(|(number, path)| Some((number, path.as_ref()?)))
     }
 
-    /// Sends a program's datagram as the policy has it; whether any path takes it.
+    /// Sends a program's datagram over the paths that the policy chooses. Returns whether any path accepted it.
     pub fn send(&mut self, now: Instant, epoch: &mut Epoch, datagram: &Datagram, out: &mut impl Out) -> bool {
         self.look(now);
         let &Datagram { kind, inside, outside, ref payload } = datagram;
@@ -185,12 +185,12 @@ impl Peer {
         taken
     }
 
-    /// What a path carries, sealed.
+    /// The largest sealed datagram that a path carries, in bytes.
     fn carried(&self, number: u8) -> usize {
         self.path(number).map_or(0, |path| path.mtu.carried())
     }
 
-    /// Sends a datagram over the paths that the policy has chosen for it; whether any takes it.
+    /// Sends a datagram over the paths that the policy has chosen for it. Returns whether any accepted it.
     fn send_one(
         &mut self,
         now: Instant,
@@ -212,12 +212,12 @@ impl Peer {
         taken
     }
 
-    /// Whether the paths in reserve are used: no other is usable.
+    /// Whether reserve paths are used: no other is usable.
     fn uses_reserve(&self) -> bool {
         !self.paths.iter().flatten().any(|path| path.usable && !path.reserve)
     }
 
-    /// Sends a datagram in pieces that any path carries that is used; whether all of them are on their way.
+    /// Sends a datagram in pieces that fit every path in use. Returns whether all pieces were sent.
     fn send_pieces(
         &mut self,
         now: Instant,
@@ -233,7 +233,7 @@ impl Peer {
         };
         let Ok(count) = u8::try_from(payload.len().div_ceil(room)) else { return false };
         let mut all = true;
-        // All of one length, or nearly: the last one would otherwise be sent at the price of a full one.
+        // Pieces of almost equal length: a short last piece costs as much as a full one.
         let length = payload.len().div_ceil(count.max(1).into()).max(1);
         for (index, payload) in (0..count).zip(payload.chunks(length)) {
             let outgoing = Outgoing { length: payload.len() + around + OUTSIDE, flow };
@@ -245,7 +245,8 @@ impl Peer {
         all
     }
 
-    /// The largest payload between these addresses that some path carries in one datagram, or may carry, as long as that is not known.
+    /// The largest payload between these addresses that some path carries, or may carry while its MTU is unknown, in
+    /// one datagram.
     pub fn largest_whole(&self, inside: SocketAddr, outside: SocketAddr) -> usize {
         let any = self.paths.iter().flatten().any(|path| path.usable);
         let used = self.paths.iter().flatten().filter(|path| path.usable || !any);
@@ -253,7 +254,7 @@ impl Peer {
         carried.max().unwrap_or(LARGEST).saturating_sub(around(inside, outside, false))
     }
 
-    /// Sends what asks for the MTU of paths.
+    /// Sends size probes that are due.
     pub fn probe_sizes(&mut self, now: Instant, epoch: &mut Epoch, out: &mut impl Out) {
         for number in 0..self.paths.len() {
             let Some(Some(path)) = self.paths.get_mut(number) else { continue };
@@ -268,19 +269,19 @@ impl Peer {
         }
     }
 
-    /// Answers such a probe on its path.
+    /// Answers a size probe on its path.
     pub fn answer_size(&mut self, now: Instant, epoch: &mut Epoch, number: u8, size: u16, out: &mut impl Out) {
         self.seal(now, epoch, number, out, |out| write_message(stamp(now), &Message::SizeAnswer(size), out));
     }
 
-    /// The host does not send datagrams of this size over a path.
+    /// Records that the host refuses datagrams of this size on a path.
     pub fn too_large(&mut self, number: u8, size: usize, now: Instant) {
         if let Some(Some(path)) = self.paths.get_mut(usize::from(number)) {
             path.mtu.too_large(size, now);
         }
     }
 
-    /// Tells the other end that a datagram did not arrive; whether that is on its way.
+    /// Tells the peer that a datagram was not delivered. Returns whether the message was sent.
     pub fn tell_unreachable(
         &mut self,
         now: Instant,
@@ -288,13 +289,13 @@ impl Peer {
         unreachable: Unreachable,
         out: &mut impl Out,
     ) -> bool {
-        // Better there than nowhere, as with data.
+        // Any path is better than none, as for data.
         let any = || self.paths().map(|(number, _)| number).next();
         let Some(number) = self.best_path(now).or_else(any) else { return false };
         self.seal(now, epoch, number, out, |out| write_message(stamp(now), &Message::Unreachable(unreachable), out))
     }
 
-    /// Makes the views of the usable paths anew, or of all, if none is known to be usable: better there than nowhere.
+    /// Updates the views of the usable paths, or of all paths if none is known to be usable.
     fn look(&mut self, now: Instant) {
         let any = self.paths.iter().flatten().any(|path| path.usable);
         let reserve = self.uses_reserve();
@@ -312,7 +313,7 @@ impl Peer {
         }));
     }
 
-    /// Seals anything for a path; whether it is on its way.
+    /// Seals a message for a path. Returns whether it was sent.
     fn seal(
         &mut self,
         now: Instant,
@@ -331,7 +332,7 @@ impl Peer {
         length.is_some()
     }
 
-    /// Sends a probe, an answer or a report, made of what is told of the paths.
+    /// Sends a probe, an answer or a report that includes our report on the paths.
     pub fn tell(
         &mut self,
         now: Instant,
@@ -340,7 +341,7 @@ impl Peer {
         out: &mut impl Out,
         message: impl FnOnce(Told) -> Message<'static>,
     ) {
-        // The other end leaves alone what is not told of.
+        // The peer does not use paths missing from the report.
         let reserve = self.uses_reserve();
         let used = self.paths().filter(|(_, path)| path.usable && (reserve || !path.reserve));
         let usable = used.fold(0, |bits, (number, _)| bits | 1_u32 << number);
@@ -350,7 +351,7 @@ impl Peer {
         self.seal(now, epoch, number, out, |out| write_message(stamp(now), &message, out));
     }
 
-    /// Says on all paths that this end is gone.
+    /// Sends a goodbye on all paths.
     pub fn close(&mut self, now: Instant, epoch: &mut Epoch, out: &mut impl Out) {
         let numbers: Vec<u8> = self.paths().map(|(number, _)| number).collect();
         for number in numbers {
@@ -358,7 +359,7 @@ impl Peer {
         }
     }
 
-    /// Opens a datagram and does what both ends do with it; nothing if it is not good.
+    /// Opens a datagram and does what both ends do with it; `None` if it is not authentic.
     pub fn open(&mut self, now: Instant, epoch: &mut Epoch, header: &Header, datagram: &mut [u8]) -> Option<Heard> {
         let length = datagram.len();
         let (plain, highest) = epoch.open(header, datagram)?;
@@ -432,7 +433,7 @@ impl Peer {
         }
     }
 
-    /// The path over which a report is best sent: one over which the peer sends now works, as far as can be known.
+    /// The best path for a report: one over which the peer sends now is most likely to work.
     pub fn best_path(&self, now: Instant) -> Option<u8> {
         let paths = self.paths().filter(|(_, path)| path.usable);
         let recent = |path: &Path| path.data_came.is_some_and(|at| now.since(at) < REPORT * 2);
@@ -440,19 +441,19 @@ impl Peer {
         paths.min_by_key(|(_, path)| worth(path)).map(|(number, _)| number)
     }
 
-    /// Whether the other end is to be told now of what came.
+    /// Whether a report is due.
     pub fn report_is_due(&self, now: Instant) -> bool {
         self.report_due <= now
     }
 
-    /// When something is to be done.
+    /// When to call [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Instant {
         let sizes = self.paths.iter().flatten().map(|path| path.mtu.poll_timeout()).min();
         self.report_due.min(self.arrivals.poll_timeout()).min(sizes.unwrap_or(Instant::NEVER))
     }
 
-    /// Passes on what was held back for long enough. A report for which there was no usable path is not sent any more: the next probe
-    /// tells the same.
+    /// Passes on datagrams delayed long enough. A report for which no path was usable is dropped: the next probe has
+    /// the same content.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.report_due <= now {
             self.report_due = Instant::NEVER;
@@ -462,22 +463,22 @@ impl Peer {
         self.assembly.handle_timeout(now);
     }
 
-    /// A datagram that came.
+    /// The next datagram received.
     pub fn poll_datagram(&mut self) -> Option<Datagram> {
         self.arrived.pop_front()
     }
 
-    /// A word on a datagram that did not arrive.
+    /// The next report of an undelivered datagram.
     pub fn poll_unreachable(&mut self) -> Option<Unreachable> {
         self.unreachable.pop_front()
     }
 
-    /// Datagrams that came in part only.
+    /// Datagrams of which not all pieces arrived.
     pub fn unfinished(&self) -> u64 {
         self.assembly.unfinished
     }
 
-    /// Copies that were removed.
+    /// Duplicates removed.
     pub fn duplicates(&self) -> u64 {
         self.arrivals.duplicates
     }

@@ -1,25 +1,25 @@
-//! What an end counts and measures of the datagrams that come over a path.
+//! Counts and delay measurements of the datagrams received over a path.
 
 use crate::format::PathCount;
 
-/// Counts of one path.
+/// The receive state of one path.
 #[derive(Clone, Debug, Default)]
 pub struct Receiving {
     count: PathCount,
-    /// The variation, in 16ths of a microsecond.
+    /// The variation, in 1/16 microseconds.
     variation: u64,
-    /// Whether anything came since the last report.
+    /// Whether anything arrived since the last report.
     fresh: bool,
 }
 
 impl Receiving {
-    /// A datagram of `length` bytes came that was found good; `delay` is the clock now less that of the sender, in microseconds modulo
-    /// 2^32.
+    /// Records an authentic datagram of `length` bytes; `delay` is our clock minus the sender's time stamp, in
+    /// microseconds modulo 2^32.
     pub fn arrived(&mut self, counter: u64, highest: bool, length: usize, delay: u32) {
         let first = self.count.datagrams == 0;
         if highest || first {
             if !first {
-                // RFC 3550, section 6.4.1, with the 16ths kept.
+                // RFC 3550, section 6.4.1, in units of 1/16.
                 let change = u64::from((delay.wrapping_sub(self.count.delay) as i32).unsigned_abs());
                 self.variation += change;
                 self.variation -= (self.variation - change) / 16;
@@ -36,14 +36,14 @@ impl Receiving {
         self.count.bytes += length as u64;
     }
 
-    /// What is told of it, if anything has come at all. The least delay is counted anew after that.
+    /// The report, if anything has arrived on this path. The lowest delay starts anew afterwards.
     pub fn tell(&mut self, path: u8) -> Option<PathCount> {
         self.fresh = false;
         let variation = u32::try_from(self.variation / 16).unwrap_or(u32::MAX);
         (self.count.datagrams > 0).then_some(PathCount { path, variation, ..self.count })
     }
 
-    /// Datagrams and bytes.
+    /// Datagrams and bytes received.
     pub fn totals(&self) -> (u64, u64) {
         (self.count.datagrams, self.count.bytes)
     }
@@ -68,13 +68,13 @@ mod tests {
             bytes: 250,
             delay: 4_000,
             least_delay: 4_000,
-            // A change of 1,000: a sixteenth of it.
+            // A change of 1,000: one sixteenth of it.
             variation: 62,
         };
         assert_eq!(told, count);
         receiving.arrived(3, true, 1, 6_000);
         let told = receiving.tell(2).expect("something came");
-        // 1,000/16 = 62.5, and a sixteenth of the difference to 2,000 more: 183.6.
+        // 1,000/16 = 62.5, plus a sixteenth of the difference to 2,000: 183.6.
         assert_eq!((told.least_delay, told.variation), (6_000, 183));
     }
 

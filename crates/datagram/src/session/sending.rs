@@ -1,4 +1,4 @@
-//! What an end knows of a path that it sends over, from what the peer tells of it.
+//! The sender's estimates for a path, from the peer's reports.
 
 use crate::format::PathCount;
 use anabranch_policy::datagram::PathView;
@@ -6,46 +6,48 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Most datagrams whose times are kept until the peer tells of them.
+/// Most datagrams whose send times are kept until the peer reports them.
 const MOST_OUTSTANDING: usize = 16_384;
-/// The least delay is that of the last one to two spans of this length: clocks drift, and routes change.
+/// The base delay is the minimum over the last one to two intervals of this length: clocks drift, and routes change.
 const BASE_SPAN: Duration = Duration::from_secs(10);
-/// A queue that never was shorter than this between two reports stood all the time, so that what came through is what the path can
-/// carry.
+/// Microseconds. A queue that stayed longer than this between two reports was standing, so that the delivery rate is
+/// the capacity of the path.
 const STANDING: i64 = 2_000;
-/// Fewer datagrams between two reports say nothing of a rate.
+/// Between two reports, fewer datagrams give no rate sample.
 const ENOUGH: u64 = 8;
-/// Reports that are closer together say nothing of a rate either, in microseconds.
+/// Microseconds. A shorter interval between reports gives no rate sample.
 const SHORTEST: u32 = 10_000;
-/// So many datagrams of programs must be overdue: fewer may have been lost by chance.
+/// Least overdue datagrams of programs: fewer may be random loss.
 const MANY: u64 = 3;
-/// They are when they have waited for this longer than the peer usually takes to tell, or for four mean deviations (RFC 6298): three reports.
+/// Datagrams are overdue when their report is later than the smoothed reporting delay plus this or four mean deviations
+/// (RFC 6298). This is three reports.
 const LATENESS: Duration = Duration::from_millis(75);
-/// What a path lost while it was overdue says little of what it loses now that it is back: this share, however long it was away.
+/// The loss that an outage counts as, whatever its length: losses during an outage say little about the path
+/// afterwards.
 const OUTAGE: f64 = 0.005;
-/// A path that loses more than this share may have another MTU than it had.
+/// Loss above this share may mean that the path's MTU has changed.
 const MUCH: f64 = 0.1;
-/// What others put into the queue is a mean over about this time.
+/// Time constant of the mean of cross traffic.
 const INFLOW: Duration = Duration::from_millis(100);
-/// Bytes of the headers of UDP and IPv4 around each datagram.
+/// Bytes of the UDP and IPv4 headers of each datagram.
 const OUTER: u64 = 28;
 
-/// A datagram that the peer has not told of.
+/// A datagram that the peer has not reported yet.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     counter: u64,
-    /// Bytes sent with it and all before it.
+    /// Bytes sent up to and including it.
     bytes: u64,
     at: Instant,
-    /// The peer tells of it soon, since it is a program's.
+    /// A program's datagram, which the peer reports soon.
     owed: bool,
-    /// How long what was sent before it since the last report takes at the capacity, if that is known: it waits at least so long.
+    /// Least queueing delay: the time that bytes sent before it since the last report take at the capacity, if known.
     behind: Duration,
-    /// It asks whether its size is carried: if it is lost, that is no sign of congestion (RFC 8899, section 3).
+    /// A size probe: its loss is no sign of congestion (RFC 8899, section 3).
     asks: bool,
 }
 
-/// The least of what was seen lately, in microseconds.
+/// The lowest recent delay, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Base {
     now: i64,
@@ -53,7 +55,7 @@ struct Base {
     since: Instant,
 }
 
-/// One path.
+/// The state of one path.
 #[derive(Clone, Debug, Default)]
 pub struct Sending {
     next: u64,
@@ -61,40 +63,41 @@ pub struct Sending {
     log: VecDeque<Sent>,
     /// The last report.
     told: Option<PathCount>,
-    /// The report that the next rate counts from, when the peer made it by its clock, and the least delay of those since.
+    /// The report from which the next rate sample starts, its time by the peer's clock, and the lowest delay of the
+    /// reports since.
     anchor: Option<(PathCount, u32, i64)>,
-    /// Bytes that the peer has told of, or that were lost before those.
+    /// Bytes sent that the peer has reported, or that were lost before those.
     known: u64,
     base: Option<Base>,
     queued: Duration,
     left: Instant,
     loss: f64,
-    /// The last report ended an outage, in which something was lost.
+    /// The last report ended an outage with losses.
     outage: bool,
     rate: Rate,
     capacity: Option<Rate>,
-    /// Datagrams of programs in the log.
+    /// Datagrams of programs not yet reported.
     owed: u64,
-    /// How long the peer takes to tell of a datagram, smoothed, and the mean deviation of that.
+    /// The smoothed time from sending to the report, and its mean deviation.
     telling: Option<(Duration, Duration)>,
     inflow: f64,
-    /// When what was sent since the last report is through, at the capacity.
+    /// When the bytes sent since the last report have left the bottleneck, at the capacity.
     free: Instant,
 }
 
 impl Sending {
-    /// The counter for the next datagram.
+    /// Returns the counter for the next datagram.
     pub fn take_counter(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
 
-    /// That datagram has so many bytes.
+    /// Records that this datagram was sent with `length` bytes.
     pub fn sent(&mut self, length: usize, now: Instant) {
         self.note(length, now, false);
     }
 
-    /// The same of a probe for the path's MTU.
+    /// Records a size probe.
     pub fn asked(&mut self, length: usize, now: Instant) {
         self.note(length, now, true);
     }
@@ -112,7 +115,7 @@ impl Sending {
         self.log.push_back(Sent { counter, bytes: self.bytes, at: now, owed: false, behind, asks });
     }
 
-    /// What was sent last is a program's datagram.
+    /// Marks the last datagram as a program's.
     pub fn is_owed(&mut self) {
         if let Some(last) = self.log.back_mut().filter(|last| !last.owed) {
             last.owed = true;
@@ -126,23 +129,23 @@ impl Sending {
         Some(first)
     }
 
-    /// Whether the peer should have told of programs' datagrams by now.
+    /// Whether reports on programs' datagrams are overdue.
     pub fn is_overdue(&self, now: Instant) -> bool {
         let Some((usual, deviation)) = self.telling.filter(|_| self.owed >= MANY) else { return false };
         let first = self.log.iter().find(|sent| sent.owed);
         first.is_some_and(|first| now.since(first.at) > usual + LATENESS.max(deviation * 4))
     }
 
-    /// Datagrams and bytes, headers of UDP and IP left out.
+    /// Datagrams and bytes, without UDP and IP headers.
     pub fn totals(&self) -> (u64, u64) {
         (self.next, self.bytes - self.next * OUTER)
     }
 
-    /// The peer tells of it; it made that report at `stamp` of its clock. `reference` is a delay that all delays of the session are
-    /// counted from.
+    /// Handles a report, made at `stamp` of the peer's clock. `reference` is the delay to which all delays of the
+    /// session are relative.
     pub fn told(&mut self, count: &PathCount, stamp: u32, reference: u32, now: Instant) {
         let earlier = self.told;
-        // Nobody can have received what was not sent, and reports may overtake each other.
+        // Rejects counts of datagrams never sent, and reports overtaken by later ones.
         let overtaken = |earlier: PathCount| count.highest < earlier.highest || count.datagrams < earlier.datagrams;
         if count.highest >= self.next || earlier.is_some_and(overtaken) {
             return;
@@ -196,8 +199,9 @@ impl Sending {
         });
     }
 
-    /// A datagram waited for so long, and before it so many bytes had been sent: what our own do not explain are those of others. A queue that
-    /// would have to stand and does not says that the capacity is more than was taken for it.
+    /// Estimates cross traffic from the queueing delay of a datagram and the bytes sent before it: delay that our own
+    /// bytes do not explain is that of others. If the queue should stand but does not, the capacity is higher than
+    /// estimated.
     fn compare(&mut self, sent: &Sent, before: u64, queued: Duration) {
         let (Some(capacity), then) = (self.capacity, self.left - self.queued) else { return };
         let span = sent.at.since(then);
@@ -211,7 +215,7 @@ impl Sending {
         }
         let own = (self.left + sending).since(sent.at).max(sent.behind);
         let drained = self.queued + sending - own;
-        // What is small beside our own is a wrong capacity.
+        // A small difference beside our own traffic comes from the error of the capacity.
         let sample = match (sending * 2 < span, drained * 4 > span) {
             (false, _) => 0.0,
             (true, true) => (queued - own).as_secs_f64() / drained.as_secs_f64(),
@@ -221,7 +225,7 @@ impl Sending {
         self.inflow += (sample - self.inflow) * (span.as_secs_f64() / INFLOW.as_secs_f64()).min(1.0);
     }
 
-    /// Of those that are told of for the first time `asked` were probes for the path's MTU.
+    /// Updates the loss. `asked` of the newly reported datagrams were size probes.
     fn count_losses(&mut self, (earlier, count): (&PathCount, &PathCount), asked: u64, outage: bool) {
         let expected = (count.highest - earlier.highest).saturating_sub(asked);
         let came = count.datagrams.saturating_sub(earlier.datagrams).min(expected);
@@ -243,7 +247,8 @@ impl Sending {
         base.now.min(base.before)
     }
 
-    /// What came through while a queue stood is a sample of the capacity; so is whatever is more than what was taken for it.
+    /// Updates the capacity: the delivery rate is a sample while a queue stood, and also whenever it exceeds the
+    /// estimate.
     fn update_capacity(&mut self, stood: bool) {
         self.capacity = match self.capacity {
             None if stood => Some(self.rate),
@@ -255,32 +260,32 @@ impl Sending {
         };
     }
 
-    /// The peer has forgotten what it counted, and begins anew.
+    /// Handles a peer that has lost its counts.
     pub fn restart(&mut self) {
         *self = Self { next: self.next, bytes: self.bytes, known: self.bytes, ..Self::default() };
     }
 
-    /// The least delay relative to the session's reference, in microseconds, once there is one.
+    /// The lowest delay relative to the session's reference, in microseconds, once known.
     pub fn base(&self) -> Option<i64> {
         self.base.map(|base| base.now.min(base.before))
     }
 
-    /// The variation of the delay that the peer sees.
+    /// The variation of the delay, from the peer's reports.
     pub fn variation(&self) -> Duration {
         Duration::from_micros(self.told.map_or(0, |count| count.variation.into()))
     }
 
-    /// Whether so much was lost that the path may have another MTU than it had.
+    /// Whether the loss suggests that the path's MTU has changed.
     pub fn loses_much(&self) -> bool {
         self.loss > MUCH || self.outage
     }
 
-    /// The share of datagrams that were lost lately.
+    /// The share of recent datagrams that were lost.
     pub fn loss(&self) -> f64 {
         self.loss
     }
 
-    /// What a policy sees of it.
+    /// The path as the policy sees it.
     pub fn view(&self, path: u8, delay: Duration) -> PathView {
         PathView {
             path,
@@ -308,7 +313,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// Sends `count` datagrams of 1,222 bytes, 1,250 with their headers, at this time.
+    /// Sends `count` datagrams of 1,222 bytes (1,250 with headers) at this time.
     fn send(sending: &mut Sending, count: u64, millis: u64) {
         for _ in 0..count {
             sending.take_counter();
@@ -332,7 +337,7 @@ mod tests {
             sending.told(&count(number, number + 1, 5, 5), number as u32 * 20_000, 5, at(number * 20 + 15));
         });
         (10..20).for_each(|number| send_owed(&mut sending, number * 20));
-        // A probe is the first that comes again.
+        // The first to arrive again is a probe.
         send(&mut sending, 1, 5_000);
         sending.told(&count(20, 11, 5, 5), 5_000_000, 5, at(5_015));
         assert!((sending.loss() - 0.005).abs() < 1e-9, "{}", sending.loss());
@@ -342,7 +347,7 @@ mod tests {
     fn what_stands_in_a_queue_tells_the_capacity() {
         let mut sending = Sending::default();
         send(&mut sending, 400, 0);
-        // The first 100 came with no queue, the next 100 behind one of 5 to 9 ms, in 10 ms: 100 Mbit/s.
+        // The first 100 arrived without a queue, the next 100 behind one of 5 to 9 ms, within 10 ms: 100 Mbit/s.
         sending.told(&count(99, 100, 10_000, 10_000), 0, 10_000, at(20));
         assert_eq!(sending.view(0, Duration::ZERO).capacity, None);
         sending.told(&count(199, 200, 19_000, 15_000), 10_000, 10_000, at(30));
@@ -371,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_would_have_to_stand_and_does_not_refutes_a_capacity() {
-        // 10 datagrams at once, of which the last waits for 9 ms at 10 Mbit/s.
+        // 10 datagrams at once; the last waits for 9 ms at 10 Mbit/s.
         let after = |waited: u32| {
             let mut sending = Sending { capacity: Some(Rate::from_bits_per_second(10_000_000)), ..Sending::default() };
             send(&mut sending, 1, 0);
@@ -389,7 +394,7 @@ mod tests {
         send(&mut sending, 300, 0);
         sending.told(&count(0, 1, 0, 0), 0, 0, at(0));
         sending.told(&count(64, 49, 0, 0), 20_000, 0, at(20));
-        // 16 of 64 are lost; 64 datagrams weigh a half.
+        // 16 of 64 are lost; 64 datagrams have a weight of one half.
         assert!((sending.loss() - 0.125).abs() < 1e-9, "{}", sending.loss());
     }
 
@@ -421,7 +426,7 @@ mod tests {
     #[test]
     fn a_queue_that_our_own_datagrams_do_not_explain_is_the_work_of_others() {
         let mut sending = Sending { capacity: Some(Rate::from_bits_per_second(100_000_000)), ..Sending::default() };
-        // 100 datagrams take 10 ms: the last of those sent at 0 waits for that of its own.
+        // 100 datagrams take 10 ms: the last one sent at 0 waits for those before it.
         send(&mut sending, 101, 0);
         sending.told(&count(0, 1, 10_000, 10_000), 0, 10_000, at(20));
         send(&mut sending, 1, 100);
@@ -438,7 +443,8 @@ mod tests {
         assert!((sending.view(0, Duration::ZERO).inflow - 1.0).abs() < 1e-9);
         sending.told(&count(104, 105, 35_000, 35_000), 310_000, 10_000, at(360));
         assert!((sending.view(0, Duration::ZERO).inflow - 0.9).abs() < 1e-9);
-        // Where we fill the path ourselves, it is not asked: 400 datagrams are 40 of 70 ms, and those weigh seven tenths.
+        // A path that we fill ourselves gives no estimate: 400 datagrams are 40 of 70 ms, with a weight of seven
+        // tenths.
         send(&mut sending, 400, 370);
         send(&mut sending, 1, 380);
         sending.told(&count(505, 506, 60_000, 35_000), 380_000, 10_000, at(440));
@@ -461,11 +467,11 @@ mod tests {
         assert!(!sending.is_overdue(at(1_500)), "two may be lost by chance");
         send_owed(&mut sending, 1_040);
         assert!(!sending.is_overdue(at(1_090)) && sending.is_overdue(at(1_091)));
-        // A later one came: they were lost.
+        // A later one arrived: the others were lost.
         send(&mut sending, 1, 1_100);
         sending.told(&count(53, 51, 5, 5), 1_100_000, 5, at(1_120));
         assert!(!sending.is_overdue(at(1_500)));
-        // What is not a program's is told of whenever the peer has something to tell.
+        // Other datagrams are reported only with the next report.
         send(&mut sending, 9, 1_200);
         assert!(!sending.is_overdue(at(2_000)));
     }

@@ -1,4 +1,4 @@
-//! A server: proves clients, keeps a session for each, and knows where each of their paths comes from now.
+//! A server: authenticates clients, keeps a session for each, and tracks the current address of each of their paths.
 
 use super::epoch::Epoch;
 use super::noise::{Response, respond};
@@ -12,52 +12,52 @@ use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// Handshakes a second that are computed; what is beyond is not answered. Each takes about as long as fifty sealed datagrams.
+/// Most handshakes computed per second; more are not answered. Each costs about as much as fifty sealed datagrams.
 const HELLOS_PER_SECOND: u64 = 100;
-/// How many may come at once.
+/// Most handshakes computed in a burst.
 const BURST: u64 = 100;
-/// Most handshakes whose clients have not been heard since, the oldest of which goes.
+/// Most unconfirmed handshakes; the oldest is dropped.
 const MOST_PENDING: usize = 256;
-/// How long the answer to a handshake is kept.
+/// Lifetime of an unconfirmed handshake.
 const PENDING: Duration = Duration::from_secs(30);
-/// A client that says nothing for this time is forgotten. It probes every 5 s at least.
+/// A client silent for this time is removed. Clients probe at least every 5 s.
 const CLIENT_IDLE: Duration = Duration::from_secs(180);
-/// A path is not usable that is heard of so much later than another: a client probes all of its paths at once.
+/// A path is unusable if its last arrival is this much older than another's: a client probes all of its paths at once.
 const BEHIND: Duration = Duration::from_secs(1);
-/// Whether clients are gone is looked for this often.
+/// Interval between searches for silent clients.
 const LOOK: Duration = Duration::from_secs(1);
-/// What is due is looked for this often at most.
+/// Least time between two checks of timers.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Where a path of a client comes from, and which of our addresses it comes to.
+/// The address of a client's path, and our address to which it sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Whereabouts {
-    /// The client's, as it arrives here.
+    /// The client's address as seen here, after any NAT.
     pub client: SocketAddr,
-    /// Ours, if the kernel has said it.
+    /// Our address, if the kernel reported it.
     pub ours: Option<IpAddr>,
 }
 
-/// What a server has counted.
+/// Counters of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ServerCounters {
-    /// Clients that have proven the key.
+    /// Authenticated clients.
     pub clients: u64,
     /// Their handshakes; each makes new keys.
     pub handshakes: u64,
     /// First messages that did not prove the key.
     pub unproven: u64,
-    /// First messages that were not looked at, since there were too many.
+    /// First messages dropped above the rate limit.
     pub not_looked_at: u64,
-    /// Clients that were refused, since there were too many.
+    /// Clients refused at the limit.
     pub refused: u64,
-    /// Datagrams that were none, or none that could be opened: changed, repeated, of a session that is over.
+    /// Datagrams with another format, or that failed authentication, were replayed, or are of an expired session.
     pub rejected: u64,
     /// Changes of a path's address.
     pub moved: u64,
-    /// Datagrams of programs that came.
+    /// Datagrams received for targets.
     pub received: u64,
-    /// Datagrams for programs that were sent.
+    /// Datagrams sent to programs.
     pub sent: u64,
 }
 
@@ -73,37 +73,36 @@ impl fmt::Display for ServerCounters {
     }
 }
 
-/// A handshake that was answered.
+/// An answered handshake that the client has not confirmed.
 struct Pending {
     hello: Handshake,
     answer: Handshake,
     client: u64,
     known_as: u64,
-    /// Nothing once the client has used it.
+    /// None once the client has used it.
     epoch: Option<Epoch>,
     since: Instant,
 }
 
-/// A path's place, and when it was heard.
+/// The address of a path, and when something last arrived from it.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     whereabouts: Whereabouts,
     heard: Instant,
 }
 
-/// A client.
 struct Known {
     known_as: u64,
     peer: Peer,
     current: Epoch,
     previous: Option<Epoch>,
     places: Vec<Option<Place>>,
-    /// The paths that the client says the server answers over.
+    /// The paths over which the client reports that the server answers.
     answered: u32,
     heard: Instant,
 }
 
-/// A datagram of a program, and whose it is.
+/// A program's datagram with its client.
 pub type Fresh = (u64, Datagram);
 
 /// The sessions of all clients.
@@ -113,10 +112,10 @@ pub struct ServerSessions {
     most: usize,
     draw: Box<dyn FnMut() -> u64 + Send>,
     clients: BTreeMap<u64, Known>,
-    /// Which client a session is of.
+    /// Maps sessions to clients.
     sessions: HashMap<u64, u64>,
     pending: VecDeque<Pending>,
-    /// Handshakes that may be computed now, and when that was settled.
+    /// Handshakes that may be computed now, and when that was updated.
     allowance: (u64, Instant),
     outbox: Outbox<Whereabouts>,
     arrived: VecDeque<Fresh>,
@@ -125,7 +124,7 @@ pub struct ServerSessions {
     counters: ServerCounters,
 }
 
-/// Where a client's datagrams go.
+/// Output for a client's paths.
 struct Lanes<'a> {
     outbox: &'a mut Outbox<Whereabouts>,
     places: &'a [Option<Place>],
@@ -139,7 +138,7 @@ impl Out for Lanes<'_> {
 }
 
 impl ServerSessions {
-    /// No clients yet. `draw` draws random numbers.
+    /// Creates the state without clients. `draw` returns random numbers.
     pub fn new(
         keys: Vec<[u8; 32]>,
         policy: PolicyFactory,
@@ -163,12 +162,12 @@ impl ServerSessions {
         }
     }
 
-    /// Other keys from now on. Sessions under keys that are left out end when their own keys are too old.
+    /// Replaces the keys. Sessions under removed keys end when their own keys expire.
     pub(crate) fn set_keys(&mut self, keys: Vec<[u8; 32]>) {
         self.keys = keys;
     }
 
-    /// A datagram came.
+    /// Handles a received datagram.
     pub fn handle_datagram(&mut self, now: Instant, from: Whereabouts, datagram: &mut [u8]) {
         match read_outer(datagram) {
             Some(Outer::Hello(hello)) => {
@@ -181,7 +180,7 @@ impl ServerSessions {
     }
 
     fn handle_hello(&mut self, now: Instant, from: Whereabouts, hello: &Handshake) {
-        // The same message again, which also comes over each path, has the same answer and costs nothing.
+        // A repeated message, also over other paths, gets the same answer without new computation.
         if let Some(pending) = self.pending.iter().find(|pending| pending.hello == *hello) {
             self.outbox.push(from, |out| out.extend(answer(&pending.answer)));
             return;
@@ -236,11 +235,11 @@ impl ServerSessions {
         self.handle_heard(now, client, header.path, heard);
     }
 
-    /// The first datagram of a session proves that the client of its handshake is there now.
+    /// Confirms a session by its first datagram, which proves that the handshake was not replayed.
     fn confirm(&mut self, now: Instant, header: &Header, datagram: &mut [u8]) -> Option<u64> {
         let of_it = |pending: &&mut Pending| pending.epoch.as_ref().is_some_and(|epoch| epoch.id() == header.session);
         let pending = self.pending.iter_mut().find(of_it)?;
-        // It is opened on a copy: with the session it is opened again.
+        // Opened as a copy, since it is opened again with the session.
         pending.epoch.as_ref()?.try_open(header, &mut datagram.to_vec()).then_some(())?;
         let (client, known_as, full) = (pending.client, pending.known_as, self.clients.len() >= self.most);
         if full && !self.clients.contains_key(&client) {
@@ -293,7 +292,7 @@ impl ServerSessions {
         self.collect(now, client);
     }
 
-    /// Takes what came from a client, and sees when something is due.
+    /// Collects a client's datagrams and its next deadline.
     fn collect(&mut self, now: Instant, client: u64) {
         self.tick = self.tick.min(now + LOOK);
         let Some(known) = self.clients.get_mut(&client) else { return };
@@ -312,7 +311,7 @@ impl ServerSessions {
         }
     }
 
-    /// Sends a datagram to a program of a client; whether it is on its way.
+    /// Sends a datagram to a client's program. Returns whether it was sent.
     pub fn send(&mut self, now: Instant, client: u64, datagram: &Datagram) -> bool {
         let Some(known) = self.clients.get_mut(&client) else { return false };
         if known.current.is_over(now) {
@@ -325,7 +324,7 @@ impl ServerSessions {
         sent
     }
 
-    /// Tells a client that a datagram of a program of its did not arrive.
+    /// Tells a client that its program's datagram was not delivered.
     pub(crate) fn send_unreachable(&mut self, now: Instant, client: u64, unreachable: Unreachable) {
         let Some(known) = self.clients.get_mut(&client).filter(|known| !known.current.is_over(now)) else { return };
         known.judge_paths();
@@ -333,7 +332,7 @@ impl ServerSessions {
         peer.tell_unreachable(now, current, unreachable, &mut Lanes { outbox: &mut self.outbox, places });
     }
 
-    /// The host does not send datagrams of so many bytes to this place.
+    /// Records that the host refuses datagrams of this size to this address.
     pub fn too_large(&mut self, to: Whereabouts, size: usize, now: Instant) {
         for known in self.clients.values_mut() {
             let there = |place: &Option<Place>| place.is_some_and(|place| place.whereabouts == to);
@@ -344,7 +343,7 @@ impl ServerSessions {
         }
     }
 
-    /// Something may be due.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         while self.pending.front().is_some_and(|pending| now.since(pending.since) >= PENDING) {
             self.pending.pop_front();
@@ -362,7 +361,7 @@ impl ServerSessions {
             }
             peer.probe_sizes(now, current, &mut Lanes { outbox: &mut self.outbox, places });
             peer.handle_timeout(now);
-            // Programs are the client's.
+            // Reports for programs are only sent to clients.
             while peer.poll_unreachable().is_some() {}
             while let Some(datagram) = peer.poll_datagram() {
                 self.counters.received += 1;
@@ -373,27 +372,27 @@ impl ServerSessions {
         self.tick = next;
     }
 
-    /// When [`Self::handle_timeout`] is to be called.
+    /// When to call [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Instant {
         self.tick
     }
 
-    /// A datagram of a program.
+    /// The next datagram from a program.
     pub fn poll_datagram(&mut self) -> Option<Fresh> {
         self.arrived.pop_front()
     }
 
-    /// A client that is gone.
+    /// The next client that was removed.
     pub fn poll_gone(&mut self) -> Option<u64> {
         self.gone.pop()
     }
 
-    /// What is to be sent.
+    /// The datagrams to send.
     pub fn outbox(&mut self) -> &mut Outbox<Whereabouts> {
         &mut self.outbox
     }
 
-    /// Says goodbye to all clients.
+    /// Sends a goodbye to all clients.
     pub fn close(&mut self, now: Instant) {
         for known in self.clients.values_mut() {
             let Known { peer, current, places, .. } = known;
@@ -401,12 +400,12 @@ impl ServerSessions {
         }
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> ServerCounters {
         self.counters
     }
 
-    /// How many clients there are.
+    /// The number of clients.
     #[cfg(test)]
     pub fn clients(&self) -> usize {
         self.clients.len()
@@ -414,7 +413,7 @@ impl ServerSessions {
 }
 
 impl Known {
-    /// A good datagram came over a path; whether that has moved.
+    /// Records an arrival over a path. Returns whether the path's address has changed.
     fn note(&mut self, now: Instant, path: u8, from: Whereabouts, heard: &Heard) -> bool {
         self.heard = now;
         let index = usize::from(path);
@@ -423,7 +422,7 @@ impl Known {
         }
         let Some(place) = self.places.get_mut(index) else { return false };
         let before = *place;
-        // One that was overtaken says where the client was.
+        // An overtaken datagram has the client's old address.
         let whereabouts = before.filter(|_| !heard.highest).map_or(from, |before| before.whereabouts);
         *place = Some(Place { whereabouts, heard: now });
         before.is_some_and(|before| before.whereabouts.client != whereabouts.client)

@@ -1,4 +1,4 @@
-//! A client and a server with a network between them that does what a test says.
+//! A client and a server with a simulated network between them.
 
 use super::*;
 use crate::datagram::{Datagram, Kind, Reason, Unreachable};
@@ -17,19 +17,19 @@ const KEY: [u8; 32] = [7; 32];
 struct Link {
     up: bool,
     delay: Duration,
-    /// Where the client is for the server.
+    /// The client's address as the server sees it.
     address: SocketAddr,
-    /// How long a byte takes on the way to the server, and when that is free.
+    /// Transmission time per byte towards the server, and when the link is free.
     per_byte: Duration,
     free: Instant,
-    /// Sealed datagrams that are longer are lost.
+    /// The path's MTU: longer sealed datagrams are lost.
     carries: usize,
 }
 
-/// Longer queues are not: what comes then is lost.
+/// The longest queue; datagrams beyond are lost.
 const LONGEST_QUEUE: Duration = Duration::from_millis(100);
 
-/// To the server or not, path, bytes, from or to where.
+/// Direction (true: to the server), path, bytes, and the client's address.
 type OnTheWay = (bool, u8, Vec<u8>, SocketAddr);
 
 struct Net {
@@ -37,14 +37,14 @@ struct Net {
     client: ClientSession,
     server: ServerSessions,
     links: Vec<Link>,
-    /// What is on its way, by when and in which order.
+    /// Datagrams in flight, by arrival time and order.
     way: BTreeMap<(Instant, u64), OnTheWay>,
     count: u64,
-    /// All that went, for an attacker.
+    /// All datagrams sent, for an attacker to replay.
     seen: Vec<(Instant, bool, Vec<u8>)>,
     to_client: Vec<Datagram>,
     to_server: Vec<Datagram>,
-    /// When those came.
+    /// When those arrived.
     came: Vec<Instant>,
 }
 
@@ -99,7 +99,7 @@ impl Net {
         }
     }
 
-    /// Takes what both ends want to send.
+    /// Moves the output of both ends into the network.
     fn collect(&mut self) {
         let mut sent = Vec::new();
         for (path, link) in self.links.iter().enumerate() {
@@ -109,7 +109,7 @@ impl Net {
         let links = self.links.clone();
         self.server.outbox().drain(1, |batch| {
             let path = links.iter().position(|link| link.address == batch.to.client);
-            // To where the client is no longer it goes nowhere.
+            // A datagram to a former address of the client is lost.
             sent.extend(path.map(|path| (false, path as u8, batch.bytes.to_vec(), batch.to.client)));
         });
         for entry in sent {
@@ -164,7 +164,7 @@ impl Net {
         self.now = end;
     }
 
-    /// The client sends a datagram each `pause` for `span`; gives how many it took.
+    /// The client sends a datagram each `pause` for `span`. Returns how many were accepted.
     fn stream(&mut self, span: Duration, pause: Duration) -> u32 {
         let (end, mut taken) = (self.now + span, 0);
         while self.now < end {
@@ -250,7 +250,7 @@ fn a_path_that_fails_is_left_within_a_second_and_a_quarter_and_used_again_when_i
 #[test]
 fn a_path_in_reserve_carries_nothing_either_way_until_no_other_is_usable() {
     let mut net = Net::new(&[30, 10], "duplicate");
-    // The paths (the header's second byte) of what each end sends, the client's first.
+    // The paths (the header's second byte) used by each end, the client first.
     let carry = |net: &mut Net| {
         net.collect();
         let sent = net.seen.len();
@@ -286,7 +286,8 @@ fn a_stream_leaves_a_path_that_fails_when_reports_are_overdue_and_does_not_wait_
     (net.links[0].up, net.to_server) = (false, Vec::new());
     let taken = net.stream(Duration::from_secs(1), millis(10)) as usize;
     net.run(millis(100));
-    // The peer usually tells within the round trip of 20 ms and one report's 25; three more of these are waited for.
+    // The peer usually reports within the round trip of 20 ms and one report interval of 25 ms; three more intervals
+    // pass before datagrams are overdue.
     let lost = taken - net.to_server.len();
     assert!((8..=14).contains(&lost), "{lost} of {taken}");
 }
@@ -308,7 +309,7 @@ fn a_stream_is_back_on_the_quicker_path_soon_after_an_outage() {
 
 #[test]
 fn a_path_that_fails_in_one_direction_is_left_by_both_ends() {
-    // The server's datagrams to path 0 go nowhere.
+    // The server's datagrams to path 0 are lost.
     let mut net = Net::new(&[10, 30], "duplicate");
     net.stream(Duration::from_secs(2), millis(20));
     let end = net.now + millis(1_500);
@@ -326,7 +327,7 @@ fn a_path_that_fails_in_one_direction_is_left_by_both_ends() {
 
 #[test]
 fn a_client_that_has_something_to_tell_and_no_usable_path_sleeps_until_it_probes_again() {
-    // What the server sends arrives, and nothing that the client sends.
+    // The server's datagrams arrive, the client's do not.
     let mut net = Net::new(&[10], "duplicate");
     net.run(millis(100));
     let begun = net.now;
@@ -368,7 +369,7 @@ fn a_server_that_was_restarted_is_noticed_in_three_seconds() {
     net.to_server.clear();
     let taken = net.stream(Duration::from_secs(3), millis(20));
     assert_eq!(net.client.state(), ClientState::Connected);
-    // Those of 2 s and less than a half are lost; then they come again, and none is taken for a copy.
+    // Datagrams of almost 2.5 s are lost; then they arrive again, and none is mistaken for a duplicate.
     net.run(millis(50));
     assert!(net.to_server.len() >= 25 && net.to_server.len() < taken as usize, "{}", net.to_server.len());
     net.to_client.clear();
@@ -384,10 +385,10 @@ fn an_idle_client_notices_it_too_and_says_little() {
     net.run(Duration::from_secs(20));
     net.seen.clear();
     net.run(Duration::from_secs(60));
-    // A probe and its answer each 5 s.
+    // A probe and its answer every 5 s.
     assert_eq!(net.seen.len(), 24);
     net.server = server(&[KEY], 5_000);
-    // Five until the next probe, two of silence, and a quarter at most until that is seen.
+    // 5 s until the next probe, 2 s of silence, and at most 250 ms until that is detected.
     net.run(millis(7_300));
     assert_eq!(net.client.state(), ClientState::Connected);
     assert_eq!(net.server.clients(), 1);
@@ -401,7 +402,7 @@ fn a_long_round_trip_is_not_taken_for_silence() {
         net.client.send(net.now, &datagram(0));
     }
     net.run(Duration::from_secs(1));
-    // The second is that after two minutes.
+    // The second handshake is the one due after two minutes.
     assert_eq!((net.client.state(), net.client.handshakes), (ClientState::Connected, 2));
 }
 
@@ -514,7 +515,7 @@ fn a_server_has_no_more_clients_than_it_may() {
     }
     assert_eq!(net.server.clients(), 8);
     assert!(net.server.counters().refused > 0);
-    // They are forgotten when they say nothing.
+    // Silent clients are removed.
     net.links[0].up = false;
     net.run(Duration::from_secs(182));
     assert_eq!(net.server.clients(), 0);
@@ -546,8 +547,8 @@ fn an_uplink_that_goes_and_comes_back_is_a_path_again() {
     assert_eq!(net.to_server, [datagram(1)]);
 }
 
-/// What a receiver sees of a stream of datagrams of 1,250 bytes with all headers, one each `pause`, of which the first second is
-/// left out: the share that came, that came out of order, and the greatest jitter (RFC 3550) in milliseconds.
+/// A stream of datagrams of 1,250 bytes with all headers, one each `pause`. Returns the share that arrived, the share
+/// that arrived out of order, and the highest jitter (RFC 3550) in milliseconds, without the first second.
 fn quality(delays: &[u64], megabits: &[u64], name: &str, pause: Duration) -> (f64, f64, f64) {
     let mut net = Net::new(delays, name);
     for (link, megabits) in net.links.iter_mut().zip(megabits) {

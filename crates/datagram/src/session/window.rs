@@ -1,20 +1,20 @@
-//! Which numbers were seen: a window of bits that slides up (RFC 6479).
+//! A sliding bitmap of the numbers seen (RFC 6479).
 
 /// Bits of a word.
 const WORD: u64 = 64;
 
-/// The highest number seen, and which of those shortly before it.
+/// The highest number seen, and which of the numbers shortly before it were seen.
 #[derive(Clone, Debug)]
 pub struct Window {
     words: Box<[u64]>,
-    /// One more than the highest.
+    /// The highest number plus one.
     next: u64,
 }
 
 impl Window {
-    /// A window that remembers the last `size` numbers at least; a multiple of 64.
+    /// A window of at least the last `size` numbers; `size` is a multiple of 64.
     pub fn new(size: u64) -> Self {
-        // One word more: that of the highest number is filled bit by bit.
+        // One more word, since that of the highest number is only partly used.
         Self { words: vec![0; (size / WORD + 1) as usize].into(), next: 0 }
     }
 
@@ -26,7 +26,7 @@ impl Window {
         ((number / WORD % self.words.len() as u64) as usize, 1 << (number % WORD))
     }
 
-    /// Whether a number is new. One that is too old to be remembered is not, nor is 2^64 - 1, which has none behind it.
+    /// Whether a number is new. Numbers below the window are not, nor is 2^64 - 1, which has no successor.
     pub fn is_new(&self, number: u64) -> bool {
         if number >= self.next {
             return number != u64::MAX;
@@ -35,7 +35,7 @@ impl Window {
         self.next - number <= self.size() && self.words.get(word).is_some_and(|word| word & bit == 0)
     }
 
-    /// Remembers a number that is new; whether it is the highest so far.
+    /// Records a new number. Returns whether it is the highest so far.
     pub fn insert(&mut self, number: u64) -> bool {
         let highest = number >= self.next;
         if highest {

@@ -1,4 +1,4 @@
-//! On loopback, with a relay between client and server that records, and repeats, and makes things up.
+//! Tests on loopback, with a relay between client and server that records, replays and forges datagrams.
 
 use crate::scene::{KEY, address, ask, block_on, client, server, target, udp};
 use anabranch_datagram::{ClientState, Datagram, Done, Kind, LARGEST_PAYLOAD, Server};
@@ -28,7 +28,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A server in the calling event loop; it ends when the sender does.
+/// A server in the calling event loop; it ends when the sender is dropped.
 fn serve(config: anabranch_datagram::ServerConfig) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<Done>) {
     let server = Server::bind(config).expect("a port is free");
     let place = server.local_address().expect("it is bound");
@@ -106,7 +106,7 @@ fn a_wrong_key() {
     });
 }
 
-/// A relay to `server` that records all that goes there.
+/// A relay to `server` that records all datagrams to it.
 async fn relay(server: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<Vec<u8>>>>) {
     let (inner, outer) = (UdpSocket::bind("127.0.0.1:0").await, UdpSocket::bind("127.0.0.1:0").await);
     let (inner, outer) = (inner.expect("a port is free"), outer.expect("a port is free"));
@@ -145,7 +145,7 @@ fn a_recorder() {
         let seen: Vec<Vec<u8>> = seen.lock().expect("nobody panics").clone();
         for datagram in &seen {
             attacker.send_to(datagram, place).await.expect("it can be sent");
-            // Something like it, and cut.
+            // A changed copy and a truncated one.
             let mut changed = datagram.clone();
             changed[datagram.len() / 2] ^= 1;
             attacker.send_to(&changed, place).await.expect("it can be sent");
@@ -167,7 +167,7 @@ fn a_recorder() {
     });
 }
 
-/// What a timeout that is over gives.
+/// The error of an elapsed timeout.
 async fn elapsed() -> tokio::time::error::Elapsed {
     tokio::time::timeout(Duration::ZERO, std::future::pending::<()>()).await.expect_err("it never comes")
 }
@@ -178,7 +178,7 @@ fn a_restart() {
         let target = target("127.0.0.1:0").await;
         let client = client(place, KEY, "lowest_delay");
         ask(&client, &udp(target, b"first")).await.expect("an answer");
-        // As if it were killed: it does not say goodbye.
+        // As if killed: without a goodbye.
         done.abort();
         let _ = done.await;
         drop(end);

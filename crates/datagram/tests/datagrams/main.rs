@@ -1,5 +1,5 @@
-//! Clients and servers with real sockets: on loopback, and between namespaces with two uplinks, which needs root: without, those
-//! tests are counted as ignored and say why.
+//! Clients and servers with real sockets: on loopback, and between namespaces with two uplinks. The latter need root;
+//! without it they are counted as ignored and say why.
 
 mod loopback;
 mod scene;
@@ -17,7 +17,7 @@ fn main() {
     let between = uplinks::trials().into_iter().map(|trial: Trial| trial.with_ignored_flag(ignored));
     let trials = loopback::trials().into_iter().chain(between).collect();
     let mut arguments = Arguments::from_args();
-    // They mostly wait.
+    // The tests spend most of their time waiting.
     arguments.test_threads.get_or_insert(6);
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,5 +1,5 @@
-//! Two namespaces: ours, with two uplinks, and the world, which is a router and a server in one; and what tests say to clients
-//! and servers.
+//! Two namespaces: ours, with two uplinks, and the world, which is both router and server; and helpers for clients and
+//! servers.
 //!
 //! ```text
 //!   ours                               world
@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::UdpSocket;
 
-/// The key of all.
+/// The shared key.
 pub const KEY: [u8; 32] = [7; 32];
-/// Longer than anything takes that does not fail.
+/// Longer than any successful operation takes.
 pub const LONG: Duration = Duration::from_secs(20);
 
 /// Runs `ip WORDS` in the calling thread's namespace.
@@ -31,7 +31,6 @@ pub fn ip(words: &str) {
     assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The two hosts.
 pub struct Scene {
     pub ours: Namespace,
     pub world: Namespace,
@@ -87,7 +86,7 @@ pub fn address(text: &str) -> SocketAddr {
     text.parse().expect("an address")
 }
 
-/// A server that lets clients reach anything but port 9.
+/// A server whose clients may reach all ports except 9.
 pub fn server(bind: SocketAddr, nameservers: Vec<SocketAddr>) -> ServerConfig {
     ServerConfig {
         bind,
@@ -100,7 +99,7 @@ pub fn server(bind: SocketAddr, nameservers: Vec<SocketAddr>) -> ServerConfig {
     }
 }
 
-/// A client of it that runs in the calling event loop.
+/// A client of `server` in the calling event loop.
 pub fn client(server: SocketAddr, key: [u8; 32], name: &str) -> Client {
     let config = ClientConfig { server, key, interfaces: Vec::new(), policy: policy(name) };
     let (client, work) = Client::start(config).expect("sockets can be opened");
@@ -114,7 +113,7 @@ pub fn udp(outside: SocketAddr, payload: &[u8]) -> Datagram {
     Datagram { kind: Kind::Udp, inside: address("10.9.0.1:7"), outside, payload }
 }
 
-/// Sends the datagram until its answer comes; gives that.
+/// Sends the datagram until its answer arrives, and returns the answer.
 pub async fn ask(client: &Client, question: &Datagram) -> Option<Datagram> {
     let begun = Instant::now();
     while begun.elapsed() < LONG {
@@ -127,7 +126,7 @@ pub async fn ask(client: &Client, question: &Datagram) -> Option<Datagram> {
     None
 }
 
-/// A target that sends back what it gets; gives where it is.
+/// An echo target. Returns its address.
 pub async fn target(bind: &str) -> SocketAddr {
     let socket = UdpSocket::bind(bind).await.expect("a port is free");
     let place = socket.local_addr().expect("it is bound");

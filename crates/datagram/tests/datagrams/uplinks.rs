@@ -1,4 +1,4 @@
-//! Between namespaces, with two uplinks that fail.
+//! Tests between namespaces, with two uplinks that fail.
 
 use crate::scene::{KEY, LONG, Scene, address, ask, block_on, client, ip, server, target, udp};
 use anabranch_datagram::{Client, ClientState, Datagram, Kind, Server};
@@ -52,7 +52,7 @@ fn between<W: Future<Output = ()>>(policy: &'static str, work: impl FnOnce(&'sta
     });
 }
 
-/// Sends a number each 20 ms for a time, and gives which of them came back.
+/// Sends a number every 20 ms. Returns the numbers that came back.
 async fn stream(client: &Client, numbers: core::ops::Range<u32>) -> Vec<u32> {
     let mut came = Vec::new();
     for number in numbers {
@@ -65,12 +65,12 @@ async fn stream(client: &Client, numbers: core::ops::Range<u32>) -> Vec<u32> {
     came
 }
 
-/// What leaves through up0 goes to a machine that there is not, so that nobody says anything.
+/// Routes up0 to a host that does not exist: datagrams are lost without an ICMP error.
 fn kill(scene: &Scene) {
     scene.in_ours(|| ip("neigh replace 10.1.0.1 lladdr 02:00:00:00:00:99 dev up0 nud permanent"));
 }
 
-/// Waits until these uplinks are usable and no others, while datagrams are sent.
+/// Sends datagrams until exactly these uplinks are usable.
 async fn until(client: &Client, expected: [bool; 2]) {
     let begun = std::time::Instant::now();
     loop {

@@ -34,7 +34,7 @@ pub struct Bench {
     pub id: ConnectionId,
     pub server: ConnectionId,
     pub records: Vec<(Instant, Record)>,
-    /// Data sequences of which every copy is lost.
+    /// Data sequence numbers of which all copies are lost.
     pub lost: Rc<RefCell<Vec<u64>>>,
 }
 
@@ -59,7 +59,7 @@ impl Bench {
         pair.run(Duration::from_millis(50));
         let server = pair.accepted().unwrap();
         let mut bench = Self { pair, id, server, records: Vec::new(), lost };
-        // The first data carries MP_CAPABLE and no mapping; then the second subflow comes.
+        // The first data has MP_CAPABLE without a mapping; then the second subflow joins.
         bench.write(&pattern(FIRST as usize));
         bench.run(200);
         bench.records.clear();
@@ -70,7 +70,7 @@ impl Bench {
         assert_eq!(self.pair.write_all(0, self.id, data, Duration::ZERO), 0);
     }
 
-    /// Four segments each 10 ms.
+    /// Writes four segments every 10 ms.
     pub fn stream(&mut self, times: u64) {
         for _ in 0..times {
             self.write(&pattern(4 * SEGMENT as usize));
@@ -91,7 +91,7 @@ impl Bench {
         }
     }
 
-    /// What was read: offset, length, and why if it is a gap.
+    /// The records read: offset, length, and the reason if it is a gap.
     pub fn read(&self) -> Vec<(u64, u64, Option<Reason>)> {
         let mut read: Vec<(u64, u64, Option<Reason>)> = Vec::new();
         for (_, record) in &self.records {
@@ -133,14 +133,14 @@ pub fn message(bench: &mut Bench, length: usize, importance: u8, millis: u64) {
     bench.pair.settle();
 }
 
-/// Written, and not sent yet.
+/// Writes without sending yet.
 pub fn put(bench: &mut Bench, length: usize, importance: u8, millis: u64) {
     let options = MessageOptions { importance, play_out: Duration::from_millis(millis), lifetime: None };
     let taken = bench.pair.hosts[0].write_message(bench.now(), bench.id, Bytes::from(pattern(length)), &options);
     assert!(matches!(taken, Ok(Some(_))), "{taken:?}");
 }
 
-/// As `Bench::new`, with messages; the first of 76 bytes.
+/// As `Bench::new`, with messages; the first has 76 bytes.
 pub fn message_bench(settings: Settings, receive_buffer: BufferSize) -> Bench {
     let server = ConnectionConfig { receive_buffer, buffers_per_subflow: false, ..config() };
     let mut pair_bench = {

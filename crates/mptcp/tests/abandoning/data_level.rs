@@ -1,4 +1,4 @@
-//! Bytes that are abandoned: what is acknowledged, read, counted and offered.
+//! Abandoned bytes: acknowledgements, reading, counters and windows.
 
 use crate::bench::{Bench, SEGMENT, at, data_ack, latency, spe};
 use crate::pair::{Fate, Pair, config, pattern};
@@ -18,7 +18,7 @@ fn a_hole_is_abandoned_when_its_lifetime_is_over_and_what_follows_is_read() {
     bench.run(1_000);
     let expected = [(100, 2 * SEGMENT, None), (at(2), SEGMENT, Some(Reason::Expired)), (at(3), 7 * SEGMENT, None)];
     assert_eq!(bench.read(), expected);
-    // The segment behind it comes after 10 ms and waits for 300.
+    // The segment after it arrives after 10 ms and waits for 300.
     let gap = bench.records.iter().find(|(_, record)| matches!(record, Record::Gap { .. })).unwrap();
     assert_eq!(gap.0, began + Duration::from_millis(310));
     let stats = bench.stats();
@@ -31,7 +31,7 @@ fn a_plain_read_stops_at_a_gap_until_that_was_read_as_a_record() {
     let mut bench = Bench::new(1, config(), spe(config(), latency(300)));
     bench.lost.borrow_mut().push(at(2));
     bench.write(&pattern(10 * SEGMENT as usize));
-    // Nobody reads records meanwhile.
+    // No records are read meanwhile.
     bench.pair.run(Duration::from_millis(1_000));
     let (host, server) = (&mut bench.pair.hosts[1], bench.server);
     assert!(!host.read_stops(server));
@@ -55,9 +55,9 @@ fn abandoned_data_is_acknowledged_at_data_level_and_not_on_the_subflow() {
     let after = bench.pair.hosts[0].stats(bench.id).unwrap().bytes_acked;
     assert_eq!((before, after), (at(2), at(10)));
     let view = &bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0];
-    // The hole and what came behind it are not acknowledged on the subflow: something is out, or waits to go again.
+    // The hole and the data after it are not acknowledged on the subflow: data is in flight or will be retransmitted.
     assert!(view.in_flight > 0 || bench.pair.hosts[0].poll_timeout() < Instant::NEVER, "{view:?}");
-    // The retransmission goes on until it arrives; then it is dropped and counted, once.
+    // It is retransmitted until it arrives; then it is dropped and counted once.
     bench.lost.borrow_mut().clear();
     bench.run(5_000);
     assert_eq!(bench.stats().late_bytes_received, SEGMENT);
@@ -104,7 +104,7 @@ fn the_window_counts_from_the_new_data_ack_and_what_waits_out_of_order_stays_wit
     let mut edge = 0;
     bench.write(&pattern(60 * SEGMENT as usize));
     bench.run(3_000);
-    // No window goes further beyond what was read or abandoned than the buffer.
+    // No window extends beyond the read or abandoned data by more than the buffer.
     let first = data_ack(&bench.pair.sent[1][0].1).unwrap();
     for (_, packet) in &bench.pair.sent[1] {
         let Some(ack) = data_ack(packet) else { continue };
@@ -129,7 +129,7 @@ fn while_nobody_reads_the_window_ends_where_the_buffer_does_whatever_is_abandone
     bench.pair.run(Duration::from_secs(3));
     let told = |packet: &Packet| Some(data_ack(packet)? + u64::from(packet.segment.window) - read);
     let edge = bench.pair.sent[1].iter().filter_map(|(_, packet)| told(packet)).max();
-    // The hundred bytes that were read at first are not worth telling of.
+    // The hundred bytes read first are too few for a window update.
     assert_eq!(edge, Some(size - 100));
     assert_eq!(bench.stats().abandoned.expired.bytes, 2 * SEGMENT);
     let state = bench.pair.hosts[1].receive_state(bench.server).unwrap();
@@ -171,7 +171,7 @@ fn under_full_reliability_nothing_is_abandoned() {
 #[test]
 fn where_the_sender_wants_checksums_nothing_is_abandoned_and_ours_asks_for_none() {
     let wants = ConnectionConfig { checksum: true, ..config() };
-    // We ask for none.
+    // We request none.
     let bench = Bench::new(1, config(), spe(wants.clone(), latency(100)));
     let asks = |packet: &Packet| {
         let capable = packet.segment.options.mptcp.iter();
@@ -180,7 +180,7 @@ fn where_the_sender_wants_checksums_nothing_is_abandoned_and_ours_asks_for_none(
         )
     };
     assert!(!bench.pair.sent[1].iter().any(|(_, packet)| asks(packet)));
-    // The peer does: they are agreed on, and a mapping with a hole is never believed.
+    // The peer requests checksums: they are used, and a mapping with a hole is never verified.
     let mut bench = Bench::new(1, wants, spe(config(), latency(100)));
     bench.lost.borrow_mut().push(at(2));
     bench.write(&pattern(10 * SEGMENT as usize));
@@ -219,7 +219,7 @@ fn in_plain_tcp_nothing_is_abandoned() {
 #[test]
 fn segments_of_one_burst_that_repeat_its_mapping_are_placed_one_by_one_around_a_hole() {
     let mut bench = Bench::new(1, config(), spe(config(), latency(200)));
-    // As Linux's segmentation offload sends it: one mapping for all five, on each.
+    // As from Linux's segmentation offload: one mapping for all five, on each.
     let whole = pattern(5 * SEGMENT as usize);
     let burst = Rc::new(RefCell::new((0_u32, None::<(SeqNumber, anabranch_wire::mptcp::Mapping)>)));
     let state = Rc::clone(&burst);

@@ -1,4 +1,4 @@
-//! Data with a deadline is sent again on its own subflow at once where the scheduler asks for duplicates.
+//! Data with a deadline is duplicated at once on its own subflow if the scheduler requests it.
 
 use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
@@ -13,10 +13,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-/// What it was asked about: the first byte, and the milliseconds that are left.
+/// The scheduler's queries: first byte, and milliseconds left.
 type Asked = Arc<Mutex<Vec<(u64, u64)>>>;
 
-/// Sends on the first subflow, and a duplicate there if `wants`.
+/// Sends on the first subflow, with a duplicate there if `wants`.
 struct Duplicating {
     wants: bool,
     asked: Asked,
@@ -50,11 +50,11 @@ struct Bench {
     pair: Pair,
     ids: [ConnectionId; 2],
     asked: Asked,
-    /// The next segment of the client's with data is lost.
+    /// The client's next data segment is lost.
     loses: Rc<Cell<bool>>,
 }
 
-/// A path of 50 ms each way, a latency of 400 ms.
+/// A path of 50 ms in each direction, and a latency of 400 ms.
 fn bench(wants: bool, reliability: &'static str) -> Bench {
     let asked = Asked::default();
     let mut config = ConnectionConfig { framing: Framing::Messages, ..config() };
@@ -97,7 +97,7 @@ impl Bench {
         assert!(records.iter().all(|record| matches!(record, Record::Message { .. })), "{records:?}");
         records.len()
     }
-    /// Writes three segments of which the first is lost; returns the milliseconds until the message could be read.
+    /// Writes three segments of which the first is lost; returns the milliseconds until the message is readable.
     fn three_segments(&mut self) -> u64 {
         let began = self.pair.now;
         self.loses.set(true);

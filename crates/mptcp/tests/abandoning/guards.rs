@@ -1,4 +1,4 @@
-//! What switches skipping on subflows off, and what a fallback in mid-stream changes.
+//! Conditions that disable skipping on subflows, and the effect of a fallback in mid-stream.
 
 use crate::bench::{Bench, SEGMENT, at, latency, spe};
 use crate::pair::{Fate, config, pattern};
@@ -15,10 +15,11 @@ fn path_of(packet: &Packet) -> u8 {
     if let IpAddr::V4(to) = packet.ip.destination { to.octets()[2] } else { 0 }
 }
 
-/// Data of the client is lost: one segment with all its copies, and while the flag is up all that goes its path.
+/// Losses of the client's data: one segment with all its retransmissions, and everything on its path while the flag is
+/// set.
 #[derive(Clone, Default)]
 struct Losses {
-    /// Segments with data until the one that is lost.
+    /// Data segments until the lost one.
     countdown: Rc<Cell<Option<u32>>>,
     lost: Rc<Cell<Option<(u8, SeqNumber)>>>,
     black: Rc<Cell<bool>>,
@@ -63,14 +64,14 @@ fn after_a_subflow_that_falls_silent_behind_a_skip_nothing_is_skipped_any_more()
     let (mut bench, losses) = subflow_bench(2, 300);
     losses.countdown.set(Some(2));
     bench.stream(15);
-    // The sender has acted on the loss; it is abandoned and skipped when nothing comes on that path any more.
+    // The sender has reacted to the loss; the data is abandoned and skipped when nothing arrives on that path any more.
     losses.black.set(true);
     bench.stream(50);
     assert_eq!(bench.stats().skipped_bytes, SEGMENT);
     assert!(!bench.stats().skipping_is_off, "for less than a second");
     bench.stream(100);
     assert!(bench.stats().skipping_is_off);
-    // The next loss, on the path that still works, is waited for.
+    // The next loss, on the path that still works, is not skipped.
     losses.lost.set(None);
     losses.countdown.set(Some(2));
     bench.stream(100);
@@ -98,7 +99,7 @@ fn after_sixteen_copies_of_what_was_skipped_the_next_means_that_the_sender_takes
     assert_eq!(bench.stats().late_bytes_received, SEGMENT, "counted once");
 }
 
-/// The client hears MP_FAIL, as if the server had said so: both leave MPTCP.
+/// The client receives a forged MP_FAIL from the server: both leave MPTCP.
 fn make_fall_back(bench: &mut Bench, data_seq: u64) {
     let mut fail = bench.pair.sent[1].last().unwrap().1.clone();
     fail.segment.payload = Bytes::new();
@@ -128,7 +129,7 @@ fn after_a_fallback_in_mid_stream_a_hole_is_waited_for() {
     bench.write(before);
     bench.run(50);
     make_fall_back(&mut bench, 0);
-    // Something comes behind the hole when its lifetime would be over.
+    // Data arrives after the hole when its lifetime would have ended.
     bench.run(100);
     bench.write(after);
     bench.run(3_000);
@@ -150,7 +151,7 @@ fn bytes_abandoned_before_a_fallback_are_not_taken_for_the_next_of_the_stream_af
     bench.run(1_000);
     let expected = [(100, 2 * SEGMENT, None), (at(2), SEGMENT, Some(Reason::Expired)), (at(3), 7 * SEGMENT, None)];
     assert_eq!(bench.read(), expected);
-    // On the subflow they are still expected: its place and that of the stream differ.
+    // They are still expected on the subflow: its position and that of the stream differ.
     make_fall_back(&mut bench, 0);
     losses.lost.set(None);
     bench.run(30_000);

@@ -1,5 +1,5 @@
-//! A peer, or somebody on the way, that says what cannot be: numbers out of range, notices of bytes that never were, ends in
-//! the midst of what is missing.
+//! Invalid messages from the peer or an attacker: numbers out of range, notices of bytes that never existed, stream
+//! ends within missing data.
 
 use crate::bench::{Bench, LARGE, SEGMENT, at, framed, latency, message, message_bench, spe};
 use crate::pair::{Pair, config, pattern};
@@ -20,12 +20,12 @@ fn mapped(packet: &Packet) -> Option<u64> {
     }
 }
 
-/// The number on the wire of the stream's first byte.
+/// The data sequence number of the stream's first byte.
 fn base(bench: &Bench) -> u64 {
     bench.pair.sent[0].iter().find_map(|(_, packet)| mapped(packet)).unwrap() - at(0)
 }
 
-/// What would follow on the client's subflow, with this place in the stream.
+/// The next segment on the client's subflow, with this position in the stream.
 fn next_segment(bench: &Bench, data_seq: u64, payload: &[u8]) -> Packet {
     let data = bench.pair.sent[0].iter().rev().find(|(_, packet)| mapped(packet).is_some());
     let mut packet = data.unwrap().1.clone();
@@ -39,7 +39,7 @@ fn next_segment(bench: &Bench, data_seq: u64, payload: &[u8]) -> Packet {
     packet
 }
 
-/// An acknowledgement as `host` would send it, with these options of MPTCP and nothing else.
+/// An acknowledgement as from `host`, with only these MPTCP options.
 fn word(bench: &Bench, host: usize, options: Vec<MptcpOption>) -> Packet {
     let mut packet = bench.pair.sent[host].last().unwrap().1.clone();
     packet.segment.payload = Bytes::new();
@@ -49,7 +49,7 @@ fn word(bench: &Bench, host: usize, options: Vec<MptcpOption>) -> Packet {
     packet
 }
 
-/// The server hears of it as if the client had said so.
+/// The server receives a notice as from the client.
 fn tell(bench: &mut Bench, notice: Notice) {
     let packet = word(bench, 0, vec![notice.option()]);
     bench.pair.inject(1, packet);
@@ -59,7 +59,7 @@ fn withdrawn(bench: &Bench, offset: u64, length: u32) -> Notice {
     Notice::Withdrawn { data_seq: base(bench).wrapping_add(offset) as u32, length }
 }
 
-/// Six segments over two paths, of which the third is lost with all its copies, and 50 ms.
+/// Six segments over two paths, of which the third is lost with all its retransmissions; then 50 ms.
 fn with_a_hole(milliseconds: u64) -> Bench {
     let mut bench = Bench::new(2, config(), spe(config(), latency(milliseconds)));
     bench.lost.borrow_mut().push(at(2));
@@ -196,7 +196,7 @@ fn a_data_ack_beyond_what_was_assigned_is_ignored() {
     }
 }
 
-/// Writes bytes as they are on a connection whose reader expects messages.
+/// Writes raw bytes on a connection whose reader expects messages.
 fn forged(headers: &[(MessageHeader, usize)]) -> Bench {
     let mut bench = Bench::new(1, config(), framed(spe(config(), latency(300))));
     for (header, length) in headers {
@@ -214,7 +214,7 @@ fn a_header_that_says_four_gigabytes_is_a_gap_and_takes_no_memory() {
     bench.write(&pattern(50_000));
     bench.run(2_000);
     let gaps = bench.records.iter().map(|(_, record)| (record.length(), matches!(record, Record::Gap { .. })));
-    // In the first hundred bytes, which are no message, a header might have begun up to the last 23.
+    // In the first hundred bytes, which are no message, a header might start up to the last 23.
     assert_eq!(gaps.fold((0, true), |all, gap| (all.0 + gap.0, all.1 && gap.1)), (23 + 60_024, true));
     assert_eq!(bench.stats().abandoned.unframed.bytes, 100 + 60_024);
 }
@@ -229,7 +229,8 @@ fn numbers_that_go_backward_and_play_out_times_of_years_are_handed_over_as_they_
         Record::Bytes { .. } | Record::Gap { .. } => None,
     });
     assert_eq!(numbers.collect::<Vec<_>>(), [(7, 0), (6, years), (u32::MAX, 0), (0, years), (0, 1)]);
-    // The one that is to be played in nine years came as fast as one that is to be played now: the rest is late, and here.
+    // The message to be played in nine years arrived as fast as one to be played now, so the rest is late, and
+    // received.
     assert_eq!(bench.stats().abandoned.expired.bytes, 0);
 }
 
@@ -281,7 +282,7 @@ fn what_nobody_will_read_is_refused_though_it_follows_a_gap() {
     bench.run(50);
     bench.pair.hosts[1].discard(bench.now(), bench.server).unwrap();
     bench.run(1_000);
-    // As bytes in order would have: the peer hears of it.
+    // As for bytes in order, the peer is told.
     assert!(bench.pair.events[1].contains(&Event::Closed(bench.server, CloseCause::Aborted)));
     assert!(bench.pair.events[0].contains(&Event::Closed(bench.id, CloseCause::AbortedByPeer)));
 }
@@ -326,8 +327,8 @@ fn a_sender_does_not_fall_back_while_the_peer_may_wait_for_what_was_withdrawn() 
     };
     put(&mut pair, 76, 60_000);
     pair.run(Duration::from_millis(300));
-    // More than the window takes at once: most is withdrawn before it is assigned to the subflow, and nothing of what was assigned
-    // is lost. What is outstanding on the subflow follows on in the stream once the rest is acknowledged.
+    // More than the window: most is withdrawn before it is assigned to the subflow, and assigned data is not lost. The
+    // data outstanding on the subflow continues the stream once the rest is acknowledged.
     put(&mut pair, 60_000, 15);
     pair.run(Duration::from_millis(26));
     assert_eq!(pair.hosts[0].stats(id).unwrap().messages_withdrawn, 1);

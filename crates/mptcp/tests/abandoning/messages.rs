@@ -1,4 +1,4 @@
-//! Messages are abandoned whole, for each of the reasons.
+//! Messages are abandoned whole, for each reason.
 
 use crate::bench::{LARGE, latency, message, message_bench, put};
 use crate::pair::pattern;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 #[test]
 fn a_message_of_which_a_segment_is_missing_is_abandoned_whole_at_its_time() {
     let mut bench = message_bench(latency(300), LARGE);
-    // The first message was sent at 50 ms and came at 60: the base.
+    // The first message was sent at 50 ms and arrived at 60: the base.
     bench.lost.borrow_mut().push(100 + 2_000);
     message(&mut bench, 4_000, 9, 60);
     message(&mut bench, 500, 9, 100);
@@ -85,16 +85,16 @@ fn while_1024_messages_wait_to_be_read_nothing_is_abandoned() {
 #[test]
 fn a_hole_behind_a_message_whose_header_is_lost_has_a_time_of_its_own() {
     let mut bench = message_bench(latency(150), LARGE);
-    // The rest of the first comes at 160, so that its beginning is waited for until 310.
+    // The rest of the first arrives at 160, so that the receiver waits for its start until 310.
     bench.lost.borrow_mut().extend([100, 12_124]);
     message(&mut bench, 12_000, 9, 60);
     bench.run(140);
-    // Of the second the beginning, too, is lost, and the rest comes at 300: there is time until 450.
+    // Of the second, the start is lost too, and the rest arrives at 300: there is time until 450.
     message(&mut bench, 6_000, 9, 350);
     bench.run(25);
     bench.lost.borrow_mut().clear();
     bench.run(2_000);
-    // A header might have begun in the last 23 bytes that are here of the first.
+    // A header might start in the last 23 received bytes of the first.
     let gap = Some(Reason::Expired);
     assert_eq!(bench.read(), [(100, 12_001, gap), (12_101, 23, gap), (12_124, 6_024, None)]);
     let times: Vec<_> = bench.records.iter().map(|(at, _)| at.since(Instant::ZERO).as_millis()).collect();
@@ -129,7 +129,7 @@ fn a_blocked_buffer_abandons_what_is_unimportant_and_keeps_what_must_come() {
         bench.run(2_000);
         let blocked = bench.stats().abandoned.blocked;
         assert_eq!((blocked.gaps, blocked.bytes), if abandoned { (1, 4_024) } else { (0, 0) });
-        // What is lost on its subflow for good keeps that slow; what comes at last is dropped, or was waited for.
+        // Loss on its subflow keeps that slow; the data that finally arrives is dropped, or was waited for.
         bench.lost.borrow_mut().clear();
         bench.run(20_000);
         assert_eq!(bench.stats().bytes_delivered, 100 + 40 * 1_024 + if abandoned { 0 } else { 4_024 });
@@ -156,8 +156,8 @@ fn when_several_messages_are_torn_each_is_abandoned_for_itself() {
 #[test]
 fn a_message_that_comes_ahead_of_a_hole_sets_the_base_when_it_comes() {
     let mut bench = message_bench(latency(300), LARGE);
-    // The first message, to be played at 0, came at 60. These are written at 150: the last comes at 160, and is to be played at
-    // 150, so that the base is 10 although a hole is before it.
+    // The first message, to be played at 0, arrived at 60. These are written at 150: the last arrives at 160, and is to
+    // be played at 150, so that the base is 10 despite a hole before it.
     bench.lost.borrow_mut().push(100 + 2_000);
     message(&mut bench, 4_000, 9, 100);
     message(&mut bench, 500, 9, 150);
@@ -183,7 +183,7 @@ fn a_header_that_two_segments_share_ahead_of_a_hole_says_its_time_all_the_same()
 #[test]
 fn a_message_says_when_its_first_byte_came_whatever_was_missing_before_and_within_it() {
     let mut bench = message_bench(latency(60_000), LARGE);
-    // Of the first a segment in the midst comes later, of the second its last.
+    // A later segment of the first is delayed, and the last of the second.
     bench.lost.borrow_mut().extend([100 + 2_000, 100 + 4_024 + 4_000]);
     for _ in 0..3 {
         message(&mut bench, 4_000, 9, 60);
@@ -205,7 +205,7 @@ fn a_message_says_when_its_first_byte_came_whatever_was_missing_before_and_withi
 #[test]
 fn what_is_here_of_the_message_that_has_the_hole_counts_as_waiting_behind_it() {
     let mut bench = message_bench(latency(60_000), BufferSize::Fixed(30_000));
-    // 19,000 bytes of it are here, and 5,000 behind: four fifths of what there is room for.
+    // 19,000 bytes of it are received, and 5,000 after it: four fifths of the buffer.
     bench.lost.borrow_mut().push(100 + 19_500);
     message(&mut bench, 21_000, 255, 0);
     for _ in 0..4 {

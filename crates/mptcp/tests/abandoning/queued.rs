@@ -1,4 +1,4 @@
-//! What waits on a subflow for its turn and is of no use any more is not sent.
+//! Useless data queued on a subflow is not sent.
 
 use crate::bench::{SEGMENT, at};
 use crate::pair::{Fate, Pair, config, pattern, policies};
@@ -40,7 +40,7 @@ fn write(pair: &mut Pair, id: ConnectionId, length: usize, lifetime: u64) {
     pair.settle();
 }
 
-/// Connected, and a first message of 100 bytes has come; then a path may become longer.
+/// Connected, after a first message of 100 bytes; then a path may become slower.
 fn connected(paths: usize, config: &ConnectionConfig) -> (Pair, ConnectionId) {
     let mut pair = Pair::with_path_managers(paths, ["same_subnet", "same_subnet"]);
     let id = pair.connect(config.clone(), config.clone());
@@ -50,7 +50,7 @@ fn connected(paths: usize, config: &ConnectionConfig) -> (Pair, ConnectionId) {
     (pair, id)
 }
 
-/// Segments of data that went a path.
+/// Data segments on a path.
 fn segments(pair: &Pair, path: usize) -> usize {
     pair.sent[0].iter().filter(|(_, packet)| path_of(packet) == path && data_seq(packet).is_some()).count()
 }
@@ -59,7 +59,7 @@ fn segments(pair: &Pair, path: usize) -> usize {
 fn of_a_message_that_is_withdrawn_while_it_waits_for_its_turn_nothing_more_is_sent_but_its_end() {
     let (mut pair, id) = connected(1, &paced("lowest_rtt", "pr_mptcp", Settings::new()));
     pair.sent[0].clear();
-    // Ten segments in half a round trip, one each millisecond.
+    // Ten segments in half a round trip, one per millisecond.
     write(&mut pair, id, 9 * SEGMENT as usize - 24, 5);
     pair.run(Duration::from_millis(200));
     assert_eq!(pair.hosts[0].stats(id).unwrap().messages_withdrawn, 1);
@@ -82,7 +82,7 @@ fn duplicates_queued_on_another_subflow_are_not_sent_when_their_data_is_abandone
     }
     let acked = pair.hosts[0].stats(id).unwrap().bytes_acked;
     let mut first = None;
-    // The third segment is lost with all its copies.
+    // The third segment is lost with all its retransmissions.
     pair.judge = Box::new(move |from, _, packet| {
         let Some(number) = data_seq(packet).filter(|_| from == 0) else { return Fate::Deliver };
         let offset = number.wrapping_sub(*first.get_or_insert(number));
@@ -92,14 +92,15 @@ fn duplicates_queued_on_another_subflow_are_not_sent_when_their_data_is_abandone
     write(&mut pair, id, 9 * SEGMENT as usize - 24, 60_000);
     pair.run(Duration::from_millis(500));
     assert_eq!(pair.hosts[0].stats(id).unwrap().bytes_acked, acked + 9 * SEGMENT);
-    // Its window was full of copies, one of which goes each 12 ms. Three had gone when the DATA_ACK went over the hole, after 31,
-    // up to the seventh segment. When the next may go, the eighth is acknowledged; the last goes because DATA_FIN might go with it.
+    // Its window was full of duplicates, one of which is sent every 12 ms. Three had been sent when the DATA_ACK
+    // skipped the hole, after 31 ms, up to the seventh segment. When the next may be sent, the eighth is acknowledged;
+    // the last is sent since DATA_FIN might accompany it.
     let on_slow = pair.sent[0].iter().filter(|(_, packet)| path_of(packet) == 1);
     let numbers: Vec<u64> = on_slow.filter_map(|(_, packet)| data_seq(packet)).collect();
     let mut copies: Vec<u64> = numbers.iter().map(|number| (number - numbers[0]) / SEGMENT).collect();
     copies.dedup();
     assert_eq!(copies[..5], [0, 1, 2, 6, 8]);
-    // What is behind them is the hole of the subflow, sent again.
+    // After them the subflow's hole is retransmitted.
     assert_eq!(copies[5..], [2]);
 }
 
@@ -107,7 +108,7 @@ fn duplicates_queued_on_another_subflow_are_not_sent_when_their_data_is_abandone
 fn what_goes_again_on_another_subflow_ends_where_a_withdrawn_message_begins() {
     let (mut pair, id) = connected(2, &paced("lowest_rtt", "mo_pr", Settings::new()));
     pair.sent[0].clear();
-    // The first path is dead from now on. One message is of use for a minute, the next one for less than the timeout takes.
+    // The first path is dead from now on. One message is useful for a minute, the next for less than the timeout.
     pair.judge = Box::new(|from, _, packet| if from == 0 && path_of(packet) == 0 { Fate::Drop } else { Fate::Deliver });
     write(&mut pair, id, 376, 60_000);
     write(&mut pair, id, 2_976, 100);
@@ -119,7 +120,7 @@ fn what_goes_again_on_another_subflow_ends_where_a_withdrawn_message_begins() {
     let mut again: Vec<_> = again.filter_map(|(_, packet)| range(packet)).collect();
     again.iter_mut().for_each(|range| range.0 -= first);
     again.dedup();
-    // The whole of the one, and the last byte of the other.
+    // All of the one, and the last byte of the other.
     assert_eq!(again, [(0, 400), (400 + 2_999, 1)]);
     assert_eq!(pair.hosts[0].stats(id).unwrap().bytes_acked, 100 + 400 + 3_000);
 }

@@ -1,5 +1,5 @@
-//! The receiver reports losses of a slow path on a fast one, and the sender reinjects there, once, before the slow subflow
-//! could detect them. Both ends must have agreed to it.
+//! The receiver reports losses of a slow path on a fast one. The sender reinjects there once, before the slow subflow
+//! could detect them. Both ends must support it.
 
 use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 const QUICK: usize = 0;
 const SLOW: usize = 1;
 
-/// New data goes on the quickest subflow or on the slowest, what is sent again on the other.
+/// Sends new data on the fastest or slowest subflow, and reinjects on the other.
 struct Always {
     new: usize,
     repairs: bool,
@@ -67,12 +67,12 @@ struct Bench {
     pair: Pair,
     id: ConnectionId,
     server: ConnectionId,
-    /// How many segments of the client's with data pass yet before one is lost.
+    /// The number of the client's data segments before one is lost.
     passes: Rc<Cell<usize>>,
     notices_are_lost: Rc<Cell<bool>>,
 }
 
-/// Paths of 10 and 100 ms each way.
+/// Paths of 10 and 100 ms in each direction.
 fn bench(client: ConnectionConfig, server: ConnectionConfig) -> Bench {
     let mut pair = Pair::new(2);
     pair.delay = vec![Duration::from_millis(10), Duration::from_millis(100)];
@@ -108,8 +108,8 @@ impl Bench {
         assert!(matches!(taken, Ok(Some(_))), "{taken:?}");
         self.pair.settle();
     }
-    /// Writes eight segments of which the third is lost, and lets a second pass. Gives when data left, milliseconds since,
-    /// by path.
+    /// Writes eight segments of which the third is lost, and waits a second. Returns the send times in milliseconds, by
+    /// path.
     fn lose_one_of_eight(&mut self) -> [Vec<u64>; 2] {
         let (began, before) = (self.pair.now, self.pair.sent[0].len());
         self.passes.set(2);
@@ -141,7 +141,7 @@ impl Bench {
 fn a_loss_on_a_slow_path_is_reinjected_on_a_fast_one_after_half_a_round_trip_of_each() {
     let mut bench = bench(with(SLOW, true, "spe"), with(SLOW, true, "spe"));
     let [quick, slow] = bench.lose_one_of_eight();
-    // 100 ms there, 10 ms back; the slow path itself knows after 200 ms and sends it again as well.
+    // 100 ms there, 10 ms back. The slow path itself detects the loss after 200 ms and retransmits as well.
     assert_eq!(quick, [110]);
     assert_eq!((slow.len(), slow[slow.len() - 1]), (9, 200));
     let told = bench.told();
@@ -200,7 +200,7 @@ fn a_peer_that_reports_false_losses_gets_each_outstanding_segment_once_more_and_
     assert_eq!(bench.messages(), 2);
 }
 
-/// The slow subflow as the server names it.
+/// The slow subflow as identified by the server.
 fn missing_of(bench: &mut Bench) -> (u8, u8) {
     let mut other = self::bench(with(SLOW, true, "spe"), with(SLOW, true, "spe"));
     other.lose_one_of_eight();

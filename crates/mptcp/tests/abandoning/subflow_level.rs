@@ -1,4 +1,4 @@
-//! The subflow's acknowledgement goes over abandoned data, and the guards around that.
+//! Subflow acknowledgements that skip abandoned data, and their guards.
 
 use crate::bench::{Bench, LARGE, SEGMENT, at, latency, message, message_bench, put, spe};
 use crate::pair::{Fate, config, pattern};
@@ -15,7 +15,7 @@ fn subflow(millis: u64) -> Settings {
     latency(millis).with("level", "subflow").with("most_skipped", 0.5)
 }
 
-/// So many bytes have gone and come before anything is lost.
+/// Transfers this many segments before any loss.
 fn warmed_up(mut bench: Bench, segments: u64) -> Bench {
     bench.write(&pattern((segments * SEGMENT) as usize));
     bench.run(1_000);
@@ -27,7 +27,7 @@ fn ssthresh(bench: &Bench) -> u64 {
     bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0].ssthresh
 }
 
-/// Retransmissions that the client sent, by its own account.
+/// Retransmissions counted by the client.
 fn retransmitted(bench: &Bench) -> u64 {
     bench.pair.hosts[0].stats(bench.id).unwrap().bytes_retransmitted
 }
@@ -42,7 +42,7 @@ fn the_subflow_skips_abandoned_data_and_the_sender_which_has_seen_the_loss_goes_
     assert!(ssthresh(&bench) < before, "{} {before}", ssthresh(&bench));
     let stats = bench.stats();
     assert_eq!((stats.skipped_bytes, stats.abandoned.expired.bytes), (SEGMENT, SEGMENT));
-    // The sender has nothing left to send again, and nothing goes again after.
+    // The sender has nothing left to retransmit, and retransmits nothing later.
     let view = &bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0];
     assert_eq!(view.in_flight, 0);
     let so_far = retransmitted(&bench);
@@ -63,8 +63,7 @@ fn at_data_level_the_same_loss_keeps_the_subflow_until_its_bytes_come() {
     assert!(retransmitted(&bench) >= 3 * SEGMENT, "{}", retransmitted(&bench));
 }
 
-/// When the server's acknowledgement first went beyond a data sequence's segment: and what selective acknowledgements had
-/// been sent before.
+/// When the server's acknowledgement first passed the segment of a data sequence number, and the SACK blocks before.
 fn acknowledgements(bench: &Bench) -> Vec<(Duration, u32, bool)> {
     let zero = bench.pair.sent[1][0].0;
     let of = |packet: &Packet| (packet.segment.ack.0, !packet.segment.options.sack.is_empty());
@@ -77,7 +76,7 @@ fn that_the_sender_has_acted_on_one_loss_does_not_let_the_next_be_skipped() {
     let deaf = Rc::new(Cell::new(false));
     let (hears, lost) = (Rc::clone(&deaf), [at(102), at(104)]);
     let mut initial = None;
-    // Two segments are lost with all their copies, and all that the server says from the first skip on.
+    // Two segments are lost with all retransmissions, and everything from the server after the first skip.
     bench.pair.judge = Box::new(move |from, _, packet| {
         let mapping = packet.segment.options.dss.as_ref().and_then(|dss| dss.mapping);
         let Some(DataSequence::Long(number)) = mapping.map(|mapping| mapping.data_seq).filter(|_| from == 0) else {
@@ -101,11 +100,11 @@ fn that_the_sender_has_acted_on_one_loss_does_not_let_the_next_be_skipped() {
 
 #[test]
 fn before_a_gap_is_skipped_the_sender_was_told_of_it_by_selective_acknowledgements_for_a_round_trip() {
-    // Without timestamps there are twelve bytes more in each segment.
+    // Without timestamps each segment has twelve more bytes.
     for (timestamps, skipped) in [(true, SEGMENT), (false, SEGMENT + 12)] {
         let mut client = config();
         client.tcp.options.timestamps = timestamps;
-        // The lifetime is over at once.
+        // The lifetime expires at once.
         let mut bench = warmed_up(Bench::new(1, client, spe(config(), subflow(1))), 40);
         bench.lost.borrow_mut().push(at(42));
         bench.pair.sent[1].clear();
@@ -127,7 +126,7 @@ fn while_the_sender_cannot_have_acted_on_the_loss_nothing_is_skipped() {
     let deaf = Rc::new(Cell::new(true));
     let (hears, lost) = (Rc::clone(&deaf), at(102));
     let mut initial = None;
-    // All that the server says is lost, and one segment with all its copies.
+    // Everything from the server is lost, and one segment with all its retransmissions.
     bench.pair.judge = Box::new(move |from, _, packet| {
         let mapping = packet.segment.options.dss.as_ref().and_then(|dss| dss.mapping);
         let Some(DataSequence::Long(number)) = mapping.map(|mapping| mapping.data_seq).filter(|_| from == 0) else {
@@ -136,7 +135,7 @@ fn while_the_sender_cannot_have_acted_on_the_loss_nothing_is_skipped() {
         let offset = number.wrapping_sub(*initial.get_or_insert(number)) + at(100);
         if offset == lost { Fate::Drop } else { Fate::Deliver }
     });
-    // Seven duplicates, and more than a round trip as the receiver takes it to be: it counts the pause before.
+    // Seven duplicates, and more than a round trip as the receiver measures it, including the pause before.
     bench.stream(40);
     bench.run(1_500);
     assert_eq!((bench.stats().abandoned.expired.bytes, bench.stats().skipped_bytes), (SEGMENT, 0));
@@ -169,7 +168,7 @@ fn no_more_is_skipped_than_the_share_of_what_came() {
     let skipped = bench.stats().skipped_bytes;
     assert!((SEGMENT..=2 * SEGMENT).contains(&skipped), "{skipped}");
     assert_eq!(bench.stats().abandoned.expired.bytes, 4 * SEGMENT);
-    // The others come in the end, and nothing is lost that was not abandoned.
+    // The others arrive in the end, and only abandoned data is missing.
     bench.lost.borrow_mut().clear();
     bench.run(30_000);
     assert_eq!(bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0].in_flight, 0);
@@ -179,8 +178,8 @@ fn no_more_is_skipped_than_the_share_of_what_came() {
 fn what_was_skipped_before_counts_towards_the_share() {
     let settings = latency(1).with("level", "subflow").with("most_skipped", 0.01);
     let mut bench = warmed_up(Bench::new(1, config(), spe(config(), settings)), 200);
-    // One of every 40 segments is lost with all its copies, each less than 1 % of what came. All of them are more: the fourth when
-    // less than 361 segments came.
+    // One of every 40 segments is lost with all retransmissions, each less than 1 % of the received data. Together they
+    // are more: the fourth if fewer than 361 segments arrived.
     for nth in 0..4 {
         bench.lost.borrow_mut().push(at(200 + 40 * nth + 10));
         bench.stream(10);
@@ -199,7 +198,7 @@ fn a_gap_of_which_a_part_is_still_waited_for_is_not_skipped() {
     }
     bench.run(600);
     let (began, start) = (bench.now().since(Instant::ZERO).as_millis(), 100 + 40 * 1_024);
-    // The base is 60. Of the two messages in the segment that is lost the first expires 200 ms before the second.
+    // The base is 60. Of the two messages in the lost segment the first expires 200 ms before the second.
     let play_out = began - 50;
     bench.lost.borrow_mut().push(start + 2_000);
     put(&mut bench, 2_000, 9, play_out - 200);
@@ -212,7 +211,7 @@ fn a_gap_of_which_a_part_is_still_waited_for_is_not_skipped() {
         bench.run(10);
         seen.push(abandoned(&bench));
     }
-    // From 110 ms on the first is abandoned; as long as the second is not, its bytes are waited for.
+    // From 110 ms on the first is abandoned. Until the second is too, its bytes are waited for.
     assert!(seen[12..28].iter().all(|seen| seen.0 == 2_024 && seen.1 == 0), "{seen:?}");
     assert_eq!(seen.last(), Some(&(2 * 2_024, SEGMENT)), "{seen:?}");
 }
@@ -221,7 +220,7 @@ fn a_gap_of_which_a_part_is_still_waited_for_is_not_skipped() {
 fn what_came_by_another_path_leaves_a_gap_that_is_not_skipped() {
     let mut bench = warmed_up(Bench::new(2, config(), spe(config(), subflow(20_000))), 40);
     let (missing, mut initial, mut on) = (at(42), None, None);
-    // All copies are lost on the subflow that it went by first.
+    // All retransmissions on its first subflow are lost.
     bench.pair.judge = Box::new(move |from, _, packet| {
         let mapping = packet.segment.options.dss.as_ref().and_then(|dss| dss.mapping);
         let (Some(mapping), 0, false) = (mapping, from, packet.segment.payload.is_empty()) else {
@@ -249,7 +248,7 @@ fn what_was_skipped_and_comes_late_is_not_reported_as_a_duplicate() {
     let mut first = true;
     let missing = at(42);
     let mut initial = None;
-    // The segment comes 300 ms late, and all its copies are lost.
+    // The segment arrives 300 ms late, and all its retransmissions are lost.
     bench.pair.judge = Box::new(move |from, _, packet| {
         let mapping = packet.segment.options.dss.as_ref().and_then(|dss| dss.mapping);
         let (Some(mapping), 0) = (mapping, from) else { return Fate::Deliver };
@@ -279,7 +278,7 @@ fn after_a_reset_that_follows_a_skip_nothing_is_skipped_any_more() {
     bench.stream(50);
     assert!(bench.stats().skipped_bytes > 0);
     assert!(!bench.stats().skipping_is_off);
-    // A middlebox resets the subflow on which it was.
+    // A middlebox resets its subflow.
     let number = |packet: &Packet| match packet.segment.options.dss.as_ref()?.mapping?.data_seq {
         DataSequence::Long(number) => Some(number),
         DataSequence::Short(_) => None,

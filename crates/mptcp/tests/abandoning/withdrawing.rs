@@ -1,4 +1,4 @@
-//! The sender withdraws what is of no use any more, and the two ends tell each other.
+//! The sender withdraws useless data, and both ends exchange notices.
 
 use crate::pair::{Fate, Pair, address, config, pattern};
 use anabranch_mptcp::keys::Key;
@@ -36,9 +36,9 @@ struct Bench {
     pair: Pair,
     id: ConnectionId,
     server: ConnectionId,
-    /// While it is so, data of the client is lost on the path of this number, or on all.
+    /// If set, the client's data on this path, or on all, is lost.
     black: Rc<Cell<Option<usize>>>,
-    /// Notices that are lost yet.
+    /// Number of notices still to be lost.
     notices_to_lose: Rc<Cell<usize>>,
 }
 
@@ -52,7 +52,7 @@ fn bench_of(pair: Pair, client: ConnectionConfig, server: ConnectionConfig) -> B
     bench_that_loses(pair, client, server, |_, _| false)
 }
 
-/// What the client sends is lost also where `lost` says so.
+/// The client's data is also lost where `lost` says so.
 fn bench_that_loses(
     mut pair: Pair,
     client: ConnectionConfig,
@@ -139,13 +139,13 @@ fn under_full_reliability_nothing_is_offered_and_an_unanswered_offer_is_repeated
 #[test]
 fn a_peer_that_heard_none_of_our_hellos_is_told_with_what_is_withdrawn() {
     let ends = || with("pr_mptcp", lifetime(200));
-    // All of the client's hellos are lost that it says by itself.
+    // All hellos that the client sends unasked are lost.
     let hello = |packet: &Packet| notices(packet).iter().any(|notice| matches!(notice, Notice::Hello { .. }));
     let early = Instant::ZERO + Duration::from_secs(2);
     let lost = move |now: Instant, packet: &Packet| now < early && hello(packet);
     let mut bench = bench_that_loses(Pair::new(2), ends(), ends(), lost);
     bench.run(2_000);
-    // A message is withdrawn of which all copies are lost: the path that it went by carries nothing any more.
+    // A message is withdrawn after all its copies are lost: its path is dead.
     bench.black.set(Some(EVERYWHERE));
     bench.write(5_000, None);
     bench.run(250);
@@ -159,7 +159,7 @@ fn a_peer_that_heard_none_of_our_hellos_is_told_with_what_is_withdrawn() {
 #[test]
 fn a_message_that_expires_before_it_was_sent_is_taken_out_of_the_stream_without_a_word() {
     let mut bench = bench(1, with("mo_pr", lifetime(200)), with("mo_pr", lifetime(200)));
-    // The window is full and nothing comes back.
+    // The window is full and nothing returns.
     bench.black.set(Some(EVERYWHERE));
     bench.write(40_000, Some(60_000));
     bench.write(5_000, None);
@@ -199,7 +199,7 @@ fn what_was_sent_and_expires_is_withdrawn_by_a_word_that_may_be_lost() {
         bench.write(5_000, None);
         bench.run(30);
         bench.black.set(None);
-        // It keeps its path busy with what is lost; this is what comes behind the hole.
+        // Its path is busy with retransmissions; this is the data after the hole.
         bench.write(1_000, Some(60_000));
         bench.black.set(Some(0));
         bench.run(400);
@@ -248,7 +248,7 @@ fn what_the_peer_has_of_a_message_does_not_count_as_withdrawn() {
 fn a_peer_that_hears_no_withdrawal_gets_the_data_after_all_and_nothing_that_was_sent_is_withdrawn_any_more() {
     let mut bench = bench(1, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
     bench.notices_to_lose.set(usize::MAX);
-    // More than the window takes at once: of what is withdrawn most was not assigned to the subflow.
+    // More than the window: most of the withdrawn data was never assigned to the subflow.
     for first in [true, false] {
         bench.write(60_000, Some(15));
         bench.run(26);
@@ -328,7 +328,7 @@ fn a_withdrawn_tail_ends_the_stream_all_the_same() {
 #[test]
 fn the_lower_32_bits_of_data_sequence_numbers_may_wrap_within_what_is_withdrawn() {
     for policy in ["mo_pr", "pr_mptcp"] {
-        // With this seed the lower half of the client's numbers wraps after so many bytes.
+        // With this seed the lower half of the client's data sequence numbers wraps after this many bytes.
         let (wraps, mut seed) = (39_323, [7; 32]);
         seed[..4].copy_from_slice(&86_033_u32.to_le_bytes());
         let mut pair = Pair::new(2);
@@ -343,7 +343,7 @@ fn the_lower_32_bits_of_data_sequence_numbers_may_wrap_within_what_is_withdrawn(
         bench.write(36_000, Some(60_000));
         bench.run(500);
         bench.black.set(Some(EVERYWHERE));
-        // It wraps within the first, and is past that in the third.
+        // It wraps within the first, and has wrapped in the third.
         for lifetime in [None, Some(60_000), None] {
             bench.write(5_000, lifetime);
         }
@@ -389,14 +389,14 @@ fn the_sender_hears_which_path_the_receiver_calls_its_worst() {
         Some((view.remote_address, behind))
     };
     let (towards, behind) = worst("one_way_delay").unwrap();
-    // The server's second address is at the end of the long way.
+    // The server's second address is at the end of the slow path.
     assert_eq!(towards, AddressId(2));
-    // 40 ms less 10, and what the clocks of timestamps round.
+    // 40 ms minus 10, and the rounding of the timestamp clocks.
     assert!((29..=31).contains(&behind.as_millis()), "{behind:?}");
     assert_eq!(worst("full_mesh"), None, "nobody measures");
 }
 
-/// Begins nothing of importance 2, and says of the others what waits with them.
+/// Refuses to start messages of importance 2, and records the queue for the others.
 struct Choosy(Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
 
 impl reliability::Reliability for Choosy {
@@ -425,7 +425,7 @@ fn each_message_is_begun_or_taken_out_when_its_turn_has_come() {
     }
     bench.pair.settle();
     bench.run(500);
-    // The second is asked about although a segment of the first would take its beginning along.
+    // The scheduler is asked about the second although a segment of the first would include its start.
     assert_eq!(*asked.lock().unwrap(), [vec![1, 2, 2, 0], vec![2, 2, 0], vec![2, 0], vec![0]]);
     assert_eq!(bench.read(), [(100, 100, None), (200, 100, None)]);
     let stats = bench.stats(0);
@@ -435,7 +435,8 @@ fn each_message_is_begun_or_taken_out_when_its_turn_has_come() {
 #[test]
 fn of_many_withdrawals_the_peer_hears_those_first_that_it_comes_to_first() {
     let mut bench = bench(2, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
-    // All of it is lost on the first path, and not assigned to the second before it is withdrawn: the first message last.
+    // All of it is lost on the first path, and not assigned to the second before it is withdrawn, the first message
+    // last.
     bench.black.set(Some(EVERYWHERE));
     bench.write(1_396, Some(120));
     for _ in 0..9 {

@@ -1,4 +1,4 @@
-//! What is said of addresses by who should not, or too often (RFC 8684, sections 3.3.8, 3.4).
+//! Address announcements by attackers, or too many (RFC 8684, sections 3.3.8, 3.4).
 
 use crate::orders::{Heard, create};
 use crate::pair::{address, config};
@@ -21,7 +21,7 @@ fn announce(peer: &mut Peer, id: u8, address: IpAddr, port: Option<u16>, wrong: 
     peer.send(0, Flags::ACK, options(vec![option]), &[]);
 }
 
-/// Our path manager joins the address with this identifier.
+/// Our path manager joins the address with this ID.
 fn join_announced(peer: &mut Peer, id: u8) {
     let order = create(peer.id(), 1, id, false);
     peer.orders.give_to(&mut peer.host, peer.now, order);
@@ -51,8 +51,8 @@ fn a_thousand_spoofed_announcements_are_counted_and_nothing_else() {
     goes_on(&mut peer);
 }
 
-// 32 addresses are remembered, and none but those can be joined; each announcement is echoed, since that is what the peer asks
-// for (RFC 8684, section 3.4.1).
+// At most 32 addresses are remembered, and only these can be joined; each announcement is echoed, as required (RFC
+// 8684, section 3.4.1).
 #[test]
 fn of_a_flood_of_announcements_32_are_remembered() {
     let mut peer = warm();
@@ -66,7 +66,7 @@ fn of_a_flood_of_announcements_32_are_remembered() {
     goes_on(&mut peer);
 }
 
-// An identifier that is announced for one address after another without being withdrawn stays with the first.
+// An ID announced for one address after another without withdrawal stays with the first.
 #[test]
 fn an_identifier_announced_for_a_hundred_addresses_stays_with_the_first() {
     let mut peer = warm();
@@ -79,8 +79,8 @@ fn an_identifier_announced_for_a_hundred_addresses_stays_with_the_first() {
     goes_on(&mut peer);
 }
 
-// RFC 9293, MUST-46, for subflows too: there is nobody to join at addresses that are not one host's. Else a peer could have us
-// send SYNs to all of a network.
+// RFC 9293, MUST-46, also for subflows: only unicast addresses are joined. Otherwise a peer could make us send SYNs to
+// a whole network.
 #[test]
 fn an_announced_address_that_is_not_one_host_is_not_joined() {
     for (nobody, counted) in
@@ -95,8 +95,8 @@ fn an_announced_address_that_is_not_one_host_is_not_joined() {
     }
 }
 
-// Whatever a peer announces, and a path manager joins, the SYNs that go there are bounded by the limit on subflows and by how
-// often a SYN is sent.
+// Whatever a peer announces and a path manager joins, the SYNs are bounded by the limit on subflows and by the number
+// of SYN retransmissions.
 #[test]
 fn a_flood_of_announcements_makes_us_send_a_bounded_number_of_syns() {
     let mut peer = warm();
@@ -107,7 +107,7 @@ fn a_flood_of_announcements_makes_us_send_a_bounded_number_of_syns() {
     assert_eq!(subflows(&peer), 9);
     peer.run(Duration::from_millis(1_100));
     let syns = peer.take().iter().filter(|packet| packet.segment.flags == Flags::SYN).count();
-    // Eight beside the first, each sent again after a second.
+    // Eight besides the first, each retransmitted after a second.
     assert_eq!(syns, 16);
 }
 
@@ -123,8 +123,8 @@ fn echoes_of_what_was_never_announced_change_nothing() {
     goes_on(&mut peer);
 }
 
-// RFC 8684, section 3.4.2: what is withdrawn is asked by keepalive, whose answer keeps the subflow. So it is if all identifiers
-// there are go at once, and again each second.
+// RFC 8684, section 3.4.2: a withdrawn address is probed by keepalive, whose answer keeps the subflow, even if all IDs
+// are withdrawn at once, and again every second.
 #[test]
 fn a_withdrawal_of_all_identifiers_ends_no_subflow_that_answers() {
     let mut peer = warm();
@@ -151,8 +151,8 @@ fn a_withdrawal_of_all_identifiers_ends_no_subflow_that_answers() {
     assert_eq!(peer.received, b"hello world!");
 }
 
-// RFC 8684, section 3.3.8: MP_PRIO speaks of its own subflow, so there is no identifier to lie about. Said a thousand times it
-// is heard a thousand times, and the last counts; only one subflow, and that a backup, still carries.
+// RFC 8684, section 3.3.8: MP_PRIO applies to its own subflow, so that no ID can be forged. A thousand of them are all
+// processed, and the last counts; a single subflow still carries data as backup.
 #[test]
 fn a_thousand_changes_of_priority_end_as_the_last_says() {
     let mut peer = warm();

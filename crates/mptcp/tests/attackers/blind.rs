@@ -1,4 +1,4 @@
-//! Who knows addresses and ports, but no numbers (RFC 5961).
+//! Attackers that know addresses and ports, but no sequence numbers (RFC 5961).
 
 use crate::pair::{PORT, Pair, address, config, pattern};
 use crate::peer::{Peer, SYN_ACK, options};
@@ -9,10 +9,10 @@ use anabranch_wire::tcp::{TcpOptions, Timestamps};
 use anabranch_wire::{Flags, IpHeader, MptcpOption, Packet, Segment, SeqNumber};
 use std::net::SocketAddr;
 
-/// Far from and near to what is right, and never right: before, in and behind a window of 50,000 bytes.
+/// Never correct, far and near: before, in and after a window of 50,000 bytes.
 const GUESSES: [i64; 9] = [-100_000, -1, 2, 1_000, 49_000, 60_000, 1 << 30, (1 << 31) - 1, -(1 << 31)];
 
-/// The peer sends 100 bytes from `next`, and we send 1,000 from `ours`: what comes of both shows that nothing was hurt.
+/// The peer sends 100 bytes from `next`, and we send 1,000 from `ours`: the result shows that the connection is intact.
 fn goes_on(t: &mut Transcript, next: u32, ours: u32, stamp: u32) {
     let end = next + 100;
     t.peer(&format!("A {next}:{end} ack {ours} ts {stamp}/0"));
@@ -24,8 +24,8 @@ fn goes_on(t: &mut Transcript, next: u32, ours: u32, stamp: u32) {
     t.expect_nothing();
 }
 
-// RFC 5961, sections 3.2, 4.2 and 5.2, with RFC 7323: nine guesses of seven kinds. Timestamps are of the past, which PAWS
-// refuses, and of the future, which it would believe.
+// RFC 5961, sections 3.2, 4.2 and 5.2, with RFC 7323: nine guesses of seven kinds. Timestamps are old, which PAWS
+// refuses, or in the future, which PAWS would accept.
 #[test]
 fn whatever_is_forged_without_the_numbers_the_transfer_goes_on() {
     let stamped = plain_with(|c| c.tcp.options.timestamps = true);
@@ -60,8 +60,8 @@ fn whatever_is_forged_without_the_numbers_the_transfer_goes_on() {
     }
 }
 
-// RFC 5961, section 7. A blind attacker needs no more than one answer to each of these to be of use against a third host: ten in a
-// second are what there is, whatever the mixture.
+// RFC 5961, section 7: an attacker could use one answer per forgery against a third host. All kinds together get at
+// most ten challenges per second.
 #[test]
 fn a_mixture_of_forgeries_costs_ten_challenges_a_second_too() {
     let mut t = Transcript::accepted(plain());
@@ -93,7 +93,7 @@ fn forgeries_during_a_handshake_do_not_keep_the_client_out() {
     {
         t.peer(forged);
         t.wait(100);
-        // The SYN/ACK again, or a reset with the forged number, which is none of the client's.
+        // The SYN/ACK again, or a reset with the forged number, which the client ignores.
         for answer in t.take() {
             let harmless =
                 answer.segment.flags.contains(Flags::SYN) || answer.segment.seq.0 != t.initial.wrapping_add(1);
@@ -105,7 +105,7 @@ fn forgeries_during_a_handshake_do_not_keep_the_client_out() {
     t.expect_in(40, "A 1:1 ack 101");
 }
 
-/// A segment with all numbers at 12345 from the server of a pair to its client, whose port must be known.
+/// A segment from the server of a pair to its client, with all numbers 12345; the client's port must be known.
 fn from_server(pair: &Pair, flags: Flags) -> Packet {
     let syn = &pair.sent[0][0].1;
     let ip = IpHeader { source: syn.ip.destination, destination: syn.ip.source, ..syn.ip };
@@ -135,9 +135,9 @@ fn forgeries_in_syn_sent_do_not_keep_the_server_out() {
     }
 }
 
-// A bare SYN is an attempt of the other side to open at once (RFC 9293, section 3.5), and nothing tells that of a stranger from
-// one of the peer: who knows the port in the round trip of the handshake can keep it from succeeding, and no more than that. The
-// server refuses the SYN/ACK to the forged SYN, or the client aborts.
+// A bare SYN is a simultaneous open (RFC 9293, section 3.5); a forged one cannot be distinguished from the peer's. An
+// attacker that knows the port during the handshake can make this attempt fail, but no more: the server refuses the
+// SYN/ACK to the forged SYN, or the client aborts.
 #[test]
 fn a_forged_syn_in_syn_sent_costs_the_attempt_and_brings_no_byte() {
     let mut pair = Pair::new(1);
@@ -150,7 +150,7 @@ fn a_forged_syn_in_syn_sent_costs_the_attempt_and_brings_no_byte() {
         matches!(event, anabranch_mptcp::Event::Closed(closed, CloseCause::Refused | CloseCause::TimedOut) if *closed == id)
     });
     assert!(ended, "{:?}", pair.events);
-    // Another attempt is none the worse.
+    // Another attempt is unaffected.
     let remote = SocketAddr::new(address(1, 0), PORT);
     let again = pair.hosts[0].connect(pair.now, None, remote, config()).unwrap();
     assert_eq!(pair.write_all(0, again, b"hello", Duration::from_secs(1)), 0);
@@ -167,7 +167,7 @@ fn warm() -> Peer {
     peer
 }
 
-// RFC 8684, section 3.5: the key is no use without the number, and the number none without the key.
+// RFC 8684, section 3.5: the key is useless without the sequence number, and the number without the key.
 #[test]
 fn a_fast_close_needs_both_the_right_place_and_the_right_key() {
     for (ahead, key, flags) in [
@@ -187,7 +187,7 @@ fn a_fast_close_needs_both_the_right_place_and_the_right_key() {
     }
 }
 
-// RFC 5961 per subflow: the second one of a connection is guarded as the first.
+// RFC 5961 applies to each subflow, as to the first.
 #[test]
 fn a_joined_subflow_is_no_easier_prey() {
     let mut peer = warm();
@@ -202,7 +202,7 @@ fn a_joined_subflow_is_no_easier_prey() {
     assert_eq!(peer.take().len(), 4, "a challenge each");
     peer.send_data(joined, 5, b" world");
     assert_eq!(peer.received, b"hello world");
-    // Timestamps were not agreed on: one says nothing.
+    // Timestamps were not negotiated, so that one is ignored.
     let stamps = Some(Timestamps { value: 1, echo: 1 });
     peer.send(joined, Flags::ACK, TcpOptions { timestamps: stamps, ..TcpOptions::default() }, &[]);
     assert_eq!(peer.host.subflow_views(peer.now, peer.id()).len(), 2);

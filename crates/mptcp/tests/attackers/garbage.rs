@@ -1,4 +1,4 @@
-//! Options that are none: every subtype of MPTCP in every length, and random option space, as bytes on the wire.
+//! Invalid options: every MPTCP subtype with every length, and random option space, as bytes on the wire.
 
 use crate::pair::config;
 use crate::pair::luck::Luck;
@@ -8,8 +8,8 @@ use anabranch_wire::{Checksum, Flags, Packet};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A bare segment next on the peer's first flow with these bytes as option space, as it would come from the wire; none if the
-/// parser refuses it.
+/// The next bare segment on the peer's first flow with these bytes as option space, as parsed from the wire; `None` if
+/// the parser refuses it.
 fn with_options(peer: &Peer, flags: Flags, options: &[u8]) -> Option<Packet> {
     let flow = peer.flows[0];
     let mut options = options.to_vec();
@@ -50,9 +50,9 @@ fn warm() -> Peer {
     peer
 }
 
-// RFC 8684, section 3: what cannot be understood is ignored. Where a length is right, three subtypes say something to whoever they
-// reach: MP_CAPABLE with data (0) brings a mapping, perhaps with a checksum that was not agreed on, a DSS (2) may be an infinite
-// mapping, and MP_FAIL (6) ends MPTCP.
+// RFC 8684, section 3: unknown options are ignored. With a valid length three subtypes have an effect: MP_CAPABLE with
+// data (0) has a mapping, perhaps with an unexpected checksum; a DSS (2) may be an infinite mapping; and MP_FAIL (6)
+// ends MPTCP.
 #[test]
 fn every_subtype_in_every_length_leaves_a_connection_that_carries() {
     let (mut parsed, mut fallen, mut carried) = (0, 0, 0);
@@ -83,8 +83,8 @@ fn every_subtype_in_every_length_leaves_a_connection_that_carries() {
     assert!((1..50).contains(&fallen), "{fallen}");
 }
 
-// The same for any bytes at all. What the parser refuses is as lost; what it takes may be a lucky hit, which no key guards, but never
-// another byte of the stream.
+// The same for arbitrary bytes. A segment that the parser refuses counts as lost. An accepted one may have an effect,
+// since no key protects it, but never changes a byte of the stream.
 #[test]
 fn ten_thousand_random_option_spaces_change_no_byte_of_the_stream() {
     let mut luck = Luck(5);

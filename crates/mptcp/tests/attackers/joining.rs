@@ -29,7 +29,7 @@ fn join_syn(token: u32) -> Vec<MptcpOption> {
     vec![MptcpOption::JoinSyn { backup: false, address_id: 3, token, nonce: 7 }]
 }
 
-/// A whole join, always with the same address identifier.
+/// A complete join, always with the same address ID.
 fn join_from(peer: &mut Peer, path: usize, port: u16) {
     let token = peer.remote.token;
     peer.syn(path, port, join_syn(token));
@@ -57,8 +57,8 @@ fn ten_thousand_guesses_of_the_token_cost_a_reset_each_and_no_place() {
     goes_on(&mut peer);
 }
 
-// Who has seen the token once, and has no key, can begin joins and not finish them: there are never more than eight beside the
-// first subflow, their SYN/ACKs go out after 0, 1, 3, 7, 15 and 31 s, and after 63 s they are forgotten.
+// An attacker that has seen the token, but not the key, can start joins without completing them: at most eight besides
+// the first subflow. Their SYN/ACKs are sent after 0, 1, 3, 7, 15 and 31 s, and after 63 s they are dropped.
 #[test]
 fn joins_that_are_begun_and_not_finished_hold_eight_places_for_63_seconds() {
     let mut peer = warm();
@@ -80,7 +80,7 @@ fn joins_that_are_begun_and_not_finished_hold_eight_places_for_63_seconds() {
     assert_eq!(subflows(&peer), 2);
 }
 
-// They do not keep out who can finish: the oldest attempt is evicted.
+// They do not block a genuine join: the oldest attempt is evicted.
 #[test]
 fn a_join_that_is_finished_finds_a_place_among_those_that_are_not() {
     let mut peer = warm();
@@ -93,14 +93,14 @@ fn a_join_that_is_finished_finds_a_place_among_those_that_are_not() {
     assert_eq!(subflows(&peer), 9);
     peer.send_data(joined, 5, b" world");
     assert_eq!(peer.received, b"hello world");
-    // Those that are finished keep theirs: with nine of them none can be evicted.
+    // Completed joins keep their places: with nine subflows none can be evicted.
     (0..7).for_each(|port| join_from(&mut peer, 1, 30_000 + port));
     peer.syn(1, 31_000, join_syn(token));
     let last = peer.take().pop().expect("an answer");
     assert_eq!((subflows(&peer), reset_reason(&last)), (9, Some(3)));
 }
 
-// RFC 8684, section 3.2: the right first segment says nothing of the third.
+// RFC 8684, section 3.2: a valid first segment proves nothing about the third.
 #[test]
 fn a_thousand_wrong_proofs_cost_a_reset_each() {
     let mut peer = warm();
@@ -116,7 +116,7 @@ fn a_thousand_wrong_proofs_cost_a_reset_each() {
     goes_on(&mut peer);
 }
 
-// RFC 8684, section 3.2: "retransmitted until acknowledged", so each is answered, once, and nothing else happens.
+// RFC 8684, section 3.2: "retransmitted until acknowledged", so each is answered once, without other effects.
 #[test]
 fn a_third_segment_again_and_again_is_answered_and_changes_nothing() {
     let mut peer = warm();
@@ -133,7 +133,7 @@ fn a_third_segment_again_and_again_is_answered_and_changes_nothing() {
     goes_on(&mut peer);
 }
 
-// Addresses of the peer's are told apart by what they are, not by the identifiers it announces.
+// Subflows are identified by the peer's addresses, not by the IDs it announces.
 #[test]
 fn joins_with_the_same_address_identifier_are_subflows_of_their_own() {
     let mut peer = warm();
@@ -144,7 +144,7 @@ fn joins_with_the_same_address_identifier_are_subflows_of_their_own() {
     goes_on(&mut peer);
 }
 
-// RFC 5961, section 4: a SYN between addresses and ports that are in use is no join, whatever it carries.
+// RFC 5961, section 4: a SYN between addresses and ports in use is no join, whatever its options.
 #[test]
 fn a_join_from_the_address_and_port_of_a_subflow_is_challenged() {
     let mut peer = warm();
@@ -157,7 +157,7 @@ fn a_join_from_the_address_and_port_of_a_subflow_is_challenged() {
     goes_on(&mut peer);
 }
 
-// An address that is nobody's here is nobody's for a join with the right token either.
+// An address that is not local is refused for a join with the right token too.
 #[test]
 fn a_join_to_an_address_that_is_not_ours_is_reset() {
     let mut peer = warm();
@@ -170,7 +170,7 @@ fn a_join_to_an_address_that_is_not_ours_is_reset() {
     assert_eq!(subflows(&peer), 1);
 }
 
-// Data before the proof is none: the peer may not send it (RFC 8684, section 3.2), and who has no key cannot.
+// Data before the proof is ignored: the peer may not send it (RFC 8684, section 3.2), and an attacker has no key.
 #[test]
 fn data_on_a_join_before_its_proof_is_not_taken() {
     let mut peer = warm();

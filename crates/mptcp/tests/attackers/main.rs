@@ -1,8 +1,6 @@
-//! Attackers who do not see the packets, who see and change them, and peers that mean no good: what they can do, and that it
-//! is no more.
+//! Blind attackers, attackers on the path, and malicious peers: the limits of what they can do.
 //!
-//! The tests of the RFCs' tables have attacks of their own, each beside the sentence that it breaks; these are those that belong
-//! to no sentence, or to many.
+//! The tests of the RFCs' tables include attacks that violate a single sentence; these violate none, or many.
 
 mod announcing;
 mod blind;

@@ -1,4 +1,4 @@
-//! Mappings that contradict, exceed and never end (RFC 8684, sections 3.3, 3.7), and options where they do not belong.
+//! Contradictory, oversized and incomplete mappings (RFC 8684, sections 3.3, 3.7), and misplaced options.
 
 use crate::pair::config;
 use crate::peer::{Peer, capable, options, reset_reason};
@@ -24,7 +24,7 @@ fn with_dss(dss: Dss) -> TcpOptions {
     TcpOptions { dss: Some(dss), ..TcpOptions::default() }
 }
 
-/// A mapping of `length` bytes, said with fewer.
+/// A mapping of `length` bytes, declared with fewer.
 fn long(peer: &Peer, offset: u64, subflow_seq: u32, length: u16) -> Dss {
     let data_seq = DataSequence::Long(peer.number(offset));
     let mapping = Some(Mapping { data_seq, subflow_seq, length, checksum: None });
@@ -35,8 +35,8 @@ fn subflows(peer: &Peer) -> usize {
     peer.host.subflow_views(peer.now, peer.id()).len()
 }
 
-// RFC 8684, section 3.3.1: "the first copy of data counts". So it is on one subflow, on two, in order and ahead of a hole, and
-// whatever part overlaps.
+// RFC 8684, section 3.3.1: "the first copy of data counts", on one subflow or two, in order or after a hole, whatever
+// part overlaps.
 #[test]
 fn of_bytes_that_overlap_with_others_the_first_to_come_are_read() {
     let mut peer = warm();
@@ -49,8 +49,8 @@ fn of_bytes_that_overlap_with_others_the_first_to_come_are_read() {
     assert_eq!(peer.received, b"hello.ghIJKLmnend");
 }
 
-// RFC 8684, section 3.3.1: a mapping is not changed once declared. Who does so all the same gets each byte of the stream once, from
-// the mapping that its segment brings.
+// RFC 8684, section 3.3.1: a mapping must not change. If it does, each byte of the stream is still delivered once, from
+// the mapping in its segment.
 #[test]
 fn two_mappings_of_the_same_bytes_of_a_subflow_put_each_byte_of_the_stream_in_once() {
     let mut peer = warm();
@@ -62,7 +62,7 @@ fn two_mappings_of_the_same_bytes_of_a_subflow_put_each_byte_of_the_stream_in_on
     let third = long(&peer, 5, at, 100);
     peer.send_at(0, at, Flags::ACK, with_dss(third), &[b'c'; 50]);
     peer.flows[0].nxt = at + 100;
-    // 5 to 30 are missing: those bytes of the subflow are used up. They come elsewhere.
+    // 5 to 30 are missing: those subflow bytes are used up, and the data arrives elsewhere.
     assert_eq!(peer.received, b"hello");
     peer.send_data(0, 5, &[b'd'; 25]);
     let mut expected = b"hello".to_vec();
@@ -72,7 +72,7 @@ fn two_mappings_of_the_same_bytes_of_a_subflow_put_each_byte_of_the_stream_in_on
     assert_eq!(peer.received, expected);
 }
 
-// RFC 8684, section 3.3.1: bytes that no mapping covers are not taken. 8 for each that is next on its subflow, 32 in all.
+// RFC 8684, section 3.3.1: bytes without a mapping are refused. 8 for each that is next on its subflow, 32 in total.
 #[test]
 fn a_mapping_of_another_range_of_its_subflow_does_not_map_the_bytes_beside_it() {
     for elsewhere in [1_000_000, u32::MAX - 5, 1 << 31] {
@@ -84,7 +84,7 @@ fn a_mapping_of_another_range_of_its_subflow_does_not_map_the_bytes_beside_it() 
             let dss = long(&peer, 5, at.wrapping_add(elsewhere), 3);
             peer.send_at(0, at, Flags::ACK, with_dss(dss), b"abc");
             assert_eq!(peer.received, b"hello");
-            // Each brings a mapping: nothing shows that options are stripped.
+            // Each has a mapping: nothing suggests that options are stripped.
             assert_eq!(subflows(&peer), 2, "{attempt}");
         }
         peer.send_data(0, 5, b"abc");
@@ -92,8 +92,8 @@ fn a_mapping_of_another_range_of_its_subflow_does_not_map_the_bytes_beside_it() 
     }
 }
 
-// RFC 8684, section 3.7: an infinite mapping is the end of MPTCP on the only subflow there has been, and of the subflow if there
-// are others.
+// RFC 8684, section 3.7: an infinite mapping ends MPTCP on the only subflow there has been, and otherwise ends its
+// subflow.
 #[test]
 fn a_mapping_of_length_0_in_mid_connection_ends_its_subflow_beside_others() {
     let mut peer = warm();
@@ -119,13 +119,13 @@ fn a_mapping_over_the_end_of_the_window_brings_what_lies_inside() {
     peer.send_data(0, 0, &payload);
     let state = peer.host.receive_state(peer.id()).unwrap();
     assert_eq!((state.next, state.readable), (1_000, 1_000));
-    // What did not fit was acknowledged nowhere.
+    // Data beyond the buffer was not acknowledged.
     assert_eq!(peer.acknowledged(), Some(1_000));
     let last = peer.take().pop().expect("an answer");
     assert_eq!((last.segment.ack, last.segment.window), (peer.flows[0].peer_initial + at, 0));
 }
 
-// RFC 8684, section 3.3.3: the stream ends where its DATA_FIN says.
+// RFC 8684, section 3.3.3: the stream ends at its DATA_FIN.
 #[test]
 fn data_behind_the_end_of_the_stream_is_not_read() {
     let mut peer = warm();
@@ -138,7 +138,7 @@ fn data_behind_the_end_of_the_stream_is_not_read() {
     assert_eq!(ends.count(), 1);
 }
 
-// An end before what came, and one that is 2^63 bytes away, are none.
+// A DATA_FIN before received data, or 2^63 bytes away, is ignored.
 #[test]
 fn an_end_that_cannot_be_is_ignored() {
     let mut peer = warm();
@@ -155,7 +155,7 @@ fn checked() -> ConnectionConfig {
     ConnectionConfig { checksum: true, ..config() }
 }
 
-/// Sends a part of a mapping of `length` bytes of 7 at `offset`, which begins at `at` on the subflow.
+/// Sends a part of a mapping of `length` bytes of 7 at `offset`, which starts at `at` on the subflow.
 fn send_part(peer: &mut Peer, offset: u64, at: u32, length: u16, (from, to): (u32, u32)) {
     let number = peer.number(offset);
     let whole = vec![7; usize::from(length)];
@@ -165,7 +165,8 @@ fn send_part(peer: &mut Peer, offset: u64, at: u32, length: u16, (from, to): (u3
     peer.send_at(0, at + from, Flags::ACK, with_dss(dss), &whole[from as usize..to as usize]);
 }
 
-// RFC 8684, section 3.3.1: a checksum covers a whole mapping. What goes again with other borders fills the hole all the same.
+// RFC 8684, section 3.3.1: a checksum covers a whole mapping. A retransmission with other boundaries still fills the
+// hole.
 #[test]
 fn a_hole_of_a_mapping_under_a_checksum_may_be_filled_by_a_segment_with_other_borders() {
     for (from, to) in [(100, 200), (50, 250), (0, 300), (99, 201), (100, 250), (50, 200)] {
@@ -179,7 +180,7 @@ fn a_hole_of_a_mapping_under_a_checksum_may_be_filled_by_a_segment_with_other_bo
     }
 }
 
-// Mappings that are never completed are held 64 at a time, each of 64 kB at most, beside the window: 4 MB, however many begin.
+// Incomplete mappings are limited to 64 of at most 64 kB each, besides the window: 4 MB, however many start.
 #[test]
 fn mappings_that_are_never_completed_take_bounded_memory_and_do_not_shut_out_the_rest() {
     let mut peer = warm_with(checked());
@@ -193,7 +194,7 @@ fn mappings_that_are_never_completed_take_bounded_memory_and_do_not_shut_out_the
     assert_eq!(peer.received.len(), 5 + 200_000);
 }
 
-// RFC 8684, section 3.7, without checksums: MP_FAIL means what it says nevertheless, since nothing else can follow it.
+// RFC 8684, section 3.7, without checksums: MP_FAIL still takes effect, since nothing else can follow it.
 #[test]
 fn mp_fail_out_of_the_blue_ends_mptcp_in_good_order() {
     let mut peer = warm();
@@ -208,7 +209,7 @@ fn mp_fail_out_of_the_blue_ends_mptcp_in_good_order() {
     assert_eq!(peer.received, b"hello world");
 }
 
-// RFC 8684, section 3.1: the third segment must bring our key; if it brings another, who sent it does not speak to us.
+// RFC 8684, section 3.1: the third segment must have our key; with another, its sender is not our peer.
 #[test]
 fn keys_that_are_not_ours_in_the_third_segment_end_in_plain_tcp() {
     let mut peer = Peer::new(config());
@@ -220,7 +221,7 @@ fn keys_that_are_not_ours_in_the_third_segment_end_in_plain_tcp() {
     assert_eq!(peer.received, b"hello");
 }
 
-// RFC 8684, section 3.1: C to G are not ours to judge; B is reserved and must be 0.
+// RFC 8684, section 3.1: flags C to G are ignored; B is reserved and must be 0.
 #[test]
 fn flags_of_an_offer_that_nobody_has_defined_do_not_hurt() {
     let flags =
@@ -233,7 +234,7 @@ fn flags_of_an_offer_that_nobody_has_defined_do_not_hurt() {
     assert!(said.hmac_sha256 && said.checksum_required && !said.extensibility);
 }
 
-// Options of the handshake on a connection that is long established say nothing any more.
+// Handshake options on an established connection are ignored.
 #[test]
 fn options_of_a_handshake_in_mid_connection_change_nothing() {
     let other = CapableKeys::Both { sender: 1, receiver: 2 };

@@ -1,4 +1,4 @@
-//! Middleboxes that change what passes: the right bytes arrive, or the connection ends, by a reset or by its timers (RFC 8684,
+//! Middleboxes that change packets: the right bytes arrive, or the connection ends by a reset or its timers (RFC 8684,
 //! section 3.7 and appendix C; RFC 6182, section 4.2).
 
 use crate::pair::luck::Luck;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 const LENGTH: usize = 300_000;
 
-/// How a pair of transfers of [`LENGTH`] bytes, one each way and then the end, turned out.
+/// The result of two transfers of [`LENGTH`] bytes, one in each direction, followed by the end.
 #[derive(PartialEq, Eq, Debug)]
 struct Outcome {
     arrived: [usize; 2],
@@ -24,8 +24,8 @@ struct Outcome {
 
 const ALL: Outcome = Outcome { arrived: [LENGTH; 2], ended: [Some(CloseCause::Finished); 2] };
 
-/// Transfers over two paths with something on them. What arrives is the beginning of what was written, and within four hours
-/// both connections are forgotten.
+/// Transfers over two paths with a middlebox. The received bytes are a prefix of those written, and both connections
+/// are gone within four hours.
 fn transfer(settings: &ConnectionConfig, judge: impl FnMut(usize, Instant, &Packet) -> Fate + 'static) -> Outcome {
     let mut pair = Pair::new(2);
     pair.keep = false;
@@ -73,7 +73,7 @@ fn path(packet: &Packet) -> u8 {
     }
 }
 
-// RFC 8684, section 3.3.1: mappings count from the initial sequence number, so that a firewall may choose another.
+// RFC 8684, section 3.3.1: mappings are relative to the initial sequence number, so that a firewall may replace it.
 #[test]
 fn a_firewall_that_moves_all_sequence_numbers_is_not_noticed() {
     each(|settings| {
@@ -99,15 +99,15 @@ fn a_firewall_that_moves_all_sequence_numbers_is_not_noticed() {
     });
 }
 
-/// Takes all options of MPTCP from a packet.
+/// Removes all MPTCP options from a packet.
 fn bare(packet: &Packet) -> Fate {
     let mut other = packet.clone();
     (other.segment.options.mptcp, other.segment.options.dss) = (Vec::new(), None);
     Fate::Instead(Box::new(other))
 }
 
-// From the nth packet of one side on, or of both. At the beginning the connection falls back; later it may be that only a reset
-// is left, but never other bytes.
+// From the nth packet of one or both sides on. At the start the connection falls back; later it may have to be reset,
+// but never delivers wrong bytes.
 #[test]
 fn options_that_are_taken_from_some_packet_on_cost_mptcp_or_the_connection_and_no_byte() {
     each(|settings| {
@@ -145,7 +145,7 @@ fn options_taken_from_one_packet_of_the_handshake_cost_mptcp_and_nothing_else() 
     });
 }
 
-// As offloading hardware does it: each part has all options (RFC 8684, section 3.3.1: a mapping may come more than once).
+// As offloading hardware does: each part has all options (RFC 8684, section 3.3.1: a mapping may be repeated).
 #[test]
 fn segments_cut_in_two_are_whole_again() {
     each(|settings| {
@@ -165,12 +165,12 @@ fn segments_cut_in_two_are_whole_again() {
     });
 }
 
-// A proxy that puts segments together and has room for the options of one: the mapping of the second is lost, and comes again
+// A proxy that coalesces segments and keeps the options of one: the mapping of the second is lost, and retransmitted
 // (RFC 8684, section 3.3.1).
 #[test]
 fn segments_put_together_lose_a_mapping_and_no_byte() {
     each(|settings| {
-        // Two of five that follow each other leave as one: more, and the path is abandoned.
+        // Two of five consecutive ones are coalesced: with more, the path would be abandoned.
         let held: Rc<RefCell<BTreeMap<(usize, u8), Packet>>> = Rc::default();
         let mut count = 0;
         let outcome = transfer(&settings, move |from, _, packet| {
@@ -198,7 +198,7 @@ fn segments_put_together_lose_a_mapping_and_no_byte() {
     });
 }
 
-// RFC 7323, section 5, and the numbers themselves: what comes again after any time is known.
+// RFC 7323, section 5, and sequence numbers: replays are recognised after any time.
 #[test]
 fn what_is_replayed_at_any_time_changes_nothing() {
     each(|settings| {
@@ -230,7 +230,7 @@ fn without_any_fin_all_data_arrives_and_the_connections_end_by_their_timers() {
                     if packet.segment.flags.contains(Flags::FIN) { Fate::Drop } else { Fate::Deliver }
                 },
             );
-        // The exchange of DATA_FINs is the end of the stream; FINs only clear up.
+        // The exchange of DATA_FINs ends the stream; FINs only close subflows.
         assert_eq!(outcome, ALL);
     });
     let plain = ConnectionConfig { multipath: false, ..config() };
@@ -262,8 +262,8 @@ fn duplicates_of_every_syn_open_each_subflow_once() {
     });
 }
 
-// Everything at once, at random: some of each hundred packets of a kind are bare, cut, repeated, late or lost. Without checksums
-// too, since no payload changes.
+// Everything at random: some of each hundred packets are stripped, split, duplicated, delayed or lost. Also without
+// checksums, since no payload changes.
 #[test]
 fn a_random_middlebox_delivers_the_right_bytes_or_an_end() {
     let mut whole = 0;

@@ -1,4 +1,4 @@
-//! Peers that acknowledge what they do not have (RFC 9293, section 3.10.7.4; RFC 2018; RFC 8684, section 3.3.2).
+//! Peers that acknowledge data not received (RFC 9293, section 3.10.7.4; RFC 2018; RFC 8684, section 3.3.2).
 
 use crate::pair::config;
 use crate::peer::{Peer, mapping};
@@ -7,7 +7,7 @@ use anabranch_policy::time::Duration;
 use anabranch_wire::mptcp::{DataAck, DataSequence, Dss};
 use std::collections::BTreeSet;
 
-/// Ten segments of 1000 bytes are out.
+/// Ten segments of 1000 bytes are in flight.
 fn ten_out() -> Transcript {
     let mut t = Transcript::accepted(plain());
     t.write(10_000);
@@ -15,8 +15,8 @@ fn ten_out() -> Transcript {
     t
 }
 
-// RFC 2018, section 8: what is selectively acknowledged stays until it is acknowledged. Whatever the blocks say, all ten
-// segments are still there for a peer that asks for them.
+// RFC 2018, section 8: selectively acknowledged data is kept until it is acknowledged. Whatever the blocks say, all ten
+// segments can be retransmitted.
 #[test]
 fn whatever_selective_acknowledgements_say_every_byte_is_sent_again_when_it_is_missing() {
     for lie in [
@@ -39,7 +39,7 @@ fn whatever_selective_acknowledgements_say_every_byte_is_sent_again_when_it_is_m
         }
         let mut seen = BTreeSet::new();
         let end = t.now + Duration::from_secs(120);
-        // The peer takes it all back, and acknowledges in order what it is sent from now on.
+        // The peer reneges on all, and acknowledges in order what it receives from now on.
         let mut next = 1_u32;
         t.take();
         while t.now < end && next < 10_001 {
@@ -59,7 +59,7 @@ fn whatever_selective_acknowledgements_say_every_byte_is_sent_again_when_it_is_m
     }
 }
 
-// RFC 9293, section 3.10.7.4: an acknowledgement of something not yet sent is answered and dropped, with all that it carries.
+// RFC 9293, section 3.10.7.4: an acknowledgement of unsent data is answered and dropped with all its content.
 #[test]
 fn an_acknowledgement_of_the_future_brings_neither_data_nor_blocks_nor_a_window() {
     let mut t = ten_out();
@@ -73,8 +73,8 @@ fn an_acknowledgement_of_the_future_brings_neither_data_nor_blocks_nor_a_window(
     t.expect("A 10001:11001 ack 1"); // the window is the old one
 }
 
-// RFC 5681, equation 2: each acknowledgement counts for what it covers. A hundred for ten segments open the window by ten
-// segments, from ten to twenty, and not by a hundred.
+// RFC 5681, equation 2: each acknowledgement counts for the bytes it covers. A hundred for ten segments open the window
+// by ten segments, from ten to twenty, not by a hundred.
 #[test]
 fn a_divided_acknowledgement_counts_for_the_bytes_that_it_covers() {
     let mut t = ten_out();
@@ -94,7 +94,7 @@ fn written(length: usize) -> Peer {
     peer
 }
 
-// RFC 8684, section 3.3.2: a DATA_ACK frees the send buffer, and what a subflow has not acknowledged is sent on it again.
+// RFC 8684, section 3.3.2: a DATA_ACK frees the send buffer; data unacknowledged on a subflow is retransmitted there.
 #[test]
 fn what_is_acknowledged_at_data_level_only_is_repeated_on_its_subflow() {
     let mut peer = written(5_000);
@@ -110,8 +110,8 @@ fn what_is_acknowledged_at_data_level_only_is_repeated_on_its_subflow() {
     assert_eq!(again.segment.payload, segments[0].segment.payload);
 }
 
-// They are ignored, wherever they point, in either size, on an established connection: the buffer stays what it was, and
-// the right one counts.
+// Invalid DATA_ACKs of either size on an established connection are ignored: the buffer is unchanged, and the right one
+// counts.
 #[test]
 fn data_acks_that_go_back_or_lie_ahead_free_nothing() {
     let mut peer = written(5_000);
@@ -132,7 +132,7 @@ fn data_acks_that_go_back_or_lie_ahead_free_nothing() {
     assert_eq!(peer.host.room(id), Some(full));
 }
 
-// RFC 8684, section 3.3.3: the end counts as an octet, which is acknowledged only if it was said.
+// RFC 8684, section 3.3.3: the DATA_FIN counts as an octet, which is acknowledged only if it was sent.
 #[test]
 fn a_data_ack_of_an_end_that_was_not_said_ends_nothing() {
     let mut peer = written(5_000);

@@ -1,4 +1,4 @@
-//! Forged timestamps must not shut the peer out (RFC 7323, section 5; RFC 5961, section 5.2).
+//! Forged timestamps must not exclude the peer (RFC 7323, section 5; RFC 5961, section 5.2).
 
 use crate::transcript::{Transcript, plain_with};
 
@@ -11,8 +11,8 @@ fn stamped() -> Transcript {
     t
 }
 
-// Each has the right sequence number or one before it, and a timestamp 2,000,000 ms ahead that must not be remembered: else
-// what follows of the peer's looks old, and is refused for 24 days.
+// Each has the right sequence number or one before it, and a timestamp 2,000,000 ms ahead that must not be stored:
+// otherwise PAWS would refuse the peer's segments for 24 days.
 #[test]
 fn what_is_not_processed_leaves_no_timestamp_behind() {
     for forged in [
@@ -45,7 +45,7 @@ fn what_is_not_processed_leaves_no_timestamp_behind() {
     }
 }
 
-// RFC 7323, section 4.3: out of order, a right segment's timestamp waits too.
+// RFC 7323, section 4.3: the timestamp of a segment out of order is not stored yet either.
 #[test]
 fn what_is_processed_out_of_order_leaves_none_behind_either() {
     let mut t = stamped();
@@ -56,7 +56,7 @@ fn what_is_processed_out_of_order_leaves_none_behind_either() {
     t.read(300);
 }
 
-// The same before the handshake is over: a wrong acknowledgement is refused, the client comes in.
+// The same during the handshake: a wrong acknowledgement is refused, and the client connects.
 #[test]
 fn a_forged_third_segment_leaves_no_timestamp_behind() {
     let mut t = Transcript::new(plain_with(|c| c.tcp.options.timestamps = true));
@@ -69,7 +69,7 @@ fn a_forged_third_segment_leaves_no_timestamp_behind() {
     t.expect_in(40, "A 1:1 ack 101");
 }
 
-// An echo of what was never said is no round trip: one of 24 days would put off every timeout.
+// An echo of a value never sent is no round-trip sample: one of 24 days would delay every timeout.
 #[test]
 fn a_forged_echo_is_no_round_trip() {
     let mut t = stamped();
@@ -79,7 +79,7 @@ fn a_forged_echo_is_no_round_trip() {
     t.peer("A 101:101 ack 901 ts 1002/4000000000");
     t.write(900);
     t.expect("A 901:1801 ack 101");
-    // Two round trips of 100 ms and 200 ms for a delayed acknowledgement, at most; the tail loss probe asks then.
+    // At most two round trips of 100 ms and 200 ms for a delayed acknowledgement; then the tail loss probe is sent.
     t.wait(500);
     t.expect("A 901:1801 ack 101");
 }

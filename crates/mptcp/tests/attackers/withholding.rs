@@ -1,4 +1,4 @@
-//! Peers that say too little: nothing at all, or no DATA_ACK (RFC 8684, section 3.3.6; RFC 9293, section 3.8.3).
+//! Silent peers, and peers that never send a DATA_ACK (RFC 8684, section 3.3.6; RFC 9293, section 3.8.3).
 
 use crate::pair::{Fate, Pair, config, pattern, policies};
 use crate::peer::{Peer, capable};
@@ -9,8 +9,8 @@ use anabranch_wire::mptcp::CapableKeys;
 use anabranch_wire::tcp::TcpOptions;
 use anabranch_wire::{Flags, Packet};
 
-// Neither what the path manager tries again nor what the application still has to say keeps a connection whose peer is gone:
-// 60 seconds after its last subflow was abandoned it ends.
+// Neither retries of the path manager nor unsent data keep a connection whose peer is gone: it ends 60 seconds after
+// its last subflow was abandoned.
 #[test]
 fn a_peer_that_vanishes_ends_the_connection_though_the_path_manager_goes_on_trying() {
     for manager in ["full_mesh", "same_subnet", "anabranch"] {
@@ -37,8 +37,8 @@ fn a_peer_that_vanishes_ends_the_connection_though_the_path_manager_goes_on_tryi
     }
 }
 
-// So it is whatever is outstanding and whoever schedules it: fifteen timeouts that double from 200 ms to 120 s, and beside them
-// what the path manager asks for, which is a copy four times a second for 10 s and once a second then.
+// The same with any outstanding data and scheduler: fifteen timeouts that double from 200 ms to 120 s, and the
+// reinjections requested by the path manager, four per second for 10 s and then one per second.
 #[test]
 fn one_segment_to_a_peer_that_vanished_is_not_repeated_for_ever() {
     for scheduler in ["anabranch", "lowest_rtt", "linux", "redundant"] {
@@ -57,15 +57,15 @@ fn one_segment_to_a_peer_that_vanished_is_not_repeated_for_ever() {
             assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::TimedOut)), "{scheduler} {length} {paths}");
             let sent = pair.sent[0].len();
             let span = pair.sent[0].last().expect("it was sent").0.since(vanished).as_secs_f64();
-            // A full mesh of subflows; there are also the timeouts, and copies of what another subflow has.
+            // A full mesh of subflows, with timeouts and duplicates of other subflows' data.
             let most = (1.2 * span + 200.0) * (paths * paths) as f64;
             assert!((sent as f64) < most, "{scheduler} {length} {paths}: {sent} in {span} s");
         }
     }
 }
 
-// A peer that says it still speaks MPTCP when we have fallen back, and then nothing: our FIN waits a minute for word that it has
-// heard, and goes then.
+// A peer that sends MPTCP options after we have fallen back, and then nothing: our FIN waits one minute for a
+// confirmation, and is then sent.
 #[test]
 fn a_fin_does_not_wait_for_ever_for_a_peer_that_has_not_heard_of_the_fallback() {
     let mut peer = Peer::new(config());
@@ -87,8 +87,8 @@ fn a_fin_does_not_wait_for_ever_for_a_peer_that_has_not_heard_of_the_fallback() 
     assert_eq!(peer.host.connection_count(), 0);
 }
 
-// RFC 8684, appendix D, M_FIN-WAIT-2: a peer that acknowledges our DATA_FIN and never sends its own holds a connection of which the
-// application wants nothing more for as long as one of plain TCP: 60 s.
+// RFC 8684, appendix D, M_FIN-WAIT-2: a peer that acknowledges our DATA_FIN and never sends its own keeps a connection
+// that the application has abandoned for 60 s, as in plain TCP.
 #[test]
 fn a_peer_that_never_ends_its_stream_holds_an_abandoned_connection_for_60_seconds() {
     for discard_first in [true, false] {
@@ -121,8 +121,8 @@ fn a_peer_that_never_ends_its_stream_holds_an_abandoned_connection_for_60_second
     }
 }
 
-/// A peer that acknowledges each segment on its subflow, and never at data level, for so long; returns the moment at which the
-/// connection ended, and the most segments that came in one minute after the first two. A length of 0 is the end of the stream.
+/// A peer that acknowledges on subflows, but never at data level, for `span`. Returns when the connection ended, and
+/// the most segments in any minute after the first two. A length of 0 is only the end of the stream.
 fn never_acknowledged_at_data_level(length: usize, span: Duration) -> (Option<Instant>, usize) {
     let mut peer = Peer::connected(config());
     peer.send_data(0, 0, b"hello");
@@ -147,12 +147,12 @@ fn never_acknowledged_at_data_level(length: usize, span: Duration) -> (Option<In
         }
         peer.run(Duration::from_millis(100));
         if peer.now >= next_minute {
-            // The first timeouts follow each other quickly.
+            // The first timeouts are short.
             most = if peer.now.as_nanos() > 120_000_000_000 { most.max(minute) } else { 0 };
             minute = 0;
             next_minute = peer.now + Duration::from_secs(60);
         }
-        // Nothing that was written is forgotten, and nothing more is taken.
+        // No written data is lost, and no more is accepted.
         if let Some(room) = peer.host.room(id) {
             assert_eq!(room, config().send_buffer - taken as u64);
         }
@@ -161,13 +161,13 @@ fn never_acknowledged_at_data_level(length: usize, span: Duration) -> (Option<In
     (ended.then_some(peer.now), most)
 }
 
-// Nothing says when that ends, as nothing does for a peer that keeps its window shut: both are alive. It costs the peer's
-// window of 65,535 bytes, which are 130 segments of 508, after 2, 4, 8 and so on to 128 timeouts of 200 ms: once in 25.6 s.
+// This has no end, as with a peer that keeps its window closed: both are alive. The cost is the peer's window of 65,535
+// bytes in 130 segments of 508, after 2, 4, 8 up to 128 timeouts of 200 ms: every 25.6 s.
 #[test]
 fn data_that_is_never_acknowledged_at_data_level_costs_a_window_in_26_seconds_and_no_memory() {
     let (ended, most) = never_acknowledged_at_data_level(8_000_000, Duration::from_secs(3600));
     assert_eq!(ended, None);
-    // Three times in a minute that begins with one of them.
+    // Three times in a minute that starts with one of them.
     assert!((260..=3 * 131).contains(&most), "{most} segments in a minute");
 }
 

@@ -1,4 +1,4 @@
-//! What one random case is made of: two hosts' settings, the paths between them, and what happens to them in turn.
+//! The parameters of a random case: two hosts' settings, the paths between them, and a sequence of events.
 
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EcnMode};
 use anabranch_policy::table::Member;
@@ -9,7 +9,7 @@ use proptest::sample::select;
 
 use crate::pair;
 
-/// What kind of connection a family of cases is about.
+/// Families of cases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Neither side offers MPTCP.
@@ -18,45 +18,45 @@ pub enum Kind {
     Multipath,
     /// Both do, with checksums, over paths that may change payload.
     Checksums,
-    /// Each side as it likes.
+    /// Each side decides.
     Mixed,
 }
 
-/// The choices of one host.
+/// Settings of one host.
 #[derive(Clone, Debug)]
 pub struct Side {
     /// Offers or accepts MPTCP.
     pub multipath: bool,
     /// Requires DSS checksums.
     pub checksum: bool,
-    /// Asks not to be joined at its first address.
+    /// Requests no joins to its first address.
     pub deny_join_initial: bool,
-    /// Receive buffer.
+    /// Receive buffer: initial and largest size in bytes.
     pub receive_buffer: (u64, Option<u64>),
     /// Send buffer, bytes.
     pub send_buffer: u64,
     /// Most subflows.
     pub max_subflows: usize,
-    /// How long it outlives its last subflow, seconds.
+    /// How long a connection outlives its last subflow, seconds.
     pub survive: u64,
-    /// What its TCP does.
+    /// Settings of its TCP.
     pub tcp: Tcp,
-    /// Index into the congestion control table.
+    /// Name in the congestion control table.
     pub congestion: &'static str,
-    /// Index into the scheduler table.
+    /// Name in the scheduler table.
     pub scheduler: &'static str,
-    /// Index into the path manager table.
+    /// Name in the path manager table.
     pub manager: &'static str,
     /// Records a trace.
     pub trace: bool,
-    /// Gives data to the data level in the order of its subflow only, as Linux does.
+    /// Passes data to the data level only in subflow order, as Linux does.
     pub strict: bool,
 }
 
-/// The choices of one host's TCP.
+/// Settings of one host's TCP.
 #[derive(Clone, Debug)]
 pub struct Tcp {
-    /// Largest IP packet.
+    /// MTU in bytes of IP.
     pub mtu: u16,
     /// Window scaling, timestamps, SACK, ECN.
     pub options: [bool; 4],
@@ -68,34 +68,34 @@ pub struct Tcp {
     pub delayed_ack: u64,
     /// Initial window, segments.
     pub initial_window: u32,
-    /// Most bytes of congestion window.
+    /// Largest congestion window in bytes.
     pub max_window: Option<u64>,
-    /// Timeouts in a row before a subflow is abandoned.
+    /// Consecutive timeouts before a subflow is abandoned.
     pub max_timeouts: u32,
     /// Keepalive, seconds.
     pub keepalive: Option<u64>,
 }
 
-/// What a path does to packets, in parts of 256.
+/// Effects of a path on packets, in 1/256.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Weather {
     /// Lost.
     pub loss: u8,
-    /// Delivered twice.
+    /// Duplicated.
     pub twice: u8,
-    /// Delivered up to `late_by` later.
+    /// Delayed by up to `late_by`.
     pub late: u8,
     /// Milliseconds.
     pub late_by: u16,
-    /// Bits flipped on the way, so that TCP's checksum has it dropped.
+    /// Bits flipped, so that TCP's checksum fails.
     pub corrupt: u8,
-    /// Payload changed by a middlebox, TCP's checksum corrected.
+    /// Payload changed by a middlebox, with a correct TCP checksum.
     pub mangle: u8,
-    /// Cut in two, options copied, as segmentation offload and some middleboxes do.
+    /// Split in two, with copied options, as by segmentation offload and some middleboxes.
     pub split: u8,
-    /// Marked as having met congestion, where the packet allows it.
+    /// Marked with congestion experienced, if the packet is ECN-capable.
     pub mark: u8,
-    /// Nothing passes.
+    /// Drops all packets.
     pub black_hole: bool,
 }
 
@@ -106,10 +106,10 @@ impl Weather {
     }
 }
 
-/// Where a false segment aims.
+/// The sequence number of a forged segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aim {
-    /// At exactly the sequence number that the victim expects.
+    /// Exactly the next one that the victim expects.
     Exact,
     /// Beyond it, by this much.
     Beyond(u16),
@@ -117,38 +117,38 @@ pub enum Aim {
     Far(u32),
 }
 
-/// One thing that happens.
+/// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {
     /// The application writes.
     Write(usize, u32),
     /// It stops reading.
     Pause(usize),
-    /// It reads this much while paused.
+    /// It reads this many bytes while paused.
     Read(usize, u16),
-    /// It reads all from now on.
+    /// It reads everything from now on.
     Resume(usize),
     /// It closes its direction.
     Close(usize),
     /// It aborts.
     Abort(usize),
-    /// It neither writes nor reads any more.
+    /// It neither writes nor reads from now on.
     Discard(usize),
-    /// An address of a host goes.
+    /// An address of a host is removed.
     AddressDown(usize, usize),
-    /// It comes back.
+    /// It is added again.
     AddressUp(usize, usize),
     /// A path changes.
     Path(usize, Weather),
     /// All paths become calm.
     Calm,
-    /// A reset that the peer did not send comes to a host.
+    /// A forged reset arrives at a host.
     Reset(usize, Aim),
-    /// A segment with random numbers, payload and options comes to a host.
+    /// A segment with random numbers, payload and options arrives at a host.
     Garbage(usize, u32),
-    /// This many SYNs from ports that nobody uses come to the server.
+    /// This many SYNs from unused ports arrive at the server.
     Flood(u8),
-    /// A packet from the past comes again: how many back.
+    /// An earlier packet is replayed: how many packets back.
     Old(u8),
     /// Seconds pass.
     Jump(u8),
@@ -157,7 +157,7 @@ pub enum Op {
 /// A case.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Seeds the paths' luck and the hosts' numbers.
+    /// Seeds the random numbers of paths and hosts.
     pub seed: u64,
     /// The client and the server.
     pub sides: [Side; 2],
@@ -165,18 +165,18 @@ pub struct Case {
     pub v6: bool,
     /// One-way delays of the paths, microseconds.
     pub delays: Vec<u32>,
-    /// Whether middleboxes take all MPTCP options from what each host sends, from the first SYN on.
+    /// Whether middleboxes strip all MPTCP options from each host's packets, from the first SYN on.
     pub strip: [bool; 2],
-    /// The first weather on all paths.
+    /// The initial state of all paths.
     pub weather: Weather,
-    /// The server takes no more handshakes than this at once.
+    /// The server's limit of half-open connections.
     pub max_half_open: usize,
-    /// What happens, and the milliseconds that pass afterwards.
+    /// The events, each followed by this many milliseconds.
     pub script: Vec<(Op, u16)>,
 }
 
 impl Side {
-    /// As the engine wants it.
+    /// The engine's configuration.
     pub fn config(&self) -> ConnectionConfig {
         let mut config = ConnectionConfig::new(pair::policies(self.congestion, self.scheduler));
         config.multipath = self.multipath;
@@ -207,7 +207,7 @@ impl Side {
         config
     }
 
-    /// The most that its receive buffer can be.
+    /// The largest size of its receive buffer.
     pub fn largest_buffer(&self) -> u64 {
         self.receive_buffer.1.unwrap_or(self.receive_buffer.0).max(self.receive_buffer.0)
     }
@@ -346,7 +346,7 @@ pub fn case(kind: Kind) -> impl Strategy<Value = Case> {
         any::<bool>(),
         prop::collection::vec(50_u32..150_000, paths),
         (first, [prop::bool::weighted(0.05), prop::bool::weighted(0.05)]),
-        // Both attempts of a client whose SYNs race have a place, if nobody else takes it.
+        // Both attempts of a client whose SYNs race have a place, if no other takes it.
         prop_oneof![1 => 4_usize..8, 2 => Just(64_usize)],
         prop::collection::vec((op(kind), pause), 0..24),
     )

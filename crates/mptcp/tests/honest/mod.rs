@@ -1,4 +1,4 @@
-//! Random cases for two endpoints, a small model of what must come of them, and who runs and counts them.
+//! Random cases for two endpoints, a small model of the correct results, and the runner.
 
 pub mod case;
 pub mod network;
@@ -16,15 +16,15 @@ use verdict::Outcome;
 /// Kinds of cases; each runs an equal share.
 const KINDS: u32 = 4;
 
-/// Cases of all kinds together, unless `ANABRANCH_CASES` says otherwise.
+/// Cases of all kinds, unless `ANABRANCH_CASES` is set.
 const CASES: u32 = 2_000;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|value| value.parse().expect("a number"))
 }
 
-/// Runs this kind's share of the cases and fails with the smallest case that goes wrong. The cases follow from the seed
-/// in `ANABRANCH_SEED`, 1 if not set.
+/// Runs this kind's share of the cases, and fails with the smallest failing case. The cases derive from the seed in
+/// `ANABRANCH_SEED`, by default 1.
 pub fn run(kind: Kind, name: &str) {
     let cases = number("ANABRANCH_CASES").map_or(CASES, |cases| cases as u32).div_ceil(KINDS);
     let mut seed = [kind as u8; 32];
@@ -52,7 +52,7 @@ pub fn run(kind: Kind, name: &str) {
         Err(TestError::Fail(why, case)) => panic!("{why}\nthe smallest case: {case:?}"),
         Err(TestError::Abort(why)) => panic!("{why}"),
     }
-    // A run in which nearly nothing arrived, or nearly nothing failed, would show nothing.
+    // A run in which almost nothing arrived, or almost nothing failed, would be meaningless.
     let share = |outcome| outcomes.get(&outcome).map_or(0, |(count, _)| *count);
     assert!(share(Outcome::Finished) * 4 > cases, "few connections finished");
     assert!(cases < 100 || share(Outcome::Failed) > 0, "no connection failed at both ends");

@@ -1,4 +1,4 @@
-//! The paths between the hosts of a case: what they lose, change and repeat, and what strangers put on them.
+//! The paths between the hosts of a case: loss, changes, replays, and forged packets.
 
 use super::case::Weather;
 use crate::pair::Fate;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// Packets of the past that may come again.
+/// Earlier packets kept for replay.
 const HISTORY: usize = 64;
 
 /// The paths.
@@ -17,17 +17,17 @@ pub struct Network {
     luck: Luck,
     /// What each path does.
     pub weather: Vec<Weather>,
-    /// Which addresses are gone: by host, by path.
+    /// Removed addresses, by host and path.
     pub down: [Vec<bool>; 2],
-    /// Changed payload is caught by MPTCP; otherwise TCP's own checksum catches it.
+    /// Changed payload is detected by MPTCP; otherwise by TCP's own checksum.
     pub mangles: bool,
-    /// Payload bytes changed on the way to each host.
+    /// Payload bytes changed towards each host.
     pub mangled: [u64; 2],
-    /// What was sent lately, and to which host.
+    /// Recent packets with their receiving host.
     pub history: VecDeque<(usize, Packet)>,
-    /// The last packet that each host sent.
+    /// The last packet sent by each host.
     pub last: [Option<Packet>; 2],
-    /// Whether what each host sends loses its MPTCP options.
+    /// Whether MPTCP options are stripped from each host's packets.
     pub strip: [bool; 2],
 }
 
@@ -55,12 +55,12 @@ impl Network {
         of_256 > 0 && (self.random() & 0xff) < u64::from(of_256)
     }
 
-    /// Whether nothing is lost anywhere.
+    /// Whether no path loses packets.
     pub fn is_calm(&self) -> bool {
         self.weather.iter().all(Weather::is_calm)
     }
 
-    /// What happens to a packet.
+    /// Draws the fate of a packet.
     pub fn judge(&mut self, from: usize, packet: &Packet) -> Fate {
         let (source, destination) = (path_of(packet.ip.source), path_of(packet.ip.destination));
         if self.down[from][source] || self.down[1 - from][destination] {
@@ -100,7 +100,7 @@ impl Network {
         Fate::Deliver
     }
 
-    /// Cuts a segment in two: both have its options, only the second its end.
+    /// Splits a segment: both parts have its options, only the second its FIN.
     fn split(&mut self, packet: &Packet) -> [Packet; 2] {
         let length = packet.segment.payload.len();
         let at = 1 + self.random() as usize % (length - 1);
@@ -112,7 +112,7 @@ impl Network {
         [first, second]
     }
 
-    /// Changes one byte, as a middlebox that rewrites addresses in the payload does.
+    /// Changes one byte, like a middlebox that rewrites addresses in the payload.
     fn mangle(&mut self, to: usize, packet: &Packet) -> Packet {
         let mut mangled = packet.clone();
         let mut payload = packet.segment.payload.to_vec();
@@ -124,7 +124,7 @@ impl Network {
     }
 }
 
-/// Without the options of MPTCP.
+/// Removes the MPTCP options.
 fn strip(packet: &Packet) -> Packet {
     let mut stripped = packet.clone();
     stripped.segment.options.dss = None;
@@ -132,7 +132,7 @@ fn strip(packet: &Packet) -> Packet {
     stripped
 }
 
-/// The path that an address is on.
+/// The path of an address.
 pub fn path_of(address: IpAddr) -> usize {
     match address {
         IpAddr::V4(address) => usize::from(address.octets()[2]),

@@ -1,4 +1,4 @@
-//! Packets that neither host sent: false resets, garbage, and SYNs from nowhere.
+//! Packets not sent by either host: forged resets, garbage, and SYNs.
 
 use super::case::Aim;
 use super::network::Network;
@@ -8,7 +8,7 @@ use anabranch_wire::{Flags, IpHeader, MptcpOption, Packet, Segment, SeqNumber};
 use bytes::Bytes;
 use std::net::{IpAddr, SocketAddr};
 
-/// Far from any window of at most 16 MB, either way.
+/// Outside any window of at most 16 MB, in either direction.
 fn far(from: SeqNumber, by: u32) -> SeqNumber {
     from + (0x2000_0000 + by % 0xc000_0000)
 }
@@ -43,7 +43,7 @@ pub fn reset(network: &Network, victim: usize, aim: Aim) -> Option<Packet> {
     Some(packet)
 }
 
-/// A segment out of `victim`'s windows with every field at random.
+/// A segment outside `victim`'s windows with random fields.
 pub fn garbage(network: &Network, victim: usize, seed: u32) -> Option<Packet> {
     let (mut packet, last) = answer(network, victim)?;
     let mut state = seed;
@@ -54,7 +54,7 @@ pub fn garbage(network: &Network, victim: usize, seed: u32) -> Option<Packet> {
     let segment = &mut packet.segment;
     segment.seq = far(last.segment.ack, random());
     segment.ack = far(last.segment.seq, random());
-    // Every combination but a bare SYN, which `syn` makes.
+    // Every combination except a bare SYN, which `syn` makes.
     segment.flags = Flags(random() as u8) | Flags::ACK;
     segment.window = random() as u16;
     segment.payload = Bytes::from(vec![random() as u8; (random() % 100) as usize]);
@@ -83,7 +83,7 @@ pub fn garbage(network: &Network, victim: usize, seed: u32) -> Option<Packet> {
     Some(packet)
 }
 
-/// The first segment of a connection that will never be.
+/// The first segment of a connection that is never completed.
 pub fn syn(from: IpAddr, to: IpAddr, port: u16) -> Packet {
     let (source, destination) = (SocketAddr::new(from, port), SocketAddr::new(to, crate::pair::PORT));
     let ip = IpHeader { source: from, destination: to, ecn: Default::default(), dscp: 0, hop_limit: 64 };

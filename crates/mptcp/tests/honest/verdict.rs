@@ -1,4 +1,4 @@
-//! How a case may end.
+//! The allowed ends of a case.
 
 use super::case::Case;
 use super::world::World;
@@ -8,27 +8,27 @@ use anabranch_policy::time::Duration;
 /// How a case ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
-    /// Every byte arrived and both sides know.
+    /// Every byte arrived, and both sides were told.
     Finished,
-    /// Every byte arrived; one side did not hear of it in time.
+    /// Every byte arrived; one side was not told in time.
     FinishedAtOneEnd,
-    /// Both sides know that it failed.
+    /// Both sides were told of the failure.
     Failed,
     /// The client failed before the server had a connection.
     NeverAccepted,
-    /// One side failed and the other could not know: it waits without keepalive, until its application aborts.
+    /// One side failed and the other cannot know: without keepalive it waits until its application aborts.
     Abandoned,
 }
 
-/// A connection that nothing stood in the way of ends within this after the paths are calm: a few retransmission
-/// timeouts backed off to the length of the script.
+/// An unobstructed connection ends within this time after the paths are calm: a few retransmission timeouts, backed off
+/// to the length of the script.
 const HEALTHY: Duration = Duration::from_secs(400);
-/// What is left of one whose peer is gone: fifteen timeouts (RFC 9293, section 3.8.3), or nine keepalive probes.
+/// Time until a connection without a peer ends: fifteen timeouts (RFC 9293, section 3.8.3), or nine keepalive probes.
 const BEREAVED: Duration = Duration::from_secs(2_500);
-/// TIME-WAIT and FIN-WAIT-2 one after the other, handshakes that nobody completes, and some.
+/// TIME-WAIT after FIN-WAIT-2, incomplete handshakes, and a margin.
 const AFTERMATH: Duration = Duration::from_secs(400);
 
-/// Runs a case to its end. Gives how it ended, and the bytes that arrived; or what went wrong.
+/// Runs a case to its end. Returns how it ended, and the bytes that arrived; or the failed check.
 pub fn run(case: &Case) -> Result<(Outcome, u64), String> {
     let mut world = World::new(case)?;
     world.play()?;
@@ -64,8 +64,8 @@ fn excuse(world: &World<'_>) -> Option<&'static str> {
     }
 }
 
-/// One end is gone and the other waits for it: without keepalive, for ever (RFC 9293, section 3.8.4). Its application
-/// gives up.
+/// One end is gone and the other waits for it, without keepalive for ever (RFC 9293, section 3.8.4). Its application
+/// aborts.
 fn abort_waiting(world: &mut World<'_>, excuse: Option<&str>) -> Result<bool, String> {
     if world.is_over() {
         return Ok(false);
@@ -105,7 +105,7 @@ fn judge(world: &World<'_>, excuse: Option<&str>) -> Result<Outcome, String> {
     }
 }
 
-/// Whether the cause that a host heard can be true.
+/// Whether the reported cause can be true.
 fn check_cause(world: &World<'_>, host: usize) -> Result<(), String> {
     let (app, peer) = (&world.apps[host], &world.apps[1 - host]);
     match app.cause {
@@ -123,7 +123,7 @@ fn check_cause(world: &World<'_>, host: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// What the hosts say at the end.
+/// The state of the hosts at the end.
 fn describe(world: &World<'_>) -> String {
     let mut text = format!("at {:?}, excuse {:?}", world.pair.now, world.excuse);
     for host in 0..2 {

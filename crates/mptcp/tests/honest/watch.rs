@@ -1,4 +1,4 @@
-//! What must hold at every moment: limits of memory and windows, and timers that lie ahead.
+//! Invariants: limits of memory and windows, and timers in the future.
 
 use super::world::World;
 use anabranch_mptcp::Protocol;
@@ -34,10 +34,10 @@ pub fn check(world: &World<'_>, host: usize) -> Result<(), String> {
         return Err(format!("host {host}: {view:?} after {written} bytes written"));
     }
     let mut subflows = endpoint.subflow_views(now, id);
-    // Attempts to open the connection are to become one.
+    // Racing attempts of the initial subflow count as one.
     subflows.dedup_by_key(|view| view.id);
     let plain = endpoint.protocol(id) == Some(Protocol::Tcp);
-    // A subflow of a closed connection may linger beside those that count.
+    // A closing subflow of a closed connection may exist beside those that count.
     if subflows.len() > side.max_subflows.max(1) || (plain && subflows.len() > 1) {
         return Err(format!("host {host} has {} subflows", subflows.len()));
     }

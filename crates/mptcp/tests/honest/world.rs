@@ -1,4 +1,4 @@
-//! Runs one case, and checks after every step what must hold at every moment.
+//! Runs one case, and checks the invariants after every step.
 
 use super::case::{Aim, Case, Op};
 use super::network::Network;
@@ -18,37 +18,37 @@ use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-/// Most packets of one host at one moment, and most steps at one moment: what goes beyond is taken for endless.
+/// Most packets of one host, and most steps, at one instant: more counts as an endless loop.
 const MOST_AT_ONCE: usize = 5_000;
 /// Most steps of one case.
 const MOST_STEPS: u64 = 1_500_000;
-/// Connections that the server takes at most.
+/// The server's limit of connections.
 pub const MAX_CONNECTIONS: usize = 16;
 
-/// What the model knows of one host.
+/// The model of one host's application.
 #[derive(Default)]
 pub struct Application {
     /// Its connection.
     pub id: Option<ConnectionId>,
-    /// Bytes that the engine has taken so far.
+    /// Bytes accepted by the engine.
     pub written: u64,
-    /// Bytes that wait for room in the send buffer.
+    /// Bytes waiting for room in the send buffer.
     pub waiting: u64,
     /// It closed its direction.
     pub closed: bool,
-    /// It will close when nothing waits.
+    /// It will close once nothing waits.
     pub closing: bool,
-    /// It aborted, or left it to the engine to do so.
+    /// It aborted, or asked the engine to.
     pub aborted: bool,
     /// How its connection ended.
     pub cause: Option<CloseCause>,
     /// It continues as plain TCP.
     pub fell_back: bool,
-    /// The end of the peer's stream was announced.
+    /// The end of the peer's stream was reported.
     pub end_seen: bool,
-    /// Bytes read that are not what was written.
+    /// Bytes read that differ from those written.
     pub wrong: u64,
-    /// A write was cut short and [`Event::Writable`] has not come yet.
+    /// A write was cut short, and [`Event::Writable`] has not followed yet.
     blocked: bool,
     checked: usize,
     events: usize,
@@ -64,7 +64,7 @@ pub struct World<'a> {
     pub network: Rc<RefCell<Network>>,
     /// The applications.
     pub apps: [Application; 2],
-    /// Why an end with an error would be no fault of the engine's.
+    /// Why an end with an error is allowed.
     pub excuse: Option<&'static str>,
     /// Time with losses.
     pub bad_time: Duration,
@@ -88,13 +88,13 @@ fn connection_of(event: Event) -> ConnectionId {
     }
 }
 
-/// The byte at a position of what a host writes.
+/// The byte at a position of a host's stream.
 fn byte(host: usize, at: u64) -> u8 {
     (at.wrapping_mul(2_654_435_761).wrapping_add(host as u64 * 77) >> 13) as u8
 }
 
 impl<'a> World<'a> {
-    /// The hosts, the paths, and a SYN on its way.
+    /// The hosts, the paths, and a SYN in flight.
     pub fn new(case: &'a Case) -> Result<Self, String> {
         let network = Rc::new(RefCell::new(Network::new(case.seed, case.delays.len())));
         let mut pair = Pair::with_path_managers(0, ["full_mesh", "full_mesh"]);
@@ -157,7 +157,7 @@ impl<'a> World<'a> {
         if self.case.v6 { pair::address_v6(host, path) } else { pair::address(host, path) }
     }
 
-    /// Carries out the script.
+    /// Runs the script.
     pub fn play(&mut self) -> Result<(), String> {
         for (op, pause) in &self.case.script {
             self.act(*op);
@@ -170,7 +170,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Lets time pass.
+    /// Advances time.
     fn pass(&mut self, span: Duration) -> Result<(), String> {
         if !self.network.borrow().is_calm() {
             self.bad_time += span;
@@ -192,26 +192,26 @@ impl<'a> World<'a> {
         Ok(more)
     }
 
-    /// Steps until both applications heard of the end, or `limit` has passed.
+    /// Steps until both applications were told of the end, or `limit` has passed.
     pub fn run_to_end(&mut self, limit: Duration) -> Result<(), String> {
         let end = self.pair.now + limit;
         while !self.is_over() && self.step(end)? {}
         Ok(())
     }
 
-    /// Whether both applications heard of the end; a server that never accepted anything has heard enough.
+    /// Whether both applications were told of the end; a server that never accepted a connection counts.
     pub fn is_over(&self) -> bool {
         self.apps[0].cause.is_some() && (self.apps[1].cause.is_some() || self.apps[1].id.is_none())
     }
 
-    /// Lets everything settle that no application waits for any more.
+    /// Advances time until all remaining state is gone.
     pub fn run_out(&mut self, span: Duration) -> Result<(), String> {
         let end = self.pair.now + span;
         while self.step(end)? {}
         Ok(())
     }
 
-    /// Calm paths, all addresses, willing readers, and both sides close when they have written all.
+    /// Calm paths, all addresses, all readers reading; both sides close when all data is written.
     pub fn heal(&mut self) -> Result<(), String> {
         self.act(Op::Calm);
         for host in 0..2 {
@@ -285,7 +285,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Aborts, if there still is a connection.
+    /// Aborts the connection, if there is one.
     pub fn abort(&mut self, host: usize) {
         let Some(id) = self.apps[host].id.filter(|_| self.apps[host].cause.is_none()) else { return };
         if self.pair.hosts[host].abort(self.pair.now, id).is_ok() {
@@ -309,7 +309,7 @@ impl<'a> World<'a> {
             return;
         }
         let id = AddressId(1 + path as u8);
-        // The address of the initial subflow has the identifier 0 for the peer.
+        // The peer's ID of the initial subflow's address is 0.
         let leads_there = |remote: AddressId| remote == id || (path == 0 && remote == AddressId(0));
         let elsewhere = (0..2).all(|side| {
             let Some(connection) = self.apps[side].id else { return false };
@@ -326,7 +326,7 @@ impl<'a> World<'a> {
         self.pair.hosts[host].handle_address_down(self.pair.now, id);
     }
 
-    /// Takes note of what happened, lets the applications answer, and checks what must hold at every moment.
+    /// Handles events, runs the applications, and checks the invariants.
     pub fn observe(&mut self) -> Result<(), String> {
         loop {
             let mut busy = false;
@@ -385,7 +385,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Writes what waits, unless the last write was cut short and no word has come since; then closes.
+    /// Writes waiting data, unless the last write was cut short and no event has followed; then closes.
     fn write_on(&mut self, host: usize) -> Result<bool, String> {
         let now = self.pair.now;
         let app = &mut self.apps[host];
@@ -396,7 +396,7 @@ impl<'a> World<'a> {
             let offered = data.len() as u64;
             let taken = match self.pair.hosts[host].write(now, id, data) {
                 Ok(taken) => taken as u64,
-                // It is over, and the application has still to read.
+                // The connection has ended, and the application still has data to read.
                 Err(OperationError::Ended(_)) => 0,
                 Err(error) => return Err(error.to_string()),
             };
@@ -413,7 +413,7 @@ impl<'a> World<'a> {
         Ok(false)
     }
 
-    /// What was read is a prefix of what was written, byte for byte.
+    /// Data read is a prefix of data written.
     fn check_bytes(&mut self, host: usize) -> Result<(), String> {
         let received = &self.pair.received[host];
         let written = self.apps[1 - host].written;
@@ -426,7 +426,7 @@ impl<'a> World<'a> {
                 continue;
             }
             app.wrong += 1;
-            // After a fallback the connection is plain TCP, and a middlebox that corrects TCP's checksum goes unseen.
+            // After a fallback to plain TCP a middlebox that corrects TCP's checksum is undetected.
             if !app.fell_back || app.wrong > self.network.borrow().mangled[host] {
                 return Err(format!("host {host} read a wrong byte at {at}"));
             }

@@ -1,4 +1,4 @@
-//! What hosts tell each other of their addresses: ADD_ADDR and REMOVE_ADDR (RFC 8684, section 3.4).
+//! Address announcements: ADD_ADDR and REMOVE_ADDR (RFC 8684, section 3.4).
 
 use super::orders::{Heard, Orders, create, established, obedient_pair};
 use super::peer::{Peer, options};
@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// ADD_ADDRs on the way: identifier, address, port, and whether it is an echo.
+/// ADD_ADDRs in flight: ID, address, port, and whether it is an echo.
 fn announcements(packets: &[Packet]) -> Vec<(u8, IpAddr, Option<u16>, bool)> {
     let all = packets.iter().flat_map(|packet| packet.segment.options.mptcp.iter());
     let of_option = |option: &MptcpOption| match option {
@@ -38,7 +38,7 @@ fn sent(pair: &Pair, host: usize) -> Vec<Packet> {
     pair.sent[host].iter().map(|(_, packet)| packet.clone()).collect()
 }
 
-/// A pair that has exchanged data, and two subflows if asked for.
+/// A pair that has exchanged data, with two subflows if `join`.
 fn warm_pair(paths: usize, join: bool) -> (Pair, [Orders; 2], ConnectionId, ConnectionId) {
     let (mut pair, orders) = obedient_pair(paths);
     let id = pair.connect(config(), config());
@@ -92,7 +92,7 @@ fn an_address_behind_a_translator_is_announced_as_its_public_one_and_joined_at_i
         _ => None,
     });
     assert!(peer.keys.verify_add_address(2, public, None, hmac.unwrap()));
-    // The echo names what was announced.
+    // The echo has the announced address.
     let echo = MptcpOption::AddAddress { address_id: 2, address: public, port: None, truncated_hmac: None };
     peer.send(0, Flags::ACK, options(vec![echo]), &[]);
     peer.run(SECOND * 100);
@@ -184,7 +184,7 @@ fn an_address_that_goes_down_is_withdrawn_on_another_subflow_and_its_data_goes_t
     let data = pattern(1_000_000);
     pair.write_all(0, id, &data, Duration::ZERO);
     pair.run(Duration::from_millis(100));
-    // Nothing gets through on path 1 any more.
+    // Path 1 loses everything from now on.
     pair.judge = Box::new(|_, _, packet| match [packet.ip.source, packet.ip.destination].contains(&address(0, 1)) {
         true => Fate::Drop,
         false => Fate::Deliver,
@@ -193,7 +193,7 @@ fn an_address_that_goes_down_is_withdrawn_on_another_subflow_and_its_data_goes_t
     let before = pair.received[1].len();
     pair.hosts[0].handle_address_down(pair.now, AddressId(2));
     orders[0].give(&mut pair, 0, PathAction::Remove { connection: id, local: AddressId(2) });
-    // No timer has to help.
+    // Without a timer.
     pair.run(Duration::from_millis(150));
     assert!(pair.received[1].len() > before, "{before}");
     pair.run(SECOND * 2);
@@ -230,7 +230,7 @@ fn a_withdrawn_address_that_still_answers_keepalives_keeps_its_subflow() {
     let remove = || options(vec![MptcpOption::RemoveAddress { address_ids: vec![1] }]);
     peer.send(0, Flags::ACK, remove(), &[]);
     let probe = peer.take().into_iter().find(|packet| packet.ip.source == address(1, 1)).unwrap();
-    // One before what the peer expects: it must answer (RFC 9293, section 3.8.4).
+    // One before the peer's next expected number: it must answer (RFC 9293, section 3.8.4).
     assert_eq!(probe.segment.seq, peer.flows[flow].host_initial + (peer.flows[flow].ack - 1));
     peer.now += Duration::from_millis(20);
     peer.acknowledge(flow, 0);

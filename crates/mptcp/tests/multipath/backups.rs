@@ -15,7 +15,7 @@ fn server() -> SocketAddr {
     SocketAddr::new(address(1, 0), PORT)
 }
 
-/// Opens a connection from wherever the client likes, and lets it join.
+/// Opens a connection from the client's preferred address, and lets it join.
 fn connect(pair: &mut Pair) -> ConnectionId {
     if pair.accepted().is_none() {
         pair.hosts[1].listen(PORT, config()).unwrap();
@@ -26,7 +26,7 @@ fn connect(pair: &mut Pair) -> ConnectionId {
     id
 }
 
-/// From where the client's SYNs came that did not join, in order.
+/// The source addresses of the client's SYNs without joins, in order.
 fn asked(pair: &Pair) -> Vec<IpAddr> {
     let syns = pair.sent[0].iter().map(|(_, packet)| packet).filter(|packet| {
         let flags = packet.segment.flags;
@@ -62,7 +62,7 @@ fn a_connection_begins_on_a_backup_only_while_no_other_address_answers() {
     let id = connect(&mut pair);
     assert_eq!(asked(&pair), [address(0, 1), address(0, 0)]);
     assert_eq!(pair.hosts[0].protocol(id), Some(Protocol::Multipath));
-    // What was silent is asked last, even after a backup.
+    // A silent address comes last, even after a backup.
     connect(&mut pair);
     assert_eq!(asked(&pair)[2..], [address(0, 0)]);
 }
@@ -90,7 +90,7 @@ fn a_backup_address_carries_nothing_while_another_works_whichever_came_first_and
         let server = pair.accepted().unwrap();
         let known = pair.hosts[1].subflow_views(pair.now, server).iter().filter(|view| view.backup).count();
         assert_eq!(known, from(&pair, id, backup).len(), "{backup:?}");
-        // Without the other it works.
+        // Without the other address it is used.
         pair.hosts[0].handle_address_down(pair.now, other);
         pair.settle();
         let before = pair.received[1].len();

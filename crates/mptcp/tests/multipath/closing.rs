@@ -83,7 +83,7 @@ fn data_fin_is_sent_again_until_it_is_acknowledged_or_abandoned_in_the_end() {
     peer.close();
     peer.take();
     let rto = peer.host.subflow_views(peer.now, peer.id()).iter().map(|view| view.rto).max().unwrap();
-    // Twice the retransmission timeout later, and then twice as long each time.
+    // After twice the retransmission timeout, and then with doubling pauses.
     let (mut last, mut pause) = (peer.now, rto * 2);
     for _ in 0..4 {
         while !peer.take().iter().any(has_data_fin) {
@@ -139,7 +139,7 @@ fn a_data_fin_at_another_place_than_the_first_is_ignored() {
     peer.send_data(0, 0, b"abc");
     assert_eq!(peer.received, b"abc");
     assert_eq!(peer.acknowledged(), Some(4));
-    // Nor can the stream end before what is here.
+    // Nor can the stream end before received data.
     let mut peer = two_subflows();
     peer.send_data(0, 0, b"abc");
     peer.signal(0, peer.data_fin(2));
@@ -166,7 +166,7 @@ fn subflows_close_with_fins_once_both_data_fins_are_acknowledged_and_not_before(
     assert!(!peer.take().iter().any(has_fin));
     peer.acknowledge(0, 1);
     assert_eq!(peer.take().iter().filter(|packet| has_fin(packet)).count(), 2);
-    // Both are out, and ours is not acknowledged.
+    // Both are in flight, and ours is unacknowledged.
     let mut peer = two_subflows();
     peer.close();
     peer.signal(0, peer.data_fin(0));
@@ -275,7 +275,7 @@ fn when_all_subflows_are_closed_the_connection_ends_only_after_a_timeout() {
     assert!(peer.events.contains(&Event::Closed(id, CloseCause::TimedOut)), "{:?}", peer.events);
 }
 
-/// It is not one in SYN-SENT, which would be deleted (RFC 9293, section 3.10.4).
+/// Not in SYN-SENT, where the connection would be deleted (RFC 9293, section 3.10.4).
 #[test]
 fn an_application_that_leaves_a_connection_without_subflows_does_not_abort_it() {
     let mut peer = two_subflows();
@@ -391,7 +391,7 @@ fn mp_fastclose_on_an_ack_or_a_reset_ends_the_connection_and_resets_all_subflows
     }
 }
 
-/// What has been acknowledged is not lost; Linux keeps it, too.
+/// Acknowledged data is not discarded; Linux keeps it, too.
 #[test]
 fn data_acknowledged_before_mp_fastclose_can_still_be_read() {
     for flags in [Flags::ACK, Flags::RST | Flags::ACK] {
@@ -463,7 +463,7 @@ fn an_abort_reaches_the_other_side_at_once() {
     assert_eq!((pair.hosts[0].connection_count(), pair.hosts[1].connection_count()), (0, 0));
 }
 
-/// RFC 5961, section 3.2: a reset counts at the next byte that is expected, and not behind it.
+/// RFC 5961, section 3.2: a reset only counts at exactly the next expected byte.
 #[test]
 fn an_abort_reaches_a_peer_that_misses_something_on_the_only_path_that_is_left() {
     let (mut pair, id, server) = open_pair();
@@ -523,7 +523,7 @@ fn a_peer_that_closes_its_subflows_behind_its_data_fin_gets_the_rest_of_our_stre
     }
 }
 
-/// A FIN on the only subflow ends neither stream: what is not acknowledged is sent first, and then the FIN is answered.
+/// A FIN on the only subflow ends neither stream: unacknowledged data is sent first, and then the FIN is answered.
 #[test]
 fn a_fin_on_the_last_subflow_is_answered_when_our_data_has_arrived() {
     let mut peer = Peer::connected(config());

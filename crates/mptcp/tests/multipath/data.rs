@@ -1,4 +1,4 @@
-//! How data moves: mappings, acknowledgements at data level, windows, retransmission (RFC 8684, sections 3.3 to 3.3.6).
+//! Data transfer: mappings, data-level acknowledgements, windows, retransmission (RFC 8684, sections 3.3 to 3.3.6).
 
 use super::orders::{create, obedient_pair};
 use super::peer::{Peer, capable, mapping, reset_reason};
@@ -10,7 +10,7 @@ use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Dss, Mapping};
 use anabranch_wire::tcp::TcpOptions;
 use anabranch_wire::{Flags, Packet};
 
-/// A peer with two subflows, nothing of whose stream is used up.
+/// A peer with two subflows and an unused stream.
 fn two_subflows(config: ConnectionConfig) -> Peer {
     let mut peer = Peer::connected(config);
     peer.join(1);
@@ -43,7 +43,7 @@ fn the_first_copy_of_data_counts() {
     peer.send_data(0, 0, b"abc");
     peer.send_data(1, 0, b"XYZdef");
     assert_eq!(peer.received, b"abcdef");
-    // Also where something is missing before it.
+    // Also after a hole.
     peer.send_data(0, 9, b"jkl");
     peer.send_data(1, 9, b"XYZ");
     peer.send_data(1, 6, b"ghi");
@@ -135,7 +135,7 @@ fn a_mapping_with_a_checksum_may_have_hundreds_of_short_segments() {
     config.checksum = true;
     let mut peer = two_subflows(config);
     let dss = peer.map(0, 1, &data, false);
-    // The first comes last, so that no part of the other 599 can be delivered before.
+    // The first comes last, so that none of the other 599 can be delivered earlier.
     for i in (1..600).chain([0]) {
         peer.send_at(1, 1 + i as u32 * 100, Flags::ACK, with_dss(dss), &data[i * 100..(i + 1) * 100]);
     }
@@ -149,7 +149,7 @@ fn segments_of_a_mapping_with_a_checksum_may_overlap() {
     config.checksum = true;
     let mut peer = two_subflows(config);
     let dss = peer.map(0, 1, &data, false);
-    // Each octet that is acknowledged on the subflow has been kept: a duplicate does not come a third time.
+    // Each octet acknowledged on the subflow has been kept: no data needs a third transmission.
     for (from, to) in [(100, 200), (50, 120), (180, 260), (10, 290), (0, 10), (290, 300)] {
         peer.send_at(1, 1 + from as u32, Flags::ACK, with_dss(dss), &data[from..to]);
     }
@@ -167,7 +167,7 @@ fn one_segment_may_hold_the_end_of_one_mapping_and_the_beginning_of_the_next() {
         peer.send(1, Flags::ACK, with_dss(second), b"defghi");
         peer.send(1, Flags::ACK, TcpOptions::default(), b"jkl");
         assert_eq!(peer.received, b"abcdefghijkl", "checksum {checksum}");
-        // What follows on the subflow need not follow in the stream: these two never become one.
+        // Consecutive on the subflow, but not in the stream: these two are never merged.
         let (first, second) = (peer.map(18, 13, b"stuvwx", false), peer.map(12, 19, b"mnopqr", false));
         peer.send(1, Flags::ACK, with_dss(first), b"stu");
         peer.send(1, Flags::ACK, with_dss(second), b"vwxmno");
@@ -239,7 +239,7 @@ fn a_checksum_that_was_not_agreed_on_or_is_missing_closes_the_subflow() {
 fn data_beyond_the_window_is_dropped_and_not_acknowledged_at_data_level() {
     let mut peer = two_subflows(config());
     peer.send_data(1, 300_000, b"far");
-    // Acknowledged on its subflow, it would not come again.
+    // If it were acknowledged on its subflow, it would not be retransmitted.
     let next = peer.flows[1].peer_initial + 1;
     assert_eq!(peer.take().iter().map(|packet| packet.segment.ack).collect::<Vec<_>>(), [next]);
     peer.send_data(0, 0, b"abc");
@@ -295,7 +295,7 @@ fn what_subflows_acknowledged_and_the_data_level_did_not_is_sent_again() {
     peer.take();
     peer.write(&pattern(500));
     let first = peer.take().into_iter().find(|packet| !packet.segment.payload.is_empty()).unwrap();
-    // A middlebox acknowledges, and the data is lost behind it.
+    // A middlebox acknowledges, and the data is lost after it.
     peer.acknowledge(0, 0);
     peer.acknowledge(1, 0);
     peer.run(Duration::from_secs(3));
@@ -319,7 +319,7 @@ fn data_of_a_silent_subflow_goes_out_on_another_and_again_on_its_own() {
     assert!(again.iter().any(from), "on its own subflow");
     let numbers = again.iter().map(|packet| mapping(packet).unwrap().data_seq);
     assert!(numbers.into_iter().all(|number| number == mapping(&first).unwrap().data_seq));
-    // Acknowledged at data level, the first subflow still owes its bytes to the network.
+    // Although acknowledged at data level, the data stays outstanding on the first subflow.
     let acknowledged_on = usize::from(from(&first) && first.ip.source == address(1, 0));
     peer.flows[1 - acknowledged_on].ack = 1;
     peer.acknowledge(acknowledged_on, 1_000);
@@ -393,7 +393,7 @@ fn the_window_is_shared_by_all_subflows_and_its_right_edge_never_moves_left() {
         let Some(Dss { data_ack: Some(DataAck::Long(number)), .. }) = packet.segment.options.dss else { continue };
         let offset = number.wrapping_sub(*first.get_or_insert(number)) as i64;
         let right = offset + (i64::from(packet.segment.window) << shift);
-        // Windows are rounded down to what the scale can say.
+        // Windows are rounded down to a multiple of the scale.
         assert!(right + (1 << shift) > edge, "{right} after {edge}");
         edge = edge.max(right);
     }
@@ -415,7 +415,7 @@ fn a_subflow_with_a_smaller_window_gets_no_more_than_that() {
         for packet in peer.take().iter().filter(|packet| !packet.segment.payload.is_empty()) {
             sent[usize::from(packet.ip.source == address(1, 1))] += packet.segment.payload.len();
         }
-        // Subflow 0 acknowledges all that it got; subflow 1 nothing.
+        // Subflow 0 acknowledges everything; subflow 1 nothing.
         peer.acknowledge(0, 0);
     }
     assert!((1..=3_000).contains(&sent[1]), "{sent:?}");
@@ -424,7 +424,7 @@ fn a_subflow_with_a_smaller_window_gets_no_more_than_that() {
 
 #[test]
 fn the_option_that_ends_a_mapping_of_nothing_is_no_mapping() {
-    // A zero-length DSS with DATA_FIN clear is an infinite mapping; on one of two subflows it cannot be obeyed.
+    // A zero-length DSS without DATA_FIN is an infinite mapping; on one of two subflows it cannot apply.
     let mut peer = two_subflows(config());
     let number = peer.number(0);
     let mapping = Mapping { data_seq: DataSequence::Long(number), subflow_seq: 1, length: 0, checksum: None };
@@ -474,7 +474,7 @@ fn what_left_as_one_is_sent_again_one_by_one_under_the_mapping_that_it_had() {
         data_fin: false,
     });
     assert!(!peer.host.resends());
-    // Nobody answers: from the first timeout on all is sent again.
+    // No answers: from the first timeout on everything is retransmitted.
     let again = loop {
         peer.run(Duration::from_millis(200));
         let again = peer.take().into_iter().find(|packet| packet.segment.seq == head.segment.seq);
@@ -497,7 +497,7 @@ fn what_left_as_one_is_sent_again_one_by_one_under_the_mapping_that_it_had() {
     assert_eq!(mapping(&rest), Some(whole));
 }
 
-/// RFC 9293, section 3.9.1.2: PSH says that nothing more waits; a receiver's offload hands up what it has at each.
+/// RFC 9293, section 3.9.1.2: PSH means that no more data waits; a receiver's offload delivers its data at each.
 #[test]
 fn only_the_last_segment_of_what_was_written_is_pushed() {
     for multipath in [true, false] {
@@ -517,7 +517,7 @@ fn only_the_last_segment_of_what_was_written_is_pushed() {
         peer.write(&pattern(3_000));
         let first = pushes(peer.take());
         assert!(first.len() > 2 && first.iter().rev().skip(1).all(|push| !push) && first.last() == Some(&true));
-        // More than the window takes: what is left follows acknowledgements.
+        // More than the window: the rest follows acknowledgements.
         peer.write(&pattern(60_000));
         assert!(pushes(peer.take()).iter().all(|push| !push));
     }

@@ -1,5 +1,4 @@
-//! When the data level sends again on another subflow what one has outstanding, if the connection is configured so:
-//! [`ConnectionConfig::data_reinjection`].
+//! Reinjection by the data level on another subflow, if configured: [`ConnectionConfig::data_reinjection`].
 
 use super::orders::Orders;
 use super::silence::{First, THREE, on_second, two_paths_with};
@@ -15,8 +14,8 @@ use std::rc::Rc;
 
 const DELAY: Duration = Duration::from_millis(25);
 
-/// Two paths with 10 kB outstanding on the first, which is dead; the scheduler would send it elsewhere after three round
-/// trips of silence.
+/// Two paths with 10 kB outstanding on the first, which is dead; the scheduler would reinject after three silent round
+/// trips.
 fn outstanding_on_a_dead_path(
     change: impl FnOnce(&mut ConnectionConfig),
     scheduler: First,
@@ -79,7 +78,7 @@ fn what_was_handed_over_by_a_suspended_subflow_is_not_lost_with_the_second_one()
     orders.give(&mut pair, 0, PathAction::Suspend { connection: id, subflow: SubflowId(0) });
     pair.run(Duration::from_secs(2));
     assert!(pair.received[1].is_empty());
-    // The first is back, and used again; the second, which has it now, is put aside.
+    // The first is back, and used again; the second, which has the data now, is suspended.
     dead.set(false);
     orders.give(&mut pair, 0, PathAction::Resume { connection: id, subflow: SubflowId(0) });
     orders.give(&mut pair, 0, PathAction::Suspend { connection: id, subflow: SubflowId(1) });
@@ -94,7 +93,7 @@ fn outstanding_data_of_an_abandoned_subflow_is_reinjected() {
         config.tcp.max_timeouts = 2;
     };
     let (mut pair, ..) = outstanding_on_a_dead_path(change, THREE);
-    // 200 ms and more, twice, and four times as long: it is abandoned when the timer runs out for the third time.
+    // At least 200 ms, twice, and four times that: it is abandoned when the timer expires for the third time.
     pair.run(Duration::from_millis(1_000));
     assert!(pair.received[1].is_empty());
     pair.run(Duration::from_secs(2));
@@ -121,7 +120,7 @@ fn the_end_of_the_stream_is_told_and_confirmed() {
 fn at_the_connections_timeout_means_neither_at_a_subflows_nor_at_silence() {
     let change = |config: &mut ConnectionConfig| {
         config.data_reinjection = Some(Reinjection::OnConnectionTimeout);
-        // So that the timeout comes when it says.
+        // So that the timeout occurs at its nominal time.
         config.tcp.tail_loss_probe = false;
     };
     let (mut pair, id, ..) = outstanding_on_a_dead_path(change, THREE);
@@ -148,12 +147,12 @@ fn at_a_subflows_timeout_wins_over_a_scheduler_that_would_wait() {
     assert!(at < start + rto + rto, "{at:?} after {start:?}, {rto:?}");
 }
 
-/// Bytes that went a second time over another path, in a transfer whose slow path loses one packet of ten.
+/// Bytes reinjected over another path, in a transfer whose slow path loses one packet in ten.
 fn sent_again(data_reinjection: Option<Reinjection>) -> u64 {
     let mut pair = Pair::new(2);
     pair.delay = vec![Duration::from_millis(5), Duration::from_millis(40)];
     let mut client = ConnectionConfig { data_reinjection, ..config() };
-    // Else the first path would take all.
+    // Otherwise the first path would carry everything.
     client.tcp.max_window = Some(10_000);
     let server = ConnectionConfig { receive_buffer: BufferSize::Fixed(30_000), buffers_per_subflow: false, ..config() };
     let id = pair.connect(client, server);

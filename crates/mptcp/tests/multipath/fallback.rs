@@ -1,4 +1,4 @@
-//! When MPTCP does not work on a path: plain TCP, or one subflow less (RFC 8684, section 3.7).
+//! Fallback when MPTCP does not work on a path: to plain TCP, or with one subflow less (RFC 8684, section 3.7).
 
 use super::orders::{create, obedient_pair};
 use super::peer::{Peer, capable, options, reset_reason};
@@ -21,8 +21,7 @@ fn stripped(packet: &Packet) -> Fate {
     Fate::Instead(Box::new(packet))
 }
 
-/// A middlebox that strips the options of MPTCP from packets of `from` that `which` picks; whoever sends nothing for
-/// `hosts` is left alone.
+/// A middlebox that strips MPTCP options from packets selected by `which`.
 fn strip(pair: &mut Pair, which: impl Fn(usize, &Packet) -> bool + 'static) {
     pair.judge = Box::new(move |from, _, packet| if which(from, packet) { stripped(packet) } else { Fate::Deliver });
 }
@@ -35,7 +34,7 @@ fn speaks_mptcp(packet: &Packet) -> bool {
     packet.segment.options.dss.is_some() || !packet.segment.options.mptcp.is_empty()
 }
 
-/// Both send, in turns, and close; every byte arrives, and both ends say why they fell back.
+/// Both send in turn and close; every byte arrives, and both ends report these causes of the fallback.
 fn exchange(pair: &mut Pair, id: ConnectionId, causes: [&[FallbackCause]; 2]) {
     let data = pattern(30_000);
     for round in 1..=2 {
@@ -68,7 +67,7 @@ fn exchange(pair: &mut Pair, id: ConnectionId, causes: [&[FallbackCause]; 2]) {
     assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::Finished)));
 }
 
-/// An application can do nothing with events of a connection that it has not heard of.
+/// An application cannot use events of a connection that it does not know.
 fn assert_accepted_comes_first(pair: &Pair) {
     let first = pair.events[1].first();
     assert!(matches!(first, Some(Event::Accepted { .. })), "{:?}", pair.events[1]);
@@ -164,7 +163,7 @@ fn options_stripped_both_ways_after_the_handshake() {
     exchange(&mut pair, id, [&[FallbackCause::OptionsStripped], &[FallbackCause::OptionsStripped]]);
 }
 
-/// A peer whose only subflow has brought some data, and whose endpoint has had its own acknowledged.
+/// A peer whose only subflow has delivered some data, and has acknowledged the endpoint's.
 fn one_subflow(config: ConnectionConfig) -> Peer {
     let mut peer = Peer::connected(config);
     peer.send_data(0, 0, b"abc");
@@ -189,10 +188,10 @@ fn an_infinite_mapping_makes_all_that_follows_plain_tcp() {
     assert_eq!(peer.received, b"abcdefghi");
     assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::Peer)));
     peer.take();
-    // Subflow acknowledgements alone free the send buffer from now on.
+    // From now on only subflow acknowledgements free the send buffer.
     peer.write(b"world");
     let said = peer.take();
-    // Its own last mapping is infinite too; then nothing more of MPTCP.
+    // Its own last mapping is infinite too; then no more MPTCP options.
     assert_eq!(super::peer::mapping(&said[0]).unwrap().length, 0);
     peer.send(0, Flags::ACK, TcpOptions::default(), &[]);
     assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 10);
@@ -200,7 +199,7 @@ fn an_infinite_mapping_makes_all_that_follows_plain_tcp() {
     assert!(!peer.take().iter().any(speaks_mptcp));
 }
 
-/// The segment that ends MPTCP may be the last that acknowledges anything, and small segments and the buffer wait for it.
+/// The segment that ends MPTCP may be the last that acknowledges anything; small segments and the buffer wait for it.
 #[test]
 fn what_the_subflow_has_acknowledged_counts_from_the_fallback_on() {
     let mut peer = one_subflow(config());
@@ -227,7 +226,7 @@ fn an_infinite_mapping_that_meets_a_join_on_its_way_ends_the_join_and_not_the_co
     assert_eq!(resets[0].ip.destination, peer.flows[flow].peer.ip());
 }
 
-/// Linux does, where what we send loses its options from the first data on.
+/// Linux does so if our packets lose their options from the first data on.
 #[test]
 fn a_peer_whose_data_had_a_mapping_may_fall_back_in_silence_before_it_acknowledges_ours_at_data_level() {
     let mut peer = Peer::connected(config());
@@ -241,8 +240,8 @@ fn a_peer_whose_data_had_a_mapping_may_fall_back_in_silence_before_it_acknowledg
     assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 5);
 }
 
-// After a timeout, the subflow gave back what it had not sent, and the end of the data went before that. A peer that acknowledges it
-// without an option may have fallen back in silence, and read the end in the place of the rest.
+// After a timeout the subflow returned its unsent data, and the DATA_FIN was sent before it. A peer that acknowledges
+// it without an option may have fallen back silently, and read the end in place of the rest.
 #[test]
 fn data_that_went_out_of_its_order_is_not_finished_by_an_acknowledgement_without_options() {
     let settings = ConnectionConfig { policies: policies("new_reno", "linux"), ..config() };
@@ -266,11 +265,11 @@ fn a_dss_after_the_fallback_is_ignored() {
     let mut peer = one_subflow(config());
     let dss = infinite(&peer, 3, peer.flows[0].nxt);
     peer.signal(0, dss);
-    // Mapped to nonsense, but the mapping does not count any more.
+    // An invalid mapping, but mappings do not count any more.
     peer.send_data(0, 900, b"def");
     assert_eq!(peer.received, b"abcdef");
     assert_eq!(peer.protocol(), Protocol::Tcp);
-    // Nor does its DATA_ACK: what the subflow acknowledges does.
+    // Nor do its DATA_ACKs: subflow acknowledgements do.
     peer.write(b"more");
     peer.acknowledge(0, 5);
     assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 9);
@@ -326,7 +325,7 @@ fn checked() -> ConnectionConfig {
     checked
 }
 
-/// Sends mapped data whose payload a middlebox changed.
+/// Sends mapped data with a payload changed by a middlebox.
 fn send_damaged(peer: &mut Peer, flow: usize, offset: u64, mapped: &[u8], arrives: &[u8]) {
     let dss = peer.map(offset, peer.flows[flow].nxt, mapped, false);
     peer.send(flow, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, arrives);
@@ -341,10 +340,10 @@ fn a_wrong_checksum_on_the_only_subflow_is_answered_with_mp_fail_and_ends_mptcp(
     assert_eq!(fails, [MptcpOption::Fail { data_seq: peer.number(3) }]);
     assert!(!said.iter().any(|packet| packet.segment.options.dss.is_some()));
     assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::Checksum)));
-    // What a middlebox makes of the stream is delivered, as by TCP.
+    // The changed stream is delivered, as by TCP.
     peer.send(0, Flags::ACK, TcpOptions::default(), b"ghi");
     assert_eq!(peer.received, b"abcdXfghi");
-    // Our own stream goes on under an infinite mapping, which has a checksum of zero.
+    // Our own stream continues under an infinite mapping, with a checksum of zero.
     peer.take();
     peer.write(b"more");
     let said = peer.take();
@@ -359,8 +358,8 @@ fn octets_beyond_the_window_are_not_acknowledged_before_their_checksum_is_looked
     peer.reading = false;
     peer.send_data(0, 3, &[b'x'; 1_997]);
     peer.take();
-    // A probe of the closed window is changed on its way. The subflow must not acknowledge it: after a fallback it would not
-    // come again, and there is no room for it.
+    // A window probe is changed in flight. The subflow must not acknowledge it: after a fallback it would not be
+    // retransmitted, and there is no room for it.
     let end = peer.flows[0].peer_initial + peer.flows[0].nxt;
     send_damaged(&mut peer, 0, 2_000, b"yyyy", b"zzzz");
     assert_eq!(peer.take().last().map(|packet| packet.segment.ack), Some(end));
@@ -390,7 +389,7 @@ fn parts_of_later_mappings_that_wait_for_their_checksum_survive_the_fallback() {
 
 #[test]
 fn a_wrong_checksum_on_one_of_several_subflows_resets_it_with_mp_fail() {
-    // The initial subflow too: what went on the other may be missing.
+    // The initial subflow too: data of the other may be missing.
     for (damaged, other) in [(1, 0), (0, 1)] {
         let mut peer = one_subflow(checked());
         assert_eq!(peer.join(1), 1);
@@ -402,7 +401,7 @@ fn a_wrong_checksum_on_one_of_several_subflows_resets_it_with_mp_fail() {
         assert!(said[0].segment.options.mptcp.contains(&MptcpOption::Fail { data_seq: peer.number(3) }));
         let closed = Event::SubflowClosed(peer.id(), SubflowId(damaged as u32), CloseReason::ProtocolError);
         assert!(peer.events.contains(&closed), "{:?}", peer.events);
-        // Not acknowledged at data level, so it comes again on the other.
+        // Not acknowledged at data level, so it is reinjected on the other.
         assert_eq!(peer.received, b"abc");
         peer.send_data(other, 3, b"def");
         assert_eq!((peer.received.as_slice(), peer.protocol()), (b"abcdef".as_slice(), Protocol::Multipath));
@@ -490,7 +489,7 @@ fn a_middlebox_that_changes_payload_is_survived_on_one_path_and_on_two() {
         pair.run(SECOND * 10);
         assert_eq!(pair.received[1].len(), 500_001);
         let wrong = pair.received[1][1..].iter().zip(pattern(500_000)).filter(|(a, b)| **a != *b).count();
-        // With one path the change is delivered, as TCP would; with two the data is fetched from the other.
+        // With one path the change is delivered, as by TCP; with two the data is reinjected on the other.
         assert_eq!(wrong, if paths == 1 { 1 } else { 0 });
         let server = pair.accepted().unwrap();
         let expected = if paths == 1 { Protocol::Tcp } else { Protocol::Multipath };
@@ -509,7 +508,7 @@ fn options_lost_on_a_joined_subflow_reset_it_for_a_middlebox() {
     // An acknowledgement of data, without a DSS.
     peer.send(1, Flags::ACK, TcpOptions::default(), &[]);
     assert_eq!(peer.take().iter().filter_map(reset_reason).collect::<Vec<_>>(), [6]);
-    // Acknowledged by the subflow and not at data level: the data level's timer sends it on the other.
+    // Acknowledged by the subflow and not at data level: the data level's timer reinjects it on the other.
     for _ in 0..20 {
         peer.acknowledge(0, 5);
         peer.run(Duration::from_millis(100));
@@ -527,7 +526,7 @@ fn a_peer_that_ended_its_stream_before_the_fallback_and_never_sends_fin_is_not_w
     let fail = options(vec![MptcpOption::Fail { data_seq: peer.remote.initial_data_seq.wrapping_add(6) }]);
     peer.send(0, Flags::ACK, fail, &[]);
     assert_eq!(peer.protocol(), Protocol::Tcp);
-    // It acknowledges our FIN, too, and says nothing more.
+    // It acknowledges our FIN, too, and then is silent.
     peer.close();
     peer.send(0, Flags::ACK, TcpOptions::default(), &[]);
     assert!(peer.events.contains(&Event::Closed(peer.id(), CloseCause::Finished)), "{:?}", peer.events);
@@ -565,8 +564,8 @@ fn a_fin_without_options_before_anything_was_acknowledged_at_data_level_ends_the
     assert!(peer.events.contains(&Event::EndOfStream(peer.id())), "{:?}", peer.events);
 }
 
-// What comes here is, segment for segment, what a server sends that speaks MPTCP, loses its options from its first data on, and
-// closes only its subflow: the two cannot be told apart, and RFC 8684 (section 3.7) has it that this is plain TCP.
+// These segments equal those of an MPTCP server that loses its options from its first data on, and closes only its
+// subflow. The two cannot be distinguished; RFC 8684 (section 3.7) treats this as plain TCP.
 #[test]
 fn a_server_that_has_fallen_back_writes_and_closes_at_once_is_read_to_its_end() {
     let mut pair = one_path();

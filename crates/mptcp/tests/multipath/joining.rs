@@ -1,4 +1,4 @@
-//! How subflows are added: MP_JOIN and who may use it (RFC 8684, section 3.2).
+//! Joins: MP_JOIN and its authentication (RFC 8684, section 3.2).
 
 use super::orders::{create, established, obedient_pair};
 use super::peer::{Peer, SYN_ACK, capable, options, reset_reason};
@@ -12,7 +12,7 @@ use anabranch_wire::mptcp::{CapableKeys, Dss};
 use anabranch_wire::tcp::{TcpOptions, Timestamps};
 use anabranch_wire::{Flags, MptcpOption, Packet};
 
-/// A pair that has exchanged data, so that joins may begin.
+/// A pair that has exchanged data, so that joins may start.
 fn warm_pair(paths: usize) -> (Pair, [super::orders::Orders; 2], ConnectionId, ConnectionId) {
     let (mut pair, orders) = obedient_pair(paths);
     let id = pair.connect(config(), config());
@@ -61,7 +61,7 @@ fn a_join_is_syn_syn_ack_ack_with_proofs_and_a_fourth_segment() {
 #[test]
 fn the_fourth_segment_goes_by_itself_before_the_data_that_waits() {
     let mut peer = warm_peer();
-    // More than the first subflow's window takes.
+    // More than the first subflow's window.
     peer.write(&pattern(100_000));
     peer.take();
     let flow = peer.join(1);
@@ -76,8 +76,8 @@ fn the_fourth_segment_goes_by_itself_before_the_data_that_waits() {
     assert!(!first.segment.payload.is_empty());
 }
 
-/// Linux resets a join on which anything comes before the first byte, as it would if the network reorders what goes out behind
-/// the fourth segment.
+/// Linux resets a join on which anything arrives before the first byte, for example because of reordering after the
+/// fourth segment.
 #[test]
 fn a_join_that_came_in_carries_one_segment_until_the_peer_has_acknowledged_it() {
     let mut peer = warm_peer();
@@ -92,7 +92,7 @@ fn a_join_that_came_in_carries_one_segment_until_the_peer_has_acknowledged_it() 
     assert_eq!(said.len(), 1);
     peer.run(Duration::from_millis(100));
     assert!(!peer.take().iter().any(data));
-    // The proof again: the fourth segment was lost, or is late. What answers it comes before the data, too.
+    // The proof again: the fourth segment was lost or delayed. Its answer also precedes the data.
     let arrived = std::mem::replace(&mut peer.flows[flow].ack, 1);
     let hmac = peer.keys.sign_join_ack(77, nonce);
     peer.send(flow, Flags::ACK, options(vec![MptcpOption::JoinAck { hmac }]), &[]);
@@ -128,7 +128,7 @@ fn the_first_data_of_a_join_is_acknowledged_at_once() {
 fn nothing_is_sent_on_a_joined_subflow_before_the_fourth_segment() {
     let (mut pair, orders, id, _) = warm_pair(2);
     pair.judge = Box::new(|from, _, packet| {
-        // All but SYN/ACKs from the server on the new path is lost.
+        // The server's packets on the new path are lost, except SYN/ACKs.
         let new = packet.ip.destination == address(0, 1);
         if from == 1 && new && packet.segment.flags != SYN_ACK { Fate::Drop } else { Fate::Deliver }
     });
@@ -222,7 +222,7 @@ fn an_unknown_token_is_refused_with_a_reason() {
     assert_eq!(peer.host.counters().refused_joins, 1);
 }
 
-/// What the client does when the server's answer to its join is changed.
+/// The client's reaction to a changed answer to its join.
 fn with_changed_syn_ack(change: fn(&mut MptcpOption) -> bool) -> (Pair, ConnectionId) {
     let (mut pair, orders, id, _) = warm_pair(2);
     pair.judge = Box::new(move |_, _, packet| {

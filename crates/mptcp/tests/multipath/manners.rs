@@ -1,4 +1,4 @@
-//! Where the RFC leaves a choice: what Linux was seen to do (docs/wire-profile.md).
+//! Choices that the RFC leaves open: the observed behaviour of Linux (docs/wire-profile.md).
 
 use super::peer::{Peer, SYN_ACK, capable, options};
 use crate::pair::{address, config};
@@ -16,7 +16,7 @@ fn announces(packet: &Packet) -> bool {
     packet.segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::AddAddress { .. }))
 }
 
-/// Has the endpoint announce its second address.
+/// Makes the endpoint announce its second address.
 fn announce(peer: &mut Peer) {
     let connection = peer.id();
     peer.orders.clone().give_to(&mut peer.host, peer.now, PathAction::Announce { connection, local: AddressId(2) });
@@ -89,7 +89,7 @@ fn an_announcement_is_repeated_after_one_two_and_four_timeouts() {
         times.extend(peer.take().iter().filter(|packet| announces(packet)).map(|_| peer.now));
     }
     let waits: Vec<u64> = times.windows(2).map(|pair| pair[1].since(pair[0]).as_nanos() / 10_000_000).collect();
-    // The round trip took no time at all: the timeout is the least, 200 ms.
+    // The round trip took no time: the timeout is the minimum, 200 ms.
     assert_eq!(waits, [20, 40, 80], "hundredths of a second");
 }
 
@@ -149,7 +149,7 @@ fn both_zeros_of_ones_complement_are_the_same_checksum() {
         peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &payload);
         assert_eq!(peer.received, payload, "{sent:#06x}");
         assert_eq!(peer.protocol(), Protocol::Multipath, "{sent:#06x} is no wrong checksum");
-        // Of both, ours is the first.
+        // Of both numbers, ours comes first.
         let number = peer.remote.data_seq(0);
         peer.take();
         peer.write(&dss_checksum(number, 1, 2, [&[0, 0][..]]).to_be_bytes());

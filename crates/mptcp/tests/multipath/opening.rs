@@ -1,4 +1,4 @@
-//! How a connection begins: MP_CAPABLE in its four forms, and what may go wrong with it (RFC 8684, section 3.1).
+//! Opening a connection: MP_CAPABLE in its four forms, and failures (RFC 8684, section 3.1).
 
 use super::orders::{Heard, create, established, obedient_pair};
 use super::peer::{Peer, capable, options};
@@ -26,7 +26,7 @@ fn is_syn(packet: &Packet) -> bool {
     packet.segment.flags.contains(Flags::SYN)
 }
 
-/// Drops the nth packet (from 0) of a host that `which` picks.
+/// Drops the nth packet (from 0) of a host selected by `which`.
 fn drop_nth(pair: &mut Pair, host: usize, nth: usize, which: fn(&Packet) -> bool) {
     let mut seen = 0;
     pair.judge = Box::new(move |from, _, packet| {
@@ -38,7 +38,7 @@ fn drop_nth(pair: &mut Pair, host: usize, nth: usize, which: fn(&Packet) -> bool
     });
 }
 
-/// The client sends 5000 bytes, the server 3000; both arrive and the connection ends well.
+/// The client sends 5000 bytes, the server 3000; both arrive, and the connection ends normally.
 fn exchange_and_close(pair: &mut Pair, client: anabranch_policy::ids::ConnectionId) {
     let (up, down) = (pattern(5_000), pattern(3_000));
     assert_eq!(pair.write_all(0, client, &up, Duration::from_secs(20)), 0);
@@ -136,7 +136,7 @@ fn the_server_may_send_the_first_data() {
     pair.run(Duration::from_millis(200));
     assert_eq!(pair.received[0], pattern(2_000));
     assert_eq!(pair.write_all(0, id, &pattern(100), Duration::ZERO), 0);
-    // It carried a DATA_ACK, so the client's own first data needs no MP_CAPABLE any more.
+    // It had a DATA_ACK, so that the client's first data needs no MP_CAPABLE.
     let data = pair.sent[0].iter().rfind(|(_, packet)| !packet.segment.payload.is_empty()).unwrap();
     assert!(capable_of(&data.1).is_none() && data.1.segment.options.dss.is_some());
 }
@@ -173,7 +173,7 @@ fn a_mapping_that_overtakes_the_keys_is_dropped_and_not_taken_for_plain_tcp() {
     assert_eq!(peer.received, b"abcdef");
 }
 
-/// A client of Linux that writes and closes at once says its key with its first data once, and a DATA_FIN takes its place later.
+/// A Linux client that writes and closes at once sends its key with its first data once; later a DATA_FIN replaces it.
 #[test]
 fn a_peer_whose_first_byte_comes_without_the_keys_is_answered_in_plain_tcp() {
     let mut peer = Peer::new(config());
@@ -181,7 +181,7 @@ fn a_peer_whose_first_byte_comes_without_the_keys_is_answered_in_plain_tcp() {
     let dss = peer.map(0, 1, b"abc", true);
     peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, b"abc");
     assert_eq!((peer.protocol(), peer.received.as_slice()), (Protocol::Tcp, &b"abc"[..]));
-    // Until it hears of that, nothing of its data is acknowledged to it, and it sends it again behind the first.
+    // Until it receives that, none of its data is acknowledged, and it is retransmitted after the first.
     assert!(peer.take().iter().any(|packet| packet.segment.options.mptcp.iter().any(is_failure)));
     let again = peer.map(0, 4, b"abc", true);
     peer.send(0, Flags::ACK, TcpOptions { dss: Some(again), ..TcpOptions::default() }, b"abc");
@@ -191,7 +191,7 @@ fn a_peer_whose_first_byte_comes_without_the_keys_is_answered_in_plain_tcp() {
     assert!(peer.events.contains(&Event::EndOfStream(peer.id())), "{:?}", peer.events);
 }
 
-/// A client of Linux that closes at once has no key in its answer to the SYN/ACK sent again.
+/// A Linux client that closes at once has no key in its answer to the retransmitted SYN/ACK.
 #[test]
 fn a_peer_that_leaves_the_keys_out_of_its_answer_to_the_syn_ack_sent_again_is_answered_in_plain_tcp() {
     let mut peer = Peer::new(config());
@@ -223,7 +223,7 @@ fn mp_capable_with_data_may_be_duplicated() {
     assert_eq!(peer.protocol(), Protocol::Multipath);
 }
 
-/// What a listener answers to a SYN with this option, and whether the connection then is MPTCP.
+/// A listener's answer to a SYN with this option, and whether the connection then uses MPTCP.
 fn answer_to(version: u8, flags: CapableFlags) -> Option<(u8, CapableFlags, CapableKeys)> {
     let mut peer = Peer::new(config());
     let answer = peer.open(vec![MptcpOption::Capable { version, flags, keys: CapableKeys::None }]);
@@ -265,7 +265,7 @@ fn checksums_are_used_if_either_side_asks_for_them() {
             config
         };
         let id = pair.connect(with(client), with(server));
-        // Data that waits would go in the place of the third ACK.
+        // Waiting data would replace the third ACK.
         pair.run(Duration::from_millis(50));
         assert_eq!(pair.write_all(0, id, &pattern(5_000), Duration::from_secs(1)), 0);
         pair.run(Duration::from_millis(200));
@@ -304,7 +304,7 @@ fn joins_wait_until_a_dss_option_has_come_in() {
     assert_eq!(orders[0].heard(), []);
     orders[0].give(&mut pair, 0, create(id, 2, 0, false));
     assert_eq!(pair.sent[0].iter().filter(|(_, packet)| is_syn(packet)).count(), 1);
-    // The server has heard of the connection, and must wait as well.
+    // The server knows the connection, and must wait as well.
     let server = pair.accepted().unwrap();
     orders[1].give(&mut pair, 1, create(server, 2, 0, false));
     assert_eq!(pair.sent[1].iter().filter(|(_, packet)| is_syn(packet)).count(), 1);

@@ -1,4 +1,4 @@
-//! A path manager that does what a test orders, and nothing else.
+//! A path manager controlled by the test.
 
 use crate::pair::Pair;
 use anabranch_mptcp::{Endpoint, Event};
@@ -8,7 +8,7 @@ use anabranch_policy::time::Instant;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-/// What a path manager heard, as far as tests ask.
+/// What a path manager was told, as far as tests need it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heard {
     Established,
@@ -17,26 +17,26 @@ pub enum Heard {
     Priority(SubflowId, bool),
 }
 
-/// Both ends of the wire to an [`Obedient`].
+/// The shared state of a test and an [`Obedient`].
 #[derive(Clone, Default)]
 pub struct Orders(Arc<Mutex<(Vec<PathAction>, Vec<Heard>)>>);
 
 impl Orders {
-    /// What the path manager heard so far.
+    /// What the path manager was told so far.
     pub fn heard(&self) -> Vec<Heard> {
         self.0.lock().unwrap().1.clone()
     }
 
-    /// Has a host do something now.
+    /// Makes a host carry out an action now.
     pub fn give(&self, pair: &mut Pair, host: usize, action: PathAction) {
         self.give_to(&mut pair.hosts[host], pair.now, action);
         pair.settle();
     }
 
-    /// The same without a pair; what the host says then is the caller's to fetch.
+    /// The same without a pair; the caller fetches the host's output.
     pub fn give_to(&self, host: &mut Endpoint, now: Instant, action: PathAction) {
         self.0.lock().unwrap().0.push(action);
-        // Any event makes the path manager look at its orders: an address that never was is gone.
+        // Any event makes the path manager carry out its orders: an unknown address is removed.
         host.handle_address_down(now, AddressId(250));
     }
 }
@@ -59,19 +59,19 @@ impl PathManager for Obedient {
     }
 }
 
-/// A pair whose path managers are obedient.
+/// A pair whose path managers are controlled by the test.
 pub fn obedient_pair(paths: usize) -> (Pair, [Orders; 2]) {
     let orders = [Orders::default(), Orders::default()];
     let managers = orders.clone().map(|orders| Box::new(Obedient(orders)) as Box<dyn PathManager>);
     (Pair::with_managers(paths, managers), orders)
 }
 
-/// Opens a subflow from the local to the peer's address with these identifiers.
+/// Opens a subflow between the local and the peer's address with these IDs.
 pub fn create(connection: ConnectionId, local: u8, remote: u8, backup: bool) -> PathAction {
     PathAction::CreateSubflow { connection, local: AddressId(local), remote: AddressId(remote), backup }
 }
 
-/// How many subflows a host saw established, the first included.
+/// The number of subflows established at a host, including the first.
 pub fn established(pair: &Pair, host: usize) -> usize {
     pair.events[host].iter().filter(|event| matches!(event, Event::SubflowEstablished(..))).count()
 }

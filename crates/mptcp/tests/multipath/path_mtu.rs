@@ -1,4 +1,4 @@
-//! A path that swallows long packets, beside one that does not; RFC 8684 says nothing of it but that mappings must not change
+//! A path that drops long packets, beside one that does not. RFC 8684 only requires that mappings do not change
 //! (section 3.3.1).
 
 use super::silence::{First, two_paths_with};
@@ -12,10 +12,10 @@ use anabranch_wire::mptcp::{DataSequence, Mapping};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Largest packet that the first path passes, once it is narrow.
+/// Largest packet on the first path, once it is narrow.
 const NARROW: usize = 1400;
 
-/// Has the first path swallow what is longer than the cell says.
+/// Makes the first path drop packets longer than the cell's value.
 fn narrow(pair: &mut Pair) -> Rc<Cell<usize>> {
     let limit = Rc::new(Cell::new(usize::MAX));
     let cell = limit.clone();
@@ -30,14 +30,14 @@ fn on_first(packet: &Packet) -> bool {
     [address(0, 0), address(1, 0)].contains(&packet.ip.source)
 }
 
-/// Bytes of payload that the client has sent on the first path in packets that pass there.
+/// Payload bytes that the client sent on the first path in packets that pass.
 fn carried(pair: &Pair) -> usize {
     let ours = pair.sent[0].iter().map(|(_, packet)| packet);
     let passing = ours.filter(|packet| on_first(packet) && packet.wire_len() <= NARROW);
     passing.map(|packet| packet.segment.payload.len()).sum()
 }
 
-/// No byte of the first subflow is ever mapped to another place than at first (RFC 8684, section 3.3.1).
+/// No byte of the first subflow is ever remapped (RFC 8684, section 3.3.1).
 fn assert_mappings_stay(pair: &Pair) {
     let mut places = vec![None; 2_000_000];
     let first = |packet: &Packet| (packet.ip.source, packet.ip.destination) == (address(0, 0), address(1, 0));
@@ -53,7 +53,7 @@ fn assert_mappings_stay(pair: &Pair) {
     }
 }
 
-/// One megabyte, of which half is written when the path becomes narrow; it must be used again.
+/// One megabyte, half of it written when the path becomes narrow; the path must be used again.
 fn transfer(pair: &mut Pair, id: ConnectionId, before: usize) {
     let limit = narrow(pair);
     let data = pattern(1_000_000);
@@ -71,7 +71,7 @@ fn transfer(pair: &mut Pair, id: ConnectionId, before: usize) {
     assert_eq!(received.len(), before + data.len());
     assert!(received[before..] == data[..]);
     assert!(carried(pair) > 50_000, "{} bytes", carried(pair));
-    // No timeout is without end: the first path's segments all pass in the end.
+    // No endless timeouts: all segments of the first path pass eventually.
     assert_eq!(pair.hosts[0].subflow_views(pair.now, id)[0].in_flight, 0);
 }
 
@@ -83,7 +83,7 @@ fn a_path_that_swallows_long_packets_is_used_again_with_shorter_ones() {
         let id = pair.connect(config.clone(), config);
         pair.run(Duration::from_millis(500));
         transfer(&mut pair, id, 0);
-        // Probes, too, say where their bytes belong.
+        // Probes, too, have mappings.
         let data = pair.sent[0].iter().map(|(_, packet)| packet).filter(|packet| !packet.segment.payload.is_empty());
         let mapped = |packet: &Packet| packet.segment.options.dss.is_some_and(|dss| dss.mapping.is_some());
         let (with, without): (Vec<_>, Vec<_>) = data.partition(|packet| mapped(packet));
@@ -100,7 +100,7 @@ fn segments_under_a_shared_mapping_are_cut_and_stay_under_it() {
     transfer(&mut pair, id, before);
 }
 
-/// The first data of a client goes with MP_CAPABLE; cut, its second part has a mapping.
+/// The first data of a client has MP_CAPABLE; when it is split, its second part has a mapping.
 #[test]
 fn the_first_data_of_a_connection_may_be_what_is_swallowed() {
     let mut pair = Pair::new(1);

@@ -1,4 +1,4 @@
-//! A peer that builds its packets by hand, so that it can misbehave, and sees exactly what the endpoint says.
+//! A peer that builds its packets by hand, so that it can misbehave, and sees exactly the endpoint's segments.
 
 use super::orders::{Obedient, Orders};
 use crate::pair::{PORT, address, assert_fits_the_wire};
@@ -18,22 +18,22 @@ pub const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 /// The peer's key.
 pub const KEY: Key = Key(0x0102_0304_0506_0708);
 
-/// One TCP of the peer's.
+/// One TCP flow of the peer.
 #[derive(Clone, Copy)]
 pub struct Flow {
     pub peer: SocketAddr,
     pub host: SocketAddr,
     pub peer_initial: SeqNumber,
     pub host_initial: SeqNumber,
-    /// Next sequence number of the peer's, relative to its initial one.
+    /// The peer's next sequence number, relative to its initial one.
     pub nxt: u32,
-    /// What the peer acknowledges, relative to the host's initial one.
+    /// The peer's acknowledgement number, relative to the host's initial one.
     pub ack: u32,
-    /// What it offers.
+    /// Its receive window.
     pub window: u16,
 }
 
-/// The peer, and the endpoint that it talks to: host 1 of [`crate::pair`], with an address on each of four paths.
+/// The peer, and its endpoint: host 1 of [`crate::pair`], with an address on each of four paths.
 pub struct Peer {
     pub host: Endpoint,
     pub now: Instant,
@@ -43,13 +43,13 @@ pub struct Peer {
     pub flows: Vec<Flow>,
     pub events: Vec<Event>,
     pub received: Vec<u8>,
-    /// What the endpoint said and nobody has looked at.
+    /// Segments of the endpoint that the test has not read.
     pub said: Vec<Packet>,
-    /// What new flows offer as window.
+    /// The receive window of new flows.
     pub window: u16,
-    /// Options of plain TCP that new flows offer, and that stamp what they send; none: no options.
+    /// TCP options of new flows, including timestamps; `None`: no options.
     pub stamps: Option<TcpOptions>,
-    /// DSS checksums were agreed on.
+    /// DSS checksums were negotiated.
     pub checksum: bool,
     /// The endpoint's application reads at once.
     pub reading: bool,
@@ -93,7 +93,7 @@ impl Peer {
         }
     }
 
-    /// The endpoint listens, and the peer has an MPTCP connection to it whose first data has not been sent.
+    /// The endpoint listens, and the peer has an MPTCP connection to it without data so far.
     pub fn connected(config: ConnectionConfig) -> Self {
         let mut peer = Self::new(config);
         peer.open(vec![capable(CapableKeys::None)]);
@@ -101,7 +101,7 @@ impl Peer {
         peer
     }
 
-    /// SYN from a new flow on path 0 and what comes back.
+    /// Sends a SYN on a new flow on path 0; returns the answer.
     pub fn open(&mut self, mptcp: Vec<MptcpOption>) -> Packet {
         self.syn(0, 40_000, mptcp);
         let answer = self.said.pop().expect("a SYN is answered");
@@ -118,7 +118,7 @@ impl Peer {
         answer
     }
 
-    /// A SYN from a new flow on a path.
+    /// Sends a SYN on a new flow on a path.
     pub fn syn(&mut self, path: usize, port: u16, mptcp: Vec<MptcpOption>) {
         let flow = Flow {
             peer: SocketAddr::new(address(0, path), port),
@@ -139,7 +139,7 @@ impl Peer {
         self.send(0, Flags::ACK, options(vec![capable(keys)]), &[]);
     }
 
-    /// A join on a path: SYN, SYN/ACK and the proof. Gives the number of its flow.
+    /// Joins on a path: SYN, SYN/ACK and the proof. Returns the number of the flow.
     pub fn join(&mut self, path: usize) -> usize {
         let (flow, host_nonce) = self.begin_join(path, false);
         let hmac = self.keys.sign_join_ack(77, host_nonce);
@@ -163,7 +163,7 @@ impl Peer {
         (self.flows.len() - 1, *nonce)
     }
 
-    /// Sends a segment at the flow's next sequence number, and moves that.
+    /// Sends a segment at the flow's next sequence number, and advances that.
     pub fn send(&mut self, flow: usize, flags: Flags, options: TcpOptions, payload: &[u8]) {
         let seq = self.flows[flow].nxt;
         self.send_at(flow, seq, flags, options, payload);
@@ -200,12 +200,12 @@ impl Peer {
         self.settle();
     }
 
-    /// The number on the wire of an offset in the peer's stream.
+    /// The data sequence number of an offset in the peer's stream.
     pub fn number(&self, offset: u64) -> u64 {
         self.keys.local.derive().initial_data_seq.wrapping_add(1).wrapping_add(offset)
     }
 
-    /// What the endpoint's DATA_ACK means as an offset in the peer's stream; 32 bits are enough here.
+    /// The offset in the peer's stream of the endpoint's DATA_ACK; 32 bits suffice here.
     pub fn offset_of(&self, ack: DataAck) -> u32 {
         let low = match ack {
             DataAck::Short(number) => number,
@@ -219,7 +219,7 @@ impl Peer {
         DataAck::Long(self.remote.initial_data_seq.wrapping_add(1).wrapping_add(offset))
     }
 
-    /// A mapping of `payload` at `subflow_seq` to `offset`, with a checksum if those were agreed on.
+    /// A mapping of `payload` at `subflow_seq` to `offset`, with a checksum if negotiated.
     pub fn map(&self, offset: u64, subflow_seq: u32, payload: &[u8], data_fin: bool) -> Dss {
         let number = self.number(offset);
         let length = payload.len() as u16 + u16::from(data_fin);
@@ -228,7 +228,7 @@ impl Peer {
         Dss { data_ack: Some(self.data_ack(0)), mapping: Some(mapping), data_fin }
     }
 
-    /// A DATA_FIN without data: the stream is `offset` bytes long.
+    /// A DATA_FIN without data: the stream ends at `offset`.
     pub fn data_fin(&self, offset: u64) -> Dss {
         self.map(offset, 0, &[], true)
     }
@@ -244,13 +244,13 @@ impl Peer {
         self.send(flow, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &[]);
     }
 
-    /// A bare acknowledgement of everything that the flow was sent, and of `offset` bytes of the stream.
+    /// A bare acknowledgement of everything received on the flow, and of `offset` bytes of the stream.
     pub fn acknowledge(&mut self, flow: usize, offset: u64) {
         let data_ack = Some(self.data_ack(offset));
         self.signal(flow, Dss { data_ack, ..Dss::default() });
     }
 
-    /// Drains the endpoint. What it sends on a flow in order is taken to have arrived.
+    /// Drains the endpoint. In-order segments on a flow count as received.
     pub fn settle(&mut self) {
         loop {
             while let Some(packet) = self.host.poll_transmit(self.now) {
@@ -279,7 +279,7 @@ impl Peer {
         }
     }
 
-    /// Lets time pass.
+    /// Advances time.
     pub fn run(&mut self, span: Duration) {
         let end = self.now + span;
         while self.host.poll_timeout() <= end {
@@ -290,7 +290,7 @@ impl Peer {
         self.now = end;
     }
 
-    /// What the endpoint has said since the last look.
+    /// The endpoint's segments since the last call.
     pub fn take(&mut self) -> Vec<Packet> {
         std::mem::take(&mut self.said)
     }
@@ -304,12 +304,12 @@ impl Peer {
         self.events.iter().find_map(accepted).expect("accepted")
     }
 
-    /// What the endpoint speaks.
+    /// The endpoint's protocol.
     pub fn protocol(&self) -> Protocol {
         self.host.protocol(self.id()).expect("it exists")
     }
 
-    /// The offset that the endpoint's last DATA_ACK since the last look acknowledged.
+    /// The offset in the endpoint's last DATA_ACK since the last call.
     pub fn acknowledged(&self) -> Option<u32> {
         let acks = self.said.iter().filter_map(|packet| packet.segment.options.dss?.data_ack);
         acks.last().map(|ack| self.offset_of(ack))
@@ -322,7 +322,7 @@ impl Peer {
         self.settle();
     }
 
-    /// The endpoint's application writes no more.
+    /// The endpoint's application closes its direction.
     pub fn close(&mut self) {
         let id = self.id();
         self.host.close(self.now, id).unwrap();
@@ -330,7 +330,7 @@ impl Peer {
     }
 }
 
-/// The reason in a reset, if it is one and has any.
+/// The reason in a reset, if any.
 pub fn reset_reason(packet: &Packet) -> Option<u8> {
     let reason = |option: &MptcpOption| match option {
         MptcpOption::TcpReset { reason, .. } => Some(*reason),

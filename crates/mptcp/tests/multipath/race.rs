@@ -1,4 +1,4 @@
-//! A connection starts on whatever answers first (RFC 8305, section 5).
+//! A connection starts on the path that answers first (RFC 8305, section 5).
 
 use super::orders::obedient_pair;
 use crate::pair::{Fate, PORT, Pair, address, address_v6, config, pattern};
@@ -20,7 +20,7 @@ fn client_of(from: usize, packet: &Packet) -> IpAddr {
     if from == 0 { packet.ip.source } else { packet.ip.destination }
 }
 
-/// Nothing gets through from or to these addresses of the client before `until`.
+/// Everything from and to these addresses of the client is lost before `until`.
 fn kill(pair: &mut Pair, dead: &[IpAddr], until: Instant) {
     let dead = dead.to_vec();
     pair.judge =
@@ -31,7 +31,7 @@ fn kill(pair: &mut Pair, dead: &[IpAddr], until: Instant) {
         );
 }
 
-/// When and from where the client asked for connections, joins aside.
+/// When and from where the client sent SYNs, without joins.
 fn asked(pair: &Pair) -> Vec<(Instant, IpAddr)> {
     let opens = |packet: &Packet| {
         SYN_ONLY(packet) && !packet.segment.options.mptcp.iter().any(|o| matches!(o, MptcpOption::JoinSyn { .. }))
@@ -54,7 +54,7 @@ fn again(pair: &mut Pair, config: ConnectionConfig) -> ConnectionId {
     id
 }
 
-/// Lets time pass until an event of the client's.
+/// Advances time until an event of the client.
 fn until_event(pair: &mut Pair, event: Event, limit: Duration) -> Option<Instant> {
     let end = pair.now + limit;
     loop {
@@ -80,7 +80,7 @@ fn a_dead_first_path_costs_250_ms_and_what_was_written_before_goes_with_the_winn
     assert_eq!(pair.hosts[0].protocol(id), Some(Protocol::Multipath));
     let first = pair.hosts[0].subflow_reports(id)[0].clone();
     assert_eq!((first.view.id, first.local.ip()), (SubflowId(0), address(0, 1)));
-    // The loser is reset, and the application hears of one subflow only.
+    // The loser is reset, and the application sees only one subflow.
     let losers: Vec<_> = resets(&pair, 0).iter().map(|packet| packet.ip.source).collect();
     assert_eq!(losers, [address(0, 0)]);
     let ended = |event: &Event| matches!(event, Event::SubflowClosed(..) | Event::Closed(..));
@@ -126,11 +126,11 @@ fn a_late_syn_ack_of_a_loser_is_answered_with_a_reset_and_the_peer_accepts_one_c
         if slow { Fate::Late(Duration::from_millis(190)) } else { Fate::Deliver }
     });
     let id = pair.connect(config(), config());
-    // The path of the first takes 400 ms there and back, that of the second 20 ms.
+    // The round trip is 400 ms on the first path and 20 ms on the second.
     pair.run(Duration::from_secs(2));
     assert!(pair.events[0].contains(&Event::Connected(id)));
     assert_eq!(pair.hosts[0].subflow_reports(id)[0].local.ip(), address(0, 1));
-    // At 270 ms the first is reset, at 400 ms its SYN/ACK comes.
+    // At 270 ms the first is reset; at 400 ms its SYN/ACK arrives.
     let of_loser = |(at, packet): &&(Instant, Packet)| *at > ms(0) && packet.ip.source == address(0, 0);
     let after: Vec<_> = pair.sent[0].iter().filter(of_loser).map(|(at, packet)| (*at, packet.segment.flags)).collect();
     assert_eq!(after, [(ms(270), Flags::RST), (ms(400), Flags::RST)]);
@@ -215,7 +215,7 @@ fn when_nobody_ever_answers_the_application_hears_once_that_it_timed_out() {
 
 #[test]
 fn after_a_refusal_the_next_is_asked_at_once_and_a_silent_path_does_not_hide_it() {
-    // Nobody listens.
+    // The port is closed.
     let mut pair = Pair::new(2);
     let id = pair.hosts[0].connect(pair.now, Some(address(0, 0)), server(), config()).unwrap();
     pair.settle();

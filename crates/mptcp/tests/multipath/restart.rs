@@ -1,4 +1,4 @@
-//! A host that restarted knows nothing of its connections, and says so.
+//! A restarted host has lost its connections, and resets them.
 
 use crate::pair::{Fate, PORT, Pair, address, config, pattern};
 use anabranch_mptcp::{CloseCause, Endpoint, EndpointConfig, Event};
@@ -10,7 +10,7 @@ use anabranch_wire::{Flags, MptcpOption};
 
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
-/// A client whose connection over two paths is idle, and whose server is another process now.
+/// A client with an idle connection over two paths, whose server has restarted.
 fn restarted() -> (Pair, ConnectionId) {
     let mut pair = Pair::new(2);
     let mut config = config();
@@ -28,7 +28,7 @@ fn restarted() -> (Pair, ConnectionId) {
     (pair, id)
 }
 
-/// When the client hears of the end, and how.
+/// When the client is told of the end, and how.
 fn end(pair: &mut Pair, limit: Duration) -> Option<(Instant, CloseCause)> {
     let until = pair.now + limit;
     while pair.step(until) {

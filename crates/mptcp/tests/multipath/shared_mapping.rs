@@ -16,12 +16,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Payload of a full segment with a mapping in 1500 bytes: 20 of IP, 20 of TCP, 12 of timestamps and 28 of DSS go off.
+/// Payload of a full segment with a mapping in 1500 bytes, after 20 of IP, 20 of TCP, 12 of timestamps and 28 of DSS.
 const MAPPED: usize = 1_420;
 /// Without DSS.
 const BARE: usize = 1_448;
 
-/// The first subflow that answers carries all, and so many segments wait there; so many of them may have one mapping.
+/// The first subflow that answers carries everything, and queues this many segments, which may share a mapping.
 struct Queueing {
     segments: u64,
     per_mapping: u32,
@@ -41,7 +41,7 @@ impl Scheduler for Queueing {
     }
 }
 
-/// Paced; so many segments are queued, and as many may share a mapping.
+/// Paced; this many segments are queued, and as many may share a mapping.
 fn queueing(segments: u32) -> ConnectionConfig {
     let mut config = config();
     config.policies.scheduler =
@@ -50,7 +50,7 @@ fn queueing(segments: u32) -> ConnectionConfig {
     config
 }
 
-/// What a client said with data.
+/// The client's data segments.
 fn data(pair: &Pair) -> Vec<Packet> {
     let sent = pair.sent[0].iter().map(|(_, packet)| packet);
     sent.filter(|packet| !packet.segment.payload.is_empty()).cloned().collect()
@@ -60,8 +60,8 @@ fn length(packet: &Packet) -> usize {
     packet.segment.payload.len()
 }
 
-/// Connected; more than the segment that confirms MPTCP is acknowledged, so that the server has seen a DSS, and has been
-/// read.
+/// Connected; more than the segment that confirms MPTCP is acknowledged and read, so that the server has received a
+/// DSS.
 fn warmed_up(pair: &mut Pair, client: ConnectionConfig) -> ConnectionId {
     let id = pair.connect(client, config());
     pair.run(Duration::from_millis(100));
@@ -133,7 +133,7 @@ fn unasked_forbidden_with_checksums_or_in_plain_tcp_segments_share_no_mapping() 
     }
 }
 
-/// Loses the nth data segment under the first shared mapping, for each n in `lost`; returns the client's segments with data.
+/// Loses the nth data segment under the first shared mapping, for each n in `lost`; returns the client's data segments.
 fn after_losing(lost: &'static [usize]) -> Vec<Packet> {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(8));
@@ -143,7 +143,7 @@ fn after_losing(lost: &'static [usize]) -> Vec<Packet> {
             return Fate::Deliver;
         }
         count += 1;
-        // One left before the shared mapping.
+        // One was sent before the shared mapping.
         if count >= 2 && lost.contains(&(count - 2)) { Fate::Drop } else { Fate::Deliver }
     });
     transfer(&mut pair, id, 60_000);
@@ -196,8 +196,8 @@ fn every_tenth_segment_lost_does_not_end_a_connection_with_shared_mappings() {
     }
 }
 
-/// On two paths, in the middle of a shared mapping on the first: how far the mapping goes, relative to where it begins,
-/// and how many segments have left.
+/// On two paths, in the middle of a shared mapping on the first: the mapping's first segment, and the number of
+/// segments sent.
 fn within_a_shared_mapping(pair: &mut Pair, id: ConnectionId) -> (Packet, usize) {
     let rest = pattern(400_000);
     pair.hosts[0].write(pair.now, id, rest.into()).unwrap();
@@ -237,7 +237,7 @@ fn a_suspended_subflow_sends_what_its_last_mapping_covers_and_no_more() {
     let last =
         on_first.clone().map(|packet| packet.segment.seq + length(packet) as u32).max_by_key(|s| s.distance(end));
     assert_eq!(last, Some(end), "all that was bound and nothing else");
-    // What was bound is on the other path too.
+    // The data under the mapping is on the other path too.
     let other: usize = sent.iter().filter(|packet| packet.ip.source != head.ip.source).map(length).sum();
     let first: usize = on_first.map(length).sum();
     assert!(other + first > pair.received[1].len() + 4 * BARE, "{other} {first} {}", pair.received[1].len());
@@ -306,7 +306,7 @@ fn a_sender_that_receives_too_sends_data_acks_without_delay() {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(16));
     let server = pair.accepted().unwrap();
-    // When the client received a byte, and when it acknowledged one: numbers of bytes at data level.
+    // When the client received or acknowledged a byte, by number at data level.
     type Log = Vec<(Instant, usize)>;
     let log: Rc<RefCell<(Log, Log)>> = Rc::default();
     let inner = Rc::clone(&log);
@@ -354,7 +354,7 @@ fn bytes_that_overtake_a_shared_mapping_do_not_end_their_subflow() {
     assert_eq!(peer.received, bytes);
 }
 
-/// Mappings of two segments of ten bytes, behind one missing byte.
+/// Mappings of two segments of ten bytes, after one missing byte.
 fn send_two_segments(peer: &mut Peer, bytes: &[u8], pair: usize) {
     let at = 1 + 20 * pair;
     let dss = peer.map(at as u64, 1 + at as u32, &bytes[at..at + 20], false);
@@ -384,7 +384,7 @@ fn a_mapping_that_cannot_be_remembered_is_not_acknowledged_but_that_of_the_next_
     peer.take();
     let bytes = pattern(40_000);
     let with = |dss| TcpOptions { dss: Some(dss), ..TcpOptions::default() };
-    // 600 mappings of what is to come from byte 10,000 on, none of which continues another; 512 are remembered.
+    // 600 mappings from byte 10,000 on, none of which continues another; 512 are remembered.
     for at in (10_000..34_000).step_by(40) {
         let dss = peer.map(at as u64, 1 + at as u32, &bytes[at..at + 20], false);
         peer.send_at(1, 1, Flags::ACK, with(dss), &[]);
@@ -392,7 +392,7 @@ fn a_mapping_that_cannot_be_remembered_is_not_acknowledged_but_that_of_the_next_
     let dss = peer.map(35_000, 35_001, &bytes[35_000..35_020], false);
     peer.send_at(1, 35_001, Flags::ACK, with(dss), &bytes[35_000..35_010]);
     assert_eq!(peer.host.receive_state(peer.id()).unwrap().out_of_order, 0);
-    // What waits first is a shared mapping too.
+    // The first waiting data has a shared mapping too.
     let dss = peer.map(0, 1, &bytes[..10_000], false);
     for at in (0..10_000).step_by(1_000) {
         let options = if at == 0 { with(dss) } else { TcpOptions::default() };

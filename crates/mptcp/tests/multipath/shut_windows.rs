@@ -1,4 +1,5 @@
-//! A sender whose subflows the peer's windows keep idle, while others wait for what does not come (RFC 8684, section 3.3.5).
+//! A sender whose subflows are idle because of the peer's windows, while others wait for missing data (RFC 8684,
+//! section 3.3.5).
 
 use super::peer::{Peer, capable};
 use crate::pair::{address, config, pattern};
@@ -15,13 +16,13 @@ fn is_on(packet: &Packet, path: usize) -> bool {
     packet.ip.source == address(1, path)
 }
 
-/// Whether a packet asks for the peer's state: an empty segment one below what is next on its flow.
+/// Whether a packet is a probe: an empty segment one below the next number of its flow.
 fn asks(peer: &Peer, packet: &Packet, flow: usize) -> bool {
     let next = peer.flows[flow].host_initial + peer.flows[flow].ack;
     is_on(packet, flow) && packet.segment.payload.is_empty() && packet.segment.seq == next - 1
 }
 
-/// Two flows, of which the second offers this window from its SYN on; 200 kB wait.
+/// Two flows, the second with this window from its SYN on; 200 kB wait.
 fn with_second_window(window: u16) -> Peer {
     let mut peer = Peer::new(config());
     peer.open(vec![capable(CapableKeys::None)]);
@@ -69,7 +70,8 @@ fn a_subflow_whose_window_holds_a_segment_is_not_asked() {
 #[test]
 fn a_closed_window_is_asked_for_though_another_subflow_has_something_outstanding_that_it_does_not_answer() {
     let mut peer = with_second_window(65_535);
-    // The first path is dead from here on; the second brings all that the window lets go, and then the window is shut.
+    // The first path is dead from here on; the second carries all that the window allows, and then the window is
+    // closed.
     peer.flows[0].window = 0;
     peer.flows[1].window = 0;
     let mut arrived = 0_u64;
@@ -104,7 +106,7 @@ fn a_window_that_shuts_anew_is_asked_for_anew_after_one_timeout() {
     peer.acknowledge_keys();
     peer.acknowledge(0, 0);
     peer.write(&pattern(200_000));
-    // All that the window let go has arrived, and it is shut.
+    // Everything within the window has arrived, and it is closed.
     let shut = |peer: &mut Peer| {
         let arrived = u64::from(peer.flows[0].ack) - 1;
         peer.flows[0].window = 0;
@@ -112,7 +114,7 @@ fn a_window_that_shuts_anew_is_asked_for_anew_after_one_timeout() {
         peer.take();
         arrived
     };
-    // Each question is answered; they become rare.
+    // Each probe is answered; they become rare.
     for _ in 0..200 {
         shut(&mut peer);
         peer.run(Duration::from_secs(1));
@@ -123,11 +125,11 @@ fn a_window_that_shuts_anew_is_asked_for_anew_after_one_timeout() {
     peer.run(Duration::from_millis(300));
     assert!(shut(&mut peer) > arrived);
     peer.run(Duration::from_secs(2));
-    // A question, or what still fits into the window (RFC 9293, section 3.8.6.2.1).
+    // A probe, or data that still fits into the window (RFC 9293, section 3.8.6.2.1).
     assert!(!peer.take().is_empty(), "the next question is far away");
 }
 
-/// New data goes to each in turn; what the third sent last waits for good, what others did goes to the third.
+/// New data goes to each in turn. The third's last data is never reinjected; that of others is reinjected on the third.
 struct Picky(usize);
 
 impl Scheduler for Picky {
@@ -163,7 +165,7 @@ fn data_that_no_subflow_takes_does_not_hold_back_reinjections() {
         orders.give_to(&mut peer.host, peer.now, action);
         peer.settle();
     }
-    // What the third carried is acknowledged there; the first and the second say nothing.
+    // The third's data is acknowledged there; the first and the second are silent.
     peer.acknowledge(2, 0);
     peer.take();
     for _ in 0..60 {

@@ -1,5 +1,5 @@
-//! A subflow that says nothing although data is outstanding, and data that another subflow sends too; no section of RFC
-//! 8684 asks for it.
+//! A subflow that is silent although data is outstanding, and duplicates of its data on another; RFC 8684 has no
+//! section on it.
 
 use super::orders::{Orders, create, obedient_pair};
 use super::peer::{Peer, capable, mapping};
@@ -17,11 +17,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The first subflow that answers carries all.
+/// The first subflow that answers carries everything.
 #[derive(Clone, Copy)]
 pub(super) struct First {
     pub silence: Option<f32>,
-    /// What the first has sent goes on the second as well.
+    /// Data of the first is duplicated on the second.
     pub shares: bool,
     pub segments_per_mapping: u32,
     pub reinjection: Reinjection,
@@ -62,12 +62,12 @@ impl Scheduler for First {
     }
 }
 
-/// Two paths with this delay there, and back; the first has carried something, and dies when the cell is set.
+/// Two paths with this delay in each direction; the first has carried data, and dies when the cell is set.
 fn two_paths(delay: Duration, scheduler: First) -> (Pair, ConnectionId, Rc<Cell<bool>>, Orders) {
     two_paths_with(delay, scheduler, |_| {})
 }
 
-/// The same with other settings of the client's.
+/// The same with other settings of the client.
 pub(super) fn two_paths_with(
     delay: Duration,
     scheduler: First,
@@ -125,7 +125,7 @@ fn what_a_silent_subflow_holds_is_sent_once_on_another_after_three_smoothed_roun
     let moved = on_second(&pair);
     assert!(moved.iter().all(|(at, _)| *at == start + smoothed * 3), "{moved:?}");
     assert_eq!(moved.iter().map(|(_, length)| length).sum::<usize>(), 10_000);
-    // Neither the probe of the tail nor any timeout has it sent there again.
+    // Neither the tail loss probe nor a timeout reinjects it there again.
     pair.run(Duration::from_secs(10));
     assert_eq!(on_second(&pair).len(), moved.len());
     assert_eq!(pair.received[1], pattern(10_000));
@@ -140,7 +140,7 @@ fn a_subflow_that_is_heard_of_again_is_not_stale_and_gets_new_data() {
     pair.run(Duration::from_millis(300));
     let before = on_second(&pair).len();
     dead.set(false);
-    // The retransmission timer asks.
+    // The retransmission timer probes.
     pair.run(Duration::from_secs(3));
     assert!(!pair.hosts[0].subflow_views(pair.now, id)[0].stale);
     pair.hosts[0].write(pair.now, id, pattern(10_000).into()).unwrap();
@@ -183,7 +183,7 @@ fn a_segment_without_a_mapping_is_shared_whole_though_it_is_longer_than_one_with
     dead.set(true);
     pair.hosts[0].write(pair.now, id, pattern(12_000).into()).unwrap();
     pair.settle();
-    // Before any timeout, 200 ms at least, all has arrived on the second path.
+    // Before any timeout, which is at least 200 ms, everything has arrived on the second path.
     pair.run(Duration::from_millis(190));
     assert!(pair.received[1] == pattern(12_000), "{}", pair.received[1].len());
 }
@@ -215,7 +215,7 @@ fn however_often_a_dead_subflow_is_probed_no_more_than_a_segment_is_in_flight_th
     pair.run(Duration::from_secs(1));
     for _ in 0..12 {
         orders.give(&mut pair, 0, PathAction::Probe { connection: id, subflow: SubflowId(0) });
-        // The other has something under way all the time: probes find data to copy.
+        // The other always has data in flight: probes find data to duplicate.
         pair.hosts[0].write(pair.now, id, pattern(1_000).into()).unwrap();
         pair.settle();
         pair.run(Duration::from_millis(20));
@@ -230,7 +230,7 @@ fn an_acknowledgement_that_was_lost_with_the_path_does_not_make_the_round_trip_l
     let before = pair.hosts[0].subflow_views(pair.now, id)[0].smoothed_rtt;
     pair.hosts[0].write(pair.now, id, pattern(10_000).into()).unwrap();
     pair.settle();
-    // The data arrives; what answers it does not.
+    // The data arrives; its acknowledgement does not.
     pair.run(Duration::from_millis(25) - Duration::from_nanos(1));
     dead.set(true);
     pair.run(Duration::from_secs(3));
@@ -247,7 +247,7 @@ fn what_the_peer_says_by_itself_when_the_path_is_back_does_not_make_the_round_tr
     let before = pair.hosts[0].subflow_views(pair.now, id)[0].smoothed_rtt;
     pair.hosts[0].write(pair.now, id, pattern(1_000).into()).unwrap();
     pair.settle();
-    // It arrives; what answers it does not, nor anything that is sent later.
+    // It arrives; its acknowledgement does not, nor anything sent later.
     pair.run(Duration::from_millis(25) - Duration::from_nanos(1));
     dead.set(true);
     pair.hosts[0].write(pair.now, id, pattern(5_000).into()).unwrap();
@@ -286,14 +286,14 @@ fn what_lies_behind_a_hole_of_a_dead_subflow_is_reinjected_all_at_once() {
         peer.take();
         peer.write(&pattern(10_000));
         let [hole, .., last] = data_from(&mut peer, 0)[..] else { panic!("all goes on the first subflow") };
-        // A peer that passes nothing of a subflow to the data level before it has all up to there: the kernel of Linux is one.
+        // Like Linux, the peer passes a subflow's data to the data level only in order.
         let initial = peer.flows[0].host_initial;
         peer.flows[0].ack = 1;
         let mut sack = SackBlocks::new();
         sack.push(SackBlock { start: initial + 1 + hole.1, end: initial + 1 + last.1 });
         let dss = Dss { data_ack: Some(peer.data_ack(0)), ..Dss::default() };
         peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), sack, ..TcpOptions::default() }, &[]);
-        // From here on nothing passes on the first path.
+        // From here on the first path loses everything.
         let mut arrived = [false; 10_000];
         let in_order = |arrived: &[bool]| arrived.iter().take_while(|byte| **byte).count();
         for _ in 0..200 {
@@ -308,7 +308,7 @@ fn what_lies_behind_a_hole_of_a_dead_subflow_is_reinjected_all_at_once() {
     }
 }
 
-/// The first subflow that is not silent, or the first at all.
+/// The first subflow that is not silent, or else the first.
 struct Anywhere;
 
 impl Scheduler for Anywhere {
@@ -331,14 +331,14 @@ fn what_two_silent_subflows_hold_does_not_go_from_one_to_the_other_without_end()
     pair.hosts[0].write(pair.now, id, pattern(1).into()).unwrap();
     pair.settle();
     pair.run(Duration::from_millis(800));
-    // Each is silent after 150 ms, the second from 300 ms on. The first, silent for 300 ms, has the byte again for as long, and
-    // the second, which gets it at 600 ms, for 450 ms more: four times it is sent, and besides each is asked by a probe of the
-    // tail, and by the timeouts of 250 and 500 ms at most.
+    // Each is silent after 150 ms, the second from 300 ms on. The first, silent for 300 ms, gets the byte again after
+    // that time, and the second, at 600 ms, for another 450 ms. It is sent four times, plus at most a tail loss probe
+    // and the timeouts of 250 and 500 ms on each.
     let sent = pair.sent[0][before..].iter().filter(|(_, packet)| !packet.segment.payload.is_empty()).count();
     assert!((4..=10).contains(&sent), "{sent}");
 }
 
-/// Heaps all that is new on the first subflow, and sends again on the second.
+/// Queues all new data on the first subflow, and reinjects on the second.
 struct Heap;
 
 impl Scheduler for Heap {
@@ -377,7 +377,7 @@ fn unsent_data_of_a_dead_subflow_is_reinjected_with_what_was_sent() {
     assert_eq!(in_order(&arrived), 60_000);
 }
 
-/// The ranges of the stream that the endpoint has sent on a path since the last look.
+/// The ranges of the stream that the endpoint sent on a path since the last call.
 fn data_from(peer: &mut Peer, path: usize) -> Vec<(u32, u32)> {
     let first = peer.remote.initial_data_seq.wrapping_add(1) as u32;
     let sent = peer.take().into_iter().filter(|packet| packet.ip.source == address(1, path));
@@ -392,7 +392,7 @@ fn data_from(peer: &mut Peer, path: usize) -> Vec<(u32, u32)> {
     sent.filter_map(range).collect()
 }
 
-/// Waits for the first subflow, whatever the others could do.
+/// Waits for the first subflow, whatever others could carry.
 struct Loyal;
 
 impl Scheduler for Loyal {

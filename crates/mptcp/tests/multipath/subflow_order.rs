@@ -1,4 +1,4 @@
-//! A receiver that passes data to the data level in the order of its subflow only, as the kernel of Linux does.
+//! A receiver that passes data to the data level only in subflow order, like Linux.
 
 use super::peer::Peer;
 use crate::pair::{config, pattern};
@@ -27,7 +27,7 @@ fn connected(config: ConnectionConfig) -> Peer {
     peer
 }
 
-/// Sends `range` of the stream on the first flow, at the same place there.
+/// Sends `range` of the stream on the first flow, at the same offset there.
 fn send_at(peer: &mut Peer, range: std::ops::Range<usize>) {
     let data = pattern(100_000);
     let payload = &data[range.clone()];
@@ -36,7 +36,7 @@ fn send_at(peer: &mut Peer, range: std::ops::Range<usize>) {
     peer.send_at(0, 1 + range.start as u32, anabranch_wire::Flags::ACK, options, payload);
 }
 
-/// The blocks of the last acknowledgement, relative to the stream's beginning.
+/// The SACK blocks of the last acknowledgement, relative to the start of the stream.
 fn blocks(peer: &Peer) -> Vec<(u32, u32)> {
     let last = peer.said.last().expect("it is acknowledged");
     let first = peer.flows[0].peer_initial + 1;
@@ -49,7 +49,7 @@ fn what_lies_behind_a_hole_of_its_subflow_is_acknowledged_there_and_reaches_the_
     send_at(&mut peer, 0..1_000);
     send_at(&mut peer, 2_000..3_000);
     assert_eq!((peer.acknowledged(), blocks(&peer)), (Some(1_000), vec![(2_000, 3_000)]));
-    // Meanwhile another subflow brings the missing bytes: what waits behind them on the first still waits.
+    // Meanwhile another subflow delivers the missing bytes: data after them on the first still waits.
     peer.join(1);
     let data = pattern(100_000);
     peer.send_data(1, 1_000, &data[1_000..2_000]);
@@ -63,20 +63,20 @@ fn what_lies_behind_a_hole_of_its_subflow_is_acknowledged_there_and_reaches_the_
 fn where_room_is_short_what_lies_furthest_is_dropped_though_it_was_acknowledged_and_taken_when_it_comes_again() {
     let mut peer = connected(strict(4_000));
     send_at(&mut peer, 0..100);
-    // Twice the buffer, with 64 bytes for each piece: 7 of 1,000 bytes.
+    // Twice the buffer, with 64 bytes overhead per piece: 7 of 1,000 bytes.
     for start in [8_100, 7_100, 6_100, 5_100, 4_100, 3_100, 2_100] {
         send_at(&mut peer, start..start + 1_000);
     }
     assert_eq!(blocks(&peer), [(2_100, 9_100)]);
     send_at(&mut peer, 1_100..2_100);
     assert_eq!(blocks(&peer), [(1_100, 8_100)]);
-    // What lies further than all that is held is refused.
+    // Data beyond all queued data is refused.
     send_at(&mut peer, 8_100..9_100);
     assert_eq!(blocks(&peer), [(1_100, 8_100)]);
     send_at(&mut peer, 100..1_100);
     let arrived = peer.received.len();
     assert!(peer.received == pattern(100_000)[..arrived] && arrived >= 4_000, "{arrived}");
-    // The rest lay beyond the window of 4,000 and is lost at data level; it comes again under new numbers.
+    // The rest was beyond the window of 4,000 and is lost at data level; it is sent again under new numbers.
     let data = pattern(100_000);
     peer.flows[0].nxt = 8_101;
     peer.send_data(0, arrived as u64, &data[arrived..arrived + 1_000]);

@@ -1,10 +1,10 @@
-//! The pages that say which test stands for which sentence of an RFC, and for which manner of Linux, name tests that exist.
+//! The pages that map sentences of RFCs and behaviours of Linux to tests name existing tests.
 
 use std::path::{Path, PathBuf};
 
 const MULTIPATH: &str = "tests/multipath";
 const TCP: &str = "tests/tcp";
-/// These build some of their names from parts, and check those of `wire-profile.md` themselves.
+/// These build some test names from parts, and check those of `wire-profile.md` themselves.
 const INTEROP: &str = "../stack/tests/interop";
 
 #[test]
@@ -48,11 +48,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
-/// Whether a name is that of a test here; panics if it looks like one and there is none.
+/// Whether a name is that of a test here; panics if it looks like one and does not exist.
 fn is_test(code: &str, folders: &[&str]) -> bool {
     let is_name =
         |part: &str| part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    // Where the kernel's tests have a module of the same name, the page says which is meant.
+    // If the kernel tests have a module of the same name, the page says which is meant.
     match code.strip_prefix("multipath::").unwrap_or(code).split_once("::") {
         Some((module, test)) if is_name(module) && is_name(test) && module != "module" => {
             let file = |folder: &&str| root().join(folder).join(format!("{module}.rs"));
@@ -62,7 +62,7 @@ fn is_test(code: &str, folders: &[&str]) -> bool {
             assert!(ours || files.iter().any(|file| file.starts_with(root().join(INTEROP))), "no test {code}");
             ours
         }
-        // A test beside the code.
+        // A unit test beside the code.
         None if is_name(code) && code.matches('_').count() >= 4 => {
             let sources = ["src", "../wire", "../policy/src"];
             assert!(sources.iter().any(|folder| is_within(&root().join(folder), code)), "no test {code}");
@@ -72,7 +72,7 @@ fn is_test(code: &str, folders: &[&str]) -> bool {
     }
 }
 
-/// Whether a file has a test of that name, which proptest may give arguments.
+/// Whether a file has a test of that name, perhaps with arguments of proptest.
 fn declares(file: &Path, test: &str) -> bool {
     let source = std::fs::read_to_string(file).unwrap();
     source.match_indices(&format!("fn {test}(")).any(|(at, _)| source[..at].trim_end().ends_with("#[test]"))

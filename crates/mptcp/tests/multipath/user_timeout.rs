@@ -1,4 +1,4 @@
-//! The user timeout is the connection's: no section of RFC 8684 speaks of it.
+//! The user timeout of a connection, on which RFC 8684 has no section.
 
 use crate::pair::{Fate, PORT, Pair, address, config, pattern};
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
@@ -46,7 +46,7 @@ fn closed(pair: &Pair, host: usize) -> Option<CloseCause> {
 fn a_subflow_that_fails_does_not_end_a_connection_that_goes_on_on_another() {
     let (mut pair, id, dead) = two_paths();
     dead[0].set(true);
-    // There is always something outstanding: the round trip is longer than the pauses.
+    // Data is always outstanding: the round trip is longer than the pauses.
     for _ in 0..400 {
         assert_eq!(pair.write_all(0, id, &pattern(1_000), Duration::from_secs(5)), 0);
         pair.run(Duration::from_millis(15));
@@ -76,7 +76,7 @@ fn when_no_path_brings_data_across_the_connection_is_aborted_on_all_of_them() {
     assert_eq!(closed(&pair, 1), Some(CloseCause::AbortedByPeer));
 }
 
-/// A peer whose application does not read answers each probe, and the application that waits for it still hears of it.
+/// A peer whose application does not read answers each probe, and our application is still told.
 #[test]
 fn a_peer_that_does_not_read_is_not_waited_for_longer_than_the_user_timeout() {
     let (mut pair, _) = a_peer_that_does_not_read(hasty());
@@ -95,7 +95,8 @@ fn set(dead: &[Rc<Cell<bool>>; 2], whether: bool) {
     dead.iter().for_each(|path| path.set(whether));
 }
 
-/// A client with these settings, and a peer that does not read, on a path that is dead while the cell is set; data waits.
+/// A client with these settings, and a peer that does not read, on a path that is dead while the cell is set; data is
+/// queued.
 fn a_peer_that_does_not_read(client: ConnectionConfig) -> (Pair, Rc<Cell<bool>>) {
     let mut pair = Pair::new(1);
     let dead = Rc::new(Cell::new(false));
@@ -115,7 +116,7 @@ fn data_that_nobody_answers_on_any_path_ends_the_connection_after_the_peer_timeo
     let (mut pair, id, dead) = two_paths_with(patient());
     set(&dead, true);
     assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
-    // It runs from the first retransmission timeout, which is after 200 ms at least.
+    // It starts at the first retransmission timeout, at least 200 ms.
     pair.run(Duration::from_millis(10_199));
     assert_eq!(closed(&pair, 0), None);
     pair.run(Duration::from_millis(1_000));
@@ -130,7 +131,7 @@ fn a_peer_that_is_heard_of_again_within_the_peer_timeout_has_all_of_it_anew() {
         assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
         pair.run(Duration::from_secs(5));
         set(&dead, false);
-        // The second silence lasts while the timer of the first fires.
+        // The second silence includes the expiry of the first one's timer.
         pair.run(Duration::from_secs(3));
     }
     assert_eq!((closed(&pair, 0), pair.received[1].len()), (None, 180_000));
@@ -148,12 +149,12 @@ fn a_peer_that_neither_reads_nor_answers_is_given_up_after_the_peer_timeout() {
     let (mut pair, dead) = a_peer_that_does_not_read(patient());
     pair.run(Duration::from_secs(100));
     dead.set(true);
-    // Probes of the closed window are a minute apart by now.
+    // By now window probes are a minute apart.
     pair.run(Duration::from_secs(71));
     assert_eq!(closed(&pair, 0), Some(CloseCause::TimedOut));
 }
 
-/// After a suspension all timers are due at once, and what has come meanwhile is read behind them.
+/// After a suspension all timers are due at once, and packets received meanwhile are read after them.
 #[test]
 fn a_host_that_was_suspended_asks_once_more() {
     let (mut pair, id, dead) = two_paths_with(patient());

@@ -13,17 +13,17 @@ impl Luck {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..bound`; of nothing, 0.
+    /// One of `0..bound`; 0 if that is empty.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// Whether what happens once in `count` times happens now.
+    /// True with a probability of 1 in `count`.
     pub fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
-    /// One of these.
+    /// A random element.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }

@@ -18,35 +18,34 @@ use std::sync::Arc;
 /// The port that servers listen on.
 pub const PORT: u16 = 4433;
 
-/// What a path does with a packet.
+/// The fate of a packet on a path.
 #[derive(Clone, Debug)]
 pub enum Fate {
     /// It arrives after the path's delay.
     Deliver,
-    /// It does not.
+    /// It is lost.
     Drop,
-    /// It arrives this much later.
+    /// It is delayed further by this.
     Late(Duration),
-    /// It arrives twice.
+    /// It is duplicated.
     Twice,
-    /// Something else arrives.
+    /// It is replaced.
     Instead(Box<Packet>),
-    /// Two others arrive, one behind the other.
+    /// It is replaced by two packets in sequence.
     Both(Box<[Packet; 2]>),
 }
 
-/// A path's mind: what happens to the nth packet sent from one side. `0` is the client.
+/// Draws the fate of each packet from a host; `0` is the client.
 pub type Judge = Box<dyn FnMut(usize, Instant, &Packet) -> Fate>;
 
 /// A client (0) and a server (1).
 pub struct Pair {
     /// The hosts.
     pub hosts: [Endpoint; 2],
-    /// Now.
     pub now: Instant,
     /// One-way delay between the addresses ending in `.n`.
     pub delay: Vec<Duration>,
-    /// What happens on the way.
+    /// Decides on each packet's fate.
     pub judge: Judge,
     /// Events so far, by host.
     pub events: [Vec<Event>; 2],
@@ -54,13 +53,13 @@ pub struct Pair {
     pub received: [Vec<u8>; 2],
     /// Packets sent so far, by host.
     pub sent: [Vec<(Instant, Packet)>; 2],
-    /// Whether hosts read what comes at once.
+    /// Whether hosts read arrivals at once.
     pub reading: [bool; 2],
     in_flight: BTreeMap<(Instant, u64), (usize, Packet)>,
     count: u64,
-    /// Keep what was sent in `sent`.
+    /// Whether `sent` is recorded.
     pub keep: bool,
-    /// Most packets that a host may send at one moment without any input: more is an endless loop.
+    /// Most packets that a host may send at one instant without input: more is an endless loop.
     pub burst_limit: usize,
 }
 
@@ -102,7 +101,7 @@ impl Pair {
         Self::with_managers(paths, managers.map(build))
     }
 
-    /// The same with path managers that are in no table.
+    /// The same with custom path managers.
     pub fn with_managers(paths: usize, managers: [Box<dyn path_manager::PathManager>; 2]) -> Self {
         let host = |seed: u8, manager| {
             Endpoint::new(EndpointConfig { seed: [seed; 32], ..EndpointConfig::default() }, manager)
@@ -147,7 +146,7 @@ impl Pair {
         })
     }
 
-    /// Drains outputs of both hosts until nothing changes now.
+    /// Drains the outputs of both hosts until nothing changes at this instant.
     pub fn settle(&mut self) {
         for host in [0, 1] {
             let mut burst = 0;
@@ -167,7 +166,7 @@ impl Pair {
         }
     }
 
-    /// Reads all there is.
+    /// Reads everything available.
     pub fn read(&mut self, host: usize, id: ConnectionId) {
         while let Some(bytes) = self.hosts[host].read(self.now, id, usize::MAX) {
             self.received[host].extend_from_slice(&bytes);
@@ -202,12 +201,12 @@ impl Pair {
         self.in_flight.insert((due, self.count), (to, packet));
     }
 
-    /// Puts a packet on the way to a host by hand.
+    /// Injects a packet towards a host.
     pub fn inject(&mut self, to: usize, packet: Packet) {
         self.put(self.now, to, packet);
     }
 
-    /// The next thing that happens, if anything does before `end`.
+    /// Processes the next event, if there is one before `end`.
     pub fn step(&mut self, end: Instant) -> bool {
         let arrival = self.in_flight.first_key_value().map_or(Instant::NEVER, |((due, _), _)| *due);
         let timers = [self.hosts[0].poll_timeout(), self.hosts[1].poll_timeout()];
@@ -231,13 +230,13 @@ impl Pair {
         true
     }
 
-    /// Lets `span` pass.
+    /// Advances time by `span`.
     pub fn run(&mut self, span: Duration) {
         let end = self.now + span;
         while self.step(end) {}
     }
 
-    /// Writes all of `data` as the buffer takes it, letting up to `limit` pass; returns what was left.
+    /// Writes `data` as the buffer accepts it, for at most `limit`; returns the bytes left.
     pub fn write_all(&mut self, host: usize, id: ConnectionId, data: &[u8], limit: Duration) -> usize {
         let end = self.now + limit;
         let mut rest = Bytes::copy_from_slice(data);
@@ -252,14 +251,14 @@ impl Pair {
     }
 }
 
-/// What is sent can be written to the wire, options in 40 bytes, and means the same to who reads it there.
+/// Asserts that a packet can be encoded, with options in 40 bytes, and decodes to the same.
 pub fn assert_fits_the_wire(packet: &Packet) {
     let mut bytes = Vec::new();
     packet.emit(&mut bytes).unwrap_or_else(|error| panic!("{error}: {packet:?}"));
     assert_eq!(&Packet::parse(&Bytes::from(bytes)).unwrap(), packet);
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that vary with their position.
 pub fn pattern(length: usize) -> Vec<u8> {
     (0..length as u64).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }

@@ -1,5 +1,5 @@
-//! When and how arrivals are acknowledged: delayed (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2), selectively
-//! (RFC 2018), and when they come twice (RFC 2883).
+//! Acknowledgements: delayed (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2), selective (RFC 2018), and of
+//! duplicates (RFC 2883).
 
 use crate::transcript::{PEER_INITIAL, Transcript, plain, plain_with};
 use anabranch_policy::time::Duration;
@@ -50,7 +50,7 @@ fn data_of_ours_takes_the_acknowledgement_along() {
     t.peer("A 1001:1001 ack 101");
 }
 
-// RFC 5681, section 4.2: at once when out of order, when a gap is filled, and when it was here before.
+// RFC 5681, section 4.2: at once for data out of order, data that fills a gap, and duplicates.
 #[test]
 fn out_of_order_segments_and_filled_gaps_are_acknowledged_at_once() {
     let mut t = Transcript::accepted(plain());
@@ -67,7 +67,7 @@ fn out_of_order_segments_and_filled_gaps_are_acknowledged_at_once() {
     t.read(400);
 }
 
-// RFC 2018, section 4: the first block holds the segment that came last; then the others, the most recent first.
+// RFC 2018, section 4: the first block contains the most recent segment; then the others, most recent first.
 #[test]
 fn sack_blocks_come_in_order_of_news_at_most_four() {
     let mut t = Transcript::accepted(plain());
@@ -150,7 +150,7 @@ fn duplicates_are_reported_before_the_block_that_holds_them() {
 // RFC 9293, section 3.4: numbers wrap.
 #[test]
 fn sequence_numbers_of_both_sides_wrap_in_the_middle_of_a_transfer() {
-    // The clock of RFC 6528 goes on by one every 4 microseconds: wait until our number is 2,500 below the wrap.
+    // The clock of RFC 6528 advances by one every 4 microseconds: wait until our number is 2,500 below the wrap.
     let mut t = Transcript::new(plain());
     t.peer("S 0:0 mss 1000 sackok");
     let now = t.hear().segment.seq.0;
@@ -184,7 +184,7 @@ fn sequence_numbers_of_both_sides_wrap_in_the_middle_of_a_transfer() {
     t.expect(&format!("A 5002:5002 ack {}", at(2002)));
 }
 
-// RFC 9293, section 3.10.7.4: data both ways at once.
+// RFC 9293, section 3.10.7.4: data in both directions at once.
 #[test]
 fn data_crosses() {
     let mut t = Transcript::accepted(plain());

@@ -96,7 +96,7 @@ fn a_fin_that_acknowledges_ours_leads_to_time_wait_at_once() {
     assert_eq!(t.host.connection_count(), 0);
 }
 
-// Section 3.10.7.4, TIME-WAIT: a FIN again means that our last acknowledgement was lost.
+// Section 3.10.7.4, TIME-WAIT: a repeated FIN means that our last acknowledgement was lost.
 #[test]
 fn in_time_wait_a_late_fin_is_acknowledged_and_the_wait_begins_anew() {
     let mut t = Transcript::accepted(plain());
@@ -128,7 +128,7 @@ fn in_time_wait_other_segments_do_not_prolong_the_wait() {
     assert_eq!(t.host.connection_count(), 0);
 }
 
-// Section 3.6, case 1: the peer may go on for as long as it likes; the application reads on.
+// Section 3.6, case 1: the peer may send without time limit; the application continues to read.
 #[test]
 fn half_closed_by_us_the_peer_goes_on_sending_for_longer_than_any_timer() {
     let mut t = Transcript::accepted(plain());
@@ -168,7 +168,7 @@ fn half_closed_by_the_peer_we_go_on_sending() {
     assert_eq!(t.host.connection_count(), 0);
 }
 
-// Everything written goes before the FIN (section 3.6: CLOSE is flushed).
+// Everything written is sent before the FIN (section 3.6: CLOSE is flushed).
 #[test]
 fn a_fin_follows_the_last_byte_and_is_not_held_back_by_nagle() {
     let mut t = Transcript::accepted(plain());
@@ -251,7 +251,7 @@ fn unread_data_keeps_the_connection_until_it_is_read() {
     assert_eq!(t.closed(), Some(CloseCause::Finished));
 }
 
-// RFC 1122, section 4.2.2.13: a process that is gone will read no more.
+// RFC 1122, section 4.2.2.13: an application that has closed reads no more.
 #[test]
 fn after_both_directions_are_closed_new_data_is_answered_with_a_reset() {
     let mut t = Transcript::accepted(plain());
@@ -311,7 +311,7 @@ fn after_close_nothing_can_be_written_and_closing_again_does_nothing() {
     t.expect_nothing();
 }
 
-// The FIN counts in recovery like any segment.
+// The FIN counts in recovery like data.
 #[test]
 fn a_lost_fin_is_sent_again_by_the_tail_loss_probe() {
     let mut t = Transcript::accepted(plain());
@@ -321,8 +321,8 @@ fn a_lost_fin_is_sent_again_by_the_tail_loss_probe() {
     t.expect("FA 1001:1001 ack 1");
     t.wait(100);
     t.peer("A 1:1 ack 1001");
-    // PTO: 2 * 100 ms + 200 ms for a delayed acknowledgement, but the timeout is sooner:
-    // SRTT 100, RTTVAR 50 * 3/4 = 37.5: 100 + max(200, 150).
+    // PTO: 2 * 100 ms + 200 ms for a delayed acknowledgement, but the timeout is earlier: SRTT 100, RTTVAR 50 * 3/4 =
+    // 37.5: 100 + max(200, 150).
     t.expect_in(300, "FA 1001:1001 ack 1");
     t.peer("A 1:1 ack 1002");
 }

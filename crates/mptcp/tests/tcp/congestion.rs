@@ -1,4 +1,4 @@
-//! How much is sent: the initial window (RFC 6928), slow start and avoidance (RFC 5681), idle restart and pacing.
+//! The initial window (RFC 6928), slow start and congestion avoidance (RFC 5681), idle restart and pacing.
 
 use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_policy::time::Duration;
@@ -43,7 +43,7 @@ fn beyond_the_threshold_the_window_grows_by_a_segment_each_round_trip() {
     assert_eq!(windows, [6, 7, 8, 9]);
 }
 
-// RFC 7661 in spirit: a window that is not used does not grow.
+// Similar to RFC 7661: an unused window does not grow.
 #[test]
 fn a_window_that_is_not_used_does_not_grow() {
     let mut t = Transcript::accepted(plain());
@@ -93,7 +93,7 @@ fn a_limit_of_the_window_is_obeyed() {
     t.expect_nothing();
 }
 
-// Window over round trip, twice as fast in slow start: 20 segments per 100 ms.
+// The window per round trip, at twice that rate in slow start: 20 segments per 100 ms.
 #[test]
 fn pacing_spreads_segments_over_the_round_trip() {
     let mut t = Transcript::accepted(plain_with(|c| c.tcp.pacing = true));

@@ -1,4 +1,4 @@
-//! Explicit congestion notification (RFC 3168): what the handshake agrees on, what is marked, and who slows down.
+//! Explicit congestion notification (RFC 3168): negotiation, marks, and the response.
 
 use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_mptcp::{ConnectionConfig, EcnMode};
@@ -12,7 +12,7 @@ fn with_ecn() -> Transcript {
     Transcript::accepted_from(plain(), "SEW 0:0 mss 1000 sackok")
 }
 
-// RFC 3168, section 6.1.1: an end that is asked for ECN answers, unless configured not to; it asks only if configured to.
+// RFC 3168, section 6.1.1: a server accepts ECN unless configured otherwise; a client requests it only if configured.
 #[test]
 fn ecn_is_used_if_both_sides_set_up_for_it() {
     for (mode, syn, answer) in [
@@ -27,7 +27,7 @@ fn ecn_is_used_if_both_sides_set_up_for_it() {
         t.peer(&format!("{syn} 0:0 mss 1000"));
         t.expect(&format!("{answer} 0:0 ack 1 not-ect"));
     }
-    // A client that gets its own bits back speaks to an echo, not to ECN.
+    // A client that receives its own bits back is echoed by a peer without ECN.
     for (answer, codepoint) in [("SEA", "ect"), ("SEWA", "not-ect"), ("SWA", "not-ect"), ("SA", "not-ect")] {
         let mut t = Transcript::connecting(with(EcnMode::Request));
         t.expect("SEW 0:0 not-ect");
@@ -50,8 +50,8 @@ fn ecn_is_used_if_both_sides_set_up_for_it() {
     }
 }
 
-// RFC 3168, sections 6.1.1 and 6.1.1.1: after a SYN without ECN nothing of ours is ECN-capable, but the first SYN was a
-// promise to echo marks.
+// RFC 3168, sections 6.1.1 and 6.1.1.1: after a SYN without ECN none of our packets is ECN-capable, but the first SYN
+// promised to echo marks.
 #[test]
 fn a_syn_that_is_sent_again_does_not_ask_and_a_late_answer_to_the_first_binds_us_to_echo_only() {
     let open = || {
@@ -194,7 +194,7 @@ fn neither_acknowledgements_nor_retransmissions_nor_fins_nor_probes_are_ecn_capa
     t.peer("A 1001:1001 ack 1002");
 }
 
-// RFC 3168, section 6.1.2: CWR tells of every reduction, whatever its cause.
+// RFC 3168, section 6.1.2: CWR reports every reduction, whatever its cause.
 #[test]
 fn after_a_fast_retransmit_the_first_new_segment_says_that_the_window_was_reduced() {
     let mut t = with_ecn();
@@ -217,8 +217,8 @@ fn after_a_fast_retransmit_the_first_new_segment_says_that_the_window_was_reduce
     t.take();
 }
 
-// RFC 9293, section 3.4: sequence numbers are compared within half their space. What was answered lies further behind, when
-// 2 GiB have gone without a mark.
+// RFC 9293, section 3.4: sequence numbers are compared within half their space. The last answered mark is further back
+// after 2 GiB without a mark.
 #[test]
 fn an_echo_counts_after_more_than_half_the_sequence_space_without_one() {
     let config = plain_with(|c| {

@@ -1,10 +1,10 @@
-//! Silence and hostility: keepalive (RFC 9293, section 3.8.4) and what a peer cannot make us hold.
+//! Silent and hostile peers: keepalive (RFC 9293, section 3.8.4), and bounded memory.
 
 use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_mptcp::{BufferSize, CloseCause, Event};
 use anabranch_policy::time::Duration;
 
-// MUST-25 (off unless asked for).
+// MUST-25 (off by default).
 #[test]
 fn without_keepalive_an_idle_connection_is_left_alone() {
     let mut t = Transcript::accepted(plain());
@@ -12,7 +12,7 @@ fn without_keepalive_an_idle_connection_is_left_alone() {
     assert_eq!(t.closed(), None);
 }
 
-// MUST-26 (only when idle), MUST-29 (no answer to one probe means nothing).
+// MUST-26 (only when idle), MUST-29 (one unanswered probe means nothing).
 #[test]
 fn keepalive_probes_after_the_idle_time_and_every_75_seconds_and_aborts_after_nine() {
     let mut t = Transcript::accepted(plain_with(|c| c.tcp.keepalive = Some(Duration::from_secs(7200))));
@@ -63,7 +63,7 @@ fn the_peers_keepalive_is_answered() {
     t.expect("A 1:1 ack 101 sack 100-101");
 }
 
-// What is not read is not taken for ever: memory is bounded by the buffer.
+// Unread data is not accepted without limit: the buffer bounds memory.
 #[test]
 fn a_peer_that_ignores_the_window_fills_no_more_than_the_buffer() {
     let mut t = Transcript::accepted(plain_with(|c| c.receive_buffer = BufferSize::Fixed(10_000)));
@@ -83,7 +83,7 @@ fn a_peer_that_sends_single_bytes_with_gaps_is_held_to_a_bounded_number_of_range
     }
     t.take();
     let state = t.host.receive_state(t.id()).unwrap();
-    // Each costs 256 bytes of a receive buffer, twice of which may be taken so.
+    // Each costs 256 bytes of a receive buffer, up to twice the buffer.
     assert!(state.out_of_order <= 2 * state.buffer / 256, "{state:?}");
     assert_eq!(state.next, 0);
     t.peer("A 1:3 ack 1"); // what is next in order is always taken
@@ -91,7 +91,7 @@ fn a_peer_that_sends_single_bytes_with_gaps_is_held_to_a_bounded_number_of_range
     t.take();
 }
 
-// An acknowledgement that covers more than was sent, selectively, is no harm.
+// A selective acknowledgement of unsent data is harmless.
 #[test]
 fn selective_acknowledgements_of_what_was_not_sent_are_ignored() {
     let mut t = Transcript::accepted(plain());
@@ -108,7 +108,7 @@ fn selective_acknowledgements_of_what_was_not_sent_are_ignored() {
     t.silence(2_000);
 }
 
-// The application hears of arrivals once, and again after it has read.
+// The application is told of arrivals once, and again after it has read.
 #[test]
 fn the_application_is_told_once_that_there_is_something_to_read() {
     let mut t = Transcript::accepted(plain());

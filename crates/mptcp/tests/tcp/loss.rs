@@ -1,10 +1,10 @@
-//! How losses are found and repaired: RACK-TLP (RFC 8985), SACK (RFC 2018, 6675), NewReno without SACK (RFC 6582), limited
-//! transmit (RFC 3042), the retransmission timer (RFC 6298), and repairs that were needless.
+//! Loss detection and repair: RACK-TLP (RFC 8985), SACK (RFC 2018, 6675), NewReno without SACK (RFC 6582), limited
+//! transmit (RFC 3042), the retransmission timer (RFC 6298), and spurious retransmissions.
 
 use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_policy::time::Duration;
 
-/// Ten segments are out since now; the round trip is 100 ms.
+/// Ten segments have just been sent; the round trip is 100 ms.
 fn ten_out() -> Transcript {
     let mut t = Transcript::accepted(plain());
     t.write(10_000);
@@ -33,7 +33,7 @@ fn a_segment_is_lost_when_three_after_it_are_selectively_acknowledged() {
     t.peer("A 1:1 ack 10001");
 }
 
-// RFC 8985, section 6.2: with less, a quarter of the least round trip is waited.
+// RFC 8985, section 6.2: with fewer, a quarter of the minimum round trip passes first.
 #[test]
 fn a_segment_is_lost_when_a_later_one_arrived_a_quarter_round_trip_ago() {
     let mut t = Transcript::accepted(plain());
@@ -45,7 +45,8 @@ fn a_segment_is_lost_when_a_later_one_arrived_a_quarter_round_trip_ago() {
     t.peer("A 1:1 ack 2001");
 }
 
-/// Two segments were sent, the second was selectively acknowledged, and the reordering window is nearly over. With the window before.
+/// Two segments were sent, the second was selectively acknowledged, and the reordering window has almost elapsed.
+/// Returns the congestion window before.
 fn first_of_two_missing() -> (Transcript, u64) {
     let mut t = Transcript::accepted(plain());
     t.write(2000);
@@ -65,7 +66,7 @@ fn reordering_within_the_window_costs_nothing() {
     assert!(t.cwnd() >= before);
 }
 
-// RFC 8985, section 6.3: a quarter of the round trip later it is lost, and that is congestion.
+// RFC 8985, section 6.3: after a quarter of the round trip it is lost, which is congestion.
 #[test]
 fn what_was_not_just_reordered_is_repaired_when_the_window_for_that_is_over() {
     let (mut t, before) = first_of_two_missing();
@@ -76,7 +77,7 @@ fn what_was_not_just_reordered_is_repaired_when_the_window_for_that_is_over() {
     assert!(t.cwnd() < before, "{} {before}", t.cwnd());
 }
 
-// RFC 6675, section 5: everything before the highest block is repaired, each hole once.
+// RFC 6675, section 5: everything before the highest block is retransmitted, each hole once.
 #[test]
 fn several_holes_are_repaired_in_one_round_trip_and_one_episode() {
     let mut t = ten_out();
@@ -97,7 +98,7 @@ fn several_holes_are_repaired_in_one_round_trip_and_one_episode() {
     assert_eq!(t.cwnd(), 5, "halved once");
 }
 
-// RFC 8985, section 6.2: a retransmission can be lost as well, and be found so by what was sent after it.
+// RFC 8985, section 6.2: a lost retransmission is detected by segments sent after it.
 #[test]
 fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     let mut t = ten_out();
@@ -119,7 +120,7 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     t.take();
 }
 
-// RFC 8985, section 6.2, step 2: an answer too early for the retransmission is one to the original, which was only late.
+// RFC 8985, section 6.2, step 2: an answer too early for the retransmission belongs to the delayed original.
 #[test]
 fn an_original_that_comes_late_does_not_make_others_look_lost() {
     let mut t = ten_out();
@@ -132,7 +133,7 @@ fn an_original_that_comes_late_does_not_make_others_look_lost() {
     assert_eq!(t.host.stats(t.id()).unwrap().bytes_retransmitted, 1000);
 }
 
-// RFC 2018, section 8: what is selectively acknowledged may still be dropped by the peer.
+// RFC 2018, section 8: the peer may drop selectively acknowledged data (reneging).
 #[test]
 fn a_peer_that_takes_back_its_selective_acknowledgement_gets_the_data_again() {
     let mut t = ten_out();
@@ -147,7 +148,7 @@ fn a_peer_that_takes_back_its_selective_acknowledgement_gets_the_data_again() {
     t.take();
 }
 
-// RFC 8985, section 7: two round trips after the last segment, or as long as a delayed acknowledgement more.
+// RFC 8985, section 7: after two round trips without a further segment, plus the time of a delayed acknowledgement.
 #[test]
 fn a_lost_tail_is_probed_for_with_its_last_segment() {
     let mut t = Transcript::accepted(plain());
@@ -183,7 +184,7 @@ fn a_probe_that_finds_a_hole_starts_the_repair() {
     assert_eq!(t.cwnd(), 5);
 }
 
-// RFC 8985, section 7.3: a probe carries new data if there is some.
+// RFC 8985, section 7.3: a probe carries new data if there is any.
 #[test]
 fn a_probe_sends_new_data_beyond_the_congestion_window() {
     let mut t = Transcript::accepted(plain());
@@ -195,7 +196,7 @@ fn a_probe_sends_new_data_beyond_the_congestion_window() {
     t.peer("A 1:1 ack 12001");
 }
 
-// RFC 8985, section 7.4: a probe that repaired a loss is a loss; one that was not needed is none.
+// RFC 8985, section 7.4: a probe that repaired a loss counts as a loss; an unnecessary one does not.
 #[test]
 fn a_loss_repaired_by_a_probe_halves_the_window_and_a_needless_probe_does_not() {
     let after = |answer: &str| {
@@ -224,8 +225,8 @@ fn the_retransmission_timeout_doubles_and_sends_the_first_segment_only() {
     assert_eq!(t.counted(), (0, 11, 0), "what a timeout sends again was not found lost");
 }
 
-// RFC 6298, section 3 (Karn) and 5.7: an acknowledgement of a retransmission says nothing of the round trip, and the
-// backed-off timeout stays until one of new data does.
+// RFC 6298, section 3 (Karn) and 5.7: an acknowledgement of a retransmission is no round-trip sample, and the
+// backed-off timeout stays until new data is acknowledged.
 #[test]
 fn the_back_off_lasts_until_something_sent_once_is_acknowledged() {
     let mut t = Transcript::accepted_from(plain(), "S 0:0 mss 1000");
@@ -248,7 +249,7 @@ fn the_back_off_lasts_until_something_sent_once_is_acknowledged() {
     t.peer("A 1:1 ack 4001");
 }
 
-// RFC 6298, section 5.3: the timer begins anew with each acknowledgement of new data.
+// RFC 6298, section 5.3: the timer restarts with each acknowledgement of new data.
 #[test]
 fn an_acknowledgement_of_new_data_restarts_the_timer() {
     let mut t = ten_out_without_sack();
@@ -259,7 +260,7 @@ fn an_acknowledgement_of_new_data_restarts_the_timer() {
     t.peer("A 1:1 ack 10001");
 }
 
-// RFC 5681, section 3.2, and RFC 3042: two duplicates let new data go, the third repeats the first segment.
+// RFC 5681, section 3.2, and RFC 3042: two duplicates release new data, the third retransmits the first segment.
 #[test]
 fn without_sack_three_duplicates_start_a_fast_retransmit_after_limited_transmit() {
     let mut t = ten_out_without_sack();
@@ -276,7 +277,7 @@ fn without_sack_three_duplicates_start_a_fast_retransmit_after_limited_transmit(
     t.take();
 }
 
-// RFC 6582, section 3.2: partial acknowledgements repair one hole per round trip, within one episode.
+// RFC 6582, section 3.2: partial acknowledgements retransmit one hole per round trip, within one episode.
 #[test]
 fn without_sack_a_partial_acknowledgement_repeats_the_next_hole_at_once() {
     let mut t = ten_out_without_sack();
@@ -297,7 +298,7 @@ fn without_sack_a_partial_acknowledgement_repeats_the_next_hole_at_once() {
     assert_eq!(t.host.stats(t.id()).unwrap().timeouts, 0);
 }
 
-// RFC 5681, section 2: what is no duplicate.
+// RFC 5681, section 2: the definition of duplicates.
 #[test]
 fn without_sack_window_updates_and_data_are_no_duplicates() {
     let mut t = ten_out_without_sack();
@@ -311,7 +312,7 @@ fn without_sack_window_updates_and_data_are_no_duplicates() {
     t.peer("A 4001:4001 ack 10001");
 }
 
-// RFC 6582, section 4: duplicates of segments from before a timeout start nothing.
+// RFC 6582, section 4: duplicates of segments from before a timeout do not start a recovery.
 #[test]
 fn without_sack_duplicates_after_a_timeout_start_no_second_repair() {
     let mut t = ten_out_without_sack();
@@ -324,7 +325,7 @@ fn without_sack_duplicates_after_a_timeout_start_no_second_repair() {
     t.peer("A 1:1 ack 10001");
 }
 
-// RFC 3522 (Eifel): the echo of the first segment's timestamp, not of the second's, comes back.
+// RFC 3522 (Eifel): the echoed timestamp is that of the first segment, not of the retransmission.
 #[test]
 fn a_needless_timeout_is_recognised_by_its_timestamp_and_undone() {
     let mut t = Transcript::accepted_from(plain_with(|c| c.tcp.options.timestamps = true), "S 0:0 mss 1000 ts 7/0");
@@ -355,7 +356,7 @@ fn a_needless_repair_is_recognised_by_duplicate_reports_and_undone() {
     assert!(t.cwnd() >= 10, "{}", t.cwnd());
 }
 
-// RFC 9937: while more is in flight than the threshold, one goes for every two that arrive.
+// RFC 9937: while more than the threshold is in flight, one segment is sent for every two that arrive.
 #[test]
 fn in_recovery_segments_go_in_proportion_to_those_that_arrive() {
     let mut t = Transcript::accepted(plain_with(|c| c.tcp.initial_window = 20));
@@ -367,7 +368,7 @@ fn in_recovery_segments_go_in_proportion_to_those_that_arrive() {
         t.peer(&format!("A 1:1 ack 1 sack 1001-{end}"));
         sent.push(t.take().len());
     }
-    // The first two are limited transmit, the third finds the loss; threshold 10 of 22 segments out.
+    // The first two are limited transmit, the third detects the loss; threshold 10 of 22 segments in flight.
     assert_eq!(sent[..3], [1, 1, 1]);
     let total: usize = sent[2..].iter().sum();
     assert!((8..=10).contains(&total), "{sent:?}");
@@ -376,7 +377,7 @@ fn in_recovery_segments_go_in_proportion_to_those_that_arrive() {
     t.take();
 }
 
-// RFC 9293, section 3.8.3, R2; the config says how many.
+// RFC 9293, section 3.8.3, R2; the config sets the number.
 #[test]
 fn progress_starts_the_count_of_timeouts_anew() {
     let mut t = Transcript::accepted_from(plain_with(|c| c.tcp.max_timeouts = 2), "S 0:0 mss 1000");
@@ -401,7 +402,8 @@ fn progress_starts_the_count_of_timeouts_anew() {
     assert!(t.now.since(anabranch_policy::time::Instant::ZERO) > Duration::from_secs(100));
 }
 
-// RFC 5681, section 4.3, with RFC 6298, section 5.4: after a timeout everything out is repaired in slow start.
+// RFC 5681, section 4.3, with RFC 6298, section 5.4: after a timeout everything outstanding is retransmitted in slow
+// start.
 #[test]
 fn after_a_timeout_the_rest_is_sent_again_in_slow_start() {
     let mut t = ten_out_without_sack();
@@ -441,7 +443,7 @@ fn round_trips_are_smoothed_by_an_eighth_and_their_variation_by_a_quarter() {
     t.peer("A 1:1 ack 1001");
     let view = &t.host.subflow_views(t.now, t.id())[0];
     let micros = Duration::from_micros;
-    // 7/8 of 100 and 1/8 of 200; 3/4 of 50 and 1/4 of 100; their sum with four times the variation.
+    // 7/8 of 100 and 1/8 of 200; 3/4 of 50 and 1/4 of 100; the first plus four times the variation.
     let expected = (micros(112_500), micros(62_500), micros(362_500));
     assert_eq!((view.smoothed_rtt, view.rtt_variation, view.rto), expected);
 }

@@ -1,6 +1,6 @@
-//! TCP as its RFCs describe it: one endpoint without MPTCP, spoken to segment by segment.
+//! TCP as its RFCs describe it: one endpoint without MPTCP, tested segment by segment.
 //!
-//! See `transcript` for the notation. `docs/rfc9293.md` says which requirement is shown by which test.
+//! See `transcript` for the notation. `docs/rfc9293.md` maps requirements to tests.
 
 mod acknowledging;
 mod closing;

@@ -1,4 +1,4 @@
-//! How connections open: RFC 9293, sections 3.5 and 3.10.7.
+//! Opening connections: RFC 9293, sections 3.5 and 3.10.7.
 
 use crate::transcript::{PORT, Transcript, plain, plain_with};
 use anabranch_mptcp::{CloseCause, EndpointConfig, Event};
@@ -52,7 +52,7 @@ fn a_simultaneous_open_is_established_by_a_plain_acknowledgement_too() {
     assert!(t.heard_of(Event::Connected(t.id())));
 }
 
-// Section 3.10.7.4, first check: the window of the SYN that opened is already taken into account.
+// Section 3.10.7.4, first check: the window of the SYN already applies.
 #[test]
 fn data_with_the_third_segment_is_delivered() {
     let mut t = Transcript::new(plain());
@@ -63,7 +63,7 @@ fn data_with_the_third_segment_is_delivered() {
     t.expect_in(40, "A 1:1 ack 501");
 }
 
-// The third segment is lost, but data that follows carries the same acknowledgement.
+// The third segment is lost, but the following data has the same acknowledgement.
 #[test]
 fn a_lost_third_segment_is_made_good_by_data() {
     let mut t = Transcript::new(plain());
@@ -117,7 +117,7 @@ fn a_half_open_connection_that_gets_no_answer_is_forgotten_without_a_word_to_the
     assert_eq!(t.events, []);
 }
 
-// A SYN that ends TIME-WAIT may be forged; then the peer goes on sending its FIN, which is not acceptable here.
+// A SYN that ends TIME-WAIT may be forged; the peer then retransmits its FIN, which is not acceptable here.
 #[test]
 fn segments_that_are_not_acceptable_do_not_keep_a_half_open_connection_from_being_forgotten() {
     let mut t = Transcript::new(plain());
@@ -131,7 +131,7 @@ fn segments_that_are_not_acceptable_do_not_keep_a_half_open_connection_from_bein
     assert_eq!(t.host.connection_count(), 0);
 }
 
-// Section 3.10.7.3: an acknowledgement of something else in SYN-SENT is answered with a reset, and the SYN goes on.
+// Section 3.10.7.3: a wrong acknowledgement in SYN-SENT is answered with a reset, and the SYN is still retransmitted.
 #[test]
 fn an_old_syn_ack_is_reset_and_does_not_disturb_the_open() {
     let mut t = Transcript::connecting(plain());
@@ -154,7 +154,8 @@ fn a_segment_without_syn_in_syn_sent_is_ignored() {
     t.expect_nothing();
 }
 
-// Section 3.5, figure 8: an old duplicate SYN opens; the peer's reset clears it away, and the new SYN is answered.
+// Section 3.5, figure 8: an old duplicate SYN opens a connection; the peer's reset removes it, and the new SYN is
+// answered.
 #[test]
 fn an_old_duplicate_syn_is_cleared_away_by_the_peers_reset() {
     let mut t = Transcript::new(plain());
@@ -167,7 +168,7 @@ fn an_old_duplicate_syn_is_cleared_away_by_the_peers_reset() {
     t.expect("SA 0:0 ack 1");
 }
 
-// The peer lost its state before our SYN/ACK came through and tries again with another number.
+// The peer lost its state before our SYN/ACK arrived, and tries again with another number.
 #[test]
 fn another_syn_in_syn_received_is_challenged_with_our_syn_ack() {
     let mut t = Transcript::new(plain());
@@ -194,7 +195,7 @@ fn a_peer_that_rebooted_learns_by_an_acknowledgement_and_resets_the_old_connecti
     t.expect("SA 0:0 ack 400001");
 }
 
-// Section 3.10.7.2: what reaches LISTEN and is no SYN.
+// Section 3.10.7.2: other segments than SYNs in LISTEN.
 #[test]
 fn an_acknowledgement_to_a_listener_is_reset_and_a_reset_is_ignored() {
     let mut t = Transcript::new(plain());
@@ -245,7 +246,7 @@ fn an_abort_in_syn_sent_says_nothing() {
     t.expect("R 1:1");
 }
 
-// RFC 9293, section 3.10.4: CLOSE in SYN-SENT deletes the TCB; what comes later belongs to nothing.
+// RFC 9293, section 3.10.4: CLOSE in SYN-SENT deletes the TCB; later segments belong to no connection.
 #[test]
 fn a_connection_that_is_abandoned_in_syn_sent_sends_no_more_syns() {
     let mut t = Transcript::connecting(plain());
@@ -258,7 +259,7 @@ fn a_connection_that_is_abandoned_in_syn_sent_sends_no_more_syns() {
     t.expect("R 1:1");
 }
 
-// What is written and closed before the handshake ends follows it.
+// Data written, and a close, before the end of the handshake follow it.
 #[test]
 fn data_and_close_may_be_asked_for_before_the_connection_is_established() {
     let mut t = Transcript::connecting(plain());
@@ -278,7 +279,7 @@ fn data_and_close_may_be_asked_for_before_the_connection_is_established() {
     t.expect("FA 1:1 ack 1");
 }
 
-// RFC 6528 and RFC 6056: neither numbers nor ports can be foretold from another host's or another connection's.
+// RFC 6528 and RFC 6056: numbers and ports are not predictable from those of other hosts or connections.
 #[test]
 fn initial_sequence_numbers_and_ports_differ_from_seed_to_seed_and_repeat_with_the_seed() {
     let open = |seed: u8| {
@@ -324,7 +325,7 @@ fn initial_sequence_numbers_cannot_be_computed_from_those_of_another_pair_or_hos
     let of_first = |port| answer(1, port) - answer(1, 5000);
     assert_ne!(of_first(5001), 0);
     assert_ne!(answer(2, 5000), answer(1, 5000));
-    // Nor is the distance of two pairs the same at two hosts.
+    // Nor is the difference between two pairs the same on two hosts.
     assert_ne!(answer(2, 5001) - answer(2, 5000), of_first(5001));
 }
 
@@ -338,7 +339,7 @@ fn no_two_connections_share_a_pair_of_addresses_and_ports() {
     }
 }
 
-// RFC 4987, section 3.3: half-open connections are bounded, and the oldest make room.
+// RFC 4987, section 3.3: half-open connections are limited, and the oldest are evicted.
 #[test]
 fn more_half_open_connections_than_allowed_cost_the_oldest_their_place() {
     let host = EndpointConfig { max_half_open: 10, ..EndpointConfig::default() };
@@ -350,7 +351,7 @@ fn more_half_open_connections_than_allowed_cost_the_oldest_their_place() {
         t.expect("SA 0:0 ack 1");
         initials.push(t.initial);
     }
-    // A quarter of ten are two; the eleventh came in their place.
+    // A quarter of ten is two; the eleventh replaces them.
     assert_eq!(t.host.counters().evicted_handshakes, 2);
     assert_eq!(t.host.connection_count(), 9);
     t.remote.set_port(5010);
@@ -381,7 +382,7 @@ fn established_connections_do_not_count_as_half_open() {
     assert_eq!(t.host.counters().evicted_handshakes, 0);
 }
 
-// RFC 6298, section 5.7, and RFC 5681, section 3.1: a lost SYN makes the first flight and its timer careful.
+// RFC 6298, section 5.7, and RFC 5681, section 3.1: after a lost SYN the first flight is small and its timer long.
 #[test]
 fn after_a_lost_syn_one_segment_goes_first_and_its_timeout_is_three_seconds() {
     let mut t = Transcript::connecting(plain());

@@ -1,4 +1,4 @@
-//! Options: segment size (RFC 9293, section 3.7.1), timestamps and PAWS (RFC 7323), and what may be missing.
+//! Options: segment size (RFC 9293, section 3.7.1), timestamps and PAWS (RFC 7323), and missing options.
 
 use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
@@ -11,7 +11,7 @@ fn v6() -> std::net::IpAddr {
     "fd00::1".parse().unwrap()
 }
 
-// MUST-14: the size in the SYN follows from the link: 1040 less 40, or less 60.
+// MUST-14: the MSS in the SYN follows from the MTU: 1040 minus 40, or minus 60.
 #[test]
 fn the_segment_size_offered_is_the_link_less_the_headers_of_the_family() {
     let mut t = Transcript::new(plain());
@@ -22,7 +22,7 @@ fn the_segment_size_offered_is_the_link_less_the_headers_of_the_family() {
     t.expect("SA 0:0 ack 1 mss 980");
 }
 
-// MUST-16: never more than either side's.
+// MUST-16: never more than the smaller of both.
 #[test]
 fn the_smaller_of_both_segment_sizes_is_used() {
     let mut t = Transcript::accepted_from(plain(), "S 0:0 mss 700");
@@ -51,7 +51,7 @@ fn without_the_option_segments_have_536_bytes_on_ipv4_and_1220_on_ipv6() {
     }
 }
 
-// RFC 6691, section 2, and RFC 7323, appendix A: options are taken from the payload.
+// RFC 6691, section 2, and RFC 7323, appendix A: options reduce the payload.
 #[test]
 fn timestamps_make_segments_shorter() {
     let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 7/0");
@@ -90,7 +90,7 @@ fn an_active_open_sends_a_timestamp_with_echo_zero() {
     t.expect("A 1:1 ack 1 ts 100/9");
 }
 
-// RFC 7323, section 4.3: with delayed acknowledgements the earliest is echoed; after a gap, that before the gap.
+// RFC 7323, section 4.3: with delayed acknowledgements the earliest is echoed; after a gap, the one before the gap.
 #[test]
 fn the_echo_is_that_of_the_segment_the_acknowledgement_is_for() {
     let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 sackok ts 1000/0");
@@ -137,7 +137,7 @@ fn a_timestamp_is_forgotten_after_24_days() {
     t.expect_in(40, "A 1:1 ack 101");
 }
 
-// RFC 7323, section 5.2: the clock of the peer wraps too.
+// RFC 7323, section 5.2: the peer's clock wraps too.
 #[test]
 fn timestamps_wrap() {
     let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 4294967290/0");
@@ -146,7 +146,7 @@ fn timestamps_wrap() {
     t.expect_in(40, "A 1:1 ack 101 ts 140/5");
 }
 
-// RFC 7323, section 3.2, has it dropped; Linux takes it, and so do we. It leaves TS.Recent alone.
+// RFC 7323, section 3.2, requires a drop; Linux accepts it, and so do we. TS.Recent does not change.
 #[test]
 fn a_segment_without_its_timestamp_is_taken() {
     let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 5000/0");
@@ -157,7 +157,7 @@ fn a_segment_without_its_timestamp_is_taken() {
     t.expect("A 1:1 ack 101");
 }
 
-// RFC 7323, section 5.4: the clock does not tell how long the host has run.
+// RFC 7323, section 5.4: the clock does not reveal the host's uptime.
 #[test]
 fn the_timestamps_of_connections_begin_at_different_points() {
     let mut t = Transcript::new(plain());
@@ -171,8 +171,8 @@ fn the_timestamps_of_connections_begin_at_different_points() {
     assert_eq!(first.len(), 4);
 }
 
-// RFC 9293, section 3.8.5; RFC 6093, sections 5 and 6: the pointer is not used, and what it points at stays in the stream:
-// in the midst of a segment, at its end, beyond it, behind a hole, and where there is a pointer without the bit.
+// RFC 9293, section 3.8.5; RFC 6093, sections 5 and 6: the pointer is ignored, and the urgent byte stays in the stream:
+// in the middle of a segment, at its end, beyond it, after a hole, and for a pointer without the bit.
 #[test]
 fn urgent_data_stays_in_line() {
     let mut t = Transcript::accepted(plain());
@@ -190,7 +190,7 @@ fn urgent_data_stays_in_line() {
     t.peer("A 402:502 ack 1 urg 7");
     t.read(300);
     t.expect_in(40, "A 1:1 ack 502");
-    // A pointer to what is still to come, without data: it asks for nothing.
+    // A pointer to future data, without data: no answer is needed.
     t.peer("UA 502:502 ack 1 urg 500");
     t.silence(100);
     t.write(1000);

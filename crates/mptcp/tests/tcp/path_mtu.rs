@@ -1,4 +1,4 @@
-//! Path MTU discovery (RFC 4821, RFC 8899; RFC 1191 and RFC 8201 for what routers say).
+//! Path MTU discovery (RFC 4821, RFC 8899; RFC 1191 and RFC 8201 for messages of routers).
 
 use super::transcript::{Transcript, plain_with};
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
@@ -13,7 +13,7 @@ fn long(change: impl FnOnce(&mut ConnectionConfig)) -> Transcript {
     Transcript::accepted_from(config, "S 0:0 mss 1400 sackok")
 }
 
-/// The same without SACK, so that no tail loss probe comes before the timeout.
+/// The same without SACK, so that no tail loss probe precedes the timeout.
 fn long_without_sack() -> Transcript {
     long(|c| (c.tcp.options.sack, c.tcp.nagle) = (false, false))
 }
@@ -26,7 +26,7 @@ fn mss(t: &Transcript) -> u32 {
 struct Narrow {
     t: Transcript,
     limit: usize,
-    /// What arrived, in units of a byte: everything before `next`, and these.
+    /// Received bytes: everything before `next`, and these.
     next: u32,
     beyond: Vec<(u32, u32)>,
     /// Lengths of all segments so far.
@@ -55,7 +55,7 @@ impl Narrow {
         self.t.peer(&format!("A 1:1 ack {}{sack}", self.next));
     }
 
-    /// So many round trips of 100 ms: what was said in one is answered in the next, a segment each millisecond.
+    /// Advances by round trips of 100 ms: segments of one are answered in the next, one per millisecond.
     fn rounds(&mut self, count: usize) {
         for _ in 0..count {
             let said = self.t.take();
@@ -67,7 +67,7 @@ impl Narrow {
         }
     }
 
-    /// Writes so much and lets it arrive.
+    /// Writes this much and lets it arrive.
     fn carry(&mut self, length: usize, rounds: usize) {
         let end = self.next + length as u32;
         self.t.write(length);
@@ -82,7 +82,7 @@ fn two_timeouts_in_a_row_of_a_long_segment_cut_it_to_the_base_size() {
     t.write(1400);
     t.expect("A 1:1401 ack 1");
     t.expect_in(300, "A 1:1401 ack 1");
-    // 1200 bytes less 40 of headers; the window is one such segment.
+    // 1200 bytes minus 40 of headers; the window is one such segment.
     t.expect_in(600, "A 1:1161 ack 1");
     assert_eq!((mss(&t), t.host.subflow_views(t.now, t.id())[0].cwnd), (1160, 1160));
     t.peer("A 1:1 ack 1161");
@@ -163,7 +163,7 @@ fn over_ipv6_no_packet_is_shorter_than_1280_bytes() {
     assert!(!t.host.handle_packet_too_big(t.now, &too_big(&t, 1, 1279)));
 }
 
-/// A transfer of 14 long segments meets a path that passes 1300 bytes of payload; returns what is known of it after the search.
+/// A transfer of 14 long segments on a path that passes 1300 bytes of payload; returns its state after the search.
 fn fallen() -> Narrow {
     let mut path = Narrow::new(long(|_| ()), 1300);
     path.carry(14 * 1400, 60);
@@ -174,7 +174,7 @@ fn fallen() -> Narrow {
 #[test]
 fn all_arrives_on_a_path_that_swallows_long_segments() {
     let path = fallen();
-    // The tail loss probe and two timeouts; the rest goes again without another.
+    // The tail loss probe and two timeouts; the rest is retransmitted without another.
     assert_eq!(path.t.counted().1, 2);
 }
 
@@ -187,7 +187,7 @@ fn the_size_that_a_path_passes_is_found_by_probes_of_new_data_whose_loss_is_no_c
     for _ in 0..60 {
         path.carry(10_000, 12);
     }
-    // Sizes that fail are asked for three times: first the old one, then each in the middle of what is left.
+    // Sizes that fail are probed three times: first the old one, then each in the middle of the remaining range.
     let probes: Vec<usize> = path.lengths.iter().copied().filter(|length| *length > 1160).collect();
     let mut asked = Vec::new();
     probes.iter().for_each(|size| {
@@ -249,7 +249,7 @@ fn a_probe_waits_for_enough_data_behind_it() {
     assert!(path.lengths.contains(&1400));
 }
 
-/// What a router says of the packet that begins at `seq`.
+/// A router's message on the packet that starts at `seq`.
 fn too_big(t: &Transcript, seq: u32, mtu: u32) -> PacketTooBig {
     PacketTooBig { source: t.local, destination: t.remote, seq: SeqNumber(t.initial) + seq, mtu }
 }
@@ -273,7 +273,7 @@ fn a_router_that_drops_a_long_segment_is_believed_and_what_was_dropped_goes_agai
     t.expect("A 2801:3801 ack 1");
     t.expect("A 3801:4801 ack 1");
     t.peer("A 1:1 ack 4801");
-    // The router has said what passes: nothing is searched for ten minutes.
+    // The router has reported the MTU: no search for ten minutes.
     t.write(8000);
     t.take().iter().for_each(|packet| assert!(packet.segment.payload.len() <= 1000));
 }
@@ -286,7 +286,7 @@ fn a_router_that_drops_a_probe_bounds_the_search_at_once() {
     let said = path.t.take();
     let probe = said.iter().find(|packet| packet.segment.payload.len() == 1400).expect("the old size is tried first");
     let seq = probe.segment.seq.0.wrapping_sub(path.t.initial);
-    // 40 bytes of headers: 1400 passes, and that is no news; then 1300.
+    // 40 bytes of headers: 1400 passes already; then 1300.
     assert!(!path.t.host.handle_packet_too_big(path.t.now, &too_big(&path.t, seq, 1440)));
     assert!(path.t.host.handle_packet_too_big(path.t.now, &too_big(&path.t, seq, 1340)));
     said.iter().for_each(|packet| path.arrive(packet));

@@ -1,11 +1,10 @@
-//! Resets, and segments that try to look like them or to be part of the connection: RFC 9293, sections 3.5.2, 3.5.3 and
-//! 3.10.7.4; RFC 5961.
+//! Resets, and forged segments: RFC 9293, sections 3.5.2, 3.5.3 and 3.10.7.4; RFC 5961.
 
 use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_mptcp::CloseCause;
 
-/// A transcript in each synchronised state, the sequence numbers of the peer and of ours that come next in it, and why
-/// the connection counts as closed after a reset.
+/// A transcript in each synchronised state, with the next sequence numbers of the peer and of ours, and the cause
+/// reported after a reset.
 fn states() -> Vec<(&'static str, Transcript, u32, u32, CloseCause)> {
     let open = || Transcript::accepted(plain());
     let mut all = vec![("ESTABLISHED", open(), 1, 1, CloseCause::AbortedByPeer)];
@@ -94,7 +93,7 @@ fn a_syn_is_challenged_in_every_state() {
     }
 }
 
-// RFC 9293, section 3.10.7.4: no ACK bit, no further processing.
+// RFC 9293, section 3.10.7.4: no processing without the ACK bit.
 #[test]
 fn a_segment_without_acknowledgement_is_dropped_in_every_state() {
     for (state, mut t, next, _, _) in states() {
@@ -105,7 +104,7 @@ fn a_segment_without_acknowledgement_is_dropped_in_every_state() {
     }
 }
 
-// RFC 9293, section 3.10.7.4, fifth check: something not yet sent.
+// RFC 9293, section 3.10.7.4, fifth check: unsent data.
 #[test]
 fn an_acknowledgement_of_what_was_not_sent_is_answered_in_every_state() {
     for (state, mut t, next, ours, _) in states() {
@@ -116,7 +115,8 @@ fn an_acknowledgement_of_what_was_not_sent_is_answered_in_every_state() {
     }
 }
 
-// RFC 9293, section 3.10.7.4, SYN-RECEIVED: a reset returns to LISTEN; there was nothing to tell the application.
+// RFC 9293, section 3.10.7.4, SYN-RECEIVED: a reset returns to LISTEN; the application was never told of the
+// connection.
 #[test]
 fn a_reset_in_syn_received_returns_to_listen() {
     let mut t = Transcript::new(plain());
@@ -154,7 +154,7 @@ fn a_wrong_acknowledgement_in_syn_received_is_reset() {
     assert!(t.id.is_some());
 }
 
-// RFC 5961, section 5.2: data with an acknowledgement that the peer cannot have sent is somebody else's.
+// RFC 5961, section 5.2: data with an acknowledgement that the peer cannot have sent is forged.
 #[test]
 fn blindly_injected_data_is_refused_by_its_acknowledgement() {
     let mut t = Transcript::accepted(plain());
@@ -169,7 +169,7 @@ fn blindly_injected_data_is_refused_by_its_acknowledgement() {
     t.expect_in(40, "A 1:1 ack 11");
 }
 
-// RFC 5961, section 5.2: nor does its timestamp count, or PAWS would refuse the peer for 24 days.
+// RFC 5961, section 5.2: its timestamp is ignored too, since otherwise PAWS would refuse the peer for 24 days.
 #[test]
 fn a_blind_segment_with_a_timestamp_of_the_future_does_not_shut_the_peer_out() {
     let stamped = plain_with(|c| c.tcp.options.timestamps = true);
@@ -181,7 +181,7 @@ fn a_blind_segment_with_a_timestamp_of_the_future_does_not_shut_the_peer_out() {
     t.expect_in(40, "A 1:1 ack 101");
 }
 
-// RFC 5961, section 7: challenges come at a bounded rate.
+// RFC 5961, section 7: the rate of challenges is limited.
 #[test]
 fn a_thousand_forged_segments_in_a_second_cost_ten_challenges() {
     let mut t = Transcript::accepted(plain());
@@ -197,7 +197,7 @@ fn a_thousand_forged_segments_in_a_second_cost_ten_challenges() {
     assert_eq!(t.closed(), None);
 }
 
-// Two ends that each think the other's numbers wrong must not answer each other for ever.
+// Two ends that each consider the other's numbers wrong must not answer each other for ever.
 #[test]
 fn empty_segments_out_of_the_window_are_answered_at_a_bounded_rate_too() {
     let mut t = Transcript::accepted(plain());
@@ -210,7 +210,7 @@ fn empty_segments_out_of_the_window_are_answered_at_a_bounded_rate_too() {
     t.expect("A 1:1 ack 1");
 }
 
-// RFC 9293, section 3.10.5: ABORT says so in the synchronised states.
+// RFC 9293, section 3.10.5: ABORT sends a reset in the synchronised states.
 #[test]
 fn an_abort_sends_a_reset() {
     let mut t = Transcript::accepted(plain());

@@ -1,4 +1,4 @@
-//! What can be asked of a connection at any time (RFC 9293, section 3.10.6: STATUS; `Endpoint::info`).
+//! The status of a connection (RFC 9293, section 3.10.6: STATUS; `Endpoint::info`).
 
 use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_mptcp::Protocol;
@@ -10,8 +10,8 @@ fn info(t: &Transcript) -> ConnectionInfo {
     t.host.info(t.now, t.id()).expect("it is there")
 }
 
-// After a handshake with a round trip of 100 ms: RFC 6298, section 2.2, has half of it as variation, and four times that
-// is added for the timeout.
+// After a handshake with a round trip of 100 ms: by RFC 6298, section 2.2, the variation is half of that, and the
+// timeout adds four times the variation.
 #[test]
 fn what_can_be_asked_follows_from_what_was_said() {
     let mut t = Transcript::accepted(plain());
@@ -29,7 +29,7 @@ fn what_can_be_asked_follows_from_what_was_said() {
     );
     assert_eq!((subflow.snd_mss, subflow.snd_cwnd, subflow.snd_ssthresh), (1_000, 10_000, None));
     assert_eq!((subflow.last.data_sent, subflow.last.recv), (None, Duration::ZERO));
-    // Three segments out, the first acknowledged with another window, and a segment of the peer's beyond a hole.
+    // Three segments in flight, the first acknowledged with another window, and a segment of the peer after a hole.
     t.write(3_000);
     t.expect_segments(1, 3, 1);
     t.wait(100);
@@ -41,7 +41,7 @@ fn what_can_be_asked_follows_from_what_was_said() {
     let subflow = &half.subflows[0];
     assert_eq!((subflow.in_flight, subflow.bytes.acked, subflow.snd_wnd, subflow.has_gap), (2_000, 1_000, 5_000, true));
     assert_eq!((subflow.last.data_sent, subflow.last.progress), (Some(millis(100)), Duration::ZERO));
-    // The hole is filled; the rest of ours stays unanswered until the timeout.
+    // The hole is filled; the rest of ours is unacknowledged until the timeout.
     t.wait(20);
     t.peer("A 1:1001 ack 1001 win 5000");
     t.expect("A 3001:3001 ack 2001");
@@ -66,7 +66,7 @@ fn who_has_filled_half_of_the_send_buffer_and_goes_on_is_ahead_of_it() {
     let mut t = Transcript::accepted(plain_with(|c| c.send_buffer = 40_000));
     let backlogged = |t: &Transcript| t.host.connection_view(t.now, t.id()).unwrap().backlogged;
     assert!(!backlogged(&t));
-    // Ten segments leave.
+    // Ten segments are sent.
     t.write(30_000);
     assert!(!backlogged(&t), "20 000 are half of it");
     t.write(1_000);

@@ -1,4 +1,4 @@
-//! `docs/rfc9293.md` leaves no test out; that those which it names are there is checked with the other pages, in
+//! `docs/rfc9293.md` names every test; that the tests it names exist is checked with the other pages, in
 //! `tests/multipath/table.rs`.
 
 use std::path::Path;

@@ -37,7 +37,7 @@ fn waiting_without_stamps(config: ConnectionConfig, syn: &str, forgotten: bool) 
 }
 
 fn answer_to(mut t: Transcript, syn: &str) -> Packet {
-    // Beyond what limits the rate of answers to what is not acceptable.
+    // Longer than the rate limit of answers to unacceptable segments.
     t.wait(200);
     t.peer(syn);
     let answer = t.hear();
@@ -81,7 +81,7 @@ fn after_a_connection_without_timestamps_one_with_them_is_new() {
     }
 }
 
-// The peer may still be in LAST-ACK, and what answers the copy would reset it.
+// The peer may still be in LAST-ACK, where the answer to the copy would reset it.
 #[test]
 fn a_late_copy_of_the_syn_whose_timestamps_we_did_not_take_opens_nothing() {
     for forgotten in [false, true] {
@@ -91,14 +91,14 @@ fn a_late_copy_of_the_syn_whose_timestamps_we_did_not_take_opens_nothing() {
     }
 }
 
-// RFC 9293, section 3.10.7.4, MAY-2: our initial sequence number is larger than the largest that was used.
+// RFC 9293, section 3.10.7.4, MAY-2: our initial sequence number exceeds the largest one used.
 #[test]
 fn our_numbers_go_on_beyond_those_of_the_last_connection() {
     for forgotten in [false, true] {
         let t = waiting(forgotten);
         let last = SeqNumber(t.initial) + 2;
         assert!(answer_to(t, "S 0:0 mss 1000 ts 1101/0").segment.seq.after(last));
-        // Also where they went faster than the clock that initial ones are read off.
+        // Also if they advanced faster than the clock of initial sequence numbers.
         let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 sackok ts 1000/0");
         for end in (1..=100).map(|sent| 1 + 988 * sent) {
             t.write(988);
@@ -126,7 +126,7 @@ fn who_has_left_is_not_asked_before_a_late_fin_is_acknowledged() {
     t.expect("A 2:2 ack 2");
     t.silence(59_999);
     assert_eq!(t.host.connection_count(), 1);
-    // It is looked at once a second.
+    // It is checked once a second.
     t.silence(1_001);
     assert_eq!(t.host.connection_count(), 0);
 }
@@ -166,14 +166,14 @@ fn a_reset_at_the_next_number_ends_the_wait() {
     assert_eq!(t.host.connection_count(), 0);
 }
 
-/// A host that opens connections from ports in turn.
+/// A host that assigns the ports of its connections in sequence.
 fn in_turn(low: u16, high: u16) -> Transcript {
     let ports = Ports::HashBased { low, high };
     let host = EndpointConfig { seed: [7; 32], max_time_waits: 3, ports, ..EndpointConfig::default() };
     Transcript::on(stamped(), host, [10, 0, 0, 1].into())
 }
 
-/// Opens a connection and leaves it in TIME-WAIT; gives its SYN.
+/// Opens a connection and leaves it in TIME-WAIT; returns its SYN.
 fn come_and_go(t: &mut Transcript) -> Packet {
     t.connect(stamped());
     let syn = t.hear();
@@ -213,7 +213,7 @@ fn the_oldest_time_wait_goes_when_there_are_too_many() {
     let syns: Vec<Packet> = (0..5).map(|_| come_and_go(&mut t)).collect();
     assert_eq!(t.host.connection_count(), 3);
     assert_eq!(t.host.counters().shortened_time_waits, 2);
-    // Only the last three answer a late FIN; to the others it is one of a connection that never was.
+    // Only the last three answer a late FIN; the others are unknown connections.
     for (at, syn) in syns.iter().enumerate() {
         t.local.set_port(syn.segment.source_port);
         t.initial = syn.segment.seq.0;
@@ -234,7 +234,7 @@ fn ports_in_turn_come_again_only_after_the_range_has_been_gone_through() {
         t.abort();
         t.take();
     }
-    // Another peer's are elsewhere.
+    // Those of another peer are elsewhere.
     let step = |from: u16, to: u16| from.abs_diff(to);
     let here = t.local.port();
     t.remote = ([10, 0, 0, 3], 4000).into();
@@ -248,7 +248,7 @@ fn a_port_that_was_taken_again_waits_for_its_own_time() {
     come_and_go(&mut t);
     t.wait(1_500);
     come_and_go(&mut t);
-    // The first would have been over for 1.2 s.
+    // The first would have ended 1.2 s ago.
     t.wait(59_700);
     assert_eq!(t.host.connection_count(), 1);
     t.wait(1_400);

@@ -1,4 +1,4 @@
-//! A transcript: what the peer says to one endpoint, what the endpoint must say, and when.
+//! A transcript: the peer's segments to one endpoint, the endpoint's expected segments, and their times.
 //!
 //! A segment is a line of text: control bits, sequence range, and what else matters.
 //!
@@ -11,10 +11,10 @@
 //! ```
 //!
 //! Bits: `S`YN, `F`IN, `R`ST, `A`CK, `E`CE, c`W`r, `U`RG, `P`SH; `-` for none. Words: `win`, `mss`, `scale`, `sackok`,
-//! `ts VALUE/ECHO`, `sack`, `urg`, and the IP header's `ect` and `ce`. In what the endpoint must say, bits (but PSH),
-//! numbers and SACK blocks must be as written; windows, timestamps, sizes and codepoints only if they are written.
-//! Payload is a fixed pattern, checked both ways. Whatever the endpoint says must be expected: a transcript that ends
-//! with a segment unread fails.
+//! `ts VALUE/ECHO`, `sack`, `urg`, and the IP header's `ect` and `ce`. In expected segments, bits (except PSH), numbers
+//! and SACK blocks must match; windows, timestamps, sizes and codepoints only if they are written. Payload is a fixed
+//! pattern, checked in both directions. Every segment of the endpoint must be expected: a transcript that ends with a
+//! segment unread fails.
 
 use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Endpoint, EndpointConfig, Event, Policies};
 use anabranch_policy::ids::{AddressId, ConnectionId};
@@ -45,8 +45,8 @@ const LETTERS: [(char, Flags); 8] = [
     ('U', Flags::URG),
 ];
 
-/// Plain TCP with segments of 1000 bytes, whatever is lost, without timestamps and window scaling, with SACK, NewReno and a
-/// receive buffer of 50,000 bytes: numbers that one can follow by hand.
+/// Plain TCP with segments of 1000 bytes, without timestamps and window scaling, with SACK, NewReno and a receive
+/// buffer of 50,000 bytes: numbers that are easy to follow.
 pub fn plain() -> ConnectionConfig {
     let build = |name| table::build(congestion::TABLE, name, &Settings::new()).unwrap();
     let mut config = ConnectionConfig::new(Policies {
@@ -70,19 +70,19 @@ pub fn plain_with(change: impl FnOnce(&mut ConnectionConfig)) -> ConnectionConfi
     config
 }
 
-/// An endpoint and the other end of its conversation.
+/// An endpoint and its peer.
 pub struct Transcript {
     pub host: Endpoint,
     pub now: Instant,
     pub local: SocketAddr,
     pub remote: SocketAddr,
     pub id: Option<ConnectionId>,
-    /// What the application heard.
+    /// Events of the application.
     pub events: Vec<Event>,
     /// The endpoint's initial sequence number and first timestamp, once seen.
     pub initial: u32,
     pub stamp: Option<u32>,
-    /// Window of the peer's segments that name none.
+    /// The window of the peer's segments by default.
     pub window: u16,
     said: VecDeque<(Instant, Packet)>,
     written: u64,
@@ -90,12 +90,12 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// A host that listens on [`PORT`], one second after the beginning of time.
+    /// A host that listens on [`PORT`], one second after time zero.
     pub fn new(config: ConnectionConfig) -> Self {
         Self::on(config, EndpointConfig { seed: [7; 32], ..EndpointConfig::default() }, [10, 0, 0, 1].into())
     }
 
-    /// The same with settings and an address of its own.
+    /// The same with other settings and another address.
     pub fn on(config: ConnectionConfig, host: EndpointConfig, address: IpAddr) -> Self {
         let manager = table::build(path_manager::TABLE, "full_mesh", &Settings::new()).unwrap();
         let mut host = Endpoint::new(host, manager);
@@ -124,7 +124,7 @@ impl Transcript {
         Self::accepted_from(config, "S 0:0 mss 1000 sackok")
     }
 
-    /// A connection that the peer opened so; the round trip is 100 ms.
+    /// A connection opened by this SYN of the peer; the round trip is 100 ms.
     pub fn accepted_from(config: ConnectionConfig, syn: &str) -> Self {
         let mut t = Self::new(config);
         t.peer(syn);
@@ -137,7 +137,7 @@ impl Transcript {
         t
     }
 
-    /// A connection that we open: its SYN is to be expected.
+    /// A connection that we open: its SYN must be expected.
     pub fn connecting(config: ConnectionConfig) -> Self {
         let mut t = Self::new(plain());
         t.connect(config);
@@ -163,19 +163,19 @@ impl Transcript {
         self.local.set_port(syn.segment.source_port);
     }
 
-    // What the application does.
+    // The application.
 
     pub fn id(&self) -> ConnectionId {
         self.id.expect("a connection")
     }
-    /// Writes so many bytes of the pattern; all must fit.
+    /// Writes `length` bytes of the pattern; all must fit.
     pub fn write(&mut self, length: usize) {
         let taken = self.host.write(self.now, self.id(), pattern(self.written, length)).unwrap();
         assert_eq!(taken, length);
         self.written += length as u64;
         self.drain();
     }
-    /// Reads all there is, which must be so many bytes of the pattern.
+    /// Reads everything, which must be `length` bytes of the pattern.
     #[track_caller]
     pub fn read(&mut self, length: usize) {
         let mut all = Vec::new();
@@ -191,12 +191,12 @@ impl Transcript {
         self.host.close(self.now, self.id()).unwrap();
         self.drain();
     }
-    /// Gives both directions up.
+    /// Discards both directions.
     pub fn discard(&mut self) {
         self.host.discard(self.now, self.id()).unwrap();
         self.drain();
     }
-    /// Asks for nothing more after the end.
+    /// Forgets the connection after its end.
     pub fn forget(&mut self) {
         self.host.forget(self.now, self.id());
         self.drain();
@@ -209,7 +209,7 @@ impl Transcript {
         self.host.abort(self.now, self.id()).unwrap();
         self.drain();
     }
-    /// Why the connection ended, if the application was informed.
+    /// Why the connection ended, if the application was told.
     pub fn closed(&self) -> Option<CloseCause> {
         self.events.iter().find_map(|event| match event {
             Event::Closed(id, cause) if Some(*id) == self.id => Some(*cause),
@@ -223,15 +223,15 @@ impl Transcript {
     pub fn cwnd(&self) -> u64 {
         self.host.subflow_views(self.now, self.id())[0].cwnd / 1000
     }
-    /// Segments found lost by acknowledgements, timeouts, and acknowledgements that made progress.
+    /// Segments marked lost by acknowledgements, timeouts, and acknowledgements with progress.
     pub fn counted(&self) -> (u32, u32, u32) {
         let view = &self.host.subflow_views(self.now, self.id())[0];
         (view.counters.segments_lost, view.counters.timeouts, view.counters.acknowledgements)
     }
 
-    // What the peer does.
+    // The peer.
 
-    /// The peer says something; the endpoint's answer is to be expected.
+    /// The peer sends a segment; the endpoint's answer must be expected.
     #[track_caller]
     pub fn peer(&mut self, line: &str) {
         let packet = self.packet(line);
@@ -273,26 +273,26 @@ impl Transcript {
         Packet { ip, segment }
     }
 
-    // What the endpoint must do.
+    // The endpoint.
 
-    /// The next thing said, whatever it is.
+    /// The next segment, whatever it is.
     #[track_caller]
     pub fn hear(&mut self) -> Packet {
         let (_, packet) = self.said.pop_front().expect("the endpoint said nothing");
         packet
     }
 
-    /// The next thing said, if there is one.
+    /// The next segment, if there is one.
     pub fn take_if_any(&mut self) -> Option<Packet> {
         self.said.pop_front().map(|(_, packet)| packet)
     }
 
-    /// All that was said.
+    /// All segments so far.
     pub fn take(&mut self) -> Vec<Packet> {
         self.said.drain(..).map(|(_, packet)| packet).collect()
     }
 
-    /// The next thing said is this.
+    /// Asserts that the next segment matches.
     #[track_caller]
     pub fn expect(&mut self, line: &str) -> Packet {
         let Some((_, packet)) = self.said.pop_front() else { panic!("nothing was said, expected {line:?}") };
@@ -315,7 +315,7 @@ impl Transcript {
         }
     }
 
-    /// Nothing is said now.
+    /// Asserts that nothing is sent now.
     #[track_caller]
     pub fn expect_nothing(&mut self) {
         if let Some((_, packet)) = self.said.front() {
@@ -323,7 +323,7 @@ impl Transcript {
         }
     }
 
-    /// Nothing is said for `millis`, and then this, to the nanosecond.
+    /// Asserts that nothing is sent for `millis`, and then this segment, to the nanosecond.
     #[track_caller]
     pub fn expect_in(&mut self, millis: u64, line: &str) -> Packet {
         self.expect_nothing();
@@ -337,19 +337,19 @@ impl Transcript {
         self.expect(line)
     }
 
-    /// Lets time pass; what is said meanwhile is to be expected.
+    /// Advances time; segments sent meanwhile must be expected.
     pub fn wait(&mut self, millis: u64) {
         self.run(self.now + Duration::from_millis(millis));
     }
 
-    /// Lets time pass, in which nothing is said.
+    /// Advances time, and asserts that nothing is sent.
     #[track_caller]
     pub fn silence(&mut self, millis: u64) {
         self.wait(millis);
         self.expect_nothing();
     }
 
-    /// Lets time pass until then.
+    /// Advances time to `end`.
     pub fn wait_until(&mut self, end: Instant) {
         self.run(end);
     }
@@ -485,7 +485,7 @@ impl Line {
         parsed
     }
 
-    /// Whether `said` is what this line asks for.
+    /// Whether `said` matches this line.
     fn matches(&self, said: &Self) -> bool {
         fn asked<T: PartialEq>(wanted: &Option<T>, said: &Option<T>) -> bool {
             wanted.is_none() || wanted == said

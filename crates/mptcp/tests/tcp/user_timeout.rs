@@ -4,7 +4,7 @@ use super::transcript::{Transcript, plain_with};
 use anabranch_mptcp::{CloseCause, ConnectionConfig};
 use anabranch_policy::time::Duration;
 
-/// Without SACK, so that there are no tail loss probes, and with a user timeout of so many seconds.
+/// Without SACK, so that there are no tail loss probes, and with a user timeout in seconds.
 fn impatient(seconds: u64) -> ConnectionConfig {
     plain_with(|c| (c.user_timeout, c.tcp.options.sack) = (Some(Duration::from_secs(seconds)), false))
 }
@@ -49,7 +49,7 @@ fn an_answer_without_progress_does_not_put_the_user_timeout_off() {
     t.expect_in(1, "RA 1001:1001 ack 1");
 }
 
-// The timer does not run while nothing is unacknowledged, for however long that is.
+// The timer does not run while nothing is unacknowledged.
 #[test]
 fn an_idle_connection_has_no_user_timeout() {
     let mut t = Transcript::accepted(impatient(5));
@@ -66,7 +66,7 @@ fn an_idle_connection_has_no_user_timeout() {
     t.take();
 }
 
-// As in Linux, whose probes end with TCP_USER_TIMEOUT too: an application that asks for the timeout wants to know.
+// As in Linux, whose probes also end with TCP_USER_TIMEOUT: an application that sets the timeout wants to know.
 #[test]
 fn what_waits_behind_a_closed_window_counts_for_the_user_timeout() {
     let mut t = Transcript::accepted(impatient(5));

@@ -67,7 +67,7 @@ fn with_a_closed_window_acknowledgements_and_resets_still_count() {
     assert_eq!(t.closed(), Some(CloseCause::AbortedByPeer));
 }
 
-// Section 3.8.6.1, MUST-35: a probe into a closed window is answered with the present window.
+// Section 3.8.6.1, MUST-35: a probe of a closed window is answered with the current window.
 #[test]
 fn a_probe_of_one_byte_into_our_closed_window_is_acknowledged_and_not_taken() {
     let mut t = Transcript::accepted(small_buffer(1000));
@@ -207,8 +207,8 @@ fn a_window_of_zero_in_the_syn_is_probed_too() {
     t.peer("A 1:1 ack 1001");
 }
 
-// Section 3.8.6.2.1, MUST-38: a window of less than a segment and less than half the largest is not used at once,
-// but it is when the override timeout has passed.
+// Section 3.8.6.2.1, MUST-38: a window of less than a segment and less than half the largest is not used at once, but
+// after the override timeout.
 #[test]
 fn a_sender_does_not_fill_a_silly_window_until_the_override_timeout() {
     let mut t = Transcript::accepted(plain());
@@ -237,7 +237,7 @@ fn half_of_the_largest_window_is_used_though_it_is_less_than_a_segment() {
     t.peer("A 1:1 ack 1351 win 0");
 }
 
-// What ends the stream is worth a small segment: nothing can be added to it.
+// The last data of a stream may be sent in a small segment: nothing can be added to it.
 #[test]
 fn the_last_bytes_go_into_a_window_that_holds_them() {
     let mut t = Transcript::accepted(plain());
@@ -247,7 +247,7 @@ fn the_last_bytes_go_into_a_window_that_holds_them() {
     t.peer("A 1:1 ack 301");
 }
 
-// Section 3.8.6, MUST-34: a window that shrinks is bad manners of the peer's, but survived.
+// Section 3.8.6, MUST-34: a peer should not shrink its window, but it is handled.
 #[test]
 fn a_window_that_shrinks_below_what_was_sent_stops_new_data_and_not_retransmission() {
     let mut t = Transcript::accepted(plain());
@@ -274,7 +274,7 @@ fn a_window_that_shrinks_below_what_was_sent_stops_new_data_and_not_retransmissi
     t.peer("A 1:1 ack 6001");
 }
 
-// MUST-37 again: the window closed over data that was on its way, and was dropped.
+// MUST-37 again: the window closed over data in flight, which was dropped.
 #[test]
 fn a_peer_that_closed_its_window_over_data_in_flight_is_kept_while_it_answers() {
     let mut t = Transcript::accepted_from(plain_with(|c| c.tcp.max_timeouts = 2), "S 0:0 mss 1000");
@@ -292,7 +292,7 @@ fn a_peer_that_closed_its_window_over_data_in_flight_is_kept_while_it_answers() 
     assert!(t.closed().is_some());
 }
 
-// Section 3.10.7.4, SND.WL1 and SND.WL2: an older segment does not take the window back.
+// Section 3.10.7.4, SND.WL1 and SND.WL2: an older segment does not update the window.
 #[test]
 fn the_window_of_an_older_segment_does_not_count() {
     let mut t = Transcript::accepted(plain());

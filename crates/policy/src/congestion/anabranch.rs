@@ -18,26 +18,26 @@
 //! follows at once, with double the rate; after that one the queue is drained. So a path whose rate has risen tenfold
 //! is found in a dozen round trips instead of a hundred.
 //!
-//! **Losses.** On radio links packets are lost by chance; a window that answers to each starves (at 1 % and 100 ms a
-//! standard TCP gets 1.2 Mbit/s, after Mathis et al., 1997). A round's losses count as congestion only if both are true:
-//! the path is full (the round-trip time is a tenth and 1 ms above min_rtt, or more is in flight than 1.125 bdp and
-//! four segments; not in a start-up that still finds more, whose model is a round behind), and more was lost than the path loses anyway, by 2 % of the flight: `chance`, the smoothed loss rate of
-//! the rounds in which it was not full; and by more than two segments, in start-up six, which few segments lose by chance. Then a *ceiling* comes down to 0.85 of what was in flight, though not below
-//! 1.06 bdp; ascents lift it by 1, 2, 4 ... segments a round, one ascent
-//! going on where the last ended, until that does harm. A round that loses a quarter of
-//! its packets, later than three rounds after a start-up, has met a slower path: the bandwidths of the rounds before are
-//! forgotten.
+//! **Losses.** On radio links packets are lost at random; a window reduced for each of them starves (at 1 % and 100 ms
+//! a standard TCP gets 1.2 Mbit/s, after Mathis et al., 1997). A round's losses count as congestion only if both are
+//! true: the path is full (the round-trip time is a tenth and 1 ms above min_rtt, or more is in flight than 1.125 bdp
+//! and four segments; not in a start-up that still finds more, whose model is a round behind), and more was lost than
+//! the random loss of the path plus 2 % of the flight. That is `chance`, the smoothed loss rate of the rounds in which
+//! it was not full; and by more than two segments, in start-up six, which few segments lose by chance. Then a *ceiling*
+//! falls to 0.85 of the bytes in flight, but not below 1.06 bdp; ascents raise it by 1, 2, 4 ... segments a round, each
+//! ascent continuing from the last, until congestion. A round that loses a quarter of its packets, later than three
+//! rounds after a start-up, means a slower path: the bandwidths of earlier rounds are discarded.
 //!
 //! **Limited elsewhere** (by the application, the peer's window, the scheduler) it paces at twice the bandwidth, since
-//! a segment that waits here only arrives later; unless a queue stands or such bursts are lost.
+//! delaying a segment here only makes it arrive later, unless there is a standing queue or such bursts are lost.
 //!
-//! **Timeouts.** The window is one segment until something is acknowledged. Then the path is alive, and start-up begins
-//! at half the bandwidth of the model, so that a path that was away carries its share after a few round trips. The rate
-//! sample of that acknowledgement covers the silence; if it is the only one, the bandwidth is still unknown.
+//! **Timeouts.** The window is one segment until something is acknowledged. Then start-up begins at half the bandwidth
+//! of the model, so that a path carries its share a few round trips after an outage. The rate sample of that
+//! acknowledgement includes the outage; if it is the only sample, the bandwidth is still unknown.
 //!
 //! **Whatever the model is**, a segment may be sent in each smoothed round trip, as after any timeout (RFC 5681,
-//! section 3.1): after a few bytes in a long time the model is next to useless, and would never recover if later
-//! segments were paced by it.
+//! section 3.1): after a few bytes in a long time the model is meaningless, and would never recover if it paced later
+//! segments.
 //!
 //! **Not fair everywhere.** Subflows are not coupled: over one bottleneck two of them take two shares; beside loss-based
 //! control in queues of much less than a bandwidth-delay product it takes more than its share, as BBR does.
@@ -66,8 +66,8 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, Setting
 
 /// Least window, segments.
 const LEAST_WINDOW: u64 = 4;
-/// Window of the least round-trip time, and after how long without it it is looked for.
-/// Seconds.
+/// Window of the minimum round-trip time, and the time without a new minimum after which the queue is drained to
+/// measure it. Seconds.
 const MIN_RTT_WINDOW: u64 = 15;
 const LOOK_AFTER: u64 = 10;
 /// Rounds without growth that end the start-up.
@@ -87,7 +87,7 @@ const OVERSHOT_LEAST: u64 = 6;
 const FEW: u64 = 2;
 /// Rounds after start-up in which its excess is detected: one for its last flight, one for retransmissions.
 const OVERSHOT_ROUNDS: u64 = 3;
-/// Factor of the flight for the new ceiling.
+/// Share of the flight that becomes the ceiling.
 const BETA: f64 = 0.85;
 /// Share of a round whose loss resets the model.
 const COLLAPSE: f64 = 0.25;
@@ -160,10 +160,10 @@ impl Ascent {
 struct StartUp {
     /// Bandwidth of the last round with growth, and rounds since.
     plateau: (u64, u32),
-    /// Something else limited each flight so far: the measured bandwidth is a lower bound, and does not reduce the
-    /// window that every path may be tried with.
+    /// Each flight so far was limited by something else: the measured bandwidth is a lower bound, and does not reduce
+    /// the initial window.
     untried: bool,
-    /// Up to this round losses may be due to its excess.
+    /// Losses up to this round may come from its excess.
     overshot_until: u64,
 }
 
@@ -175,8 +175,7 @@ impl StartUp {
         self.plateau.1 == 0
     }
 
-    /// A round is over: returns whether it was the last of a plateau. Rounds that did not fill the window are not
-    /// counted.
+    /// Ends a round. Returns whether it completes a plateau. Rounds that did not fill the window are not counted.
     fn ends_with(&mut self, bandwidth: u64, tried: bool) -> bool {
         let (last, rounds) = self.plateau;
         if bandwidth as f64 >= last as f64 * GROWTH {
@@ -189,7 +188,7 @@ impl StartUp {
     }
 }
 
-/// Upper limit of the bytes in flight, since more did harm.
+/// Upper limit of the bytes in flight, set where more caused congestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Ceiling {
     bytes: u64,
@@ -260,7 +259,7 @@ impl Anabranch {
         self.since = now;
     }
 
-    /// Cruises for this many minimum round-trip times.
+    /// Enters cruise, for this many minimum round-trip times.
     fn enter_cruise(&mut self, long: u64, now: Instant) {
         self.cruise = long as u8;
         self.enter(State::Cruise, now);
@@ -286,10 +285,10 @@ impl Anabranch {
         }
         let wanted = (self.bdp() as f64 * self.state.window_gain()) as u64;
         if self.state == State::Look {
-            // Fewer than usual: on a slow path four segments are a queue by themselves.
+            // Less than usual: on a slow path four segments are a queue by themselves.
             return wanted.max(self.least() / 2);
         }
-        // Space for the delayed acknowledgement of two segments, and for what is released together.
+        // Room for an acknowledgement delayed by two segments, and for a quantum.
         let bandwidth = Rate::from_bits_per_second(self.bandwidth.max());
         let mss = u64::from(self.mss);
         let wanted = (wanted + 2 * mss).max(host_budget(bandwidth, mss, self.bdp()));
@@ -329,7 +328,7 @@ impl Anabranch {
         let rate = round.loss_rate();
         let few = if self.state == State::StartUp { OVERSHOT_LEAST } else { FEW };
         self.seen.lossy = round.lost > few * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
-        // While start-up still finds more, the model is a round behind the data in flight.
+        // While start-up still finds more bandwidth, the model is a round behind the data in flight.
         let behind = self.state == State::StartUp && self.start_up.still_grows();
         let full = round.queue_stood || (!behind && in_flight > self.bdp() + self.bdp() / 8 + self.least());
         let congested = full && self.seen.lossy;
@@ -416,7 +415,7 @@ impl Anabranch {
     fn resize(&mut self, delivered: u64) {
         let target = self.target();
         let grown = self.window.saturating_add(delivered);
-        // In start-up the window never waits for the model; later it never exceeds it.
+        // In start-up the window does not wait for the model; later it does not exceed it.
         self.window = if self.state == State::StartUp && self.bandwidth.max() == 0 { grown } else { grown.min(target) };
         self.window = self.window.min(LARGEST_WINDOW);
     }
@@ -542,7 +541,7 @@ impl SinglePath for Anabranch {
             }
             bits => Rate::from_bits_per_second(bits),
         };
-        // Data limited elsewhere need not be paced as well, which would only delay it, unless the bursts are lost.
+        // Sending limited elsewhere is not paced too, which would only delay it, unless bursts are lost.
         let ascends_again = self.state == State::Up && self.ascent.found > 0;
         let gain = match if ascends_again { 2.0 } else { self.state.pacing_gain() } {
             gain if !self.seen.app_limited || self.seen.queue_stands => gain,

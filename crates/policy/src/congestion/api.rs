@@ -52,7 +52,7 @@ pub struct Lost {
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     pub now: Instant,
-    /// Bytes acknowledged cumulatively by this acknowledgement.
+    /// Bytes newly acknowledged cumulatively.
     pub acked: u64,
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub delivered: u64,
@@ -150,8 +150,8 @@ pub trait CongestionControl: Send {
     fn on_spurious(&mut self, id: SubflowId, now: Instant);
     /// The subflow was idle for longer than a retransmission timeout (RFC 5681, section 4.1): restart from `window`.
     fn on_idle_restart(&mut self, id: SubflowId, window: u64);
-    /// The connection rests: for a minute nothing was sent on any of its subflows, nothing came, and nothing is unacknowledged. What
-    /// can be found out anew need not be kept.
+    /// The connection is idle: for a minute nothing was sent or received on any subflow, and nothing is unacknowledged.
+    /// State that can be measured again may be discarded.
     fn on_rest(&mut self) {}
     /// The maximum payload of a segment changed.
     fn on_mss(&mut self, id: SubflowId, mss: u32);
@@ -168,7 +168,7 @@ pub trait CongestionControl: Send {
     fn shares_bottleneck(&self, _one: SubflowId, _other: SubflowId) -> Option<bool> {
         None
     }
-    /// The pacing rate; none: the engine paces, if asked to, by window over RTT.
+    /// The pacing rate; `None`: the engine paces by window over RTT, if pacing is enabled.
     fn pacing_rate(&self, _id: SubflowId) -> Option<Rate> {
         None
     }

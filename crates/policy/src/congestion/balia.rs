@@ -1,12 +1,13 @@
-//! BALIA, "Balanced Linked Adaptation": between LIA's readiness and OLIA's friendliness, by a rule on the rates.
+//! BALIA, "Balanced Linked Adaptation": a compromise between LIA's responsiveness and OLIA's friendliness, by a rule on
+//! the rates.
 //!
 //! With x_k = w_k / s_k the rate of path k (bytes per second) and a = max x_k / x_r (at least 1), each
 //! acknowledgement on path r in congestion avoidance adds
 //!
 //! x_r / (s_r (sum of x_k)^2) (1 + a) / 2 (4 + a) / 5 acked mss_r,
 //!
-//! and a loss takes away w_r / 2 min(a, 1.5): half of the window on the fastest path, up to three quarters on slower ones.
-//! Slow start is standard; the least threshold is one segment when there are several paths.
+//! and a loss reduces the window by w_r / 2 min(a, 1.5): half of the window on the fastest path, up to three quarters
+//! on slower ones. Slow start is standard; the least threshold is one segment when there are several paths.
 //!
 //! Source: Peng, Walid, Hwang, Low: Multipath TCP: Analysis, Design, and Implementation (IEEE/ACM ToN 2016);
 //! draft-walid-mptcp-congestion-control-04.
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_loss_on_a_slightly_slower_path_takes_the_share_between() {
-        // Rates 2000 and 1600: a = 1.25, so 62.5 % go and 16 segments become 6.
+        // Rates 2000 and 1600: a = 1.25, so the window falls by 62.5 %, from 16 to 6 segments.
         let mut balia = in_avoidance::<Balia>(&[(20, 10, ()), (16, 10, ())]);
         balia.on_congestion(id(1), &loss(16_000));
         assert_eq!(balia.window(id(1)), 6_000);

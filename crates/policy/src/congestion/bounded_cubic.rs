@@ -32,16 +32,17 @@ mod rest;
 
 /// The model's window, in bdp.
 const WINDOW: f64 = 1.2;
-/// The path is full if each packet of a round took so many times min_rtt, and longer than hosts add.
+/// The path is full if every packet of a round took this many times min_rtt, and longer than hosts add.
 const FULL: u64 = 3;
-/// It is, too, after so many rounds with this times its bdp in flight in which the delivery rate did not grow by that factor.
+/// It is also full after this many rounds with this factor of its bdp in flight without growth of the delivery rate by
+/// that factor.
 const FULL_ROUNDS: u8 = 3;
 const GROWS: f64 = 1.25;
-/// What the sender slows down to: share of the bandwidth (down) or of the window (probe).
+/// Reduced sending: share of the bandwidth (down) or of the window (probe).
 const SLOWED: f64 = 0.75;
-/// Observations in a row after which the phase changes.
+/// Consecutive observations that change the phase.
 const CONFIRMED: u8 = 2;
-/// The delivery rate counts as the same if it is at least this share of what it was.
+/// The delivery rate counts as unchanged from this share of its former value.
 const SAME_RATE: f64 = 0.95;
 /// Rounds of a phase that slows down. In the first, segments sent before it are acknowledged.
 const SLOW_ROUNDS: u32 = 3;
@@ -62,12 +63,12 @@ enum Phase {
     Cruise,
     /// Other flows keep a queue: CUBIC's window alone counts.
     Compete,
-    /// The same with a smaller window, to find out whether they are still there.
+    /// The same with a smaller window, to find out whether other flows are still present.
     Probe,
 }
 
 impl Phase {
-    /// In parts of the window per round trip ([`Phase::is_paced_by_window`]), else of the bandwidth.
+    /// Relative to the window per round trip ([`Phase::is_paced_by_window`]), otherwise to the bandwidth.
     fn pacing_gain(self) -> f64 {
         match self {
             Self::StartUp => 2.0,
@@ -84,12 +85,12 @@ impl Phase {
     }
 }
 
-/// What was before a probe, and what is to be compared with it.
+/// State before a probe, for comparison.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     /// Delivery rate before it and the largest in it, bits per second.
     rates: (u64, u64),
-    /// Most in flight before it if the application was the limit.
+    /// Most in flight before it if the application limited sending.
     in_flight: u64,
 }
 
@@ -106,28 +107,28 @@ struct BoundedCubic {
     phase: Phase,
     since: Instant,
     since_round: u32,
-    /// How long the phase lasts, in round trips or rounds.
+    /// Length of the phase, in round trips or rounds.
     length: u32,
     draws: Draws,
-    /// Observations in a row that speak for a change of phase.
+    /// Consecutive observations in favour of a change of phase.
     confirmations: u8,
-    /// The delivery rate that start-up has found, as of when it last grew, bits per second.
+    /// The delivery rate found by start-up when it last grew, bits per second.
     start_up_rate: u64,
-    /// What [`Phase::Probe`] compares.
+    /// The values that [`Phase::Probe`] compares.
     probe: Option<Box<Before>>,
     /// Most in flight in the phase.
     most_in_flight: u64,
     /// Least round-trip time in the phase; [`Duration::MAX`] if there was no sample.
     least_rtt: Duration,
-    /// When there was congestion last; [`Instant::NEVER`]: not yet.
+    /// Time of the last congestion; [`Instant::NEVER`] if none.
     congested_at: Instant,
     timed_out: bool,
-    /// Another subflow over the same bottleneck has seen congestion, and this one has not reduced its window yet.
+    /// Another subflow with the same bottleneck has seen congestion, and this one has not reduced its window yet.
     reduction_due: bool,
-    /// The congestion window, bytes, and the rate of pacing, as the rest of this says: both are asked for several times a segment,
-    /// and change with acknowledgements only.
+    /// The congestion window in bytes and the pacing rate, cached: they are read several times per segment, and change
+    /// only with acknowledgements.
     window: u64,
-    /// [`Rate::UNLIMITED`]: none.
+    /// [`Rate::UNLIMITED`]: no pacing.
     pacing: Rate,
 }
 
@@ -163,7 +164,7 @@ impl BoundedCubic {
         self.least() < HOLD
     }
 
-    /// The model's window, bytes; [`u64::MAX`] while it does not count.
+    /// The model's window in bytes; [`u64::MAX`] while it does not apply.
     fn model_window(&self) -> u64 {
         let mss = u64::from(self.mss);
         let bdp = self.bdp();
@@ -182,13 +183,13 @@ impl BoundedCubic {
 
     fn has_queue(&self, rtt: Duration) -> bool {
         let least = self.least();
-        // The least may be of a handshake, or of a segment that arrived by itself.
+        // The minimum may come from a handshake, or from a segment that arrived alone.
         let pair = self.rate().time_for(2 * u64::from(self.mss)).min(least / 8);
         let hosts = if self.is_local() { HOLD } else { Duration::from_millis(1) };
         rtt > least + (least / 8).max(hosts) + pair
     }
 
-    /// Computes anew what follows from the rest.
+    /// Updates the cached values.
     fn settle(&mut self) {
         let mss = u64::from(self.mss);
         let window = if self.timed_out { mss } else { self.cubic.window().min(self.model_window()).max(mss) };
@@ -198,7 +199,8 @@ impl BoundedCubic {
 
     fn pacing_under(&self, window: u64) -> Option<Rate> {
         if self.phase != Phase::StartUp && !self.queue.has_room() {
-            // CUBIC alone, and unpaced as other senders are: in a queue of a few packets paced flows lose to unpaced ones.
+            // CUBIC's window alone, unpaced like other senders: in a queue of a few packets paced flows lose to unpaced
+            // ones.
             return None;
         }
         let gain = self.phase.pacing_gain();
@@ -221,7 +223,7 @@ impl BoundedCubic {
         }
     }
 
-    /// Responds to congestion that another subflow over the same bottleneck has seen.
+    /// Responds to congestion seen by another subflow with the same bottleneck.
     fn reduce_with_another(&mut self, now: Instant) {
         if !self.cubic.in_slow_start() {
             self.reduce(now, 0, 0);
@@ -235,13 +237,13 @@ impl BoundedCubic {
         self.enter(Phase::Drain, now, 3);
     }
 
-    /// Whether it had an acknowledgement lately.
+    /// Whether there was an acknowledgement recently.
     fn is_active(&self, now: Instant) -> bool {
         now.since(self.cubic.last_ack()) < Duration::from_secs(1) + self.smoothed_rtt * 2
     }
 
-    /// The end of a round of start-up. The path may be full without a loss, or a delay that rises fast enough for HyStart++: behind a
-    /// buffer that is larger than the receive window.
+    /// Evaluates the end of a round of start-up. Behind a buffer larger than the receive window the path may be full
+    /// without a loss, and without a rise of delay fast enough for HyStart++.
     fn judge_start_up(&mut self) {
         let least_of_round = core::mem::replace(&mut self.least_rtt, Duration::MAX);
         let most_in_flight = core::mem::take(&mut self.most_in_flight);
@@ -260,7 +262,7 @@ impl BoundedCubic {
         }
     }
 
-    /// Counts observations in a row. Returns true, and begins anew, if there were enough.
+    /// Counts consecutive observations. Returns true, and restarts, once there are enough.
     fn is_confirmed(&mut self, observed: bool) -> bool {
         self.confirmations = if observed { self.confirmations + 1 } else { 0 };
         let confirmed = self.confirmations >= CONFIRMED;
@@ -270,7 +272,7 @@ impl BoundedCubic {
         confirmed
     }
 
-    /// A number below `end`.
+    /// A random number below `end`.
     fn draw(&mut self, now: Instant, end: u32) -> u32 {
         (self.draws.next(now) % u64::from(end)) as u32
     }
@@ -280,7 +282,7 @@ impl BoundedCubic {
         self.enter(Phase::Compete, now, length);
     }
 
-    /// The end of [`Phase::Down`]: did a queue remain?
+    /// Evaluates the end of [`Phase::Down`]: did a queue remain?
     fn judge_queue(&mut self, now: Instant) {
         let remained = self.least_rtt != Duration::MAX && self.has_queue(self.least_rtt);
         if self.is_confirmed(remained) {
@@ -291,12 +293,12 @@ impl BoundedCubic {
         }
     }
 
-    /// Whether no queue is left to wait for: slower than that, the path would idle.
+    /// Whether the queue is drained: with less in flight the path would idle.
     fn is_drained(&self, in_flight: u64, bdp: u64) -> bool {
         self.least_rtt != Duration::MAX && in_flight <= bdp && !self.has_queue(self.least_rtt)
     }
 
-    /// The end of [`Phase::Probe`]: is this flow alone?
+    /// Evaluates the end of [`Phase::Probe`]: is this flow alone?
     fn judge_rate(&mut self, now: Instant) {
         let (before, after) = self.probe.take().map_or((0, 0), |before| before.rates);
         let same_rate = after as f64 >= before as f64 * SAME_RATE;
@@ -310,7 +312,7 @@ impl BoundedCubic {
 
     fn advance(&mut self, ack: &Ack) {
         let now = ack.now;
-        // Where hosts add more than the path, a round trip takes as long as they do.
+        // Where hosts add more delay than the path, they determine the round trip.
         let (elapsed, round_trip) = (now.since(self.since), self.least().max(HOLD));
         let rounds = self.rounds_of_phase();
         let bdp = self.bdp().max(2 * u64::from(self.mss));
@@ -336,7 +338,7 @@ impl BoundedCubic {
     fn observe(&mut self, ack: &Ack) {
         self.smoothed_rtt = ack.smoothed_rtt;
         if matches!(self.phase, Phase::Compete | Phase::Probe) {
-            // Other flows keep a queue: the minimum from before them does not expire.
+            // Other flows keep a queue: the minimum measured before them does not expire.
             self.min_rtt.seen(ack.now);
         }
         self.min_rtt.update(ack.now, ack.rtt);
@@ -365,8 +367,8 @@ impl BoundedCubic {
         self.queue.on_ack(ack, self.least(), self.mss, self.rate(), &self.rounds);
     }
 
-    /// Processes an acknowledgement of a subflow that has `share` of the windows over its bottleneck. Returns whether the window was
-    /// reduced.
+    /// Handles an acknowledgement of a subflow with this share of all windows at its bottleneck. Returns whether the
+    /// window was reduced.
     fn acknowledge(&mut self, ack: &Ack, share: f64) -> bool {
         self.timed_out = false;
         self.observe(ack);
@@ -443,7 +445,7 @@ impl SinglePath for BoundedCubic {
         match event.cause {
             Congestion::Loss => {}
             Congestion::Timeout => {
-                // Of a path that is silent the scheduler takes its data: without a queue it held what the model says.
+                // The scheduler moves data away from a silent path: without a queue only the model's bdp was in flight.
                 let held = if self.queue.is_empty(self.mss) { self.bdp() } else { 0 };
                 self.cubic.on_congestion(&CongestionEvent { in_flight: event.in_flight.max(held), ..*event });
                 self.timed_out = true;
@@ -485,7 +487,7 @@ impl SinglePath for BoundedCubic {
         self.window
     }
 
-    /// Where the model's window is the smaller one, CUBIC's threshold may be above it: that is no slow start.
+    /// CUBIC's threshold may exceed the model's window where that is smaller; that is no slow start.
     fn ssthresh(&self) -> u64 {
         let threshold = self.cubic.ssthresh();
         if self.phase == Phase::StartUp { threshold } else { threshold.min(self.window) }

@@ -1,5 +1,5 @@
 //! The original HyStart (Ha and Rhee, "Taming the elephants: new TCP slow start", Computer Networks 55, 2011), as in
-//! Linux's CUBIC: slow start ends at once, at the first sign of either kind.
+//! Linux's CUBIC: slow start ends at once, at the first of two signs.
 //!
 //! A round ends when all that had been sent at its beginning is acknowledged. From 16 segments of window on:
 //!
@@ -20,21 +20,22 @@ const LOW_WINDOW: u64 = 16;
 const BURST_GAP: Duration = Duration::from_millis(2);
 /// Samples of a round before its least RTT counts.
 const SAMPLES: u32 = 8;
-/// Bounds of the rise that counts.
+/// Bounds of the significant rise.
 const MIN_RISE: Duration = Duration::from_millis(4);
 const MAX_RISE: Duration = Duration::from_millis(16);
 
 /// The state of one subflow's slow start.
 #[derive(Clone, Debug)]
 pub(super) struct ClassicHyStart {
-    /// The round ends when more than this many bytes are acknowledged in all; none before the first acknowledgement.
+    /// The round ends when more than this many bytes are acknowledged in total; `None` before the first
+    /// acknowledgement.
     round_end: Option<u64>,
     round_start: Instant,
     /// The last acknowledgement of the burst.
     last: Instant,
     round_min: Duration,
     samples: u32,
-    /// Least RTT of all.
+    /// Minimum RTT overall.
     least: Duration,
 }
 
@@ -51,7 +52,7 @@ impl ClassicHyStart {
         }
     }
 
-    /// Handles an acknowledgement, with the window in segments; returns whether slow start is over.
+    /// Handles an acknowledgement, with the window in segments. Returns whether slow start has ended.
     pub(super) fn on_ack(&mut self, ack: &Ack, window: u64) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         self.least = self.least.min(rtt);

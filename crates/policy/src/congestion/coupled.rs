@@ -43,11 +43,12 @@ pub(super) struct Path<R> {
     pub(super) in_flight: u64,
     /// Timeouts since something was acknowledged.
     timeouts_in_row: u8,
-    /// After so many timeouts that it is left out.
+    /// It is excluded after too many timeouts.
     pub(super) failed: bool,
     /// State of the rule.
     pub(super) record: R,
-    /// The record before the last congestion event, if `has_before`: a separate field, so that the flags share a word.
+    /// The record before the last congestion event, valid if `has_before`: a separate flag, so that the flags share a
+    /// word.
     before: R,
     has_before: bool,
 }

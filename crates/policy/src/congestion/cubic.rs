@@ -6,19 +6,20 @@
 //! - W_cubic(t) = C (t - K)^3 + W_max, K = cbrt((W_max - cwnd_epoch) / C) (equations 1 and 2);
 //! - target = W_cubic(t + RTT), not below cwnd nor above 1.5 cwnd; each segment acknowledged adds (target - cwnd) / cwnd
 //!   (sections 4.2, 4.4 and 4.5);
-//! - W_est is what Reno would have: each segment acknowledged adds alpha / cwnd, with
+//! - W_est is Reno's window: each segment acknowledged adds alpha / cwnd, with
 //!   alpha = 3 (1 - beta) / (1 + beta) until W_est reaches the window before the reduction, then 1 (section 4.3,
 //!   equation 4). While W_cubic(t) < W_est, the window is W_est;
 //! - a loss or mark keeps beta of the window; if that happens below the last W_max, W_max becomes
 //!   (1 + beta) / 2 of the window instead of the window: fast convergence (section 4.7);
 //! - after a timeout, and after a first slow start that HyStart++ ended, K = 0 and W_max is the window at which
 //!   congestion avoidance begins (sections 4.8 and 4.10);
-//! - an error found out restores all of it (section 4.9).
+//! - a spurious congestion event restores the state (section 4.9).
 //!
 //! Differences from RFC 8312: W_est is added up per acknowledgement and has the second alpha, target has its two
-//! bounds, K is computed from cwnd_epoch instead of beta W_max, HyStart++ replaces HyStart, and errors are undone.
+//! bounds, K is computed from cwnd_epoch instead of beta W_max, HyStart++ replaces HyStart, and spurious events are
+//! undone.
 //!
-//! Linux still has RFC 8312's W_est, with alpha = 3 (1 - beta) / (1 + beta) for good, and HyStart as it came first:
+//! Linux still has RFC 8312's W_est, with a constant alpha = 3 (1 - beta) / (1 + beta), and the original HyStart:
 //! `reno_region` and `hystart` choose them.
 //!
 //! Choices: the window is what is reduced, not the flight size (section 4.6 allows it where the window
@@ -89,9 +90,9 @@ pub struct CubicSettings {
     pub fast_convergence: bool,
     /// What ends the first slow start.
     pub hystart: Detection,
-    /// Reno's estimate grows by the same alpha for good (RFC 8312, section 4.2).
+    /// Reno's estimate always grows by the same alpha (RFC 8312, section 4.2).
     pub constant_alpha: bool,
-    /// Count a few segments at most per acknowledgement in slow start (RFC 3465).
+    /// Limits the segments counted per acknowledgement in slow start (RFC 3465).
     pub segment_limit: bool,
 }
 
@@ -114,18 +115,18 @@ impl Default for CubicSettings {
     }
 }
 
-/// The cubic function and the Reno estimate beside it; windows in segments, times in seconds.
+/// The cubic function and the Reno estimate; windows in segments, times in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Curve {
-    /// When congestion avoidance began, moved on by the time that does not count; none outside it (t_epoch).
+    /// Start of congestion avoidance, shifted by time that does not count; `None` outside it (t_epoch).
     epoch: Option<Instant>,
-    /// Where the plateau is; none before the first loss and after a timeout (W_max).
+    /// The plateau; `None` before the first loss and after a timeout (W_max).
     w_max: Option<f64>,
     /// Time from the epoch to the plateau (K).
     k: f64,
-    /// The window before the last reduction (cwnd_prior); 0, so that Reno's own increase applies, before the first.
+    /// The window before the last reduction (cwnd_prior); 0 before the first, so that Reno's own increase applies.
     cwnd_prior: f64,
-    /// What Reno would have (W_est).
+    /// Reno's window (W_est).
     w_est: f64,
 }
 
@@ -153,16 +154,16 @@ impl Curve {
 #[derive(Clone, Debug)]
 pub struct Cubic {
     settings: CubicSettings,
-    /// Reno's increase that is fair with `beta`: 3 (1 - beta) / (1 + beta).
+    /// The alpha of Reno that is fair with `beta`: 3 (1 - beta) / (1 + beta).
     alpha: f64,
     window: Window,
     slow_start: SlowStart,
     curve: Curve,
-    /// The curve before the last congestion event; apart, since many a subflow never has one.
+    /// The curve before the last congestion event; boxed, since many subflows never have one.
     before: Option<Box<Curve>>,
     /// When data was last acknowledged.
     last_ack: Instant,
-    /// Of what one connection's window would grow; 1 for a connection by itself.
+    /// Share of a single connection's growth; 1 for an uncoupled connection.
     share: f64,
 }
 
@@ -172,7 +173,7 @@ impl Cubic {
         self.window.cwnd() as f64 / self.window.mss() as f64
     }
 
-    /// How many segments larger the window becomes when `segments` of them are acknowledged.
+    /// By how many segments the window grows when `segments` are acknowledged.
     fn increase(&mut self, now: Instant, rtt: Duration, segments: f64) -> f64 {
         let c = self.settings.c * self.share;
         let cwnd = self.segments();
@@ -192,12 +193,12 @@ impl Cubic {
         (target - cwnd) * share.min(1.0)
     }
 
-    /// From now on the window grows as this share of one CUBIC's: C and alpha times `share`, so that K stays.
+    /// Sets the growth to this share of one CUBIC's: C and alpha times `share`, so that K is unchanged.
     pub(super) fn grow_as(&mut self, share: f64) {
         self.share = share;
     }
 
-    /// When it began, or data was last acknowledged.
+    /// Time of the last acknowledgement of data, or of the start.
     pub(super) fn last_ack(&self) -> Instant {
         self.last_ack
     }
@@ -207,12 +208,12 @@ impl Cubic {
         self.window.in_slow_start()
     }
 
-    /// Whether it has been below its threshold since the beginning.
+    /// Whether it has been below its threshold since the start.
     pub(super) fn in_first_slow_start(&self) -> bool {
         self.window.in_first_slow_start()
     }
 
-    /// Begins with the threshold that another has found out; its window is below it, or slow start is over.
+    /// Starts with a known threshold: the window is below it, or slow start is over.
     pub(super) fn with_threshold(mut self, ssthresh: u64) -> Self {
         self.window.set_threshold(ssthresh);
         if !self.window.in_first_slow_start() {
@@ -226,7 +227,7 @@ impl Cubic {
         self.window.leave_slow_start();
     }
 
-    /// The window is so much at least, for a reason of the caller's.
+    /// Raises the window to at least `bytes`.
     pub(super) fn raise_to(&mut self, bytes: u64) {
         let more = bytes.saturating_sub(self.window.cwnd());
         if more > 0 {
@@ -321,7 +322,7 @@ impl SinglePath for Cubic {
     }
 
     fn on_mss(&mut self, mss: u32) {
-        // Bytes stay, so what is kept in segments changes by the ratio, and K with it: a new epoch begins.
+        // The bytes stay, so values in segments are scaled, and K changes: a new epoch begins.
         let old = self.window.mss() as f64;
         self.window.on_mss(mss);
         let ratio = old / self.window.mss() as f64;

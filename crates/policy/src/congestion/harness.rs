@@ -1,10 +1,10 @@
-//! What the tests of this family are written with: events with plain numbers, segments of 1000 bytes.
+//! Helpers for the tests of this family: events with plain numbers, and segments of 1000 bytes.
 
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
 use crate::ids::SubflowId;
 use crate::time::{Duration, Instant};
 
-/// When events happen unless a test says otherwise.
+/// The time of events unless a test says otherwise.
 pub(super) const NOW: Instant = Instant::from_nanos(1_000_000_000);
 
 /// Ten segments of 1000 bytes.

@@ -8,11 +8,11 @@
 use super::Ack;
 use crate::time::Duration;
 
-/// Least rise of the RTT that counts (RFC 9406, section 4.3).
+/// Minimum of the significant rise of the RTT (RFC 9406, section 4.3).
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
-/// Largest rise of the RTT that is waited for.
+/// Maximum of the significant rise of the RTT.
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
-/// The rise that counts is the last round's least RTT divided by this, within the two bounds.
+/// The significant rise is the last round's minimum RTT divided by this, within the two bounds.
 const MIN_RTT_DIVISOR: u64 = 8;
 /// RTT samples that a round must have before it is judged.
 const N_RTT_SAMPLE: u32 = 8;
@@ -30,7 +30,7 @@ enum Stage {
     Standard,
     /// Conservative Slow Start.
     Conservative {
-        /// Least RTT of the round in which it began.
+        /// Minimum RTT of the round in which it began.
         baseline: Duration,
         /// Rounds of it that have ended.
         rounds: u32,
@@ -41,11 +41,11 @@ enum Stage {
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {
     stage: Stage,
-    /// The round ends when this many bytes are acknowledged in all; none before the first acknowledgement.
+    /// The round ends when this many bytes are acknowledged in total; `None` before the first acknowledgement.
     round_end: Option<u64>,
-    /// Least RTT of the round before; [`Duration::MAX`] if it had none.
+    /// Minimum RTT of the previous round; [`Duration::MAX`] if it had none.
     last_round_min: Duration,
-    /// Least RTT of this round so far.
+    /// Minimum RTT of this round so far.
     current_round_min: Duration,
     /// RTT samples of this round.
     samples: u32,
@@ -63,7 +63,7 @@ impl HyStart {
         }
     }
 
-    /// Divisor of growth at present.
+    /// The current divisor of growth.
     pub(super) fn growth_divisor(&self) -> u64 {
         match self.stage {
             Stage::Standard => 1,
@@ -71,7 +71,7 @@ impl HyStart {
         }
     }
 
-    /// Handles an acknowledgement; returns whether slow start is over (RFC 9406, section 4.2).
+    /// Handles an acknowledgement. Returns whether slow start has ended (RFC 9406, section 4.2).
     pub(super) fn on_ack(&mut self, ack: &Ack) -> bool {
         let round_end = *self.round_end.get_or_insert(ack.total_sent);
         if let Some(rtt) = ack.rtt {
@@ -97,7 +97,7 @@ impl HyStart {
         }
     }
 
-    /// Compares the least RTT of this round with the last round's or with the baseline.
+    /// Compares the minimum RTT of this round with the last round's or with the baseline.
     fn judge(&mut self) {
         match self.stage {
             Stage::Standard => {
@@ -125,8 +125,8 @@ mod tests {
 
     const MSS: u64 = 1_000;
 
-    /// Acknowledges one round of `segments` segments, each with the RTT given; twice as much is sent meanwhile.
-    /// Returns whether slow start ended.
+    /// Acknowledges a round of `segments` segments with this RTT, while twice as many are sent. Returns whether slow
+    /// start ended.
     fn round(hystart: &mut HyStart, acked: &mut u64, sent: &mut u64, segments: u64, rtt_ms: u64) -> bool {
         let mut over = false;
         for _ in 0..segments {

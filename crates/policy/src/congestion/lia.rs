@@ -1,4 +1,4 @@
-//! LIA, "Linked Increases" (RFC 6356): together the subflows take what one TCP would on the best of their paths.
+//! LIA, "Linked Increases" (RFC 6356): together the subflows get the throughput of one TCP on their best path.
 //!
 //! In congestion avoidance each acknowledgement on subflow i adds
 //!
@@ -8,8 +8,9 @@
 //! w_total cancels out. Windows are bytes, round-trip times seconds. Losses halve as in standard TCP, to two segments
 //! at least.
 //!
-//! With `failed_after` the sums and the largest leave out subflows that have had so many timeouts in a row, as the module
-//! "multipath-tcp" for ns-2 does after two (MptcpAgent::calculate_alpha(), Nishida, WIDE project; its back-off of 4 or more).
+//! With `failed_after` the sums and the largest leave out subflows after this many consecutive timeouts, as the module
+//! "multipath-tcp" for ns-2 does after two (MptcpAgent::calculate_alpha(), Nishida, WIDE project; its back-off of 4 or
+//! more).
 //!
 //! Deviations: none known; w is the used window throughout, and alpha is computed at every acknowledgement (see
 //! `coupled`).

@@ -4,8 +4,8 @@
 //! for every window of bytes acknowledged (RFC 3465, section 2.1); a loss or a mark halves the window, to two segments at
 //! least; a timeout makes it one segment.
 //!
-//! Deviations: the window is what is halved, not the flight size (see `window` for why). The inflation of the window
-//! by duplicate acknowledgements (RFC 6582, section 3.2) is not here: the engine counts what is in flight.
+//! Deviations: the window is halved, not the flight size (see `window` for why). The inflation of the window by
+//! duplicate acknowledgements (RFC 6582, section 3.2) is not needed: the engine counts the bytes in flight.
 
 use super::slow_start::{Detection, HYSTART_OFF, SEGMENT_LIMIT, SlowStart};
 use super::uncoupled::{SinglePath, Uncoupled};

@@ -6,21 +6,20 @@
 //! ((w_r / s_r^2) / (sum of w_p / s_p)^2 + alpha_r / w_r) acked mss_r.
 //!
 //! Let l_p be the bytes delivered between the last two losses on p, or since the last one if that is more; B the paths
-//! with the largest l_p^2 / s_p; M those with the largest window; n the number of paths. Then alpha_r is 1 / (n |B \ M|)
-//! on the paths in B but not in M, -1 / (n |M|) on those in M if there are such, and 0 elsewhere: alphas add up to 0.
-//! Losses halve; slow start is standard, but the least threshold is one segment when there are several paths, so that
-//! a congested path is not kept busy in vain.
+//! with the largest l_p^2 / s_p; M those with the largest window; n the number of paths. Then alpha_r is
+//! 1 / (n |B \ M|) on the paths in B but not in M, -1 / (n |M|) on those in M if there are such, and 0 elsewhere:
+//! alphas add up to zero. Losses halve; slow start is standard, but the least threshold is one segment when there are several paths, so
+//! that a congested path is not loaded needlessly.
 //!
 //! Source: Khalili, Gast, Popovic, Le Boudec: MPTCP is not Pareto-optimal (CoNEXT 2012); draft-khalili-mptcp-
 //! congestion-control-05. The code once widely used in Linux ranks paths by l / s^2, in which TCP's rate is
 //! sqrt(2 l) / s; taken here is l^2 / s, the rule as written in the draft.
 //!
-//! Choices: n, B and M are taken over the paths on which something was acknowledged, with `failed_after` without those that
-//! have had so many timeouts in a row; w in the first term is the used
-//! window (see `coupled`), in M and in alpha_r / w_r the window itself. Windows less than one segment apart count as equal
-//! in M, as they do where windows are counted in whole segments: compared to the byte, two paths alike would take turns
-//! in being the larger one, and while the acknowledgements of one come in a burst it would be held back to the other's
-//! window instead of growing.
+//! Choices: n, B and M are taken over the paths on which something was acknowledged, with `failed_after` without those
+//! with that many consecutive timeouts; w in the first term is the used window (see `coupled`), in M and in alpha_r /
+//! w_r the window itself. Windows less than one segment apart count as equal in M, as they do where windows are counted
+//! in whole segments: compared to the byte, two paths alike would take turns in being the larger one, and while the
+//! acknowledgements of one come in a burst it would be held back to the other's window instead of growing.
 
 use super::CongestionControl;
 use super::coupled::{Coupled, Coupling, FAILED_AFTER, Path};
@@ -66,7 +65,7 @@ impl Path<Delivered> {
     }
 }
 
-/// The sizes of the sets and the sum, and the criteria of membership.
+/// The sizes of the sets, the sum of rates, and the criteria of membership.
 struct Sets {
     /// Number of paths.
     paths: f64,
@@ -74,9 +73,9 @@ struct Sets {
     largest: u64,
     /// Largest merit.
     best: f64,
-    /// How many paths have the largest window: |M|.
+    /// Number of paths with the largest window: |M|.
     with_largest: f64,
-    /// How many of the best paths do not: |B \ M|.
+    /// Number of best paths without it: |B \ M|.
     collected: f64,
     /// Sum of w / s.
     rate: f64,
@@ -196,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_shrinking_window_stops_at_one_segment() {
-        // Alike but for the losses: the larger one yields; linked 2/9 less 0.5/2 per segment is negative.
+        // Equal except for the losses: the larger one shrinks, since linked 2/9 minus 0.5/2 per segment is negative.
         let mut olia = in_avoidance::<Olia>(&[(2, 10, delivered(0, 0)), (1, 10, delivered(900_000, 0))]);
         assert!(increase_on(&olia, 0) < 0.0);
         for _ in 0..10_000 {
@@ -207,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_path_that_has_failed_is_in_none_of_the_sets() {
-        // Alone it would be the best, and would be given what the other has more.
+        // If it counted it would be the best, and would get window from the other.
         let paths = [(20, 10, delivered(50_000, 0)), (10, 10, delivered(900_000, 0))];
         let mut olia = in_avoidance::<Olia>(&paths).without_failed(Some(1));
         assert!(increase_on(&olia, 0) < 1.0 / 30.0);

@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 /// values whatever the length, and may forget a maximum early; for windows of 2 and 10 that saves nothing.)
 #[derive(Clone, Debug)]
 pub(super) struct WindowedMax<const SLOTS: usize> {
-    /// Slot `time % SLOTS` is the present unit's.
+    /// Slot `time % SLOTS` belongs to the current unit.
     slots: [u64; SLOTS],
     time: u64,
 }
@@ -25,13 +25,13 @@ impl<const SLOTS: usize> WindowedMax<SLOTS> {
         self.slots[at] = 0;
     }
 
-    /// Adds a value of the present unit.
+    /// Adds a value in the current unit.
     pub(super) fn update(&mut self, value: u64) {
         let at = self.index(0);
         self.slots[at] = self.slots[at].max(value);
     }
 
-    /// Adds a sample of the delivery rate, where a unit is a round: an application-limited one counts only if it is the
+    /// Adds a sample of the delivery rate, with a round as unit: an application-limited one counts only if it is the
     /// largest.
     pub(super) fn sample(&mut self, value: u64, app_limited: bool, begins_round: bool) {
         if !app_limited || value > self.max() {
@@ -42,7 +42,7 @@ impl<const SLOTS: usize> WindowedMax<SLOTS> {
         }
     }
 
-    /// The maximum of the present unit.
+    /// The maximum of the current unit.
     pub(super) fn present(&self) -> u64 {
         self.slots[self.index(0)]
     }
@@ -52,7 +52,7 @@ impl<const SLOTS: usize> WindowedMax<SLOTS> {
         self.slots.iter().copied().fold(0, u64::max)
     }
 
-    /// Keeps only the present unit.
+    /// Keeps only the current unit.
     pub(super) fn forget_past(&mut self) {
         let present = self.present();
         self.slots = [0; SLOTS];
@@ -64,8 +64,8 @@ impl<const SLOTS: usize> WindowedMax<SLOTS> {
     }
 }
 
-/// Counts rounds of packets: one is over when a packet is acknowledged that was sent after it began
-/// (draft-ietf-ccwg-bbr, section 5.5.1).
+/// Counts rounds of packets: a round ends when a packet sent after its start is acknowledged (draft-ietf-ccwg-bbr,
+/// section 5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundCounter {
     /// Bytes delivered when the round began.
@@ -75,8 +75,8 @@ pub(super) struct RoundCounter {
 }
 
 impl RoundCounter {
-    /// Handles an acknowledgement with the amount delivered when its newest segment was sent (none if it is unknown),
-    /// and the amount delivered now. Returns whether it begins a round.
+    /// Handles an acknowledgement: `prior_delivered` is the amount delivered when its newest segment was sent (`None`
+    /// if unknown), `total_delivered` the amount now. Returns whether a round starts.
     pub(super) fn on_ack(&mut self, prior_delivered: Option<u64>, total_delivered: u64) -> bool {
         self.is_start = prior_delivered.is_some_and(|prior| prior >= self.next_delivered);
         if self.is_start {
@@ -86,7 +86,7 @@ impl RoundCounter {
         self.is_start
     }
 
-    /// A round begins here, without counting it.
+    /// Starts a round without counting it.
     pub(super) fn restart(&mut self, total_delivered: u64) {
         self.next_delivered = total_delivered;
     }
@@ -106,22 +106,22 @@ impl RoundCounter {
 /// The window and the interval are in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt<const WINDOW: u64, const INTERVAL: u64> {
-    /// [`Duration::MAX`]: none was seen.
+    /// [`Duration::MAX`] before the first sample.
     least: Duration,
     at: Instant,
-    /// The same of the interval.
+    /// The minimum of the interval.
     least_of_interval: Duration,
     interval_at: Instant,
 }
 
 impl<const WINDOW: u64, const INTERVAL: u64> MinRtt<WINDOW, INTERVAL> {
-    /// With a first sample, if there is one.
+    /// Starts with a first sample, if there is one.
     pub(super) fn new(now: Instant, first: Option<Duration>) -> Self {
         let least = first.unwrap_or(Duration::MAX);
         Self { least, at: now, least_of_interval: least, interval_at: now }
     }
 
-    /// Adds a sample. Returns whether the interval was over before it.
+    /// Adds a sample. Returns whether the interval had ended before.
     pub(super) fn update(&mut self, now: Instant, sample: Option<Duration>) -> bool {
         let expired = now > self.interval_at + Duration::from_secs(INTERVAL);
         if let Some(rtt) = sample
@@ -139,25 +139,25 @@ impl<const WINDOW: u64, const INTERVAL: u64> MinRtt<WINDOW, INTERVAL> {
         expired
     }
 
-    /// A sample was as low as the minimum.
+    /// Records that a sample was as low as the minimum.
     pub(super) fn seen(&mut self, now: Instant) {
         self.at = now;
         self.interval_at = now;
     }
 
-    /// The queue was drained: the next interval begins now.
+    /// Records that the queue was drained: the next interval starts.
     pub(super) fn probed(&mut self, now: Instant) {
         self.interval_at = now;
     }
 
-    /// The least round-trip time of the window, once there was a sample.
+    /// The minimum round-trip time of the window, once there was a sample.
     pub(super) fn get(&self) -> Option<Duration> {
         Some(self.least).filter(|least| *least != Duration::MAX)
     }
 }
 
-/// A small deterministic generator (SplitMix64), for algorithms that wait for random times. Each number depends on the
-/// present time too, so that connections that began at once diverge.
+/// A small deterministic generator (SplitMix64) for random waiting times. Each number also depends on the current time,
+/// so that connections started simultaneously diverge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draws(u64);
 
@@ -174,7 +174,7 @@ impl Draws {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to 1, 1 excluded.
+    /// A number in [0, 1).
     pub(super) fn fraction(&mut self, now: Instant) -> f64 {
         (self.next(now) >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn a_round_ends_with_a_packet_sent_after_it_began() {
         let mut rounds = RoundCounter::default();
-        // Ten packets are out; the first acknowledgement ends round 0, and the next round ends with a packet that was sent
-        // when 1000 had been delivered.
+        // Ten packets are in flight; the first acknowledgement ends round 0, and the next round ends with a packet sent
+        // after 1000 were delivered.
         assert!(rounds.on_ack(Some(0), 1_000));
         assert!(!rounds.on_ack(Some(0), 2_000));
         assert!(!rounds.on_ack(None, 3_000));
@@ -252,11 +252,11 @@ mod tests {
         least.update(at(200), Some(rtt(50)));
         assert_eq!(least.get(), Some(rtt(40)));
         assert!(!least.update(at(5_100), Some(rtt(50))));
-        // More than 5 s after the 40 ms: it is time to look, and what comes then is the interval's least.
+        // More than 5 s after the 40 ms the queue must be drained, and the next sample is the interval's minimum.
         assert!(least.update(at(5_101), Some(rtt(60))));
         assert_eq!(least.get(), Some(rtt(40)));
         assert!(!least.update(at(5_200), Some(rtt(55))));
-        // More than 10 s after it, the least of the later interval takes its place.
+        // More than 10 s later the minimum of the later interval replaces it.
         least.update(at(10_101), Some(rtt(70)));
         assert_eq!(least.get(), Some(rtt(55)));
     }

@@ -1,21 +1,21 @@
-//! The amount that is released together (draft-ietf-ccwg-bbr, section 5.6.3), and the window that it requires.
+//! The amount sent at once (draft-ietf-ccwg-bbr, section 5.6.3), and the window that it requires.
 
 use crate::rate::Rate;
 use crate::time::Duration;
 
-/// The quantum is sent in this time, ...
+/// The quantum takes this time at the pacing rate, ...
 const SPAN: Duration = Duration::from_millis(1);
-/// ... and is at most this many packets of segmentation offload. The draft's single packet of 64 kB would wake the
-/// sender every 0.1 ms at 5 Gbit/s, which costs as much as the packet does.
+/// ... and is at most this many GSO packets. The draft's single packet of 64 kB would wake the sender every 0.1 ms at 5
+/// Gbit/s, which costs as much as sending the packet.
 const MOST_PACKETS: u64 = 4;
-/// Bytes of such a packet: 64 kB with the headers of all segments where they travel inside UDP. A segment more would leave as a
-/// packet of its own.
+/// Bytes of such a packet: 64 kB with the headers of all segments when tunnelled over UDP. One more segment would be
+/// sent as a separate packet.
 const PACKET: u64 = 62_000;
 /// Quanta held by sender and receiver: one being assembled, one in flight, one being acknowledged.
 const OFFLOAD_QUANTA: u64 = 3;
 
-/// send_quantum, bytes of payload: what `rate` carries in a millisecond, two segments at least; from one [`whole_packet`] on so many
-/// whole ones, four at most.
+/// send_quantum in bytes of payload: a millisecond at `rate`, at least two segments. From one [`whole_packet`] on it is
+/// rounded to whole packets, at most four.
 ///
 /// (The draft's single segment below 1.2 Mbit/s would be acknowledged late: receivers wait for two.)
 pub fn send_quantum(rate: Rate, mss: u32) -> u64 {
@@ -27,24 +27,25 @@ pub fn send_quantum(rate: Rate, mss: u32) -> u64 {
     (carried / packet).min(MOST_PACKETS) * packet
 }
 
-/// Length of the full segments that segmentation offload takes as one packet, at least two.
+/// Bytes of the full segments that fit into one GSO packet, at least two.
 pub fn whole_packet(mss: u32) -> u64 {
     let mss = u64::from(mss).max(1);
     (PACKET / mss).max(2) * mss
 }
 
-/// offload_budget, bytes: the minimum window that does not idle while a quantum waits for its acknowledgement. Segments
-/// released two by two need none: for those it is three segments.
+/// offload_budget in bytes: the minimum window that does not idle while a quantum waits for its acknowledgement.
+/// Segments sent in pairs need none; their budget is three segments.
 pub(super) fn offload_budget(rate: Rate, mss: u64) -> u64 {
     let quantum = send_quantum(rate, mss as u32);
     OFFLOAD_QUANTA * if quantum > 2 * mss { quantum } else { mss }
 }
 
-/// For how long hosts may delay data or acknowledgements, by merging them or by other work. On a path of less delay the
+/// How long hosts may delay data or acknowledgements, by aggregation or other work. On a path with less delay the
 /// minimum round-trip time does not include that.
 pub(super) const HOLD: Duration = Duration::from_millis(3);
 
-/// The least window, bytes, under which a path of this rate and bandwidth-delay product does not idle because of its hosts.
+/// The minimum window in bytes with which a path of this rate and bandwidth-delay product does not idle because of its
+/// hosts.
 pub(super) fn host_budget(rate: Rate, mss: u64, bdp: u64) -> u64 {
     let held = (rate.bytes_per_second() as f64 * HOLD.as_secs_f64()) as u64;
     offload_budget(rate, mss).max(bdp + held)

@@ -1,10 +1,10 @@
 //! What a sender can infer about the queue of its bottleneck: whether there is a standing queue, and whether losses are congestion.
 //!
-//! A drop-tail queue drops packets when it is full, CoDel when there is a standing queue, a radio link independently of the queue.
-//! Losses are therefore random if they are as frequent while the queue is empty. The random loss rate is measured in rounds in which
-//! hardly a packet was queued. Losses in other rounds are congestion if they exceed what that rate explains by three standard
-//! deviations. One of many flows over a shallow queue, which fills and drains within a millisecond, sees hardly an empty round: all its
-//! losses count as congestion.
+//! A drop-tail queue drops packets when it is full, CoDel when there is a standing queue, a radio link independently of
+//! the queue. Losses are therefore random if they are as frequent while the queue is empty. The random loss rate is
+//! measured in rounds in which almost no packet was queued. Losses in other rounds are congestion if they exceed what
+//! that rate explains by three standard deviations. One of many flows over a shallow queue, which fills and drains
+//! within a millisecond, sees almost no empty round: all its losses count as congestion.
 
 use super::path_model::RoundCounter;
 use super::quantum::send_quantum;
@@ -14,19 +14,19 @@ use crate::time::{Duration, Instant};
 
 /// A packet counts as queued if its queueing delay exceeds this share of the largest one, ...
 const HIGH: f64 = 0.25;
-/// ... and what hosts add.
+/// ... and the noise of hosts.
 const NOISE: Duration = Duration::from_micros(300);
-/// Above the standing queue that active queue management allows it always counts (RFC 8289: 5 ms).
+/// A queueing delay above the standing queue that active queue management allows (RFC 8289: 5 ms) always counts.
 const STANDING: Duration = Duration::from_millis(4);
 /// The path has room for a queue if its queueing delay has reached this fraction of the least round-trip time.
 const ROOM: u64 = 16;
-/// With fewer segments in flight, each may be acknowledged late: their delays are ignored.
+/// With fewer segments in flight every acknowledgement may be delayed: their delays are ignored.
 const ROOM_SEGMENTS: u64 = 4;
-/// How long that is remembered, seconds: between this and twice this.
+/// Memory of this, seconds: between this and twice this.
 const ROOM_MEMORY: u64 = 60;
-/// At most this fraction of the least round-trip time is taken for the serialization of what the sender releases together.
+/// Largest fraction of the minimum round-trip time assumed for the serialization of a burst of the sender.
 const BURST_SHARE: u64 = 4;
-/// A queueing delay below this fraction of the minimum round-trip time is ignored: paths vary by as much.
+/// A queueing delay below this fraction of the minimum round-trip time is ignored: paths vary by that much.
 const UNSTEADY: u64 = 128;
 /// An acknowledgement of a single segment may have been delayed (RFC 9293, 3.8.6.3) if its round-trip time is longer by this, ...
 const DELAYED: Duration = Duration::from_millis(15);
@@ -34,19 +34,19 @@ const DELAYED: Duration = Duration::from_millis(15);
 const MOST_DELAYED: Duration = Duration::from_millis(200);
 /// Segments needed to call a round empty.
 const LEAST_SEGMENTS: u64 = 8;
-/// How long the largest queueing delay is remembered, seconds: between this and twice this.
+/// Memory of the largest queueing delay, seconds: between this and twice this.
 const MEMORY: u64 = 5;
-/// Most of an empty round's bytes that may be queued, as a share, ...
+/// Largest share of queued bytes in an empty round, ...
 const EMPTY: f64 = 0.15;
-/// ... and of the rounds before it, smoothed.
+/// ... and, smoothed, in the rounds before it.
 const EMPTY_SMOOTHED: f64 = 0.25;
-/// Weight of a round in that.
+/// Weight of a round in the smoothed share.
 const ROUND_WEIGHT: f64 = 0.25;
-/// Time constant of the random loss rate, segments: at first, and later as many as there were, ...
+/// Time constant of the random loss rate, in segments: initially this, later the number of segments, ...
 const RANDOM_SEGMENTS: f64 = 500.0;
-/// ... up to this many. A rate of 0.1 % is forgotten after three times as many segments without a loss.
+/// ... up to this. A rate of 0.1 % is forgotten after three times as many segments without a loss.
 const MOST_RANDOM_SEGMENTS: f64 = 3000.0;
-/// Share by which it decays in each round with a queue.
+/// Share by which the rate decays in each round with a queue.
 const FORGOTTEN: f64 = 0.02;
 /// Below this rate all losses count as congestion.
 const LEAST_RANDOM: f64 = 1e-4;
@@ -56,11 +56,11 @@ const OVERSHOT: f64 = 0.02;
 /// The largest random loss rate.
 const MOST_RANDOM: f64 = 0.1;
 
-/// Bytes of one round, 4 GiB of each kind at most.
+/// Bytes of a round, up to 4 GiB of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     delivered: u32,
-    /// Of these, those with a round-trip time.
+    /// Of these, bytes with a round-trip time.
     judged: u32,
     queued: u32,
     lost: u32,
@@ -71,7 +71,7 @@ impl Round {
         *bytes = u32::try_from(u64::from(*bytes).saturating_add(more)).unwrap_or(u32::MAX);
     }
 
-    /// This round and another together.
+    /// The sum of two rounds.
     fn with(&self, other: &Self) -> Both {
         let sum = |one: u32, other: u32| u64::from(one) + u64::from(other);
         Both {
@@ -101,12 +101,12 @@ impl Both {
     }
 }
 
-/// The largest round-trip time of the present and of the previous interval of `SECONDS`. (The minimum may rise
-/// meanwhile: the largest queueing delay would then be outdated.)
+/// The largest round-trip time of the current and the previous interval of `SECONDS`. (The delay is not stored, since
+/// the minimum may rise and make it outdated.)
 #[derive(Clone, Debug)]
 struct LargestRtt<const SECONDS: u64> {
     began: Instant,
-    /// In units of 1024 ns: 4,398 s at most.
+    /// In units of 1024 ns: up to 4,398 s.
     present: u32,
     before: u32,
 }
@@ -117,7 +117,7 @@ impl<const SECONDS: u64> LargestRtt<SECONDS> {
     }
 
     fn update(&mut self, now: Instant, rtt: Duration) {
-        // An interval that is over ends.
+        // The interval has ended.
         if now.since(self.began) > Duration::from_secs(SECONDS) {
             self.before = core::mem::take(&mut self.present);
             self.began = now;
@@ -125,25 +125,25 @@ impl<const SECONDS: u64> LargestRtt<SECONDS> {
         self.present = self.present.max(u32::try_from(rtt.as_nanos() >> 10).unwrap_or(u32::MAX));
     }
 
-    /// The largest queueing delay where the least round-trip time is `least`.
+    /// The largest queueing delay if the minimum round-trip time is `least`.
     fn delay(&self, least: Duration) -> Duration {
         let largest = Duration::from_nanos(u64::from(self.present.max(self.before)) << 10);
         if largest > least { largest - least } else { Duration::ZERO }
     }
 }
 
-/// State of the queue of a path.
+/// The state of a path's queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueueEvidence {
     /// Largest round-trip time of the last seconds.
     largest: LargestRtt<MEMORY>,
-    /// The same of the last minutes, of two acknowledgements in succession the smaller.
+    /// The same of the last minutes, using the smaller of two successive acknowledgements.
     room: LargestRtt<ROOM_MEMORY>,
     last_rtt: Duration,
     min_rtt: Duration,
     /// Serialization of two segments at the flow's rate.
     pair: Duration,
-    /// Serialization of what the flow releases together, at its rate.
+    /// Serialization of a burst of the flow at its rate.
     burst: Duration,
     /// The flow has not been fast enough yet to cause a queue.
     untried: bool,
@@ -154,11 +154,11 @@ pub(super) struct QueueEvidence {
     random_loss: f64,
     /// Segments sent in empty rounds.
     empty_segments: u32,
-    /// Bytes lost up to the last reduction of the window. A segment that was sent before it does not cause another.
+    /// Bytes lost up to the last reduction of the window. Segments sent before it cause no further reduction.
     lost_at_reduction: u64,
-    /// Bytes sent and lost since.
+    /// Bytes lost since.
     lost_since: u32,
-    /// Of these, bytes that the present acknowledgement reports.
+    /// Of these, bytes reported by the current acknowledgement.
     lost_now: u32,
     /// Bytes delivered or lost since the reduction, or since the last empty round.
     sent_since: u32,
@@ -189,12 +189,12 @@ impl QueueEvidence {
         }
     }
 
-    /// The rate of random losses, and of how many segments it is known.
+    /// The rate of random losses, and the number of segments that it is based on.
     pub(super) fn random_loss(&self) -> (f64, u32) {
         (self.random_loss, self.empty_segments)
     }
 
-    /// Begins with a rate of random losses that was known before.
+    /// Starts with a known rate of random losses.
     pub(super) fn with_random_loss(mut self, known: (f64, u32)) -> Self {
         (self.random_loss, self.empty_segments) = known;
         self
@@ -220,7 +220,7 @@ impl QueueEvidence {
         Round::add(&mut self.round.delivered, ack.delivered);
         Round::add(&mut self.round.lost, ack.lost);
         if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
-            // What a single acknowledgement waits for the next segment is no queue.
+            // The wait of a single acknowledgement for the next segment is no queue.
             let of_two = rtt.min(core::mem::replace(&mut self.last_rtt, rtt));
             Round::add(&mut self.round.judged, ack.delivered);
             let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
@@ -253,7 +253,7 @@ impl QueueEvidence {
             self.empty_segments = self.empty_segments.saturating_add(segments as u32);
             let weight = segments / f64::from(self.empty_segments).clamp(RANDOM_SEGMENTS, MOST_RANDOM_SEGMENTS);
             self.random_loss += (rate.min(MOST_RANDOM) - self.random_loss) * weight.min(1.0);
-            // The present acknowledgement belongs to the round that begins.
+            // The current acknowledgement belongs to the round that starts.
             self.lost_since = self.lost_since.min(self.lost_now);
             self.sent_since = 0;
         } else {
@@ -261,7 +261,7 @@ impl QueueEvidence {
         }
     }
 
-    /// Whether hardly a packet was queued in this round, the last one and those before.
+    /// Whether almost no packet was queued in this round, the last one and those before.
     pub(super) fn is_empty(&self, mss: u32) -> bool {
         let of_late = self.round.with(&self.last);
         (self.untried || self.has_room())
@@ -307,18 +307,19 @@ impl QueueEvidence {
         self.room.delay(self.min_rtt) > self.min_rtt / ROOM + self.pair
     }
 
-    /// The flow has left start-up: from now on it causes a queue now and then, if there is space for one.
+    /// The flow has left start-up: from now on it causes a queue occasionally, if there is room for one.
     pub(super) fn tried(&mut self) {
         self.untried = false;
     }
 
-    /// The window was reduced, with `total_lost` bytes lost so far.
+    /// Records a reduction of the window, with `total_lost` bytes lost so far.
     pub(super) fn on_reduction(&mut self, total_lost: u64) {
         self.lost_at_reduction = total_lost;
         (self.lost_since, self.sent_since) = (0, 0);
     }
 
-    /// The window was reduced in this round for another subflow's congestion. Losses of what is in flight do not reduce it again.
+    /// Records a reduction of the window for another subflow's congestion in this round. Losses of data in flight do
+    /// not reduce it again.
     pub(super) fn on_reduction_of_another(&mut self, round: u64) {
         self.reduced_until = u32::try_from(round + 2).unwrap_or(u32::MAX);
         (self.lost_since, self.sent_since) = (0, 0);
@@ -333,7 +334,7 @@ mod tests {
     const MSS: u32 = 1_000;
     const LEAST: Duration = Duration::from_millis(40);
 
-    /// A path to which the test reports whole rounds.
+    /// A path of whole rounds.
     struct Path {
         evidence: QueueEvidence,
         rounds: RoundCounter,
@@ -343,7 +344,7 @@ mod tests {
     }
 
     impl Path {
-        /// A path after start-up that has shown space for a queue of this many milliseconds.
+        /// A path after start-up with observed room for a queue of this many milliseconds.
         fn with_room(queue: u64) -> Self {
             let mut path = Self {
                 evidence: QueueEvidence::new(Instant::ZERO),
@@ -410,7 +411,7 @@ mod tests {
             assert!(!path.evidence.is_congested(MSS));
         }
         assert!((0.02..0.04).contains(&path.evidence.random_loss), "{}", path.evidence.random_loss);
-        // As many while there is a queue are random too; many more are not.
+        // As many during a queue are random too; many more are not.
         path.round(100, 3, 10);
         assert!(!path.evidence.is_congested(MSS));
         path.round(100, 30, 10);
@@ -469,7 +470,7 @@ mod tests {
     #[test]
     fn what_is_later_than_an_acknowledgement_can_be_delayed_is_a_queue() {
         let path = Path::with_room(12);
-        // Each segment of a slow path is acknowledged by itself.
+        // Each segment of a slow path is acknowledged separately.
         assert!(path.evidence.is_delayed(LEAST + Duration::from_millis(200), u64::from(MSS), MSS));
         assert!(!path.evidence.is_delayed(LEAST + Duration::from_millis(201), u64::from(MSS), MSS));
     }
@@ -489,11 +490,11 @@ mod tests {
         };
         let short = threshold(Duration::from_millis(8));
         assert!((1_250..1_350).contains(&short.as_micros()), "{short:?}");
-        // 256 ms: paths vary by a 128th of it.
+        // 256 ms: paths vary by 1/128 of it.
         assert_eq!(threshold(Duration::from_millis(256)), Duration::from_millis(2));
     }
 
-    /// Whether the path has space for a queue after acknowledgements with these delays in milliseconds and this many
+    /// Whether the path has room for a queue after acknowledgements with these delays in milliseconds and this many
     /// segments in flight.
     fn has_room_after(delays: &[u64], in_flight: u64) -> bool {
         let mut path = Path::with_room(1);
@@ -522,7 +523,8 @@ mod tests {
     fn a_queue_that_comes_to_stand_leaves_less_room_above_it() {
         let mut path = Path::with_room(12);
         assert!(path.evidence.has_room());
-        // In a crowd the queue is never empty: after a while the least round-trip time has ten of its twelve milliseconds in it.
+        // Among many flows the queue is never empty: after a while the minimum round-trip time includes ten of its
+        // twelve milliseconds.
         let ack = Ack { now: path.now, rtt: None, ..harness::ack(0, 40) };
         let risen = LEAST + Duration::from_millis(10);
         path.evidence.on_ack(&ack, risen, MSS, Rate::from_bits_per_second(20_000_000), &path.rounds);
@@ -535,7 +537,7 @@ mod tests {
         for round in 0..100 {
             path.round(100, u64::from(round % 10 == 0) * 2, 0);
         }
-        // Without a loss for 2,000 segments; then one while a queue stands.
+        // No loss for 2,000 segments; then one during a standing queue.
         for _ in 0..20 {
             path.round(100, 0, 0);
         }

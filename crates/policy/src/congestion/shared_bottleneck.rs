@@ -1,11 +1,11 @@
 //! Which subflows of a connection share a bottleneck: those whose queueing delay rises and falls together.
 //!
-//! RFC 8382 groups flows by statistics of their delay; ends that see all flows can compare the delays themselves. The round-trip
-//! times of a subflow are averaged over bins of [`BIN`] by when the packet was sent. What is compared are *differences* of successive
-//! bins: two queues that both fill for ten seconds look alike, their differences do not. For each pair of subflows the covariance of the
-//! differences is smoothed over some [`MEMORY`] bins. Correlated by more than [`TOGETHER`] they share, by less than [`APART`] they do not;
-//! between, and before [`LEAST`] bins, it stays as it was: shared, until shown otherwise, since what a wrong decision costs others
-//! weighs more.
+//! RFC 8382 groups flows by statistics of their delay; ends that see all flows can compare the delays themselves. The
+//! round-trip times of a subflow are averaged over bins of [`BIN`] by when the packet was sent. What is compared are
+//! *differences* of successive bins: two queues that both fill for ten seconds look alike, their differences do not.
+//! For each pair of subflows the covariance of the differences is smoothed over some [`MEMORY`] bins. Correlated by
+//! more than [`TOGETHER`] they share, by less than [`APART`] they do not; between, and before [`LEAST`] bins, it stays
+//! as it was: shared by default, since a wrong decision to the contrary harms other flows.
 //!
 //! A slow path has no packet in most bins, and its round trips of seconds end after the other subflow's bins are
 //! removed. So queues are also compared over spans of [`SPAN`] bins: if one stands and the other is empty,
@@ -17,7 +17,7 @@ use crate::time::{Duration, Instant};
 
 /// Length of a bin.
 const BIN: Duration = Duration::from_millis(100);
-/// Bins kept of each subflow: acknowledgements of their packets arrive at different times.
+/// Bins kept per subflow, since acknowledgements of the same bin arrive at different times.
 const KEPT: usize = 16;
 /// Number of bins for smoothing.
 const MEMORY: f64 = 40.0;
@@ -27,8 +27,7 @@ const LEAST: u32 = 20;
 const TOGETHER: f64 = 0.4;
 /// ... and below which it does not.
 const APART: f64 = 0.25;
-/// Variance of a pair's differences (seconds squared) below which there is no queue to compare: that of half a
-/// millisecond.
+/// Variance of a pair's differences (seconds squared) below which there is no queue to compare: half a millisecond.
 const STILL: f64 = 2.5e-7;
 
 /// Bins of a span.
@@ -37,9 +36,9 @@ const SPAN: u32 = 20;
 const SPANS: usize = 4;
 /// Samples that a span needs.
 const SAMPLES: u32 = 4;
-/// A queue stands if the least queueing delay of a span exceeds this, seconds, ...
+/// A queue is standing if the minimum queueing delay of a span exceeds this, in seconds, ...
 const STANDS: f64 = 0.01;
-/// ... and the other is empty beside it if its mean delay is below this share of that.
+/// ... and the other is empty if its mean delay is below this share of that.
 const EMPTY: f64 = 0.25;
 /// Consecutive spans with one standing and one empty queue after which the bottlenecks are different.
 const SPANS_APART: u8 = 3;
@@ -69,9 +68,10 @@ impl Span {
 #[derive(Clone, Debug)]
 struct Spans {
     open: Span,
-    /// Closed ones at number % [`SPANS`], once there was one with [`SAMPLES`].
+    /// Closed spans at index number % [`SPANS`], once one had [`SAMPLES`].
     closed: Option<Box<[Span; SPANS]>>,
-    /// When the present memory of the least round-trip time began, a bin, and that of the present and of the one before it.
+    /// The bin in which the current period of the minimum round-trip time began, and the minima of the current and
+    /// previous period.
     began: u32,
     least: (f32, f32),
 }
@@ -79,7 +79,7 @@ struct Spans {
 impl Spans {
     const NONE: Self = Self { open: Span::NONE, closed: None, began: 0, least: (f32::MAX, f32::MAX) };
 
-    /// Adds a sample. Returns the number of the span that it closes, if that has enough samples.
+    /// Adds a sample. Returns the number of the span that this closes, if that has enough samples.
     fn take(&mut self, bin: u32, rtt: f64) -> Option<u32> {
         if bin.saturating_sub(self.began) > LEAST_MEMORY {
             self.began = bin;
@@ -101,7 +101,7 @@ impl Spans {
         Some(done.number)
     }
 
-    /// The least and the mean queueing delay of a closed span, seconds.
+    /// The minimum and mean queueing delay of a closed span, in seconds.
     fn delays(&self, number: u32) -> Option<(f64, f64)> {
         let span = self.closed.as_ref()?.get(number as usize % SPANS).filter(|span| span.number == number)?;
         let least = f64::from(self.least.0.min(self.least.1));
@@ -117,11 +117,11 @@ const NO_BIN: Closed = (u32::MAX, 0.0);
 /// The bins of one subflow.
 #[derive(Clone, Debug)]
 struct Series {
-    /// The bin that is open, the number of its samples, and their sum in seconds.
+    /// The open bin, the number of its samples, and their sum in seconds.
     open: (u32, u32, f64),
-    /// The one that was closed last.
+    /// The last closed bin.
     last: Closed,
-    /// Closed bins at number % [`KEPT`], once there were two in succession: what is sent now and then has none to be compared.
+    /// Closed bins at index number % [`KEPT`], once two were successive: sporadic traffic has none to compare.
     kept: Option<Box<[Closed; KEPT]>>,
     spans: Spans,
 }
@@ -146,7 +146,7 @@ impl Series {
         (number == bin).then_some(f64::from(mean))
     }
 
-    /// By how much the delay of `bin` differs from that of the bin before it.
+    /// The difference of delay between `bin` and the previous bin.
     fn difference(&self, bin: u32) -> Option<f64> {
         Some(self.mean(bin)? - self.mean(bin.checked_sub(1)?)?)
     }
@@ -193,13 +193,13 @@ impl Pair {
 /// A subflow.
 #[derive(Clone, Debug, Default)]
 struct Member {
-    /// None until it has a sample, and while the connection rests.
+    /// `None` until the first sample, and while the connection is idle.
     series: Option<Box<Series>>,
-    /// The subflows that share with it, a bit for each number below 32; all pairs are looked at where there is a larger one.
+    /// A bitmap of the subflows below 32 that share its bottleneck; with larger numbers all pairs are searched.
     beside: u32,
 }
 
-/// Finds out which subflows of a connection share a bottleneck.
+/// Detects which subflows of a connection share a bottleneck.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedBottleneck {
     series: SubflowMap<Member>,
@@ -207,7 +207,7 @@ pub(super) struct SharedBottleneck {
 }
 
 impl SharedBottleneck {
-    /// A subflow begins: it shares with all others until shown otherwise.
+    /// Adds a subflow: it shares with all others by default.
     pub(super) fn add(&mut self, id: SubflowId) {
         self.remove(id);
         self.pairs.reserve_exact(self.series.len());
@@ -228,14 +228,14 @@ impl SharedBottleneck {
         self.record_beside();
     }
 
-    /// A subflow ends.
+    /// Removes a subflow.
     pub(super) fn remove(&mut self, id: SubflowId) {
         self.series.remove(id);
         self.pairs.retain(|pair| pair.ids.0 != id && pair.ids.1 != id);
         self.record_beside();
     }
 
-    /// Notes for each subflow who shares with it.
+    /// Updates the bitmaps of all subflows.
     fn record_beside(&mut self) {
         for (id, member) in self.series.iter_mut() {
             let beside = partners(&self.pairs, id).filter(|other| other.0 < u32::BITS);
@@ -243,12 +243,12 @@ impl SharedBottleneck {
         }
     }
 
-    /// The connection rests: no bin of before will be compared with one of after. What was decided stays.
+    /// The connection is idle: bins before and after are never compared. Decisions persist.
     pub(super) fn rest(&mut self) {
         self.series.iter_mut().for_each(|(_, member)| member.series = None);
     }
 
-    /// Adds a round-trip time that ended at `now`.
+    /// Adds a round-trip time sample that ended at `now`.
     pub(super) fn on_rtt(&mut self, id: SubflowId, now: Instant, rtt: Duration) {
         let bin = now.as_nanos().saturating_sub(rtt.as_nanos()) / BIN.as_nanos();
         // Bins are numbered in 32 bits: the numbers repeat after 13 years.
@@ -273,7 +273,7 @@ impl SharedBottleneck {
         self.compare(id, done);
     }
 
-    /// Compares a closed span of a subflow with the same of the others, as [`Self::compare`] does.
+    /// Compares a closed span of a subflow with the same span of the others, as [`Self::compare`] does.
     fn compare_spans(&mut self, id: SubflowId, span: u32) {
         let mut decided = false;
         for pair in self.pairs.iter_mut().filter(|pair| pair.ids.0 == id || pair.ids.1 == id) {
@@ -289,8 +289,8 @@ impl SharedBottleneck {
         }
     }
 
-    /// Compares the bin of a subflow with the same bin of the others, as far as they have it. A later bin is compared
-    /// when it is closed.
+    /// Compares a bin of a subflow with the same bin of the others, if they have it. Otherwise it is compared when
+    /// theirs closes.
     fn compare(&mut self, id: SubflowId, bin: u32) {
         let mut decided = false;
         for pair in &mut self.pairs {
@@ -309,13 +309,13 @@ impl SharedBottleneck {
         }
     }
 
-    /// Whether two subflows seem to share a bottleneck; none if they are not compared.
+    /// Whether two subflows seem to share a bottleneck; `None` if they are not compared.
     pub(super) fn is_shared(&self, one: SubflowId, other: SubflowId) -> Option<bool> {
         let pair = self.pairs.iter().find(|pair| pair.ids == (one, other) || pair.ids == (other, one))?;
         Some(pair.shared)
     }
 
-    /// The other subflows that seem to share a subflow's bottleneck.
+    /// The other subflows that seem to share its bottleneck.
     pub(super) fn beside(&self, id: SubflowId) -> impl Iterator<Item = SubflowId> {
         let numbered = self.series.keys().last().is_none_or(|last| last.0 < u32::BITS);
         let mut bits = if numbered { self.series.get(id).map_or(0, |member| member.beside) } else { 0 };
@@ -352,7 +352,7 @@ mod tests {
         for sample in 0..seconds * 100 {
             let sent = Instant::ZERO + Duration::from_millis(10) * sample;
             for (id, queue) in [ONE, OTHER].into_iter().zip(queues) {
-                // The paths' own delays differ; what counts is when the packet was sent.
+                // The paths' base delays differ; the time of sending determines the queue.
                 let base = if id == ONE { 40.0 } else { 95.0 };
                 let rtt = Duration::from_secs_f64((base + queue(sample / 10)) / 1e3);
                 detector.on_rtt(id, sent + rtt, rtt);
@@ -396,14 +396,14 @@ mod tests {
         assert!(!after(20, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, if bin < 100 { 1 } else { 2 }, 20.0),]));
     }
 
-    /// What the detector says after 20 s of a slow path, on which from the third second on a queue of its own delays by so many seconds,
-    /// and another path. `queue`, milliseconds, a function of the time in seconds, delays both.
+    /// The detector's result after 20 s of a slow path, with its own queue of `own` seconds from the third second on,
+    /// and another path. `queue` (milliseconds, a function of the time in seconds) delays both.
     fn beside_a_slow_path(own: f64, queue: fn(f64) -> f64) -> bool {
         let mut detector = SharedBottleneck::default();
         detector.add(ONE);
         detector.add(OTHER);
         for sample in 0..100_u64 {
-            // Each fifth of a second: hardly ever two bins in a row.
+            // Every 200 ms: almost never two bins in a row.
             let at = sample as f64 * 0.2;
             let standing = if at < 3.0 { 0.0 } else { own };
             for (id, rtt) in [(ONE, 0.1 + standing + queue(at) / 1e3), (OTHER, 0.05 + queue(at) / 1e3)] {
@@ -417,14 +417,14 @@ mod tests {
     #[test]
     fn a_queue_that_stands_beside_an_empty_one_is_another() {
         assert!(!beside_a_slow_path(3.0, |_| 1.0));
-        // The other's queue is no tenth of it.
+        // The other's queue is less than a tenth of it.
         assert!(!beside_a_slow_path(3.0, |at| drawn((at * 10.0) as u64, 1, 250.0)));
     }
 
     #[test]
     fn a_queue_that_stands_on_both_may_be_one() {
         assert!(beside_a_slow_path(0.0, |at| if at < 3.0 { 0.0 } else { 300.0 }));
-        // Nor is there anything to be seen where no queue stands.
+        // Nothing can be detected without a queue.
         assert!(beside_a_slow_path(0.0, |_| 1.0));
     }
 

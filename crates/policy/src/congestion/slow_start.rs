@@ -25,7 +25,7 @@ pub(super) const SEGMENT_LIMIT: Switch = Switch {
     summary: "Limit the segments counted per acknowledgement in slow start (RFC 3465); Linux counts all.",
 };
 
-/// What ends the first slow start before the queue overflows.
+/// The detector that ends the first slow start before the queue overflows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Detection {
     /// Nothing.
@@ -43,7 +43,7 @@ enum Detector {
     Classic(ClassicHyStart),
 }
 
-/// State of a slow start that is not standard.
+/// State of a non-standard slow start.
 #[derive(Clone, Debug)]
 struct Special {
     /// Only for the first one.
@@ -55,7 +55,7 @@ struct Special {
 /// Growth of one subflow below its threshold.
 #[derive(Clone, Debug)]
 pub(super) struct SlowStart {
-    /// None if there is no such state; on the heap, since that is rare.
+    /// Boxed, since it is rare.
     special: Option<Box<Special>>,
 }
 

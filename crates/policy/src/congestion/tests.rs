@@ -1,4 +1,4 @@
-//! What holds for every member of the table, the bounds of a window, NewReno's rule, and closed loops.
+//! Properties of every member of the table, the bounds of a window, NewReno's rule, and closed loops.
 
 use super::harness::{NOW, START, ack, add_path, close_to, congestion, id, loss, timeout};
 use super::window::{Decrease, LARGEST_WINDOW, NO_THRESHOLD, Window};
@@ -52,7 +52,7 @@ fn new_reno_takes_a_timeout_from_the_flight_and_a_repeated_one_leaves_the_thresh
     // L = 1 until the threshold (RFC 3465, section 2.3).
     control.on_ack(id(0), &ack(2_000, 10));
     assert_eq!(control.window(id(0)), 2_000);
-    // An error after all: what was there before the first of the two comes back.
+    // A spurious event: the state before the first of the two is restored.
     control.on_spurious(id(0), NOW);
     assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (10_000, NO_THRESHOLD));
 }
@@ -64,9 +64,9 @@ fn hystart_ends_new_renos_first_slow_start_only_when_switched_on() {
         let mut control = table::build(TABLE, "new_reno", &settings).expect("a setting of it");
         add_path(&mut *control, 0);
         let (mut acked, mut sent) = (0, 10_000);
-        // 12 segments have been sent at the first acknowledgement, so rounds end at 12, 34, 78, 166 and 342 segments, with
-        // least RTTs of 20, 20, 21, 23 and 28 ms: the last is a rise of more than 4 ms. CSS begins in that round, and
-        // after it, 694, 1398, 2806 and 5622 it is over.
+        // 12 segments have been sent at the first acknowledgement, so rounds end at 12, 34, 78, 166 and 342 segments,
+        // with minimum RTTs of 20, 20, 21, 23 and 28 ms. The last rises by more than 4 ms: CSS begins in that round,
+        // and ends after 694, 1398, 2806 and 5622.
         for segment in 0..5_622u64 {
             assert_eq!(control.ssthresh(id(0)), NO_THRESHOLD, "at segment {segment}");
             acked += 1_000;
@@ -206,7 +206,7 @@ fn a_value_out_of_range_is_refused() {
 
 #[test]
 fn no_window_grows_in_recovery_nor_when_it_is_not_the_limit_nor_without_progress() {
-    // Who governs recovery has rules of its own for all three.
+    // Members that govern recovery have their own rules for all three.
     for member in TABLE.iter().filter(|member| !build(member.name).governs_recovery()) {
         for avoidance in [false, true] {
             let mut control = build(member.name);
@@ -248,7 +248,7 @@ fn a_subflow_that_is_not_there_has_no_window_and_takes_no_events() {
     }
 }
 
-/// One call of the engine with numbers as they come.
+/// An engine call with arbitrary numbers.
 #[derive(Clone, Debug)]
 enum Call {
     Sent(u64),
@@ -395,7 +395,7 @@ fn goodput(control: &mut dyn CongestionControl, paths: &mut [Lossy], seconds: u6
                 } else {
                     let event = Ack { now, in_flight: 1_000 * window, ..ack(1_000, path.rtt_ms) };
                     control.on_ack(id(index), &event);
-                    // The first tenth is left out: slow start.
+                    // The first tenth, with slow start, is excluded.
                     delivered[index] += u64::from(ms >= 100 * seconds);
                 }
             }
@@ -404,7 +404,7 @@ fn goodput(control: &mut dyn CongestionControl, paths: &mut [Lossy], seconds: u6
     delivered.iter().map(|segments| *segments as f64 / (0.9 * seconds as f64)).collect()
 }
 
-/// A path with its first loss at a third of the interval times `phase`, so that paths do not lose in step.
+/// A path with its first loss at `phase` thirds of the interval, so that losses of paths are not synchronised.
 fn lossy(rtt_ms: u64, loss_interval: u64, phase: u64) -> Lossy {
     Lossy { rtt_ms, loss_interval, until_loss: loss_interval / 3 * phase + 1 }
 }
@@ -425,7 +425,7 @@ fn over_two_paths_alike_the_coupled_ones_take_together_what_one_tcp_takes() {
         let both: f64 = goodput(&mut *build(name), &mut [lossy(20, 600, 1), lossy(20, 600, 2)], 200).iter().sum();
         assert!((0.85..1.15).contains(&(both / one)), "{name}: {both} against {one}");
     }
-    // And the uncoupled one takes twice as much, which is what coupling is there to prevent.
+    // The uncoupled one gets twice as much, which coupling prevents.
     let two: f64 = goodput(&mut *build("new_reno"), &mut [lossy(20, 600, 1), lossy(20, 600, 2)], 200).iter().sum();
     assert!((1.9..2.1).contains(&(two / one)), "{two} against {one}");
 }
@@ -437,14 +437,13 @@ fn over_unlike_paths_the_coupled_ones_take_at_least_about_what_tcp_takes_on_the_
         let rates = goodput(&mut *build(name), &mut [lossy(20, 1_800, 1), lossy(100, 300, 2)], 400);
         let total: f64 = rates.iter().sum();
         assert!((0.85..1.2).contains(&(total / best)), "{name}: {total} against {best}");
-        // And most of it where less is lost.
+        // And most of it on the path with less loss.
         assert!(rates[0] > 5.0 * rates[1], "{name}: {rates:?}");
     }
 }
 
-/// Two subflows of `name` and one NewReno connection share a bottleneck of 100 segments per round trip (20 ms); what is
-/// above that is lost, each loss falling on a subflow by lot, weighted by window. Returns the mean windows of both
-/// connections, in segments.
+/// Two subflows of `name` and one NewReno connection share a bottleneck of 100 segments per round trip (20 ms). Excess
+/// segments are lost, on random subflows weighted by window. Returns the mean windows of both connections, in segments.
 fn sharing_a_bottleneck(name: &str) -> (f64, f64) {
     let mut shared = build(name);
     add_path(&mut *shared, 0);

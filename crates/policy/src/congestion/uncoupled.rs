@@ -1,7 +1,7 @@
 //! Applies a single-path algorithm to each subflow of a connection separately.
 //!
 //! A connection of n subflows over one bottleneck then takes n times the share of a TCP connection there; RFC 6356,
-//! section 2, explains why that is not wanted on the open Internet.
+//! section 2, explains why that is unwanted on the Internet.
 
 use super::{Ack, CongestionControl, CongestionEvent, Lost, Sent, Start};
 use crate::ids::{SubflowId, SubflowMap};

@@ -12,11 +12,11 @@
 //! - A timeout sets the threshold from the flight size (RFC 5681, equation 4) unless it repeats an earlier one, and the
 //!   window to one segment.
 //! - A penalty halves the window, and the threshold too unless the subflow is in slow start, where the threshold
-//!   is above the window anyway and remains the best knowledge of the path.
+//!   is above the window anyway and remains the best estimate for the path.
 
 use super::{Ack, Congestion, CongestionEvent, Start};
 
-/// No window grows beyond this: 1 TiB, far above what RFC 7323 can announce, and exact as `f64`.
+/// Largest window: 1 TiB, far above what RFC 7323 can announce, and exact as `f64`.
 pub(super) const LARGEST_WINDOW: u64 = 1 << 40;
 
 /// The threshold before the first congestion: arbitrarily high (RFC 5681, section 3.1).
@@ -54,7 +54,7 @@ pub(super) struct Window {
     mss: u64,
     cwnd: u64,
     ssthresh: u64,
-    /// Fraction of a byte left over by growth, or bytes counted towards the next segment.
+    /// Fraction of a byte left by growth, or bytes counted towards the next segment.
     credit: f64,
     /// Window and threshold before the last congestion event.
     before: Option<(u64, u64)>,

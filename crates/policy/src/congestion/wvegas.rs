@@ -1,5 +1,5 @@
-//! wVegas, "weighted Vegas": holds a few segments in the queue of each path, and shifts these few to where they earn
-//! the highest rate.
+//! wVegas, "weighted Vegas": keeps a few segments in the queue of each path, and moves them to the paths with the
+//! highest rate.
 //!
 //! Once per round of path i, with w_i its window in segments, r_i the mean of the round's round-trip times, b_i the least
 //! ever:
@@ -41,7 +41,7 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, Setting
 
 /// Segments in all queues together.
 const TOTAL_ALPHA: f64 = 10.0;
-/// Least of a path.
+/// Minimum of a path.
 const LEAST_ALPHA: f64 = 2.0;
 /// Segments in the queue that end slow start.
 const GAMMA: f64 = 1.0;
@@ -53,17 +53,17 @@ const SAMPLES: u32 = 3;
 struct Path {
     window: Window,
     slow_start: SlowStart,
-    /// Least round-trip time, seconds; 0 before the first.
+    /// Minimum round-trip time in seconds; 0 before the first sample.
     base: f64,
-    /// Sum of the round's samples, seconds, and how many.
+    /// Sum of the round's samples in seconds, and their number.
     sum: f64,
     samples: u32,
-    /// The round ends when this much is acknowledged.
+    /// The round ends when this many bytes are acknowledged.
     round_end: u64,
     alpha: f64,
-    /// Rate when the queue was last full enough, segments per second: x.
+    /// Rate when the queue last reached alpha, in segments per second: x.
     rate: f64,
-    /// Least queueing delay since the last drain, seconds; 0 before the first.
+    /// Minimum queueing delay since the last drain, in seconds; 0 before the first sample.
     least_queueing: f64,
 }
 
@@ -91,7 +91,7 @@ impl Path {
         self.samples += 1;
     }
 
-    /// The mean round-trip time of the round that ends, if it has enough samples; the next begins.
+    /// Ends a round. Returns its mean round-trip time, if it has enough samples.
     fn end_round(&mut self, ack: &Ack) -> Option<f64> {
         let (sum, samples) = (self.sum, self.samples);
         self.round_end = ack.total_sent;
@@ -118,7 +118,7 @@ impl Path {
         true
     }
 
-    /// One segment more or less, and the drain.
+    /// Grows or shrinks by a segment, or drains.
     fn adjust(&mut self, rtt: f64, may_grow: bool) {
         let mss = self.window.mss();
         let queued = self.queued(rtt);
@@ -138,14 +138,14 @@ impl Path {
     }
 }
 
-/// wVegas over the subflows of a connection. A call for a subflow that is not there does nothing; its window is 0.
+/// wVegas over the subflows of a connection. A call for an unknown subflow does nothing; its window is 0.
 #[derive(Debug, Default)]
 struct Wvegas {
     paths: SubflowMap<Path>,
 }
 
 impl Wvegas {
-    /// Weighs the paths again, because the queue of this one is full enough.
+    /// Updates the weights when the queue of this path reaches alpha.
     fn weigh(&mut self, id: SubflowId, rtt: f64) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if path.queued(rtt) < path.alpha {
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::congestion::harness::{START, ack, add_path, close_to, id, loss};
 
-    /// A path past slow start: window in segments of 1000 bytes, least round trip in ms.
+    /// A path after slow start: window in segments of 1000 bytes, minimum round-trip time in ms.
     fn with_path(wvegas: &mut Wvegas, index: usize, segments: u64, base_ms: u64) {
         wvegas.on_subflow_added(id(index), Start { initial_window: segments * 1_000, ..START });
         let path = wvegas.paths.get_mut(id(index)).expect("just added");
@@ -255,7 +255,7 @@ mod tests {
         path.round_end = 1;
     }
 
-    /// A round whose samples are all of this length.
+    /// A round in which all samples have this value.
     fn round(wvegas: &mut Wvegas, index: usize, rtt_ms: u64) {
         for _ in 0..2 {
             wvegas.on_ack(id(index), &Ack { total_acked: 0, ..ack(1_000, rtt_ms) });
@@ -297,8 +297,8 @@ mod tests {
         // 30 * 60 / 360 = 5 wait: x = 30 / 0.36 = 83.3; 10 * 83.3 / 333.3 = 2.5.
         round(&mut wvegas, 1, 360);
         close_to(alpha(&wvegas, 1), 2.5, 1e-9);
-        // The first has 31 segments now and hears of the other when it reaches its alpha: 31 * 50 / 150 = 10.3, x = 206.7;
-        // 10 * 206.7 / 290 = 7.126.
+        // The first has 31 segments now and is updated for the other when it reaches its alpha: 31 * 50 / 150 = 10.3, x
+        // = 206.7; 10 * 206.7 / 290 = 7.126.
         round(&mut wvegas, 0, 150);
         close_to(alpha(&wvegas, 0), 7.126_436, 1e-6);
         // A third at a tenth of the rate still gets two.

@@ -11,8 +11,8 @@
 //!
 //! Decisions:
 //! - The weight of a path is its capacity; of one whose capacity is not known, the mean of the others', or 1.
-//! - A flow that has a path keeps it while that is usable, whatever becomes of the weights. A path that fails gives its flows to the
-//!   others and takes nobody else's.
+//! - A flow keeps its path while that is usable, whatever the weights become. Flows of a failed path move to the
+//!   others; no other flows move.
 
 use super::flows::Flows;
 use super::{DatagramPolicy, Decision, Outgoing, PathView};
@@ -33,11 +33,11 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn DatagramPolicy>, SettingErr
 
 #[derive(Clone, Debug)]
 struct ByFlow {
-    /// The flow, and its path.
+    /// Each flow with its path.
     flows: Flows<(u64, u8)>,
 }
 
-/// The weight of a path that is not known to carry anything in particular.
+/// The weight of paths of unknown capacity.
 pub(super) fn weight_of_unknown(paths: &[PathView]) -> f64 {
     let known = paths.iter().filter(|path| path.usable).filter_map(|path| path.capacity);
     let (sum, count) = known.fold((0.0, 0.0), |(sum, count), rate| (sum + rate.bits_per_second() as f64, count + 1.0));
@@ -98,7 +98,7 @@ mod tests {
         for (paths, expected) in [
             ([path(0, 0), path(1, 30)], 5_000_i64),
             ([with_capacity(0, 300), with_capacity(1, 100)], 7_500),
-            // The other counts as as large.
+            // The other counts as equally large.
             ([with_capacity(0, 300), path(1, 0)], 5_000),
         ] {
             let first = (0..10_000).filter(|flow| chosen(&mut *build("by_flow"), *flow, &paths) == 0).count() as i64;

@@ -1,7 +1,7 @@
 //! A copy on each path: the first that arrives counts, and the receiver removes the others.
 //!
-//! The idea is that of frame replication and elimination (IEEE 802.1CB). The price is the whole rate on each path, so that the slowest path bounds what can be
-//! sent without queues.
+//! The idea is that of frame replication and elimination (IEEE 802.1CB). Each path carries the full rate, so that the
+//! slowest path limits the rate without queues.
 
 use super::{DatagramPolicy, Decision, Outgoing, PathSet, PathView};
 use crate::table::{Member, Reader, SettingError};
@@ -19,7 +19,7 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn DatagramPolicy>, SettingErr
     Ok(Box::new(Duplicate))
 }
 
-/// Sends everything everywhere.
+/// Sends every datagram on every path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Duplicate;
 

@@ -1,9 +1,9 @@
-//! What is remembered of flows: a bounded table in which two flows with one place are one.
+//! A bounded table of flows; flows with the same slot count as one.
 
-/// How many flows are told apart.
+/// Number of slots.
 const PLACES: usize = 1_024;
 
-/// Something of type `T` for each flow.
+/// A value of type `T` per flow.
 #[derive(Clone, Debug)]
 pub(super) struct Flows<T> {
     places: Box<[Option<T>]>,
@@ -14,7 +14,7 @@ impl<T: Copy> Flows<T> {
         Self { places: vec![None; PLACES].into() }
     }
 
-    /// The place of a flow, by its hash.
+    /// The slot of a flow, by its hash.
     pub(super) fn of(&mut self, flow: u64) -> &mut Option<T> {
         let place = (flow ^ flow >> 32) as usize % PLACES;
         &mut self.places[place]

@@ -1,34 +1,34 @@
-//! Each datagram on the path on which it arrives first, as long as it does not overtake what its flow has sent before.
+//! Each datagram goes on the path with the earliest arrival, unless it would overtake earlier datagrams of its flow.
 //!
-//! There is no paper; the estimate is that of a queue with one server of known rate. For a datagram of l bytes at the time t, on
-//! path i with the least delay d_i, capacity C_i, and outstanding bytes o_i behind the last datagram that the peer has told of, which
-//! left the queues at e_i:
+//! There is no paper; the estimate is that of a queue with one server of known rate. For a datagram of l bytes at the
+//! time t, on path i with the least delay d_i, capacity C_i, and outstanding bytes o_i after the last datagram that the
+//! peer has reported, which left the queues at e_i:
 //!
 //! ```text
 //! departure_i = max(t, e_i + o_i / C_i + f_i (t - s_i)) + l / C_i    if the capacity is known
-//!             = t + queue of the last datagram told of                else
+//!             = t + queue of the last reported datagram              else
 //! arrival_i   = departure_i + d_i                                     d_i differ by what one-way delays do
 //! cost_i      = arrival_i + loss_i * loss_time
 //! ```
 //!
-//! where s_i is when that datagram was sent, and f_i the time of sending per time that others put into the queue meanwhile. Paths of which the
-//! peer is overdue to tell count only if there is no other.
+//! where s_i is when that datagram was sent, and f_i the cross traffic: transmission time per time that others add to
+//! the queue. Paths with overdue reports count only if there is no other.
 //!
-//! The flow goes to the path of the least cost if its arrival there is not before that of the last datagram of the flow; else it
-//! stays, until the gain is more than `patience`: then a few datagrams are overtaken, once, and the old path drains. So one flow
-//! that no path can carry alone is spread over several in order, as soon as their capacities are known, and a flow that one path can carry
-//! stays there.
+//! The flow moves to the path of the lowest cost if its arrival there is not before that of the last datagram of the
+//! flow. Otherwise it stays until the gain exceeds `patience`: then a few datagrams are overtaken, once, and the old
+//! path drains. So a flow too fast for one path is spread over several in order once their capacities are known, and a
+//! flow that one path can carry stays on it.
 //!
 //! Decisions:
-//! - `patience` 5 ms: a queue that grows over that is left although it costs the order, since a flow that is more than its path can
-//!   carry would fill it to its end.
-//! - `hold` 3 ms: the estimate is wrong by parts of a millisecond, as is shown by simulation. While a flow has had more than one path within
-//!   the last second, the receiver holds a datagram back so long for those that were sent before it. One that overtakes is held back until
-//!   those that it overtakes should be there, and so long after, 40 ms at most.
+//! - `patience` 5 ms: a queue longer than that is avoided at the cost of reordering, since a flow faster than its path would
+//!   fill it completely.
+//! - `hold` 3 ms: simulation shows errors of the estimate below a millisecond. While a flow has had more than one path within
+//!   the last second, the receiver delays a datagram this long for earlier ones. One that overtakes others is delayed until
+//!   those should have arrived, plus this time, at most 40 ms.
 //! - `loss_time` 2 s: a loss of 1 % weighs as much as 20 ms of delay. By the E-model (ITU-T G.107) a loss of 1 % costs G.711 with
-//!   concealment as much as 27 ms where delay is felt, above 177 ms, and as 150 ms below; a question that is lost is asked again after
+//!   concealment as much as 27 ms where delay is felt, above 177 ms, and as 150 ms below; a lost DNS query is repeated after
 //!   seconds.
-//! - Flows are told apart by their hash in a table of 1,024; those that share a place are kept in order with each other.
+//! - Flows are distinguished by their hash in a table of 1,024; flows with the same slot are kept in order with each other.
 
 use super::flows::Flows;
 use super::{DatagramPolicy, Decision, Outgoing, PathView};
@@ -59,10 +59,10 @@ const HOLD: Milliseconds = Milliseconds(Number {
     summary: "How long the receiver may hold a datagram back for one sent before it, while the flow has several paths",
 });
 
-/// So long after its last change of paths a flow counts as one that has several.
+/// How long after its last change of paths a flow counts as using several.
 const SEVERAL: Duration = Duration::from_secs(1);
 
-/// Nothing is held back for longer.
+/// The longest delay at the receiver.
 const LONGEST: Duration = Duration::from_millis(40);
 
 /// The entry in [`super::TABLE`].
@@ -83,9 +83,9 @@ fn build(reader: &mut Reader<'_>) -> Result<Box<dyn DatagramPolicy>, SettingErro
 struct Last {
     path: u8,
     arrival: Instant,
-    /// When all that the flow has sent is there.
+    /// The latest arrival of all datagrams of the flow.
     all: Instant,
-    /// When it changed its path, if it ever did.
+    /// When it last changed its path, if ever.
     changed: Option<Instant>,
 }
 
@@ -97,7 +97,7 @@ struct LowestDelay {
     flows: Flows<Last>,
 }
 
-/// When a datagram arrives, but for an amount that is the same for all paths.
+/// The arrival time of a datagram, with an offset that is the same for all paths.
 pub(super) fn arrival(now: Instant, length: usize, path: &PathView) -> Instant {
     let departure = match path.capacity {
         Some(rate) => {
@@ -126,7 +126,7 @@ impl DatagramPolicy for LowestDelay {
             (Some(stay), Some(last)) if best.1 < last.arrival && stay.0.since(best.0) <= self.patience => stay,
             _ => best,
         };
-        // What is overtaken has no say in what comes after it.
+        // A datagram that is overtaken does not constrain later ones.
         let changed = match last {
             Some(last) if last.path != path => Some(now),
             last => last.and_then(|last| last.changed),
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_flow_larger_than_its_path_is_spread_in_order_once_the_capacities_are_known() {
-        // Two paths of 100 Mbit/s: 1,250 bytes take 100 us. One is sent each 50 us: all of both.
+        // Two paths of 100 Mbit/s: 1,250 bytes take 100 us. Sending one every 50 us fills both.
         let mut policy = build("lowest_delay");
         let mut free = [Instant::ZERO; 2];
         let mut arrivals = Vec::new();
@@ -169,7 +169,7 @@ mod tests {
             let paths: Vec<PathView> = (0..2)
                 .map(|index| PathView {
                     capacity: Some(Rate::from_bits_per_second(100_000_000)),
-                    // What was sent and is not out yet; 12.5 bytes go in a microsecond.
+                    // Bytes sent but not yet transmitted; 12.5 bytes take a microsecond.
                     left: now,
                     outstanding: free[index].since(now).as_nanos() / 80,
                     ..path(index as u8, 0)
@@ -195,9 +195,9 @@ mod tests {
         };
         let mut policy = build("lowest_delay");
         assert_eq!(chosen(&mut *policy, at(0), &paths(0, 10, 10)), 0, "the lower number on a tie");
-        // At 8 ms it would overtake that of 10 ms, and gain 3 ms on 11.
+        // At 8 ms it would overtake the one at 10 ms, and gain 3 ms on 11.
         assert_eq!(chosen(&mut *policy, at(0), &paths(0, 11, 8)), 0);
-        // At 4 + 8 ms it overtakes nothing, and gains.
+        // At 4 + 8 ms it overtakes none, and gains.
         assert_eq!(chosen(&mut *policy, at(4), &paths(4, 9, 8)), 1);
         // 14 ms against 8: more than 5.
         let mut policy = build("lowest_delay");
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_others_keep_full_does_not_drain_with_time() {
-        // The last datagram told of was sent at 0 and waited for 100 ms; nothing was sent since.
+        // The last reported datagram was sent at 0 and waited for 100 ms; nothing was sent since.
         let near = |inflow| PathView {
             capacity: Some(Rate::from_bits_per_second(10_000_000)),
             queued: Duration::from_millis(100),
@@ -243,7 +243,7 @@ mod tests {
             ..path(0, 0)
         };
         let chosen = |inflow, now| chosen(&mut *build("lowest_delay"), at(now), &[near(inflow), path(1, 60)]);
-        // Of its own it has drained by 40 ms.
+        // Without cross traffic the queue has drained 60 ms by then.
         assert_eq!((chosen(0.0, 39), chosen(0.0, 42)), (1, 0));
         assert_eq!((chosen(1.0, 42), chosen(1.0, 250)), (1, 1));
         // 100 + t/2 - t is 60 after 80 ms, and a datagram takes 1 ms.
@@ -258,7 +258,7 @@ mod tests {
         let failed = [PathView { usable: false, ..path(0, 0) }, path(1, 15)];
         assert_eq!(chosen(&mut *policy, at(0), &failed), 1);
         assert_eq!(chosen(&mut *policy, at(50), &paths), 0);
-        // One of a hundred is 20 ms.
+        // A loss of 1 % counts as 20 ms.
         let lossy = [PathView { loss: 0.01, ..path(0, 0) }, path(1, 15)];
         assert_eq!(chosen(&mut *policy, at(51), &lossy), 1);
         assert_eq!(policy.choose(at(52), &FLOW, &failed[..1]), Decision::default());

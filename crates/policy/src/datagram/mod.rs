@@ -1,8 +1,8 @@
-//! Which paths carry a datagram.
+//! Policies that choose the paths of each datagram.
 //!
-//! Datagrams are not acknowledged and not sent again, so that what counts is when they arrive and in which order. The two ends
-//! measure each path: one-way delays, which can be compared between the paths of a session since they have the same two clocks,
-//! loss, and the rate at which datagrams come through.
+//! Datagrams are neither acknowledged nor retransmitted; what counts is their delay and order. The two ends measure
+//! each path: the one-way delay, which can be compared between the paths of a session since they use the same two
+//! clocks, the loss, and the delivery rate.
 
 mod api;
 mod by_flow;

@@ -1,11 +1,11 @@
-//! Paths and times for the tests of members.
+//! Paths and times for tests of policies.
 
 use super::{DatagramPolicy, PathView, TABLE};
 use crate::rate::Rate;
 use crate::table::{self, Settings};
 use crate::time::{Duration, Instant};
 
-/// A member by name, with its defaults.
+/// A policy by name, with its defaults.
 pub(super) fn build(name: &str) -> Box<dyn DatagramPolicy> {
     table::build(TABLE, name, &Settings::new()).expect("it is in the table")
 }

@@ -1,5 +1,5 @@
-//! Each datagram in its turn: paths have shares in proportion to their capacities, and the receiver waits a bounded time for the
-//! order.
+//! Weighted round robin of datagrams: paths have shares in proportion to their capacities, and the receiver restores
+//! the order within a bounded time.
 //!
 //! Source: deficit accounting as in [`crate::scheduler`]'s `weighted` (Adiseshu, Parulkar, Varghese, SIGCOMM 1996). For a datagram
 //! of l bytes, over the usable paths i with weights w_i, W their sum, and accounts c_i in bytes:
@@ -13,9 +13,8 @@
 //!
 //! with d_i the delays, queues included, and v_i their variations.
 //!
-//! Decisions: weights as in `by_flow`; a path of which the peer is overdue to tell counts only if there is no other; a path that comes anew has an
-//! account of 0. The receiver holds datagrams of all flows in one
-//! order.
+//! Decisions: weights as in `by_flow`; a path with overdue reports counts only if there is no other; a new path has an
+//! account of 0. The receiver keeps the datagrams of all flows in one order.
 
 use super::by_flow::{weight, weight_of_unknown};
 use super::{DatagramPolicy, Decision, MAX_PATHS, Outgoing, PathView};
@@ -95,7 +94,8 @@ mod tests {
 
     #[test]
     fn shares_are_those_of_the_capacities() {
-        // 750 and 250 are due: 0 gets the first (-250, 250); then 500, 500: the tie is 0's (-500, 500); then 250, 750: 1.
+        // 750 and 250 are added: 0 gets the first (-250, 250); then 500, 500: 0 wins the tie (-500, 500); then 250,
+        // 750: 1.
         let turns = turns(&mut *build("weighted"), &[with_capacity(0, 300), with_capacity(1, 100)], 8);
         assert_eq!(turns, [0, 0, 1, 0, 0, 0, 1, 0]);
     }

@@ -1,22 +1,23 @@
-//! What a forecaster hears of a link, and what it is asked.
+//! The input and output of a forecaster for a link.
 
 use crate::time::{Duration, Instant};
 
-/// What was seen of a link, at the time of the call that reports it.
+/// An observation of a link, at the time of the call that reports it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Observation {
-    /// A packet of the neighbour's came: a Hello, or any other.
+    /// A packet of the neighbour was received: a Hello, or any other.
     Heard {
-        /// Received signal strength in dBm, where the receiver tells it.
+        /// Received signal strength in dBm, if the receiver reports it.
         signal: Option<f32>,
     },
-    /// Hellos that were due did not come: the time of one has passed, or the sequence number of the one that came now shows a
-    /// gap. Each missing Hello is reported once.
+    /// Expected Hellos were not received: their time has passed, or a gap in the sequence numbers shows it. Each
+    /// missing Hello is reported once.
     Missed {
-        /// How many; they are taken as spread evenly over the time since the last observation. 0 is no observation.
+        /// Their number; they are assumed to be spread evenly over the time since the last observation. 0 is no
+        /// observation.
         hellos: u16,
     },
-    /// The medium is done with a frame that was sent to the neighbour alone.
+    /// The transmission of a unicast frame to the neighbour has ended.
     Transmitted {
         /// It was acknowledged; otherwise it was dropped after its retries.
         delivered: bool,
@@ -24,16 +25,16 @@ pub enum Observation {
 }
 
 impl Observation {
-    /// A packet came, with unknown strength.
+    /// A packet was received, with unknown strength.
     pub const HEARD: Self = Self::Heard { signal: None };
-    /// A Hello that was due did not come.
+    /// An expected Hello was not received.
     pub const MISSED: Self = Self::Missed { hellos: 1 };
 
-    /// A packet came with this strength in dBm.
+    /// A packet was received with this strength in dBm.
     pub const fn heard_at(signal: f32) -> Self {
         Self::Heard { signal: Some(signal) }
     }
-    /// Whether the link carried something; none if nothing was observed.
+    /// Whether the link worked; `None` if nothing was observed.
     pub const fn carried(self) -> Option<bool> {
         match self {
             Self::Heard { .. } => Some(true),
@@ -46,9 +47,10 @@ impl Observation {
 
 /// Forecasts one link.
 pub trait LinkForecaster: Send {
-    /// Takes one observation in. Time does not run backwards; an observation with an earlier time counts as of the latest.
+    /// Processes an observation. Time does not go backwards; an observation with an earlier time counts as of the
+    /// latest.
     fn observe(&mut self, now: Instant, observation: Observation);
-    /// Probability, 0 to 1, that the link is up at `now + horizon`. 1/2 while nothing is known, but for forecasters that
-    /// have an opinion beforehand.
+    /// Probability, 0 to 1, that the link is up at `now + horizon`. Without observations it is 1/2, unless the
+    /// forecaster has a prior.
     fn probability_up(&self, now: Instant, horizon: Duration) -> f64;
 }

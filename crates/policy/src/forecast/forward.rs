@@ -1,4 +1,4 @@
-//! The paper's hidden Markov model as a filter, carried to the horizon.
+//! The paper's hidden Markov model as a filter, extrapolated to the horizon.
 //!
 //! The scaled forward recursion keeps the probability of each state now, given all symbols up to now:
 //!
@@ -39,7 +39,7 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// Makes one from the settings of `MEMBER`, with the paper's model.
+    /// Reads the settings of `MEMBER`; the model is the paper's.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self { sampling: Sampling::read(reader, Source::Reception)?, filter: Filter::new(PAPER) })
     }

@@ -1,4 +1,4 @@
-//! A hidden Markov model of two states, connect and disconnect, and the ways to read it: Viterbi's most likely path, the
+//! A hidden Markov model of two states, connect and disconnect, and its algorithms: Viterbi's most likely path, the
 //! paper's pseudo-code for it, and the scaled forward filter.
 //!
 //! pi is the start, A the transitions (rows from, columns to), B the emissions (rows state, columns symbol):
@@ -12,7 +12,7 @@
 
 use super::quality::Symbol;
 
-/// How many hidden states there are.
+/// Number of hidden states.
 pub const STATES: usize = 2;
 /// The longest sequence that is decoded.
 pub const MAX_WINDOW: usize = 64;
@@ -20,9 +20,9 @@ pub const MAX_WINDOW: usize = 64;
 /// The hidden states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// The link works.
+    /// The link is up.
     Connect = 0,
-    /// It does not.
+    /// The link is down.
     Disconnect = 1,
 }
 
@@ -68,27 +68,27 @@ impl Decoding {
     }
 }
 
-/// What differs between the algorithm and its pseudo-code.
+/// The difference between the algorithm and its pseudo-code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
     Correct,
     AsPrinted,
 }
 
-/// The later of the two if it is truly greater: the lower index wins a tie.
+/// The index of the larger value; the lower index wins a tie.
 fn greatest(values: [f64; STATES]) -> usize {
     usize::from(values[1] > values[0])
 }
 
 impl Model {
-    /// Viterbi's most likely path for up to [`MAX_WINDOW`] symbols, the last ones if there are more.
+    /// Viterbi's most likely path for the last [`MAX_WINDOW`] symbols.
     pub fn viterbi(&self, symbols: &[Option<Symbol>]) -> Decoding {
         self.decode(symbols, Reading::Correct)
     }
 
     /// The procedure `hmm_predict` of the paper's Appendix A as it is printed, which is not Viterbi's algorithm:
     ///
-    /// - line 40 hands row i of A to the maximum over the states before, where column i is meant:
+    /// - line 40 passes row i of A to the maximum over the states before, where column i is meant:
     ///   max_k delta_t-1(k) A_ik;
     /// - line 46 reads psi at t where t + 1 is meant, so that each state comes from the step before the right one;
     /// - with psi_0 = 0 the first state is always connect (of sequences longer than one).
@@ -133,7 +133,7 @@ impl Model {
 }
 
 impl<const M: usize> Model<M> {
-    /// Probabilities of the states `steps` steps on: p A^steps.
+    /// Probabilities of the states after `steps` steps: p A^steps.
     ///
     /// In closed form: with l = 1 - A_01 - A_10, the second eigenvalue, and c = A_10 / (A_01 + A_10), connect's share in the
     /// long run, p'_connect = c + l^steps (p_connect - c).
@@ -147,7 +147,8 @@ impl<const M: usize> Model<M> {
         [connect, 1.0 - connect]
     }
 
-    /// Probabilities of the states given `symbol`, and the symbol's own: prior times emission, scaled to sum to 1.
+    /// Probabilities of the states given `symbol`, and the symbol's own probability: prior times emission, scaled to
+    /// sum to 1.
     pub fn update(&self, prior: [f64; STATES], symbol: usize) -> ([f64; STATES], f64) {
         let joint = [0, 1].map(|i| prior[i] * self.emission[i][symbol]);
         let sum = joint[0] + joint[1];
@@ -155,7 +156,7 @@ impl<const M: usize> Model<M> {
     }
 }
 
-/// `base` to a whole power, by squaring; a base within -1 to 1.
+/// `base` to an integer power, by squaring; `base` is within -1 to 1.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {
@@ -168,11 +169,11 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
     result
 }
 
-/// The scaled forward filter, with the step that still lasts apart: its symbol may be replaced.
+/// The scaled forward filter. The current step is separate, since its symbol may be replaced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filter<const M: usize = 3> {
     pub(super) model: Model<M>,
-    /// Before the present step's symbol.
+    /// Before the current step's symbol.
     pub(super) prior: [f64; STATES],
     /// After it.
     pub(super) filtered: [f64; STATES],
@@ -184,7 +185,7 @@ impl<const M: usize> Filter<M> {
         Self { prior: model.start, filtered: model.start, begun: false, model }
     }
 
-    /// Goes `steps` steps on and takes the symbol of the step arrived at; returns the symbol's probability.
+    /// Advances `steps` steps and processes the symbol of the new step; returns the symbol's probability.
     pub(super) fn take(&mut self, steps: u64, symbol: usize) -> f64 {
         if self.begun {
             if steps > 0 {

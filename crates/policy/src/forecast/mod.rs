@@ -1,9 +1,8 @@
-//! How likely a link is up at a horizon.
+//! Forecasts of the probability that a link is up at a horizon.
 //!
-//! A forecaster stands for one direction of one link: (neighbour, channel). It is fed with what a router learns anyhow:
-//! Hellos that come, with the strength they were received with where the receiver tells it, Hellos that were due and did
-//! not come, and what the medium said about frames sent to the neighbour. Nothing is fed while no Hello is due: then
-//! nothing was observed, which is not the same as a Hello that is missing.
+//! A forecaster handles one direction of one link: (neighbour, channel). Its input is known to a router anyway:
+//! received Hellos, with their signal strength if the receiver reports it, missing Hellos, and results of frames sent
+//! to the neighbour. While no Hello is due there is no input: no observation differs from a missing Hello.
 //!
 //! The family, from the simplest to the ones meant for use:
 //!
@@ -12,9 +11,9 @@
 //! | [`Persistence`] | the last observation |
 //! | [`PaperLiteral`] | the hidden Markov model of the paper with its pseudo-code as printed |
 //! | [`Viterbi`] | the same, decoded correctly |
-//! | [`Forward`] | the same model as a filter, carried to the horizon |
-//! | [`Online`] | a model of level and slope that learns its numbers on line |
-//! | [`Trend`] | level and slope of the signal itself, carried to the horizon |
+//! | [`Forward`] | the same model as a filter, extrapolated to the horizon |
+//! | [`Online`] | a model of level and slope that learns its parameters online |
+//! | [`Trend`] | level and slope of the signal itself, extrapolated to the horizon |
 
 mod api;
 mod forward;

@@ -1,8 +1,8 @@
-//! A hidden Markov model of the link that learns its numbers while it runs.
+//! A hidden Markov model of the link that learns its parameters online.
 //!
-//! States and filter are those of [`super::Forward`]; nine symbols instead of three, level (good, moderate, bad) by slope
-//! (falling, steady, rising), since three levels throw the trend away. Transitions and emissions are re-estimated at
-//! every step by expectation and maximisation on line (Cappé, J. Comput. Graph. Stat. 20(3), 2011; Mongillo and Deneve,
+//! States and filter are those of [`super::Forward`]; nine symbols instead of three, level (good, moderate, bad) by
+//! slope (falling, steady, rising), since three levels alone lose the trend. Transitions and emissions are re-estimated
+//! at every step by online expectation maximisation (Cappé, J. Comput. Graph. Stat. 20(3), 2011; Mongillo and Deneve,
 //! Neural Computation 20(7), 2008): the expected counts of transitions and emissions, given all symbols and the present
 //! state k, follow recursively, older ones forgotten by `forget` per step:
 //!
@@ -13,14 +13,15 @@
 //! A_ij ~ `prior` A0_ij + sum_k T(i, j; k) phi'(k)                                 B_im ~ likewise
 //! ```
 //!
-//! with A0 the paper's, and B0 the paper's for the level times what a slope says of a state. These counts are a Dirichlet
-//! prior; after it no probability is below 1e-3: without both, likelihood drives emissions to zero. Without forgetting and
-//! with frozen numbers the counts are those of Baum and Welch, which a test has to 1e-9. States keep their names: connect
-//! is the one that emits good levels more often; if the estimates cross, the two are exchanged.
+//! with A0 the paper's, and B0 the paper's for the level times what a slope says of a state. These counts are a
+//! Dirichlet prior; after it no probability is below 1e-3: without both, likelihood drives emissions to zero. Without
+//! forgetting and with fixed parameters the counts are those of Baum and Welch, which a test verifies to 1e-9. States
+//! keep their names: connect is the one that emits good levels more often; if the estimates cross, the two are
+//! exchanged.
 //!
-//! The slope is that of the signal: the difference of two exponential means (gains 1/2 and 1/5), rising or falling beyond
-//! 1 dB. A missing Hello counts as 3 dB below the faster mean. Where no strength is told, a Hello counts as 10 dB, a
-//! missing one as 0.
+//! The slope is that of the signal: the difference of two exponential means (gains 1/2 and 1/5), rising or falling
+//! beyond 1 dB. A missing Hello counts as 3 dB below the faster mean. Without a reported strength, a Hello counts as 10
+//! dB, a missing one as 0.
 
 use super::hidden_markov::{Filter, Model, PAPER, STATES};
 use super::sampling::{Sampling, Source};
@@ -38,11 +39,11 @@ pub const MEMBER: Member<dyn LinkForecaster> = Member {
 
 /// Level by slope.
 pub(super) const SYMBOLS: usize = 9;
-/// No probability is below this.
+/// Minimum of each probability.
 const FLOOR: f64 = 1e-3;
-/// What a slope says beforehand: falling, steady, rising.
+/// Prior probabilities of slopes: falling, steady, rising.
 const SLOPES: [[f64; 3]; STATES] = [[0.2, 0.5, 0.3], [0.4, 0.45, 0.15]];
-/// How many steps without observation are gone through one by one.
+/// Most steps without observation that are processed individually.
 const MOST_UNSEEN: u64 = 64;
 
 const FORGET: Number = Number {
@@ -64,7 +65,7 @@ fn build(reader: &mut Reader<'_>) -> Result<Box<dyn LinkForecaster>, SettingErro
     Ok(Box::new(Online::read(reader)?))
 }
 
-/// The model beforehand.
+/// The prior model.
 fn beforehand() -> Model<SYMBOLS> {
     let mut emission = [[0.0; SYMBOLS]; STATES];
     for (state, row) in emission.iter_mut().enumerate() {
@@ -75,10 +76,10 @@ fn beforehand() -> Model<SYMBOLS> {
     Model { start: PAPER.start, transition: PAPER.transition, emission }
 }
 
-/// Expected counts, each given the present state (the first index).
+/// Expected counts, each given the current state (the first index).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Counts<const M: usize> {
-    /// How often each state was the first.
+    /// Counts of each state as the first.
     first: [[f64; STATES]; STATES],
     transitions: [[[f64; STATES]; STATES]; STATES],
     emissions: [[[f64; M]; STATES]; STATES],
@@ -99,7 +100,8 @@ impl<const M: usize> Counts<M> {
         counts
     }
 
-    /// One step on: `before` is the filter at the step before, the symbol that of the step arrived at, if it was seen.
+    /// Advances one step: `before` is the filter at the previous step, `symbol` that of the new step, if it was
+    /// observed.
     fn take(&mut self, model: &Model<M>, before: [f64; STATES], symbol: Option<usize>, forget: f64) {
         let old = *self;
         for k in 0..STATES {
@@ -122,7 +124,7 @@ impl<const M: usize> Counts<M> {
         }
     }
 
-    /// The counts whatever the present state, which is distributed as `now`: transitions and emissions.
+    /// The expected counts over the current state's distribution `now`: transitions and emissions.
     fn expected(&self, now: [f64; STATES]) -> ([[f64; STATES]; STATES], [[f64; M]; STATES]) {
         let mut transitions = [[0.0; STATES]; STATES];
         let mut emissions = [[0.0; M]; STATES];
@@ -139,7 +141,7 @@ impl<const M: usize> Counts<M> {
         (transitions, emissions)
     }
 
-    /// The two states change their names.
+    /// Exchanges the two states.
     fn exchange(&mut self) {
         self.first.swap(0, 1);
         self.transitions.swap(0, 1);
@@ -154,7 +156,7 @@ impl<const M: usize> Counts<M> {
     }
 }
 
-/// Shares of `prior` times `beforehand` plus `counts`, none below the floor.
+/// Normalised `prior` times `beforehand` plus `counts`, none below the floor.
 fn shares<const N: usize>(beforehand: &[f64; N], prior: f64, counts: &[f64; N]) -> [f64; N] {
     let mut shares = *beforehand;
     let mut sum = 0.0;
@@ -170,7 +172,7 @@ fn shares<const N: usize>(beforehand: &[f64; N], prior: f64, counts: &[f64; N]) 
     shares.map(|share| share / raised)
 }
 
-/// Whether the signal rises or falls.
+/// The trend of the signal.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Slope {
     means: Option<(f64, f64)>,
@@ -213,15 +215,15 @@ impl Slope {
     }
 }
 
-/// The step that still lasts.
+/// The current step.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// The filter at the step before; none at the first.
+    /// The filter at the previous step; `None` at the first.
     before: Option<[f64; STATES]>,
     symbol: usize,
 }
 
-/// Learns one link.
+/// Learns the model of one link.
 #[derive(Clone, Debug)]
 pub struct Online {
     sampling: Sampling,
@@ -235,7 +237,7 @@ pub struct Online {
 }
 
 impl Online {
-    /// Makes one from the settings of `MEMBER`.
+    /// Reads the settings of `MEMBER`.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         let beforehand = beforehand();
         Ok(Self {
@@ -250,7 +252,7 @@ impl Online {
         })
     }
 
-    /// The step is over, and `unseen` more without observation: they count now.
+    /// Ends the step, and `unseen` more without observation.
     fn close(&mut self, unseen: u64) {
         let Some(open) = self.open.take() else { return };
         match (&mut self.counts, open.before) {

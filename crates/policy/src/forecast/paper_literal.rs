@@ -1,9 +1,9 @@
-//! The paper's forecast as its pseudo-code stands, with its faults, to reproduce the paper and for nothing else.
+//! The paper's forecast with its pseudo-code as printed, including its faults, only to reproduce the paper.
 //!
 //! Procedure `hmm_predict` (Appendix A, lines 21 to 49) with the paper's model, over a sliding window of steps, on the
-//! paper's counter `if_quality` ([`super::InterfaceQuality`]). Its faults are listed at [`Model::viterbi_as_printed`]; of all
-//! 88,572 sequences of one to ten symbols it ends in another state than Viterbi's algorithm for 3,280, and begins in
-//! another for 29,523. Two more are not its code's but its idea's:
+//! paper's counter `if_quality` ([`super::InterfaceQuality`]). Its faults are listed at [`Model::viterbi_as_printed`];
+//! of all 88,572 sequences of one to ten symbols it ends in another state than Viterbi's algorithm for 3,280, and
+//! begins in another for 29,523. Two more faults are in the idea, not the code:
 //!
 //! - it "predicts the connection state of the next-hops after 2 seconds" (line 22) by the last state of the path, which is
 //!   the present; so the forecast is the same at every horizon;
@@ -43,7 +43,7 @@ pub struct PaperLiteral {
 }
 
 impl PaperLiteral {
-    /// Makes one from the settings of `MEMBER`.
+    /// Reads the settings of `MEMBER`.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self { window: Window::read(reader, Source::Counter)?, state: None })
     }

@@ -1,8 +1,9 @@
-//! Persistence: the link will be as it was last seen.
+//! Persistence: the link stays as last observed.
 //!
-//! The forecast is certain (1 after [`Observation::Heard`] and a frame that was delivered, 0 after [`Observation::Missed`] and
-//! a frame that was dropped) and the same at every horizon; before the first observation it is 1/2, because nothing is
-//! known. It is the yardstick of forecasting: one that cannot beat persistence over a horizon has no skill there.
+//! The forecast is certain (1 after [`Observation::Heard`] and a frame that was delivered, 0 after
+//! [`Observation::Missed`] and a frame that was dropped) and the same at every horizon; before the first observation it
+//! is 1/2, because nothing is known. It is the baseline: a forecaster that is no better over a horizon has no skill
+//! there.
 
 use super::{LinkForecaster, Observation};
 use crate::table::{Member, Reader, SettingError};

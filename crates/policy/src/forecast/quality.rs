@@ -1,4 +1,4 @@
-//! The quality of an interface or link as a number from 0 to 10,000, and the three symbols the paper cuts it into.
+//! The quality of an interface or link as a number from 0 to 10,000, and its division into the paper's three symbols.
 //!
 //! Zhang, Zhao, Cheng, "Multipath Routing and MPTCP-Based Data Delivery Over MANETs", IEEE Access 8, 2020: Table 2 has the
 //! limits, procedure `update_if_quality` of its Appendix B the counter.
@@ -6,7 +6,7 @@
 /// The best quality.
 pub(super) const BEST: u32 = 10_000;
 
-/// What an observer can see of a link (Table 2): the symbols of the paper's hidden Markov model.
+/// The observable quality of a link (Table 2): the symbols of the paper's hidden Markov model.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Symbol {
     /// Quality 8001 to 10,000.
@@ -50,7 +50,7 @@ impl InterfaceQuality {
     pub const fn get(self) -> u32 {
         self.0
     }
-    /// A loss that was found by acknowledgements (line 5).
+    /// A loss detected by acknowledgements (line 5).
     pub(crate) const fn on_loss(&mut self) {
         if self.0 >= 100 {
             self.0 -= 100;

@@ -1,9 +1,8 @@
-//! How observations become the hidden Markov models' symbols: one per step of time.
+//! Converts observations to the symbols of the hidden Markov models, one per time step.
 //!
-//! A step is centred on a multiple of `step` after the first observation, so that Hellos which come a little early or late
-//! fall into steps of their own. Whatever is observed within a step makes one quality and so one symbol; it is given out at
-//! once and replaced while the step lasts. A step in which nothing was observed has no symbol: it was not seen, which is not
-//! "bad".
+//! A step is centred on a multiple of `step` after the first observation, so that Hellos slightly early or late fall
+//! into separate steps. All observations within a step make one quality and so one symbol. It is emitted at once, and
+//! replaced by later observations in the step. A step without observations has no symbol, which differs from "bad".
 //!
 //! The quality is either of
 //!
@@ -19,10 +18,10 @@ use super::quality::{BEST, InterfaceQuality, Symbol};
 use crate::table::{Choice, Number, Reader, Seconds, SettingError};
 use crate::time::{Duration, Instant};
 
-/// Where the symbols come from.
+/// The source of symbols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Source {
-    /// The smoothed share of what was received.
+    /// The smoothed share of received packets.
     Reception,
     /// The paper's counter.
     Counter,
@@ -49,19 +48,19 @@ const GAIN: Number = Number {
     summary: "Weight of the latest step in the smoothed share of what was received",
 };
 
-/// The most missing Hellos of one report that count.
+/// Most missing Hellos of one report that count.
 const MOST_MISSED: u16 = 64;
 
-/// What one observation says.
+/// The result of an observation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sample {
-    /// Steps since the sample before: 0 replaces it, 1 follows it, of more all but the last were not observed.
+    /// Steps since the previous sample: 0 replaces it, 1 follows it; with more, all but the last were not observed.
     pub steps: u64,
     /// The symbol of the step.
     pub symbol: Symbol,
 }
 
-/// The observations of one link on their way to symbols.
+/// Converts the observations of one link.
 #[derive(Clone, Debug)]
 pub(super) struct Sampling {
     step: Duration,
@@ -72,7 +71,7 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    /// Reads its settings, of which `source` is the default of where the symbols come from.
+    /// Reads the settings; the default source is `source`.
     pub(super) fn read(reader: &mut Reader<'_>, source: Source) -> Result<Self, SettingError> {
         let step = reader.read(&STEP)?;
         let source = reader.read(&Choice { default: source, ..QUALITY })?;
@@ -84,7 +83,7 @@ impl Sampling {
         Ok(Self { step, first: None, latest: Instant::ZERO, index: 0, quality })
     }
 
-    /// Takes one observation in and gives its samples out, none to 64.
+    /// Processes an observation and passes its samples, up to 64, to `take`.
     pub(super) fn observe(&mut self, now: Instant, observation: Observation, mut take: impl FnMut(Sample)) {
         let count = match observation {
             Observation::Missed { hellos } => hellos.min(MOST_MISSED),
@@ -142,7 +141,7 @@ impl Quality {
     }
 }
 
-/// Smoothed share of what carried; the latest step apart, since it is not over.
+/// Smoothed share of received packets. The latest step is separate, since it has not ended.
 #[derive(Clone, Debug)]
 struct Reception {
     gain: f64,

@@ -1,4 +1,4 @@
-//! What all forecasters have in common.
+//! Common properties of all forecasters.
 
 use super::*;
 use crate::table::{self, Settings};
@@ -12,7 +12,7 @@ fn second(second: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(second)
 }
 
-/// The forecast 2 s ahead after a Hello (1) or a missing one (0) each second.
+/// The forecast 2 s ahead after a received (1) or missing (0) Hello each second.
 pub(super) fn after(forecaster: &mut dyn LinkForecaster, hellos: &str) -> f64 {
     let mut now = Instant::ZERO;
     for hello in hellos.bytes() {
@@ -97,7 +97,7 @@ fn the_pseudo_code_stays_with_disconnect_where_viterbi_has_left_it() {
     let settings = Settings::new().with("quality", "reception");
     let mut literal = settings.read(PaperLiteral::read).expect("good settings");
     assert_eq!(after(&mut literal, "100011"), 0.0);
-    // On the paper's counter: five missing Hellos of 1000 each make it bad, and nothing soon good again.
+    // On the paper's counter five missing Hellos of 1000 each make it bad, and it stays bad for long.
     assert_eq!(after(&mut *make("paper_literal"), "10000"), 1.0);
     assert_eq!(after(&mut *make("paper_literal"), "100000"), 0.0);
     assert_eq!(after(&mut *make("paper_literal"), &format!("1{}{}", "0".repeat(8), "1".repeat(100))), 0.0);
@@ -112,7 +112,7 @@ fn forward_carries_the_present_to_the_horizon() {
     let ahead = after(&mut *forecaster, "1");
     assert!((ahead - (4.0 / 7.0 + 0.09 * (now - 4.0 / 7.0))).abs() < 1e-12, "{ahead}");
     assert!((forecaster.probability_up(second(1), Duration::ZERO) - now).abs() < 1e-12);
-    // A step in between was not seen: the same as one more step of horizon.
+    // A step in between was not observed: the same as one more step of horizon.
     let later = forecaster.probability_up(second(2), Duration::from_secs(1));
     assert_eq!(later.to_bits(), ahead.to_bits());
 }

@@ -1,10 +1,10 @@
-//! Where the signal is going: its level and slope, carried ahead as of two nodes that pass each other, with Hellos that did
-//! not come as evidence that it was too weak.
+//! The trend of the signal: its level and slope, extrapolated as for two nodes that pass each other, with missing
+//! Hellos as evidence that it was too weak.
 //!
-//! The state of a link is a Gaussian over (L, S, X, R): the level of the signal in dB that the distance makes, its slope in
-//! dB per second, the shadow that obstacles lay over it, and the level that is required, at which every second packet is
-//! received. A packet is received if its own signal, L + X + N(0, `fading`^2), reaches R, and only then its strength is seen.
-//! So (Tobin 1958; as a Kalman filter: Allik, Miller, Piovoso and Zurakowski, IEEE TCST 24(1), 2016):
+//! The state of a link is a Gaussian over (L, S, X, R): the signal level in dB due to distance, its slope in dB per
+//! second, the shadowing by obstacles, and the required level, at which every second packet is received. A packet is
+//! received if its own signal, L + X + N(0, `fading`^2), reaches R; only then its strength is observed. So (Tobin 1958;
+//! as a Kalman filter: Allik, Miller, Piovoso and Zurakowski, IEEE TCST 24(1), 2016):
 //!
 //! ```text
 //! heard at z          z = L + X + N(0, fading^2), and R <= z
@@ -13,8 +13,9 @@
 //! transmitted         as heard or missed, with less required: it was tried several times
 //! ```
 //!
-//! The factors that are not Gaussian are taken in by matching mean and variance (assumed density filtering: Maybeck 1982).
-//! L, X and R are only known against each other, so a link whose receiver tells no strength is followed as well.
+//! Factors that are not Gaussian are approximated by matching mean and variance (assumed density filtering: Maybeck
+//! 1982). L, X and R are only known against each other, so a link whose receiver reports no strength is tracked as
+//! well.
 //!
 //! Two nodes on straight courses with relative speed v, in ranges per second, have a squared distance q = e^l, in
 //! squared ranges, that is quadratic in time. With L - R = -k l, k = 6.5 dB (path loss exponent 3), and g = dl/dt = -S / k:
@@ -23,17 +24,18 @@
 //! l(t) = l + ln a          g(t) = (g + 2 c t) / a          a = 1 + g t + c t^2, c = v^2 e^-l (at least g^2 / 4: 1)
 //! ```
 //!
-//! 1: nobody is nearer than on a straight course; a slope too steep for v means a higher one. So what comes nearer will go
-//! away again, the sooner the faster. Turns add noise to the slope; the shadow is forgotten over `shadow_time` (Gudmundson
-//! 1991), and its variance is `shadowing`^2. A link is up at a horizon if L + X > R then:
+//! 1: no distance is below that of a straight course; a slope too steep for v means a higher speed. So an approaching
+//! node will depart again, the sooner the faster it is. Turns add noise to the slope; the shadow is forgotten over
+//! `shadow_time` (Gudmundson 1991), and its variance is `shadowing`^2. A link is up at a horizon if L + X > R then:
 //!
 //! ```text
 //! P(up at t + h) = Phi((E[L'] + E[X'] - E[R]) / sqrt(var(L' + X' - R)))
 //! ```
 //!
-//! How fast a pair is nobody says: four filters run side by side, for pairs that stand, walk and drive, and for open ground ([`PACES`]), averaged
-//! with weights that learn on line from how likely each thought what came, forgetting by `forget` (Raftery, Karny and
-//! Ettler, Technometrics 52(1), 2010). R is learnt as well. A new neighbour is thought weak and coming nearer ([`FIRST`]).
+//! The speed of a pair is unknown: four filters run in parallel, for pairs that stand, walk and drive, and for open
+//! ground ([`PACES`]). They are averaged with weights learned online from the likelihood of the observations,
+//! forgetting by `forget` (Raftery, Karny and Ettler, Technometrics 52(1), 2010). R is learnt as well. A new neighbour
+//! is assumed to be weak and approaching ([`FIRST`]).
 
 use super::{LinkForecaster, Observation};
 use crate::table::{Member, Number, Reader, SettingError};
@@ -47,22 +49,22 @@ pub const MEMBER: Member<dyn LinkForecaster> = Member {
     build,
 };
 
-/// How fast two nodes pass each other.
+/// The motion of two nodes that pass each other.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Pace {
     /// Relative speed in ranges per second.
     speed: f64,
-    /// What turns do to the slope: standard deviation in dB per second after one second.
+    /// The effect of turns on the slope: standard deviation in dB per second after one second.
     turns: f64,
-    /// For how long a shadow lasts, in seconds.
+    /// The duration of a shadow in seconds.
     shadow_time: f64,
-    /// How deep shadows are against what is set.
+    /// The depth of shadows relative to the setting.
     shadow_depth: f64,
 }
 
 impl Pace {
-    /// Of a speed in ranges per second. Turns are as frequent as legs are short against the range, a shadow is half a range
-    /// wide: both were chosen on the development seeds of `docs/measurements/forecasters.md`.
+    /// For a speed in ranges per second. Turns are as frequent as legs are short relative to the range, a shadow is
+    /// half a range wide: both were tuned on the development seeds of `docs/measurements/forecasters.md`.
     const fn new(speed: f64, turns: f64, shadow_depth: f64) -> Self {
         Self { speed, turns, shadow_time: 0.45 / speed, shadow_depth }
     }
@@ -71,21 +73,21 @@ impl Pace {
 /// Pairs that stand or stroll, walk or cycle, and drive among obstacles; and any in the open.
 const PACES: [Pace; 4] =
     [Pace::new(0.02, 0.028, 1.0), Pace::new(0.08, 0.226, 1.0), Pace::new(0.25, 1.25, 1.0), Pace::new(0.12, 0.4, 0.2)];
-/// How many models run side by side.
+/// Number of parallel models.
 const MODELS: usize = PACES.len();
 /// The state's dimensions: level, slope, shadow, required level.
 const STATES: usize = 4;
 /// dB per unit of the squared distance's logarithm: 5 n / ln 10 for an exponent n of 3.
 const KAPPA: f64 = 6.514;
-/// What is thought of a link before its first packet: how far it is below what is required, in dB, its slope in dB per
-/// second for a speed of one range per second, and the deviations about both.
+/// The prior of a link before its first packet: the level below the required one in dB, the slope in dB per second for
+/// a speed of one range per second, and the deviations of both.
 const FIRST: First =
     First { below: 3.0, below_deviation: 5.0, nearing: 8.0, nearing_deviation: 4.0, required_deviation: 4.0 };
-/// How much weaker a signal carries a frame that is tried again and again, in dB.
+/// How much weaker, in dB, the signal may be for a frame that is retried.
 const TRIED_AGAIN: f64 = 4.0;
-/// The most missing Hellos of one report that count.
+/// Most missing Hellos of one report that count.
 const MOST_MISSED: u16 = 64;
-/// The longest time that is carried ahead, in seconds.
+/// The longest extrapolation, in seconds.
 const LONGEST: f64 = 600.0;
 
 struct First {
@@ -136,30 +138,30 @@ fn build(reader: &mut Reader<'_>) -> Result<Box<dyn LinkForecaster>, SettingErro
     Ok(Box::new(Trend::read(reader)?))
 }
 
-/// Density of the normal distribution.
+/// Density of the standard normal distribution.
 fn density(x: f64) -> f64 {
     libm::exp(-0.5 * x * x) * 0.398_942_280_401_432_7
 }
 
-/// Distribution function of the normal distribution.
+/// Cumulative standard normal distribution.
 fn distribution(x: f64) -> f64 {
     0.5 * libm::erfc(-x * core::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// The logarithm of the squared distance, its rate, and how the next ones follow from them.
+/// The logarithm of the squared distance, its rate, and the derivatives of their next values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Passing {
-    /// What is added to l, and g then.
+    /// The increment of l, and the new g.
     step: f64,
     rate: f64,
     /// Derivatives of l' and g' with respect to l and g.
     jacobian: [[f64; 2]; 2],
 }
 
-/// Two nodes that pass each other at `speed`, some seconds on.
+/// Two nodes that pass each other at `speed`, after `seconds`.
 fn passing(l: f64, g: f64, speed: f64, seconds: f64) -> Passing {
     let t = seconds;
-    // Nearer than e^-3 of the range it does not matter any more.
+    // Below e^-3 of the range the distance does not matter.
     let c = (speed * speed * libm::exp(-l.clamp(-6.0, 6.0))).max(0.26 * g * g);
     let a = 1.0 + g * t + c * t * t;
     let rate = (g + 2.0 * c * t) / a;
@@ -192,7 +194,7 @@ impl Filter {
         Self { mean: [required - FIRST.below, FIRST.nearing * pace.speed, 0.0, required], variance }
     }
 
-    /// The state some seconds on.
+    /// The state after `seconds`.
     fn ahead(&self, seconds: f64, pace: &Pace, shadowing: f64) -> Self {
         let [level, slope, shadow, required] = self.mean;
         let Passing { step, rate, jacobian: [[ll, lg], [gl, gg]] } =
@@ -208,7 +210,7 @@ impl Filter {
         let half = self.variance.map(next);
         let column = |i: usize| next([half[0][i], half[1][i], half[2][i], half[3][i]]);
         let mut variance = [column(0), column(1), column(2), column(3)];
-        // White noise on the slope's rate, for no longer than a leg may last.
+        // White noise on the slope's rate, limited to the length of a leg.
         let (q, t) = (pace.turns * pace.turns, seconds.min(10.0));
         variance[0][0] += q * t * t * t / 3.0;
         variance[0][1] += q * t * t / 2.0;
@@ -218,7 +220,7 @@ impl Filter {
         Self { mean, variance }
     }
 
-    /// Moves the state by a likelihood of a . state, whose logarithm has these derivatives at the state's mean.
+    /// Updates the state by a likelihood of a . state, whose logarithm has these derivatives at the state's mean.
     fn shift(&mut self, a: [f64; STATES], first: f64, second: f64) {
         let gain = [0, 1, 2, 3].map(|i| (0..STATES).map(|j| self.variance[i][j] * a[j]).sum::<f64>());
         for i in 0..STATES {
@@ -237,7 +239,7 @@ impl Filter {
         (mean, variance.max(0.0))
     }
 
-    /// Takes in a measurement of level and shadow; returns its likelihood.
+    /// Processes a measurement of level and shadow; returns its likelihood.
     fn measure(&mut self, signal: f64, fading: f64) -> f64 {
         let (mean, spread) = self.along([1.0, 0.0, 1.0, 0.0]);
         let variance = spread + fading * fading;
@@ -246,7 +248,7 @@ impl Filter {
         density((signal - mean) / deviation) / deviation
     }
 
-    /// Takes in a factor floor + (1 - floor) Phi((a . state + offset) / noise); returns its mean.
+    /// Processes a factor floor + (1 - floor) Phi((a . state + offset) / noise); returns its mean.
     fn judge(&mut self, a: [f64; STATES], offset: f64, noise: f64, floor: f64) -> f64 {
         let (mean, spread) = self.along(a);
         let deviation = libm::sqrt(spread + noise * noise);
@@ -257,20 +259,20 @@ impl Filter {
         sum
     }
 
-    /// Probability that level and shadow are above the level that is required.
+    /// Probability that level and shadow exceed the required level.
     fn probability_up(&self) -> f64 {
         let (mean, variance) = self.along(MARGIN);
         distribution(mean / libm::sqrt(variance.max(1e-6)))
     }
 }
 
-/// What is left over what is required, and what is missing.
+/// The margin above the required level.
 const MARGIN: [f64; STATES] = [1.0, 0.0, 1.0, -1.0];
 const LACK: [f64; STATES] = [-1.0, 0.0, -1.0, 1.0];
-/// A packet was received: the level that is required is below its signal.
+/// A packet was received: the required level is below its signal.
 const BELOW: [f64; STATES] = [0.0, 0.0, 0.0, -1.0];
 
-/// Follows the signal of one link.
+/// Tracks the signal of one link.
 #[derive(Clone, Debug)]
 pub struct Trend {
     fading: f64,
@@ -283,7 +285,7 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Makes one from the settings of `MEMBER`.
+    /// Reads the settings of `MEMBER`.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         let required = reader.read(&REQUIRED)?;
         let shadowing = reader.read(&SHADOWING)?;

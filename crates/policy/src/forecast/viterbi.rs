@@ -1,12 +1,13 @@
-//! Viterbi's most likely hidden states over the last symbols, with the paper's model: the link will be as its present state.
+//! Viterbi's most likely hidden states over the last symbols, with the paper's model: the forecast is the current
+//! state.
 //!
-//! Every observation decodes the last `window` steps ([`Sampling`]) anew, beginning with the model's start probabilities; the
-//! paper does not say how many observations it decodes, 10 is our choice. The forecast is 1 if the last state of the path
-//! is connect, else 0, at every horizon: the path says nothing of what comes after it. Before the first observation it is
+//! Every observation decodes the last `window` steps ([`Sampling`]) again from the model's start probabilities. The
+//! paper does not give the number of observations; 10 is our choice. The forecast is 1 if the last state of the path is
+//! connect, else 0, at every horizon: the path does not extend beyond the present. Before the first observation it is
 //! 1/2.
 //!
-//! With the paper's numbers and a window of up to 10 this is, without exception, a rule on the last two symbols: good is
-//! connect, bad is disconnect, moderate is disconnect only when the one before was bad. A test goes through all sequences.
+//! With the paper's numbers and a window of up to 10 this is, without exception, a rule on the last two symbols: good
+//! is connect, bad is disconnect, moderate is disconnect only when the one before was bad. A test checks all sequences.
 
 use super::hidden_markov::{MAX_WINDOW, Model, PAPER, State};
 use super::quality::Symbol;
@@ -79,7 +80,7 @@ pub struct Viterbi {
 }
 
 impl Viterbi {
-    /// Makes one from the settings of `MEMBER`, with the paper's model.
+    /// Reads the settings of `MEMBER`; the model is the paper's.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self { model: PAPER, window: Window::read(reader, Source::Reception)?, state: None })
     }

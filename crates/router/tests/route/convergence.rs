@@ -1,7 +1,8 @@
-//! How long the paper's mesh is without a way when a link is cut: silently, as a radio that is out of reach, and fading.
+//! How long the paper's mesh is without a route after a link is cut: silently, as when a radio is out of range, or
+//! fading.
 //!
-//! `ANABRANCH_CUTS=8` makes so many cuts of each kind and prints what was seen (docs/measurements/routing.md has the figures); without it one
-//! silent cut is made, which only has to be survived.
+//! `ANABRANCH_CUTS=8` makes 8 cuts of each kind and prints the results (docs/measurements/routing.md has the figures);
+//! without it one silent cut is made, which only has to be survived.
 
 use crate::mesh::routes_are_there;
 use crate::probe::{Probe, Seen, Target, ports};
@@ -16,17 +17,17 @@ use libtest_mimic::Trial;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Seconds over which a fading link's loss rises from none to all.
+/// Seconds in which a fading link's loss rises from 0 to 1.
 const FADE: u64 = 10;
 
-/// How often forecasts are looked at, and how many of these looks what they changed stays: 10 s.
+/// Interval between forecasts, and for how many forecasts a change persists: 10 s.
 const PERIOD: Span = Span::from_millis(250);
 const HOLD: u32 = 40;
 
-/// Flows of probes that go at the same time while links fade.
+/// Concurrent flows of probes while links fade.
 const FLOWS: u16 = 6;
 
-/// After a cut, until it is over for certain: longer than the dead interval.
+/// Wait after a cut, longer than the dead interval.
 const AFTER: Duration = Duration::from_secs(6);
 
 pub fn trials() -> Vec<Trial> {
@@ -49,7 +50,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// The nodes by which a flow of probes goes from M1 to M8 now.
+/// The nodes on the current route of a flow of probes from M1 to M8.
 fn way(scene: &Scene, flow: u16) -> Vec<usize> {
     let (from, to) = (mesh::loopback_ipv4(1), mesh::loopback_ipv4(8));
     let mut way = vec![1];
@@ -81,12 +82,12 @@ fn a_silent_cut_is_survived() {
     assert_ne!(self::way(&scene, 0)[1], way[1]);
 }
 
-/// Bytes of IP that each node has sent.
+/// IP bytes sent by each node.
 fn sent_bytes(scene: &Scene) -> Vec<u64> {
     scene.routers.iter().map(|router| router.ask(Question::Status)["sent_bytes"].as_u64().unwrap_or_default()).collect()
 }
 
-/// Control bytes per second and node over a time in which nothing happens.
+/// Control bytes per second and node while idle.
 fn control_rate(scene: &Scene, time: Duration) -> f64 {
     let (before, begun) = (sent_bytes(scene), Instant::now());
     std::thread::sleep(time);
@@ -103,7 +104,7 @@ fn rate_since(scene: &Scene, before: &[u64], begun: Instant) -> f64 {
 fn silent_cuts(cuts: usize) {
     let scene = Scene::new(vec![ChannelModel::Ideal], &config(Family::Ipv4, 1));
     routes_are_there(&scene);
-    // Databases have been exchanged, and acknowledged.
+    // Databases have been exchanged and acknowledged.
     std::thread::sleep(Duration::from_secs(15));
     let rate = control_rate(&scene, Duration::from_secs(60));
     eprintln!("control bytes per second and node, nothing happening: {rate:.1}");
@@ -112,7 +113,7 @@ fn silent_cuts(cuts: usize) {
     for number in 0..2 * cuts {
         std::thread::sleep(Duration::from_secs(2) + Duration::from_millis(137) * number as u32);
         let way = way(&scene, 0);
-        // The first link of the way, then the last one, in turns.
+        // Alternates between the first and the last link of the route.
         let (from, to, gaps) = match number % 2 {
             0 => (way[0], way[1], &mut local),
             _ => (way[way.len() - 2], way[way.len() - 1], &mut remote),
@@ -141,10 +142,10 @@ fn summary(values: &mut [f64]) -> String {
     format!("median {median:.2}, mean {mean:.2} [{:.2}..{:.2}], n = {count}", at(0), at(count.saturating_sub(1)))
 }
 
-/// With this forecaster, or without one.
+/// The configuration with this forecaster, or without one.
 fn forecasting(name: Option<&str>) -> RouteConfig {
     let mut config = config(Family::Ipv4, 1);
-    // Another number of looks may be asked for.
+    // The number of forecasts can be overridden.
     let hold = std::env::var("ANABRANCH_HOLD").ok().and_then(|text| text.parse().ok()).unwrap_or(HOLD);
     // 0: alternates around a suspect link, not announced in LSAs.
     let suspect_cost = std::env::var("ANABRANCH_SUSPECT_COST").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -162,7 +163,7 @@ fn forecasting(name: Option<&str>) -> RouteConfig {
     config
 }
 
-/// What a forecaster made of fading cuts.
+/// Fading cuts with a forecaster.
 fn fading_cuts(cuts: usize) {
     let names = std::env::var("ANABRANCH_FORECASTERS")
         .unwrap_or_else(|_| "-,persistence,viterbi,forward,online,trend".to_owned());
@@ -186,7 +187,7 @@ fn fading_cuts(cuts: usize) {
     }
 }
 
-/// Lets the first link of a flow's way fade, and returns the results of all flows' probes.
+/// Fades the first link of a flow's route. Returns the results of all flows' probes.
 fn fade(scene: &Scene, probes: &[Probe], number: usize) -> Vec<Seen> {
     let way = way(scene, number as u16 % FLOWS);
     let marks: Vec<_> = probes.iter().map(Probe::mark).collect();

@@ -1,5 +1,5 @@
-//! FRRouting's OSPFv3 at the other end of a point-to-point link: adjacent, and routes both ways. Needs the programs of the
-//! Debian package `frr`.
+//! FRRouting's OSPFv3 at the other end of a point-to-point link: adjacency, and routes in both directions. Needs the
+//! programs of the Debian package `frr`.
 
 use crate::kernel::ip;
 use crate::scene::{Running, wait_for};
@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Where Debian has the daemons.
+/// Debian's directory of the daemons.
 const PROGRAMS: &str = "/usr/lib/frr";
 
 pub fn trials() -> Vec<Trial> {
@@ -36,7 +36,7 @@ pub fn trials() -> Vec<Trial> {
     tests.into_iter().map(trial).collect()
 }
 
-/// Their configuration: our link with short timers, and a network of their own.
+/// Their configuration: the link with short timers, and a network of their own.
 const CONFIGURATION: &str = "\
 interface far
  ipv6 ospf6 area 0.0.0.0
@@ -50,7 +50,7 @@ router ospf6
  ospf6 router-id 9.9.9.9
 ";
 
-/// Their router in a namespace of its own.
+/// An FRR router in its own namespace.
 struct Frr {
     namespace: Namespace,
     directory: PathBuf,
@@ -63,7 +63,7 @@ impl Frr {
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("anabranch-frr-{}-{number}", std::process::id()));
         fs::create_dir(&directory).expect("there is room for a directory");
-        // The daemons drop their privileges to those of a user of their own.
+        // The daemons drop privileges to their own user.
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).expect("it is ours");
         fs::write(directory.join("zebra.conf"), "").expect("there is room for a file");
         fs::write(directory.join("ospf6d.conf"), CONFIGURATION).expect("there is room for a file");
@@ -89,10 +89,10 @@ impl Frr {
         fs::read_to_string(self.directory.join(format!("{program}.log"))).unwrap_or_default()
     }
 
-    /// Ends the daemons without a word.
+    /// Kills the daemons without a goodbye.
     fn kill(&mut self) {
         for mut daemon in self.daemons.drain(..) {
-            // It may have ended by itself.
+            // It may already have exited.
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
@@ -101,7 +101,7 @@ impl Frr {
         }
     }
 
-    /// What it answers.
+    /// The output of a command.
     fn show(&self, command: &str) -> String {
         let mut vtysh = Command::new("vtysh");
         vtysh.arg("--vty_socket").arg(&self.directory).args(["-c", command]);
@@ -117,7 +117,7 @@ impl Drop for Frr {
     }
 }
 
-/// Us with a link `near` to their `far`, and a network behind each.
+/// Our namespace with the link `near`, FRR's with `far`, and a network behind each.
 fn linked() -> (Namespace, Frr) {
     let (ours, theirs) = (Namespace::new().expect("namespaces were there a moment ago"), Frr::new());
     let there = format!("/proc/{}/fd/{}", std::process::id(), theirs.namespace.file().as_raw_fd());
@@ -182,7 +182,7 @@ fn becomes_fully_adjacent_and_routes_are_exchanged() {
     frr.start();
     let router = Running::start(&ours, config());
     joined(&ours, &frr, &router);
-    // The kernels agree.
+    // The kernels forward accordingly.
     let ping =
         || Command::new("ping").args(["-6", "-c", "1", "-W", "5", "-I", "2001:db8:1::1", "2001:db8:9::1"]).output();
     if let Ok(output) = ours.run(ping).expect("it can be entered") {

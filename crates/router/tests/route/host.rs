@@ -1,4 +1,4 @@
-//! What a router does to its host, and what it leaves there: nothing.
+//! A router's changes to its host, and their complete removal.
 
 use crate::kernel::ip;
 use crate::scene::{DEADLINE, Running, config, same, wait_for};
@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Says to this program that it is to be a router that will be killed.
+/// Environment variable that makes this program the router to be killed.
 const CHILD: &str = "ANABRANCH_ROUTE_CHILD";
 
 pub fn trials() -> Vec<Trial> {
@@ -70,13 +70,13 @@ fn journal(namespace: &str) -> PathBuf {
     std::env::temp_dir().join(format!("anabranch-route-{}-{namespace}", std::process::id()))
 }
 
-/// A router on `e0` that changes the kernel's settings where it must.
+/// A router on `e0` that changes kernel settings where necessary.
 fn with_settings(name: &str) -> RouteConfig {
     let families = vec![Family::Ipv6, Family::Ipv4];
     RouteConfig { families, keep_settings: false, journal: Some(journal(name)), ..config(Family::Ipv4, 1) }
 }
 
-/// All that a router may have changed, as `ip` shows it.
+/// All state that a router may change, as printed by `ip`.
 fn state(namespace: &Namespace) -> Vec<String> {
     let look = || {
         let mut text = String::new();
@@ -99,7 +99,7 @@ fn state(namespace: &Namespace) -> Vec<String> {
     inside(namespace, look)
 }
 
-/// Waits until the link is up and the kernel has done what follows from that by itself.
+/// Waits until the link is up and the kernel's own reactions are over.
 fn settled(namespace: &Namespace) {
     wait_for("the link to be up", || {
         let look =
@@ -146,21 +146,21 @@ fn what_a_router_set_is_gone_when_it_ends() {
         assert!(now.is_empty() && gone.is_empty(), "new: {now:#?}\ngone: {gone:#?}");
     }
     for name in ["end-1", "end-2"] {
-        // The directory that the test named stays; nothing is in it.
+        // The directory that the test named stays, empty.
         std::fs::remove_dir(journal(name)).expect("it is there and empty");
     }
 }
 
-/// Whether this process is the router that is to be killed.
+/// Whether this process is the router to be killed.
 pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Is that router, in the namespace that it was started in.
+/// Runs that router, in the namespace in which it was started.
 pub fn child() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut config = with_settings("killed");
-    // The parent's name of the directory, not this process's.
+    // The parent's directory, since the default depends on the process.
     config.journal = std::env::var_os(CHILD).map(PathBuf::from);
     let work = async {
         let daemon = RouteDaemon::start(config).await?;
@@ -173,7 +173,7 @@ struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It may have been killed already.
+        // It may already be dead.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -192,7 +192,7 @@ fn what_a_killed_router_left_is_removed_by_the_next() {
     child.0.wait().expect("it ran");
     let left = state(&pair[0]);
     assert!(left.iter().any(|line| line.contains("proto 199")), "{left:#?}");
-    // The next one has another table, and yet cleans up.
+    // The next router has another table and still cleans up.
     let next = RouteConfig { table: TABLE + 1, journal: Some(journal("killed")), ..with_settings("killed") };
     let next = Running::start(&pair[0], next);
     wait_for("what was left to be gone", || {
@@ -254,7 +254,7 @@ fn wrong_interfaces_are_told_in_a_sentence() {
 fn no_privilege_is_told_in_a_sentence() {
     let namespace = namespace();
     inside(&namespace, || ip("link add e0 type veth peer name e1"));
-    // Capabilities belong to threads: this one drops its own.
+    // Capabilities are per thread: this one drops its own.
     let outcome = inside(&namespace, || {
         drop_capabilities();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -285,7 +285,7 @@ fn an_interface_that_goes_and_comes_is_used_again() {
     });
     inside(&pair[0], || ip("link set e0 up"));
     routed(&pair);
-    // Made anew, under the same name.
+    // Recreated under the same name.
     inside(&pair[0], || ip("link delete e0"));
     let there = {
         use std::os::fd::AsRawFd;

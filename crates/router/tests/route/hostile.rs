@@ -1,4 +1,4 @@
-//! Packets that nobody honest sends, on a real interface: counted, told once, and without effect.
+//! Hostile packets on a real interface: counted, reported once, and without effect.
 
 use crate::host::{inside, pair};
 use crate::scene::{Running, config, wait_for};
@@ -31,7 +31,7 @@ pub fn trials() -> Vec<Trial> {
     tests.into_iter().map(trial).collect()
 }
 
-/// A router's settings, with this key if any.
+/// A router's configuration, with this key if any.
 fn keyed(key: Option<&[u8]>) -> RouteConfig {
     let association = |key: &[u8]| SecurityAssociation::new(1, Algorithm::HmacSha256, key.to_vec());
     RouteConfig { authentication: key.map(association), ..config(Family::Ipv4, 1) }
@@ -69,7 +69,7 @@ impl Wire {
         self.socket.send_to(bytes, &to.into()).expect("the link is up");
     }
 
-    /// What comes by in a time.
+    /// The packets received during `time`.
     fn hear(&self, time: Duration) -> Vec<Vec<u8>> {
         let (until, mut all) = (Instant::now() + time, Vec::new());
         while Instant::now() < until {
@@ -110,7 +110,7 @@ fn told(heard: &Receiver<String>) -> Vec<String> {
     heard.try_iter().collect()
 }
 
-/// A packet as the forger would have it, with a right checksum.
+/// A forged packet with a correct checksum.
 fn honest(wire: &Wire, change: impl FnOnce(&mut Hello)) -> Vec<u8> {
     let mut hello = Hello {
         hello_interval: 1,
@@ -197,7 +197,7 @@ fn what_was_recorded_is_refused() {
         if refused >= count { Ok(()) } else { Err((refused, count)) }
     });
     full([&router, &friend]);
-    // A changed byte makes it a forgery.
+    // A changed byte invalidates the authentication.
     let before = refused(&router, "not_authentic");
     let mut forged = recorded[0].clone();
     forged[17] ^= 1;
@@ -211,7 +211,7 @@ fn a_restarted_sender_is_believed_at_once() {
     let friend = Running::start(&two, keyed(KEY));
     full([&router, &friend]);
     friend.stop().expect("it ends well");
-    // Sequence numbers begin with the time in seconds.
+    // Sequence numbers start at the time in seconds.
     std::thread::sleep(Duration::from_millis(1_100));
     let before = refused(&router, "replayed");
     let friend = Running::start(&two, keyed(KEY));

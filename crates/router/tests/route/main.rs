@@ -1,5 +1,5 @@
-//! The router on real interfaces, in network namespaces: among its own kind on the paper's mesh, with FRRouting, and what it
-//! leaves behind. Needs root and a kernel with TAP devices: without, every test is counted as ignored and says why.
+//! The router on real interfaces in network namespaces: on the paper's mesh, with FRRouting, and its cleanup. Needs
+//! root and a kernel with TAP devices; otherwise all tests are counted as ignored and say why.
 
 mod convergence;
 mod frr;
@@ -28,7 +28,7 @@ fn main() {
     let trials: Vec<Trial> =
         trials.map(|trial| if missing.is_some() { trial.with_ignored_flag(true) } else { trial }).collect();
     let mut arguments = Arguments::from_args();
-    // They mostly wait.
+    // The tests spend most of their time waiting.
     arguments.test_threads.get_or_insert(8);
     libtest_mimic::run(&arguments, trials).exit();
 }

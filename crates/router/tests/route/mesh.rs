@@ -1,4 +1,4 @@
-//! The paper's mesh: the routes that its figure asks for are in the kernels, and carry packets.
+//! The paper's mesh: the routes in its figure are in the kernels, and carry packets.
 
 use crate::probe::{Probe, Target};
 use crate::scene::{Scene, config, same, wait_for};
@@ -32,7 +32,7 @@ pub fn routes_are_there(scene: &Scene) {
         wait_for(&format!("M{node} to M8"), || same(scene.next_hops(node, &m8), hops.to_vec()));
     }
     let m1 = mesh::loopback_ipv4(1).to_string();
-    // The other way it is the same figure: layers and lanes are mirrored.
+    // The figure is symmetric: layers and lanes are mirrored.
     for (node, hops) in [(8, vec![5, 6, 7]), (5, vec![2, 3]), (6, vec![2, 3, 4]), (7, vec![3, 4])] {
         wait_for(&format!("M{node} to M1"), || same(scene.next_hops(node, &m1), hops.clone()));
     }
@@ -42,7 +42,7 @@ fn every_node_has_the_next_hops_of_figure_8() {
     let scene = Scene::new(vec![ChannelModel::Ideal], &config(Family::Ipv4, 1));
     routes_are_there(&scene);
     let probe = Probe::start(&scene, Target::Ipv4, 0);
-    // Those of the last second do not count.
+    // Probes of the last second do not count.
     std::thread::sleep(Duration::from_secs(3));
     let seen = probe.stop();
     assert!(seen.answered > 50 && seen.lost <= 1, "{seen:?}");
@@ -67,7 +67,7 @@ fn over_the_labs_radio() {
     wait_for("an answer over the radio", || if probe.answered() > 20 { Ok(()) } else { Err(probe.answered()) });
 }
 
-/// Bytes that every lane must carry of a transfer over all.
+/// Least bytes that every lane must carry of a transfer over all.
 const LANE_CARRIES: u64 = 200_000;
 
 fn lanes_are_those_of_table_3() {
@@ -121,8 +121,8 @@ fn lanes_are_those_of_table_3() {
         let mut socket = crate::kernel::mptcp_socket(address);
         socket.connect(&address.into())?;
         let block = vec![7; 65_536];
-        // The first lets the peer's addresses come before there is much to carry. On a busy machine a lane may join late: 16 MiB,
-        // and up to 128 for the last to have its part.
+        // The first packets announce the peer's addresses. On a busy machine a lane may join late: 16 MiB, and up to
+        // 128 until the last lane has its share.
         for number in 0..2_048 {
             if number >= 256 && number % 16 == 0 && (0..4).all(|lane| carried(lane) > LANE_CARRIES) {
                 break;

@@ -1,4 +1,4 @@
-//! A UDP probe every 10 ms from M1 to M8's address that belongs to no channel, and back.
+//! A UDP probe every 10 ms from M1 to M8's loopback address, and back.
 
 use crate::scene::Scene;
 use anabranch_emulate::mesh;
@@ -8,15 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The ports of both ends: flows differ in them, so that they do not all go the same way.
+/// The ports of both ends. Flows have different ports, so that they spread over the routes.
 pub fn ports(flow: u16) -> (u16, u16) {
     (4_100 + flow, 4_800 + flow)
 }
 
-/// Time between two probes.
 pub const INTERVAL: Duration = Duration::from_millis(10);
 
-/// The family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     Ipv4,
@@ -24,7 +22,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// M1's address and M8's.
+    /// The addresses of M1 and M8.
     pub fn addresses(self) -> (IpAddr, IpAddr) {
         match self {
             Self::Ipv4 => (mesh::loopback_ipv4(1).into(), mesh::loopback_ipv4(8).into()),
@@ -33,24 +31,24 @@ impl Target {
     }
 }
 
-/// What became of the probes.
+/// The results of the probes.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub answered: u32,
-    /// Not answered, but for those of the last second, which may be under way.
+    /// Unanswered probes, without those of the last second, which may be in flight.
     pub lost: u32,
     /// The longest time between two answers.
     pub longest_gap: Duration,
 }
 
-/// What both threads know: when each probe left, and which answers came when.
+/// Shared by both threads: when each probe was sent, and when answers arrived.
 #[derive(Default)]
 struct Log {
     sent: Vec<Instant>,
     answers: Vec<(u32, Instant)>,
 }
 
-/// Probes that are under way.
+/// Running probes.
 pub struct Probe {
     end: Arc<AtomicBool>,
     answered: Arc<AtomicU32>,
@@ -83,7 +81,7 @@ impl Probe {
                         log.sent.push(Instant::now());
                         log.sent.len() as u32 - 1
                     };
-                    // Without a route it is lost like any other.
+                    // Without a route the probe counts as lost.
                     let _ = probing.send_to(&number.to_be_bytes(), to);
                     due += INTERVAL;
                     std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -109,13 +107,13 @@ impl Probe {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Forgets what was up to now.
+    /// Marks the current moment, from which `since` counts.
     pub fn mark(&self) -> Mark {
         let log = self.log.lock().expect("nobody panics");
         Mark { sent: log.sent.len(), answers: log.answers.len() }
     }
 
-    /// What became of the probes since a mark.
+    /// The results since a mark.
     pub fn since(&self, mark: &Mark) -> Seen {
         let log = self.log.lock().expect("nobody panics");
         let last = Instant::now() - Duration::from_secs(1);
@@ -125,11 +123,11 @@ impl Probe {
         numbers.retain(|number| (mark.sent as u32..end).contains(number));
         numbers.sort_unstable();
         numbers.dedup();
-        // The gap that begins with the last answer before the mark is one of these.
+        // The gap that starts at the last answer before the mark counts.
         let before = mark.answers.saturating_sub(1);
         let times: Vec<Instant> = log.answers.iter().skip(before).map(|(_, at)| *at).collect();
         let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
-        // If nothing comes any more, that is a gap too.
+        // The time since the last answer is a gap too.
         let open = times.last().map(|at| Instant::now() - *at);
         Seen {
             answered: numbers.len() as u32,
@@ -138,7 +136,7 @@ impl Probe {
         }
     }
 
-    /// Ends them.
+    /// Stops the probes.
     pub fn stop(self) -> Seen {
         let seen = self.since(&Mark { sent: 0, answers: 0 });
         drop(self);
@@ -156,7 +154,7 @@ impl Drop for Probe {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A test that fails already has enough to say.
+            // The test is already failing.
             let _ = thread.join();
         }
     }
@@ -174,7 +172,7 @@ fn spawn(end: &Arc<AtomicBool>, mut work: impl FnMut() + Send + 'static) -> Join
 fn echo(socket: &UdpSocket) {
     let mut bytes = [0; 64];
     if let Ok((length, from)) = socket.recv_from(&mut bytes) {
-        // The way back may be gone.
+        // The route back may be gone.
         let _ = socket.send_to(&bytes[..length], from);
     }
 }

@@ -1,4 +1,4 @@
-//! Routers at work in namespaces, and what can be asked of them.
+//! Running routers in namespaces, and queries of them.
 
 use anabranch_emulate::{AntennaId, ChannelModel, Ether, Mesh, MeshConfig};
 use anabranch_policy::time::Duration;
@@ -12,10 +12,10 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
-/// How long anything may take.
+/// Timeout of any operation.
 pub const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// A router on a thread of its own, in a namespace.
+/// A router on its own thread in a namespace.
 pub struct Running {
     namespace: Namespace,
     end: Option<oneshot::Sender<()>>,
@@ -27,7 +27,7 @@ impl Running {
         Self::start_telling(namespace, config, |news| eprintln!("a router: {news}"))
     }
 
-    /// The same with somebody who hears of packets that are not used.
+    /// The same, with a listener for reports of rejected packets.
     pub fn start_telling(namespace: &Namespace, config: RouteConfig, tell: impl FnMut(&str) + Send + 'static) -> Self {
         let (end, ended) = oneshot::channel();
         let inside = namespace.clone();
@@ -40,7 +40,7 @@ impl Running {
                     daemon
                         .telling(tell)
                         .run(async {
-                            // Dropped is as good as told.
+                            // A dropped sender ends the router too.
                             let _ = ended.await;
                         })
                         .await
@@ -52,13 +52,13 @@ impl Running {
         Self { namespace: namespace.clone(), end: Some(end), thread }
     }
 
-    /// Ends it well.
+    /// Stops it normally.
     pub fn stop(mut self) -> Result<(), RouteError> {
         drop(self.end.take());
         self.thread.take().map_or(Ok(()), |thread| thread.join().expect("the router does not panic"))
     }
 
-    /// What it answers; nothing while it is not there yet.
+    /// The answer to a query; null while the router is not running yet.
     pub fn ask(&self, question: Question) -> Value {
         let asked = self.namespace.run(|| ask(TABLE, question)).expect("the namespace can be entered");
         let ended = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
@@ -70,14 +70,14 @@ impl Drop for Running {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // A test that fails already has enough to say.
+            // The test is already failing.
             let _ = thread.join();
         }
     }
 }
 
-/// The settings of the paper and of the measurements that these runs are compared with: Hello 1 s, dead 3 s, 2HopRefresh 3,
-/// full LSAs, one address family; `ANABRANCH_2HOP_REFRESH` says another 2HopRefresh.
+/// The settings of the paper and of the measurements compared: Hello 1 s, dead 3 s, 2HopRefresh 3 (or
+/// `ANABRANCH_2HOP_REFRESH`), full LSAs, one address family.
 pub fn config(family: Family, channels: usize) -> RouteConfig {
     let mut config = RouteConfig { families: vec![family], keep_settings: true, ..RouteConfig::default() };
     for channel in 0..channels {
@@ -96,7 +96,7 @@ pub fn config(family: Family, channels: usize) -> RouteConfig {
 
 /// The paper's mesh with a router in each node.
 pub struct Scene {
-    // Routers end before the air that they speak through.
+    // Declared first: routers must end before their network.
     pub routers: Vec<Running>,
     pub mesh: Mesh,
     pub ether: Ether,
@@ -114,7 +114,7 @@ impl Scene {
         Self { routers, mesh, ether }
     }
 
-    /// The namespace of a node, M1 is 1.
+    /// The namespace of a node, from 1 for M1.
     pub fn node(&self, number: usize) -> &Namespace {
         &self.mesh.nodes()[number - 1].namespace
     }
@@ -123,7 +123,7 @@ impl Scene {
         self.mesh.nodes()[node - 1].antennas[channel]
     }
 
-    /// Sets the loss between two nodes on a channel, both ways; none: they do not hear each other.
+    /// Sets the loss between two nodes on a channel, in both directions; `None` disconnects them.
     pub fn set_link(&self, one: usize, other: usize, channel: usize, loss: Option<f64>) {
         let (one, other) = (self.antenna(one, channel), self.antenna(other, channel));
         self.ether.with(|air| {
@@ -132,7 +132,7 @@ impl Scene {
         });
     }
 
-    /// What a command prints in a node.
+    /// The output of a command in a node.
     pub fn output(&self, node: usize, words: &str) -> String {
         let run = || {
             let mut words = words.split_whitespace();
@@ -142,7 +142,7 @@ impl Scene {
         self.node(node).run(run).expect("the namespace can be entered")
     }
 
-    /// The next hops that a node's kernel has to an IPv4 address of the mesh, by the last byte of their addresses.
+    /// The next hops of a node's kernel to an IPv4 address of the mesh, as the last byte of their addresses.
     pub fn next_hops(&self, node: usize, to: &str) -> Vec<u8> {
         let text = self.output(node, &format!("ip route show table {TABLE} {to}"));
         let mut words = text.split_whitespace();
@@ -159,7 +159,7 @@ impl Scene {
     }
 }
 
-/// Waits until something holds; fails with what it was last.
+/// Waits until `look` succeeds; panics with its last error.
 pub fn wait_for<T: std::fmt::Debug>(what: &str, mut look: impl FnMut() -> Result<(), T>) {
     let until = Instant::now() + DEADLINE;
     loop {
@@ -171,7 +171,7 @@ pub fn wait_for<T: std::fmt::Debug>(what: &str, mut look: impl FnMut() -> Result
     }
 }
 
-/// Whether two are the same, for [`wait_for`].
+/// Compares two values, for [`wait_for`].
 pub fn same<T: PartialEq>(found: T, wanted: T) -> Result<(), T> {
     if found == wanted { Ok(()) } else { Err(found) }
 }

@@ -1,4 +1,4 @@
-//! An ideal radio in memory: routers on channels, links that are up or not, loss and delay, all from a seed.
+//! An ideal radio in memory: routers on channels, links that are up or down, loss and delay, all derived from a seed.
 
 #![allow(dead_code)]
 
@@ -21,7 +21,7 @@ pub type Node = usize;
 /// A channel, by index; the interface on it has the number one more.
 pub type Channel = usize;
 
-/// How the network is made.
+/// The parameters of the network.
 #[derive(Clone)]
 pub struct Setup {
     pub nodes: usize,
@@ -66,7 +66,7 @@ pub struct Net {
     setup: Setup,
     /// Links by channel and direction.
     links: BTreeSet<(Channel, Node, Node)>,
-    /// Probability that a packet is lost on a link, both ways, where it is not that of the setup; smaller node first.
+    /// Loss probability of a link in both directions, if it differs from that of the setup; the smaller node first.
     link_losses: BTreeMap<(Node, Node), f64>,
     queue: BTreeMap<(Instant, u64), Delivery>,
     timers: BTreeSet<(Instant, Node)>,
@@ -75,7 +75,7 @@ pub struct Net {
     random: ChaCha8Rng,
     pub events: Vec<(Instant, Node, Event)>,
     pub starts: u64,
-    /// What was sent and by whom, if somebody listens.
+    /// Packets sent, with their senders, if recorded.
     pub overheard: Option<Vec<(Node, Arc<Packet>)>>,
 }
 
@@ -97,7 +97,7 @@ pub fn address(node: Node, channel: Channel) -> IpAddr {
 }
 
 impl Net {
-    /// Routers that are off, and no links.
+    /// All routers off, and no links.
     pub fn new(setup: Setup) -> Self {
         Self {
             now: Instant::ZERO,
@@ -116,7 +116,7 @@ impl Net {
         }
     }
 
-    /// A network of routers that are on, with these links, on all channels.
+    /// All routers on, with these links on all channels.
     pub fn with_links(setup: Setup, links: &[(Node, Node)]) -> Self {
         let mut net = Self::new(setup);
         for (a, b) in links {
@@ -136,7 +136,7 @@ impl Net {
         (self.random() * most as f64) as usize
     }
 
-    /// Switches a link of all channels on or off, both ways.
+    /// Switches a link of all channels on or off, in both directions.
     pub fn set_link(&mut self, a: Node, b: Node, up: bool) {
         for channel in 0..self.setup.channels {
             self.set_direction(channel, a, b, up);
@@ -160,19 +160,19 @@ impl Net {
         self.setup.loss = loss;
     }
 
-    /// Sets the probability that a packet is lost on one link, both ways.
+    /// Sets the loss probability of one link, in both directions.
     pub fn set_link_loss(&mut self, a: Node, b: Node, loss: f64) {
         self.link_losses.insert((a.min(b), a.max(b)), loss);
     }
 
-    /// Whether a packet is lost on a link now.
+    /// Draws whether a packet is lost on a link.
     pub fn loses(&mut self, from: Node, to: Node) -> bool {
         let known = self.link_losses.get(&(from.min(to), from.max(to))).copied();
         let loss = known.unwrap_or(self.setup.loss);
         loss > 0.0 && self.random() < loss
     }
 
-    /// Switches a router on, with nothing in its memory.
+    /// Switches a router on, with empty memory.
     pub fn start(&mut self, node: Node) {
         self.start_with(node, |_| {});
     }
@@ -197,7 +197,7 @@ impl Net {
         self.drain(node);
     }
 
-    /// Switches a router off without a word.
+    /// Switches a router off without a message.
     pub fn stop(&mut self, node: Node) {
         self.routers[node] = None;
         if let Some(at) = self.timer_of[node].take() {
@@ -219,7 +219,7 @@ impl Net {
         self.drain(node);
     }
 
-    /// Hands a packet to a router as if it came from the radio.
+    /// Passes a packet to a router as if received from the radio.
     pub fn inject(&mut self, to: Node, channel: Channel, source: Ipv6Addr, multicast: bool, packet: &Packet) {
         let how = Reception { source, multicast, signal: None };
         let now = self.now;
@@ -310,12 +310,12 @@ impl Net {
         }
     }
 
-    /// Bytes sent by a router so far, IPv6 headers included.
+    /// Bytes sent by a router so far, with IPv6 headers.
     pub fn bytes(&self, node: Node) -> u64 {
         self.router(node).counters().all_sent_bytes()
     }
 
-    /// Hops between routers by the true links of channel 0 among routers that are on; none if there is no way.
+    /// Hops between routers over the true links of channel 0 among running routers; `None` if unreachable.
     pub fn true_distances(&self, from: Node) -> Vec<Option<u32>> {
         let mut distances = vec![None; self.routers.len()];
         distances[from] = Some(0);
@@ -341,7 +341,7 @@ impl Net {
 /// The paper's mesh: M1 to M8 as 0 to 7, with the links drawn in its figure 8.
 pub const FIGURE_8: [(Node, Node); 13] =
     [(0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (2, 4), (2, 5), (2, 6), (3, 5), (3, 6), (4, 7), (5, 7), (6, 7)];
-/// The links beside them that any disk radio with those of figure 8 also makes.
+/// The additional links of any disk model with those of figure 8.
 pub const LATERAL: [(Node, Node); 4] = [(1, 2), (2, 3), (4, 5), (5, 6)];
 
 /// The paper's mesh with lateral links.

@@ -1,5 +1,5 @@
-//! Somebody who means ill is within reach: whatever he sends is counted and bounded, no router stumbles, and when he is
-//! silent the network finds back to its routes.
+//! An attacker within radio range: its packets are counted and bounded, no router fails, and when it stops the network
+//! recovers its routes.
 
 #[path = "../harness/mod.rs"]
 mod harness;
@@ -27,7 +27,7 @@ use harness::{Net, Node, Setup, address, figure_8_lateral, id, interface, link_l
 
 const SECOND: Duration = Duration::from_secs(1);
 const OPTIONS: Options = Options::from_bits(0x13);
-/// M3 of the paper's mesh, of whose identity the ill-meaning one makes use, and M6, whom he sends to.
+/// M3 of the paper's mesh, whose identity the attacker uses, and M6, its target.
 const M3: Node = 2;
 const M6: Node = 5;
 
@@ -39,7 +39,7 @@ fn mesh(seed: u64) -> Net {
     net
 }
 
-/// Why the routes are not those along the shortest ways; none if they are.
+/// The first difference between the routes and the shortest paths, if any.
 fn fault(net: &Net) -> Option<String> {
     for from in 0..net.routers.len() {
         let distances = net.true_distances(from);
@@ -68,7 +68,7 @@ fn dropped(net: &Net, node: Node, reason: DropReason) -> u64 {
     net.router(node).counters().dropped(reason)
 }
 
-/// A packet of router `from`, whoever sends it.
+/// A packet that claims to be from router `from`.
 fn packet_of(from: Node, body: Body) -> Packet {
     Packet { router: id(from), area: AreaId::BACKBONE, instance: InstanceId::IPV6, body, lls: None }
 }
@@ -104,7 +104,7 @@ fn router_lsa(of: RouterId, number: LsaSequence, neighbors: &[RouterId]) -> Arc<
     Lsa::new(key(LsaType::ROUTER, of, 0), number, LsaBody::Router(body)).unwrap()
 }
 
-/// A router's Router-LSA as it is in M6's database.
+/// A router's Router-LSA in M6's database.
 fn router_lsa_in_use(net: &Net, of: Node) -> Arc<Lsa> {
     let mut all = net.router(M6).lsas(net.now).map(|(_, aged)| aged.lsa);
     all.find(|lsa| lsa.key() == key(LsaType::ROUTER, id(of), 0)).unwrap()
@@ -174,7 +174,7 @@ fn lsas_that_a_router_never_had_are_flushed_by_it() {
 #[test]
 fn nobody_says_what_is_behind_another_router() {
     let mut net = mesh(5);
-    // A router that is not there, and so never flushes it, assigns M8 a prefix.
+    // A router that does not exist, and so never flushes it, assigns M8 a prefix.
     let given = Prefix::host("fd00::bad".parse().unwrap());
     let entry = IntraAreaPrefix { prefix: given, options: PrefixOptions::NONE, metric: 0 };
     let referenced = key(LsaType::ROUTER, id(7), 0);
@@ -285,7 +285,7 @@ fn a_database_takes_no_more_bytes_than_it_may() {
         let lsa = router_lsa(RouterId(0xbad0_0000 + number), sequence(0), &links);
         send_as(&mut net, M3, M6, update(vec![AgedLsa { age: 0, lsa }]));
     }
-    // Three of 64 024 bytes each beside those of the mesh.
+    // Three of 64 024 bytes each besides those of the mesh.
     assert_eq!(dropped(&net, M6, DropReason::LsaLimit), 17);
     let small = router_lsa(RouterId(0xbae), sequence(0), &[]);
     send_as(&mut net, M3, M6, update(vec![AgedLsa { age: 0, lsa: small }]));
@@ -306,17 +306,17 @@ fn a_full_database_does_not_keep_an_exchange_from_its_end() {
     (0..8).for_each(|node| net.start_with(node, |config| config.limits.lsas = 60));
     net.run_for(SECOND * 30);
     for number in 0..100 {
-        // Old ones, so that they are gone in ten minutes.
+        // Old ones, which expire in ten minutes.
         let lsa = router_lsa(RouterId(0xbad0_0000 + number), sequence(0), &[id(M6)]);
         send_as(&mut net, M3, M6, update(vec![AgedLsa { age: 3_000, lsa }]));
     }
     net.run_for(SECOND * 5);
-    // M9 is new: nobody has room for what it says.
+    // M9 is new: its LSAs fit nowhere.
     net.start(8);
     net.run_for(SECOND * 60);
     assert!(dropped(&net, 7, DropReason::LsaLimit) > 0);
     assert!(fault(&net).is_some());
-    // What was forged grows old and leaves, and with the next refreshment there is room.
+    // Forged LSAs expire, and at the next refresh there is room.
     net.run_for(SECOND * 2_000);
     assert_converged(&net);
 }
@@ -360,7 +360,7 @@ fn hello(from: RouterId, number: u16, differential: bool, neighbors: &[&[RouterI
     Packet { router: from, area: AreaId::BACKBONE, instance: InstanceId::IPV6, body: Body::Hello(hello), lls }
 }
 
-/// A link-local address that is nobody's.
+/// A link-local address of no router.
 fn stranger(number: u32) -> Ipv6Addr {
     Ipv6Addr::from_bits(0xfe80 << 112 | 0xbad << 32 | u128::from(number))
 }
@@ -372,7 +372,7 @@ fn an_interface_has_no_more_neighbours_than_it_may_and_forgets_those_that_fall_s
         let crowd = hello(RouterId(0xbad0_0000 + number), 1, false, &[&[], &[], &[], &[], &[id(M6)]]);
         net.inject(M6, 0, stranger(number), true, &crowd);
     }
-    // M6 has seven neighbours of its own, at most 255 in all.
+    // M6 has seven neighbours of its own, at most 255 in total.
     let refused = dropped(&net, M6, DropReason::NeighborLimit);
     assert!((745..=753).contains(&refused), "{refused} refused");
     net.run_for(SECOND * 30);
@@ -404,7 +404,7 @@ fn hellos_with_lists_of_any_length_are_taken_or_counted() {
     let Body::Hello(body) = &mut short.body else { unreachable!("it is one") };
     body.neighbors.clear();
     net.inject(M6, 0, stranger(2), true, &short);
-    // Full Hellos with lost neighbours, and the one whose lists are longer than itself.
+    // Full Hellos with lost neighbours, and one whose lists exceed its length.
     assert_eq!(dropped(&net, M6, DropReason::HelloLists), 11);
     net.run_for(SECOND * 30);
     assert_converged(&net);

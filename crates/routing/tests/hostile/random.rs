@@ -1,4 +1,4 @@
-//! Packets of all kinds, made up or damaged, many of them.
+//! Many packets of all kinds, made up or damaged.
 
 use crate::harness::{Net, Node, Setup, figure_8_lateral, id, link_local};
 use crate::ospf_strategies::packet;
@@ -10,7 +10,7 @@ use anabranch_wire::ospf::{
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-/// Values that a router cannot tell from those of its neighbours: so most of what is sent comes far in.
+/// Replaces fields by values that match those of neighbours, so that most packets pass the first checks.
 fn plausible(mut packet: Packet, random: &mut impl FnMut(usize) -> usize) -> (Node, Packet) {
     let from = random(8);
     (packet.router, packet.area, packet.instance) = (id(from), AreaId::BACKBONE, InstanceId::IPV6);
@@ -66,7 +66,7 @@ fn packets_of_all_kinds_in_the_names_of_all_neighbours_are_survived() {
         net.inject(to, 0, link_local(from, 0), multicast, &packet);
         net.run_for(SECOND / 50);
     }
-    // What was said in the names of routers that do not exist stays for an hour; it is nowhere in the way.
+    // LSAs of non-existent routers stay for an hour without effect.
     net.run_for(SECOND * 60);
     assert_converged(&net);
     net.run_for(SECOND * 3_700);

@@ -1,5 +1,5 @@
-//! What a network comes to once nothing changes any more: who advertises whom, what each router finds in the database, and
-//! how many lanes that leaves.
+//! A converged network: which neighbours are advertised, the routes that each router finds in the database, and the
+//! number of lanes left.
 
 use super::{Graph, Routers, id};
 use anabranch_routing::election::AdjConnectivity;
@@ -8,20 +8,20 @@ use anabranch_routing::lsa_fullness::{Advertised, AdvertisedNeighbors, LsaFullne
 use anabranch_routing::neighborhood::Neighborhood;
 use anabranch_routing::spf::{Reduction, RootNeighbor, ShortestPaths};
 
-/// Routers that have chosen their roles, and the database that all of them hold.
+/// Routers with chosen roles, and their common database.
 pub struct Converged {
     pub routers: Routers,
     pub fullness: LsaFullness,
     /// Cost of each link, by direction.
     pub costs: Vec<Vec<u16>>,
-    /// Whether the one's SANS holds the other.
+    /// selected[a][b]: a's SANS contains b.
     pub selected: Vec<Vec<bool>>,
-    /// Whether the one's router-LSA holds the other.
+    /// advertised[a][b]: a's router-LSA contains b.
     pub advertised: Vec<Vec<bool>>,
     routable: Vec<Vec<bool>>,
     pub database: Database,
     pub paths: ShortestPaths,
-    /// distances[a][b] as a finds it; none if it finds no way.
+    /// distances[a][b] as computed by a; `None` without a route.
     pub distances: Vec<Vec<Option<u32>>>,
     /// next_hops[a][b], in ascending order.
     pub next_hops: Vec<Vec<Vec<usize>>>,
@@ -51,12 +51,12 @@ impl Converged {
         self.routers.settings.adj_connectivity != AdjConnectivity::Full
     }
 
-    /// A backbone neighbour, section 9.2. Nobody's A-bit differs from the others' here.
+    /// A backbone neighbour, section 9.2. All routers have equal A-bits here.
     fn backbone(&self, node: usize, other: usize) -> bool {
         self.reduction() && (self.routers.wants_adjacency(node, other) || self.routers.wants_adjacency(other, node))
     }
 
-    /// Lets each select whom it advertises, in turn, until nothing changes.
+    /// Each router selects its advertised neighbours, in turn, until nothing changes.
     fn select(&mut self) {
         let (mut neighborhood, mut choice) = (Neighborhood::default(), AdvertisedNeighbors::default());
         for round in 0.. {
@@ -108,7 +108,7 @@ impl Converged {
         }
     }
 
-    /// Lets all originate and compute until no neighbour becomes routable any more.
+    /// All routers originate and compute until no more neighbours become routable.
     fn flood(&mut self) {
         loop {
             for node in 0..self.routers.len() {
@@ -170,19 +170,19 @@ impl Converged {
         }
     }
 
-    /// How many links are advertised, each direction counted.
+    /// Number of advertised links, each direction counted.
     pub fn links(&self) -> usize {
         self.advertised.iter().flatten().filter(|advertised| **advertised).count()
     }
 
-    /// Whether `root`, in its computation, may go from `a` to `b`.
+    /// Whether `root` may go from `a` to `b` in its computation.
     pub fn knows(&self, root: usize, a: usize, b: usize) -> bool {
         if a == root { self.routers.graph.linked[a][b] } else { self.advertised[a][b] && self.advertised[b][a] }
     }
 }
 
-/// How many shortest paths from `from` to `to` there are without a common router, at most `limit`, over the links for which
-/// `open` is true; `distance` of nodes from `from`.
+/// The number of shortest paths from `from` to `to` without common routers, at most `limit`, over the links for which
+/// `open` is true; `distance` is that from `from`.
 pub fn disjoint_paths(
     graph: &Graph,
     costs: &[Vec<u16>],
@@ -207,7 +207,7 @@ pub fn disjoint_paths(
     found
 }
 
-/// One more path by Ford and Fulkerson, each node split into where paths enter and where they leave.
+/// Adds a path by Ford and Fulkerson; each node is split into an entry and an exit.
 fn augment(
     nodes: usize,
     (from, to): (usize, usize),
@@ -225,13 +225,13 @@ fn augment(
         if exit {
             steps.extend((0..nodes).filter(|b| forward(node, *b) && !flow[node].contains(b)).map(|b| 2 * b));
             if node != from && before[node].is_some() {
-                // Undo the path's way through this node.
+                // Cancels the path's way through this node.
                 steps.push(2 * node);
             }
         } else if node != to {
             match before[node] {
                 None => steps.push(2 * node + 1),
-                // Undo the link by which the path came.
+                // Cancels the link by which the path came.
                 Some(previous) => steps.push(2 * previous + 1),
             }
         }
@@ -250,7 +250,7 @@ fn augment(
         states.push(previous);
     }
     states.reverse();
-    // First what is undone, then what is new.
+    // First cancellations, then new links.
     for pair in states.windows(2) {
         let (a, b) = (pair[0] / 2, pair[1] / 2);
         if pair[0] % 2 == 0 && pair[1] % 2 == 1 && a != b {

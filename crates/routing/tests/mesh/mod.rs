@@ -1,4 +1,4 @@
-//! Small networks for the tests: made at random or by hand, and a plain model of what converges on them.
+//! Small random or fixed networks for the tests, and a simple model of convergence on them.
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod converged;
@@ -13,7 +13,7 @@ use rand_core::{Rng, SeedableRng};
 pub const CONNECTIVITIES: [AdjConnectivity; 3] =
     [AdjConnectivity::Full, AdjConnectivity::Uniconnected, AdjConnectivity::Biconnected];
 
-/// Numbers drawn from a seed.
+/// Random numbers from a seed.
 pub struct Random(ChaCha8Rng);
 
 impl Random {
@@ -66,7 +66,7 @@ impl Graph {
         self.linked[b][a] = true;
     }
 
-    /// Nodes in a unit square that hear each other within a radius.
+    /// Nodes in a unit square, linked within a radius.
     pub fn unit_disk(random: &mut Random, nodes: usize, radius: f64) -> Self {
         let places: Vec<_> = (0..nodes).map(|_| (random.uniform(), random.uniform())).collect();
         let mut graph = Self::new(nodes);
@@ -113,7 +113,7 @@ impl Graph {
         self.linked[node].iter().enumerate().filter(|(_, linked)| **linked).map(|(other, _)| other)
     }
 
-    /// The nodes that can be reached from `from` through nodes for which `open` is true; `from` itself is among them.
+    /// The nodes reachable from `from` through nodes for which `open` is true, including `from` itself.
     pub fn reached(&self, from: usize, open: impl Fn(usize) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.len()];
         reached[from] = true;
@@ -129,7 +129,7 @@ impl Graph {
         reached
     }
 
-    /// Whether those of `among` for which `open` is true are connected by themselves.
+    /// Whether the nodes for which `open` is true are connected among themselves.
     pub fn is_connected(&self, open: impl Fn(usize) -> bool) -> bool {
         let Some(first) = (0..self.len()).find(|node| open(*node)) else { return true };
         let reached = self.reached(first, &open);
@@ -151,14 +151,14 @@ impl Graph {
         components
     }
 
-    /// Whether `members` stay connected whichever one of them is taken away.
+    /// Whether `members` stay connected without any one of them.
     pub fn is_biconnected(&self, members: &[usize]) -> bool {
         let inside = |node: usize| members.contains(&node);
         self.is_connected(inside) && members.iter().all(|gone| self.is_connected(|node| inside(node) && node != *gone))
     }
 }
 
-/// Routers on a graph that tell each other everything at once.
+/// Routers on a graph that exchange all information at once.
 pub struct Routers {
     pub graph: Graph,
     pub settings: ElectionSettings,
@@ -199,7 +199,7 @@ impl Routers {
         (0..self.len()).map(|node| self.level(node)).collect()
     }
 
-    /// What `node` knows of its neighbours.
+    /// Fills in what `node` knows of its neighbours.
     pub fn fill(&self, neighborhood: &mut Neighborhood, node: usize) {
         neighborhood.clear();
         for other in self.graph.neighbors(node) {
@@ -222,7 +222,7 @@ impl Routers {
         (selection, dependents)
     }
 
-    /// Lets `node` choose; true if anything changed.
+    /// Lets `node` choose. Returns whether anything changed.
     pub fn activate(&mut self, node: usize) -> bool {
         let (selection, dependents) = self.choice(node);
         let mut changed = selection != self.selections[node] || dependents != self.dependents[node];
@@ -256,8 +256,8 @@ impl Routers {
             || relays(node) && parent_of(other, node)
     }
 
-    /// Activates all in rounds, each in the order given, until a round changes nothing; the number of rounds, or none
-    /// if it does not end.
+    /// Activates all routers in rounds, each in the given order, until a round changes nothing. Returns the number of
+    /// rounds, or `None` if there is no end.
     pub fn settle(&mut self, mut order: impl FnMut() -> Vec<usize>) -> Option<usize> {
         let limit = 4 * self.len() + 20;
         (1..=limit).find(|_| {
@@ -274,7 +274,7 @@ pub fn id(node: usize) -> RouterId {
     RouterId(node as u32 + 1)
 }
 
-/// How many random graphs to try: a part, or as many as the variable says.
+/// Number of random graphs: the default, or the value of the variable.
 pub fn graphs(default: usize) -> usize {
     std::env::var("ANABRANCH_GRAPHS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

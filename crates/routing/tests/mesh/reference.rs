@@ -1,15 +1,15 @@
-//! The election once more, written from the text of RFC 5614, section 5 and section 2.1, without a thought of speed: paths
-//! by trying all nodes that could be missing, sets as lists.
+//! A second implementation of the election, written directly from RFC 5614, sections 5 and 2.1, without regard to
+//! speed: paths by trying all removable nodes, sets as lists.
 
 use super::{Graph, Routers, id};
 use anabranch_routing::election::{AdjConnectivity, Selection};
 use anabranch_routing::neighborhood::Level;
 
-/// What a router chooses.
+/// A router's choice.
 pub struct Choice {
     pub level: Level,
     pub dependents: Vec<usize>,
-    /// The neighbours that may be its Parent, and its Backup Parent; itself, or none (an empty list).
+    /// The possible Parents and Backup Parents: neighbours, itself, or none (an empty list).
     pub parents: Vec<usize>,
     pub backup_parents: Vec<usize>,
 }
@@ -40,7 +40,7 @@ impl View<'_> {
         *self.neighbors().iter().max_by_key(|other| self.key(**other)).unwrap()
     }
 
-    /// The graph between the neighbours, directed: a link leaves only Rmax and nodes that may be in the middle.
+    /// The directed graph between the neighbours: links leave only Rmax and nodes that may be intermediate.
     fn hops(&self, middle: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
         let neighbors = self.neighbors();
         let mut hops = vec![None; self.routers.len()];
@@ -64,14 +64,14 @@ impl View<'_> {
         self.key(other) > self.key(self.node)
     }
 
-    /// Two node-disjoint paths from Rmax (Menger): no single node in the middle cuts, nor the direct link alone.
+    /// Two node-disjoint paths from Rmax (Menger): neither a single intermediate node nor the direct link is a cut.
     fn two_paths(&self, to: usize) -> bool {
         let from = self.largest();
         let neighbors = self.neighbors();
         let reaches = |graph: &Graph, gone: Option<usize>| {
             let open =
                 |node: usize| neighbors.contains(&node) && Some(node) != gone && (self.larger(node) || node == to);
-            // Nothing goes on from `to`, as that is where the path ends.
+            // Paths end at `to`.
             graph.reached(from, open)[to]
         };
         if self.routers.graph.linked[from][to] {
@@ -158,12 +158,12 @@ impl View<'_> {
     }
 
     fn backup_parents_of_other(&self) -> Vec<usize> {
-        // Any but the Parent, which the caller knows: all that may be it for some Parent.
+        // All but the Parent: any that is possible for some Parent.
         self.neighbors()
     }
 }
 
-/// What `node` has to choose.
+/// The choice that `node` must make.
 pub fn choice(routers: &Routers, node: usize) -> Choice {
     let mut view = View { routers, node, level: routers.level(node) };
     let before = view.level;
@@ -182,7 +182,7 @@ pub fn choice(routers: &Routers, node: usize) -> Choice {
     Choice { level: view.level, dependents, parents, backup_parents }
 }
 
-/// Whether a Backup Parent of an MDR Other with biconnected adjacencies is one that section 5.4 allows.
+/// Whether section 5.4 allows this Backup Parent of an MDR Other with biconnected adjacencies.
 pub fn is_backup_parent(routers: &Routers, node: usize, selection: &Selection) -> bool {
     let others: Vec<usize> =
         routers.graph.neighbors(node).filter(|other| Some(id(*other)) != selection.parent).collect();

@@ -1,4 +1,4 @@
-//! A router on a bench: packets go in by hand, and what comes out is kept with its time.
+//! A router on a test bench: packets are injected by hand, and its output is recorded with times.
 
 use std::net::Ipv6Addr;
 
@@ -28,7 +28,7 @@ pub struct Bench {
     sequences: std::collections::BTreeMap<u32, u16>,
 }
 
-/// What a neighbour's Hello says.
+/// The content of a neighbour's Hello.
 #[derive(Clone, Default)]
 pub struct Says {
     pub sequence: u16,
@@ -44,7 +44,7 @@ pub fn source(router: u32) -> Ipv6Addr {
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, router as u16)
 }
 
-/// A MANET interface with Hello 1 s, dead 3 s, that becomes adjacent with everyone.
+/// A MANET interface with Hello 1 s, dead 3 s, that forms adjacencies with all neighbours.
 pub fn eager(config: &mut InterfaceConfig) {
     set(config, AdjConnectivity::Full, LsaFullness::Full);
 }
@@ -81,7 +81,7 @@ impl Bench {
         self.now = end;
     }
 
-    /// Lets time pass in which neighbours repeat what they said last.
+    /// Advances time while neighbours repeat their last Hellos.
     pub fn pass_with(&mut self, seconds: u32, hellos: &[(u32, Says)]) {
         for _ in 0..seconds {
             for (router, says) in hellos {
@@ -144,7 +144,7 @@ impl Bench {
         self.router.counters().dropped(reason)
     }
 
-    /// The packets of one type sent since the last call for any type, which are forgotten.
+    /// The packets of one type sent since the last call; clears all types.
     pub fn take<T>(&mut self, pick: impl Fn(&Packet) -> Option<T>) -> Vec<(Instant, Destination, T)> {
         let sent = core::mem::take(&mut self.sent);
         sent.into_iter().filter_map(|(at, out)| Some((at, out.destination, pick(&out.packet)?))).collect()
@@ -195,7 +195,7 @@ impl Bench {
         self.router.lsas(self.now).map(|(_, aged)| aged).find(key)
     }
 
-    /// Makes a neighbour with a larger router ID Full, which has nothing to tell that this router lacks.
+    /// Makes a neighbour with a larger router ID Full; it has no LSAs that this router lacks.
     pub fn make_full(&mut self, from: u32) {
         let description = |flags: [bool; 3], sequence| DatabaseDescription {
             options: OPTIONS,
@@ -244,7 +244,7 @@ pub fn hears(routers: &[u32]) -> Says {
     Says { lists: [vec![], vec![], vec![], vec![], routers.to_vec()], ..Says::default() }
 }
 
-/// A full Hello of an MDR that hears these.
+/// A full Hello of an MDR with these bidirectional neighbours.
 pub fn mdr_hears(own: u32, routers: &[u32]) -> Says {
     Says { parent: own, ..hears(routers) }
 }
@@ -264,7 +264,7 @@ pub fn router_lsa(router: u32, sequence: i32, links: &[u32]) -> AgedLsa {
     AgedLsa { age: 1, lsa: Lsa::new(key, LsaSequence(LsaSequence::INITIAL.0 + sequence), body).unwrap() }
 }
 
-/// A router whose neighbours make it an MDR: it is the largest, and they do not hear each other.
+/// A router that is an MDR: it has the largest ID, and its neighbours are not linked.
 pub fn mdr() -> Bench {
     let mut bench = Bench::new(100, |_, _| {});
     bench.pass_with(3, &[(1, hears(&[100])), (2, hears(&[100]))]);
@@ -273,7 +273,7 @@ pub fn mdr() -> Bench {
     bench
 }
 
-/// A router whose neighbours make it a Backup MDR: 9 reaches 1 only by 8.
+/// A router that is a Backup MDR: 9 reaches 1 only through 8.
 pub fn backup_mdr() -> (Bench, [(u32, Says); 3]) {
     let mut bench = Bench::new(5, |_, _| {});
     let hellos = [(9, mdr_hears(9, &[5, 8])), (8, mdr_hears(8, &[1, 5, 9])), (1, hears(&[5, 8]))];
@@ -283,7 +283,7 @@ pub fn backup_mdr() -> (Bench, [(u32, Says); 3]) {
     (bench, hellos)
 }
 
-/// A router whose neighbours make it an MDR Other: all three larger ones hear each other.
+/// A router that is an MDR Other: all three larger neighbours are linked.
 pub fn other() -> (Bench, [(u32, Says); 3]) {
     let mut bench = Bench::new(1, |_, _| {});
     let hellos = [(9, mdr_hears(9, &[1, 7, 8])), (8, hears(&[1, 7, 9])), (7, hears(&[1, 8, 9]))];

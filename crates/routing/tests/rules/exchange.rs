@@ -14,7 +14,7 @@ fn description(flags: [bool; 3], sequence: u32, headers: Vec<LsaHeader>) -> Body
     Body::DatabaseDescription(DatabaseDescription { options: OPTIONS, interface_mtu: 1500, flags, sequence, headers })
 }
 
-/// A router of number 5 and its neighbour, on the way to an adjacency.
+/// Router 5 and its neighbour, forming an adjacency.
 fn beginning(neighbor: u32) -> Bench {
     let mut bench = Bench::new(5, |_, interface| eager(interface));
     bench.pass_with(2, &[(neighbor, hears(&[5]))]);
@@ -27,7 +27,7 @@ fn rfc5614_7_4_the_first_description_tells_the_roles_and_the_others_do_not() {
     let mut bench = beginning(9);
     let (first, lls) = bench.descriptions().remove(0);
     assert!(first.flags.init && first.flags.more && first.flags.master && first.headers.is_empty());
-    // It was sent while the interface was Waiting, so there is no Parent yet.
+    // Sent while the interface was Waiting, so that there is no Parent yet.
     assert_eq!(lls.unwrap().mdr_description().unwrap().designated_router, RouterId::NONE);
     bench.give(9, false, description([true, true, true], 500, vec![]), None);
     let (second, lls) = bench.descriptions().remove(0);
@@ -37,7 +37,7 @@ fn rfc5614_7_4_the_first_description_tells_the_roles_and_the_others_do_not() {
 #[test]
 fn rfc5614_7_4_a_first_description_that_is_repeated_tells_the_roles_of_now() {
     let mut bench = Bench::new(5, |_, interface| eager(interface));
-    // Waiting: the adjacency is wanted before the first election.
+    // Waiting: the adjacency is needed before the first election.
     bench.hello(9, hears(&[5]));
     let (_, lls) = bench.descriptions().remove(0);
     assert_eq!(lls.unwrap().mdr_description().unwrap().designated_router, RouterId(0));
@@ -51,7 +51,8 @@ fn rfc5614_7_4_a_first_description_that_is_repeated_tells_the_roles_of_now() {
 fn rfc2328_10_6_the_larger_router_id_is_the_master() {
     let mut bench = beginning(3);
     let sequence = bench.descriptions().last().unwrap().0.sequence;
-    // The neighbour's own claim is ignored; ours is repeated at once, so that it need not wait for RxmtInterval.
+    // The neighbour's claim to be master is ignored; ours is repeated at once, so that it need not wait for
+    // RxmtInterval.
     bench.give(3, false, description([true, true, true], 700, vec![]), None);
     assert_eq!(bench.state(3), NeighborState::ExStart);
     assert_eq!(bench.descriptions().len(), 1);
@@ -111,7 +112,7 @@ fn rfc2328_10_6_a_description_with_a_larger_mtu_is_rejected() {
 #[test]
 fn rfc5614_7_5_and_rfc5243_what_the_neighbour_described_is_not_described_to_it() {
     let mut bench = beginning(9);
-    // More than one description holds, so that the last three are left for the second answer.
+    // More than one description holds: the last three remain for the second answer.
     let many: Vec<_> = (1000..1100).map(|router| router_lsa(router, 0, &[])).collect();
     bench.update(9, true, &many);
     bench.update(9, true, &[router_lsa(1200, 5, &[]), router_lsa(1201, 5, &[]), router_lsa(1202, 5, &[])]);
@@ -121,7 +122,7 @@ fn rfc5614_7_5_and_rfc5243_what_the_neighbour_described_is_not_described_to_it()
         bench.descriptions()[0].0.headers.iter().map(|one| one.key.advertising.0).collect()
     };
     assert!(!described(&mut bench).contains(&1200));
-    // The master has 1200 as we have it, 1201 older, and 1202 newer.
+    // The master has the same 1200, an older 1201, and a newer 1202.
     let headers =
         [(1200, 5), (1201, 4), (1202, 6)].map(|(router, sequence)| router_lsa(router, sequence, &[]).header());
     bench.give(9, false, description([false, true, true], 501, headers.to_vec()), None);
@@ -141,7 +142,7 @@ fn rfc2328_10_9_what_is_lacking_is_requested_and_the_adjacency_is_full_when_it_c
         _ => None,
     });
     assert_eq!(requests.iter().map(|(_, _, keys)| keys.clone()).collect::<Vec<_>>(), [vec![lsa.lsa.key()]]);
-    // It is lost; the request comes again after RxmtInterval.
+    // It is lost; the request is repeated after RxmtInterval.
     bench.pass_with(8, &[(9, hears(&[5]))]);
     let again = bench.take(|packet| matches!(packet.body, Body::LinkStateRequest(_)).then_some(()));
     assert_eq!(again.len(), 1);
@@ -175,7 +176,7 @@ fn rfc2328_13_step_6_an_lsa_older_than_what_its_sender_described_is_a_bad_exchan
 
 #[test]
 fn rfc5614_7_5_a_description_from_an_mdr_makes_an_adjacency_at_once() {
-    // The neighbour is in state Init; its description says that it is an MDR and that we are its backup parent.
+    // The neighbour is in state Init; its description says that it is an MDR and we are its backup parent.
     let mut bench = mdr();
     bench.hello(200, hears(&[]));
     assert_eq!(bench.state(200), NeighborState::Init);
@@ -214,14 +215,14 @@ fn rfc5614_7_2_an_mdr_other_is_adjacent_with_its_parent_only_and_with_who_asks_b
 fn rfc5614_7_3_an_adjacency_of_two_mdr_others_is_dropped() {
     let (mut bench, _) = other();
     assert_eq!(bench.state(9), NeighborState::ExStart);
-    // 9 is an MDR no more.
+    // 9 is no longer an MDR.
     bench.hello(9, hears(&[1, 7, 8]));
     assert_eq!(bench.state(9), NeighborState::TwoWay);
     bench.hello(9, mdr_hears(9, &[1, 7, 8]));
     assert_eq!(bench.state(9), NeighborState::ExStart);
 }
 
-/// A description that no adjacency survives.
+/// A description that ends any adjacency.
 pub fn mismatch() -> Body {
     description([true, true, true], 9999, vec![])
 }

@@ -10,7 +10,7 @@ use anabranch_wire::ospf::{InterfaceId, LsaType, RouterId};
 
 use crate::bench::{Bench, backup_mdr, eager, hears, mdr, mdr_hears, other, router_lsa, set, source};
 
-/// Updates about one router that were sent to all.
+/// The number of multicast updates about one router.
 fn floods_of(bench: &mut Bench, router: u32) -> usize {
     let all = bench.updates();
     let of = |lsas: &[anabranch_wire::ospf::AgedLsa]| {
@@ -43,7 +43,7 @@ fn rfc5614_8_1_step_2_nothing_is_flooded_if_the_sender_s_neighbours_are_all_ours
     let mut bench = Bench::new(100, |_, _| {});
     bench.pass_with(3, &[(1, hears(&[2, 100])), (2, hears(&[1, 100]))]);
     bench.sent.clear();
-    // Sent to all: 2 has heard it. Sent to us alone: it has not.
+    // As multicast 2 has received it; as unicast it has not.
     bench.update(1, true, &[router_lsa(77, 0, &[1])]);
     bench.pass(0.2);
     assert_eq!(floods_of(&mut bench, 77), 0);
@@ -63,7 +63,7 @@ fn rfc5614_8_1_step_3_an_mdr_other_never_floods_back() {
 #[test]
 fn rfc5614_8_2_an_mdr_other_acknowledges_a_new_lsa_late_and_to_all() {
     let (mut bench, hellos) = other();
-    // The exchange with its Parent, of which there is one MDR.
+    // The exchange with its Parent, an MDR.
     bench.make_full(9);
     bench.sent.clear();
     bench.update(9, true, &[router_lsa(77, 0, &[1])]);
@@ -111,7 +111,7 @@ fn rfc5614_3_2_packets_of_delayed_acknowledgments_are_ack_interval_apart() {
 #[test]
 fn rfc5614_8_1_2_a_backup_mdr_floods_after_the_backup_wait_if_someone_was_not_reached() {
     let (mut bench, hellos) = backup_mdr();
-    // 9 and who hears it, 8, have it; 1 has not.
+    // 9 and its neighbour 8 have it; 1 does not.
     bench.update(9, true, &[router_lsa(77, 0, &[1])]);
     bench.pass(0.49);
     assert_eq!(floods_of(&mut bench, 77), 0);
@@ -125,7 +125,7 @@ fn rfc5614_8_a_backup_mdr_does_not_flood_if_another_does_it_in_time() {
     let (mut bench, _) = backup_mdr();
     bench.update(9, true, &[router_lsa(77, 0, &[1])]);
     bench.pass(0.3);
-    // 8 sends the same to all, and 1 hears 8.
+    // 8 multicasts the same, which 1 receives.
     bench.update(8, true, &[router_lsa(77, 0, &[1])]);
     bench.pass(1.0);
     assert_eq!(floods_of(&mut bench, 77), 0);
@@ -137,7 +137,7 @@ fn rfc5614_8_4_a_backup_mdr_does_not_flood_if_the_one_left_acknowledges_in_time(
     let hellos = [(9, mdr_hears(9, &[5, 8])), (8, mdr_hears(8, &[6, 5, 9])), (6, mdr_hears(6, &[5, 8]))];
     bench.pass_with(3, &hellos);
     assert_eq!(bench.level(), anabranch_routing::neighborhood::Level::BackupMdr);
-    // 6 takes us for its parent, so that we are adjacent and its acknowledgments count.
+    // 6 has us as its parent, so that we are adjacent and its acknowledgments count.
     bench.hello(6, crate::bench::Says { parent: 6, backup_parent: 5, ..hears(&[5, 8]) });
     bench.make_full(6);
     bench.sent.clear();
@@ -169,7 +169,7 @@ fn rfc5614_8_2_a_duplicate_sent_to_an_mdr_other_is_acknowledged_within_the_ack_i
     bench.update(9, true, std::slice::from_ref(&lsa));
     bench.pass_with(20, &hellos);
     bench.sent.clear();
-    // Again and again from two neighbours: each time it is not put off any further.
+    // Repeatedly from two neighbours: the deadline is not delayed further.
     let mut acks = Vec::new();
     for _ in 0..6 {
         bench.update(9, false, std::slice::from_ref(&lsa));
@@ -204,7 +204,7 @@ fn rfc5614_8_step_8_who_sends_an_old_lsa_gets_the_newer_one_if_it_takes_part_in_
     let updates = bench.updates();
     assert_eq!((updates.len(), updates[0].1), (1, Destination::Neighbor(RouterId(9), source(9))));
     assert_eq!(updates[0].2[0].lsa.sequence(), LsaSequence(LsaSequence::INITIAL.0 + 5));
-    // From a neighbour in state 2-Way: silence.
+    // From a neighbour in state 2-Way: no answer.
     let mut bench = mdr();
     bench.update(2, true, &[router_lsa(77, 5, &[1])]);
     bench.pass(0.5);
@@ -261,7 +261,7 @@ fn rfc5614_8_3_what_is_not_acknowledged_is_sent_again_to_the_neighbour_alone() {
     };
     assert!(updates.iter().any(|(_, _, lsas)| about(lsas) == 2), "both in one packet: {updates:?}");
     assert!(bench.router.counters().lsas_retransmitted >= again + 2);
-    // The acknowledgment ends it.
+    // The acknowledgment ends the retransmissions.
     let headers: Vec<_> = bench.router.lsas(bench.now).map(|(_, aged)| aged.header()).collect();
     bench.acknowledge(9, &headers);
     assert_eq!(bench.neighbor(9).unacknowledged, 0);
@@ -294,7 +294,7 @@ fn rfc2328_13_step_7a_the_same_lsa_from_a_neighbour_is_its_acknowledgment() {
     assert_eq!(bench.neighbor(9).unacknowledged, 0);
 }
 
-/// A router with two MANET interfaces; 9 is a neighbour on both, 3 on the second only.
+/// A router with two MANET interfaces; 9 is a neighbour on both, 3 only on the second.
 fn two_interfaces(own: u32, parent: u32) -> Bench {
     let mut bench = Bench::new(own, |_, _| {});
     let mut second = InterfaceConfig::manet(InterfaceId(2), source(own));
@@ -315,7 +315,7 @@ fn two_interfaces(own: u32, parent: u32) -> Bench {
 
 #[test]
 fn rfc5614_8_1_step_6_on_another_interface_the_largest_of_the_covered_floods_and_the_rest_wait() {
-    // From 8 on the first interface; 9, on both, heard it and is larger than 5: it will flood on the second.
+    // From 8 on the first interface; 9, on both, has received it and is larger than 5: it will flood on the second.
     let mut bench = two_interfaces(5, 9);
     bench.update(8, true, &[router_lsa(77, 0, &[1])]);
     bench.pass(0.4);

@@ -17,7 +17,7 @@ fn differential(sequence: u16) -> Says {
 
 #[test]
 fn rfc5614_4_2_2_a_neighbour_silent_about_us_stays_two_way_if_at_most_two_hellos_were_missed() {
-    // Step 7: the sequence number may grow by HelloRepeatCount, 3; also over its end.
+    // Step 7: the sequence number may increase by up to HelloRepeatCount, 3, also across the wrap.
     for last in [100, 65_533, 65_534, 65_535] {
         for (grown, state) in [(1_u16, NeighborState::TwoWay), (3, NeighborState::TwoWay), (4, NeighborState::Init)] {
             let mut bench = Bench::new(5, |_, _| {});
@@ -170,7 +170,7 @@ fn rfc5614_4_1_2_news_stands_in_three_hellos_and_then_only_in_full_ones() {
     bench.pass_with(5, &[(9, hears(&[5]))]);
     let hellos: Vec<_> = bench.hellos().iter().map(listed).collect();
     assert_eq!(hellos, [(1, 0, 0), (1, 0, 0), (1, 0, 0), (0, 0, 0), (0, 0, 0)]);
-    // It falls silent: List 1 three times, after RouterDeadInterval.
+    // It becomes silent: List 1 three times, after RouterDeadInterval.
     bench.pass(9.0);
     let downs: Vec<u8> = bench.hellos().iter().map(|(_, _, mdr)| mdr.down).collect();
     assert_eq!(downs.iter().map(|count| u32::from(*count)).sum::<u32>(), 3, "{downs:?}");
@@ -186,7 +186,7 @@ fn rfc5614_4_1_2_a_neighbour_that_does_not_know_we_hear_it_is_listed_in_every_he
             manet.two_hop_refresh = 100;
         }
     });
-    // It lists us in List 2: it hears us but does not take us for bidirectional.
+    // It lists us in List 2: it receives us but does not consider us bidirectional.
     let says = Says { lists: [vec![], vec![5], vec![], vec![], vec![]], ..Says::default() };
     bench.pass_with(8, &[(9, says)]);
     assert_eq!(bench.state(9), NeighborState::TwoWay);
@@ -309,7 +309,7 @@ fn rfc5614_a_2_5_the_metric_tlv_is_sent_if_a_cost_is_not_1_and_names_the_fewer()
 
 #[test]
 fn rfc5614_5_costs_in_metric_tlvs_decide_who_is_advertised() {
-    // 8 and 9 hear each other, at a cost of 1 or of 9; by us they pay 2 in sum.
+    // 8 and 9 are linked, at a cost of 1 or 9; through us the total cost is 2.
     for (cost, selected) in [(1, false), (9, true)] {
         let mut bench =
             Bench::new(5, |_, interface| set(interface, AdjConnectivity::Uniconnected, LsaFullness::MinCost));

@@ -1,4 +1,4 @@
-//! Packets that nobody honest sends: counted, and memory stays bounded.
+//! Hostile packets: counted, with bounded memory.
 
 use anabranch_routing::counters::DropReason;
 use anabranch_routing::{NeighborState, Reception};
@@ -70,7 +70,7 @@ fn lsas_of_a_reserved_scope_or_number_are_dropped() {
     };
     bench.update(1, true, &[lsa(0xe123, LsaSequence::INITIAL.0), lsa(0xa123, i32::MIN)]);
     assert_eq!((bench.dropped(DropReason::LsaType), bench.dropped(DropReason::LsaHeader)), (1, 1));
-    // RFC 5340, 4.5.2: an unknown type with the U bit goes on, without it stays on the link.
+    // RFC 5340, 4.5.2: an unknown type with the U bit is flooded; without it, it stays on the link.
     bench.sent.clear();
     bench.update(1, true, &[lsa(0xa123, LsaSequence::INITIAL.0)]);
     bench.pass(0.2);

@@ -1,4 +1,4 @@
-//! One router and neighbours whose packets the tests make: a test per rule, named by the section it comes from.
+//! A router and neighbours simulated by the tests: a test per rule, named by the rule's section.
 
 mod ageing;
 mod bench;

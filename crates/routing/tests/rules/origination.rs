@@ -86,11 +86,11 @@ fn rfc2328_12_1_6_when_the_sequence_numbers_are_used_up_the_lsa_is_flushed_and_b
     let mut bench = Bench::new(100, |config, _| config.ls_refresh_time = Duration::from_secs(10));
     let quiet = [(1, hears(&[100])), (2, hears(&[100]))];
     bench.pass_with(3, &quiet);
-    // Somebody forged an instance with the last number but one.
+    // A forged instance with the last number but one.
     bench.update(1, true, &[forge(i32::MAX - 1)]);
     bench.pass(0.1);
     assert_eq!(bench.lsa(LsaType::ROUTER, 100).unwrap().lsa.sequence(), LsaSequence::MAX);
-    // The refreshment needs a number more.
+    // The refresh needs another number.
     bench.sent.clear();
     bench.pass_with(18, &quiet);
     let sent: Vec<_> = bench.updates().into_iter().flat_map(|(_, _, lsas)| lsas).collect();
@@ -114,7 +114,7 @@ fn rfc5614_9_4_a_neighbour_that_need_not_be_advertised_any_more_is_no_reason_for
     bench.pass_with(6, &[(9, hears(&[5])), (8, hears(&[5]))]);
     let before = bench.lsa(LsaType::ROUTER, 5).unwrap().lsa.sequence();
     assert_eq!(links_of(&bench, 5), [9]);
-    // Adjacent again from the start: not Full, but bidirectional.
+    // The adjacency restarts: not Full, but bidirectional.
     bench.give(9, false, crate::exchange::mismatch(), None);
     assert_ne!(bench.state(9), anabranch_routing::NeighborState::Full);
     bench.pass_with(6, &[(9, hears(&[5])), (8, hears(&[5]))]);

@@ -20,7 +20,7 @@ impl Flow {
         Self { control, now: NOW, delivered: 0 }
     }
 
-    /// An acknowledgement of a segment that was sent when all before was delivered: it ends a round.
+    /// An acknowledgement of a segment sent after all earlier data was delivered: it ends a round.
     fn round(&self, mbit: f64, in_flight: u64) -> Ack {
         Ack {
             now: self.now + RTT,
@@ -44,14 +44,14 @@ impl Flow {
         }
     }
 
-    /// A round that loses so much at such a round-trip time, and the next, without losses, with which it is judged.
+    /// A round with this loss and round-trip time, and the next round, without losses, which evaluates it.
     fn lose(&mut self, lost: u64, rtt_ms: u64, in_flight: u64) {
         let rtt = Some(Duration::from_millis(rtt_ms));
         self.take(Ack { lost, rtt, ..self.round(8.0, in_flight) });
         self.take(Ack { rtt, ..self.round(8.0, in_flight) });
     }
 
-    /// Through start-up and drain; the window has room for twice what is in flight.
+    /// Through start-up and drain; the window has room for twice the bytes in flight.
     fn in_cruise() -> Self {
         let mut flow = Self::new();
         flow.pass(1 + PLATEAU as usize, 8.0, 2 * BDP);
@@ -91,7 +91,7 @@ fn rounds_not_limited_by_the_window_do_not_end_start_up_unless_a_queue_stands() 
         flow.take(limited);
         assert_eq!(flow.control.start_up.plateau.1, counted);
     }
-    // Of a path that holds 1000 bytes six segments have to be in flight.
+    // On a path that holds 1000 bytes six segments must be in flight.
     let mut flow = Flow::new();
     flow.pass(1, 0.08, BDP);
     for (in_flight, counted) in [(6_000, 0), (6_001, 1)] {
@@ -106,15 +106,15 @@ fn losses_by_chance_do_not_lower_the_window() {
     let mut flow = Flow::in_cruise();
     // Twice the bandwidth-delay product, and two segments whose acknowledgements may be delayed.
     assert_eq!(flow.control.window(), 202_000);
-    // 3000 of 103 000 bytes are lost in each of ten rounds without a queue, and the eleventh judges the tenth: what the
-    // path loses anyway becomes 0.029126 (1 - 0.9^10) = 0.018971.
+    // 3000 of 103 000 bytes are lost in each of ten rounds without a queue, and the eleventh evaluates the tenth: the
+    // random loss rate becomes 0.029126 (1 - 0.9^10) = 0.018971.
     for _ in 0..10 {
         let lossy = Ack { lost: 3_000, ..flow.round(8.0, BDP) };
         flow.take(lossy);
     }
     flow.pass(1, 8.0, BDP);
     close_to(flow.control.chance, 0.018_971, 1e-6);
-    // With a queue the same losses are still chance: 0.029 < 0.019 + 0.02. 5000 are not: 0.048.
+    // With a queue the same losses are still random: 0.029 < 0.019 + 0.02. 5000 are not: 0.048.
     flow.lose(3_000, 150, 2 * BDP);
     assert_eq!((flow.control.ceiling.bytes, flow.control.window()), (LARGEST_WINDOW, 202_000));
     flow.lose(5_000, 150, 2 * BDP);
@@ -124,8 +124,8 @@ fn losses_by_chance_do_not_lower_the_window() {
 #[test]
 fn losses_under_a_standing_queue_bring_the_ceiling_to_what_the_path_holds_and_ascents_lift_it() {
     let mut flow = Flow::in_cruise();
-    // The queue stands from a tenth of the least round-trip time on: 110 ms. A tenth lost at 110 ms is chance,
-    // with no more in flight than the path holds.
+    // A queue stands from a tenth above the minimum round-trip time: 110 ms. A tenth lost at 110 ms is random, with no
+    // more in flight than the path holds.
     flow.lose(10_000, 110, BDP);
     assert_eq!(flow.control.ceiling.bytes, LARGEST_WINDOW);
     flow.control.chance = 0.0;
@@ -135,7 +135,7 @@ fn losses_under_a_standing_queue_bring_the_ceiling_to_what_the_path_holds_and_as
     // 0.85 x 120 000 = 102 000 is below the bandwidth-delay product, a sixteenth of it and two segments.
     flow.lose(10_000, 111, 120_000);
     assert_eq!((flow.control.ceiling.bytes, flow.control.window()), (108_250, 108_250));
-    // An ascent lifts it by 1, 2 and 4 segments.
+    // An ascent raises it by 1, 2 and 4 segments.
     flow.control.ceiling.lift = 1_000;
     for lifted in [109_250, 111_250, 115_250] {
         flow.control.enter(State::Up, flow.now);
@@ -162,15 +162,15 @@ fn a_round_that_loses_a_quarter_has_met_a_slower_path() {
 fn a_start_up_that_finds_more_takes_losses_for_chance_and_one_that_does_not_for_a_full_path() {
     let mut flow = Flow::new();
     flow.pass(1, 8.0, BDP);
-    // 7 000 of 107 000 bytes are lost, with almost three times in flight what the model says; and the path delivers twice as
-    // much, and twice as much again.
+    // 7 000 of 107 000 bytes are lost, with almost three times the model's bdp in flight, while the path delivers twice
+    // as much, and twice as much again.
     let lossy = |flow: &Flow, mbit| Ack { lost: 7_000, ..flow.round(mbit, 277_000) };
     for mbit in [16.0, 32.0] {
         flow.take(lossy(&flow, mbit));
         assert_eq!((flow.control.ceiling.bytes, flow.control.start_up.plateau.1), (LARGEST_WINDOW, 0));
     }
     close_to(flow.control.chance, CHANCE_WEIGHT * 7.0 / 107.0, 1e-9);
-    // No more is found: the flight that is judged with the next round is beyond 1.125 x 400 000 bytes and four segments.
+    // No more is found: the flight evaluated with the next round exceeds 1.125 x 400 000 bytes and four segments.
     flow.take(Ack { lost: 7_000, ..flow.round(32.0, 500_000) });
     assert_eq!((flow.control.ceiling.bytes, flow.control.start_up.plateau.1), (LARGEST_WINDOW, 1));
     flow.take(flow.round(32.0, 500_000));
@@ -201,11 +201,11 @@ fn after_a_timeout_one_segment_goes_until_it_is_answered_and_then_half_of_the_mo
     assert_eq!(flow.control.window(), 1_000);
     flow.control.on_congestion(&CongestionEvent { repeated: true, ..timeout(0) });
     assert_eq!(flow.control.window(), 1_000);
-    // Half of 100 000 bytes, and the segment that was answered.
+    // Half of 100 000 bytes, and the acknowledged segment.
     let answer = Ack { delivered: 1_000, acked: 1_000, ..flow.round(0.1, 1_000) };
     flow.take(answer);
     assert_eq!((flow.control.state, flow.control.window()), (State::StartUp, 51_000));
-    // The next round doubles it, and more than 2.77 x 100 000 bytes and two segments it never is.
+    // The next round doubles it; it never exceeds 2.77 x 100 000 bytes and two segments.
     flow.pass(1, 8.0, BDP);
     assert_eq!(flow.control.window(), 151_000);
     flow.control.resize(10 * BDP);
@@ -219,7 +219,7 @@ fn a_timeout_that_was_an_error_is_undone() {
     flow.control.on_congestion(&CongestionEvent { repeated: true, ..timeout(0) });
     flow.control.on_spurious(flow.now);
     assert_eq!((flow.control.state, flow.control.window()), (State::Cruise, 202_000));
-    // A second report finds nothing to undo.
+    // A second report finds nothing to restore.
     flow.control.on_congestion(&congestion(Congestion::Penalty, BDP));
     flow.control.on_spurious(flow.now);
     assert_eq!(flow.control.window(), 101_000);
@@ -235,7 +235,7 @@ fn a_least_round_trip_that_was_not_seen_for_ten_seconds_is_looked_for_with_less_
         flow.take(ack);
         flow.control.enter(State::Cruise, flow.now);
     }
-    // What does not fill the path sees its round trip anyway; and it is not forgotten that it is time.
+    // Traffic that does not fill the path measures its round trip anyway; the measurement stays due.
     let limited = Ack { app_limited: true, ..standing(&flow) };
     flow.take(limited);
     assert_eq!(flow.control.state, State::Cruise);
@@ -266,11 +266,11 @@ fn an_ascent_that_found_more_is_followed_by_another_at_twice_the_bandwidth() {
     flow.control.ascend(flow.now, 0);
     flow.pass(2, 8.0, BDP * 5 / 4);
     assert_eq!(flow.control.state, State::Down);
-    // What was sent more is delivered, 9.3 of 10 Mbit/s, and no queue is left: up again.
+    // The excess is delivered, 9.3 of 10 Mbit/s, and no queue is left: up again.
     flow.pass(1, 9.3, BDP);
     assert_eq!(flow.control.state, State::Up);
     assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(18_600_000)));
-    // Nothing more, at least not 15 %: what stands is drained.
+    // No growth of 15 %: the standing queue is drained.
     flow.pass(2, 10.0, BDP * 2);
     assert_eq!(flow.control.state, State::Drain);
     flow.pass(1, 10.6, BDP);
@@ -314,7 +314,7 @@ fn who_sends_a_segment_at_a_time_says_nothing_against_the_first_window() {
     flow.take(single(&flow));
     assert_eq!(flow.control.bandwidth(), Some(Rate::from_bits_per_second(80_000)));
     assert_eq!((flow.control.window(), flow.control.pacing_rate().unwrap()), (window, pacing));
-    // A flight that nothing else limited does, and so does a timeout.
+    // A flight limited by nothing else does, and so does a timeout.
     let mut tried = flow.control.clone();
     tried.on_ack(&Ack { app_limited: false, ..single(&flow) });
     let mut timed_out = flow.control.clone();
@@ -339,7 +339,7 @@ fn the_answer_to_a_timeout_measures_the_silence_and_not_a_path_of_which_nothing_
         ..flow.round(0.0, 1)
     };
     flow.take(octet);
-    // Four segments may go, at the pace of a first window of 10 000 bytes in 100 ms: 800 kbit/s, times 2.77.
+    // Four segments may be sent, paced by a first window of 10 000 bytes in 100 ms: 800 kbit/s, times 2.77.
     assert_eq!((flow.control.bandwidth(), flow.control.window()), (None, 4_001));
     assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(2_216_000)));
 }
@@ -347,10 +347,10 @@ fn the_answer_to_a_timeout_measures_the_silence_and_not_a_path_of_which_nothing_
 #[test]
 fn a_segment_may_go_in_each_round_trip_whatever_the_model_says() {
     let mut flow = Flow::in_cruise();
-    // Ten rounds without anything but an octet each, not limited elsewhere: 80 bit/s.
+    // Ten rounds with a single octet each, not limited elsewhere: 80 bit/s.
     flow.pass(11, 0.000_08, 1_000);
     assert_eq!(flow.control.bandwidth(), Some(Rate::from_bits_per_second(80)));
-    // 1000 bytes in 100 ms, or 200 ms, if that is what it is by now.
+    // 1000 bytes in 100 ms, or in the current 200 ms.
     assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(80_000)));
     flow.take(Ack { smoothed_rtt: RTT * 2, ..flow.round(0.000_08, 1_000) });
     assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(40_000)));
@@ -398,7 +398,7 @@ fn after_a_drain_the_first_ascent_begins_within_one_to_eight_round_trips() {
         flow.pass(1, 8.0, BDP);
         rounds += 1;
     }
-    // It begins at the first answer that comes later than that.
+    // It starts at the first acknowledgement after that.
     assert!((2..=9).contains(&rounds) && flow.control.state == State::Up, "{rounds} in {:?}", flow.control.state);
 }
 

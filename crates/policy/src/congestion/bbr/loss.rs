@@ -6,19 +6,19 @@ use crate::rate::Rate;
 
 /// Share that is kept of the short-term model in a round with losses (Beta).
 pub(super) const BETA: f64 = 0.7;
-/// Share of inflight_longterm left free for others (Headroom).
+/// Share of inflight_longterm left free for other flows (Headroom).
 const HEADROOM: f64 = 0.15;
 
-/// The present loss round: whether it lost anything, and the most that was delivered in it.
+/// The current loss round: whether it had losses, and the most that was delivered in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossRound {
     bw_latest: Rate,
     inflight_latest: u64,
-    /// It is over when a segment is acknowledged that was sent after so much had been delivered.
+    /// It ends when a segment is acknowledged that was sent after this much had been delivered.
     ends_at: u64,
     is_start: bool,
     has_loss: bool,
-    /// Acknowledgements of this round that showed a loss.
+    /// Acknowledgements of this round that revealed a loss.
     events: u32,
 }
 
@@ -34,12 +34,12 @@ impl LossRound {
         self.has_loss = true;
     }
 
-    /// Counts an acknowledgement that showed a loss.
+    /// Counts an acknowledgement that revealed a loss.
     pub(super) fn count_event(&mut self) {
         self.events += 1;
     }
 
-    /// How many it counted.
+    /// The number of these.
     pub(super) fn events(&self) -> u32 {
         self.events
     }
@@ -73,7 +73,7 @@ impl LossRound {
         }
     }
 
-    /// Whether the round that is over lost anything; what follows starts without a loss.
+    /// Whether the round that has ended had losses; resets that.
     pub(super) fn take_loss(&mut self) -> bool {
         core::mem::take(&mut self.has_loss)
     }
@@ -96,10 +96,10 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Nothing was lost.
+    /// Without losses.
     pub(super) const NONE: Self =
         Self { bw_shortterm: Rate::UNLIMITED, inflight_shortterm: UNBOUNDED, inflight_longterm: UNBOUNDED };
-    /// Less than any.
+    /// The lowest bounds.
     pub(super) const LEAST: Self = Self { bw_shortterm: Rate::ZERO, inflight_shortterm: 0, inflight_longterm: 0 };
 
     /// ResetShortTermModel.
@@ -121,12 +121,12 @@ impl Bounds {
         self.inflight_shortterm = round.inflight_latest.max(kept);
     }
 
-    /// Whether losses have set a bound to what may be in flight.
+    /// Whether losses have limited the bytes in flight.
     pub(super) fn has_longterm(&self) -> bool {
         self.inflight_longterm != UNBOUNDED
     }
 
-    /// InflightWithHeadroom: leaves room for others.
+    /// InflightWithHeadroom: leaves room for other flows.
     pub(super) fn inflight_with_headroom(&self, mss: u64, least: u64) -> u64 {
         if !self.has_longterm() {
             return UNBOUNDED;
@@ -135,7 +135,7 @@ impl Bounds {
         self.inflight_longterm.saturating_sub(headroom).max(least)
     }
 
-    /// At least the values before a spurious loss.
+    /// Raises the bounds to at least those before a spurious loss.
     pub(super) fn restore(&mut self, before: &Self) {
         self.bw_shortterm = self.bw_shortterm.max(before.bw_shortterm);
         self.inflight_shortterm = self.inflight_shortterm.max(before.inflight_shortterm);
@@ -143,7 +143,7 @@ impl Bounds {
     }
 }
 
-/// InflightAtLoss: what was in flight when so much of it was lost that the threshold was reached.
+/// InflightAtLoss: the bytes in flight when the loss threshold was reached.
 pub(super) fn inflight_at_loss(lost: &Lost, sample: &Sample) -> u64 {
     let before = sample.tx_in_flight.saturating_sub(lost.bytes) as f64;
     let lost_before = sample.lost.saturating_sub(lost.bytes) as f64;

@@ -14,12 +14,12 @@ use super::state::{Sample, State, UNBOUNDED};
 use crate::rate::Rate;
 use crate::time::{Duration, Instant};
 
-/// Places of loss in a round that end Startup (BBRStartupFullLossCnt).
+/// Discontiguous losses in a round that end Startup (BBRStartupFullLossCnt).
 const FULL_LOSS_COUNT: u32 = 6;
-/// Rounds after which Drain is over whatever is in flight.
+/// Rounds after which Drain ends in any case.
 const DRAIN_ROUNDS: u64 = 3;
 
-/// In place of a round number if no recovery is in progress.
+/// The value of `recovering_since` without a recovery.
 const NO_RECOVERY: u64 = u64::MAX;
 
 /// State before a recovery.
@@ -42,15 +42,15 @@ pub struct Bbr {
     drain_start_round: u64,
     cycle: Cycle,
     probe_rtt: ProbeRtt,
-    /// A round-trip time is known, and pacing began with it.
+    /// A round-trip time is known, and pacing has started from it.
     rtt_seen: bool,
     idle_restart: bool,
-    /// Round in which the present loss recovery began; [`NO_RECOVERY`].
+    /// The round in which the current loss recovery began, or [`NO_RECOVERY`].
     recovering_since: u64,
     /// None before the first loss.
     undo: Option<Box<Undo>>,
     draws: Draws,
-    /// Bytes delivered, as last heard (C.delivered).
+    /// Bytes delivered, as last reported (C.delivered).
     delivered: u64,
 }
 
@@ -197,7 +197,7 @@ impl Bbr {
             return true;
         }
         if ack.cwnd_limited && self.control.cwnd >= bound {
-            // The bound, not the path, is what limits the rate.
+            // The bound, not the path, limits the rate.
             self.full_pipe.reset(sample.rate.unwrap_or(Rate::ZERO));
             return false;
         }
@@ -311,7 +311,7 @@ impl Bbr {
 
 /// Losses, and how they are undone (sections 5.5.10 and 5.5.11).
 impl Bbr {
-    /// OnEnterFastRecovery and OnEnterRTO, but for the window.
+    /// OnEnterFastRecovery and OnEnterRTO, without the window.
     fn enter_recovery(&mut self) {
         self.save_window();
         if self.recovering_since == NO_RECOVERY {
@@ -460,7 +460,7 @@ impl SinglePath for Bbr {
         self.handle_spurious_loss();
     }
 
-    // Pacing makes a restart of the window needless (section 5.4).
+    // Pacing makes a restart of the window unnecessary (section 5.4).
     fn on_idle_restart(&mut self, _window: u64) {}
 
     fn on_mss(&mut self, mss: u32) {

@@ -1,12 +1,12 @@
-//! BBR, version 3: sends at the rate at which the network was seen to deliver, with about one bandwidth-delay product in
-//! flight, and looks for more from time to time.
+//! BBR, version 3: sends at the measured delivery rate, with about one bandwidth-delay product in flight, and regularly
+//! probes for more.
 //!
 //! Source: draft-ietf-ccwg-bbr (working copy of July 2026, after revision 06); names are the draft's. Rates are bits per
 //! second, volumes bytes of payload.
 //!
 //! The model of a path: max_bw, the largest delivery rate of the present and the previous cycle; min_rtt, the least
-//! round-trip time of 10 s; bdp = bw min_rtt. What losses say of it: inflight_longterm, above which more than 2 % were
-//! lost; bw_shortterm and inflight_shortterm, to which losses of this cycle pulled it down. bw = min(max_bw, bw_shortterm).
+//! round-trip time of 10 s; bdp = bw min_rtt. Its bounds from losses: inflight_longterm, above which more than 2 % were
+//! lost; bw_shortterm and inflight_shortterm, set by losses in this cycle. bw = min(max_bw, bw_shortterm).
 //!
 //! pacing_rate = 0.99 pacing_gain bw; cwnd = cwnd_gain bdp + extra_acked, within those limits. States:
 //!

@@ -12,10 +12,10 @@ use crate::time::{Duration, Instant};
 pub(super) const MIN_PIPE: u64 = 4;
 /// Window of the minimum of round-trip times (MinRTTFilterLen), seconds.
 const MIN_RTT_WINDOW: u64 = 10;
-/// After this long without a new minimum it is looked for (ProbeRTTInterval), seconds.
+/// Time without a new minimum before ProbeRTT (ProbeRTTInterval), seconds.
 const PROBE_RTT_INTERVAL: u64 = 5;
 
-/// What came in beyond what the model expects since the last lull (ACK aggregation).
+/// Bytes acknowledged beyond the model's expectation since the last lull (ACK aggregation).
 #[derive(Clone, Debug)]
 struct Aggregation {
     extra: WindowedMax<10>,
@@ -53,7 +53,7 @@ impl Model {
         Rate::from_bits_per_second(self.max_bw.max())
     }
 
-    /// UpdateMaxBw, but for the round.
+    /// UpdateMaxBw, without the round.
     pub(super) fn update_max_bw(&mut self, sample: &Sample) {
         if let Some(rate) = sample.rate
             && rate > Rate::ZERO
@@ -68,7 +68,7 @@ impl Model {
         self.bw = self.max_rate().min(self.bounds.bw_shortterm);
     }
 
-    /// A round of packets is over.
+    /// Ends a round of packets.
     pub(super) fn advance_aggregation(&mut self) {
         self.aggregation.extra.advance();
     }
@@ -78,7 +78,7 @@ impl Model {
         self.aggregation.since = now;
     }
 
-    /// UpdateACKAggregation. In Startup one round is remembered: the past is forgotten at the start of the next.
+    /// UpdateACKAggregation. In Startup only one round is remembered, and dropped at the start of the next.
     pub(super) fn update_aggregation(&mut self, ack: &Ack, cwnd: u64, forget_past: bool) {
         let mut expected = volume(self.bw, ack.now.since(self.aggregation.since), 1.0);
         let aggregation = &mut self.aggregation;
@@ -137,7 +137,7 @@ impl Model {
     }
 }
 
-/// What `rate` carries in `span`, times `gain`, bytes.
+/// The bytes that `rate` carries in `span`, times `gain`.
 fn volume(rate: Rate, span: Duration, gain: f64) -> u64 {
     (rate.bits_per_second() as f64 / 8.0 * span.as_secs_f64() * gain) as u64
 }

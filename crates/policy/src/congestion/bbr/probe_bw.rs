@@ -1,4 +1,4 @@
-//! Where the cycle of slowing down, cruising, refilling the pipe and probing for more is (section 5.3.3).
+//! The position in the cycle of slowing down, cruising, refilling the pipe and probing for more (section 5.3.3).
 
 use super::super::path_model::Draws;
 use super::model::MIN_PIPE;
@@ -8,31 +8,31 @@ use crate::time::{Duration, Instant};
 /// Most rounds between probes (T_reno_bound; 0 or 1 of them are counted at the start).
 const MOST_ROUNDS: u64 = 63;
 
-/// What the acknowledgements that come in are about (ack_phase).
+/// The origin of current acknowledgements (ack_phase).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AckPhase {
-    /// Nothing was probed.
+    /// No probe yet.
     Init,
     /// The pipe is being refilled.
     Refilling,
-    /// Probing has begun; what comes in was sent before.
+    /// Probing has begun; current acknowledgements are for data sent before.
     ProbeStarting,
-    /// What comes in was sent while probing.
+    /// Current acknowledgements are for data sent while probing.
     ProbeFeedback,
-    /// Probing has stopped; what comes in was still sent while probing.
+    /// Probing has stopped; current acknowledgements are still for data sent while probing.
     ProbeStopping,
 }
 
-/// Where the cycle is.
+/// The position in the cycle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cycle {
     pub(super) ack_phase: AckPhase,
-    /// Samples are of a probe, and it has not been answered yet (is_bw_probe_sample).
+    /// Samples belong to a probe without a result yet (is_bw_probe_sample).
     pub(super) is_probe_sample: bool,
     rounds_since_probe_up: u64,
     /// The last probe lost too much (prev_probe_too_high).
     pub(super) too_high: bool,
-    /// The last probe stopped where the one before had lost too much (prev_probe_precautionary).
+    /// The last probe stopped at the limit of the one before (prev_probe_precautionary).
     pub(super) precautionary: bool,
     began: Instant,
     wait: Duration,
@@ -81,12 +81,12 @@ impl Cycle {
         self.raise_slope(cwnd, mss);
     }
 
-    /// A round of packets is over.
+    /// Ends a round of packets.
     pub(super) fn count_round(&mut self) {
         self.rounds_since_probe_up += 1;
     }
 
-    /// IsTimeToProbeBW: after 2 to 3 s, or after as many rounds as standard TCP takes to grow by the flight.
+    /// IsTimeToProbeBW: after 2 to 3 s, or after as many rounds as standard TCP needs to grow by the flight.
     pub(super) fn is_time_to_probe(&self, now: Instant, flight: u64, mss: u64) -> bool {
         let rounds = (flight / mss).clamp(MIN_PIPE, MOST_ROUNDS);
         now > self.began + self.wait || self.rounds_since_probe_up >= rounds
@@ -99,7 +99,7 @@ impl Cycle {
         self.up_acked_per_increase = (cwnd / growth).max(mss);
     }
 
-    /// By how many segments the bytes that were acknowledged raise inflight_longterm.
+    /// By how many segments acknowledged bytes raise inflight_longterm.
     pub(super) fn take_steps(&mut self, acked: u64) -> u64 {
         self.up_acked += acked;
         let steps = self.up_acked / self.up_acked_per_increase;

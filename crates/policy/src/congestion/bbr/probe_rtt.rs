@@ -1,5 +1,5 @@
-//! The course of a ProbeRTT: half a bandwidth-delay product for a short while, to see the round trip without a queue
-//! (section 5.3.4).
+//! A ProbeRTT: half a bandwidth-delay product for a short time, to measure the round trip without a queue (section
+//! 5.3.4).
 
 use super::super::Ack;
 use crate::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use crate::time::{Duration, Instant};
 /// Minimum time with little in flight (ProbeRTTDuration).
 const DURATION: Duration = Duration::from_millis(200);
 
-/// The course of a ProbeRTT.
+/// The progress of a ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeRtt {
-    /// When it may end; never before little enough is in flight.
+    /// The earliest end; set once little enough is in flight.
     done_at: Instant,
     round_done: bool,
-    /// Samples of segments sent while this much had been delivered (first, last) show our own limit, not the network.
-    /// [`Self::NOTHING`] before the first ProbeRTT.
+    /// Samples of segments sent between these delivered amounts show our own limit, not the network. [`Self::NOTHING`]
+    /// before the first ProbeRTT.
     held_down: (u64, u64),
 }
 
@@ -27,41 +27,41 @@ impl Default for ProbeRtt {
 impl ProbeRtt {
     const NOTHING: (u64, u64) = (u64::MAX, 0);
 
-    /// One that begins when so much has been delivered.
+    /// Starts at this delivered amount.
     pub(super) fn begin(total_delivered: u64) -> Self {
         Self { held_down: (total_delivered, 0), ..Self::default() }
     }
 
-    /// Whether a segment was sent within or shortly after a ProbeRTT, by what had been delivered when it was.
+    /// Whether a segment was sent within or shortly after a ProbeRTT, by the amount delivered at that time.
     pub(super) fn held_down(&self, prior_delivered: Option<u64>) -> bool {
         let (first, last) = self.held_down;
         prior_delivered.is_some_and(|prior| (first..=last).contains(&prior))
     }
 
-    /// Samples of segments sent until now show our own limit.
+    /// Marks samples of segments sent so far as limited by us.
     pub(super) fn hold_down(&mut self, ack: &Ack) {
         let first = if self.held_down == Self::NOTHING { ack.total_delivered } else { self.held_down.0 };
         self.held_down = (first, ack.total_delivered.saturating_add(ack.in_flight));
     }
 
-    /// Whether the window has been reached, so that the time runs.
+    /// Whether the window has been reached, so that time counts.
     pub(super) fn is_timed(&self) -> bool {
         self.done_at != Instant::NEVER
     }
 
-    /// The time runs from now on.
+    /// Starts the time.
     pub(super) fn start_time(&mut self, now: Instant) {
         self.done_at = now + DURATION;
         self.round_done = false;
     }
 
-    /// Whether a round is over since the time runs.
+    /// Whether a round has ended since the time started.
     pub(super) fn on_round(&mut self, is_start: bool) -> bool {
         self.round_done |= is_start;
         self.round_done
     }
 
-    /// Whether its time is over.
+    /// Whether the time has elapsed.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         now > self.done_at
     }

@@ -1,26 +1,26 @@
-//! When the pipe is full: Startup ends by it, and each ascent of ProbeBW (section 5.3.1.2).
+//! Detects a full pipe, which ends Startup and each ascent of ProbeBW (section 5.3.1.2).
 
 use super::state::Sample;
 use crate::rate::Rate;
 
 /// Rounds without growth that mean a full pipe.
 const FULL_ROUNDS: u32 = 3;
-/// Growth that a round must show for the pipe not to be full.
+/// Growth in a round that shows that the pipe is not full.
 const GROWTH: f64 = 1.25;
 
-/// Looks for a plateau of the delivery rate while sending faster and faster.
+/// Detects a plateau of the delivery rate while the sending rate increases.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
     /// It was full at some time (full_bw_reached).
     pub(super) reached: bool,
-    /// It is full, by what was seen since the last reset (full_bw_now).
+    /// It is full since the last reset (full_bw_now).
     pub(super) now: bool,
     baseline: Rate,
     rounds: u32,
 }
 
 impl FullPipe {
-    /// ResetFullBW, with a first rate to compare with.
+    /// ResetFullBW, with a first rate for comparison.
     pub(super) fn reset(&mut self, baseline: Rate) {
         *self = Self { reached: self.reached, baseline, ..Self::default() };
     }

@@ -1,4 +1,4 @@
-//! The states of BBR with their gains (section 5.3), and what one acknowledgement or loss says of the network.
+//! The states of BBR with their gains (section 5.3), and the measurements from an acknowledgement or loss.
 
 use super::super::Ack;
 use crate::rate::Rate;
@@ -47,20 +47,20 @@ impl State {
     }
 }
 
-/// What an acknowledgement or a loss says of the network (RS in the draft).
+/// The measurements from an acknowledgement or loss (RS in the draft).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     pub(super) rate: Option<Rate>,
     pub(super) app_limited: bool,
-    /// Delivered over the flight of the newest segment.
+    /// Bytes delivered over the flight of the newest segment.
     pub(super) delivered: u64,
-    /// Lost over it.
+    /// Bytes lost over it.
     pub(super) lost: u64,
     pub(super) tx_in_flight: u64,
 }
 
 impl Sample {
-    /// Of an acknowledgement; `held_down`: the newest segment was sent within a ProbeRTT.
+    /// The sample of an acknowledgement; `held_down`: the newest segment was sent within a ProbeRTT.
     pub(super) fn of(ack: &Ack, held_down: bool) -> Self {
         Self {
             rate: ack.delivery_rate,

@@ -1,4 +1,4 @@
-//! The subflows of a connection: those over one bottleneck together are one CUBIC.
+//! The subflows of a connection: those with a common bottleneck together act as one CUBIC.
 
 use super::rest::Path;
 use crate::congestion::shared_bottleneck::SharedBottleneck;
@@ -34,7 +34,7 @@ impl Connection {
         Self { each: Uncoupled::new(()), bottlenecks: SharedBottleneck::default() }
     }
 
-    /// The share that `id` has of the windows of all subflows over its bottleneck.
+    /// The share of `id` in the windows of all subflows with its bottleneck.
     fn share(&self, id: SubflowId, now: Instant) -> f64 {
         let beside = self.bottlenecks.beside(id).filter_map(|other| self.each.subflows.get(other)?.active());
         let others: u64 = beside.filter(|other| other.is_active(now)).map(|other| other.cubic.window()).sum();
@@ -46,7 +46,7 @@ impl Connection {
 impl CongestionControl for Connection {
     fn on_subflow_added(&mut self, id: SubflowId, start: Start) {
         self.each.on_subflow_added(id, start);
-        // One subflow has nothing to be compared with.
+        // A single subflow has none to compare with.
         if self.each.subflows.len() == 2 {
             self.each.subflows.keys().for_each(|id| self.bottlenecks.add(id));
         } else if self.each.subflows.len() > 2 {
@@ -69,7 +69,7 @@ impl CongestionControl for Connection {
         }
         if subflow.acknowledge(ack, share) && several {
             for other in self.bottlenecks.beside(id) {
-                // At its own next acknowledgement: a window changes only with its own subflow's events.
+                // Done at its own next acknowledgement: a window changes only with its own subflow's events.
                 let other = self.each.subflows.get_mut(other).and_then(Path::active_mut);
                 other.into_iter().for_each(|subflow| subflow.reduction_due = true);
             }

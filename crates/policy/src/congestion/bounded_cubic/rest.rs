@@ -1,7 +1,7 @@
-//! What is kept of a subflow while its connection rests, and how it begins again.
+//! The state kept of a subflow while its connection is idle, and its restart.
 //!
-//! After a minute in which nothing was sent, other flows have come and gone, and of what was measured only what the path itself says is
-//! still worth something: the threshold of slow start, the bandwidth and the rate of random losses. With these the subflow begins anew.
+//! After an idle minute other flows have come and gone. Only properties of the path itself are still valid: the
+//! threshold of slow start, the bandwidth and the random loss rate. The subflow restarts with these.
 
 use super::{BoundedCubic, Phase};
 use crate::congestion::queue_evidence::QueueEvidence;
@@ -18,18 +18,18 @@ pub(super) enum Path {
     AtRest(Box<Remains>),
 }
 
-/// What is kept of it.
+/// The state kept while idle.
 #[derive(Debug)]
 pub(super) struct Remains {
     mss: u32,
     /// The congestion window, bytes.
     window: u64,
-    /// The threshold of slow start, bytes; [`NO_THRESHOLD`]: none yet.
+    /// The threshold of slow start, bytes; [`NO_THRESHOLD`] if there is none.
     ssthresh: u64,
-    /// Delivery rate, bits per second; 0: not known.
+    /// Delivery rate, bits per second; 0 if unknown.
     bandwidth: u64,
     smoothed_rtt: Duration,
-    /// Rate of random losses, and of how many segments it is known.
+    /// Rate of random losses, and the number of segments that it is based on.
     random_loss: (f64, u32),
 }
 
@@ -63,7 +63,7 @@ impl Remains {
 }
 
 impl Path {
-    /// The subflow, unless it rests.
+    /// The subflow, unless it is idle.
     pub(super) fn active(&self) -> Option<&BoundedCubic> {
         match self {
             Self::Active(path) => Some(path),
@@ -71,7 +71,7 @@ impl Path {
         }
     }
 
-    /// The subflow, unless it rests.
+    /// The subflow, unless it is idle.
     pub(super) fn active_mut(&mut self) -> Option<&mut BoundedCubic> {
         match self {
             Self::Active(path) => Some(path),
@@ -79,7 +79,7 @@ impl Path {
         }
     }
 
-    /// The subflow, which does not rest any more.
+    /// The subflow, restarted if it was idle.
     #[inline]
     pub(super) fn wake(&mut self, now: Instant) -> &mut BoundedCubic {
         if let Self::AtRest(remains) = self {
@@ -91,7 +91,7 @@ impl Path {
         }
     }
 
-    /// Keeps what is worth it.
+    /// Discards all but the state to keep.
     pub(super) fn rest(&mut self) {
         if let Self::Active(path) = self {
             *self = Self::AtRest(Box::new(Remains::of(path)));

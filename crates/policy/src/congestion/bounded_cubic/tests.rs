@@ -5,7 +5,7 @@ use super::*;
 use crate::congestion::harness::{NOW, START, ack};
 use crate::ids::SubflowId;
 
-/// A path of so much bandwidth and delay, and the flow on it.
+/// A path of this bandwidth and delay, and the flow on it.
 struct Flow {
     control: BoundedCubic,
     bytes_per_ms: u64,
@@ -20,7 +20,8 @@ impl Flow {
         Self { control, bytes_per_ms, least, now: NOW, delivered: 0 }
     }
 
-    /// A round with so many bytes in flight. What exceeds the path's bandwidth-delay product is queued; `hosts` is what hosts add.
+    /// A round with this many bytes in flight. Bytes beyond the bandwidth-delay product are queued; `hosts` is the
+    /// delay of hosts.
     fn round(&mut self, in_flight: u64, hosts: Duration, app_limited: bool) {
         let sent = Duration::from_nanos(in_flight * 1_000_000 / self.bytes_per_ms);
         let rtt = sent.max(self.least) + hosts;
@@ -43,7 +44,7 @@ impl Flow {
         self.control.acknowledge(&ack, 1.0);
     }
 
-    /// Rounds that fill the window, up to so many bytes.
+    /// Rounds that fill the window, up to `most` bytes.
     fn fill(&mut self, rounds: usize, most: u64, hosts: Duration) {
         for _ in 0..rounds {
             let window = self.control.window();
@@ -55,7 +56,7 @@ impl Flow {
 const RTT: Duration = Duration::from_millis(100);
 const NONE: Duration = Duration::ZERO;
 
-/// The bandwidth-delay product is 100,000 bytes; the receive window of 400,000 keeps the rise of the delay from HyStart++.
+/// The bandwidth-delay product is 100,000 bytes; the receive window of 400,000 hides the rise of delay from HyStart++.
 #[test]
 fn start_up_ends_where_each_packet_of_a_round_waits_for_two_round_trips() {
     let mut flow = Flow::new(1_000, RTT);
@@ -63,14 +64,14 @@ fn start_up_ends_where_each_packet_of_a_round_waits_for_two_round_trips() {
     flow.round(100_000, NONE, false);
     flow.round(310_000, NONE, false);
     assert_eq!(flow.control.phase, Phase::StartUp);
-    // 310 ms are more than three times 100 ms, and three more; a round is judged when the next begins.
+    // 310 ms are more than three times 100 ms plus 3 ms; a round is evaluated when the next begins.
     flow.round(310_000, NONE, false);
     assert_eq!(flow.control.phase, Phase::Drain);
     // A fifth more than the bandwidth-delay product, and two segments.
     assert_eq!(flow.control.model_window(), 122_000);
 }
 
-/// The scheduler, or the receive window, keeps it from sending all that its window allows.
+/// The scheduler or the receive window keeps it from using its whole window.
 #[test]
 fn start_up_ends_after_three_rounds_with_a_quarter_more_in_flight_at_the_same_rate() {
     let mut flow = Flow::new(1_000, RTT);
@@ -95,7 +96,7 @@ fn a_path_shorter_than_what_hosts_add_gets_a_window_for_three_milliseconds() {
     flow.fill(200, 16 << 20, Duration::from_micros(500));
     let (after, rate) = (flow.control.window(), flow.control.rate().bytes_per_second());
     assert!(after > 20 * before, "{before} {after}");
-    // What it raises the window to keeps no longer queue than hosts add.
+    // The raised window causes a queue no longer than hosts add.
     assert!(flow.control.model_window() == u64::MAX || after <= rate * 45 / 10_000, "{after} at {rate} B/s");
 }
 
@@ -115,7 +116,7 @@ fn the_application_limits_and_the_probe_finds_that_nobody_else_is_there() {
     assert!(flow.control.window() <= 132_000, "{}", flow.control.window());
 }
 
-/// A flow in steady state: it left slow start with a window larger than what the model allows, a fifth more than 100,000 bytes.
+/// A flow in steady state: it left slow start with a window above the model's, a fifth more than 100,000 bytes.
 fn steady() -> Flow {
     let mut flow = Flow::new(1_000, RTT);
     for in_flight in (100_000..=300_000).step_by(5_000) {
@@ -145,7 +146,8 @@ fn after_a_timeout_on_an_empty_path_slow_start_goes_to_a_share_of_what_the_path_
         assert_eq!(flow.control.window(), 1_000);
         flow.control.ssthresh()
     };
-    // Seven tenths of the 100,000 bytes that the path holds. Where a queue stands, the flight is what counts: two segments are the least.
+    // Seven tenths of the 100,000 bytes that the path holds. With a standing queue the flight counts; two segments are
+    // the minimum.
     assert_eq!((threshold(90_000), threshold(u64::MAX)), (70_000, 2_000));
 }
 
@@ -153,7 +155,7 @@ fn after_a_timeout_on_an_empty_path_slow_start_goes_to_a_share_of_what_the_path_
 fn the_slow_phase_ends_when_the_queue_has_drained_and_lasts_three_rounds_where_it_does_not() {
     let mut flow = steady();
     flow.control.enter(Phase::Down, flow.now, SLOW_ROUNDS);
-    // 150,000 bytes are half a round trip of queue: another flow's, since this one sends slower.
+    // 150,000 bytes are half a round trip of queue: another flow's, since this one sends more slowly.
     flow.round(150_000, NONE, false);
     flow.round(150_000, NONE, false);
     assert_eq!(flow.control.phase, Phase::Down);
@@ -187,7 +189,7 @@ fn after_a_rest_it_begins_anew_with_the_threshold_the_bandwidth_and_the_random_l
     let bandwidth = flow.control.bandwidth();
     let mut path = Path::Active(Box::new(flow.control));
     let window = path.window();
-    // No less than three quarters of the window.
+    // At least three quarters of the window.
     let threshold = path.active().expect("active").cubic.ssthresh().max(window - window / 4);
     path.rest();
     assert!(path.active().is_none());

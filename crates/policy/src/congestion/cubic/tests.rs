@@ -48,7 +48,7 @@ fn the_target_is_at_most_half_as_much_again() {
     let mut cubic = after_loss_at(10);
     cubic.on_ack(&ack_at(0, 100));
     let before = cubic.window();
-    // W(60 s) is above 70000 segments: half a segment per segment acknowledged it is.
+    // W(60 s) is above 70000 segments: the increase is half a segment per segment acknowledged.
     cubic.on_ack(&ack_at(60_000, 100));
     let gain = cubic.window() - before;
     assert!((499..=500).contains(&gain), "{gain}");
@@ -165,8 +165,8 @@ fn a_smaller_segment_size_keeps_the_plateau_in_bytes() {
 
 #[test]
 fn in_a_loop_with_one_loss_per_window_limit_it_settles_between_beta_and_the_limit() {
-    // A path of 200 segments and 50 ms: a round of acknowledgements at a time, a loss when the window is above 200.
-    // Without fast convergence, which would lower the plateau whenever a loss comes a fraction of a segment early.
+    // A path of 200 segments and 50 ms, a round of acknowledgements at a time, with a loss when the window exceeds 200.
+    // Without fast convergence, which would lower the plateau whenever a loss occurs a fraction of a segment early.
     let settings = CubicSettings { fast_convergence: false, ..CubicSettings::default() };
     let mut cubic = Cubic::start(&settings, START);
     let (mut now, mut losses, mut total, mut rounds) = (NOW, 0u32, 0.0, 0.0);

@@ -1,9 +1,9 @@
-//! The paper's model against vectors that another program computed (hmmlearn, and brute force over all paths), and over
-//! all sequences of up to ten symbols. Digits: 12 of each number.
+//! The paper's model against reference values of another program (hmmlearn, and brute force over all paths), and over
+//! all sequences of up to ten symbols. 12 digits per number.
 
 use super::*;
 
-/// One sequence and what is known of it. Symbols: 0 good, 1 moderate, 2 bad. States: c connect, d disconnect.
+/// A sequence with its reference values. Symbols: 0 good, 1 moderate, 2 bad. States: c connect, d disconnect.
 struct Vector {
     symbols: &'static str,
     /// Viterbi's path and its joint probability with the symbols.
@@ -253,7 +253,7 @@ fn a_step_that_was_not_seen_multiplies_by_the_transitions_only() {
     filter.take(3, 0);
     let (expected, _) = PAPER.update(PAPER.ahead(before, 3), 0);
     assert_eq!(filter.filtered, expected);
-    // And a symbol that is replaced counts once.
+    // A symbol that is replaced counts once.
     filter.take(0, 1);
     assert_eq!(filter.filtered, PAPER.update(PAPER.ahead(before, 3), 1).0);
     // Bad, not seen, good: 0.35 x 0.6 x 0.6 x 0.4 x 0.55 through d d c beats 0.35 x 0.6 x 0.4 x 0.7 x 0.55 through d c c?
@@ -271,7 +271,7 @@ fn a_sequence_that_is_too_long_counts_with_its_end() {
     assert_eq!(PAPER.viterbi(&[]).last(), State::Connect);
 }
 
-/// What the last symbols alone say: good is connect, bad is disconnect, moderate is disconnect only after bad.
+/// The rule on the last symbols: good is connect, bad is disconnect, moderate is disconnect only after bad.
 fn rule(symbols: &[Option<Symbol>]) -> State {
     match symbols {
         [.., Some(Symbol::Bad)] | [.., Some(Symbol::Bad), Some(Symbol::Moderate)] => State::Disconnect,
@@ -305,7 +305,7 @@ fn over_all_88572_sequences_the_papers_model_is_a_rule_on_the_last_two_symbols()
             begins_apart += u32::from(printed.states()[0] != correct.states()[0]);
         }
     }
-    // Counted by another program too.
+    // Also counted by another program.
     assert_eq!((sequences, ends_apart, begins_apart), (88_572, 3_280, 29_523));
 }
 

@@ -1,4 +1,4 @@
-//! The expected counts against Baum and Welch's by another program, and what is learnt.
+//! The expected counts against Baum and Welch's by another program, and the result of learning.
 
 use super::super::tests::after;
 use super::*;
@@ -104,7 +104,7 @@ fn a_link_of_long_spells_teaches_that_states_last() {
     let spells = format!("{}{}", "1".repeat(40), "0".repeat(40)).repeat(4);
     after(&mut forecaster, &spells);
     let model = forecaster.filter.model;
-    // Beforehand 0.7 and 0.6.
+    // Initially 0.7 and 0.6.
     assert!(model.transition[0][0] > 0.85 && model.transition[1][1] > 0.85, "{:?}", model.transition);
     assert!(model.emission.iter().flatten().all(|share| *share > 0.9e-3), "{:?}", model.emission);
     let forecast = forecaster.probability_up(Instant::ZERO + Duration::from_secs(320), Duration::from_secs(2));
@@ -172,6 +172,6 @@ fn a_signal_that_rises_by_more_than_a_decibel_rises() {
         signals.iter().for_each(|signal| slope.take(Observation::heard_at(*signal)));
         slope.index()
     };
-    // Half of a step less a fifth of it is 0.3 of it.
+    // Half of a step minus a fifth of it is 0.3 of it.
     assert_eq!([&[-80.0, -76.0][..], &[-80.0, -77.0], &[-80.0, -83.0], &[-80.0, -84.0]].map(slope), [2, 1, 1, 0]);
 }

@@ -1,4 +1,4 @@
-//! The filter by hand, and what it foresees.
+//! The filter against values computed by hand, and its forecasts.
 
 use super::super::tests::after;
 use super::*;
@@ -12,7 +12,7 @@ fn trend() -> Trend {
     Settings::new().read(Trend::read).expect("the defaults")
 }
 
-/// Forecasts 2 s ahead after a Hello of each strength, one per second; 0 is a Hello that is missing.
+/// Forecasts 2 s ahead after a Hello of each strength, one per second; 0 is a missing Hello.
 fn forecasts(forecaster: &mut dyn LinkForecaster, signals: &[f32]) -> Vec<f64> {
     let mut now = Instant::ZERO;
     let mut forecasts = Vec::new();
@@ -31,11 +31,11 @@ fn two_nodes_that_pass_each_other_are_where_geometry_has_them() {
     let then = passing(0.0, -0.4, 0.25, 2.0);
     assert_near(then.step, libm::log(0.45), "l");
     assert_near(then.rate, -1.0 / 3.0, "g");
-    // Passing at half a range, r . v = -v sqrt(3) / 2, and sqrt(3) / v later as far away on the other side.
+    // Passing at half a range, r . v = -v sqrt(3) / 2, and sqrt(3) / v later equally far on the other side.
     let then = passing(0.0, -libm::sqrt(3.0) / 3.0, 1.0 / 3.0, 3.0 * libm::sqrt(3.0));
     assert_near(then.step, 0.0, "l on the other side");
     assert_near(then.rate, libm::sqrt(3.0) / 3.0, "g on the other side");
-    // The derivatives are the differences.
+    // The derivatives equal the difference quotients.
     let (l, g, speed, t, small) = (0.3, 0.1, 0.2, 1.5, 1e-6);
     let at = passing(l, g, speed, t);
     let (more_l, more_g) = (passing(l + small, g, speed, t), passing(l, g + small, speed, t));
@@ -45,7 +45,7 @@ fn two_nodes_that_pass_each_other_are_where_geometry_has_them() {
     assert_near(at.jacobian[1][1], (more_g.rate - at.rate) / small, "g by g");
 }
 
-/// A link with this margin and variance of the level, all else known.
+/// A link with this margin and variance of the level; the rest is known exactly.
 fn filter(margin: f64, variance: f64) -> Filter {
     let mut filter = Filter { mean: [-80.0 + margin, 0.0, 0.0, -80.0], variance: [[0.0; STATES]; STATES] };
     filter.variance[0][0] = variance;
@@ -54,7 +54,7 @@ fn filter(margin: f64, variance: f64) -> Filter {
 
 #[test]
 fn turns_make_the_slope_and_with_it_the_level_uncertain() {
-    // At rest, and at the level that is required: nothing else adds to the variance. q = 0.5 x 0.5, t = 3 s.
+    // At rest, and at the required level: nothing else adds to the variance. q = 0.5 x 0.5, t = 3 s.
     let pace = Pace { speed: 0.0, turns: 0.5, shadow_time: 1.0, shadow_depth: 0.0 };
     let then = filter(0.0, 0.0).ahead(3.0, &pace, 0.0);
     assert_near(then.variance[0][0], 2.25, "q t^3 / 3");
@@ -64,7 +64,8 @@ fn turns_make_the_slope_and_with_it_the_level_uncertain() {
 
 #[test]
 fn a_factor_is_judged_with_its_offset() {
-    // Margin 1, offset 2, variance 5 and noise 2: u = 3 / 3, and Phi(1) = 0.841345. With a floor of 0.5 half is added to half of it.
+    // Margin 1, offset 2, variance 5 and noise 2: u = 3 / 3, and Phi(1) = 0.841345. With a floor of 0.5 half is added
+    // to half of it.
     for (floor, expected) in [(0.0, 0.841_345), (0.5, 0.920_672)] {
         assert_near(filter(1.0, 5.0).judge(MARGIN, 2.0, 2.0, floor), expected, "mean");
     }
@@ -86,7 +87,7 @@ fn a_missing_hello_moves_the_level_by_the_moments_of_a_cut_normal() {
     assert_near(even.judge(LACK, 0.0, 1.0, 0.0), 0.5, "probability");
     assert_near(even.mean[0] + 80.0, -3.0 * 0.398_942, "margin");
     assert_near(even.variance[0][0], 3.0 - 9.0 * 0.398_942 * 0.398_942, "variance");
-    // 20 dB above what is required nothing is learnt from it: it was a collision.
+    // 20 dB above the required level a loss teaches nothing: it was a collision.
     let mut strong = filter(20.0, 3.0);
     assert_near(strong.judge(LACK, 0.0, 1.0, 0.03), 0.03, "probability");
     assert_near(strong.mean[0] + 80.0, 20.0, "margin");

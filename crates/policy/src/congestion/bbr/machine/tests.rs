@@ -24,7 +24,7 @@ impl Flow {
         Self { bbr: Bbr::start(&(), Start { smoothed_rtt: RTT, ..START }), now: NOW, delivered: 0, lost: 0 }
     }
 
-    /// An acknowledgement of a segment that was sent when all before was delivered: it ends a round.
+    /// An acknowledgement of a segment sent after all earlier data was delivered: it ends a round.
     fn round(&self, rate: f64, in_flight: u64) -> Ack {
         Ack {
             now: self.now + RTT,
@@ -52,7 +52,7 @@ impl Flow {
         }
     }
 
-    /// Through Startup and Drain; with so little in flight Down is over at once.
+    /// Through Startup and Drain; with so little in flight Down ends at once.
     fn in_cruise() -> Self {
         let mut flow = Self::new();
         flow.pass_rounds(4, 8.0, 2 * BDP);
@@ -89,7 +89,7 @@ impl Flow {
 fn the_first_segments_are_paced_by_the_initial_window_over_the_round_trip_of_the_handshake() {
     // 10 000 bytes in 100 ms are 800 kbit/s; 2.77 times that.
     assert_eq!(Flow::new().bbr.pacing_rate(), Some(mbit(2.216)));
-    // Without a round trip 1 ms is taken until the first sample says 100 ms.
+    // Without a round-trip time 1 ms is assumed until the first sample of 100 ms.
     let mut blind = Bbr::start(&(), Start { smoothed_rtt: Duration::ZERO, ..START });
     assert_eq!(blind.pacing_rate(), Some(mbit(221.6)));
     blind.on_ack(&Ack { delivery_rate: None, ..ack(1_000, 100) });
@@ -153,7 +153,7 @@ fn a_cycle_goes_down_cruises_for_two_to_three_seconds_refills_for_a_round_and_pr
     flow.pass_rounds(1, 8.0, BDP);
     assert_eq!(flow.bbr.state, State::Up);
     close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 1.25 * 0.99 * 8e6, 1.0);
-    // A probe that finds nothing ends as Startup does, after three rounds.
+    // A probe without a result ends like Startup, after three rounds.
     flow.pass_rounds(2, 8.0, BDP);
     assert_eq!(flow.bbr.state, State::Up);
     flow.pass_rounds(1, 8.0, 2 * BDP);
@@ -172,7 +172,7 @@ fn a_rate_is_forgotten_a_cycle_after_the_one_it_was_seen_in() {
         assert!(cycles < 5);
     }
     assert_eq!(flow.bbr.model.max_rate(), mbit(6.0));
-    // The filter moved on a round after Startup, and again a round after the one probe since.
+    // The filter advanced a round after Startup, and again a round after the only probe since.
     assert_eq!(cycles, 1);
 }
 
@@ -249,7 +249,7 @@ fn probe_rtt_holds_half_the_product_for_200_ms_after_five_seconds_without_a_new_
     }
     assert!(flow.now > NOW + Duration::from_secs(5));
     assert_eq!(flow.bbr.window(), BDP / 2);
-    // In flight falls to the half: from then on 200 ms and a round; what is delivered meanwhile says nothing of the path.
+    // The flight falls to half: then 200 ms and a round. Data delivered meanwhile says nothing of the path.
     flow.pass_rounds(1, 4.0, BDP / 2);
     let began = flow.now;
     while flow.bbr.state == State::ProbeRtt {
