@@ -8,8 +8,8 @@
 //! Let l_p be the bytes delivered between the last two losses on p, or since the last one if that is more; B the paths
 //! with the largest l_p^2 / s_p; M those with the largest window; n the number of paths. Then alpha_r is
 //! 1 / (n |B \ M|) on the paths in B but not in M, -1 / (n |M|) on those in M if there are such, and 0 elsewhere:
-//! alphas add up to zero. Losses halve; slow start is standard, but the least threshold is one segment when there are several paths, so
-//! that a congested path is not loaded needlessly.
+//! alphas add up to zero. Losses halve; slow start is standard, but the least threshold is one segment when
+//! there are several paths, so that a congested path is not loaded needlessly.
 //!
 //! Source: Khalili, Gast, Popovic, Le Boudec: MPTCP is not Pareto-optimal (CoNEXT 2012); draft-khalili-mptcp-
 //! congestion-control-05. The code once widely used in Linux ranks paths by l / s^2, in which TCP's rate is
