@@ -3,6 +3,7 @@
 //! reason.
 
 mod emulate;
+mod program;
 mod programs;
 mod proxy;
 mod run;

@@ -1,6 +1,6 @@
 //! Errors are reported before the host's configuration changes.
 
-use crate::proxy::{anabranch, complaint, directory, text};
+use crate::program::{anabranch, complaint, directory, text};
 use libtest_mimic::Trial;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -48,7 +48,7 @@ fn address_in_use() {
 }
 
 fn keys() {
-    let place = directory("keys");
+    let place = directory("proxy-keys");
     let serve = |key: &str| refused(&["serve", "--local", "--port", "4410", "--to", "127.0.0.1:80", "--key", key]);
     let absent = place.join("absent").display().to_string();
     assert!(serve(&absent).contains("No such file"));
@@ -67,7 +67,7 @@ fn keys() {
 }
 
 fn overwritten() {
-    let place = directory("overwritten");
+    let place = directory("proxy-overwritten");
     let file = place.join("key");
     let name = file.display().to_string();
     let output = anabranch(&["key", &name]).output().expect("the program runs");
@@ -82,7 +82,7 @@ fn overwritten() {
 }
 
 fn credentials() {
-    let place = directory("credentials");
+    let place = directory("proxy-credentials");
     let proxy = |file: &str| refused(&["proxy", "--local", "--credentials", file]);
     assert!(proxy(&write(&place.join("open"), "fred:secret\n", 0o640)).contains("chmod 600"));
     assert!(proxy(&write(&place.join("none"), "fred\n", 0o600)).contains("NAME:PASSWORD"));
@@ -90,7 +90,7 @@ fn credentials() {
 }
 
 fn unknown_hosts() {
-    let place = directory("unknown_hosts");
+    let place = directory("proxy-unknown_hosts");
     let key = write(&place.join("key"), "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n", 0o600);
     for arguments in [
         &["proxy", "--udp", "--server", "no-such-host.invalid:4410", "--key", &key, "--dry-run"][..],
@@ -130,7 +130,7 @@ fn forwards() {
 }
 
 fn configuration() {
-    let place = directory("configuration");
+    let place = directory("proxy-configuration");
     let file = place.join("anabranch.toml").display().to_string();
     let check = |text: &str| {
         std::fs::write(&file, text).expect("the file can be written");
@@ -159,7 +159,7 @@ fn configuration() {
 }
 
 fn no_permission() {
-    let place = directory("no_permission");
+    let place = directory("proxy-no_permission");
     std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
     let mut command = anabranch(&["proxy", "--local", "--listen", "127.0.0.1:0", "--journal"]);
     command.arg(&place);

@@ -1,6 +1,6 @@
 //! The programs running in a namespace, from their first to their last line of output.
 
-use crate::proxy::{anabranch, directory, text};
+use crate::program::{anabranch, directory, text};
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -170,7 +170,7 @@ fn event(errors: &mut BufReader<ChildStderr>) -> String {
 fn told() {
     run("ip", &["link", "set", "lo", "up"]);
     let _web = web();
-    let place = directory("told").display().to_string();
+    let place = directory("proxy-told").display().to_string();
     let words = ["serve", "--local", "2", "--port", "4410", "--to", "127.0.0.1:8000", "--journal", &place];
     let mut serve = Running::new(&[&words[..], &["--status", "127.0.0.1:0"]].concat());
     let lines: Vec<String> = (0..5).map(|_| serve.line()).collect();
@@ -212,7 +212,7 @@ fn told() {
 fn hang_up() {
     run("ip", &["link", "set", "lo", "up"]);
     let _web = web();
-    let place = directory("hang_up");
+    let place = directory("proxy-hang_up");
     let (key, other, file) = (new_key(&place, "key"), new_key(&place, "other"), place.join("anabranch.toml"));
     let write =
         |text: &str| std::fs::write(&file, format!("[serve]\nudp = true\nsocks = true\n{text}")).expect("written");
@@ -275,7 +275,7 @@ fn hang_up() {
 fn clients() {
     run("ip", &["link", "set", "lo", "up"]);
     let _web = web();
-    let place = directory("clients");
+    let place = directory("proxy-clients");
     let (ann, bob, keys) = (new_key(&place, "ann.key"), new_key(&place, "bob.key"), place.join("keys"));
     let line = |name: &str, key: &str| format!("{name} {}", std::fs::read_to_string(key).expect("it is ours"));
     std::fs::write(&keys, line("ann", &ann) + &line("bob", &bob)).expect("it can be written");
@@ -319,7 +319,7 @@ fn new_key(place: &Path, name: &str) -> String {
 
 fn server_is_asked() {
     run("ip", &["link", "set", "lo", "up"]);
-    let place = directory("server_is_asked");
+    let place = directory("proxy-server_is_asked");
     let (key, other) = (new_key(&place, "key"), new_key(&place, "other"));
     let proxy = |key: &str| {
         speaking(&["proxy", "--udp", "--server", "127.0.0.1:4443", "--key", key, "--listen", "127.0.0.1:0"])
@@ -338,7 +338,7 @@ fn server_is_asked() {
 
 fn server_restarts() {
     run("ip", &["link", "set", "lo", "up"]);
-    let place = directory("server_restarts");
+    let place = directory("proxy-server_restarts");
     let key = new_key(&place, "key");
     std::fs::write(place.join("file"), vec![7; 100_000_000]).expect("it can be written");
     std::fs::write(place.join("page"), "over the river").expect("it can be written");

@@ -1,8 +1,8 @@
 //! Errors that are reported before anything runs.
 
-use crate::run::scene::{anabranch, text};
+use crate::program::{anabranch, complaint, text};
 use libtest_mimic::Trial;
-use std::process::{Command, Output};
+use std::process::Command;
 
 pub fn trials() -> Vec<Trial> {
     let trial = |name: &str, work: fn()| {
@@ -17,15 +17,6 @@ pub fn trials() -> Vec<Trial> {
         trial("the_inner_command_is_nobodys_to_call", inner),
         trial("a_host_that_allows_no_user_namespaces_is_told_of", forbidden),
     ]
-}
-
-/// Standard error of a rejected command.
-fn complaint(output: &Output) -> String {
-    let errors = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{errors}{}", text(&output.stdout));
-    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
-    assert_eq!(errors.lines().count(), 1, "{errors}");
-    errors
 }
 
 fn without_key() {

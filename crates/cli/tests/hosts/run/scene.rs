@@ -7,11 +7,13 @@
 //!                                 203.0.113.1, 2001:db8::1 (the target)
 //! ```
 
+pub use crate::program::{anabranch, text};
+
+use crate::program::directory;
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 /// Address of the server, as seen by the host.
@@ -20,28 +22,9 @@ pub const SERVER: &str = "10.1.0.1:4433";
 /// Services of the world: kernel sockets that answer on the ports used by the tests.
 const WORLD: &str = include_str!("world.py");
 
-pub fn anabranch(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    command.args(arguments);
-    command
-}
-
-pub fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A new temporary directory of a test.
-fn directory(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{name}"));
-    // It does not exist on the first run.
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("the test's directory can be made");
-    directory
-}
-
 /// A new key; none if it cannot be created.
 pub fn key(name: &str) -> Option<String> {
-    let file = directory(name).join("key").display().to_string();
+    let file = directory(&format!("run-{name}")).join("key").display().to_string();
     let made = anabranch(&["key", &file]).output().ok()?;
     made.status.success().then_some(file)
 }

@@ -9,6 +9,8 @@
 //! Routers translate addresses, and count packets to other addresses than the server's. The server forwards, so that
 //! the host reaches the target without `up` too.
 
+pub use crate::program::text;
+
 use anabranch_system::Namespace;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::AsRawFd as _;
@@ -35,10 +37,6 @@ table inet router {
   }
 }
 ";
-
-pub fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// Runs a program that must succeed; returns its output.
 pub fn command(program: &str, words: &str) -> String {
