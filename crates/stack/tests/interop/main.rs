@@ -59,6 +59,6 @@ fn main() {
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     let mut arguments = Arguments::from_args();
     // They mostly wait.
-    arguments.test_threads.get_or_insert(8);
+    arguments.test_threads.get_or_insert(12);
     libtest_mimic::run(&arguments, trials).exit();
 }
