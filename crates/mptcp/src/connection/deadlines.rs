@@ -7,11 +7,11 @@ use crate::subflow::State;
 use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::time::{Duration, Instant};
 
-/// After so long without a segment either way congestion control may forget what it can find out anew.
+/// After this time without a segment in either direction, congestion control may drop state that it can measure again.
 const REST_AFTER: Duration = Duration::from_secs(60);
 
 impl Connection {
-    /// Congestion control hears of something: from now on it is looked whether nothing moves any more.
+    /// Starts the timer that detects an idle connection, after an event for congestion control.
     #[inline]
     pub(super) fn watch_rest(&mut self, now: Instant) {
         if !self.timers.runs(Timer::Rest) {
@@ -19,7 +19,7 @@ impl Connection {
         }
     }
 
-    /// Tells congestion control that the connection rests, or looks again later.
+    /// Reports an idle connection to congestion control, or restarts the timer if a segment moved since.
     pub(super) fn rest_if_nothing_moves(&mut self, now: Instant) {
         let outstanding = self.subflows.iter().any(|subflow| !subflow.scoreboard.is_idle());
         let last = self.subflows.iter().map(|subflow| subflow.last_moved()).max().unwrap_or(Instant::ZERO);

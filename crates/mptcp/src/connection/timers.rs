@@ -36,7 +36,7 @@ impl Connection {
     /// Handles all timers that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.timers.is_due(Timer::Rest, now) {
-            self.rest_if_nothing_moves(now);
+            self.handle_timer(now, Timer::Rest);
             if self.next_timeout() > now {
                 return;
             }
