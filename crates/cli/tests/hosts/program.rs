@@ -1,7 +1,8 @@
 //! The program under test, and what it prints.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 pub fn anabranch(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
@@ -29,4 +30,91 @@ pub fn directory(name: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("the test's directory can be made");
     directory
+}
+
+/// Runs a program that must succeed; returns its output.
+pub fn command(program: &str, words: &str) -> String {
+    let output = Command::new(program).args(words.split_whitespace()).output().expect("the program is there");
+    assert!(output.status.success(), "{program} {words}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Runs `ip WORDS` in the calling thread's namespace.
+pub fn ip(words: &str) {
+    command("ip", words);
+}
+
+/// A program that is killed on drop.
+pub struct Running {
+    pub child: Child,
+    output: BufReader<ChildStdout>,
+    /// Its standard error, if the command pipes it.
+    pub errors: Option<BufReader<ChildStderr>>,
+}
+
+impl Running {
+    pub fn new(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
+        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
+        let errors = child.stderr.take().map(BufReader::new);
+        Self { child, output, errors }
+    }
+
+    /// Starts a Python script and waits until it is ready.
+    pub fn python(script: &str) -> Self {
+        let mut running = Self::new(Command::new("python3").args(["-c", script]));
+        assert_eq!(running.line(), "ready");
+        running
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: &str) {
+        command("kill", &format!("-{signal} {}", self.child.id()));
+    }
+
+    /// The next line of its output.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it can be read");
+        assert!(!line.is_empty(), "it has ended");
+        line.trim().to_owned()
+    }
+
+    /// Waits for an event with these words on its standard error.
+    pub fn hear(&mut self, words: &str) {
+        let errors = self.errors.as_mut().expect("it was asked for");
+        let mut heard = String::new();
+        loop {
+            let mut line = String::new();
+            errors.read_line(&mut line).expect("it can be read");
+            assert!(!line.is_empty(), "'{words}' was not said, but: {heard}");
+            if line.contains(words) {
+                return;
+            }
+            heard += &line;
+        }
+    }
+
+    /// Ends it by a signal, TERM with success; returns the rest of its output.
+    pub fn end_by(self, signal: &str) -> String {
+        self.signal(signal);
+        let (status, rest) = self.end();
+        assert_eq!(status.success(), signal == "TERM", "{status}: {rest}");
+        rest
+    }
+
+    /// Waits for its exit; returns the rest of its output.
+    pub fn end(mut self) -> (ExitStatus, String) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).expect("it can be read");
+        (self.child.wait().expect("it ends"), rest)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has exited unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

@@ -1,11 +1,11 @@
 //! The programs running in a namespace, from their first to their last line of output.
 
-use crate::program::{anabranch, directory, text};
+use crate::program::{Running, anabranch, directory, text};
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 
 pub fn trials() -> Vec<Trial> {
     let trial = |name: &str, work: fn()| {
@@ -26,44 +26,8 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A running Anabranch command.
-struct Running {
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Running {
-    fn new(arguments: &[&str]) -> Self {
-        let mut command = anabranch(arguments);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("the program runs");
-        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
-        Self { child, output }
-    }
-
-    /// The next line of its output.
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("it can be read");
-        assert!(!line.is_empty(), "it has ended");
-        line.trim().to_owned()
-    }
-
-    /// Ends it by a signal; returns the rest of its output.
-    fn end(mut self) -> String {
-        run("kill", &["-TERM", &self.child.id().to_string()]);
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).expect("it can be read");
-        assert_eq!(self.child.wait().expect("it ends").code(), Some(0), "{rest}");
-        rest
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has exited unless the test failed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn started(arguments: &[&str]) -> Running {
+    Running::new(&mut anabranch(arguments))
 }
 
 /// Runs a program that must succeed; returns its output.
@@ -97,9 +61,7 @@ server.serve_forever()
 /// The Python server; killed on drop.
 fn web() -> Running {
     let mut command = Command::new("python3");
-    let mut child = command.args(["-c", SERVER]).stdout(Stdio::piped()).spawn().expect("python runs");
-    let output = BufReader::new(child.stdout.take().expect("it was asked for"));
-    let mut web = Running { child, output };
+    let mut web = Running::new(command.args(["-c", SERVER]));
     assert_eq!(web.line(), "listening");
     web
 }
@@ -113,14 +75,14 @@ fn address(line: &str) -> String {
 fn serve() {
     run("ip", &["link", "set", "lo", "up"]);
     let _web = web();
-    let mut serve = Running::new(&["serve", "--local", "2", "--port", "4410", "--to", "127.0.0.1:8000", "--verbose"]);
+    let mut serve = started(&["serve", "--local", "2", "--port", "4410", "--to", "127.0.0.1:8000", "--verbose"]);
     let lines: Vec<String> = (0..4).map(|_| serve.line()).collect();
     for line in lines.iter().filter(|line| !line.contains('[')) {
         let url = format!("http://{}/", address(line));
         assert_eq!(run("mptcpize", &["run", "curl", "--silent", "--show-error", &url]), "over the river");
         assert_eq!(run("curl", &["--silent", "--show-error", &url]), "over the river", "without MPTCP");
     }
-    let rest = serve.end();
+    let rest = serve.end_by("TERM");
     assert!(rest.contains("-> 127.0.0.1:8000: finished"), "{rest}");
     assert!(rest.lines().last().expect("totals").starts_with("4 connections, "), "{rest}");
     assert!(!run("ip", &["address"]).contains("anabranch"), "nothing is left");
@@ -129,7 +91,7 @@ fn serve() {
 fn proxy() {
     run("ip", &["link", "set", "lo", "up"]);
     let _web = web();
-    let mut proxy = Running::new(&["proxy", "--local", "2", "--listen", "127.0.0.1:0", "--listen", "[::1]:0"]);
+    let mut proxy = started(&["proxy", "--local", "2", "--listen", "127.0.0.1:0", "--listen", "[::1]:0"]);
     let (first, second) = (proxy.line(), proxy.line());
     // The host's own address on the first path.
     let addresses = run("ip", &["-4", "-oneline", "address", "show", "scope", "global"]);
@@ -142,7 +104,7 @@ fn proxy() {
     }
     let counters = run("nstat", &["-az", "MPTcpExtMPCapableACKRX"]);
     assert!(counters.contains(" 3 "), "the kernel accepted three as multipath: {counters}");
-    assert!(proxy.end().starts_with("3 connections, "));
+    assert!(proxy.end_by("TERM").starts_with("3 connections, "));
 }
 
 /// A running Anabranch command, and its standard error.
@@ -152,10 +114,9 @@ fn speaking(arguments: &[&str]) -> (Running, BufReader<ChildStderr>) {
 
 /// Like [`speaking`], for a command.
 fn speaking_of(mut command: Command) -> (Running, BufReader<ChildStderr>) {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
-    let output = BufReader::new(child.stdout.take().expect("it was asked for"));
-    let errors = BufReader::new(child.stderr.take().expect("it was asked for"));
-    (Running { child, output }, errors)
+    let mut running = Running::new(command.stderr(Stdio::piped()));
+    let errors = running.errors.take().expect("it was asked for");
+    (running, errors)
 }
 
 /// The next line of standard error, without its time.
@@ -172,7 +133,7 @@ fn told() {
     let _web = web();
     let place = directory("proxy-told").display().to_string();
     let words = ["serve", "--local", "2", "--port", "4410", "--to", "127.0.0.1:8000", "--journal", &place];
-    let mut serve = Running::new(&[&words[..], &["--status", "127.0.0.1:0"]].concat());
+    let mut serve = started(&[&words[..], &["--status", "127.0.0.1:0"]].concat());
     let lines: Vec<String> = (0..5).map(|_| serve.line()).collect();
     let client = std::net::TcpStream::connect(address(&lines[0])).expect("it serves");
     let url = lines[4].strip_prefix("status at ").expect("that is what is said last");
@@ -199,11 +160,11 @@ fn told() {
     assert!(ask(&[]).starts_with(&format!("serve (process {}, ", serve.child.id())), "{}", ask(&[]));
     assert_eq!(read(&ask(&["--json"]))[0]["process"], serve.child.id());
     drop(client);
-    serve.end();
+    serve.end_by("TERM");
     assert_eq!(ask(&["--json"]).trim(), "[]");
     assert_eq!(std::fs::read_dir(&place).map_or(0, Iterator::count), 0, "nothing is left");
     // A killed command leaves a socket without a listener, which is ignored.
-    let mut serve = Running::new(&words);
+    let mut serve = started(&words);
     serve.line();
     drop(serve);
     assert_eq!(ask(&["--json"]).trim(), "[]");
@@ -227,9 +188,8 @@ fn hang_up() {
         text(&bytes[..length])
     };
     assert_eq!(state(), "READY=1");
-    let proxy = |key: &str| {
-        Running::new(&["proxy", "--udp", "--server", "127.0.0.1:4443", "--key", key, "--listen", "127.0.0.1:0"])
-    };
+    let proxy =
+        |key: &str| started(&["proxy", "--udp", "--server", "127.0.0.1:4443", "--key", key, "--listen", "127.0.0.1:0"]);
     let mut old = proxy(&key);
     let through = format!("socks5h://{}", address(&old.line()));
     let get = |through: &str| {
@@ -267,7 +227,7 @@ fn hang_up() {
     held.read_to_string(&mut page).expect("it is still there");
     assert!(page.ends_with("over the river"), "{page}");
     for program in [old, new, serve] {
-        program.end();
+        program.end_by("TERM");
     }
     assert_eq!(state(), "STOPPING=1");
 }
@@ -290,7 +250,7 @@ fn clients() {
         words.map(str::to_owned)
     };
     let start = |key: &str| {
-        let mut proxy = Running::new(&words(key).each_ref().map(String::as_str));
+        let mut proxy = started(&words(key).each_ref().map(String::as_str));
         let url = format!("http://{}/", address(&proxy.line()));
         (proxy, url)
     };
@@ -303,9 +263,9 @@ fn clients() {
     event(&mut hears);
     assert!(!get(&anns.1).status.success(), "her key was taken from the file");
     assert_eq!(text(&get(&bobs.1).stdout), "over the river");
-    anns.0.end();
-    bobs.0.end();
-    let rest = serve.end();
+    anns.0.end_by("TERM");
+    bobs.0.end_by("TERM");
+    let rest = serve.end_by("TERM");
     assert!(rest.contains(" (ann) -> 127.0.0.1:8000: finished"), "{rest}");
     assert_eq!(rest.matches(" (bob) -> 127.0.0.1:8000: finished").count(), 2, "{rest}");
     assert!(rest.contains("does not prove the key"), "{rest}");
@@ -332,7 +292,7 @@ fn server_is_asked() {
     assert!(event(&mut says).starts_with("the server 127.0.0.1:4443 does not prove the key"));
     assert!(event(&mut hears).contains("the peer does not prove the key"));
     for program in [running, stranger, serve] {
-        program.end();
+        program.end_by("TERM");
     }
 }
 
@@ -344,21 +304,18 @@ fn server_restarts() {
     std::fs::write(place.join("page"), "over the river").expect("it can be written");
     let words = ["-m", "http.server", "8000", "--bind", "127.0.0.1", "--directory"];
     let mut command = Command::new("python3");
-    command.args(words).arg(&place).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("python runs");
-    let output = BufReader::new(child.stdout.take().expect("it was asked for"));
-    let _web = Running { child, output };
+    let _web = Running::new(command.args(words).arg(&place).stderr(Stdio::null()));
     while std::net::TcpStream::connect("127.0.0.1:8000").is_err() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let start = || {
         let allowed = "127.0.0.1:8000";
-        Running::new(&["serve", "--udp", "--port", "4443", "--socks", "--allow", allowed, "--key", &key])
+        started(&["serve", "--udp", "--port", "4443", "--socks", "--allow", allowed, "--key", &key])
     };
     let mut serve = start();
     serve.line();
     let mut proxy =
-        Running::new(&["proxy", "--udp", "--server", "127.0.0.1:4443", "--key", &key, "--listen", "127.0.0.1:0"]);
+        started(&["proxy", "--udp", "--server", "127.0.0.1:4443", "--key", &key, "--listen", "127.0.0.1:0"]);
     let through = format!("socks5h://{}", address(&proxy.line()));
     let url = "http://127.0.0.1:8000/file";
     let words =

@@ -37,7 +37,7 @@ fn signals(scene: &Scene) {
         let mut started = scene.command(&[], &["env", "--default-signal=INT,HUP", "sh", "-c", &script]);
         let mut running = scene.on_host(|| Running::new(&mut started));
         assert_eq!(running.line(), "ready");
-        command("kill", &format!("-{signal} {}", running.child.id()));
+        running.signal(signal);
         let (status, rest) = running.end();
         assert_eq!((status.code(), rest.trim()), (Some(5), "heard"), "signal {number}");
     }
@@ -83,7 +83,7 @@ fn killed(scene: &Scene) {
     let mut running = scene.on_host(|| Running::new(&mut started));
     let program = running.line();
     assert!(Path::new(&format!("/proc/{program}")).exists());
-    command("kill", &format!("-KILL {}", running.child.id()));
+    running.signal("KILL");
     assert_eq!(running.end().0.signal(), Some(9));
     let is_gone = || {
         let state = std::fs::read_to_string(format!("/proc/{program}/stat")).unwrap_or_default();

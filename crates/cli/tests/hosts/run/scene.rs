@@ -7,14 +7,13 @@
 //!                                 203.0.113.1, 2001:db8::1 (the target)
 //! ```
 
-pub use crate::program::{anabranch, text};
+pub use crate::program::{Running, anabranch, command, ip, text};
 
 use crate::program::directory;
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::AsRawFd as _;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// Address of the server, as seen by the host.
 pub const SERVER: &str = "10.1.0.1:4433";
@@ -27,55 +26,6 @@ pub fn key(name: &str) -> Option<String> {
     let file = directory(&format!("run-{name}")).join("key").display().to_string();
     let made = anabranch(&["key", &file]).output().ok()?;
     made.status.success().then_some(file)
-}
-
-/// Runs `ip WORDS` in the calling thread's namespace.
-pub fn ip(words: &str) {
-    command("ip", words);
-}
-
-/// Runs a program that must succeed; returns its output.
-pub fn command(program: &str, words: &str) -> String {
-    let output = Command::new(program).args(words.split_whitespace()).output().expect("the program is there");
-    assert!(output.status.success(), "{program} {words}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-/// A program that is killed on drop.
-pub struct Running {
-    pub child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Running {
-    pub fn new(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
-        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
-        Self { child, output }
-    }
-
-    /// The next line of its output.
-    pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("it can be read");
-        assert!(!line.is_empty(), "it has ended");
-        line.trim().to_owned()
-    }
-
-    /// Waits for its exit; returns the rest of its output.
-    pub fn end(mut self) -> (std::process::ExitStatus, String) {
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).expect("it can be read");
-        (self.child.wait().expect("it ends"), rest)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has exited unless the test failed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Host and world, with a running server.

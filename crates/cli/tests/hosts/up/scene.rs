@@ -9,13 +9,12 @@
 //! Routers translate addresses, and count packets to other addresses than the server's. The server forwards, so that
 //! the host reaches the target without `up` too.
 
-pub use crate::program::text;
+pub use crate::program::{Running, command, ip, text};
 
 use anabranch_system::Namespace;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Address of the server.
@@ -38,89 +37,8 @@ table inet router {
 }
 ";
 
-/// Runs a program that must succeed; returns its output.
-pub fn command(program: &str, words: &str) -> String {
-    let output = Command::new(program).args(words.split_whitespace()).output().expect("the program is there");
-    assert!(output.status.success(), "{program} {words}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-pub fn ip(words: &str) {
-    command("ip", words);
-}
-
 fn setting(key: &str, value: &str) {
     std::fs::write(Path::new("/proc/sys/net").join(key), value).expect("we may");
-}
-
-/// A program that is killed on drop.
-pub struct Running {
-    child: Child,
-    output: BufReader<ChildStdout>,
-    errors: Option<BufReader<ChildStderr>>,
-}
-
-impl Running {
-    fn new(command: &mut Command, errors: bool) -> Self {
-        let command = command.stdout(Stdio::piped());
-        let command = if errors { command.stderr(Stdio::piped()) } else { command };
-        let mut child = command.spawn().expect("the program runs");
-        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
-        let errors = child.stderr.take().map(BufReader::new);
-        Self { child, output, errors }
-    }
-
-    /// Starts a Python script and waits until it is ready.
-    pub fn python(script: &str) -> Self {
-        let mut running = Self::new(Command::new("python3").args(["-c", script]), false);
-        assert_eq!(running.line(), "ready");
-        running
-    }
-
-    /// Sends a signal.
-    pub fn signal(&self, signal: &str) {
-        command("kill", &format!("-{signal} {}", self.child.id()));
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("it can be read");
-        assert!(!line.is_empty(), "it has ended");
-        line.trim().to_owned()
-    }
-
-    /// Waits for an event with these words.
-    pub fn hear(&mut self, words: &str) {
-        let errors = self.errors.as_mut().expect("it was asked for");
-        let mut heard = String::new();
-        loop {
-            let mut line = String::new();
-            errors.read_line(&mut line).expect("it can be read");
-            assert!(!line.is_empty(), "'{words}' was not said, but: {heard}");
-            if line.contains(words) {
-                return;
-            }
-            heard += &line;
-        }
-    }
-
-    /// Ends it by a signal; returns its output.
-    pub fn end(mut self, signal: &str) -> String {
-        command("kill", &format!("-{signal} {}", self.child.id()));
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).expect("it can be read");
-        let status = self.child.wait().expect("it ends");
-        assert_eq!(status.success(), signal == "TERM", "{status}: {rest}");
-        rest
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has exited unless the test failed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 pub struct Scene {
@@ -206,7 +124,7 @@ impl Scene {
             ip("route add default via 198.51.100.1");
         });
         let stand = |role: &str| {
-            let mut standing = Running::new(Command::new("python3").args(["-c", WORLD, role]), false);
+            let mut standing = Running::new(Command::new("python3").args(["-c", WORLD, role]));
             assert_eq!(standing.line(), "ready");
             standing
         };
@@ -229,7 +147,7 @@ impl Scene {
         );
         let script = if udp { script.split(" --journal").next().unwrap_or_default().to_owned() } else { script };
         let serve = inside(&self.server, || {
-            let mut serve = Running::new(Command::new("unshare").args(["--mount", "sh", "-c", &script]), false);
+            let mut serve = Running::new(Command::new("unshare").args(["--mount", "sh", "-c", &script]));
             assert!(serve.line().starts_with("listening on "));
             serve
         });
@@ -253,7 +171,7 @@ impl Scene {
 
     /// `up`, once it carries traffic.
     pub fn up(&self, options: &[&str]) -> Running {
-        let mut up = self.on_host(|| Running::new(&mut self.command(options), true));
+        let mut up = self.on_host(|| Running::new(self.command(options).stderr(Stdio::piped())));
         up.hear("all traffic of this host");
         up.hear("answers over up0, up1");
         up
@@ -276,7 +194,7 @@ impl Scene {
             let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
             let mut command = Command::new("unshare");
             command.args(["--mount", "sh", "-c", script]).arg(resolver).args([env!("CARGO_BIN_EXE_anabranch"), "up"]);
-            Running::new(command.args(options).arg("--journal").arg(journal), true)
+            Running::new(command.args(options).arg("--journal").arg(journal).stderr(Stdio::piped()))
         });
         up.hear("all traffic of this host goes over all uplinks straight to its targets now");
         up

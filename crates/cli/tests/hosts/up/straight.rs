@@ -31,7 +31,7 @@ pub fn everything() {
     let status = scene.status();
     assert_eq!((&status["command"], &status["uplinks"][0]["name"]), (&"up".into(), &"up0".into()), "{status}");
     assert!(status["flows"]["count"].as_u64() >= Some(1), "{status}");
-    up.end("TERM");
+    up.end_by("TERM");
     assert_eq!(scene.state(), before, "nothing is left");
 }
 
@@ -48,7 +48,7 @@ pub fn silent_uplinks() {
         cut("up");
         scene.routers[dead].run(|| ip(&format!("route replace default via 100.64.{}.1", dead + 1))).expect("it can");
     }
-    up.end("TERM");
+    up.end_by("TERM");
 }
 
 pub fn carrier_and_address() {
@@ -66,7 +66,7 @@ pub fn carrier_and_address() {
     wait_until("the new address has its rule", || scene.state().iter().any(|line| line.contains("from 10.2.0.77 ")));
     wait_until("a page comes by the new address", || scene.python(PAGE) == is(BY_SECOND));
     assert_eq!(scene.python(DATAGRAM), is("over the river"));
-    up.end("TERM");
+    up.end_by("TERM");
 }
 
 /// Answers every request like a captive portal.
@@ -116,7 +116,7 @@ pub fn portal() {
     scene.routers[1].run(|| ip("link set far down")).expect("it can be entered");
     assert_eq!(scene.python(PAGES), is(&format!("{BY_FIRST} True")));
     assert_eq!(scene.python(DATAGRAM), is("over the river"));
-    up.end("TERM");
+    up.end_by("TERM");
 }
 
 pub fn roles_change() {
@@ -151,5 +151,5 @@ print(count)";
     let mut count = String::new();
     std::io::Read::read_to_string(&mut download.stdout.take().expect("it was asked for"), &mut count).expect("text");
     assert!(download.wait().expect("it ends").success() && count.trim() == "20000000", "{count}");
-    up.end("TERM");
+    up.end_by("TERM");
 }

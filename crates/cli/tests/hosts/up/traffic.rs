@@ -66,7 +66,7 @@ pub fn everything(udp: bool) {
     let size = "print(len(urllib.request.urlopen('http://198.51.100.2/3000000', timeout=30).read()))";
     assert_eq!(scene.python(size), is("3000000"));
     assert_eq!(scene.past(), past, "nothing leaves but to the server");
-    let said = up.end("TERM");
+    let said = up.end_by("TERM");
     assert!(said.contains(" connections, "), "{said}");
     assert_eq!(scene.state(), before, "nothing is left");
     assert_eq!(scene.python(PAGE), is("100.64.1.2"), "the old way again");
@@ -77,11 +77,11 @@ pub fn killed() {
     let before = scene.state();
     let up = scene.up(&["--udp"]);
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
-    up.end("KILL");
+    up.end_by("KILL");
     assert_eq!(scene.python(PAGE), is("100.64.1.2"), "the old way, at once");
     let up = scene.up(&["--udp"]);
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
-    up.end("TERM");
+    up.end_by("TERM");
     assert_eq!(scene.state(), before, "nothing is left");
 }
 
@@ -93,7 +93,7 @@ pub fn kill_switch() {
         assert_eq!(scene.python(PAGE), is(BY_SERVER));
         let past = scene.past();
         assert!(scene.down().contains("still runs"));
-        up.end(signal);
+        up.end_by(signal);
         let error = scene.python(PAGE).expect_err("nothing goes out");
         assert!(error.contains("unreachable") || error.contains("No route"), "{error}");
         assert_eq!(scene.python(NEIGHBOUR), is("next door"));
@@ -120,7 +120,7 @@ pub fn connection_before() {
     let up = scene.up(&["--udp"]);
     before();
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
-    up.end("TERM");
+    up.end_by("TERM");
     before();
 }
 
@@ -156,7 +156,7 @@ print(count)";
     let mut count = String::new();
     std::io::Read::read_to_string(&mut download.stdout.take().expect("it was asked for"), &mut count).expect("text");
     assert!(status.success() && count.trim() == "40000000", "{status}: {count}");
-    up.end("TERM");
+    up.end_by("TERM");
 }
 
 pub fn gateway() {
@@ -168,7 +168,7 @@ pub fn gateway() {
     assert_eq!(python(&scene.neighbour, PAGE), is(BY_SERVER));
     assert_eq!(python(&scene.neighbour, DATAGRAM), is("over the river"));
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
-    up.end("TERM");
+    up.end_by("TERM");
     assert_eq!(scene.past(), past, "nothing leaves but to the server");
     assert_eq!(scene.state(), before, "nothing is left");
 }
@@ -195,7 +195,7 @@ pub fn dry_run() {
         ours.map(|line| line.replace(" linkdown", "").trim_end().to_owned()).collect()
     };
     let (by_hand, by_us) = (comparable(by_hand), comparable(other.state()));
-    up.end("TERM");
+    up.end_by("TERM");
     let new: Vec<_> = by_us.iter().filter(|line| !by_hand.contains(line)).collect();
     let gone: Vec<_> = by_hand.iter().filter(|line| !by_us.contains(line)).collect();
     assert!(by_hand == by_us, "done, not printed: {new:#?}; printed, not done: {gone:#?}");
