@@ -24,7 +24,7 @@ const LICENCES: &[&str] = &[
 /// Our crates from the bottom up. A crate may depend on lower layers only.
 const LAYERS: &[&[&str]] = &[
     &["anabranch-wire", "anabranch-policy", "anabranch-structure"],
-    &["anabranch-mptcp", "anabranch-routing", "anabranch-system"],
+    &["anabranch-mptcp", "anabranch-routing", "anabranch-steering", "anabranch-system"],
     &["anabranch-sim", "anabranch-stack", "anabranch-host", "anabranch-media"],
     &["anabranch-attach", "anabranch-datagram", "anabranch-perf", "anabranch-proxy", "anabranch-router"],
     &["anabranch-capture", "anabranch-emulate"],
@@ -45,7 +45,7 @@ const PRODUCTS: &[(&str, &[&str], usize)] = &[
 ];
 
 /// Crates whose output is a function of their inputs: no sockets, clocks, threads or operating system.
-const WITHOUT_IO: &[&str] = &["wire", "policy", "mptcp", "routing", "sim"];
+const WITHOUT_IO: &[&str] = &["wire", "policy", "mptcp", "routing", "sim", "steering"];
 
 /// Forbidden dependencies of those crates: I/O, unseeded randomness, untyped errors.
 const NOT_FOR_THEM: &[&str] = &[

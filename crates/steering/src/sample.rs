@@ -83,14 +83,7 @@ pub struct SubflowSample {
     pub snd_cwnd: u32,
     /// Segments; `u32::MAX` or the kernel's 0x7fffffff before the first loss.
     pub snd_ssthresh: u32,
-    /// Segments sent and not acknowledged cumulatively.
-    pub unacked: u32,
-    pub sacked: u32,
-    pub lost: u32,
-    /// Segments retransmitted that are in flight now.
-    pub retrans: u32,
-    /// Retransmissions since the beginning.
-    pub total_retrans: u32,
+    pub segments: Segments,
     /// Retransmission timeouts in a row.
     pub retransmits: u8,
     pub rtt: Duration,
@@ -100,26 +93,56 @@ pub struct SubflowSample {
     pub rto: Duration,
     /// Times that the retransmission timeout was doubled.
     pub backoff: u8,
-    pub last_data_sent: Duration,
-    pub last_ack_recv: Duration,
-    pub last_data_recv: Duration,
+    pub last: Last,
     pub pacing_rate: Rate,
     pub delivery_rate: Option<Rate>,
     pub delivery_rate_app_limited: bool,
-    /// Payload acknowledged.
-    pub bytes_acked: u64,
-    pub bytes_received: u64,
-    /// Payload sent, retransmissions included.
-    pub bytes_sent: Option<u64>,
-    pub bytes_retrans: Option<u64>,
-    /// Payload queued and not sent.
-    pub notsent_bytes: Option<u32>,
-    /// Time with data outstanding or waiting; `sndbuf_limited` and `rwnd_limited` are parts of it.
+    pub bytes: Bytes,
+    pub chronographs: Chronographs,
+    /// The peer's window in bytes.
+    pub snd_wnd: Option<u32>,
+}
+
+/// Segments of a subflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Segments {
+    /// Segments sent and not acknowledged cumulatively.
+    pub unacked: u32,
+    pub sacked: u32,
+    pub lost: u32,
+    /// Segments retransmitted that are in flight now.
+    pub retrans: u32,
+    /// Retransmissions since the beginning.
+    pub total_retrans: u32,
+}
+
+/// Time since the last events of a subflow (`tcpi_last_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Last {
+    pub data_sent: Duration,
+    pub ack_recv: Duration,
+    pub data_recv: Duration,
+}
+
+/// Payload of a subflow (`tcpi_bytes_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Bytes {
+    pub acked: u64,
+    pub received: u64,
+    /// Retransmissions included.
+    pub sent: Option<u64>,
+    pub retrans: Option<u64>,
+    /// Queued and not sent.
+    pub notsent: Option<u32>,
+}
+
+/// What a subflow spent its time with. The last two are parts of the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Chronographs {
+    /// Data outstanding or waiting.
     pub busy_time: Duration,
     pub rwnd_limited: Duration,
     pub sndbuf_limited: Duration,
-    /// The peer's window in bytes.
-    pub snd_wnd: Option<u32>,
 }
 
 /// Who has a socket.

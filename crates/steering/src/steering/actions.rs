@@ -1,0 +1,197 @@
+//! Turns actions of the path manager into commands.
+
+use super::state::Steering;
+use crate::command::Command;
+use crate::connection::Connection;
+use crate::sample::Token;
+use crate::settings::Control;
+use crate::status::{Decision, Occasion, Why};
+use crate::subflow::Subflow;
+use anabranch_policy::ids::{ConnectionId, SubflowId};
+use anabranch_policy::path_manager::{PathAction, PathEvent};
+use anabranch_policy::time::Instant;
+
+/// Most commands that wait to be taken.
+const MOST_COMMANDS: usize = 65_536;
+/// Decisions that are remembered.
+const MOST_DECISIONS: usize = 1_024;
+
+impl Steering {
+    /// A time of [`Steering::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.wake.is_some_and(|at| at <= now) {
+            self.wake = None;
+            self.tell(now, Occasion::Wake, &PathEvent::Wake);
+        }
+        self.end_lifts(now);
+    }
+
+    /// Tells the path manager, and turns its actions into commands.
+    pub(super) fn tell(&mut self, now: Instant, occasion: Occasion, event: &PathEvent<'_>) {
+        let mut actions = core::mem::take(&mut self.actions);
+        self.manager.handle(now, event, &mut actions);
+        for action in actions.drain(..) {
+            if !self.act(now, occasion, action) {
+                self.counters.impossible_actions += 1;
+            }
+        }
+        self.actions = actions;
+    }
+
+    /// Returns whether the action can be carried out.
+    pub(super) fn act(&mut self, now: Instant, occasion: Occasion, action: PathAction) -> bool {
+        let done = match action {
+            PathAction::WakeAt(at) => {
+                self.wake = Some(at);
+                Some(())
+            }
+            PathAction::Suspend { connection, subflow } => self.suspend(now, occasion, connection, subflow),
+            PathAction::Resume { connection, subflow } => self.resume(now, occasion, connection, subflow),
+            PathAction::SetBackup { connection, subflow, backup } => {
+                self.set_backup(now, occasion, connection, subflow, backup)
+            }
+            PathAction::Probe { connection, subflow } => self.lift(now, connection, subflow),
+            PathAction::Announce { connection, local } => {
+                let address = self.addresses.address(local);
+                self.command(now, occasion, connection, |token, _| {
+                    Some(Command::Announce { token, address: address?, local_id: local.0 })
+                })
+            }
+            PathAction::Remove { connection, local } => {
+                self.command(now, occasion, connection, |token, _| Some(Command::Remove { token, local_id: local.0 }))
+            }
+            PathAction::CloseSubflow { connection, subflow } => {
+                self.command(now, occasion, connection, |token, known| {
+                    let endpoints = known.subflow(subflow)?.endpoints;
+                    Some(Command::DestroySubflow { token, endpoints })
+                })
+            }
+            PathAction::CreateSubflow { connection, local, remote, backup } => {
+                let address = self.addresses.address(local);
+                self.command(now, occasion, connection, |token, known| {
+                    let remote = known.remote(remote)?;
+                    Some(Command::CreateSubflow { token, local: address?, local_id: local.0, remote, backup })
+                })
+            }
+        };
+        done.is_some()
+    }
+
+    /// Gives a command that opens or closes something.
+    pub(super) fn command(
+        &mut self,
+        now: Instant,
+        occasion: Occasion,
+        connection: ConnectionId,
+        command: impl FnOnce(Token, &Connection) -> Option<Command>,
+    ) -> Option<()> {
+        let token = *self.tokens.get(&connection)?;
+        let known = self.connections.get(&token).filter(|_| self.settings.control == Control::Subflows)?;
+        let command = command(token, known)?;
+        self.push(now, occasion, token, command);
+        Some(())
+    }
+
+    pub(super) fn suspend(
+        &mut self,
+        now: Instant,
+        occasion: Occasion,
+        connection: ConnectionId,
+        id: SubflowId,
+    ) -> Option<()> {
+        let pause = self.settings.probe_pause;
+        let subflow = self.subflow(connection, id).filter(|subflow| !subflow.suspended)?;
+        subflow.suspended = true;
+        subflow.lifted_until = None;
+        (subflow.next_lift, subflow.lift_pause) = (now + pause, pause);
+        self.set_backup(now, occasion, connection, id, true)
+    }
+
+    pub(super) fn resume(
+        &mut self,
+        now: Instant,
+        occasion: Occasion,
+        connection: ConnectionId,
+        id: SubflowId,
+    ) -> Option<()> {
+        let subflow = self.subflow(connection, id).filter(|subflow| subflow.suspended)?;
+        subflow.suspended = false;
+        subflow.lifted_until = None;
+        self.set_backup(now, occasion, connection, id, false)
+    }
+
+    /// Measures a suspended subflow. The kernel has no probe, and a backup carries nothing while another path works, so
+    /// the demotion is lifted for an interval, or a round trip if that is longer. This costs something if the path is
+    /// a bad one, so it is done rarely. A path with data that is not acknowledged measures itself.
+    pub(super) fn lift(&mut self, now: Instant, connection: ConnectionId, id: SubflowId) -> Option<()> {
+        let (interval, longest) = (self.settings.interval, self.settings.longest_probe_pause);
+        let subflow = self.subflow(connection, id).filter(|subflow| subflow.suspended)?;
+        let sample = subflow.sample.as_ref()?;
+        if subflow.lifted_until.is_some() || now < subflow.next_lift || sample.segments.unacked > 0 {
+            return Some(());
+        }
+        let until = now + interval.max(sample.rtt);
+        subflow.lifted_until = Some(until);
+        subflow.lift_pause = (subflow.lift_pause * 2).min(longest);
+        subflow.next_lift = until + subflow.lift_pause;
+        self.set_backup(now, Occasion::Probe, connection, id, false)
+    }
+
+    pub(super) fn end_lifts(&mut self, now: Instant) {
+        let mut over = Vec::new();
+        for known in self.connections.values_mut() {
+            for subflow in &mut known.subflows {
+                if subflow.lifted_until.is_some_and(|until| until <= now) {
+                    subflow.lifted_until = None;
+                    over.push((known.id, subflow.id));
+                }
+            }
+        }
+        for (connection, subflow) in over {
+            // It may have ended since.
+            let _ = self.set_backup(now, Occasion::Probe, connection, subflow, true);
+        }
+    }
+
+    pub(super) fn set_backup(
+        &mut self,
+        now: Instant,
+        occasion: Occasion,
+        connection: ConnectionId,
+        id: SubflowId,
+        backup: bool,
+    ) -> Option<()> {
+        let token = *self.tokens.get(&connection)?;
+        let known = self.connections.get_mut(&token)?;
+        let endpoints = known.subflow(id)?.endpoints;
+        if occasion != Occasion::Probe {
+            known.estimator.restart();
+        }
+        self.push(now, occasion, token, Command::SetBackup { token, endpoints, backup });
+        Some(())
+    }
+
+    pub(super) fn subflow(&mut self, connection: ConnectionId, id: SubflowId) -> Option<&mut Subflow> {
+        let token = self.tokens.get(&connection)?;
+        self.connections.get_mut(token)?.subflow_mut(id)
+    }
+
+    pub(super) fn push(&mut self, at: Instant, occasion: Occasion, token: Token, command: Command) {
+        if self.commands.len() >= MOST_COMMANDS {
+            self.counters.dropped_commands += 1;
+            return;
+        }
+        self.commands.push_back(command);
+        if self.decisions.len() == MOST_DECISIONS {
+            self.decisions.pop_front();
+        }
+        let known = self.connections.get(&token);
+        let why = known.map_or(Why { occasion, ..Why::default() }, |known| Why {
+            occasion,
+            blocked: known.estimator.blocked(),
+            busy_share: known.estimator.busy_share(),
+            goodput: known.goodput,
+        });
+        self.decisions.push_back(Decision { at, command, why, outcome: None });
+    }
+}

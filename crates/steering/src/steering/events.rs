@@ -1,0 +1,119 @@
+//! Takes what happens between two samples.
+
+use super::state::Steering;
+use crate::event::Event;
+use crate::status::Occasion;
+use anabranch_policy::ids::AddressId;
+use anabranch_policy::path_manager::{CloseReason, PathEvent, Role};
+use anabranch_policy::time::Instant;
+
+impl Steering {
+    /// Something happened.
+    pub fn handle_event(&mut self, now: Instant, event: &Event) {
+        match *event {
+            Event::AddressUp { address, .. } => {
+                if let Some(id) = self.addresses.raise(address) {
+                    self.tell(now, Occasion::Change, &PathEvent::AddressUp { id, address });
+                }
+            }
+            Event::AddressDown { address } => {
+                if let Some(id) = self.addresses.lower(address) {
+                    self.tell(now, Occasion::Change, &PathEvent::AddressDown { id });
+                }
+            }
+            Event::Created { token, endpoints, server } => {
+                self.close(now, token);
+                self.open(now, token, role(server), endpoints);
+            }
+            Event::Established { token, endpoints, server, remote_denies_joins } => {
+                let known = self.connections.get(&token).is_some_and(|known| known.initial == endpoints);
+                if !known {
+                    self.close(now, token);
+                }
+                if known || self.open(now, token, role(server), endpoints) {
+                    self.establish(now, token, remote_denies_joins);
+                }
+            }
+            Event::Closed { token } => {
+                if !self.close(now, token) {
+                    self.counters.unmatched_events += 1;
+                }
+            }
+            Event::Overrun => {
+                self.counters.overruns += 1;
+                self.overrun = true;
+            }
+            _ => self.handle_subflow_event(now, event),
+        }
+    }
+
+    pub(super) fn handle_subflow_event(&mut self, now: Instant, event: &Event) {
+        let (Event::Announced { token, .. }
+        | Event::Removed { token, .. }
+        | Event::SubflowEstablished { token, .. }
+        | Event::SubflowClosed { token, .. }
+        | Event::SubflowPriority { token, .. }) = *event
+        else {
+            return;
+        };
+        let Some(connection) = self.connections.get_mut(&token) else {
+            self.counters.unmatched_events += 1;
+            return;
+        };
+        let id = connection.id;
+        match *event {
+            Event::Announced { remote_id, mut remote, .. } => {
+                if remote.port() == 0 {
+                    remote.set_port(connection.initial.remote.port());
+                }
+                if connection.announce(remote_id, remote) && connection.told {
+                    let event = PathEvent::AddressAnnounced { connection: id, id: AddressId(remote_id), remote };
+                    self.tell(now, Occasion::Change, &event);
+                }
+            }
+            Event::Removed { remote_id, .. } => {
+                let event = PathEvent::AddressRemoved { connection: id, id: AddressId(remote_id) };
+                if connection.remotes.remove(&remote_id).is_some() && connection.told {
+                    self.tell(now, Occasion::Change, &event);
+                }
+            }
+            Event::SubflowEstablished { endpoints, remote_id, backup, .. } => {
+                let known = connection.find(endpoints);
+                if let Some(subflow) = known.or_else(|| self.add_subflow(now, token, endpoints, remote_id)) {
+                    self.establish_subflow(now, token, subflow, backup);
+                }
+            }
+            Event::SubflowClosed { endpoints, error, .. } => {
+                let subflow = connection.find_closed(endpoints);
+                match subflow.and_then(|subflow| connection.remove(now, subflow, reason(error))) {
+                    Some(change) => self.pass_on(now, token, change),
+                    None => self.counters.unmatched_events += 1,
+                }
+            }
+            Event::SubflowPriority { endpoints, backup, .. } => match connection.find(endpoints) {
+                Some(subflow) => {
+                    let event = PathEvent::SubflowPriority { connection: id, subflow, backup };
+                    self.tell(now, Occasion::Change, &event);
+                }
+                None => self.counters.unmatched_events += 1,
+            },
+            _ => {}
+        }
+    }
+}
+
+fn role(server: bool) -> Role {
+    if server { Role::Server } else { Role::Client }
+}
+
+/// Why a subflow ended, by the errno of its socket.
+fn reason(error: u32) -> CloseReason {
+    const ENETUNREACH: u32 = 101;
+    const ETIMEDOUT: u32 = 110;
+    const EHOSTUNREACH: u32 = 113;
+    match error {
+        0 => CloseReason::Normal,
+        ETIMEDOUT | EHOSTUNREACH | ENETUNREACH => CloseReason::TimedOut,
+        _ => CloseReason::Reset,
+    }
+}

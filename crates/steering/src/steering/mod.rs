@@ -1,0 +1,12 @@
+//! The machine: [`Steering`].
+
+mod actions;
+mod events;
+mod life;
+mod outcomes;
+mod samples;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use state::Steering;

@@ -1,0 +1,130 @@
+//! Takes samples, and compares them with what is known.
+
+use super::state::Steering;
+use crate::connection::{SubflowChange, guess_initial, guess_role, is_established};
+use crate::estimator::Blocked;
+use crate::sample::{ConnectionSample, HostSample, SubflowSample, Token};
+use crate::status::Occasion;
+use anabranch_policy::path_manager::{CloseReason, PathEvent};
+use anabranch_policy::time::{Duration, Instant};
+
+impl Steering {
+    /// All connections were sampled.
+    pub fn handle_sample(&mut self, sample: &HostSample) {
+        let now = sample.at;
+        let all = core::mem::take(&mut self.overrun);
+        for connection in &sample.connections {
+            self.handle_connection(now, connection, all);
+        }
+        let sampled = |token: &Token| sample.connections.binary_search_by_key(token, |c| c.token).is_ok();
+        let absent = self.connections.iter_mut().filter(|(token, _)| !sampled(token));
+        let over: Vec<Token> = absent.filter_map(|(token, known)| known.is_missed(all).then_some(*token)).collect();
+        for token in over {
+            self.close(now, token);
+        }
+        let connections = &self.connections;
+        self.addresses.forget(|id| connections.values().any(|c| c.subflows.iter().any(|s| s.local == id)));
+        self.handle_timeout(now);
+    }
+
+    pub(super) fn handle_connection(&mut self, now: Instant, sample: &ConnectionSample, all: bool) {
+        if self.connections.get(&sample.token).is_some_and(|known| known.was_replaced_by(sample)) {
+            self.counters.reused += 1;
+            self.close(now, sample.token);
+        }
+        if !self.connections.contains_key(&sample.token) && !self.adopt(now, sample) {
+            return;
+        }
+        let Some(known) = self.connections.get_mut(&sample.token) else { return };
+        known.missing = 0;
+        if sample.fallback || known.fallback {
+            if !core::mem::replace(&mut known.fallback, true) && known.told {
+                let event = PathEvent::ConnectionClosed { connection: known.id };
+                self.tell(now, Occasion::Change, &event);
+            }
+            return;
+        }
+        for change in known.miss(now, sample, all) {
+            self.pass_on(now, sample.token, change);
+        }
+        // An event that says so may have been lost.
+        let established = sample.subflows.iter().any(is_established);
+        let untold =
+            self.connections.get(&sample.token).is_some_and(|known| !known.told && known.span(now) > Duration::ZERO);
+        if established && untold {
+            self.establish(now, sample.token, false);
+        }
+        for subflow in &sample.subflows {
+            self.handle_subflow(now, sample.token, subflow);
+        }
+        self.judge(now, sample);
+    }
+
+    /// Takes up a connection that began unseen. Returns whether it is followed.
+    pub(super) fn adopt(&mut self, now: Instant, sample: &ConnectionSample) -> bool {
+        let Some(initial) = guess_initial(sample) else { return false };
+        if !self.open(now, sample.token, guess_role(sample), initial) {
+            return false;
+        }
+        self.counters.adopted += 1;
+        if let Some(known) = self.connections.get_mut(&sample.token) {
+            known.adopted = true;
+        }
+        if sample.subflows.iter().any(is_established) && !sample.fallback {
+            self.establish(now, sample.token, false);
+        }
+        true
+    }
+
+    pub(super) fn handle_subflow(&mut self, now: Instant, token: Token, sample: &SubflowSample) {
+        let Some(known) = self.connections.get_mut(&token) else { return };
+        let span = known.span(now);
+        let mut id = known.find(sample.endpoints);
+        let replaced = id.filter(|id| known.subflow(*id).is_some_and(|subflow| subflow.was_replaced_by(sample)));
+        if let Some(change) = replaced.and_then(|id| known.remove(now, id, CloseReason::Reset)) {
+            self.counters.reused += 1;
+            self.pass_on(now, token, change);
+            id = None;
+        }
+        let id = id.or_else(|| self.add_subflow(now, token, sample.endpoints, sample.remote_id));
+        let (Some(id), Some(known)) = (id, self.connections.get_mut(&token)) else { return };
+        let Some(subflow) = known.subflow_mut(id) else { return };
+        let timed_out = subflow.observe(now, span, sample.clone());
+        if is_established(sample) {
+            self.establish_subflow(now, token, id, sample.backup_local || sample.backup_remote);
+        }
+        if timed_out {
+            self.pass_on(now, token, SubflowChange::TimedOut(id));
+        }
+    }
+
+    /// Measures for the path manager, if it is due and anything moves.
+    pub(super) fn judge(&mut self, now: Instant, sample: &ConnectionSample) {
+        let Some(known) = self.connections.get_mut(&sample.token) else { return };
+        let before = known.estimator.blocked();
+        if !known.observe(now, sample) || !known.told {
+            return;
+        }
+        let blocked = known.estimator.blocked();
+        let subflows = known.subflow_views(now);
+        let connection = known.view(now, blocked == Blocked::ReceiveWindow, blocked == Blocked::SendBuffer);
+        let measured = self.measured_every.filter(|_| now >= known.next_measured);
+        if let Some(every) = measured {
+            known.next_measured = now + every;
+        }
+        let longest = subflows.iter().map(|view| view.smoothed_rtt).max().unwrap_or_default();
+        let shut = blocked == Blocked::ReceiveWindow && (before != blocked || now >= known.next_blocked);
+        if shut {
+            known.next_blocked = now + longest;
+        }
+        if measured.is_some() {
+            let event = PathEvent::Measured { connection: &connection, subflows: &subflows };
+            self.tell(now, Occasion::Measured, &event);
+        }
+        if shut {
+            let hole = connection.data_una;
+            let event = PathEvent::ReceiveBufferBlocked { connection: &connection, subflows: &subflows, hole };
+            self.tell(now, Occasion::ReceiveWindowBlocked, &event);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What is known of all connections, the path manager, and the commands that wait.
+
+use crate::addresses::Addresses;
+use crate::command::Command;
+use crate::connection::Connection;
+use crate::sample::Token;
+use crate::settings::Settings;
+use crate::status::{ConnectionStatus, Counters, Decision, SubflowStatus};
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::path_manager::{Measurements, PathAction, PathManager};
+use anabranch_policy::time::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Decides about the subflows of all connections of a host.
+pub struct Steering {
+    pub(super) settings: Settings,
+    pub(super) manager: Box<dyn PathManager>,
+    /// Interval of [`PathEvent::Measured`]; none: never.
+    pub(super) measured_every: Option<Duration>,
+    pub(super) addresses: Addresses,
+    pub(super) connections: BTreeMap<Token, Connection>,
+    pub(super) tokens: BTreeMap<ConnectionId, Token>,
+    pub(super) next_connection: u64,
+    pub(super) actions: Vec<PathAction>,
+    pub(super) commands: VecDeque<Command>,
+    pub(super) decisions: VecDeque<Decision>,
+    /// What the path manager asked for.
+    pub(super) wake: Option<Instant>,
+    /// Events were lost: what the next sample lacks is gone.
+    pub(super) overrun: bool,
+    pub(super) counters: Counters,
+}
+
+impl Steering {
+    pub fn new(manager: Box<dyn PathManager>, settings: Settings) -> Self {
+        let measured_every = match manager.measurements() {
+            Measurements::Never => None,
+            Measurements::EveryRoundTrip => Some(Duration::ZERO),
+            Measurements::Every(interval) => Some(interval),
+        };
+        Self {
+            settings,
+            manager,
+            measured_every,
+            addresses: Addresses::default(),
+            connections: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            next_connection: 0,
+            actions: Vec::new(),
+            commands: VecDeque::new(),
+            decisions: VecDeque::new(),
+            wake: None,
+            overrun: false,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The next command, if any.
+    pub fn poll_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    /// When [`Steering::handle_timeout`] is due, samples aside.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let lifted = self.connections.values().flat_map(|c| &c.subflows).filter_map(|subflow| subflow.lifted_until);
+        lifted.chain(self.wake).min()
+    }
+
+    /// What is known of each connection, in order of token.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionStatus<'_>> {
+        self.connections.iter().map(|(token, known)| ConnectionStatus {
+            token: *token,
+            role: known.role,
+            initial: known.initial,
+            fallback: known.fallback,
+            adopted: known.adopted,
+            blocked: known.estimator.blocked(),
+            busy_share: known.estimator.busy_share(),
+            goodput: known.goodput,
+            subflows: known
+                .subflows
+                .iter()
+                .map(|subflow| SubflowStatus {
+                    endpoints: subflow.endpoints,
+                    suspended: subflow.suspended,
+                    rate: subflow.rate,
+                    sample: subflow.sample.as_ref(),
+                })
+                .collect(),
+            closed: known.closed.iter().collect(),
+        })
+    }
+
+    /// The last decisions, the oldest first.
+    pub fn decisions(&self) -> impl DoubleEndedIterator<Item = &Decision> {
+        self.decisions.iter()
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+}

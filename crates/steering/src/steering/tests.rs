@@ -1,0 +1,285 @@
+use super::Steering;
+use crate::command::{Command, Outcome};
+use crate::event::{Event, Interface};
+use crate::sample::{
+    Bytes, CaState, Chronographs, ConnectionSample, Endpoints, HostSample, Last, Owner, Segments, SubflowSample,
+    TcpState, Token,
+};
+use crate::settings::{Control, Settings};
+use crate::status::Occasion;
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::{Measurements, PathAction, PathEvent, PathManager, TABLE};
+use anabranch_policy::rate::Rate;
+use anabranch_policy::table::{Settings as PolicySettings, build};
+use anabranch_policy::time::{Duration, Instant};
+use core::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+const TOKEN: Token = Token(7);
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn endpoints(local: u8, port: u16) -> Endpoints {
+    Endpoints { local: SocketAddr::from(([10, 0, local, 1], port)), remote: SocketAddr::from(([192, 0, 2, 1], 443)) }
+}
+
+/// A subflow at half of its window.
+fn subflow(local: u8, port: u16) -> SubflowSample {
+    SubflowSample {
+        endpoints: endpoints(local, port),
+        local_id: local - 1,
+        remote_id: 0,
+        backup_local: false,
+        backup_remote: false,
+        owner: Owner::default(),
+        state: TcpState::Established,
+        ca_state: CaState::Open,
+        snd_mss: 1000,
+        snd_cwnd: 20,
+        snd_ssthresh: 0x7fff_ffff,
+        segments: Segments { unacked: 10, ..Segments::default() },
+        retransmits: 0,
+        rtt: Duration::from_millis(20),
+        rttvar: Duration::from_millis(2),
+        min_rtt: Some(Duration::from_millis(18)),
+        rto: Duration::from_millis(220),
+        backoff: 0,
+        last: Last::default(),
+        pacing_rate: Rate::from_bits_per_second(8_000_000),
+        delivery_rate: None,
+        delivery_rate_app_limited: false,
+        bytes: Bytes::default(),
+        chronographs: Chronographs::default(),
+        snd_wnd: Some(100_000),
+    }
+}
+
+fn sample(at: Instant, subflows: Vec<SubflowSample>) -> HostSample {
+    let (write_seq, snd_una) = (200_000, 0);
+    let connection = ConnectionSample { token: TOKEN, fallback: false, write_seq, snd_una, rcv_nxt: 0, subflows };
+    HostSample { at, connections: vec![connection] }
+}
+
+fn nothing(at: Instant) -> HostSample {
+    HostSample { at, connections: Vec::new() }
+}
+
+/// What the path manager was told, and what it does next.
+#[derive(Default)]
+struct Script {
+    heard: Vec<String>,
+    next: Vec<PathAction>,
+}
+
+#[derive(Clone, Default)]
+struct Scripted(Arc<Mutex<Script>>);
+
+impl Scripted {
+    fn heard(&self) -> Vec<String> {
+        core::mem::take(&mut self.0.lock().unwrap().heard)
+    }
+    fn then(&self, action: PathAction) {
+        self.0.lock().unwrap().next.push(action);
+    }
+}
+
+impl PathManager for Scripted {
+    fn handle(&mut self, _: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
+        let mut script = self.0.lock().unwrap();
+        script.heard.push(match event {
+            PathEvent::ConnectionEstablished { connection, role, .. } => format!("{connection:?} {role:?}"),
+            PathEvent::ConnectionClosed { connection } => format!("{connection:?} closed"),
+            PathEvent::SubflowEstablished { subflow, local, remote, .. } => {
+                format!("{subflow:?} {} to {}", local.0, remote.0)
+            }
+            PathEvent::SubflowClosed { subflow, reason, .. } => format!("{subflow:?} {reason:?}"),
+            PathEvent::Measured { subflows, .. } => format!("measured {}", subflows.len()),
+            PathEvent::SubflowTimeout { subflow, .. } => format!("{subflow:?} timeout"),
+            PathEvent::AddressAnnounced { id, remote, .. } => format!("{} is {remote}", id.0),
+            other => format!("{other:?}"),
+        });
+        actions.append(&mut script.next);
+    }
+    fn measurements(&self) -> Measurements {
+        Measurements::EveryRoundTrip
+    }
+}
+
+fn scripted() -> (Scripted, Steering) {
+    let script = Scripted::default();
+    (script.clone(), Steering::new(Box::new(script), Settings::default()))
+}
+
+#[test]
+fn a_connection_that_no_event_announced_is_adopted_with_its_subflows() {
+    let (script, mut steering) = scripted();
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000), subflow(2, 40_001)]));
+    let heard = script.heard();
+    assert_eq!(heard, ["connection 0 Client", "subflow 0 1 to 0", "subflow 1 2 to 0", "measured 2"]);
+    assert_eq!(steering.counters().adopted, 1);
+    // An event that says the same later changes nothing.
+    let joined = endpoints(2, 40_001);
+    let event = Event::SubflowEstablished { token: TOKEN, endpoints: joined, local_id: 1, remote_id: 0, backup: false };
+    steering.handle_event(at(50), &event);
+    assert!(script.heard().is_empty());
+}
+
+#[test]
+fn an_accepted_connection_is_known_by_its_lower_port() {
+    let (script, mut steering) = scripted();
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 80)]));
+    assert_eq!(script.heard()[0], "connection 0 Server");
+}
+
+#[test]
+fn what_two_samples_lack_is_closed_and_after_lost_events_what_one_lacks() {
+    let (script, mut steering) = scripted();
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000), subflow(2, 40_001)]));
+    script.heard();
+    steering.handle_sample(&sample(at(100), vec![subflow(1, 40_000)]));
+    assert_eq!(script.heard(), ["measured 2"]);
+    steering.handle_sample(&sample(at(200), vec![subflow(1, 40_000)]));
+    // No event said that the address is up.
+    assert_eq!(script.heard(), ["subflow 1 AddressGone", "measured 1"]);
+    steering.handle_event(at(250), &Event::Overrun);
+    steering.handle_sample(&nothing(at(300)));
+    assert_eq!(script.heard(), ["connection 0 closed"]);
+    assert_eq!(steering.connections().count(), 0);
+}
+
+#[test]
+fn closes_that_come_again_or_without_our_address_are_matched_or_counted() {
+    let (script, mut steering) = scripted();
+    let address = IpAddr::from([10, 0, 2, 1]);
+    steering.handle_event(at(0), &Event::AddressUp { address, interface: Interface(2) });
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000), subflow(2, 40_001)]));
+    script.heard();
+    let mut known = endpoints(2, 40_001);
+    known.local.set_ip(IpAddr::from([0, 0, 0, 0]));
+    let closed = Event::SubflowClosed { token: TOKEN, endpoints: known, error: 110 };
+    steering.handle_event(at(10), &closed);
+    assert_eq!(script.heard(), ["subflow 1 TimedOut"]);
+    steering.handle_event(at(20), &closed);
+    steering.handle_event(at(20), &Event::Closed { token: Token(99) });
+    assert!(script.heard().is_empty());
+    assert_eq!(steering.counters().unmatched_events, 2);
+}
+
+#[test]
+fn a_token_and_ports_that_are_used_again_are_new() {
+    let (script, mut steering) = scripted();
+    let mut first = subflow(1, 40_000);
+    first.bytes.acked = 5_000;
+    let mut host = sample(at(0), vec![first]);
+    host.connections[0].snd_una = 5_000;
+    steering.handle_sample(&host);
+    script.heard();
+    steering.handle_sample(&sample(at(100), vec![subflow(1, 41_000)]));
+    assert_eq!(script.heard()[..2], ["connection 0 closed", "connection 1 Client"]);
+    let mut later = subflow(1, 41_000);
+    later.bytes.acked = 900;
+    steering.handle_sample(&sample(at(200), vec![later]));
+    script.heard();
+    steering.handle_sample(&sample(at(300), vec![subflow(1, 41_000)]));
+    assert_eq!(script.heard(), ["subflow 0 AddressGone", "subflow 1 1 to 0", "measured 1"]);
+    assert_eq!(steering.counters().reused, 2);
+}
+
+#[test]
+fn a_connection_that_falls_back_is_left_alone() {
+    let (script, mut steering) = scripted();
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000)]));
+    script.heard();
+    let mut host = sample(at(100), vec![subflow(1, 40_000)]);
+    host.connections[0].fallback = true;
+    steering.handle_sample(&host);
+    host.at = at(200);
+    steering.handle_sample(&host);
+    assert_eq!(script.heard(), ["connection 0 closed"]);
+    assert!(steering.connections().next().unwrap().fallback);
+}
+
+#[test]
+fn suspend_and_resume_are_the_backup_flag_and_a_probe_lifts_it_for_an_interval() {
+    let (script, mut steering) = scripted();
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000), subflow(2, 40_001)]));
+    let connection = anabranch_policy::ids::ConnectionId(0);
+    let (id, second) = (SubflowId(1), endpoints(2, 40_001));
+    let set = |backup| Some(Command::SetBackup { token: TOKEN, endpoints: second, backup });
+    script.then(PathAction::Suspend { connection, subflow: id });
+    steering.handle_sample(&sample(at(100), vec![subflow(1, 40_000), subflow(2, 40_001)]));
+    assert_eq!(steering.poll_command(), set(true));
+    steering.handle_outcome(at(101), set(true).unwrap(), Outcome::Done);
+    let mut demoted = subflow(2, 40_001);
+    (demoted.backup_local, demoted.segments.unacked) = (true, 0);
+    // Not before the pause of 2 s.
+    script.then(PathAction::Probe { connection, subflow: id });
+    steering.handle_sample(&sample(at(1000), vec![subflow(1, 40_000), demoted.clone()]));
+    script.then(PathAction::Probe { connection, subflow: id });
+    steering.handle_sample(&sample(at(1100), vec![subflow(1, 40_000), demoted.clone()]));
+    assert_eq!(steering.poll_command(), None);
+    script.then(PathAction::Probe { connection, subflow: id });
+    steering.handle_sample(&sample(at(2200), vec![subflow(1, 40_000), demoted.clone()]));
+    assert_eq!(steering.poll_command(), set(false));
+    assert_eq!(steering.poll_timeout(), Some(at(2300)));
+    steering.handle_timeout(at(2300));
+    assert_eq!(steering.poll_command(), set(true));
+    assert_eq!(steering.decisions().last().unwrap().why.occasion, Occasion::Probe);
+    script.then(PathAction::Resume { connection, subflow: id });
+    steering.handle_sample(&sample(at(2400), vec![subflow(1, 40_000), demoted]));
+    assert_eq!(steering.poll_command(), set(false));
+    assert_eq!(steering.poll_timeout(), None);
+}
+
+fn full_mesh(control: Control) -> Steering {
+    let manager = build(TABLE, "full_mesh", &PolicySettings::new()).unwrap();
+    let mut steering = Steering::new(manager, Settings { control, ..Settings::default() });
+    for last in [1, 2] {
+        let address = IpAddr::from([10, 0, last, 1]);
+        steering.handle_event(at(0), &Event::AddressUp { address, interface: Interface(u32::from(last)) });
+    }
+    let event =
+        Event::Established { token: TOKEN, endpoints: endpoints(1, 40_000), server: false, remote_denies_joins: false };
+    steering.handle_event(at(0), &event);
+    steering
+}
+
+#[test]
+fn full_mesh_joins_from_the_second_address_and_again_after_a_refusal() {
+    let mut steering = full_mesh(Control::Subflows);
+    let join = Command::CreateSubflow {
+        token: TOKEN,
+        local: IpAddr::from([10, 0, 2, 1]),
+        local_id: 2,
+        remote: SocketAddr::from(([192, 0, 2, 1], 443)),
+        backup: false,
+    };
+    assert_eq!(steering.poll_command(), Some(join));
+    assert_eq!(steering.poll_command(), None);
+    steering.handle_outcome(at(10), join, Outcome::Refused(101));
+    steering.handle_timeout(at(1010));
+    assert_eq!(steering.poll_command(), Some(join));
+    assert_eq!(steering.counters().refused, 1);
+}
+
+#[test]
+fn where_only_priorities_can_be_changed_joins_are_dropped_and_counted() {
+    let mut steering = full_mesh(Control::Priorities);
+    assert_eq!(steering.poll_command(), None);
+    assert_eq!(steering.counters().impossible_actions, 1);
+}
+
+#[test]
+fn timeouts_are_counted_by_what_grows() {
+    let (script, mut steering) = scripted();
+    let mut second = subflow(2, 40_001);
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000), second.clone()]));
+    script.heard();
+    (second.retransmits, second.backoff) = (1, 1);
+    steering.handle_sample(&sample(at(100), vec![subflow(1, 40_000), second.clone()]));
+    assert_eq!(script.heard(), ["subflow 1 timeout", "measured 2"]);
+    steering.handle_sample(&sample(at(200), vec![subflow(1, 40_000), second]));
+    assert_eq!(script.heard(), ["measured 2"]);
+}
