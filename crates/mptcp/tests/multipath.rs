@@ -20,6 +20,7 @@ mod multipath {
     mod silence;
     mod subflow_order;
     mod table;
+    mod untold_fallback;
     mod user_timeout;
 }
 mod pair;

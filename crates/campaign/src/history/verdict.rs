@@ -26,8 +26,9 @@ pub enum Outcome {
     /// A side took the end of a subflow for that of the stream, because options were removed midway, and the other side
     /// knows that the connection failed. No receiver can avoid this, see `cut_short`.
     CutShort,
-    /// A known fault that is not fixed yet, see `corpus/known`.
-    KnownFault,
+    /// A side that fell back read twice what the other sent again at data level before it could know of the fallback. No
+    /// receiver can avoid this, see `read_twice`.
+    ReadTwice,
 }
 
 /// Time in which an unimpeded connection ends once its paths are without impairments.
@@ -62,7 +63,7 @@ pub fn play(history: &History, record: bool) -> Played {
         let judged = judge(&mut world, history);
         let outcome = match judged {
             Err(_) if cut_short(&world, history) => Ok(Outcome::CutShort),
-            Err(_) if read_twice(&world, history) => Ok(Outcome::KnownFault),
+            Err(_) if read_twice(&world, history) => Ok(Outcome::ReadTwice),
             other => other.map_err(|why| format!("{why}; {}", world.describe())),
         };
         let octets = world.apps.iter().map(|app| app.read).sum();
@@ -92,14 +93,16 @@ fn cut_short(world: &World, history: &History) -> bool {
     })
 }
 
-/// Whether the engine read data that nobody wrote at that offset, because it has fallen back and the peer has not. The
-/// peer's segments lose their options midway, and the engine's data is acknowledged without a DATA_ACK before any was
-/// acknowledged with one, so it must fall back. It has no data for the infinite mapping that would tell the peer, which
-/// reinjects at data level what has no DATA_ACK.
+/// Whether a side read data that nobody wrote at that offset, because it has fallen back and the other could not know of it
+/// yet. The other's segments lose their options midway, and the data of the first is acknowledged without a DATA_ACK before
+/// any was acknowledged with one: RFC 8684 (section 3.7) requires the fallback. What the other then sends again at data level
+/// looks like new data, until it has received MP_FAIL or an infinite mapping; both may be lost, or come too late.
 fn read_twice(world: &World, history: &History) -> bool {
     world.misread.is_some_and(|reader| {
-        let stripped = history.ops.iter().any(|(_, op)| *op == Op::Strip(1 - reader));
-        stripped && world.sides[reader].is_plain() && !world.sides[1 - reader].is_plain()
+        let writer = 1 - reader;
+        let stripped = history.ops.iter().any(|(_, op)| *op == Op::Strip(writer));
+        let unaware = !world.sides[writer].is_plain() && !world.told_of_fallback[writer];
+        stripped && world.sides[reader].is_plain() && unaware
     })
 }
 

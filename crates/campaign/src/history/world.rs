@@ -7,7 +7,7 @@ use super::opposite::{Ending, Side};
 use super::transcript;
 use super::{History, Op};
 use crate::literal::{MILLI, Nanos, Peer};
-use anabranch_wire::{Flags, Packet};
+use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -64,6 +64,8 @@ pub struct World {
     sent: Sent,
     /// The side that read data that nobody wrote.
     pub misread: Option<usize>,
+    /// The sides at which MP_FAIL or an infinite mapping has arrived.
+    pub told_of_fallback: [bool; 2],
     /// A side lost an address, and with it all its subflows.
     pub cut: bool,
     /// Octets are changed in transit.
@@ -111,6 +113,7 @@ impl World {
             liar: (0..2).find(|side| history.kind.is_literal(*side)),
             sent: history.sent(),
             misread: None,
+            told_of_fallback: [false; 2],
             cut: false,
             changes: false,
             checksums: history.checksums(),
@@ -240,6 +243,7 @@ impl World {
         self.now = self.now.max(next);
         if arrival <= self.now {
             if let Some((to, packet)) = self.network.take() {
+                self.told_of_fallback[to] |= tells_of_fallback(&packet.segment);
                 self.sides[to].handle(self.now, packet);
             }
         } else {
@@ -422,4 +426,11 @@ impl World {
             && app.closed
             && self.sides[side].at_end()
     }
+}
+
+/// Whether a segment has MP_FAIL or an infinite mapping.
+fn tells_of_fallback(segment: &Segment) -> bool {
+    let mapping = segment.options.dss.as_ref().filter(|dss| !dss.data_fin).and_then(|dss| dss.mapping.as_ref());
+    let fails = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::Fail { .. }));
+    fails || mapping.is_some_and(|mapping| mapping.length == 0)
 }

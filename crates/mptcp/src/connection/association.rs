@@ -41,7 +41,12 @@ struct Untold {
     failed: Option<u64>,
     /// We sent MP_FAIL: the infinite mapping of the peer tells how its numbers continue.
     was_failure: bool,
+    /// The MP_FAIL that answers data of a peer that we cannot hear any more, and how often it is still sent.
+    blind: Option<(u64, u8)>,
 }
+
+/// How often MP_FAIL is sent to a peer whose options do not arrive, so that its answer cannot either.
+const BLIND_FAILURES: u8 = 8;
 
 /// The infinite mapping that announces a fallback to the peer (RFC 8684, section 3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -86,6 +91,22 @@ impl Fallback {
         (untold.failed, untold.was_failure) = (Some(data_seq), true);
     }
 
+    /// We fell back since no option of the peer arrives, and it has had DATA_ACKs of ours: without data of ours that
+    /// could carry the infinite mapping, MP_FAIL with this data sequence number tells it.
+    pub fn fail_blindly(&mut self, data_seq: u64) {
+        let untold = self.untold.get_or_insert_default();
+        (untold.blind, untold.was_failure) = (Some((data_seq, BLIND_FAILURES)), true);
+    }
+
+    /// The data sequence number of the MP_FAIL that is due with the next acknowledgement to a peer whose options do not
+    /// arrive, unless the infinite mapping is on its way.
+    pub fn take_blind_failure(&mut self) -> Option<u64> {
+        let untold = self.untold.as_mut().filter(|untold| untold.infinite_mapping == InfiniteMapping::Due)?;
+        let (data_seq, left) = untold.blind?;
+        untold.blind = (left > 1).then_some((data_seq, left - 1));
+        Some(data_seq)
+    }
+
     /// The data sequence number of our MP_FAIL, until the peer has answered.
     pub fn unheard(&self) -> Option<u64> {
         self.untold.as_ref()?.failed
@@ -98,6 +119,11 @@ impl Fallback {
     /// The peer has answered, or we no longer wait for it.
     pub fn hear(&mut self) {
         self.untold.iter_mut().for_each(|untold| untold.failed = None);
+    }
+
+    /// An option of the peer arrived after our fallback.
+    pub fn hear_option(&mut self) {
+        self.untold.iter_mut().for_each(|untold| untold.blind = None);
     }
 }
 

@@ -140,6 +140,10 @@ impl Connection {
         subflow.priority.suspended = false;
         subflow.mappings.clear();
         subflow.due.data_fin = false;
+        if cause == FallbackCause::OptionsStripped && self.association.dss_sent {
+            let next = self.receiver.buffer.next();
+            self.association.fallback.fail_blindly(self.identity.remote.data_seq(next));
+        }
         let answer = matches!(cause, FallbackCause::Peer | FallbackCause::Checksum);
         subflow.control.retain(|option| answer && matches!(option, MptcpOption::Fail { .. }));
         // The subflow has acknowledged these, and no option will follow.
@@ -153,6 +157,18 @@ impl Connection {
         if self.life.write_closed() {
             self.close_plain();
             self.arm_data_retransmit(now);
+        } else if self.sender.all_assigned() {
+            self.fail_blindly(handle);
+        }
+    }
+
+    /// A peer that has had DATA_ACKs of ours goes on in MPTCP although its options are stripped on their way to us, and
+    /// sends again at data level what it misses a DATA_ACK for: plain TCP would read that twice. The infinite mapping
+    /// needs data or FIN to go with; MP_FAIL does not, and the peer must answer it with a fallback.
+    fn fail_blindly(&mut self, handle: Handle) {
+        let Some(subflow) = self.subflows.live_mut(handle) else { return };
+        if let Some(data_seq) = self.association.fallback.take_blind_failure() {
+            subflow.push_control(MptcpOption::Fail { data_seq });
         }
     }
 
@@ -189,6 +205,13 @@ impl Connection {
         let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
         let speaks = segment.options.dss.as_ref().is_some_and(|dss| !infinite(dss));
         let fell_back = self.association.protocol == Protocol::Tcp && self.config.multipath;
+        if fell_back {
+            match segment.options.dss.is_none() && segment.options.mptcp.is_empty() {
+                true if segment.payload.is_empty() => {}
+                true => self.fail_blindly(handle),
+                false => self.association.fallback.hear_option(),
+            }
+        }
         if fell_back && speaks && segment.flags.contains(Flags::FIN) && self.association.fallback.unheard().is_none() {
             let next = self.receiver.buffer.next();
             self.association.fallback.fail(self.identity.remote.data_seq(next));
