@@ -172,6 +172,15 @@ impl Connection {
         }
     }
 
+    /// After our fallback: data without options may be sent again at data level by a peer that does not know of it.
+    fn watch_for_options(&mut self, handle: Handle, segment: &Segment) {
+        if segment.options.dss.is_some() || !segment.options.mptcp.is_empty() {
+            self.association.fallback.hear_option();
+        } else if !segment.payload.is_empty() {
+            self.fail_blindly(handle);
+        }
+    }
+
     /// The checksum of a complete mapping is wrong. `parts` are its bytes, which the subflow has acknowledged.
     pub(super) fn checksum_failed(
         &mut self,
@@ -206,11 +215,7 @@ impl Connection {
         let speaks = segment.options.dss.as_ref().is_some_and(|dss| !infinite(dss));
         let fell_back = self.association.protocol == Protocol::Tcp && self.config.multipath;
         if fell_back {
-            match segment.options.dss.is_none() && segment.options.mptcp.is_empty() {
-                true if segment.payload.is_empty() => {}
-                true => self.fail_blindly(handle),
-                false => self.association.fallback.hear_option(),
-            }
+            self.watch_for_options(handle, segment);
         }
         if fell_back && speaks && segment.flags.contains(Flags::FIN) && self.association.fallback.unheard().is_none() {
             let next = self.receiver.buffer.next();
