@@ -72,49 +72,53 @@ fn with_signs(command: clap::Command) -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[cfg(feature = "lab")]
-    /// Run a scenario with its first policy, or with those of --policy, and sum up the runs; with `-- PROGRAM`, as `exec`
+    /// Simulate a scenario with its first policy or those of --policy; with `-- PROGRAM`, the same as `exec`
+    #[command(
+        override_usage = "anabranch run [OPTIONS] <SCENARIO>\n       anabranch run [OPTIONS OF exec] -- <PROGRAM> [ARGUMENTS]...",
+        after_help = "With `-- PROGRAM`, runs that program with its traffic over all uplinks: see `anabranch exec --help`."
+    )]
     Run {
-        /// The scenario: a file, or the name of one that comes with the program (see `list`)
+        /// Scenario: a file, or the name of a built-in one (see `list`)
         scenario: PathBuf,
-        /// Carry this file instead of the scenario's transfer, once per policy, and check its SHA-256 at the receiver
+        /// Transfer this file instead of the scenario's data, once per policy, and check its SHA-256 at the receiver
         #[arg(long, value_name = "FILE")]
         send: Option<PathBuf>,
         #[command(flatten)]
         options: Options,
     },
     #[cfg(feature = "lab")]
-    /// Run a scenario with each of its policies, or with those of --policy, on the same seeds, side by side
+    /// Simulate a scenario with each of its policies, or those of --policy, on the same seeds
     Compare {
-        /// The scenario: a file, or the name of one that comes with the program (see `list`)
+        /// Scenario: a file, or the name of a built-in one (see `list`)
         scenario: PathBuf,
         #[command(flatten)]
         options: Options,
     },
     #[cfg(feature = "lab")]
-    /// Reproduce the papers' experiments and write a report with their figures
+    /// Reproduce the papers' experiments and write a report
     Reproduce {
-        /// Which one, by its name or the beginning of it; all of them by default
+        /// Experiment to run, by name or prefix [default: all]
         experiment: Option<String>,
         #[command(flatten)]
         options: ReproduceOptions,
     },
     #[cfg(feature = "lab")]
-    /// Compare the lab with real time: the same networks in the lab, emulated with the engine, and emulated with Linux
+    /// Compare the simulator with real time: the same networks simulated, emulated with the engine, and emulated with Linux
     Calibrate {
         #[command(flatten)]
         options: CalibrateOptions,
     },
     #[cfg(feature = "lab")]
-    /// Compare every policy with TCP on each single path, on a thousand networks of a space-filling design
+    /// Compare every policy with single-path TCP on a thousand networks of a space-filling design
     Sweep {
         #[command(flatten)]
         options: SweepOptions,
     },
     #[cfg(feature = "lab")]
-    /// Run a program over a scenario's paths in real time: two network namespaces with the lab's links between them
+    /// Run a program over a scenario's paths in real time, between two network namespaces
     #[command(after_help = EMULATE_EXAMPLES)]
     Emulate(EmulateOptions),
-    /// Run a program whose traffic goes over all uplinks, without privileges; `run -- PROGRAM` is the same
+    /// Run a program with its traffic over all uplinks, without privileges; the same as `run -- PROGRAM`
     #[command(
         override_usage = "anabranch run [--server <HOST:PORT> --key <FILE>] [OPTIONS] -- <PROGRAM> [ARGUMENTS]...",
         after_help = RUN_PROGRAM_NOTES
@@ -132,7 +136,7 @@ pub enum Command {
         #[arg(last = true, required = true)]
         program: Vec<OsString>,
     },
-    /// Carry connections of this host's programs over several paths: SOCKS5, HTTP CONNECT, and forwarded ports
+    /// Proxy for programs on this host, over several paths: SOCKS5, HTTP CONNECT, and forwarded ports
     Proxy {
         #[command(flatten)]
         options: Box<ProxyOptions>,
@@ -142,31 +146,31 @@ pub enum Command {
         #[command(flatten)]
         options: Box<ServeOptions>,
     },
-    /// Lead all traffic of this host over several uplinks, to a server of yours or straight to its targets
+    /// Route all traffic of this host over several uplinks, through your own server or directly
     #[command(after_help = UP_NOTES)]
     Up {
         #[command(flatten)]
         options: Box<UpOptions>,
     },
-    /// Make the key that `proxy` and `serve` share
+    /// Generate the key that `proxy` and `serve` share
     Key {
         /// The new file
         file: PathBuf,
     },
-    /// Print how the `proxy`, `serve`, `up` and `run` of this host do: uplinks, clients, connections and their paths, datagrams
+    /// Print the status of the `proxy`, `serve`, `up` and `run` on this host: uplinks, clients, connections, paths, datagrams
     Status {
         #[command(flatten)]
         query: StatusQuery,
-        /// Print all of it as JSON, a list of programs
+        /// Print everything as JSON, as a list of programs
         #[arg(long)]
         json: bool,
     },
-    /// Show the connections of the `proxy`, `serve`, `up` and `run` of this host, with rates, until q is pressed
+    /// Show the connections of the `proxy`, `serve`, `up` and `run` on this host with their rates, until q is pressed
     Top {
         #[command(flatten)]
         query: StatusQuery,
     },
-    /// Say whether a configuration file of `proxy` and `serve` is right; needs no right, changes nothing
+    /// Check a configuration file; needs no privileges and changes nothing
     CheckConfig {
         /// The file
         file: PathBuf,
@@ -178,23 +182,23 @@ pub enum Command {
         /// Where to
         directory: PathBuf,
     },
-    /// Run an OSPF-MDR router of an ad-hoc network on this host, with multipath routes in the kernel
+    /// Run an OSPF-MDR router for ad-hoc networks, with multipath routes in the kernel
     #[command(after_help = ROUTE_EXAMPLES)]
     Route {
         #[command(flatten)]
         options: Box<RouteOptions>,
     },
-    /// Measure throughput per second and per path: a client and a server, like iperf3
+    /// Measure throughput per second and path, client and server, like iperf3
     Perf {
         #[command(flatten)]
         options: Box<PerfOptions>,
     },
-    /// Carry live streams over several paths with a delivery deadline: late data is dropped
+    /// Carry live streams over several paths with a delivery deadline; late data is dropped
     Stream {
         #[command(subcommand)]
         command: StreamCommand,
     },
-    /// List the policies of the five families and of datagrams with their parameters and sources, the metrics, and the scenarios
+    /// List the policies with their parameters and sources, the metrics, and the scenarios
     List {
         /// Print as JSON
         #[arg(long)]

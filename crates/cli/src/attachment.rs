@@ -24,30 +24,30 @@ const ETHERNET: u16 = 1_500;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Stack")]
 pub struct StackOptions {
-    /// Use this network interface, under its own addresses (repeatable) [default: all with a default route]
+    /// Use this interface as an uplink, with its own addresses (repeatable) [default: all with a default route]
     #[arg(long = "uplink", value_name = "INTERFACE", conflicts_with = "local")]
     pub uplinks: Vec<String>,
     #[command(flatten)]
     pub roles: RoleOptions,
-    /// Stay on this host: only its own programs can reach the stack, over PATHS paths
+    /// Loopback operation for tests: PATHS paths, reachable from this host only
     #[arg(long, value_name = "PATHS", num_args = 0..=1, default_missing_value = "1", value_parser = paths)]
     pub local: Option<u8>,
-    /// Carry segments inside UDP between two Anabranch ends, on the server's port: works through NATs, without privileges and
-    /// without changes to the host; needed at both ends
+    /// Encapsulate segments in UDP, on the server's port: works through NATs, without privileges or changes to the
+    /// host; both ends need it
     #[arg(long, conflicts_with = "local")]
     pub udp: bool,
-    /// The policies: `anabranch`, `plain`, `plain_tcp`, a member of any family, or a combination such as
-    /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE, which begins with `plain`'s unless it names another,
-    /// as `anabranch,scheduler=linux` does
+    /// Policies: `anabranch`, `plain`, `plain_tcp`, a member of any family, or a combination such as
+    /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE, which changes `plain` unless it names
+    /// another, as in `anabranch,scheduler=linux`
     #[arg(long, value_name = "POLICY", default_value = ON_NETWORKS)]
     pub policy: String,
-    /// Largest packet, bytes of IP, with --udp what is around it included [default: the uplinks']
+    /// Maximum IP packet size in bytes, including the encapsulation with --udp [default: the uplinks' MTU]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
     pub mtu: Option<u16>,
     /// Receive buffer of a connection, e.g. 4MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub receive_buffer: Option<u64>,
-    /// Most unacknowledged data of a connection, e.g. 4MiB
+    /// Send buffer of a connection, e.g. 4MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub send_buffer: Option<u64>,
     /// Print the commands that would set up this host, and exit

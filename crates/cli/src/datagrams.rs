@@ -30,10 +30,10 @@ const POLICY: &str = "lowest_delay";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Datagrams")]
 pub struct DatagramOptions {
-    /// With --socks, the UDP port for clients that send datagrams; 0: none [default: the one after --port]
+    /// With --socks, the UDP port for datagrams; 0 disables them [default: the one after --port]
     #[arg(long, value_name = "PORT")]
     datagram_port: Option<u16>,
-    /// Which paths carry what is sent to clients: NAME or NAME,SETTING=VALUE,... (see `docs/policies.md`)
+    /// Datagram policy towards clients: NAME or NAME,SETTING=VALUE,... (see `docs/policies.md`)
     #[arg(long, value_name = "POLICY", default_value = POLICY, value_parser = chosen)]
     datagram_policy: Chosen,
 }

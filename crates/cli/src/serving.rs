@@ -27,23 +27,23 @@ pub const HELD: usize = 4_096;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
-    /// Most connections at a time; further ones are closed at once and counted
+    /// Maximum number of connections; further ones are closed and counted
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
-    /// Reset connections that have been idle for this time
+    /// Reset connections idle for this long
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().idle.as_secs(), value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     idle: u64,
-    /// After SIGTERM or SIGINT, wait this long for connections to end
+    /// Time for connections to end after SIGTERM or SIGINT
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().drain.as_secs(), value_parser = clap::value_parser!(u64).range(0..=86_400))]
     drain: u64,
-    /// Spread connections over N threads, each with a stack of its own [default: one less than there are cores,
+    /// Number of threads, each with its own stack [default: one less than there are cores,
     /// 1 to 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     workers: Option<u8>,
-    /// Print a line for each connection that has ended
+    /// Print a line for each connection that ends
     #[arg(long, short)]
     verbose: bool,
-    /// Show connections and paths on the terminal while it runs
+    /// Show connections and paths on the terminal
     #[arg(long, conflicts_with = "verbose")]
     live: bool,
 }

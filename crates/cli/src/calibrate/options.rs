@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// How to calibrate.
 #[derive(Clone, Debug, Args)]
 pub struct CalibrateOptions {
-    /// Only the cases whose names begin like this, e.g. two or one_07 (repeatable)
+    /// Only cases whose names have this prefix, e.g. two or one_07 (repeatable)
     #[arg(long = "case", value_name = "NAME")]
     pub cases: Vec<String>,
     /// Runs of each case, with seeds 1 to N [default: 3]
@@ -15,10 +15,10 @@ pub struct CalibrateOptions {
     /// Directory for results
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
-    /// A few cases, shorter and with one seed: under a minute
+    /// A few shorter cases with one seed, under a minute
     #[arg(long)]
     pub quick: bool,
-    /// Print the results as JSON on standard output, and nothing else there
+    /// Print only JSON results on standard output
     #[arg(long)]
     pub json: bool,
 }

@@ -13,7 +13,7 @@ pub struct Options {
     /// (repeatable)
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<String>,
-    /// Run the policies under this baseline, one that comes with the program or a file, in place of the scenario's (repeatable)
+    /// Run the policies under this baseline, built-in or a file, instead of the scenario's (repeatable)
     #[arg(long = "baseline", value_name = "BASELINE")]
     pub baselines: Vec<String>,
     /// Change a value of the scenario: a dotted path, list elements by number or name, e.g.
@@ -35,10 +35,10 @@ pub struct Options {
     /// Encode every segment to bytes and decode it on each hop; results do not change
     #[arg(long)]
     pub wire: bool,
-    /// Fewer seeds and fewer points of sweeps
+    /// Fewer seeds, and fewer points in sweeps
     #[arg(long)]
     pub quick: bool,
-    /// Print the machine-readable summary on standard output, and nothing else there
+    /// Print only a JSON summary on standard output
     #[arg(long)]
     pub json: bool,
 }

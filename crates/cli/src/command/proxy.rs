@@ -32,28 +32,28 @@ const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(5);
 /// Options of `proxy`.
 #[derive(Clone, Debug, Args)]
 pub struct ProxyOptions {
-    /// Listen here for SOCKS5 and HTTP CONNECT, one port for both (repeatable) [default: 127.0.0.1:1080, or nowhere with
+    /// Listen for SOCKS5 and HTTP CONNECT, both on one port (repeatable) [default: 127.0.0.1:1080, or nowhere with
     /// --forward]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
-    /// Listen on LOCAL, a port or ADDRESS:PORT, and connect its clients to HOST:PORT; without HOST:PORT, the server chooses the
+    /// Listen on LOCAL, a port or ADDRESS:PORT, and forward to HOST:PORT; without HOST:PORT, the server chooses the
     /// target (repeatable)
     #[arg(long, value_name = "LOCAL[=HOST:PORT]", value_parser = forward)]
     forward: Vec<ListenerConfig>,
-    /// Connect through `anabranch serve` at this address; without it, directly to each target
+    /// Connect through this `anabranch serve` [default: none, directly to each target]
     #[arg(long, value_name = "HOST:PORT", value_parser = target, requires = "key")]
     server: Option<Target>,
     /// The key shared with the server (see `anabranch key`)
     #[arg(long, value_name = "FILE", requires = "server")]
     key: Option<PathBuf>,
-    /// File with a line NAME:PASSWORD; clients of --listen must authenticate with it
+    /// Require clients of --listen to authenticate with the NAME:PASSWORD in this file
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// Priority of connections to matching targets, 1 (highest) to 6, for policies that use it: a name, *.NAME, an address,
-    /// a network such as 10.0.0.0/8, or *, optionally with :PORT (repeatable; the first that fits) [default: 1]
+    /// Priority of connections to matching targets, 1 (highest) to 6, for policies that use it: a name, *.NAME, an
+    /// address, a prefix such as 10.0.0.0/8, or *, optionally with :PORT (repeatable; the first match counts) [default: 1]
     #[arg(long, value_name = "PATTERN=N", value_parser = priority)]
     priority: Vec<PriorityRule>,
-    /// Listen on addresses that other hosts can reach
+    /// Allow --listen and --forward addresses that other hosts can reach
     #[arg(long)]
     allow_remote: bool,
     #[command(flatten)]

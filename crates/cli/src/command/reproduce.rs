@@ -26,14 +26,14 @@ use std::path::{Path, PathBuf};
 pub struct ReproduceOptions {
     #[command(flatten)]
     pub options: Options,
-    /// Run every experiment, also those whose results with these options are there
+    /// Run every experiment again, even if results for these options exist
     #[arg(long)]
     pub fresh: bool,
     /// Rewrite the tables in the documentation of the checkout in DIR from this run [default of DIR: .]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["quick", "policies", "set"])]
     pub write_docs: Option<PathBuf>,
-    /// With --quick: exit with code 1 if the documentation of the checkout in DIR was written by a program with other
-    /// behaviour [default of DIR: .]
+    /// With --quick: exit with code 1 if the results in the documentation of DIR came from a program that behaves
+    /// differently [default of DIR: .]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", requires = "quick", conflicts_with_all = ["policies", "set", "seeds", "first_seed"])]
     pub check_docs: Option<PathBuf>,
 }

@@ -49,17 +49,17 @@ const BY_SIGNAL: u8 = 128;
 /// What can be said to `run -- PROGRAM`.
 #[derive(Clone, Debug, Args)]
 pub struct RunProgramOptions {
-    /// The server that the program's traffic goes through: `anabranch serve --socks --udp` at this address; without it, straight to
-    /// each target, each connection over the uplink that answers first
+    /// Server for the program's traffic, an `anabranch serve --socks --udp` [default: none, each connection directly
+    /// to its target over the uplink that answers first]
     #[arg(long, value_name = "HOST:PORT", value_parser = target)]
     server: Option<Target>,
     /// The key shared with the server (see `anabranch key`)
     #[arg(long, value_name = "FILE", requires = "server")]
     key: Option<PathBuf>,
-    /// The server's UDP port for datagrams: UDP, ICMP echo and questions for names [default: the one after --server's]
+    /// The server's UDP port for datagrams: UDP, ICMP echo and DNS queries [default: the one after --server's]
     #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
     datagram_port: Option<u16>,
-    /// Use this network interface (repeatable) [default: all with a default route]
+    /// Use this interface as an uplink (repeatable) [default: all with a default route]
     #[arg(long = "uplink", value_name = "INTERFACE")]
     uplinks: Vec<String>,
     /// Use this uplink only while no other works (repeatable)
@@ -72,7 +72,7 @@ pub struct RunProgramOptions {
     policy: String,
     #[command(flatten)]
     status: StatusOptions,
-    /// Tell on standard error of the server, of uplinks, and of each connection that has ended
+    /// Report changes of server and uplinks, and each connection that ends, on standard error
     #[arg(long, short)]
     verbose: bool,
     /// The program and its arguments
@@ -82,9 +82,9 @@ pub struct RunProgramOptions {
 
 /// End of the help of `run -- PROGRAM`.
 pub const RUN_PROGRAM_NOTES: &str = "\
-Needs no right: it begins a user namespace and a network namespace, and a TUN device inside. TCP of the program, whatever its
-destination, goes over all uplinks to the server and on from there; without --server each connection and each flow takes one uplink,
-and another if that is dead. Its exit code is the program's. See docs/up.md.
+Needs no privileges: the program runs in a user and network namespace of its own, with a TUN device. With --server its TCP goes
+over all uplinks to the server and on to its destination; without, each connection and each flow takes one uplink, and another if
+that one is dead. The exit code is the program's. See docs/up.md.
 
 Examples:
   anabranch run -- curl https://example.org/

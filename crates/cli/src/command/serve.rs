@@ -29,21 +29,21 @@ pub struct ServeOptions {
     /// Connect all clients to this target
     #[arg(long, value_name = "HOST:PORT", value_parser = target, required_unless_present = "socks", conflicts_with = "socks")]
     to: Option<Target>,
-    /// Connect clients to the targets that they name
+    /// Connect clients to the targets they name
     #[arg(long)]
     socks: bool,
-    /// With --socks, allow only matching targets: HOST:PORT, where HOST is a name, *.NAME, an address, a network such as
-    /// 10.0.0.0/8, or *, and PORT a number or * (repeatable) [default: all but this host's own loopback and link-local addresses]
+    /// With --socks, allow only matching targets: HOST:PORT, where HOST is a name, *.NAME, an address, a prefix such
+    /// as 10.0.0.0/8, or *, and PORT a number or * (repeatable) [default: all but this host's own loopback and link-local addresses]
     #[arg(long, value_name = "RULE", requires = "socks", value_parser = rule)]
     allow: Vec<Rule>,
-    /// Priority of what matching targets send, 1 (highest) to 6, for policies that use it: a name,
-    /// *.NAME, an address, a network such as 10.0.0.0/8, or *, optionally with :PORT (repeatable; the first that fits) [default: 1]
+    /// Priority of data from matching targets, 1 (highest) to 6, for policies that use it: a name, *.NAME, an
+    /// address, a prefix such as 10.0.0.0/8, or *, optionally with :PORT (repeatable; the first match counts) [default: 1]
     #[arg(long, value_name = "PATTERN=N", value_parser = priority)]
     priority: Vec<PriorityRule>,
-    /// The key that clients must prove (see `anabranch key`); optional only with --local
+    /// Key that clients must prove to have (see `anabranch key`); optional only with --local
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// In place of --key: a file with a line NAME KEY for each client, where KEY is what its key file holds
+    /// Instead of --key: a file with a line NAME KEY per client, KEY being the content of its key file
     #[arg(long, value_name = "FILE", conflicts_with = "key")]
     keys: Option<PathBuf>,
     #[command(flatten)]

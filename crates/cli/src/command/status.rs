@@ -15,7 +15,7 @@ const FLOWS: usize = 20;
 /// Which programs are asked.
 #[derive(Clone, Debug, Args)]
 pub struct StatusQuery {
-    /// Ask those with this directory for their journal [default: /run/anabranch and $XDG_RUNTIME_DIR/anabranch]
+    /// Query those with this journal directory [default: /run/anabranch and $XDG_RUNTIME_DIR/anabranch]
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
 }

@@ -38,25 +38,25 @@ const CONVINCED: u32 = 2;
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("local", |local| local.hide(true)))]
 pub struct UpOptions {
-    /// The server that all traffic goes through: `anabranch serve --socks` at this address; without it, straight to each target
+    /// Server to send all traffic through, an `anabranch serve --socks` [default: none, directly to each target]
     #[arg(long, value_name = "HOST:PORT", value_parser = target, requires = "key")]
     server: Option<Target>,
     /// The key shared with the server (see `anabranch key`)
     #[arg(long, value_name = "FILE", requires = "server")]
     key: Option<PathBuf>,
-    /// The server's UDP port for datagrams: UDP, ICMP echo and questions for names [default: the one after --server's]
+    /// The server's UDP port for datagrams: UDP, ICMP echo and DNS queries [default: the one after --server's]
     #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
     datagram_port: Option<u16>,
-    /// Forwarded traffic from this interface, of a local network or a hotspot, goes the same way (repeatable)
+    /// Also take traffic forwarded from this interface, such as a local network or hotspot (repeatable)
     #[arg(long = "gateway", value_name = "INTERFACE")]
     gateways: Vec<String>,
-    /// While this does not run, nothing leaves by a default route; ends with --down, or the next start without it
+    /// Block the default route while `up` is not running, until --down or a start without this option
     #[arg(long)]
     kill_switch: bool,
-    /// Refuse IPv6 at once: the server, or every uplink, has none
+    /// Refuse IPv6 immediately, if the server or the uplinks have none
     #[arg(long)]
     no_ipv6: bool,
-    /// Remove what a kill switch left, and exit
+    /// Remove a kill switch, and exit
     #[arg(long, conflicts_with_all = ["server", "key", "gateways", "kill_switch", "no_ipv6"])]
     down: bool,
     #[command(flatten)]

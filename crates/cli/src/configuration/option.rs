@@ -9,7 +9,7 @@ pub(super) const OPTION: &str = "config";
 /// The file that options are read from.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ConfigurationOption {
-    /// Read options from the command's table of this file; those on the command line count more (see docs/service.md)
+    /// Read options from this command's table in FILE; the command line takes precedence (see docs/service.md)
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }

@@ -22,7 +22,7 @@ pub struct Ways {
     /// The server sends, the client receives
     #[arg(long, short = 'R', conflicts_with = "bidirectional")]
     pub reverse: bool,
-    /// Both send at once
+    /// Both ends send at the same time
     #[arg(long)]
     pub bidirectional: bool,
 }
@@ -42,7 +42,7 @@ pub struct PerfOptions {
     /// Exit after one test
     #[arg(long, requires = "server")]
     pub one_off: bool,
-    /// Most simultaneous tests; further clients are refused
+    /// Maximum number of simultaneous tests; further clients are refused
     #[arg(long, value_name = "N", default_value_t = 16, requires = "server", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub max_tests: u16,
     #[command(flatten)]
@@ -53,31 +53,31 @@ pub struct PerfOptions {
     /// Duration, seconds
     #[arg(long, short, value_name = "SECONDS", default_value_t = 10.0, conflicts_with = "bytes")]
     pub time: f64,
-    /// Transfer this many bytes each way instead of for a time, e.g. 1GiB
+    /// Transfer this much in each direction instead of for a time, e.g. 1GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub bytes: Option<u64>,
-    /// Leave the first seconds out of the results
+    /// Omit the first seconds from the results
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub omit: f64,
     /// Seconds between reports
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     pub interval: f64,
-    /// The server is not `anabranch perf` but discards data (or, with --reverse, sends it), as discard does; only this end measures
+    /// The server is a discard service (or, with --reverse, a source of data), not `anabranch perf`; only this end measures
     #[arg(long)]
     pub sink: bool,
-    /// Use the kernel's sockets instead of the stack, to compare
+    /// Use the kernel's sockets instead of the stack, for comparison
     #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "policy", "mtu", "dry_run", "live", "from"])]
     pub kernel: Option<Kernel>,
-    /// The kernel's congestion control, by its name
+    /// The kernel's congestion control
     #[arg(long, value_name = "NAME", requires = "kernel")]
     pub congestion: Option<String>,
     /// Open the connection from this address of the stack
     #[arg(long, value_name = "ADDRESS", conflicts_with = "server")]
     pub from: Option<IpAddr>,
-    /// Show connections and paths on the terminal while it goes on
+    /// Show connections and paths on the terminal
     #[arg(long, conflicts_with = "json")]
     pub live: bool,
-    /// Print the report as JSON on standard output, and nothing else there; a server prints a line per test
+    /// Print only a JSON report on standard output; a server prints a line per test
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

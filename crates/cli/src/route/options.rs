@@ -86,29 +86,29 @@ pub enum Dialect {
 /// How to route.
 #[derive(Clone, Debug, Args)]
 pub struct RouteOptions {
-    /// Speak OSPF-MDR on this interface, optionally with a cost of its own (repeatable)
+    /// Run OSPF-MDR on this interface, optionally with its own cost (repeatable)
     #[arg(long = "interface", short, value_name = "NAME[=COST]", value_parser = interface)]
     pub interfaces: Vec<(String, Option<u16>)>,
-    /// Speak OSPFv3 with any one router at the other end of this point-to-point interface (repeatable)
+    /// Run OSPFv3 with the router at the other end of this point-to-point interface (repeatable)
     #[arg(long = "point-to-point", value_name = "NAME[=COST]", value_parser = interface)]
     pub point_to_point: Vec<(String, Option<u16>)>,
-    /// Copy the routes over the first --interface to this one, which has a channel of its own and no protocol traffic; the
-    /// routers' addresses on it must be in one network (repeatable)
+    /// Copy the routes of the first --interface to this one, on its own channel and without protocol traffic; the
+    /// routers' addresses on it must share a network (repeatable)
     #[arg(long = "lane", value_name = "NAME", requires = "interfaces")]
     pub lanes: Vec<String>,
-    /// Lanes use all next hops of the first interface, not one each
+    /// Let lanes use all next hops of the first interface instead of one each
     #[arg(long, requires = "lanes")]
     pub full_path: bool,
-    /// How each lane chooses its next hop [default: spread]
+    /// Choice of each lane's next hop [default: spread]
     #[arg(long, value_name = "POLICY", requires = "lanes")]
     pub lane_policy: Option<LaneOption>,
-    /// Advertise this interface's networks, but send nothing on it (repeatable)
+    /// Advertise this interface's networks without sending on it (repeatable)
     #[arg(long = "passive", value_name = "NAME")]
     pub passive: Vec<String>,
-    /// Advertise this network too, e.g. 0.0.0.0/0 for a default route (repeatable)
+    /// Advertise this prefix too, e.g. 0.0.0.0/0 for a default route (repeatable)
     #[arg(long = "network", value_name = "PREFIX", value_parser = network)]
     pub networks: Vec<(IpAddr, u8)>,
-    /// Route this family only (repeatable) [default: both]
+    /// Route only this address family (repeatable) [default: both]
     #[arg(long = "family", value_name = "FAMILY")]
     pub families: Vec<FamilyOption>,
     /// The Router ID [default: the highest IPv4 address of the loopback, else of all interfaces, else derived from a
@@ -127,7 +127,7 @@ pub struct RouteOptions {
     /// Directory for the journal that restores the settings after a crash [default: /run/anabranch]
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
-    /// Show the state of the router that runs in this network namespace
+    /// Show the state of the router running in this network namespace
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["interfaces", "point_to_point", "passive", "networks"])]
     pub show: Option<Show>,
     /// Print as JSON
@@ -150,7 +150,7 @@ pub struct ProtocolOptions {
     /// RouterDeadInterval, whole seconds [default of RFC 5614: 6 s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub dead_interval: Option<Duration>,
-    /// One of N Hellos is full, the others announce changes only [default of RFC 5614: 1]
+    /// One of N Hellos is full, the others are differential [default of RFC 5614: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub two_hop_refresh: Option<u16>,
     /// AdjConnectivity: adjacencies with all (0), connected (1), biconnected (2) [default of RFC 5614: 1]
@@ -177,7 +177,7 @@ pub struct ProtocolOptions {
     /// Router Priority: a larger one makes a router more likely to become an MDR
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub priority: u8,
-    /// Most equal-cost next hops of a route
+    /// Maximum number of equal-cost next hops of a route
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub maximum_paths: u16,
     /// Forecast links, and choose next hops by the forecasts: a name of `anabranch list`, with settings such as

@@ -32,10 +32,10 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Status")]
 pub struct StatusOptions {
-    /// Answer HTTP here: /status (JSON) and /metrics (for Prometheus)
+    /// Serve /status (JSON) and /metrics (Prometheus) over HTTP at this address
     #[arg(long, value_name = "ADDRESS:PORT")]
     status: Option<SocketAddr>,
-    /// Let --status be an address that other hosts can reach; whoever reaches it reads it
+    /// Allow a --status address that other hosts can reach; it has no authentication
     #[arg(long)]
     allow_remote_status: bool,
 }

@@ -25,7 +25,7 @@ use options::{ReceiveOptions, SendOptions};
 /// What to do with a stream.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StreamCommand {
-    /// Send standard input, an MPEG transport stream or a raw H.264 or MPEG-4 stream, picture by picture
+    /// Send standard input, an MPEG transport stream or a raw H.264 or MPEG-4 stream, frame by frame
     #[command(after_help = SEND_EXAMPLES)]
     Send {
         #[command(flatten)]
@@ -38,8 +38,8 @@ pub enum StreamCommand {
         options: Box<ReceiveOptions>,
     },
     #[cfg(feature = "lab")]
-    /// Carry a synthetic stream over emulated paths in real time with the kernel's TCP and MPTCP, SRT, RIST and our ends, and
-    /// count the frames that are on time; needs root
+    /// Carry a synthetic stream over emulated paths in real time with the kernel's TCP and MPTCP, SRT, RIST and
+    /// Anabranch, and count the frames on time; needs root
     Compare {
         #[command(flatten)]
         options: Box<CompareOptions>,

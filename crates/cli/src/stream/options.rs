@@ -42,32 +42,32 @@ impl Input {
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("policy", |policy| policy.default_value(policy::DEFAULT)))]
 pub struct EndOptions {
-    /// Wait on this port for the other end to connect
+    /// Listen on this port for the other end
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub listen: Option<u16>,
-    /// The key shared with the other end (see `anabranch key`): both prove it, and the stream is encrypted; optional only with --local
+    /// Key shared with the other end (see `anabranch key`), for authentication and encryption; optional only with --local
     #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "unencrypted"])]
     pub key: Option<PathBuf>,
-    /// In place of --key, with --listen: a file with a line NAME KEY for each possible peer, where KEY is what its key file holds
+    /// Instead of --key, with --listen: a file with a line NAME KEY per peer, KEY being the content of its key file
     #[arg(long, value_name = "FILE", requires = "listen", conflicts_with_all = ["key", "raw", "unencrypted"])]
     pub keys: Option<PathBuf>,
-    /// Do without a key: who is on the way can read and change the stream, and whoever reaches a --listen port is taken for the other end
+    /// No authentication or encryption: anybody on the path can read and change the stream, and anybody can connect to a --listen port
     #[arg(long)]
     pub unencrypted: bool,
-    /// How long a message may take beyond the delay of the fastest: then the receiver abandons what is missing, and the sender
-    /// drops what would come later
+    /// Deadline of a message beyond the delay of the fastest: missing data is abandoned by the receiver, late data
+    /// dropped by the sender
     #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = latency)]
     pub latency: Duration,
-    /// Send or receive bytes without messages, unencrypted, for a peer that is not `anabranch stream`, such as ffmpeg
+    /// Send or receive a plain byte stream, unencrypted, for a peer other than `anabranch stream`, such as ffmpeg
     #[arg(long)]
     pub raw: bool,
-    /// Use the kernel's sockets instead of the stack; nothing is abandoned at this end then
+    /// Use the kernel's sockets instead of the stack; this end then abandons nothing
     #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "policy", "mtu", "dry_run"])]
     pub kernel: Option<Kernel>,
     /// Print a line of progress per second on standard error
     #[arg(long, conflicts_with = "json")]
     pub live: bool,
-    /// Print the report at the end as JSON on standard error, and nothing else there unless something is wrong
+    /// Print only a JSON report, and errors, on standard error
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

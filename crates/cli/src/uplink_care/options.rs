@@ -10,20 +10,20 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Uplinks")]
 pub struct UplinkOptions {
-    /// This uplink costs: it is used only while no other works, or, with --quota, until that is used up (repeatable)
+    /// Metered uplink: used only while no other works, or with --quota until the quota is exhausted (repeatable)
     #[arg(long, value_name = "INTERFACE")]
     pub(super) metered: Vec<String>,
-    /// What may pass a metered uplink, both ways, before it is a backup: SIZE/day or SIZE/month, e.g. wwan0=5GB/month (repeatable)
+    /// Quota of a metered uplink, both directions, after which it is a backup: SIZE/day or SIZE/month, e.g. wwan0=5GB/month (repeatable)
     #[arg(long = "quota", value_name = "INTERFACE=SIZE/PERIOD", value_parser = quota)]
     pub(super) quotas: Vec<Quota>,
-    /// Ask for this page over each uplink, as in http://HOST/PATH or http://HOST:PORT/PATH: if it is not what answers, a portal is in the way, and the uplink is
-    /// not used until that is gone
+    /// Captive-portal check: fetch http://HOST[:PORT]/PATH over each uplink, and do not use the uplink while the
+    /// answer is a different one
     #[arg(long, value_name = "URL", value_parser = page)]
     pub(super) probe: Option<Page>,
-    /// What the page of --probe begins with [default: nothing, and its status is 204]
+    /// Expected start of the --probe page [default: empty, with status 204]
     #[arg(long, value_name = "TEXT", requires = "probe")]
     pub(super) probe_answer: Option<String>,
-    /// Directory where it is written down what was used of quotas [default: $STATE_DIRECTORY, /var/lib/anabranch, or for other
+    /// Directory for the used part of quotas [default: $STATE_DIRECTORY, /var/lib/anabranch, or for other
     /// users $XDG_STATE_HOME/anabranch]
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,

@@ -30,22 +30,22 @@ cannot be run; 2 if an argument is wrong.";
 /// What to run on which paths.
 #[derive(Clone, Debug, Args)]
 pub struct EmulateOptions {
-    /// The scenario: a file, or the name of one that comes with the program (see `list`)
+    /// Scenario: a file, or the name of a built-in one (see `list`)
     pub scenario: PathBuf,
-    /// The program and its arguments; it runs at the client's end of the paths
+    /// Program and arguments, run at the client's end
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-    /// Run this at the server's end first (by `sh -c`, its output goes to standard error), wait until it listens, and
-    /// stop it at the end
+    /// Run this at the server's end first (with `sh -c`, output to standard error), wait until it listens, and stop
+    /// it at the end
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<OsString>,
-    /// The port, TCP or UDP, that the server must have before COMMAND starts [default: any]
+    /// TCP or UDP port that the server must listen on before COMMAND starts [default: any]
     #[arg(long, value_name = "PORT", requires = "server")]
     pub port: Option<u16>,
-    /// Stop COMMAND after this time, e.g. "30 s"; the exit code is 124 then
+    /// Stop COMMAND after this time, e.g. "30 s", with exit code 124
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
-    /// The seed: the same losses, packet by packet, as in the lab with this seed
+    /// Seed; packet losses are the same as in the simulator with this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Change a value of the scenario: a dotted path, list elements by number or name, e.g.
@@ -55,19 +55,19 @@ pub struct EmulateOptions {
     /// Congestion control of the kernel's connections [default: this machine's]
     #[arg(long, value_name = "NAME")]
     pub kernel_congestion: Option<String>,
-    /// A setting of the kernel in both namespaces, e.g. --sysctl net.ipv4.tcp_rmem="4096 131072 262144" (repeatable)
+    /// A sysctl in both namespaces, e.g. --sysctl net.ipv4.tcp_rmem="4096 131072 262144" (repeatable)
     #[arg(long = "sysctl", value_name = "KEY=VALUE")]
     pub sysctls: Vec<String>,
-    /// Keep the kernel's default MPTCP settings, which use one path
+    /// Keep the kernel's default MPTCP settings, which use one path only only
     #[arg(long)]
     pub no_mptcp_setup: bool,
-    /// Write the packets that the hosts send and receive (pcapng, for Wireshark): an interface per path, and one for the server
+    /// Write the hosts' packets (pcapng, for Wireshark), with an interface per path and one for the server
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// Write counters of the links and the lateness of the emulation, as JSON
+    /// Write link counters and the emulation's lateness as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Print no summary, unless the emulation was late
+    /// Print no summary unless the emulation was late
     #[arg(long)]
     pub quiet: bool,
 }

@@ -49,7 +49,7 @@ pub struct CompareOptions {
     /// Few and short runs: under a minute
     #[arg(long)]
     pub quick: bool,
-    /// Print the results as JSON on standard output, and nothing else there
+    /// Print only JSON results on standard output
     #[arg(long)]
     pub json: bool,
 }
