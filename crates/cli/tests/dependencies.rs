@@ -26,7 +26,14 @@ const LAYERS: &[&[&str]] = &[
     &["anabranch-wire", "anabranch-policy", "anabranch-structure"],
     &["anabranch-mptcp", "anabranch-routing", "anabranch-steering", "anabranch-system"],
     &["anabranch-sim", "anabranch-stack", "anabranch-host", "anabranch-media"],
-    &["anabranch-attach", "anabranch-datagram", "anabranch-perf", "anabranch-proxy", "anabranch-router"],
+    &[
+        "anabranch-attach",
+        "anabranch-datagram",
+        "anabranch-perf",
+        "anabranch-proxy",
+        "anabranch-router",
+        "anabranch-steer",
+    ],
     &["anabranch-capture", "anabranch-emulate"],
     &["anabranch-cli", "anabranch-campaign", "anabranch"],
 ];
@@ -42,6 +49,7 @@ const PRODUCTS: &[(&str, &[&str], usize)] = &[
     ("anabranch-proxy", &["anabranch-sim", "anabranch-routing", "anabranch-host"], 75),
     ("anabranch-perf", &["anabranch-sim", "anabranch-routing", "anabranch-host"], 55),
     ("anabranch-router", &["anabranch-sim", "anabranch-mptcp", "anabranch-stack"], 55),
+    ("anabranch-steer", &["anabranch-sim", "anabranch-mptcp", "anabranch-stack", "anabranch-routing"], 45),
 ];
 
 /// Crates whose output is a function of their inputs: no sockets, clocks, threads or operating system.

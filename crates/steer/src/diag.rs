@@ -1,0 +1,181 @@
+//! Samples of all MPTCP connections in the namespace by sock_diag (linux/inet_diag.h): connections as sockets of protocol
+//! 262, their subflows as sockets of TCP with a block of MPTCP, joined by our token.
+
+use crate::attributes::{Attributes, address_at, attribute, attributes, be16_at, u8_at, u32_at, u64_at};
+use crate::netlink::{RequestError, Requests};
+use crate::tcp_info::{MptcpInfo, SubflowBlock, read_mptcp_info, read_tcp_info};
+use anabranch_policy::time::Instant;
+use anabranch_steering::sample::{ConnectionSample, Endpoints, HostSample, Owner, SubflowSample, Token};
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+
+/// The message's type (SOCK_DIAG_BY_FAMILY).
+const BY_FAMILY: u16 = 20;
+
+/// Protocols. Numbers above 255 are given in an attribute of the request.
+const TCP: u8 = 6;
+const MPTCP: u32 = 262;
+const REQUEST_PROTOCOL: u16 = 3;
+
+/// Bit of the extension INET_DIAG_INFO in a request, and its attribute.
+const WANT_INFO: u8 = 1 << 1;
+const INFO: u16 = 2;
+
+/// Further attributes.
+const ULP_INFO: u16 = 19;
+const CGROUP: u16 = 21;
+
+/// Attributes of the block of a socket's upper layer.
+const ULP_MPTCP: u16 = 3;
+const BLOCK_TOKEN: u16 = 2;
+const BLOCK_FLAGS: u16 = 8;
+const BLOCK_REMOTE_ID: u16 = 9;
+const BLOCK_LOCAL_ID: u16 = 10;
+
+/// States of sockets that are wanted, as bits: all but SYN-RECEIVED, which are not yet sockets, TIME-WAIT, CLOSED and
+/// LISTEN.
+const STATES: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+
+/// Length of `struct inet_diag_msg`, and offsets in it.
+const HEADER: usize = 72;
+const LOCAL_PORT: usize = 4;
+const REMOTE_PORT: usize = 6;
+const LOCAL_ADDRESS: usize = 8;
+const REMOTE_ADDRESS: usize = 24;
+const OWNER: usize = 64;
+
+/// Length of a socket's addresses and cookie in a request (`struct inet_diag_sockid`).
+const SOCKET_ID: usize = 48;
+
+/// A socket of sock_diag, in the namespace of the thread that opened it.
+pub struct Sampler {
+    requests: Requests,
+    /// Bytes that connections had acknowledged when they were first seen; for kernels that do not count them.
+    bases: BTreeMap<Token, u64>,
+    subflows: Vec<(Token, SubflowSample)>,
+}
+
+impl Sampler {
+    /// # Errors
+    /// The kernel has no sock_diag.
+    pub fn open() -> io::Result<Self> {
+        let requests = Requests::open(NETLINK_SOCK_DIAG)?;
+        Ok(Self { requests, bases: BTreeMap::new(), subflows: Vec::new() })
+    }
+
+    /// Samples all connections. Subflows whose token is no connection's are left out: theirs has just begun or ended.
+    ///
+    /// # Errors
+    /// [`RequestError`]: without CAP_NET_ADMIN blocks of MPTCP are missing, not refused; the result is then empty of
+    /// subflows.
+    pub fn sample(&mut self, at: Instant) -> Result<HostSample, RequestError> {
+        let mut connections = Vec::new();
+        self.subflows.clear();
+        for family in [nix::libc::AF_INET, nix::libc::AF_INET6] {
+            let family = family as u8;
+            self.requests
+                .list(BY_FAMILY, &request(family, true), |answer| connections.extend(read_connection(answer)))?;
+            let subflows = &mut self.subflows;
+            self.requests.list(BY_FAMILY, &request(family, false), |answer| subflows.extend(read_subflow(answer)))?;
+        }
+        connections.sort_unstable_by_key(|(info, _): &(MptcpInfo, Owner)| info.token);
+        // A socket may be listed twice if the list changes meanwhile.
+        connections.dedup_by_key(|(info, _)| info.token);
+        self.subflows.sort_unstable_by_key(|(token, subflow)| (*token, subflow.endpoints));
+        self.subflows.dedup_by_key(|(token, subflow)| (*token, subflow.endpoints));
+        self.forget(&connections);
+        Ok(HostSample { at, connections: self.joined(&connections) })
+    }
+
+    /// Forgets connections that are gone.
+    fn forget(&mut self, connections: &[(MptcpInfo, Owner)]) {
+        if self.bases.len() > connections.len() {
+            self.bases.retain(|token, _| connections.binary_search_by_key(&token.0, |(info, _)| info.token).is_ok());
+        }
+    }
+
+    /// Connections with their subflows; both are sorted.
+    fn joined(&mut self, connections: &[(MptcpInfo, Owner)]) -> Vec<ConnectionSample> {
+        let mut subflows = self.subflows.drain(..).peekable();
+        let mut all = Vec::with_capacity(connections.len());
+        for (info, owner) in connections {
+            let token = Token(info.token);
+            while subflows.next_if(|(other, _)| *other < token).is_some() {}
+            let mut own = Vec::new();
+            while let Some((_, mut subflow)) = subflows.next_if(|(other, _)| *other == token) {
+                // The kernel opened joins, but the program owns them.
+                subflow.owner = *owner;
+                own.push(subflow);
+            }
+            let base = *self.bases.entry(token).or_insert_with(|| base(info));
+            all.push(ConnectionSample {
+                token,
+                fallback: info.fallback,
+                write_seq: info.write_seq.wrapping_sub(base),
+                snd_una: info.snd_una.wrapping_sub(base),
+                rcv_nxt: info.rcv_nxt,
+                subflows: own,
+            });
+        }
+        all
+    }
+}
+
+/// The sequence number of the first byte, or where it is not known the first one seen.
+fn base(info: &MptcpInfo) -> u64 {
+    info.snd_una.wrapping_sub(info.bytes_acked.unwrap_or_default())
+}
+
+/// A request for sockets of a family (`struct inet_diag_req_v2`).
+fn request(family: u8, connections: bool) -> Vec<u8> {
+    let mut bytes = vec![family, TCP, WANT_INFO, 0];
+    bytes.extend(STATES.to_ne_bytes());
+    bytes.resize(bytes.len() + SOCKET_ID, 0);
+    if connections {
+        let mut attributes = Attributes::default();
+        attributes.put_u32(REQUEST_PROTOCOL, MPTCP);
+        bytes.extend(attributes.bytes());
+    }
+    bytes
+}
+
+pub fn read_connection(answer: &[u8]) -> Option<(MptcpInfo, Owner)> {
+    let content = answer.get(HEADER..)?;
+    let info = read_mptcp_info(attribute(content, INFO)?)?;
+    let cgroup = attribute(content, CGROUP).and_then(|value| u64_at(value, 0));
+    Some((info, Owner { uid: u32_at(answer, OWNER)?, cgroup }))
+}
+
+/// Reads a socket of TCP; `None` if it is no subflow.
+pub fn read_subflow(answer: &[u8]) -> Option<(Token, SubflowSample)> {
+    let (mut info, mut ulp) = (None, None);
+    for (kind, value) in attributes(answer.get(HEADER..)?) {
+        match kind {
+            INFO => info = Some(value),
+            ULP_INFO => ulp = attribute(value, ULP_MPTCP),
+            _ => {}
+        }
+    }
+    let block = read_block(ulp?);
+    let is_ipv6 = i32::from(u8_at(answer, 0)?) == nix::libc::AF_INET6;
+    let address = |address, port| Some(SocketAddr::new(address_at(answer, address, is_ipv6)?, be16_at(answer, port)?));
+    let local = address(LOCAL_ADDRESS, LOCAL_PORT)?;
+    let endpoints = Endpoints { local, remote: address(REMOTE_ADDRESS, REMOTE_PORT)? };
+    Some((Token(block.token), read_tcp_info(info?, endpoints, block)?))
+}
+
+fn read_block(value: &[u8]) -> SubflowBlock {
+    let mut block = SubflowBlock::default();
+    for (kind, value) in attributes(value) {
+        match kind {
+            BLOCK_TOKEN => block.token = u32_at(value, 0).unwrap_or_default(),
+            BLOCK_FLAGS => block.flags = u32_at(value, 0).unwrap_or_default(),
+            BLOCK_REMOTE_ID => block.remote_id = u8_at(value, 0).unwrap_or_default(),
+            BLOCK_LOCAL_ID => block.local_id = u8_at(value, 0).unwrap_or_default(),
+            _ => {}
+        }
+    }
+    block
+}

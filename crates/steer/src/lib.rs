@@ -1,0 +1,19 @@
+//! Linux's side of [`anabranch_steering`]: the counters of MPTCP connections (sock_diag), what happens to them (family
+//! `mptcp_pm` of generic netlink, rtnetlink), and commands to the kernel's path managers.
+
+mod attributes;
+mod diag;
+mod events;
+mod generic;
+mod hands;
+mod netlink;
+mod path_manager;
+mod tcp_info;
+#[cfg(test)]
+mod tests;
+
+pub use diag::Sampler;
+pub use events::{Events, open_path_manager, read_event};
+pub use hands::Hands;
+pub use netlink::RequestError;
+pub use path_manager::{Endpoint, KernelPathManager, Limits, flags};
