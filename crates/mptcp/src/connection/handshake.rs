@@ -211,13 +211,14 @@ impl Connection {
     }
 
     /// The third segment of the first subflow has the peer's key (RFC 8684, section 3.1), or shows that MPTCP options
-    /// are stripped. A segment with a DSS but without a key overtook the one with the key, if that may still arrive: it
-    /// is dropped.
+    /// are stripped. A segment with a DSS or another option but without a key overtook the one with the key, if that may
+    /// still arrive: it is dropped.
     fn complete_capable(&mut self, handle: Handle, segment: &Segment) -> bool {
         if self.association.protocol != Protocol::Negotiating {
             return true;
         }
-        let overtook = segment.options.dss.is_some() && !self.withholds_key(handle, segment);
+        let others = segment.options.mptcp.iter().any(|option| !matches!(option, MptcpOption::Capable { .. }));
+        let overtook = (others || segment.options.dss.is_some()) && !self.withholds_key(handle, segment);
         let keys = segment.options.mptcp.iter().find_map(usable_capable).map(|(_, keys)| keys);
         // On data it implies a DSS; alone it does not show that DSS options arrive (RFC 8684, sections 3.1, 3.7).
         self.association.confirmed = matches!(keys, Some(CapableKeys::BothWithData { .. }));

@@ -173,6 +173,21 @@ fn a_mapping_that_overtakes_the_keys_is_dropped_and_not_taken_for_plain_tcp() {
     assert_eq!(peer.received, b"abcdef");
 }
 
+/// ADD_ADDR needs no DSS beside it, and an attacker who sees the numbers can send one without the keys.
+#[test]
+fn an_announcement_that_overtakes_the_keys_is_not_taken_for_plain_tcp() {
+    let mut peer = Peer::new(config());
+    peer.open(vec![capable(CapableKeys::None)]);
+    let address = crate::pair::address(0, 1);
+    let announcement = MptcpOption::AddAddress { address_id: 2, address, port: None, truncated_hmac: Some(7) };
+    peer.send(0, Flags::ACK, options(vec![announcement]), b"");
+    assert_eq!(peer.events, []);
+    let keys = CapableKeys::Both { sender: peer.keys.local.0, receiver: peer.keys.remote.0 };
+    peer.send(0, Flags::ACK, options(vec![capable(keys)]), b"");
+    peer.send_data(0, 0, b"abc");
+    assert_eq!((peer.protocol(), peer.received.as_slice()), (Protocol::Multipath, &b"abc"[..]));
+}
+
 /// A Linux client that writes and closes at once sends its key with its first data once; later a DATA_FIN replaces it.
 #[test]
 fn a_peer_whose_first_byte_comes_without_the_keys_is_answered_in_plain_tcp() {
