@@ -1,5 +1,6 @@
 //! Runs many histories on several threads and counts their outcomes.
 
+use crate::history::behaviour::Counts;
 use crate::history::verdict::{Outcome, play};
 use crate::history::{History, Kind};
 use crate::shrink::shrink;
@@ -38,9 +39,21 @@ pub struct Tally {
     pub outcomes: BTreeMap<Outcome, (u64, u64)>,
     /// Files of failed histories.
     pub failures: Vec<PathBuf>,
+    /// What the literal peer did.
+    pub behaviours: Counts,
 }
 
 impl Tally {
+    /// What the literal peer did, for users: in how many histories it was sent, and in how many it arrived at an engine
+    /// whose connection had not ended.
+    pub fn table(&self) -> String {
+        let mut text = format!("{:<48}{:>10}{:>10}", "behaviour, in histories", "sent", "arrived");
+        for (name, sent, arrived) in self.behaviours.rows() {
+            let _ = write!(text, "\n{name:<48}{sent:>10}{arrived:>10}");
+        }
+        text
+    }
+
     /// A line of text for users.
     pub fn line(&self, seconds: f64) -> String {
         let count: u64 = self.outcomes.values().map(|(count, _)| count).sum();
@@ -106,6 +119,7 @@ pub fn run(orders: &Orders, progress: &(dyn Fn(&Tally, f64) + Sync)) -> Tally {
                 history = History::draw_hostile(history.seed);
             }
             let played = play(&history, false);
+            tally.lock().expect("no thread panics with it").behaviours.count(played.seen);
             match played.outcome {
                 Ok(outcome) => {
                     let mut tally = tally.lock().expect("no thread panics with it");

@@ -104,5 +104,6 @@ fn main() -> ExitCode {
     let begun = Instant::now();
     let tally = run(&orders, &|tally, seconds| eprintln!("{}", tally.line(seconds)));
     println!("{}", tally.line(begun.elapsed().as_secs_f64()));
+    println!("{}", tally.table());
     if tally.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,6 +1,7 @@
 //! A few hundred histories of each kind, and every file of the corpus.
 
 use anabranch_campaign::campaign::history;
+use anabranch_campaign::history::behaviour::Counts;
 use anabranch_campaign::history::lie::Lie;
 use anabranch_campaign::history::verdict::{Outcome, play};
 use anabranch_campaign::history::{History, Kind};
@@ -52,6 +53,30 @@ fn every_lie_is_told_in_the_histories_with_a_peer_that_lies() {
     for (name, lie) in Lie::NAMES {
         assert!(histories.iter().any(|history| history.tells(lie)), "{name}");
     }
+}
+
+#[test]
+fn every_behaviour_and_lie_happens_and_reaches_an_engine_whose_connection_has_not_ended() {
+    let mut counts = Counts::default();
+    let kinds = [Kind::EngineClient, Kind::EngineServer];
+    for number in 0..1_500 {
+        counts.count(play(&history(&kinds, 4, number), false).seen);
+        counts.count(play(&History::draw_hostile(number), false).seen);
+    }
+    counts.count(play(&history(&[Kind::Twins], 4, 0), false).seen);
+    for (name, sent, arrived) in counts.rows() {
+        assert!(arrived > 0 && sent >= arrived, "{name}: sent in {sent}, arrived in {arrived}");
+    }
+}
+
+#[test]
+fn of_a_plain_history_only_what_every_peer_does_is_counted() {
+    let text = "kind engine-client\nseed 1\ndelays 10000\nat 0 write 0 1000\nat 0 write 1 1000";
+    let history: History = text.parse().expect("it is a history");
+    let mut counts = Counts::default();
+    counts.count(play(&history, false).seen);
+    let names: Vec<String> = counts.rows().filter(|(_, sent, _)| *sent > 0).map(|(name, ..)| name).collect();
+    assert_eq!(names, ["DATA_FIN on data", "FIN after DATA_FIN"]);
 }
 
 #[test]

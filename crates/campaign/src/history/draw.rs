@@ -1,6 +1,7 @@
 //! Random histories.
 
-use super::network::{Fate, Weather};
+use super::landmark::Landmark;
+use super::network::{Fate, Weather, Which};
 use super::{History, Kind, Op};
 use crate::literal::Action;
 use crate::luck::Luck;
@@ -24,6 +25,7 @@ impl History {
     pub fn draw_changing(kind: Kind, seed: u64) -> Self {
         let mut history = Self::draw(kind, seed);
         let mut luck = Luck::new(seed ^ 0x00c4_a96e);
+        history.draw_landmarks();
         let last = history.ops.last().map_or(0, |(at, _)| *at);
         let at = |luck: &mut Luck| luck.below(u64::from(last) + 200) as u32;
         if luck.one_in(8) {
@@ -79,7 +81,7 @@ impl History {
 }
 
 /// Fates of a few of the first packets: handshakes, first data, joins.
-fn fates(luck: &mut Luck) -> Vec<(usize, u32, Fate)> {
+fn fates(luck: &mut Luck) -> Vec<(usize, Which, Fate)> {
     if luck.one_in(2) {
         return Vec::new();
     }
@@ -87,11 +89,47 @@ fn fates(luck: &mut Luck) -> Vec<(usize, u32, Fate)> {
     for _ in 0..luck.between(1, 4) {
         let side = luck.below(2) as usize;
         let most = luck.pick(&[3, 8, 30]);
-        let later = luck.pick(&[0, 1, 15, 80, 500, 2_000]);
-        let fate = luck.pick(&[Fate::Drop, Fate::Drop, Fate::Twice(later), Fate::Late(later.max(1))]);
-        fates.push((side, luck.below(most) as u32, fate));
+        let fate = fate(luck);
+        fates.push((side, Which::Number(luck.below(most) as u32), fate));
     }
     fates
+}
+
+fn fate(luck: &mut Luck) -> Fate {
+    let later = luck.pick(&[0, 1, 15, 80, 500, 2_000]);
+    luck.pick(&[Fate::Drop, Fate::Drop, Fate::Twice(later), Fate::Late(later.max(1))])
+}
+
+impl History {
+    /// In some histories the first segments of some kinds are lost, late, or come twice.
+    pub(super) fn draw_landmarks(&mut self) {
+        let mut luck = Luck::new(self.seed ^ 0x1a9d_3a4c);
+        let last = self.ops.last().map_or(0, |(at, _)| *at);
+        let count = if luck.one_in(3) { luck.between(1, 3) } else { 0 };
+        for _ in 0..count {
+            let (_, landmark) = luck.pick(&Landmark::NAMES);
+            self.fates.push((luck.below(2) as usize, Which::First(landmark), fate(&mut luck)));
+            let literal = (0..2).find(|side| self.kind.is_literal(*side));
+            if let Some((side, action)) = literal.zip(provocation(landmark, luck.below(4) as u8)) {
+                self.ops.push((luck.below(u64::from(last) + 50) as u32, Op::Act(side, action)));
+            }
+        }
+        self.ops.sort_by_key(|(at, _)| *at);
+    }
+}
+
+/// The action by which the literal peer sends such a segment, or makes the engine send it.
+fn provocation(landmark: Landmark, number: u8) -> Option<Action> {
+    match landmark {
+        Landmark::JoinSyn | Landmark::JoinAck => Some(Action::Join(number)),
+        Landmark::Announce | Landmark::Echo => Some(Action::Announce(number)),
+        Landmark::Withdraw => Some(Action::Withdraw(number)),
+        Landmark::Priority => Some(Action::Priority(number)),
+        Landmark::Infinite => Some(Action::Infinite),
+        Landmark::Fin => Some(Action::Fin(number)),
+        Landmark::Reset => Some(Action::Reset(number)),
+        _ => None,
+    }
 }
 
 fn weather(luck: &mut Luck) -> Weather {

@@ -13,6 +13,7 @@ impl History {
         let mut luck = Luck::new(seed ^ 0x5eed);
         let kind = luck.pick(&[Kind::EngineClient, Kind::EngineServer]);
         let mut history = Self::draw(kind, seed);
+        history.draw_landmarks();
         let last = history.ops.last().map_or(0, |(at, _)| *at);
         let only_blind = luck.one_in(3);
         let lies: Vec<Lie> =

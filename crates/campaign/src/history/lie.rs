@@ -7,6 +7,7 @@ use crate::luck::Luck;
 use anabranch_wire::mptcp::{DataAck, DataSequence, Dss, Mapping, MptcpOption, dss_checksum};
 use anabranch_wire::{Flags, Packet, Segment, SeqNumber, TcpOptions};
 use bytes::Bytes;
+use std::net::IpAddr;
 
 /// Payload octet of segments that map other octets over those of the stream.
 const OVERLAID: u8 = 0xee;
@@ -18,6 +19,8 @@ const OUT_OF_WINDOW: u32 = 1 << 26;
 const LARGEST_WINDOW: u32 = 1 << 30;
 /// Offsets beyond what the peer has sent on a subflow, mostly within the window: none is exact.
 const IN_WINDOW: [u32; 4] = [1, 2, 100, 1_000];
+/// The last octet of an address that neither side has.
+const NOBODY: u8 = 99;
 /// Forged joins per join of the peer.
 const FLOOD: u64 = 20;
 
@@ -63,6 +66,8 @@ pub enum Lie {
     BlindSyn,
     /// The same with MPTCP options and no payload, out of the window.
     BlindOptions,
+    /// An attacker who sees the numbers announces an address, and cannot compute the HMAC.
+    Announce,
     /// An attacker who saw the token of a join starts twenty more, without authentication.
     Joins,
 }
@@ -81,7 +86,7 @@ pub enum Sent {
 }
 
 impl Lie {
-    pub const NAMES: [(&'static str, Self); 20] = [
+    pub const NAMES: [(&'static str, Self); 21] = [
         ("ack", Self::Ack),
         ("data-ack", Self::DataAck),
         ("withhold", Self::Withhold),
@@ -101,14 +106,21 @@ impl Lie {
         ("blind-reset", Self::BlindReset),
         ("blind-syn", Self::BlindSyn),
         ("blind-options", Self::BlindOptions),
+        ("announce", Self::Announce),
         ("joins", Self::Joins),
     ];
 
-    /// Whether the packet is a blind attacker's, and must have no effect.
+    /// Whether the packet is an attacker's who knows too little: it must have no effect.
     pub fn is_blind(self) -> bool {
         matches!(
             self,
-            Self::BlindNumber | Self::BlindAck | Self::BlindReset | Self::BlindSyn | Self::BlindOptions | Self::Joins
+            Self::BlindNumber
+                | Self::BlindAck
+                | Self::BlindReset
+                | Self::BlindSyn
+                | Self::BlindOptions
+                | Self::Announce
+                | Self::Joins
         )
     }
 
@@ -141,6 +153,9 @@ impl Lie {
             Self::BlindSyn if !opens => forge_syn(luck, &mut forged.segment, end),
             Self::BlindOptions if !opens => forge_options(luck, &mut forged.segment),
             Self::Guess if !opens => forge_guess(luck, &mut forged.segment, end),
+            Self::Announce if !opens && segment.flags.contains(Flags::ACK) => {
+                forge_announcement(luck, &mut forged.segment, packet.ip.source);
+            }
             Self::Joins if joins => return (0..FLOOD).map(|_| forge_join(luck, packet)).collect(),
             _ => return Vec::new(),
         }
@@ -275,6 +290,28 @@ fn forge_guess(luck: &mut Luck, segment: &mut Segment, end: SeqNumber) {
     segment.flags = luck.pick(&[Flags::ACK, Flags::ACK, Flags(Flags::ACK.0 | Flags::FIN.0)]);
     segment.seq = seq;
     segment.payload = Bytes::from(vec![FORGED; luck.between(1, 1_000) as usize]);
+}
+
+/// ADD_ADDR of an address that nobody has, or of the peer's own, without knowledge of the keys.
+fn forge_announcement(luck: &mut Luck, segment: &mut Segment, source: IpAddr) {
+    let timestamps = segment.options.timestamps;
+    strip(luck, segment);
+    segment.options.timestamps = timestamps;
+    segment.flags = Flags::ACK;
+    let address = match source {
+        IpAddr::V4(address) => {
+            let [one, two, path, host] = address.octets();
+            IpAddr::from([one, two, path, luck.pick(&[NOBODY, host])])
+        }
+        IpAddr::V6(address) => {
+            let mut parts = address.segments();
+            parts[7] = luck.pick(&[u16::from(NOBODY), parts[7]]);
+            IpAddr::from(parts)
+        }
+    };
+    let truncated_hmac = Some(luck.number());
+    let address_id = luck.between(1, 9) as u8;
+    segment.options.mptcp.push(MptcpOption::AddAddress { address_id, address, port: None, truncated_hmac });
 }
 
 fn forge_join(luck: &mut Luck, packet: &Packet) -> Packet {

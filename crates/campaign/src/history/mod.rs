@@ -1,11 +1,14 @@
 //! A history: two sides, the paths between them, and the events with their times. It is determined by a few lines of
 //! text.
 
+pub mod behaviour;
 mod draw;
 pub mod engine;
 pub mod hostile;
+pub mod landmark;
 pub mod lie;
 pub mod network;
+mod observer;
 pub mod opposite;
 mod text;
 pub mod transcript;
@@ -18,7 +21,7 @@ use crate::literal::choices::CHOICES;
 use crate::settings::{Settings, Table};
 use engine::ENGINE;
 use lie::Lie;
-use network::{Fate, Weather};
+use network::{Fate, Weather, Which};
 
 /// The pair of sides. The client is side 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,8 +117,8 @@ pub struct History {
     pub sides: [Settings; 2],
     /// Whether MPTCP options of each side's segments are removed, from the first SYN on.
     pub strip: [bool; 2],
-    /// Fates of single packets: the sending side, the packet's number from 0 on, and the fate.
-    pub fates: Vec<(usize, u32, Fate)>,
+    /// Fates of single packets: the sending side, which of its packets, and the fate.
+    pub fates: Vec<(usize, Which, Fate)>,
     /// Events with their times in milliseconds.
     pub ops: Vec<(u32, Op)>,
 }

@@ -1,9 +1,12 @@
 //! The paths between the two sides, in virtual time.
 
+use super::behaviour::{Behaviour, Seen};
+use super::landmark::Landmark;
 use super::lie::Lie;
+use super::observer::{Observer, Tag};
 use crate::literal::{MILLI, Nanos};
 use crate::luck::Luck;
-use anabranch_wire::{Flags, Packet, SeqNumber};
+use anabranch_wire::{Flags, Packet, Segment, SeqNumber};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,6 +22,15 @@ pub struct Weather {
     pub late_by: u16,
     /// Nothing passes.
     pub down: bool,
+}
+
+/// A packet of a side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// By its number, from 0 on.
+    Number(u32),
+    /// The first that is this.
+    First(Landmark),
 }
 
 /// The fate of one packet.
@@ -44,14 +56,18 @@ pub struct Network {
     pub changes: [u32; 2],
     /// Addresses that are down: side and path.
     away: BTreeSet<(usize, usize)>,
-    fates: Vec<(usize, u32, Fate)>,
+    fates: Vec<(usize, Which, Fate)>,
     sent: [u32; 2],
     /// Number of forged packets.
     pub forged: u32,
     /// The sequence number after the last octet sent, by side, both ports and path.
     ends: BTreeMap<(usize, u16, u16, usize), SeqNumber>,
-    in_flight: BTreeMap<(Nanos, u64), (usize, Packet)>,
+    in_flight: BTreeMap<(Nanos, u64), (usize, Packet, Tag)>,
     count: u64,
+    /// The side of the literal peer, if any, and its observer.
+    observed: Option<(usize, Observer)>,
+    /// Behaviours of the literal peer and of the paths from it.
+    pub seen: Seen,
 }
 
 /// The changed value of an octet.
@@ -78,7 +94,7 @@ pub fn address(v6: bool, side: usize, path: usize) -> IpAddr {
 
 impl Network {
     /// Paths without impairments and with these delays in microseconds.
-    pub fn new(seed: u64, delays: &[u32], strip: [bool; 2], fates: Vec<(usize, u32, Fate)>) -> Self {
+    pub fn new(seed: u64, delays: &[u32], strip: [bool; 2], fates: Vec<(usize, Which, Fate)>) -> Self {
         Self {
             luck: Luck::new(seed),
             delays: delays.iter().map(|micros| u64::from(*micros) * 1_000).collect(),
@@ -93,7 +109,14 @@ impl Network {
             ends: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             count: 0,
+            observed: None,
+            seen: Seen::default(),
         }
+    }
+
+    /// From now on the behaviours of this side are recorded.
+    pub fn observe(&mut self, side: usize) {
+        self.observed = Some((side, Observer::default()));
     }
 
     /// Takes a packet from a side; returns its fate in a word.
@@ -102,38 +125,51 @@ impl Network {
         let number = self.sent[from];
         self.sent[from] += 1;
         let end = self.end_of(from, &packet);
+        let honest = packet.clone();
+        let mut told = None;
         if let Some((_, lie, left)) = self.lie.as_mut().filter(|(side, _, left)| *side == from && *left > 0) {
             *left -= 1;
+            let lie = *lie;
             let forged = lie.forge(&mut self.luck, &packet, end);
-            if !lie.tell(&mut self.luck, &mut packet) {
+            let sent = lie.tell(&mut self.luck, &mut packet);
+            told = Some(lie).filter(|_| !sent || packet != honest);
+            if !sent {
+                self.record(Tag::of_lie(lie), true);
                 return "withheld";
             }
             for forged in forged {
                 self.forged += 1;
-                self.put(now + self.delays[path], from, forged);
+                self.put(now + self.delays[path], from, forged, Tag::of_lie(lie));
             }
         }
+        let mut tag = self.look(from, &honest);
+        told.into_iter().for_each(|lie| tag.set.add_lie(lie));
         if self.strip[from] {
+            if let Some((_, observer)) = self.observed.as_ref().filter(|(side, _)| *side == from) {
+                observer.strip(&packet, &mut tag);
+            }
             packet.segment.options.dss = None;
             packet.segment.options.mptcp.clear();
         }
+        self.record(tag, false);
         let source = path_of(packet.ip.source);
         if self.away.contains(&(from, source)) {
             return "from nowhere";
         }
         let changed = self.change(from, &mut packet);
+        tag.set.add_if(changed && self.observes(from), Behaviour::Changed);
         let due = now + self.delays[path];
-        let fate = self.fates.iter().find(|(side, which, _)| (*side, *which) == (from, number));
+        let fate = self.take_fate(from, number, &honest.segment);
         let weather = self.weather[path];
-        match fate.map(|(_, _, fate)| *fate) {
+        match fate {
             Some(Fate::Drop) => return "lost",
             Some(Fate::Twice(later)) => {
-                self.put(due + u64::from(later) * MILLI, from, packet.clone());
-                self.put(due, from, packet);
+                self.put(due + u64::from(later) * MILLI, from, packet.clone(), tag);
+                self.put(due, from, packet, tag);
                 return "twice";
             }
             Some(Fate::Late(later)) => {
-                self.put(due + u64::from(later) * MILLI, from, packet);
+                self.put(due + u64::from(later) * MILLI, from, packet, tag);
                 return "late";
             }
             None => {}
@@ -151,13 +187,23 @@ impl Network {
         };
         if self.luck.parts(weather.twice) {
             let later = self.luck.below(u64::from(weather.late_by) * MILLI);
-            self.put(due + later, from, packet.clone());
+            self.put(due + later, from, packet.clone(), tag);
             word = "twice";
         }
         let late = self.luck.parts(weather.late);
         let later = if late { self.luck.below(u64::from(weather.late_by) * MILLI) } else { 0 };
-        self.put(due + later, from, packet);
+        self.put(due + later, from, packet, tag);
         if late { "late" } else { word }
+    }
+
+    /// The fate of a packet of its own, if it has one.
+    fn take_fate(&mut self, from: usize, number: u32, segment: &Segment) -> Option<Fate> {
+        let is = |which: &Which| match which {
+            Which::Number(wanted) => *wanted == number,
+            Which::First(landmark) => landmark.is(segment),
+        };
+        let place = self.fates.iter().position(|(side, which, _)| *side == from && is(which))?;
+        Some(self.fates.remove(place).2)
     }
 
     /// The sequence number after the last octet sent on the subflow of a packet, that packet included.
@@ -189,6 +235,9 @@ impl Network {
 
     /// An address goes down: nothing leaves from it, and nothing arrives there.
     pub fn take_away(&mut self, side: usize, path: usize) -> bool {
+        for set in [&mut self.seen.sent, &mut self.seen.arrived] {
+            set.add(Behaviour::AddressLost);
+        }
         self.away.insert((side, path))
     }
 
@@ -202,9 +251,41 @@ impl Network {
         self.away.iter().copied().collect()
     }
 
-    fn put(&mut self, due: Nanos, from: usize, packet: Packet) {
+    fn put(&mut self, due: Nanos, from: usize, packet: Packet, tag: Tag) {
         self.count += 1;
-        self.in_flight.insert((due, self.count), (1 - from, packet));
+        self.record(tag, false);
+        self.in_flight.insert((due, self.count), (1 - from, packet, tag));
+    }
+
+    fn observes(&self, side: usize) -> bool {
+        self.observed.as_ref().is_some_and(|(observed, _)| *observed == side)
+    }
+
+    fn look(&mut self, from: usize, packet: &Packet) -> Tag {
+        match &mut self.observed {
+            Some((side, observer)) if *side == from => observer.look(packet),
+            Some((_, observer)) => {
+                observer.hear(packet);
+                Tag::default()
+            }
+            None => Tag::default(),
+        }
+    }
+
+    fn record(&mut self, tag: Tag, arrives: bool) {
+        self.seen.sent.add_all(tag.set);
+        if arrives {
+            self.seen.arrived.add_all(tag.set);
+        }
+    }
+
+    /// A packet reaches a side whose connection has not ended.
+    fn arrive(&mut self, to: usize, packet: &Packet, tag: Tag) {
+        if let Some((_, observer)) = self.observed.as_mut().filter(|(side, _)| *side != to) {
+            let set = observer.arrive(packet, tag);
+            self.seen.sent.add_all(set);
+            self.seen.arrived.add_all(set);
+        }
     }
 
     /// Arrival of the next packet.
@@ -212,10 +293,17 @@ impl Network {
         self.in_flight.first_key_value().map_or(Nanos::MAX, |((due, _), _)| *due)
     }
 
-    /// The next packet and its receiver; `None` if its address is down.
-    pub fn take(&mut self) -> Option<(usize, Packet)> {
-        let (_, (to, packet)) = self.in_flight.pop_first()?;
-        (!self.away.contains(&(to, path_of(packet.ip.destination)))).then_some((to, packet))
+    /// The next packet and its receiver; `None` if its address is down. `has_ended` tells of which sides the connection is
+    /// over: what reaches these does not matter.
+    pub fn take(&mut self, has_ended: [bool; 2]) -> Option<(usize, Packet)> {
+        let (_, (to, packet, tag)) = self.in_flight.pop_first()?;
+        if self.away.contains(&(to, path_of(packet.ip.destination))) {
+            return None;
+        }
+        if !has_ended[to] {
+            self.arrive(to, &packet, tag);
+        }
+        Some((to, packet))
     }
 
     /// No more losses from now on; options are still removed.

@@ -1,8 +1,9 @@
 //! Histories as text: one setting, fate or event per line, readable and editable. Lines that begin with `#` are
 //! comments.
 
+use super::landmark::Landmark;
 use super::lie::Lie;
-use super::network::{Fate, Weather};
+use super::network::{Fate, Weather, Which};
 use super::{History, Kind, Op};
 use crate::literal::Action;
 use crate::settings::Settings;
@@ -23,14 +24,24 @@ impl fmt::Display for History {
         for side in (0..2).filter(|side| self.strip[*side]) {
             writeln!(f, "strip {side}")?;
         }
-        for (side, number, fate) in &self.fates {
+        for (side, which, fate) in &self.fates {
+            let which = which_text(*which);
             match fate {
-                Fate::Drop => writeln!(f, "fate {side} {number} drop 0")?,
-                Fate::Twice(later) => writeln!(f, "fate {side} {number} twice {later}")?,
-                Fate::Late(later) => writeln!(f, "fate {side} {number} late {later}")?,
+                Fate::Drop => writeln!(f, "fate {side} {which} drop 0")?,
+                Fate::Twice(later) => writeln!(f, "fate {side} {which} twice {later}")?,
+                Fate::Late(later) => writeln!(f, "fate {side} {which} late {later}")?,
             }
         }
         self.ops.iter().try_for_each(|(at, op)| writeln!(f, "at {at} {}", op_text(op)))
+    }
+}
+
+/// The number of a packet, or the name of what it is.
+fn which_text(which: Which) -> String {
+    let name = |landmark| Landmark::NAMES.iter().find(|(_, known)| *known == landmark).map_or("", |(name, _)| name);
+    match which {
+        Which::Number(number) => number.to_string(),
+        Which::First(landmark) => name(landmark).to_owned(),
     }
 }
 
@@ -182,7 +193,11 @@ impl History {
             "strip" => self.strip[side(words, 1)?] = true,
             "fate" => {
                 let fate = fate(words)?;
-                self.fates.push((side(words, 1)?, number(words, 2)?, fate));
+                let which = match words.get(2).and_then(|word| named(&Landmark::NAMES, word)) {
+                    Some(landmark) => Which::First(landmark),
+                    None => Which::Number(number(words, 2)?),
+                };
+                self.fates.push((side(words, 1)?, which, fate));
             }
             "at" if words.len() > 2 => self.ops.push((number(words, 1)?, op(&words[2..])?)),
             other => return Err(format!("nothing is called {other}")),

@@ -1,5 +1,6 @@
 //! The possible outcomes of a history.
 
+use super::behaviour::{Behaviour, Seen};
 use super::lie::Lie;
 use super::opposite::Ending;
 use super::twins::Scene;
@@ -44,8 +45,17 @@ pub struct Played {
     pub outcome: Result<Outcome, String>,
     /// Octets that arrived.
     pub octets: u64,
+    /// What the literal peer did.
+    pub seen: Seen,
     /// Packets sent, if recorded.
     pub transcript: Vec<String>,
+}
+
+impl Played {
+    /// It did not come to anything.
+    fn nothing(why: String) -> Self {
+        Self { outcome: Err(why), octets: 0, seen: Seen::default(), transcript: Vec::new() }
+    }
 }
 
 /// Plays a history to its end, recording a transcript if `record`. A panic is a failure.
@@ -54,11 +64,14 @@ pub fn play(history: &History, record: bool) -> Played {
         if history.kind == Kind::Twins {
             let mut scene = Scene::new(history, record);
             let outcome = scene.play(history).map(|()| Outcome::Finished);
-            return Played { outcome, octets: scene.octets(), transcript: scene.lines.unwrap_or_default() };
+            let mut seen = Seen::default();
+            seen.sent.add(Behaviour::TwoWithOneKey);
+            seen.arrived.add_if(outcome.is_ok(), Behaviour::TwoWithOneKey);
+            return Played { outcome, octets: scene.octets(), seen, transcript: scene.lines.unwrap_or_default() };
         }
         let mut world = match World::new(history, record) {
             Ok(world) => world,
-            Err(why) => return Played { outcome: Err(why), octets: 0, transcript: Vec::new() },
+            Err(why) => return Played::nothing(why),
         };
         let judged = judge(&mut world, history);
         let outcome = match judged {
@@ -67,12 +80,12 @@ pub fn play(history: &History, record: bool) -> Played {
             other => other.map_err(|why| format!("{why}; {}", world.describe())),
         };
         let octets = world.apps.iter().map(|app| app.read).sum();
-        Played { outcome, octets, transcript: world.lines.unwrap_or_default() }
+        Played { outcome, octets, seen: world.network.seen, transcript: world.lines.unwrap_or_default() }
     }));
     attempt.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         let why = format!("panic: {}", text.unwrap_or("of an unknown kind"));
-        Played { outcome: Err(why), octets: 0, transcript: Vec::new() }
+        Played::nothing(why)
     })
 }
 

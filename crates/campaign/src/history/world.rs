@@ -123,6 +123,7 @@ impl World {
             second: Second::default(),
             wire: Vec::new(),
         };
+        world.liar.into_iter().for_each(|side| world.network.observe(side));
         let remote = SocketAddr::new(address(history.v6, 1, 0), PORT);
         world.sides[0].connect(0, remote);
         world.settle()?;
@@ -242,7 +243,8 @@ impl World {
         }
         self.now = self.now.max(next);
         if arrival <= self.now {
-            if let Some((to, packet)) = self.network.take() {
+            let has_ended = [0, 1].map(|side| self.sides[side].ending().is_some());
+            if let Some((to, packet)) = self.network.take(has_ended) {
                 self.told_of_fallback[to] |= tells_of_fallback(&packet.segment);
                 self.sides[to].handle(self.now, packet);
             }
@@ -286,6 +288,10 @@ impl World {
         self.wire.clear();
         packet.emit(&mut self.wire).map_err(|error| format!("side {from}: {error}: {packet:?}"))?;
         self.count(&packet)?;
+        let path = network::path_of(packet.ip.destination);
+        if packet.ip.destination != address(self.v6, 1 - from, path) {
+            return Err(format!("side {from} sends to {}, which nobody has", packet.ip.destination));
+        }
         let line = self.lines.is_some().then(|| transcript::line(self.now, from, &packet));
         let word = self.network.send(self.now, from, packet);
         if let (Some(lines), Some(line)) = (&mut self.lines, line) {
