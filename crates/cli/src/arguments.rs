@@ -208,7 +208,8 @@ pub enum Command {
 
 /// End of the help of `up`.
 const UP_NOTES: &str = "\
-Needs root. It runs until SIGTERM, SIGINT or SIGHUP, and then removes what it set up. See docs/up.md.
+Needs CAP_NET_ADMIN, which root has. Runs until SIGTERM or SIGINT, and then removes what it set up. SIGHUP reads the file of
+--config again, or without one ends the program. See docs/up.md.
 
 Examples:
   anabranch up

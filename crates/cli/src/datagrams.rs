@@ -254,8 +254,12 @@ pub fn start_direct(interfaces: &[String], local: bool) -> Result<Direct, Diagno
 }
 
 /// Logs changes of uplinks and follows changes of the host's resolvers.
-pub async fn watch_uplinks(direct: &Direct, tell: bool) -> Infallible {
+pub async fn watch_uplinks(direct: &Direct, named: &[String], tell: bool) -> Infallible {
     let mut known: Vec<(String, LaneState)> = Vec::new();
+    let first = direct.states();
+    for name in named.iter().filter(|name| tell && !first.iter().any(|(other, _)| other == *name)) {
+        event(&format!("uplink {name} cannot be used"));
+    }
     loop {
         let now = direct.states();
         for (name, state) in &now {

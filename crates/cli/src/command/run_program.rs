@@ -232,7 +232,7 @@ async fn straight(
     let status = tokio::select! {
         status = carry(capture, &mut inside.child, signals) => status,
         never = governing => match never {},
-        never = watch_uplinks(&direct, options.verbose) => match never {},
+        never = watch_uplinks(&direct, &options.uplinks, options.verbose) => match never {},
     };
     status.map_err(|error| cannot("wait for the program", &error))
 }

@@ -10,6 +10,7 @@ use crate::console::{event, print};
 use crate::datagrams::{answering, start_client, start_direct, watch_uplinks};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
+use crate::service_manager;
 use crate::serving::{HELD, LimitOptions, Verbosity, is_readable, read_key, resolve_all};
 use crate::status::{Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
@@ -282,6 +283,7 @@ fn tell_beginning(options: &UpOptions, server: Option<&Server>, led: &LedRoute) 
     if options.no_ipv6 {
         event("IPv6 is refused");
     }
+    service_manager::ready();
 }
 
 /// Why carrying ended.
@@ -318,17 +320,18 @@ impl Carrying<'_> {
                 () = asked_to_end(live) => None,
                 moved = moves(server, open) => Some(moved),
             };
-            if moved.is_none()
-                && let Err(error) = self.led.retire()
-            {
-                event(&error.to_string());
+            if moved.is_none() {
+                service_manager::stopping();
+                if let Err(error) = self.led.retire() {
+                    event(&error.to_string());
+                }
             }
             let _ = over.send(moved);
         };
         let told = async {
             match (&question, &way) {
                 (Some(question), _) if tells => watch(&open.attached, question, Tell::All).await,
-                (_, Way::Direct(direct)) => watch_uplinks(direct, tells).await,
+                (_, Way::Direct(direct)) => watch_uplinks(direct, &options.stack.uplinks, tells).await,
                 _ => std::future::pending().await,
             }
         };

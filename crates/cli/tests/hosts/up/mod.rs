@@ -9,11 +9,12 @@ use anabranch_system::{Need, missing};
 use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
-    let missing = missing(&[Need::Tun, Need::Programs(&["ip", "nft", "python3", "unshare"]), Need::Namespaces]);
+    let missing =
+        missing(&[Need::Tun, Need::Programs(&["ip", "nft", "python3", "setpriv", "unshare"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped up: {reason}");
     }
-    let tests: [(&str, fn()); 13] = [
+    let tests: [(&str, fn()); 14] = [
         ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
         ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
         ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
@@ -22,6 +23,7 @@ pub fn trials() -> Vec<Trial> {
         ("a_download_survives_a_silent_uplink_and_a_new_address", traffic::uplinks_change),
         ("who_is_behind_a_gateway_is_carried_too", traffic::gateway),
         ("without_a_server_everything_goes_straight_to_its_target", straight::everything),
+        ("it_runs_as_any_user_with_no_capability_but_one_and_says_when_it_is_ready", straight::as_its_unit_runs_it),
         ("without_a_server_the_uplink_that_answers_is_used_whichever_is_silent", straight::silent_uplinks),
         ("without_a_server_a_loss_of_carrier_and_a_new_address_are_followed", straight::carrier_and_address),
         ("an_uplink_that_leads_to_a_portal_is_not_used_until_that_is_gone", straight::portal),

@@ -200,6 +200,24 @@ impl Scene {
         up
     }
 
+    /// Like [`Self::straight`], as the systemd unit runs it: another user than root, with no capability but CAP_NET_ADMIN.
+    /// `place` is a directory that all users reach.
+    pub fn as_a_unit(&self, place: &Path, options: &[&str]) -> Running {
+        let program = place.join("anabranch");
+        std::fs::copy(env!("CARGO_BIN_EXE_anabranch"), &program).expect("there is room");
+        let mut up = self.on_host(|| {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
+            for set in ["inh-caps", "ambient-caps", "bounding-set"] {
+                command.arg(format!("--{set}=-all,+net_admin"));
+            }
+            command.arg(program).arg("up").args(options).arg("--journal").arg(place.join("journal"));
+            Running::new(command.env("NOTIFY_SOCKET", place.join("notify")).stderr(Stdio::piped()))
+        });
+        up.hear("all traffic of this host goes over all uplinks straight to its targets now");
+        up
+    }
+
     /// Writes a file of the test; returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.place.join(name);

@@ -2,6 +2,9 @@
 
 use crate::up::scene::{Running, Scene, command, ip, wait_until};
 use crate::up::traffic::{DATAGRAM, NAME, NEIGHBOUR, PAGE, PAGE_V6, is};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixDatagram;
 
 /// The routers' addresses, as the target sees them.
 const BY_FIRST: &str = "100.64.1.2";
@@ -35,6 +38,33 @@ pub fn everything() {
     assert_eq!(scene.state(), before, "nothing is left");
 }
 
+pub fn as_its_unit_runs_it() {
+    let scene = Scene::new("straight-unit", true);
+    let before = scene.state();
+    let place = std::env::temp_dir().join(format!("anabranch-unit-{}", std::process::id()));
+    std::fs::create_dir(&place).expect("there is room");
+    for (path, mode) in [(place.clone(), 0o755), (place.join("journal"), 0o777)] {
+        std::fs::create_dir_all(&path).expect("there is room");
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+    }
+    let told = UnixDatagram::bind(place.join("notify")).expect("there is room");
+    std::fs::set_permissions(place.join("notify"), Permissions::from_mode(0o777)).expect("it is ours");
+    let state = || {
+        let mut bytes = [0; 64];
+        let length = told.recv(&mut bytes).expect("it is told");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    let up = scene.as_a_unit(&place, &["--uplink", "up0", "--uplink", "up1", "--drain", "0"]);
+    assert_eq!(state(), "READY=1");
+    let page = scene.python(PAGE).expect("it comes");
+    assert!([BY_FIRST, BY_SECOND].contains(&page.as_str()), "{page}");
+    assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    up.end_by("TERM");
+    assert_eq!(state(), "STOPPING=1");
+    assert_eq!(scene.state(), before, "nothing is left");
+    std::fs::remove_dir_all(&place).expect("it is ours");
+}
+
 pub fn silent_uplinks() {
     let scene = Scene::new("straight-silent", true);
     let up = scene.straight(&[]);
@@ -54,6 +84,7 @@ pub fn silent_uplinks() {
 pub fn carrier_and_address() {
     let scene = Scene::new("straight-carrier", true);
     let mut up = scene.straight(&[]);
+    up.hear("uplink up0 can be used");
     scene.on_host(|| ip("link set up0 down"));
     up.hear("uplink up0 cannot be used any more");
     assert_eq!(scene.python(PAGES), is(&format!("{BY_SECOND} True")));
@@ -66,6 +97,9 @@ pub fn carrier_and_address() {
     wait_until("the new address has its rule", || scene.state().iter().any(|line| line.contains("from 10.2.0.77 ")));
     wait_until("a page comes by the new address", || scene.python(PAGE) == is(BY_SECOND));
     assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    up.end_by("TERM");
+    let mut up = scene.straight(&[]);
+    up.hear("uplink up0 cannot be used");
     up.end_by("TERM");
 }
 
