@@ -126,21 +126,10 @@ impl Network {
         self.sent[from] += 1;
         let end = self.end_of(from, &packet);
         let honest = packet.clone();
-        let mut told = None;
-        if let Some((_, lie, left)) = self.lie.as_mut().filter(|(side, _, left)| *side == from && *left > 0) {
-            *left -= 1;
-            let lie = *lie;
-            let forged = lie.forge(&mut self.luck, &packet, end);
-            let sent = lie.tell(&mut self.luck, &mut packet);
-            told = Some(lie).filter(|_| !sent || packet != honest);
-            if !sent {
-                self.record(Tag::of_lie(lie), true);
-                return "withheld";
-            }
-            for forged in forged {
-                self.forged += 1;
-                self.put(now + self.delays[path], from, forged, Tag::of_lie(lie));
-            }
+        let due = now + self.delays[path];
+        let (told, sent) = self.lie(due, from, &mut packet, end);
+        if !sent {
+            return "withheld";
         }
         let mut tag = self.look(from, &honest);
         told.into_iter().for_each(|lie| tag.set.add_lie(lie));
@@ -158,7 +147,6 @@ impl Network {
         }
         let changed = self.change(from, &mut packet);
         tag.set.add_if(changed && self.observes(from), Behaviour::Changed);
-        let due = now + self.delays[path];
         let fate = self.take_fate(from, number, &honest.segment);
         let weather = self.weather[path];
         match fate {
@@ -194,6 +182,27 @@ impl Network {
         let later = if late { self.luck.below(u64::from(weather.late_by) * MILLI) } else { 0 };
         self.put(due + later, from, packet, tag);
         if late { "late" } else { word }
+    }
+
+    /// Changes a packet, if its side lies now, and sends what attackers forge beside it. Returns the lie that is in it, and
+    /// whether it is still sent.
+    fn lie(&mut self, due: Nanos, from: usize, packet: &mut Packet, end: SeqNumber) -> (Option<Lie>, bool) {
+        let Some((_, lie, left)) = self.lie.as_mut().filter(|(side, _, left)| *side == from && *left > 0) else {
+            return (None, true);
+        };
+        *left -= 1;
+        let lie = *lie;
+        let honest = packet.clone();
+        let forged = lie.forge(&mut self.luck, packet, end);
+        if !lie.tell(&mut self.luck, packet) {
+            self.record(Tag::of_lie(lie), true);
+            return (Some(lie), false);
+        }
+        for forged in forged {
+            self.forged += 1;
+            self.put(due, from, forged, Tag::of_lie(lie));
+        }
+        (Some(lie).filter(|_| *packet != honest), true)
     }
 
     /// The fate of a packet of its own, if it has one.

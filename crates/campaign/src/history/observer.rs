@@ -1,6 +1,7 @@
 //! Names the behaviours in the packets of the literal peer.
 
 use super::behaviour::{Behaviour, Set};
+use super::landmark::Landmark;
 use super::lie::Lie;
 use crate::literal::keys;
 use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Dss, MptcpOption};
@@ -10,6 +11,18 @@ use std::net::IpAddr;
 
 /// MP_TCPRST: administratively prohibited.
 const REASON_PROHIBITED: u8 = 3;
+
+/// Segments whose order matters.
+const OVERTAKEN: [(Landmark, Behaviour); 8] = [
+    (Landmark::Syn, Behaviour::SynOvertaken),
+    (Landmark::JoinSyn, Behaviour::SynOvertaken),
+    (Landmark::Keys, Behaviour::ThirdOvertaken),
+    (Landmark::JoinAck, Behaviour::ThirdOvertaken),
+    (Landmark::Data, Behaviour::DataOvertaken),
+    (Landmark::Fin, Behaviour::FinOvertaken),
+    (Landmark::DataFin, Behaviour::DataFinOvertaken),
+    (Landmark::Announce, Behaviour::AnnounceOvertaken),
+];
 
 /// Both ports and the local address of a subflow.
 type Key = (IpAddr, u16, u16);
@@ -25,18 +38,6 @@ struct Flow {
     cuts: BTreeMap<u32, u32>,
     /// The latest packet of it that has arrived.
     arrived: u64,
-}
-
-/// Kinds of segments whose order matters.
-#[derive(Clone, Copy, Default)]
-struct Class {
-    syn: bool,
-    third: bool,
-    keys: bool,
-    data: bool,
-    fin: bool,
-    data_fin: bool,
-    announce: bool,
 }
 
 /// A packet in flight: its behaviours, and what is needed to see whether others overtake it.
@@ -86,21 +87,6 @@ struct Lengths {
 
 fn key_of(packet: &Packet) -> Key {
     (packet.ip.source, packet.segment.source_port, packet.segment.destination_port)
-}
-
-fn class_of(segment: &Segment) -> Class {
-    let has = |wanted: fn(&MptcpOption) -> bool| segment.options.mptcp.iter().any(wanted);
-    let keys = has(|option| matches!(option, MptcpOption::Capable { keys: CapableKeys::Both { .. }, .. }));
-    let both = has(|option| matches!(option, MptcpOption::Capable { keys: CapableKeys::BothWithData { .. }, .. }));
-    Class {
-        syn: segment.flags.contains(Flags::SYN),
-        third: keys || both || has(|option| matches!(option, MptcpOption::JoinAck { .. })),
-        keys: keys || both,
-        data: !segment.payload.is_empty(),
-        fin: segment.flags.contains(Flags::FIN),
-        data_fin: segment.options.dss.as_ref().is_some_and(|dss| dss.data_fin),
-        announce: has(|option| matches!(option, MptcpOption::AddAddress { truncated_hmac: Some(_), .. })),
-    }
 }
 
 impl Observer {
@@ -286,35 +272,30 @@ impl Observer {
         if options.dss.is_none() && options.mptcp.is_empty() {
             return;
         }
-        let class = class_of(&packet.segment);
-        tag.set.add(match class {
-            Class { syn: true, .. } => Behaviour::StrippedSyn,
-            Class { third: true, .. } => Behaviour::StrippedThird,
-            _ if !self.keyed => Behaviour::StrippedData,
-            _ => Behaviour::StrippedMidway,
+        let third = [Landmark::Keys, Landmark::JoinAck].iter().any(|landmark| landmark.is(&packet.segment));
+        tag.set.add(match third {
+            _ if packet.segment.flags.contains(Flags::SYN) => Behaviour::StrippedSyn,
+            true => Behaviour::StrippedThird,
+            false if !self.keyed => Behaviour::StrippedData,
+            false => Behaviour::StrippedMidway,
         });
     }
 
     /// A packet arrives: gives all behaviours that it has.
     pub fn arrive(&mut self, packet: &Packet, tag: Tag) -> Set {
-        let (mut set, class) = (tag.set, class_of(&packet.segment));
+        let (mut set, segment) = (tag.set, &packet.segment);
+        let keys = Landmark::Keys.is(segment);
         if let Some(flow) = self.flows.get_mut(&key_of(packet)) {
             // Sent before one that has arrived, or the same again.
             let late = tag.serial > 0 && tag.serial <= flow.arrived;
             flow.arrived = flow.arrived.max(tag.serial);
-            let pairs = [
-                (class.syn, Behaviour::SynOvertaken),
-                (class.third, Behaviour::ThirdOvertaken),
-                (class.data, Behaviour::DataOvertaken),
-                (class.fin, Behaviour::FinOvertaken),
-                (class.data_fin, Behaviour::DataFinOvertaken),
-                (class.announce, Behaviour::AnnounceOvertaken),
-            ];
-            pairs.iter().for_each(|(is, behaviour)| set.add_if(late && *is, *behaviour));
-            let early = class.data && !class.keys && !self.keyed && packet.segment.options.dss.is_some();
-            set.add_if(early, Behaviour::KeysOvertaken);
+            for (landmark, behaviour) in OVERTAKEN {
+                set.add_if(late && landmark.is(segment), behaviour);
+            }
+            let data = !segment.payload.is_empty() && segment.options.dss.is_some();
+            set.add_if(data && !keys && !self.keyed, Behaviour::KeysOvertaken);
         }
-        self.keyed |= class.keys || packet.segment.flags.contains(Flags::SYN | Flags::ACK);
+        self.keyed |= keys || segment.flags.contains(Flags::SYN | Flags::ACK);
         set
     }
 }

@@ -164,14 +164,19 @@ fn lie(words: &[&str]) -> Result<Op, String> {
     Ok(Op::Lie(lie, number(words, 2)?))
 }
 
-fn fate(words: &[&str]) -> Result<Fate, String> {
+fn fate(words: &[&str]) -> Result<(usize, Which, Fate), String> {
     let later = number(words, 4)?;
-    match words[3] {
-        "drop" => Ok(Fate::Drop),
-        "twice" => Ok(Fate::Twice(later)),
-        "late" => Ok(Fate::Late(later)),
-        other => Err(format!("no fate {other}")),
-    }
+    let which = match words.get(2).and_then(|word| named(&Landmark::NAMES, word)) {
+        Some(landmark) => Which::First(landmark),
+        None => Which::Number(number(words, 2)?),
+    };
+    let fate = match words[3] {
+        "drop" => Fate::Drop,
+        "twice" => Fate::Twice(later),
+        "late" => Fate::Late(later),
+        other => return Err(format!("no fate {other}")),
+    };
+    Ok((side(words, 1)?, which, fate))
 }
 
 impl History {
@@ -191,14 +196,7 @@ impl History {
             }
             "set" => self.set(words)?,
             "strip" => self.strip[side(words, 1)?] = true,
-            "fate" => {
-                let fate = fate(words)?;
-                let which = match words.get(2).and_then(|word| named(&Landmark::NAMES, word)) {
-                    Some(landmark) => Which::First(landmark),
-                    None => Which::Number(number(words, 2)?),
-                };
-                self.fates.push((side(words, 1)?, which, fate));
-            }
+            "fate" => self.fates.push(fate(words)?),
             "at" if words.len() > 2 => self.ops.push((number(words, 1)?, op(&words[2..])?)),
             other => return Err(format!("nothing is called {other}")),
         }
