@@ -1,5 +1,6 @@
 //! Settings of an endpoint and of a connection, with their defaults and the sources of these.
 
+use crate::buffer_memory::BufferMemory;
 use crate::record::Framing;
 use anabranch_policy::combination::{Combination, CombinationError};
 use anabranch_policy::congestion::CongestionControl;
@@ -8,6 +9,9 @@ use anabranch_policy::scheduler::{Reinjection, Scheduler};
 use anabranch_policy::time::Duration;
 use core::fmt;
 use std::sync::Arc;
+
+/// Limit of a buffer for each path on real networks, bytes. Linux 6.18 has the same for receive buffers (`tcp_rmem`).
+const LARGEST_BUFFER: u64 = 32 * 1024 * 1024;
 
 /// Makes a policy object for each new connection.
 pub type Factory<P> = Arc<dyn Fn() -> Box<P> + Send + Sync>;
@@ -176,9 +180,15 @@ pub struct ConnectionConfig {
     pub receive_buffer: BufferSize,
     /// Restrictions of the receiving side.
     pub receiver: ReceiverConfig,
-    /// Limit of bytes written and not yet acknowledged at data level.
+    /// Limit of bytes written and not yet acknowledged at data level; with `send_buffer_max` the one it begins with.
     pub send_buffer: u64,
-    /// The send buffer, and the limit of an automatic receive buffer, are per subflow, since the bytes in flight of two
+    /// Limit in bytes up to which the send buffer grows with the congestion windows, while the application writes more than it holds: to
+    /// twice what all subflows carry within the longest round trip. With 0 it does not grow.
+    pub send_buffer_max: u64,
+    /// What the buffers of several connections may hold together, beyond 64 KiB of a send buffer that grows and the initial
+    /// size of an automatic receive buffer. None: as much as each of them may by itself.
+    pub memory: Option<Arc<BufferMemory>>,
+    /// The limits of the send buffer, and the limit of an automatic receive buffer, are per subflow, since the bytes in flight of two
     /// paths add up (RFC 6182, section 5.3: the sum of the bandwidths times the largest round trip). A buffer does not
     /// shrink when a subflow closes.
     pub buffers_per_subflow: bool,
@@ -227,6 +237,8 @@ impl ConnectionConfig {
             receive_buffer: BufferSize::Auto { initial: 128 * 1024, max: 6 * 1024 * 1024 },
             receiver: ReceiverConfig::default(),
             send_buffer: 4 * 1024 * 1024,
+            send_buffer_max: 0,
+            memory: None,
             buffers_per_subflow: true,
             data_reinjection: None,
             segments_per_mapping: u32::MAX,
@@ -250,6 +262,15 @@ impl ConnectionConfig {
         Ok(Self::new(Policies::of(combination)?))
     }
 
+    /// Lets both buffers grow as far as a path of 1 Gbit/s and 100 ms needs: up to 32 MiB for each path, which is 16 MiB in flight, and as
+    /// much that waits for a retransmission or the reader. The receive buffer begins with 128 KiB, and the send buffer with
+    /// 1 MiB: where round trips are short, a smaller one would wake the application more often.
+    pub fn grow_buffers(&mut self) {
+        self.send_buffer = 1024 * 1024;
+        self.send_buffer_max = LARGEST_BUFFER;
+        self.receive_buffer = BufferSize::Auto { initial: 128 * 1024, max: LARGEST_BUFFER };
+    }
+
     /// Lets a connection end within a minute after its peer falls silent. An idle subflow is probed after 15 s and
     /// closed after four probes without an answer; then another path has 25 s to open. Retransmissions may stay without
     /// an answer for 55 s. Probes also keep NAT bindings alive (RFC 5382, REQ-5, asks for two hours; many NATs keep
@@ -264,9 +285,10 @@ impl ConnectionConfig {
 }
 
 impl Default for ConnectionConfig {
-    /// For real networks: [`Combination::recommended`] and [`Self::detect_dead_peer`].
+    /// For real networks: [`Combination::recommended`], [`Self::grow_buffers`] and [`Self::detect_dead_peer`].
     fn default() -> Self {
         let mut config = Self::of(&Combination::recommended()).expect("the recommended combination exists");
+        config.grow_buffers();
         config.detect_dead_peer();
         config
     }

@@ -8,6 +8,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
+mod buffer_memory;
 pub mod config;
 mod connection;
 mod endpoint;
@@ -23,6 +24,7 @@ pub mod stats;
 mod subflow;
 mod timer_table;
 
+pub use buffer_memory::BufferMemory;
 pub use config::{
     BufferSize, ConnectionConfig, EcnMode, EndpointConfig, InitialPath, Policies, Ports, RtoRule, Share, TcpConfig,
 };

@@ -45,6 +45,8 @@ pub struct Dropped {
     pub beyond_end: u64,
     /// Out of order, in too many small pieces.
     pub too_scattered: u64,
+    /// Within the window, but the memory that connections share was exhausted.
+    pub without_memory: u64,
 }
 
 /// The peer announced an end of its stream that contradicts earlier data.
@@ -159,13 +161,26 @@ impl ReceiveBuffer {
 
     /// The next bytes in order, at most `max` of one contiguous piece; none if nothing is readable. May grow an
     /// automatic buffer, and moves the window.
-    #[inline]
+    #[cfg(test)]
     pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
+        self.read_within(now, max, u64::MAX)
+    }
+
+    /// The same where there is memory for a buffer of `allowed` bytes. An automatic buffer that is larger shrinks: the
+    /// window stays until the reader has caught up.
+    #[inline]
+    pub fn read_within(&mut self, now: Instant, max: usize, allowed: u64) -> Option<Bytes> {
         let bytes = self.queue.pop(max)?;
         self.read += bytes.len() as u64;
-        self.end_round(now);
+        self.end_round(now, allowed);
         self.advance_right_edge();
         Some(bytes)
+    }
+
+    /// Counts bytes that the caller drops for want of memory.
+    pub fn refuse(&mut self, bytes: u64) -> Inserted {
+        self.dropped.get_or_insert_default().without_memory += bytes;
+        Inserted { dropped: bytes, ..Inserted::default() }
     }
 
     /// The next bytes in order, for a caller that keeps them until they are read and then calls [`Self::record_read`].
@@ -173,10 +188,10 @@ impl ReceiveBuffer {
         self.queue.pop(usize::MAX)
     }
 
-    /// Everything before `to` has been read or was abandoned.
-    pub fn record_read(&mut self, now: Instant, to: u64) {
+    /// Everything before `to` has been read or was abandoned; `allowed` as in [`Self::read_within`].
+    pub fn record_read(&mut self, now: Instant, to: u64, allowed: u64) {
         self.read = self.read.max(to.min(self.next));
-        self.end_round(now);
+        self.end_round(now, allowed);
         self.advance_right_edge();
     }
 
@@ -245,7 +260,7 @@ impl ReceiveBuffer {
         self.out_of_order.bytes()
     }
 
-    /// Current size of the buffer, in bytes of payload. Never shrinks.
+    /// Current size of the buffer, in bytes of payload. Shrinks only where memory is short.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -386,7 +401,7 @@ impl ReceiveBuffer {
     /// A buffer of twice the bytes read in a round trip covers one round trip in flight, and one in which data waits
     /// for the retransmission of a lost segment. While the rate still rises, four times are needed: a sender in slow
     /// start has twice the measured amount in flight now, and twice that at the end of the round.
-    fn end_round(&mut self, now: Instant) {
+    fn end_round(&mut self, now: Instant, allowed: u64) {
         if self.round_trip.is_zero() || now.since(self.round_started) < self.round_trip {
             return;
         }
@@ -394,7 +409,7 @@ impl ReceiveBuffer {
         let rising = bytes > self.round_bytes.saturating_add(self.round_bytes / 4);
         let headroom = HEADROOM_SEGMENTS * u64::from(self.segment_size);
         let wanted = bytes.saturating_mul(if rising { 4 } else { 2 }).saturating_add(headroom);
-        self.size = wanted.min(self.max_size).max(self.size);
+        self.size = wanted.min(self.max_size).max(self.size).min(allowed);
         self.round_started = now;
         self.round_read = self.read;
         self.round_bytes = bytes;

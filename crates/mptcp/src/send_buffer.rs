@@ -53,6 +53,16 @@ impl SendBuffer {
         self.limit = self.limit.max(limit);
     }
 
+    /// Lowers the limit; never raises it. What is in the buffer stays.
+    pub fn lower_limit(&mut self, limit: u64) {
+        self.limit = self.limit.min(limit);
+    }
+
+    /// Bytes written and not acknowledged.
+    pub fn held(&self) -> u64 {
+        self.end() - self.start
+    }
+
     /// Appends as much of `data` as fits; returns the number of bytes.
     pub fn write(&mut self, mut data: Bytes) -> usize {
         let taken = usize::try_from(self.space()).unwrap_or(usize::MAX).min(data.len());
@@ -74,7 +84,7 @@ impl SendBuffer {
 
     /// Bytes that [`Self::write`] would accept.
     pub fn space(&self) -> u64 {
-        self.limit.saturating_sub(self.end() - self.start)
+        self.limit.saturating_sub(self.held())
     }
 
     /// Data sequence of the first unacknowledged byte.

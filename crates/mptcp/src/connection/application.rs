@@ -47,8 +47,10 @@ impl Connection {
     /// Writes as much of `data` as fits into the send buffer; returns the number of bytes.
     pub fn write(&mut self, data: Bytes) -> usize {
         let offered = data.len();
+        self.restrict_send_buffer();
         let taken = self.sender.buffer.write(data);
         self.life.write_was_short = taken < offered;
+        self.report_memory();
         self.output.pending = true;
         taken
     }
@@ -80,7 +82,7 @@ impl Connection {
     #[inline(always)]
     pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
         let max = if self.partial.is_some() { self.readable_until_gap(max) } else { max };
-        let bytes = self.receiver.buffer.read(now, max);
+        let bytes = self.receiver.buffer.read_within(now, max, self.receive_buffer_allowed());
         self.after_read(now);
         bytes
     }
@@ -95,6 +97,7 @@ impl Connection {
         if !self.has_something_to_read() {
             self.life.readable_announced = false;
         }
+        self.report_memory();
         self.update_window();
         self.announce_end();
         self.finish_if_done(now);

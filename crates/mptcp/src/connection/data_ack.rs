@@ -24,6 +24,8 @@ impl Connection {
             if self.partial.is_some() {
                 self.drop_useless();
             }
+            self.grow_send_buffer();
+            self.report_memory();
             self.announce_room();
         }
         if newly > 0 || self.life.end_acknowledged() {

@@ -62,12 +62,20 @@ impl Connection {
         self.output.pending = true;
     }
 
+    /// How many times the sizes of buffers count: once for each subflow, if they are per subflow.
+    pub(super) fn buffer_factor(&self) -> u64 {
+        if !self.config.buffers_per_subflow {
+            return 1;
+        }
+        self.subflows.iter().filter(|subflow| subflow.state.is_synchronised()).count().max(1) as u64
+    }
+
     /// Adapts buffers to the number of subflows ([`crate::ConnectionConfig::buffers_per_subflow`]).
     pub(super) fn fit_buffers(&mut self) {
         if !self.config.buffers_per_subflow {
             return;
         }
-        let subflows = self.subflows.iter().filter(|subflow| subflow.state.is_synchronised()).count().max(1) as u64;
+        let subflows = self.buffer_factor();
         self.sender.buffer.raise_limit(self.config.send_buffer.saturating_mul(subflows));
         if let BufferSize::Auto { max, .. } = self.config.receive_buffer {
             self.receiver.buffer.raise_max(max.saturating_mul(subflows));

@@ -105,10 +105,14 @@ impl Connection {
     #[inline(always)]
     fn insert_at_once(&mut self, now: Instant, handle: Handle, data_seq: u64, payload: Bytes) -> Inserted {
         let (length, expected) = (payload.len() as u32, self.receiver.buffer.next());
+        if self.has_no_memory_for(data_seq.saturating_add(u64::from(length))) {
+            return self.receiver.buffer.refuse(u64::from(length));
+        }
         let mut inserted = self.receiver.buffer.insert(now, data_seq, payload);
         if self.partial.is_some() {
             self.record_inserted(now, (data_seq, u64::from(length)), expected, &mut inserted);
         }
+        self.report_memory();
         self.stats.duplicate_bytes_received += inserted.duplicate;
         let fresh = u64::from(length).saturating_sub(inserted.duplicate + inserted.dropped);
         if let Some(subflow) = self.subflows.live_mut(handle) {

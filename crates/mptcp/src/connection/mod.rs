@@ -10,6 +10,7 @@ mod assignment;
 mod association;
 mod attempts;
 mod blocked;
+mod buffer_growth;
 mod checksum;
 mod close;
 mod data_ack;

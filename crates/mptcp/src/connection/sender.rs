@@ -7,6 +7,9 @@ use crate::record::Framing;
 use crate::send_buffer::SendBuffer;
 use anabranch_policy::time::Instant;
 
+/// Unit of reports of memory, bytes, so that 32 bits are enough for them.
+const REPORTED_UNIT: u64 = 4_096;
+
 /// The sending side of a connection.
 #[derive(Debug)]
 pub(super) struct DataSender {
@@ -26,6 +29,8 @@ pub(super) struct DataSender {
     pub nagle: bool,
     /// The override timeout of silly window avoidance has expired: a small window is used.
     pub override_due: bool,
+    /// Memory reported as used by both buffers ([`crate::BufferMemory`]), in units of [`REPORTED_UNIT`].
+    reported: u32,
     /// When the peer's player runs out of data; [`Instant::NEVER`] if the application does not tell.
     pub play_out_ends: Instant,
 }
@@ -41,8 +46,20 @@ impl DataSender {
             reinjections: Reinjections::default(),
             nagle: config.tcp.nagle && config.framing == Framing::Bytes,
             override_due: false,
+            reported: 0,
             play_out_ends: Instant::NEVER,
         }
+    }
+
+    /// Memory reported as used, in bytes.
+    pub fn reported_memory(&self) -> u64 {
+        u64::from(self.reported) * REPORTED_UNIT
+    }
+
+    /// The connection holds so many bytes. Returns the bytes to report, rounded up.
+    pub fn report_memory(&mut self, held: u64) -> u64 {
+        self.reported = u32::try_from(held.div_ceil(REPORTED_UNIT)).unwrap_or(u32::MAX);
+        self.reported_memory()
     }
 
     /// First byte unacknowledged at data level (DATA.UNA).

@@ -20,6 +20,7 @@ impl Connection {
         payload: Bytes,
         options: &MessageOptions,
     ) -> Result<Option<u32>, MessageError> {
+        self.grow_for_message(payload.len() as u64 + HEADER as u64);
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.framing == Framing::Messages) else {
             return Err(MessageError::NotFramed);
         };
@@ -69,7 +70,8 @@ impl Connection {
                 None => return self.read(now, usize::MAX).map(|bytes| Record::Bytes { offset, bytes }),
             },
         };
-        self.receiver.buffer.record_read(now, record.end());
+        let allowed = self.receive_buffer_allowed();
+        self.receiver.buffer.record_read(now, record.end(), allowed);
         // Parsing may have waited for the reader.
         self.take_in_records(now);
         self.judge_missing(now);
