@@ -5,13 +5,15 @@ use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::connection::ConnectionSettings;
 use crate::scenario::quantity::{self, Size};
 use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
-use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
+use anabranch_mptcp::{BufferMemory, BufferSize, ConnectionConfig, Policies};
 use anabranch_stack::StackConfig;
 use anabranch_stack::device::MAX_TUNNEL_PACKET;
 use anabranch_wire::encapsulation;
 use clap::Args;
+use std::cell::OnceCell;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// Initial size in bytes of an automatic receive buffer.
@@ -44,12 +46,15 @@ pub struct StackOptions {
     /// Maximum IP packet size in bytes, including the encapsulation with --udp [default: the uplinks' MTU]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
     pub mtu: Option<u16>,
-    /// Receive buffer of a connection, e.g. 4MiB
+    /// Maximum receive buffer of a connection per path, e.g. 4MiB; it grows as data is read [default: 32MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub receive_buffer: Option<u64>,
-    /// Send buffer of a connection, e.g. 4MiB
+    /// Maximum send buffer of a connection per path, e.g. 4MiB; it grows with the congestion windows [default: 32MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub send_buffer: Option<u64>,
+    /// Maximum memory of all buffers, e.g. 64MiB; each connection may exceed it by 192 KiB [default: 1/8 of the host's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub buffer_memory: Option<u64>,
     /// Print the commands that would set up this host, and exit
     #[arg(long)]
     pub dry_run: bool,
@@ -183,10 +188,13 @@ impl StackOptions {
     pub async fn open_on(&self, reach: Reach<'_>, runtimes: &[Handle]) -> Result<Open, Diagnostic> {
         let contender = self.contender()?;
         let wrong = |error: &dyn std::fmt::Display| Diagnostic::option("--policy", error.to_string());
+        let memory = OnceCell::new();
         let worker = |runtime: &Handle| {
             let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
             let config = StackConfig { backups: self.roles.backups.clone(), ..StackConfig::new(path_manager) };
-            Ok(Worker { runtime: runtime.clone(), config })
+            // All workers share one memory.
+            let memory = memory.get_or_init(|| self.memory_of(&config));
+            Ok(Worker { runtime: runtime.clone(), config: StackConfig { memory: Arc::clone(memory), ..config } })
         };
         let workers = runtimes.iter().map(worker).collect::<Result<_, Diagnostic>>()?;
         let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;
@@ -218,13 +226,25 @@ impl StackOptions {
     fn connection_of(&self, contender: &Contender, policies: Policies) -> ConnectionConfig {
         let mut connection = ConnectionConfig::new(policies);
         connection.multipath = contender.multipath;
+        connection.grow_buffers();
         contender.connection_in(&ConnectionSettings::default()).apply(&mut connection);
         connection.detect_dead_peer();
         if let Some(max) = self.receive_buffer {
             connection.receive_buffer = BufferSize::Auto { initial: max.min(FIRST_BUFFER), max };
         }
-        connection.send_buffer = self.send_buffer.unwrap_or(connection.send_buffer);
+        if let Some(max) = self.send_buffer {
+            connection.send_buffer = max.min(connection.send_buffer);
+            connection.send_buffer_max = max;
+        }
         connection
+    }
+
+    /// The memory of all connections.
+    fn memory_of(&self, config: &StackConfig) -> Arc<BufferMemory> {
+        match self.buffer_memory {
+            Some(bytes) => Arc::new(BufferMemory::new(bytes)),
+            None => Arc::clone(&config.memory),
+        }
     }
 }
 

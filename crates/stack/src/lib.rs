@@ -30,11 +30,10 @@ pub use report::{ConnectionReport, PathReport, explain};
 pub use slots::{Slot, Slots};
 pub use stream::Stream;
 
-use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Ports, Share};
+use anabranch_mptcp::{BufferMemory, ConnectionConfig, Endpoint, EndpointConfig, Ports, Share};
 use anabranch_policy::combination::{Combination, CombinationError};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::PathManager;
-use anabranch_system::Clock;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use device::DeviceCounters;
@@ -46,6 +45,9 @@ use tokio::runtime::Handle;
 /// In place of the peer's address if there is none.
 const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 0);
 
+/// The part of the host's memory that buffers take by default: one of so many.
+const MEMORY_PART: u64 = 8;
+
 /// Settings of a stack.
 pub struct StackConfig {
     /// The engine. Its seed is replaced by a random one of the operating system.
@@ -56,6 +58,8 @@ pub struct StackConfig {
     pub backlog: usize,
     /// Names of backup addresses ([`Stack::address_up_named`]).
     pub backups: Vec<String>,
+    /// The memory of all buffers, for connections whose settings name none. Several stacks may have the same.
+    pub memory: Arc<BufferMemory>,
 }
 
 impl StackConfig {
@@ -68,6 +72,7 @@ impl StackConfig {
             path_manager,
             backlog: 1_024,
             backups: Vec::new(),
+            memory: Arc::new(BufferMemory::new(anabranch_system::memory() / MEMORY_PART)),
         }
     }
 
@@ -111,7 +116,7 @@ impl Stack {
     pub fn new(mut config: StackConfig) -> io::Result<(Self, Driver)> {
         getrandom::fill(&mut config.endpoint.seed).map_err(io::Error::other)?;
         let endpoint = Endpoint::new(config.endpoint, config.path_manager);
-        let shared = Arc::new(Shared::new(State::new(endpoint, Clock::new(), config.backlog, config.backups)));
+        let shared = Arc::new(Shared::new(State::new(endpoint, config.backlog, config.backups, config.memory)));
         let driver = Driver::new(Arc::clone(&shared))?;
         Ok((Self { shared, runtime: Handle::current() }, driver))
     }

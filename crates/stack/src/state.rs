@@ -6,7 +6,7 @@ use super::{DeviceId, StackCounters};
 use crate::device::{Device, DeviceCounters, Received};
 use crate::gate::Gate;
 use crate::slots::Slots;
-use anabranch_mptcp::{CloseCause, ConnectionConfig, Endpoint, Event, FallbackCause};
+use anabranch_mptcp::{BufferMemory, CloseCause, ConnectionConfig, Endpoint, Event, FallbackCause};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
 use anabranch_system::Clock;
@@ -119,13 +119,20 @@ pub(super) struct State {
     dropped_path_changes: u64,
     /// Names of backup addresses.
     backups: Vec<String>,
+    /// The memory of all buffers.
+    memory: Arc<BufferMemory>,
 }
 
 impl State {
-    pub(super) fn new(endpoint: Endpoint, clock: Clock, backlog_limit: usize, backups: Vec<String>) -> Self {
+    pub(super) fn new(
+        endpoint: Endpoint,
+        backlog_limit: usize,
+        backups: Vec<String>,
+        memory: Arc<BufferMemory>,
+    ) -> Self {
         Self {
             endpoint,
-            clock,
+            clock: Clock::new(),
             devices: Vec::new(),
             addresses: Vec::new(),
             connections: HashMap::default(),
@@ -139,6 +146,7 @@ impl State {
             no_device: 0,
             dropped_path_changes: 0,
             backups,
+            memory,
         }
     }
 
@@ -448,13 +456,14 @@ impl State {
         self.devices.iter_mut().flatten().for_each(|device| device.handle_timeout(now));
     }
 
-    /// Settings of a connection, with the packet size and segmentation that all devices support.
+    /// Settings of a connection, with the packet size and segmentation that all devices support, and the stack's memory.
     fn fitted(&self, mut config: ConnectionConfig) -> ConnectionConfig {
         let mtu = self.devices.iter().flatten().filter_map(Device::mtu).min();
         config.tcp.mtu = config.tcp.mtu.min(mtu.unwrap_or(u16::MAX));
         if self.devices.iter().flatten().any(Device::segments) {
             config.segments_per_mapping = 1;
         }
+        config.memory.get_or_insert_with(|| Arc::clone(&self.memory));
         config
     }
 

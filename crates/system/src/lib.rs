@@ -4,6 +4,7 @@
 mod channel;
 mod clock;
 pub mod descriptor;
+mod memory;
 mod namespace;
 mod needs;
 mod packet_pipe;
@@ -18,6 +19,7 @@ mod write_joined;
 pub use channel::Channel;
 pub use clock::Clock;
 pub use descriptor::watch;
+pub use memory::memory;
 pub use namespace::{Namespace, command_in, namespace_cookie};
 pub use needs::{Need, missing};
 pub use packet_pipe::{enlarge, packet_pipe};

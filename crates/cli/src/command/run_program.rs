@@ -101,6 +101,7 @@ impl RunProgramOptions {
             mtu: None,
             receive_buffer: None,
             send_buffer: None,
+            buffer_memory: None,
             dry_run: false,
             journal: None,
         }

@@ -17,7 +17,7 @@ impl Wake for Count {
 fn ended() -> (State, Arc<Count>) {
     let path_manager = Combination::default().build_path_manager().expect("the default exists");
     let endpoint = Endpoint::new(EndpointConfig::default(), path_manager);
-    let mut state = State::new(endpoint, Clock::new(), 1, Vec::new());
+    let mut state = State::new(endpoint, 1, Vec::new(), Arc::new(BufferMemory::new(u64::MAX)));
     let count = Arc::new(Count::default());
     for id in (0..100).map(ConnectionId) {
         let mut connection = Connection::default();
