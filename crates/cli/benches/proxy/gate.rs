@@ -24,6 +24,7 @@ fn setting(program: &Path, policy: &str) -> Setting {
         paths: 1,
         policy: policy.to_owned(),
         delay: 0,
+        mbit: 0,
         workers: 1,
         program: program.into(),
         wireguard: PathBuf::new(),

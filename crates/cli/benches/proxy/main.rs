@@ -4,7 +4,7 @@
 //! hosts, and is skipped if that is not installed.
 //!
 //! `cargo bench -p anabranch-cli --no-default-features --bench proxy -- [--rounds N] [--seconds S] [--minute SECONDS] [--at-once N]
-//! [--policies A,B] [--paths 1,2] [--modes tun,udp] [--ways up,down] [--delay MS] [--workers N] [--connections N]
+//! [--policies A,B] [--paths 1,2] [--modes tun,udp] [--ways up,down] [--delay MS] [--mbit N] [--workers N] [--connections N]
 //! [--only bulk|rate|gate] [--program FILE] [--wireguard FILE]`
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // its results
@@ -35,6 +35,7 @@ struct Request {
     modes: Vec<Mode>,
     ways: Vec<bulk::Way>,
     delay: u32,
+    mbit: u32,
     /// 0: the default of the programs.
     workers: Vec<u8>,
     connections: usize,
@@ -59,6 +60,7 @@ fn request() -> Result<Request, String> {
         modes: vec![Mode::Tun, Mode::Udp],
         ways: vec![bulk::Way::Up],
         delay: 0,
+        mbit: 0,
         workers: vec![0],
         connections: 1,
         only: None,
@@ -75,6 +77,7 @@ fn request() -> Result<Request, String> {
             "--minute" => request.minute = value.parse().map_err(|_| wrong())?,
             "--at-once" => request.at_once = value.parse().map_err(|_| wrong())?,
             "--delay" => request.delay = value.parse().map_err(|_| wrong())?,
+            "--mbit" => request.mbit = value.parse().map_err(|_| wrong())?,
             "--workers" => request.workers = list(&value, |word| word.parse().ok())?,
             "--connections" => request.connections = value.parse().map_err(|_| wrong())?,
             "--policies" => request.policies = list(&value, |word| Some(word.to_owned()))?,
@@ -120,6 +123,7 @@ fn main() {
                 paths,
                 policy: policy.to_owned(),
                 delay: request.delay,
+                mbit: request.mbit,
                 workers,
                 program: request.program.clone(),
                 wireguard: request.wireguard.clone(),

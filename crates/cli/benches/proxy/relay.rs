@@ -1,4 +1,4 @@
-//! A path with delay: two TUN devices, and threads that relay packets between them with a fixed delay. Long packets are
+//! A path with delay: two TUN devices, and threads that relay packets between them with a fixed delay, and at most at a rate. Long packets are
 //! relayed without segmentation, so that hosts do the same work as with a veth pair. Needs no kernel module.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -14,6 +14,14 @@ use tun_rs::DeviceBuilder;
 const LARGEST: usize = 65_535 + 10;
 /// Queue length of a device in packets.
 const QUEUE: u32 = 10_000;
+
+/// What a path is like, each way.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    pub delay: Duration,
+    /// Rate in Mbit/s, with a queue that holds what it carries in a round trip; 0: unlimited.
+    pub mbit: u32,
+}
 
 /// A packet and its due time.
 type Held = (Instant, Vec<u8>);
@@ -33,14 +41,14 @@ pub fn device(name: &str) -> OwnedFd {
 }
 
 impl Relay {
-    pub fn between(left: OwnedFd, right: OwnedFd, delay: Duration) -> Self {
+    pub fn between(left: OwnedFd, right: OwnedFd, line: Line) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (left, right) = (Arc::new(left), Arc::new(right));
         let mut threads = Vec::new();
         for (from, to) in [(left.clone(), right.clone()), (right, left)] {
             let (sender, receiver) = channel();
             let over = over.clone();
-            threads.push(thread::spawn(move || take(&from, &sender, delay, &over)));
+            threads.push(thread::spawn(move || take(&from, &sender, line, &over)));
             threads.push(thread::spawn(move || give(&to, &receiver)));
         }
         Self { over, threads }
@@ -55,13 +63,22 @@ impl Drop for Relay {
     }
 }
 
-fn take(from: &OwnedFd, sender: &Sender<Held>, delay: Duration, over: &AtomicBool) {
+fn take(from: &OwnedFd, sender: &Sender<Held>, line: Line, over: &AtomicBool) {
     let mut packet = vec![0; LARGEST];
+    // When the last packet has left at the rate.
+    let mut idle_at = Instant::now();
     while !over.load(Ordering::Relaxed) {
         match nix::unistd::read(from, &mut packet) {
             Ok(length) => {
+                let now = Instant::now();
+                if idle_at > now + 2 * line.delay {
+                    continue;
+                }
+                // 8 bits for each byte, 1,000 ns for each bit at 1 Mbit/s.
+                let takes = (8_000 * length as u64).checked_div(line.mbit.into()).unwrap_or(0);
+                idle_at = idle_at.max(now) + Duration::from_nanos(takes);
                 let held = packet.get(..length).unwrap_or_default().to_vec();
-                if sender.send((Instant::now() + delay, held)).is_err() {
+                if sender.send((idle_at + line.delay, held)).is_err() {
                     return;
                 }
             }

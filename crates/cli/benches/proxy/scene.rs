@@ -52,6 +52,8 @@ pub struct Setting {
     pub policy: String,
     /// One-way delay, ms; 0: a veth pair without a relay.
     pub delay: u32,
+    /// Rate of each path with a delay, Mbit/s; 0: unlimited.
+    pub mbit: u32,
     /// Worker threads of each program; 0: their default.
     pub workers: u8,
     pub program: PathBuf,
@@ -60,14 +62,18 @@ pub struct Setting {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mode, paths, policy, delay, workers, .. } = self;
+        let Self { mode, paths, policy, delay, mbit, workers, .. } = self;
         let mode = if *mode == Mode::Tun { "TUN" } else { "UDP" };
         if policy == WIREGUARD {
             write!(f, "{WIREGUARD_PROGRAM}, 1 of {paths} path(s)")?;
         } else {
             write!(f, "{policy}, {mode}, {paths} path(s), {workers} worker(s)")?;
         }
-        if *delay > 0 { write!(f, ", {delay} ms each way") } else { Ok(()) }
+        match (*delay, *mbit) {
+            (0, _) => Ok(()),
+            (delay, 0) => write!(f, ", {delay} ms each way"),
+            (delay, mbit) => write!(f, ", {mbit} Mbit/s and {delay} ms each way"),
+        }
     }
 }
 
@@ -199,9 +205,9 @@ fn hosts(setting: &Setting) -> (Namespace, Namespace, Vec<Relay>) {
             devices
         }));
     }
-    let delay = Duration::from_millis(setting.delay.into());
+    let line = relay::Line { delay: Duration::from_millis(setting.delay.into()), mbit: setting.mbit };
     let (right, left) = (devices.pop().unwrap_or_default(), devices.pop().unwrap_or_default());
-    let relays = left.into_iter().zip(right).map(|(left, right)| Relay::between(left, right, delay)).collect();
+    let relays = left.into_iter().zip(right).map(|(left, right)| Relay::between(left, right, line)).collect();
     (client, server, relays)
 }
 
