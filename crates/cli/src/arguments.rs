@@ -165,7 +165,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show the connections of the `proxy`, `serve`, `up` and `run` on this host with their rates, until q is pressed
+    /// Show uplinks, connections and datagram flows of the `proxy`, `serve`, `up` and `run` on this host with their rates, until q is pressed
     Top {
         #[command(flatten)]
         query: StatusQuery,

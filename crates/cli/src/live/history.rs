@@ -1,27 +1,45 @@
-//! Rates of paths over the last samples.
+//! Rates over the last samples: of paths, uplinks and flows.
 
-use super::sample::{ConnectionSample, PathSample, Sample};
+use super::sample::{ConnectionSample, Counted, PathSample, View};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Samples kept: one minute.
 pub const REMEMBERED: usize = 120;
 
-/// Connection and subflow.
-type Key = (u64, u32);
-
-/// History of a path.
-#[derive(Clone, Debug, Default)]
-pub struct PathHistory {
-    /// Payload bytes acknowledged and received at the latest sample.
-    seen: (u64, u64),
-    /// Rates up and down, bits per second, latest last.
-    pub rates: VecDeque<(f64, f64)>,
+/// What has a rate.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Key {
+    /// Numbers of connection and subflow.
+    Path(u64, u32),
+    /// Name of an uplink or a flow.
+    Named(String),
 }
 
-impl PathHistory {
+/// Rates of one of them.
+#[derive(Clone, Debug, Default)]
+pub struct Rates {
+    /// Bytes sent and received at the latest sample.
+    seen: (u64, u64),
+    /// Rates up and down, bits per second, latest last.
+    pub latest: VecDeque<(f64, f64)>,
+}
+
+impl Rates {
     /// Latest rates up and down, bits per second.
     pub fn rate(&self) -> (f64, f64) {
-        self.rates.back().copied().unwrap_or_default()
+        self.latest.back().copied().unwrap_or_default()
+    }
+
+    /// Adds the bytes of a sample that was taken `span` seconds after the one before.
+    fn add(&mut self, now: (u64, u64), span: f64) {
+        let rate = |now: u64, before: u64| {
+            if span > 0.0 { now.saturating_sub(before) as f64 * 8.0 / span } else { 0.0 }
+        };
+        self.latest.push_back((rate(now.0, self.seen.0), rate(now.1, self.seen.1)));
+        if self.latest.len() > REMEMBERED {
+            self.latest.pop_front();
+        }
+        self.seen = now;
     }
 }
 
@@ -30,40 +48,41 @@ impl PathHistory {
 pub struct History {
     /// Seconds since the start.
     pub time: f64,
-    pub sample: Sample,
-    paths: BTreeMap<Key, PathHistory>,
+    pub view: View,
+    rates: BTreeMap<Key, Rates>,
 }
 
 impl History {
     /// Adds a sample taken at `now`, seconds.
-    pub fn add(&mut self, sample: Sample, now: f64) {
+    pub fn add(&mut self, view: View, now: f64) {
         let span = now - self.time;
-        let mut paths = BTreeMap::new();
-        for connection in &sample.connections {
-            for path in &connection.paths {
-                let key = (connection.id, path.subflow);
-                // Data before the first sample has no rate.
-                let fresh = PathHistory { seen: (path.sent, path.received), ..PathHistory::default() };
-                let mut history = self.paths.remove(&key).unwrap_or(fresh);
-                let rate = |now: u64, before: u64| {
-                    if span > 0.0 { now.saturating_sub(before) as f64 * 8.0 / span } else { 0.0 }
-                };
-                history.rates.push_back((rate(path.sent, history.seen.0), rate(path.received, history.seen.1)));
-                if history.rates.len() > REMEMBERED {
-                    history.rates.pop_front();
-                }
-                history.seen = (path.sent, path.received);
-                paths.insert(key, history);
-            }
+        let paths = view.connections.connections.iter().flat_map(|connection| {
+            let key = |path: &PathSample| Key::Path(connection.id, path.subflow);
+            connection.paths.iter().map(move |path| (key(path), (path.sent, path.received)))
+        });
+        let named = view.uplinks.iter().chain(&view.flows);
+        let named = named.map(|one| (Key::Named(one.name.clone()), (one.sent, one.received)));
+        let mut rates = BTreeMap::new();
+        for (key, bytes) in paths.chain(named) {
+            // Data before the first sample has no rate.
+            let fresh = Rates { seen: bytes, ..Rates::default() };
+            let mut known = self.rates.remove(&key).unwrap_or(fresh);
+            known.add(bytes, span);
+            rates.insert(key, known);
         }
-        self.paths = paths;
-        self.sample = sample;
+        self.rates = rates;
+        self.view = view;
         self.time = now;
     }
 
-    /// History of a path; none if it is not in the latest sample.
-    pub fn path(&self, connection: &ConnectionSample, path: &PathSample) -> Option<&PathHistory> {
-        self.paths.get(&(connection.id, path.subflow))
+    /// Rates of a path; none if it is not in the latest sample.
+    pub fn path(&self, connection: &ConnectionSample, path: &PathSample) -> Option<&Rates> {
+        self.rates.get(&Key::Path(connection.id, path.subflow))
+    }
+
+    /// Rates of an uplink or a flow; none if it is not in the latest sample.
+    pub fn counted(&self, one: &Counted) -> Option<&Rates> {
+        self.rates.get(&Key::Named(one.name.clone()))
     }
 
     /// A connection's rates up and down, bits per second.
@@ -74,7 +93,7 @@ impl History {
 
     /// Total rates up and down of all sampled connections.
     pub fn total(&self) -> (f64, f64) {
-        let rates = self.sample.connections.iter().map(|connection| self.connection_rate(connection));
+        let rates = self.view.connections.connections.iter().map(|connection| self.connection_rate(connection));
         rates.fold((0.0, 0.0), |(up, down), (more_up, more_down)| (up + more_up, down + more_down))
     }
 }

@@ -1,4 +1,5 @@
-//! Live view of a stack: its connections and paths on the terminal, updated several times a second.
+//! Live view: connections and paths of a stack, or of several programs with their uplinks and flows, on the terminal,
+//! updated several times a second.
 //!
 //! It samples and draws on its own thread, so that a busy stack and a slow terminal do not block each other. Nothing
 //! else may be printed while it runs.
@@ -7,7 +8,7 @@ mod history;
 mod sample;
 mod screen;
 
-pub use sample::Sample;
+pub use sample::{Counted, Sample, View};
 
 use crate::diagnostic::Diagnostic;
 use anabranch_attach::asked_to_end;
@@ -56,21 +57,21 @@ impl Live {
                 "this needs a terminal: leave the option out, or do not redirect",
             ));
         }
-        Self::start(title, move || Sample::of_stacks(&stacks, MAX_CONNECTIONS))
+        Self::start(title, move || Sample::of_stacks(&stacks, MAX_CONNECTIONS).into())
     }
 
     /// Like [`Self::of_stack`], with samples from other programs.
     ///
     /// # Errors
     /// Standard output is not a terminal.
-    pub fn of_others(title: &str, source: impl Fn() -> Sample + Send + 'static) -> Result<Self, Diagnostic> {
+    pub fn of_others(title: &str, source: impl Fn() -> View + Send + 'static) -> Result<Self, Diagnostic> {
         if !is_on_a_terminal() {
             return Err(Diagnostic::plain("this needs a terminal; `anabranch status` prints the same once"));
         }
         Self::start(title, source)
     }
 
-    fn start(title: &str, source: impl Fn() -> Sample + Send + 'static) -> Result<Self, Diagnostic> {
+    fn start(title: &str, source: impl Fn() -> View + Send + 'static) -> Result<Self, Diagnostic> {
         // It also restores the terminal before a panic is printed.
         let mut terminal =
             ratatui::try_init().map_err(|error| Diagnostic::plain(format!("the terminal cannot be used: {error}")))?;
@@ -119,12 +120,7 @@ fn is_on_a_terminal() -> bool {
 }
 
 /// Draws until it is stopped or the user quits.
-fn show(
-    terminal: &mut DefaultTerminal,
-    title: &str,
-    source: &impl Fn() -> Sample,
-    over: &AtomicBool,
-) -> io::Result<()> {
+fn show(terminal: &mut DefaultTerminal, title: &str, source: &impl Fn() -> View, over: &AtomicBool) -> io::Result<()> {
     let began = Instant::now();
     let (mut history, mut screen) = (History::default(), Screen::new(title));
     let mut due = began;

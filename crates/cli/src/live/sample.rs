@@ -49,6 +49,37 @@ pub struct Sample {
     pub connections: Vec<ConnectionSample>,
 }
 
+/// Something with counters and no paths: an uplink, or a flow of datagrams.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Counted {
+    /// Unique among all that is shown.
+    pub name: String,
+    pub state: &'static str,
+    /// Milliseconds.
+    pub rtt: Option<f64>,
+    /// Loss ratio, 0 to 1.
+    pub loss: Option<f64>,
+    /// Bytes since the start.
+    pub sent: u64,
+    /// Bytes since the start.
+    pub received: u64,
+}
+
+/// All that is shown.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct View {
+    pub connections: Sample,
+    pub uplinks: Vec<Counted>,
+    /// Flows of datagrams, those with the most bytes first.
+    pub flows: Vec<Counted>,
+}
+
+impl From<Sample> for View {
+    fn from(connections: Sample) -> Self {
+        Self { connections, ..Self::default() }
+    }
+}
+
 impl Sample {
     /// Merges samples of several programs, with unique connection numbers.
     pub fn of_all(samples: Vec<Self>) -> Self {

@@ -1,7 +1,7 @@
-//! Layout of the live view: one line per connection and per path.
+//! Layout of the live view: a line for each uplink, connection, path and flow of datagrams.
 
-use super::history::{History, PathHistory, REMEMBERED};
-use super::sample::{ConnectionSample, PathSample};
+use super::history::{History, REMEMBERED, Rates};
+use super::sample::{ConnectionSample, Counted, PathSample};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -49,7 +49,8 @@ impl Screen {
 
     fn head(&self, history: &History) -> String {
         let (up, down) = history.total();
-        let (count, shown) = (history.sample.count, history.sample.connections.len());
+        let sample = &history.view.connections;
+        let (count, shown) = (sample.count, sample.connections.len());
         let few = if count > shown { format!(" ({shown} shown)") } else { String::new() };
         let noun = if count == 1 { "connection" } else { "connections" };
         let title = &self.title;
@@ -57,18 +58,11 @@ impl Screen {
     }
 
     fn table(&mut self, frame: &mut Frame<'_>, area: Rect, history: &History) {
-        if history.sample.connections.is_empty() {
+        let columns = Columns::of(area.width);
+        let lines = columns.all(history);
+        if lines.is_empty() {
             frame.render_widget(Paragraph::new("no connections"), area);
             return;
-        }
-        let columns = Columns::of(area.width);
-        let mut lines = Vec::new();
-        for connection in &history.sample.connections {
-            let (sent, received) = history.connection_rate(connection);
-            lines.push(columns.connection(connection, sent, received));
-            let all = sent + received;
-            let paths = connection.paths.iter();
-            lines.extend(paths.map(|path| columns.path(path, history.path(connection, path), all)));
         }
         let room = usize::from(area.height.saturating_sub(1));
         self.first = self.first.min(lines.len().saturating_sub(room));
@@ -94,6 +88,21 @@ impl Columns {
         Self { path, spark: rest.saturating_sub(path).clamp(8, REMEMBERED) }
     }
 
+    /// A line for each uplink, then for connections with their paths, then for flows.
+    fn all(&self, history: &History) -> Vec<Line<'static>> {
+        let view = &history.view;
+        let mut lines: Vec<_> = view.uplinks.iter().map(|one| self.uplink(one, history.counted(one))).collect();
+        for connection in &view.connections.connections {
+            let (sent, received) = history.connection_rate(connection);
+            lines.push(self.connection(connection, sent, received));
+            let all = sent + received;
+            let paths = connection.paths.iter();
+            lines.extend(paths.map(|path| self.path(path, history.path(connection, path), all)));
+        }
+        lines.extend(view.flows.iter().map(|one| self.flow(one, history.counted(one))));
+        lines
+    }
+
     fn head(&self) -> Line<'static> {
         let text = format!(
             "{:<width$} {:<11} {:>8} {:>8} {:>9} {:>9} {:>7} {:>6} rate",
@@ -117,30 +126,67 @@ impl Columns {
         Line::from(text).style(Style::new().add_modifier(Modifier::BOLD))
     }
 
-    fn path(&self, path: &PathSample, history: Option<&PathHistory>, all: f64) -> Line<'static> {
-        let (sent, received) = history.map(PathHistory::rate).unwrap_or_default();
-        let share = if all > 0.0 { format!("{:.0} %", (sent + received) / all * 100.0) } else { String::new() };
-        let colour = match path.state.as_ref() {
+    fn path(&self, path: &PathSample, rates: Option<&Rates>, all: f64) -> Line<'static> {
+        let (sent, received) = rates.map(Rates::rate).unwrap_or_default();
+        let name = format!("  {} to {}", path.name, path.remote.ip());
+        let cells = Cells {
+            rtt: path.rtt,
+            cwnd: format!("{:.0}", path.cwnd as f64 / 1e3),
+            loss: Some(path.loss),
+            share: if all > 0.0 { format!("{:.0} %", (sent + received) / all * 100.0) } else { String::new() },
+        };
+        self.row(&name, &path.state, &cells, rates)
+    }
+
+    fn uplink(&self, one: &Counted, rates: Option<&Rates>) -> Line<'static> {
+        let cells = Cells { rtt: one.rtt, loss: one.loss, ..Cells::default() };
+        self.row(&one.name, one.state, &cells, rates)
+    }
+
+    /// The name spans the columns that a flow does not have.
+    fn flow(&self, one: &Counted, rates: Option<&Rates>) -> Line<'static> {
+        let (width, name) = (self.path + 30, &one.name);
+        let (sent, received) = rates.map(Rates::rate).unwrap_or_default();
+        let bars = rates.map_or_else(String::new, |rates| sparkline(rates, self.spark));
+        let (sent, received) = (rate(sent), rate(received));
+        Line::from(format!("{name:<width$.width$} {sent:>9} {received:>9} {:>7} {:>6} {bars}", "", ""))
+    }
+
+    fn row(&self, name: &str, state: &str, cells: &Cells, rates: Option<&Rates>) -> Line<'static> {
+        let (sent, received) = rates.map(Rates::rate).unwrap_or_default();
+        let colour = match state {
             "up" => Color::Green,
-            "stalled" => Color::Red,
+            "stalled" | "down" | "silent" => Color::Red,
             _ => Color::Yellow,
         };
-        let (width, words) = (self.path, format!("  {} to {}", path.name, path.remote.ip()));
+        let width = self.path;
         let numbers = format!(
-            " {:>8} {:>8} {:>9} {:>9} {:>7} {share:>6} {}",
-            path.rtt.map_or_else(String::new, |rtt| format!("{rtt:.1}")),
-            format!("{:.0}", path.cwnd as f64 / 1e3),
+            " {:>8} {:>8} {:>9} {:>9} {:>7} {:>6} {}",
+            cells.rtt.map_or_else(String::new, |rtt| format!("{rtt:.1}")),
+            cells.cwnd,
             rate(sent),
             rate(received),
-            format!("{:.1} %", path.loss * 100.0),
-            history.map_or_else(String::new, |history| sparkline(history, self.spark))
+            cells.loss.map_or_else(String::new, |loss| format!("{:.1} %", loss * 100.0)),
+            cells.share,
+            rates.map_or_else(String::new, |rates| sparkline(rates, self.spark))
         );
         Line::from(vec![
-            Span::raw(format!("{words:<width$.width$} ")),
-            Span::styled(format!("{:<11}", path.state), Style::new().fg(colour)),
+            Span::raw(format!("{name:<width$.width$} ")),
+            Span::styled(format!("{state:<11}"), Style::new().fg(colour)),
             Span::raw(numbers),
         ])
     }
+}
+
+/// Cells of a row that not all rows have.
+#[derive(Clone, Debug, Default)]
+struct Cells {
+    /// Milliseconds.
+    rtt: Option<f64>,
+    cwnd: String,
+    /// Ratio, 0 to 1.
+    loss: Option<f64>,
+    share: String,
 }
 
 /// Bits per second in about four digits.
@@ -154,8 +200,8 @@ fn rate(bits: f64) -> String {
 }
 
 /// Recent rates, sum of both directions, scaled to the highest.
-fn sparkline(history: &PathHistory, width: usize) -> String {
-    let rates: Vec<f64> = history.rates.iter().map(|(up, down)| up + down).collect();
+fn sparkline(rates: &Rates, width: usize) -> String {
+    let rates: Vec<f64> = rates.latest.iter().map(|(up, down)| up + down).collect();
     let highest = rates.iter().copied().fold(0.0, f64::max);
     let bar = |rate: &f64| {
         let level = if highest > 0.0 { (rate / highest * 7.0).round() as usize } else { 0 };
@@ -166,7 +212,7 @@ fn sparkline(history: &PathHistory, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::Sample;
+    use super::super::sample::{Sample, View};
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -202,9 +248,9 @@ mod tests {
 
     fn two_samples() -> History {
         let mut history = History::default();
-        history.add(sample([0, 500_000]), 0.5);
+        history.add(sample([0, 500_000]).into(), 0.5);
         // In 0.5 s 750 kB on one path, 12 Mbit/s, and 250 kB on the other, 4 Mbit/s.
-        history.add(sample([750_000, 750_000]), 1.0);
+        history.add(sample([750_000, 750_000]).into(), 1.0);
         history
     }
 
@@ -224,6 +270,33 @@ mod tests {
             assert!(lines[4].contains(word), "{word}: {lines:#?}");
         }
         assert!(lines[7].starts_with("q quit"));
+    }
+
+    #[test]
+    fn uplinks_stand_before_connections_and_flows_behind_them_with_their_own_rates() {
+        let counted = |name: &str, state, sent| Counted {
+            name: name.to_owned(),
+            state,
+            rtt: Some(20.0),
+            loss: None,
+            sent,
+            received: 0,
+        };
+        let view = |sent| View {
+            connections: sample([0, 0]),
+            uplinks: vec![counted("wlan0", "up", 2 * sent), counted("wwan0", "down", 0)],
+            flows: vec![counted("udp 10.0.0.7:4000 to 192.0.2.1:53", "", sent)],
+        };
+        let mut history = History::default();
+        history.add(view(0), 0.5);
+        history.add(view(62_500), 1.0); // 1 Mbit/s
+        let lines = drawn(&mut Screen::new("top"), &history, 110, 10);
+        assert!(lines[2].starts_with("wlan0") && lines[2].contains("2.0 M") && lines[2].contains("20.0"), "{lines:#?}");
+        assert!(lines[3].starts_with("wwan0") && lines[3].contains("down"), "{lines:#?}");
+        assert!(lines[4].starts_with("10.0.0.1:5201"), "{lines:#?}");
+        assert!(lines[7].starts_with("udp 10.0.0.7:4000 to 192.0.2.1:53") && lines[7].contains("1.0 M"), "{lines:#?}");
+        // Connections alone count as such: datagrams are in none.
+        assert!(lines[0].ends_with("sent 0  received 0"), "{lines:#?}");
     }
 
     #[test]
