@@ -24,8 +24,6 @@ use crate::neighborhood::{Level, Neighborhood, Rank};
 use anabranch_wire::ospf::RouterId;
 use min_cost::{Costs, Key};
 
-pub use min_cost::LS_INFINITY;
-
 /// How much of the topology router-LSAs hold (RFC 5614, section 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum LsaFullness {

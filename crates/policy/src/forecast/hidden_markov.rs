@@ -45,7 +45,7 @@ pub struct Model<const M: usize = 3> {
 
 /// The paper's numbers (Appendix A, lines 61 to 69). Its text indexes `tran_p[i]` and `emis_p[obs][i]`; the matrices it
 /// prints are rows "from", and per state.
-pub const PAPER: Model =
+pub(super) const PAPER: Model =
     Model { start: [0.65, 0.35], transition: [[0.7, 0.3], [0.4, 0.6]], emission: [[0.55, 0.35, 0.1], [0.1, 0.3, 0.6]] };
 
 /// The hidden states that a decoder found.
@@ -92,7 +92,7 @@ impl Model {
     ///   max_k delta_t-1(k) A_ik;
     /// - line 46 reads psi at t where t + 1 is meant, so that each state comes from the step before the right one;
     /// - with psi_0 = 0 the first state is always connect (of sequences longer than one).
-    pub fn viterbi_as_printed(&self, symbols: &[Option<Symbol>]) -> Decoding {
+    pub(super) fn viterbi_as_printed(&self, symbols: &[Option<Symbol>]) -> Decoding {
         self.decode(symbols, Reading::AsPrinted)
     }
 

@@ -10,10 +10,10 @@
 //! |---|---|
 //! | [`Persistence`] | the last observation |
 //! | [`PaperLiteral`] | the hidden Markov model of the paper with its pseudo-code as printed |
-//! | [`Viterbi`] | the same, decoded correctly |
+//! | [`viterbi`] | the same, decoded correctly |
 //! | [`Forward`] | the same model as a filter, extrapolated to the horizon |
-//! | [`Online`] | a model of level and slope that learns its parameters online |
-//! | [`Trend`] | level and slope of the signal itself, extrapolated to the horizon |
+//! | [`online`] | a model of level and slope that learns its parameters online |
+//! | [`trend`] | level and slope of the signal itself, extrapolated to the horizon |
 
 mod api;
 mod forward;
@@ -31,11 +31,8 @@ mod viterbi;
 
 pub use api::{LinkForecaster, Observation};
 pub use forward::Forward;
-pub use hidden_markov::{Decoding, MAX_WINDOW, Model, PAPER, STATES, State};
-pub use online::Online;
+pub use hidden_markov::{Decoding, MAX_WINDOW, Model, STATES, State};
 pub use paper_literal::PaperLiteral;
 pub use persistence::Persistence;
 pub use quality::{InterfaceQuality, Symbol};
 pub use table::TABLE;
-pub use trend::Trend;
-pub use viterbi::Viterbi;

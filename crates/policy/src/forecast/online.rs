@@ -225,7 +225,7 @@ struct Open {
 
 /// Learns the model of one link.
 #[derive(Clone, Debug)]
-pub struct Online {
+pub(super) struct Online {
     sampling: Sampling,
     slope: Slope,
     beforehand: Model<SYMBOLS>,

@@ -80,7 +80,7 @@ fn time_without_a_hello_due_is_no_bad_sign() {
 fn viterbi_follows_the_last_two_symbols_of_a_link() {
     // With a gain of 1 each Hello is good and each missing one bad.
     let settings = Settings::new().with("gain", 1);
-    let run = |hellos: &str| after(&mut settings.read(Viterbi::read).expect("good settings"), hellos);
+    let run = |hellos: &str| after(&mut settings.read(super::viterbi::Viterbi::read).expect("good settings"), hellos);
     assert_eq!(run("1"), 1.0);
     assert_eq!(run("10"), 0.0);
     assert_eq!(run("1001"), 1.0);

@@ -274,7 +274,7 @@ const BELOW: [f64; STATES] = [0.0, 0.0, 0.0, -1.0];
 
 /// Tracks the signal of one link.
 #[derive(Clone, Debug)]
-pub struct Trend {
+pub(super) struct Trend {
     fading: f64,
     shadowing: f64,
     collisions: f64,

@@ -73,7 +73,7 @@ impl Window {
 
 /// Decodes a sliding window of steps.
 #[derive(Clone, Debug)]
-pub struct Viterbi {
+pub(super) struct Viterbi {
     model: Model,
     window: Window,
     state: Option<State>,

@@ -318,7 +318,7 @@ impl Paths {
 }
 
 /// The path manager `lm3`.
-pub type Lm3 = Suspending<Lm3Settings>;
+type Lm3 = Suspending<Lm3Settings>;
 
 pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
     Ok(Box::new(Lm3::new(Lm3Settings::read(reader)?)))

@@ -309,7 +309,7 @@ impl Paths {
 }
 
 /// The path manager `one_way_delay`.
-pub type OneWayDelay = Suspending<OneWayDelaySettings>;
+type OneWayDelay = Suspending<OneWayDelaySettings>;
 
 pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
     Ok(Box::new(OneWayDelay::new(OneWayDelaySettings::read(reader)?)))

@@ -229,7 +229,7 @@ impl Paths {
 }
 
 /// The path manager `predictive`.
-pub type Predictive = Suspending<Forecasting>;
+type Predictive = Suspending<Forecasting>;
 
 pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
     Ok(Box::new(Predictive::new(Forecasting::read(reader)?)))

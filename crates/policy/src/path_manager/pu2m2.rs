@@ -158,7 +158,7 @@ impl Paths {
 }
 
 /// The path manager `pu2m2`.
-pub type Pu2m2 = Suspending<Pu2m2Settings>;
+type Pu2m2 = Suspending<Pu2m2Settings>;
 
 pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
     Ok(Box::new(Pu2m2::new(Pu2m2Settings::read(reader)?)))

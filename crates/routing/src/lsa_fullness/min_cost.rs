@@ -4,7 +4,7 @@ use crate::bit_matrix::{self, BitMatrix};
 use anabranch_wire::ospf::RouterId;
 
 /// Cost of a link that does not exist (RFC 2328, appendix B).
-pub const LS_INFINITY: u32 = 0x00ff_ffff;
+const LS_INFINITY: u32 = 0x00ff_ffff;
 
 /// Selects one of the two matrices of links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

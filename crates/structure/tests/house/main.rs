@@ -51,8 +51,10 @@ fn circles_of(name: &str, graph: &graph::Graph) -> Vec<String> {
 /// Crates whose methods call each other in one direction between files.
 const PROTOCOLS: [&str; 2] = ["mptcp", "routing"];
 /// Libraries that commands and other programs are built on: whatever they export must be used.
-const PRODUCTS: [&str; 10] =
-    ["mptcp", "stack", "host", "attach", "datagram", "proxy", "perf", "router", "emulate", "system"];
+const PRODUCTS: [&str; 13] = [
+    "mptcp", "policy", "routing", "capture", "stack", "host", "attach", "datagram", "proxy", "perf", "router",
+    "emulate", "system",
+];
 /// For programs with futures of their own, which no crate here has.
 const OFFERED: [&str; 3] = ["poll_read_record", "poll_write_message", "poll_path_change"];
 
