@@ -6,6 +6,9 @@
 //!
 //! `long_fat table [SCHEDULER]`: a table of 1 Gbit/s, 100, 300 and 600 ms, without loss and with 1 %, for the congestion controls of users,
 //! beside what the model of each allows.
+//!
+//! `long_fat buffers`: a table of 1 Gbit/s, one path and two, with the buffers that the network commands had (4 and 6 MiB for each path)
+//! and have.
 #![allow(clippy::print_stdout)]
 
 use anabranch_mptcp::{BufferSize, ConnectionConfig, TcpConfig};
@@ -19,6 +22,17 @@ use std::sync::Arc;
 /// Bytes that the receive buffer begins with, as by default.
 const FIRST_BUFFER: u64 = 128 * 1024;
 
+/// Sizes of the buffers at both ends.
+#[derive(Clone, Copy)]
+enum Buffers {
+    /// They are never the limit.
+    Ample,
+    /// As in Linux before 6.17: a send buffer of 4 MiB and a receive buffer of at most 6 MiB for each path.
+    Small,
+    /// [`ConnectionConfig::grow_buffers`].
+    Growing,
+}
+
 /// What is transferred over what.
 struct Transfer {
     mbit: f64,
@@ -30,6 +44,7 @@ struct Transfer {
     seconds: f64,
     /// Bandwidth-delay products that the queue holds.
     share: f64,
+    buffers: Buffers,
 }
 
 /// What came of the second half.
@@ -82,6 +97,14 @@ impl Transfer {
             send_buffer: buffer,
             ..connection("new_reno", true)
         };
+        match self.buffers {
+            Buffers::Ample => {}
+            Buffers::Small => {
+                config.send_buffer = 4 << 20;
+                config.receive_buffer = BufferSize::Auto { initial: FIRST_BUFFER, max: 6 << 20 };
+            }
+            Buffers::Growing => config.grow_buffers(),
+        }
         config.tcp = TcpConfig { mtu: PACKET as u16, ..TcpConfig::default() };
         config.policies.congestion = Arc::new(move || {
             table::build(congestion::TABLE, &control, &Settings::new()).expect("a congestion control")
@@ -126,8 +149,17 @@ fn print_table(scheduler: &str) {
             for loss in [0.0, 0.01] {
                 let (control, scheduler) = (control.to_owned(), scheduler.to_owned());
                 let seconds = seconds(rtt_ms);
-                let transfer =
-                    Transfer { mbit: 1000.0, rtt_ms, loss, control, scheduler, paths: 1, seconds, share: 1.0 };
+                let transfer = Transfer {
+                    mbit: 1000.0,
+                    rtt_ms,
+                    loss,
+                    control,
+                    scheduler,
+                    paths: 1,
+                    seconds,
+                    share: 1.0,
+                    buffers: Buffers::Ample,
+                };
                 let (outcome, allowed) = (transfer.run(), transfer.allowed());
                 println!(
                     "| {} | {rtt_ms} | {} % | {:.1} | {:.2} | {:.2} % | {:.2} % |",
@@ -143,12 +175,39 @@ fn print_table(scheduler: &str) {
     }
 }
 
+fn print_buffers() {
+    println!("| paths | RTT, ms | 4 and 6 MiB, Mbit/s | growing, Mbit/s | never the limit, Mbit/s |");
+    println!("|---|---|---|---|---|");
+    for (paths, rtt_ms) in [(1, 20.0), (1, 50.0), (1, 100.0), (1, 200.0), (2, 20.0), (2, 100.0)] {
+        let goodput = |buffers: Buffers| {
+            let [control, scheduler] = ["bounded_cubic", "anabranch"].map(str::to_owned);
+            let transfer = Transfer {
+                mbit: 1000.0,
+                rtt_ms,
+                loss: 0.0,
+                control,
+                scheduler,
+                paths,
+                seconds: seconds(rtt_ms),
+                share: 1.0,
+                buffers,
+            };
+            transfer.run().mbit
+        };
+        let [small, growing, ample] = [Buffers::Small, Buffers::Growing, Buffers::Ample].map(goodput);
+        println!("| {paths} | {rtt_ms} | {small:.0} | {growing:.0} | {ample:.0} |");
+    }
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let word = |at: usize, default: &'static str| words.get(at).cloned().unwrap_or_else(|| default.to_owned());
     let number = |at: usize, default: &'static str| word(at, default).parse::<f64>().expect("a number");
     if word(0, "") == "table" {
         return print_table(&word(1, "anabranch"));
+    }
+    if word(0, "") == "buffers" {
+        return print_buffers();
     }
     let transfer = Transfer {
         mbit: number(0, "1000"),
@@ -159,6 +218,7 @@ fn main() {
         paths: number(5, "1") as usize,
         seconds: number(6, "60"),
         share: number(7, "1"),
+        buffers: Buffers::Ample,
     };
     let Outcome { mbit, again, lost, packets, nanoseconds_per_packet } = transfer.run();
     println!(
