@@ -233,4 +233,11 @@ mod tests {
         alone.on_congestion(id(0), &loss(2_000));
         assert_eq!(alone.ssthresh(id(0)), 2_000);
     }
+
+    #[test]
+    fn before_a_round_trip_is_known_a_path_grows_like_standard_tcp() {
+        let mut olia = in_avoidance::<Olia>(&[(10, 10, delivered(0, 0))]);
+        olia.paths.get_mut(id(0)).expect("added").inverse_rtt = 0.0;
+        close_to(increase_on(&olia, 0), 0.1, 1e-12);
+    }
 }

@@ -559,4 +559,16 @@ mod tests {
             assert!(!path.evidence.is_congested(MSS), "round {round}");
         }
     }
+
+    #[test]
+    fn a_path_is_empty_after_eight_segments_of_which_less_than_an_eighth_and_some_waited() {
+        let is_empty = |judged: u32, queued: u32, busy: f64| {
+            let mut evidence = QueueEvidence::new(Instant::ZERO);
+            (evidence.round.judged, evidence.round.queued, evidence.busy) = (judged, queued, busy);
+            evidence.is_empty(MSS)
+        };
+        assert!(is_empty(8_000, 0, 0.0) && !is_empty(7_999, 0, 0.0));
+        assert!(is_empty(20_000, 2_999, 0.0) && !is_empty(20_000, 3_000, 0.0), "15 % of this round");
+        assert!(is_empty(20_000, 0, 0.249) && !is_empty(20_000, 0, 0.25), "a quarter of the rounds before");
+    }
 }

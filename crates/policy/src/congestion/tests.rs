@@ -489,3 +489,44 @@ fn on_a_shared_bottleneck_the_coupled_ones_take_about_as_much_as_one_tcp_and_unc
     let (both, other) = sharing_a_bottleneck("new_reno");
     assert!((1.7..2.3).contains(&(both / other)), "{both} against {other}");
 }
+
+#[test]
+fn a_window_below_the_least_threshold_rises_to_it_when_the_recovery_ends() {
+    for name in ["new_reno", "cubic", "lia", "olia", "balia", "wvegas"] {
+        let mut control = build(name);
+        control.on_subflow_added(id(0), Start { initial_window: 1_000, ..START });
+        control.on_congestion(id(0), &loss(1_000));
+        assert_eq!(control.window(id(0)), 1_000, "{name}");
+        control.on_recovery_end(id(0), NOW);
+        assert_eq!(control.window(id(0)), 2_000, "{name}");
+    }
+}
+
+#[test]
+fn an_algorithm_that_does_not_look_for_shared_bottlenecks_knows_of_none() {
+    let mut control = new_reno();
+    add_path(&mut *control, 1);
+    assert_eq!(control.shares_bottleneck(id(0), id(1)), None);
+}
+
+#[test]
+fn a_drained_window_is_at_least_two_segments_and_slow_start_brings_back_three_quarters() {
+    let drained = |bytes| {
+        let mut window = Window::new(START);
+        window.leave_slow_start();
+        window.add(10_000.0);
+        window.drain(bytes);
+        (window.cwnd(), window.ssthresh())
+    };
+    assert_eq!(drained(5_000), (5_000, 15_000));
+    assert_eq!(drained(500), (2_000, 15_000));
+    assert_eq!(drained(50_000), (20_000, 15_000));
+}
+
+#[test]
+fn bounded_cubic_answers_a_timeout_with_one_segment() {
+    let mut control = build("bounded_cubic");
+    add_path(&mut *control, 0);
+    control.on_congestion(id(0), &timeout(10_000));
+    assert_eq!(control.window(id(0)), 1_000);
+}

@@ -349,4 +349,46 @@ mod tests {
         wvegas.on_congestion(id(0), &loss(20_000));
         assert_eq!((wvegas.window(id(0)), wvegas.window(id(1))), (10_000, 20_000));
     }
+
+    /// Alone, with four segments, a minimum of 250 ms and an alpha of two.
+    fn four_segments(wvegas: &mut Wvegas) -> &mut Path {
+        with_path(wvegas, 0, 4, 250);
+        let path = wvegas.paths.get_mut(id(0)).expect("there");
+        path.alpha = 2.0;
+        path
+    }
+
+    #[test]
+    fn a_queue_of_just_alpha_segments_leaves_the_window_as_it_is() {
+        let mut wvegas = Wvegas::default();
+        let path = four_segments(&mut wvegas);
+        // 4 * 250 / 500 = 2.
+        path.adjust(0.5, true);
+        assert_eq!(path.window.cwnd(), 4_000);
+    }
+
+    #[test]
+    fn a_window_that_was_not_used_does_not_grow() {
+        let mut wvegas = Wvegas::default();
+        let path = four_segments(&mut wvegas);
+        // 4 * 62.5 / 312.5 = 0.8.
+        path.adjust(0.3125, false);
+        assert_eq!(path.window.cwnd(), 4_000);
+        path.adjust(0.3125, true);
+        assert_eq!(path.window.cwnd(), 5_000);
+    }
+
+    #[test]
+    fn a_queue_is_drained_when_it_takes_twice_the_least_since_the_last_time_and_none_is_not() {
+        let mut wvegas = Wvegas::default();
+        let path = four_segments(&mut wvegas);
+        path.adjust(0.25, false);
+        assert_eq!(path.window.cwnd(), 4_000, "nothing waits");
+        path.adjust(0.5, false);
+        path.adjust(0.375, false);
+        assert_eq!((path.window.cwnd(), path.least_queueing), (4_000, 0.125));
+        // 250 ms are twice 125: 4000 * 250 / (2 * 500) = 1000, but two segments are the least.
+        path.adjust(0.5, false);
+        assert_eq!((path.window.cwnd(), path.least_queueing), (2_000, 0.0));
+    }
 }

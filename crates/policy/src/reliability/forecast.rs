@@ -109,4 +109,21 @@ mod tests {
             [SubflowView { suspended: true, ..path(0, 40, 0.0) }, SubflowView { stale: true, ..path(1, 40, 0.0) }];
         assert_eq!(within(&aside, 100, 1), 0.0);
     }
+
+    #[test]
+    fn a_path_was_filled_if_it_had_a_queue_or_what_a_round_trip_carries_in_flight() {
+        // 100 kB/s and 40 ms: 4000 bytes fill it, and 40 000 are more than that. What was never filled may be eight times as fast.
+        let with = |change: fn(&mut SubflowView)| {
+            let mut path = path(0, 40, 0.0);
+            change(&mut path);
+            within(&[path], 100, 1)
+        };
+        assert_eq!(with(|view| view.in_flight = 0), 10_000.0, "it is not limited by anything but its window");
+        assert_eq!(with(|view| view.phase = Phase::SlowStart), 80_000.0, "without a queue it may be faster");
+        let queued = |view: &mut SubflowView| {
+            (view.phase, view.latest_rtt) = (Phase::SlowStart, Duration::from_millis(80));
+        };
+        assert_eq!(with(queued), 10_000.0, "a queue shows its rate");
+        assert_eq!(with(|view| view.rates.app_limited = true), 10_000.0, "filled");
+    }
 }

@@ -442,3 +442,31 @@ fn every_default_in_the_table_is_a_value_that_its_parameter_takes() {
         assert!(build(TABLE, member.name, &settings).is_ok(), "{}", member.name);
     }
 }
+
+/// Always answers with the same subflow.
+struct Stubborn(u32);
+
+impl Scheduler for Stubborn {
+    fn schedule(&mut self, _: &ConnectionView, _: &Chunk, _: &[SubflowView]) -> Decision {
+        send(self.0)
+    }
+}
+
+#[test]
+fn an_answer_that_names_a_subflow_that_cannot_be_used_is_none() {
+    let mut paths = [subflow(0, 20), subflow(1, 50)];
+    paths[1].suspended = true;
+    let answer = |id: u32, chunk: Chunk| {
+        let mut pile = Pile::default();
+        match chunk.kind {
+            ChunkKind::New => pile.unsent = Some(chunk),
+            _ => pile.again.push_back(chunk),
+        }
+        Stubborn(id).next(&connection(0), &mut pile, &paths)
+    };
+    assert_eq!([0, 1, 7].map(|id| answer(id, new_data())), [Answer::New(SubflowId(0)), Answer::Wait, Answer::Wait]);
+    // Nor the one that sent it last.
+    let again = [0, 1, 7].map(|id| answer(id, reinjection_from(1)));
+    assert_eq!(again, [Answer::Again(SubflowId(0)), Answer::Wait, Answer::Wait]);
+    assert_eq!(answer(0, reinjection_from(0)), Answer::Wait);
+}

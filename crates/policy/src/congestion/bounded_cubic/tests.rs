@@ -212,3 +212,22 @@ fn one_that_has_not_met_congestion_has_its_first_slow_start_after_a_rest_too() {
     assert!(again.cubic.in_first_slow_start());
     assert_eq!(again.window(), START.initial_window);
 }
+
+#[test]
+fn a_round_trip_shows_a_queue_from_an_eighth_and_two_segments_above_the_least() {
+    let flow = steady();
+    // 100 ms, 12.5 ms and 2 ms at 1000 bytes per millisecond.
+    let has_queue = |micros| flow.control.has_queue(Duration::from_micros(micros));
+    assert_eq!([100_000, 113_000, 114_400, 114_600, 200_000].map(has_queue), [false, false, false, true, true]);
+}
+
+#[test]
+fn all_numbers_below_the_end_are_drawn() {
+    let mut flow = Flow::new(1_000, RTT);
+    let mut seen = [false; 8];
+    for draw in 0..200 {
+        let number = flow.control.draw(NOW + Duration::from_micros(draw), 8);
+        seen[number as usize] = true;
+    }
+    assert_eq!(seen, [true; 8]);
+}

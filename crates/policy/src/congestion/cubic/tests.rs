@@ -191,3 +191,14 @@ fn in_a_loop_with_one_loss_per_window_limit_it_settles_between_beta_and_the_limi
     assert!((34..=42).contains(&losses), "{losses}");
     close_to(total / rounds, 185_000.0, 4_000.0);
 }
+
+#[test]
+fn a_share_of_a_half_halves_the_growth_of_both_curves() {
+    let mut cubic = after_loss_at(100);
+    cubic.grow_as(0.5);
+    cubic.on_ack(&ack_at(0, 100));
+    // K = cbrt((100 - 70) / 0.2); Reno's estimate grows by 0.529412 * 0.5 / 70 segments.
+    close_to(cubic.curve.k, 5.313_293, 1e-6);
+    close_to(cubic.curve.w_est, 70.003_782, 1e-6);
+    assert_eq!(cubic.window(), 70_003);
+}

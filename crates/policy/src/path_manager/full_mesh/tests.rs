@@ -305,3 +305,13 @@ fn the_earliest_of_several_deadlines_is_asked_for_and_a_closed_connection_leaves
     assert!(driver.mesh.due.is_empty());
     assert_eq!(driver.wake_at(1_500), []);
 }
+
+#[test]
+fn an_identifier_that_moves_to_another_address_is_tried_there_at_once() {
+    let mut driver = Driver::new(settings(), 1);
+    driver.connected(Role::Client, false);
+    assert_eq!(creations(&driver.announced(7, remote(2))), [create(1, 7)]);
+    driver.established(1, 1, 7);
+    assert_eq!(driver.closed(1, 1, 7, CloseReason::TimedOut), [wake(1_000)]);
+    assert_eq!(creations(&driver.announced(7, remote(3))), [create(1, 7)]);
+}

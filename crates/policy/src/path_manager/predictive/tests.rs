@@ -124,3 +124,24 @@ fn a_number_outside_its_range_is_refused() {
         assert!(Settings::new().with(name, value).read(Forecasting::read).is_err(), "{name}");
     }
 }
+
+#[test]
+fn the_strength_of_a_path_is_that_of_its_best_rate_less_what_its_rate_is_below_that() {
+    let rule = Settings::new().read(Forecasting::read).expect("the defaults");
+    let mut view = crate::scheduler::tests::subflow(0, 20);
+    let mut outlook = Outlook::new(&rule, Instant::ZERO, &view);
+    let mut strength = |kilobits: u64, app_limited: bool, suspended: bool| {
+        view.rates.delivery = Rate::from_bits_per_second(1_000 * kilobits);
+        (view.rates.app_limited, view.suspended) = (app_limited, suspended);
+        outlook.strength(&view)
+    };
+    let best = BEST_STRENGTH as f32;
+    assert_eq!(strength(0, false, false), None);
+    assert_eq!(strength(1_000, false, false), Some(best));
+    // A hundredth is 20 dB less; a rate that the application limits says something only if it is the best.
+    assert_eq!(strength(10, false, false), Some(best - 20.0));
+    assert_eq!(strength(10, true, false), None);
+    assert_eq!(strength(1_000, true, false), Some(best));
+    assert_eq!(strength(2_000, true, false), Some(best));
+    assert_eq!(strength(2_000, false, true), None);
+}

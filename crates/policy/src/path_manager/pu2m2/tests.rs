@@ -130,3 +130,16 @@ fn a_story_delay_jumps_and_the_path_flaps_until_the_band_has_followed() {
     host.tell(&PathEvent::ConnectionClosed { connection: ConnectionId(1) });
     assert!(host.manager.connections.is_empty());
 }
+
+#[test]
+fn how_far_a_sample_is_out_is_told_by_the_centre_if_there_is_one() {
+    let settings = Pu2m2Settings::default();
+    let excess = |centre_ms: u64| {
+        let mut view = crate::scheduler::tests::subflow(0, centre_ms);
+        let mut band = Band::new(&view);
+        (view.latest_rtt, view.last_progress) = (Duration::from_millis(30), crate::scheduler::tests::at(1));
+        band.take(&settings, &view);
+        band.excess
+    };
+    assert_eq!((excess(20), excess(60), excess(0)), (1.5, 0.5, 1.0));
+}

@@ -335,3 +335,32 @@ fn after_a_pause_of_the_application_segments_leave_at_the_rate_of_the_model() {
     flow.bbr.on_sent(&sent);
     close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 0.99 * 8e6, 1.0);
 }
+
+#[test]
+fn a_window_that_recovery_or_a_probe_of_the_round_trip_cut_is_not_what_is_saved() {
+    let saved = |change: fn(&mut Bbr)| {
+        let mut bbr = Flow::in_cruise().bbr;
+        bbr.control.cwnd = 200_000;
+        bbr.control.save_window(false);
+        bbr.control.cwnd = 50_000;
+        change(&mut bbr);
+        bbr.save_window();
+        bbr.control.restore_window();
+        bbr.control.cwnd
+    };
+    assert_eq!(saved(|_| {}), 50_000);
+    assert_eq!(saved(|bbr| bbr.recovering_since = 1), 200_000);
+    assert_eq!(saved(|bbr| bbr.state = State::ProbeRtt), 200_000);
+}
+
+#[test]
+fn only_an_acknowledgement_that_revealed_a_loss_counts_as_one() {
+    let mut flow = Flow::new();
+    for (lost, events) in [(0, 0), (1_000, 1), (0, 1)] {
+        // Of data that was sent before anything was delivered: the round goes on.
+        let ack = Ack { prior_delivered: Some(0), lost, ..flow.round(8.0, BDP) };
+        flow.bbr.losses.record_loss(u64::MAX);
+        flow.take(ack);
+        assert_eq!(flow.bbr.losses.events(), events, "{lost} lost");
+    }
+}
