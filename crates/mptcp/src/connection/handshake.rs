@@ -218,7 +218,11 @@ impl Connection {
             return true;
         }
         let others = segment.options.mptcp.iter().any(|option| !matches!(option, MptcpOption::Capable { .. }));
-        let overtook = (others || segment.options.dss.is_some()) && !self.withholds_key(handle, segment);
+        let overtook = match &segment.options.dss {
+            Some(_) => !self.withholds_key(handle, segment),
+            // Who will not send the key answers with a DSS (see `withholds_key`), or in plain TCP.
+            None => others,
+        };
         let keys = segment.options.mptcp.iter().find_map(usable_capable).map(|(_, keys)| keys);
         // On data it implies a DSS; alone it does not show that DSS options arrive (RFC 8684, sections 3.1, 3.7).
         self.association.confirmed = matches!(keys, Some(CapableKeys::BothWithData { .. }));

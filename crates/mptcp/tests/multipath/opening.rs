@@ -180,8 +180,12 @@ fn an_announcement_that_overtakes_the_keys_is_not_taken_for_plain_tcp() {
     peer.open(vec![capable(CapableKeys::None)]);
     let address = crate::pair::address(0, 1);
     let announcement = MptcpOption::AddAddress { address_id: 2, address, port: None, truncated_hmac: Some(7) };
-    peer.send(0, Flags::ACK, options(vec![announcement]), b"");
-    assert_eq!(peer.events, []);
+    // Also where the SYN/ACK had to be repeated.
+    for _ in 0..3 {
+        peer.send(0, Flags::ACK, options(vec![announcement.clone()]), b"");
+        assert_eq!(peer.events, []);
+        peer.run(Duration::from_secs(2));
+    }
     let keys = CapableKeys::Both { sender: peer.keys.local.0, receiver: peer.keys.remote.0 };
     peer.send(0, Flags::ACK, options(vec![capable(keys)]), b"");
     peer.send_data(0, 0, b"abc");
