@@ -125,5 +125,9 @@ mod tests {
         };
         assert_eq!(with(queued), 10_000.0, "a queue shows its rate");
         assert_eq!(with(|view| view.rates.app_limited = true), 10_000.0, "filled");
+        let half_queued = |view: &mut SubflowView| {
+            (view.rates.app_limited, view.in_flight, view.queued) = (true, 3_000, 3_000);
+        };
+        assert_eq!(with(half_queued), 7_000.0, "what is queued counts");
     }
 }

@@ -5,8 +5,8 @@ use anabranch_routing::counters::DropReason;
 use anabranch_routing::election::AdjConnectivity;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::{Destination, InterfaceChange, InterfaceConfig, NeighborState};
-use anabranch_wire::ospf::lsa::LsaSequence;
-use anabranch_wire::ospf::{InterfaceId, LsaType, RouterId};
+use anabranch_wire::ospf::lsa::{LsaSequence, MAX_AGE};
+use anabranch_wire::ospf::{AgedLsa, InterfaceId, Lsa, LsaType, RouterId};
 
 use crate::bench::{Bench, backup_mdr, eager, hears, mdr, mdr_hears, other, router_lsa, set, source};
 
@@ -348,4 +348,37 @@ fn rfc5614_8_4_acknowledgments_of_neighbours_that_are_not_adjacent_are_dropped()
     assert_eq!(bench.state(2), NeighborState::TwoWay);
     bench.acknowledge(2, &[router_lsa(77, 0, &[1]).header()]);
     assert_eq!(bench.dropped(DropReason::NeighborState), 1);
+}
+
+#[test]
+fn rfc2328_13_step_8_an_older_lsa_is_answered_unless_ours_waits_for_the_sequence_numbers_to_begin_anew() {
+    let mut bench = Bench::new(1, |_, interface| eager(interface));
+    let hellos = [(8, hears(&[1])), (9, hears(&[1]))];
+    bench.pass_with(3, &hellos);
+    bench.make_full(8);
+    bench.make_full(9);
+    let instance = |router: u32, sequence: LsaSequence, age: u16| {
+        let aged = router_lsa(router, 0, &[9]);
+        let lsa = Lsa::new(aged.lsa.key(), sequence, aged.lsa.body().clone()).unwrap();
+        AgedLsa { age, lsa }
+    };
+    let (last, other) = (LsaSequence::MAX, LsaSequence(5));
+    // 8 acknowledges nothing, so that those of the greatest age are kept.
+    let ours = [(76, last, 1), (77, last, MAX_AGE), (78, other, MAX_AGE)];
+    for (router, sequence, age) in ours {
+        bench.update(9, true, &[instance(router, sequence, 1)]);
+        bench.pass_with(2, &hellos);
+        if age > 1 {
+            bench.update(9, true, &[instance(router, sequence, age)]);
+            bench.pass_with(2, &hellos);
+        }
+    }
+    let answered = ours.map(|(router, ..)| {
+        bench.sent.clear();
+        bench.update(9, true, &[instance(router, LsaSequence(4), 1)]);
+        bench.pass(0.1);
+        let to_nine = |to: &Destination| matches!(to, Destination::Neighbor(at, _) if *at == RouterId(9));
+        bench.updates().iter().filter(|(_, to, _)| to_nine(to)).count()
+    });
+    assert_eq!(answered, [1, 0, 1]);
 }
