@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Excluded start of a connection.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Bytes per read or write.
-const BLOCK: usize = 256 * 1024;
+pub const BLOCK: usize = 256 * 1024;
 
 /// The sending end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +114,8 @@ fn sent(host: &Namespace) -> (f64, f64) {
     })
 }
 
-fn send(mut socket: &TcpStream, over: &AtomicBool) {
+/// Writes until it is over or the connection ends.
+pub fn send(mut socket: &TcpStream, over: &AtomicBool) {
     let block = vec![7; BLOCK];
     while !over.load(Ordering::Relaxed) && socket.write(&block).is_ok() {}
 }

@@ -25,6 +25,7 @@ fn setting(program: &Path, policy: &str) -> Setting {
         policy: policy.to_owned(),
         delay: 0,
         mbit: 0,
+        buffer_memory: None,
         workers: 1,
         program: program.into(),
         wireguard: PathBuf::new(),

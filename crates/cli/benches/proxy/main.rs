@@ -1,11 +1,13 @@
 //! Benchmark of `anabranch proxy` and `anabranch serve` with a key, in two network namespaces with a veth pair per
-//! path: bulk throughput, alternating between policies, and connections per second. `--only gate` judges, for CI. Needs
+//! path: bulk throughput, alternating between policies, and connections per second; with `--only slow` the memory that readers
+//! who stop cost. `--only gate` judges, for CI. Needs
 //! root and nft; without, it reports that and measures nothing. The policy `wireguard` is wireguard-go between the same
 //! hosts, and is skipped if that is not installed.
 //!
 //! `cargo bench -p anabranch-cli --no-default-features --bench proxy -- [--rounds N] [--seconds S] [--minute SECONDS] [--at-once N]
 //! [--policies A,B] [--paths 1,2] [--modes tun,udp] [--ways up,down] [--delay MS] [--mbit N] [--workers N] [--connections N]
-//! [--only bulk|rate|gate] [--program FILE] [--wireguard FILE]`
+//! [--buffer-memory SIZE]
+//! [--only bulk|rate|slow|gate] [--program FILE] [--wireguard FILE]`
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // its results
 
@@ -14,6 +16,7 @@ mod gate;
 mod rate;
 mod relay;
 mod scene;
+mod slow;
 mod wireguard;
 
 use anabranch_system::{Need, missing};
@@ -39,6 +42,8 @@ struct Request {
     /// 0: the default of the programs.
     workers: Vec<u8>,
     connections: usize,
+    /// The option of both programs.
+    buffer_memory: Option<String>,
     only: Option<String>,
     program: PathBuf,
     wireguard: PathBuf,
@@ -63,6 +68,7 @@ fn request() -> Result<Request, String> {
         mbit: 0,
         workers: vec![0],
         connections: 1,
+        buffer_memory: None,
         only: None,
         program: PathBuf::from(env!("CARGO_BIN_EXE_anabranch")),
         wireguard: PathBuf::from(WIREGUARD_PROGRAM),
@@ -84,6 +90,7 @@ fn request() -> Result<Request, String> {
             "--paths" => request.paths = list(&value, |word| word.parse().ok())?,
             "--modes" => request.modes = list(&value, Mode::named)?,
             "--ways" => request.ways = list(&value, bulk::Way::named)?,
+            "--buffer-memory" => request.buffer_memory = Some(value),
             "--only" => request.only = Some(value),
             "--program" => request.program = value.into(),
             "--wireguard" => request.wireguard = value.into(),
@@ -125,11 +132,17 @@ fn main() {
                 delay: request.delay,
                 mbit: request.mbit,
                 workers,
+                buffer_memory: request.buffer_memory.clone(),
                 program: request.program.clone(),
                 wireguard: request.wireguard.clone(),
             };
             for &way in request.ways.iter().filter(|_| wanted("bulk")) {
                 compare(&request, way, &setting);
+            }
+            for policy in request.policies.iter().filter(|_| request.only.as_deref() == Some("slow")) {
+                let setting = setting(policy, 0);
+                println!("\n{setting}: {} readers that stop", request.connections);
+                slow::measure(&Scene::new(&setting), request.connections);
             }
             for &workers in request.workers.iter().filter(|_| wanted("rate")) {
                 let setting = setting(request.policies.first().map_or(SHIPPED, String::as_str), workers);

@@ -56,6 +56,8 @@ pub struct Setting {
     pub mbit: u32,
     /// Worker threads of each program; 0: their default.
     pub workers: u8,
+    /// `--buffer-memory` of both programs, if set.
+    pub buffer_memory: Option<String>,
     pub program: PathBuf,
     pub wireguard: PathBuf,
 }
@@ -169,6 +171,9 @@ impl Scene {
         (1..=setting.paths).for_each(|path| common.extend(words(&format!("--uplink path{path}"))));
         if setting.workers > 0 {
             common.extend(words(&format!("--workers {}", setting.workers)));
+        }
+        if let Some(size) = &setting.buffer_memory {
+            common.extend(words(&format!("--buffer-memory {size}")));
         }
         match setting.mode {
             Mode::Tun => common.extend(words(&format!("--journal {}", directory.0.display()))),
