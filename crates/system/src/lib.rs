@@ -1,6 +1,7 @@
 //! Linux features that the standard library lacks: a clock with the engine's type, exact timers, descriptors in the
 //! runtime, namespaces, signals, priorities. The only crate with unsafe code.
 
+mod capabilities;
 mod channel;
 mod clock;
 pub mod descriptor;
@@ -16,6 +17,7 @@ mod socket_option;
 mod timer;
 mod write_joined;
 
+pub use capabilities::{Capability, keep_only};
 pub use channel::Channel;
 pub use clock::Clock;
 pub use descriptor::watch;

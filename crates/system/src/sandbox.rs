@@ -1,9 +1,9 @@
 //! Private user, network and mount namespaces without privileges, in which a process can set up its own network.
 
-use nix::libc;
+use crate::capabilities::drop_all;
 use nix::mount::{MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getegid, geteuid};
 use std::fs;
@@ -108,37 +108,8 @@ fn replace(named: &Path, content: &str) -> io::Result<()> {
 /// # Errors
 /// An error of the kernel; [`io::ErrorKind::NotConnected`] if `parent` is gone.
 pub fn renounce(parent: u32) -> io::Result<()> {
-    // Programs with file capabilities run without them; otherwise they would fail to start.
-    set_no_new_privs()?;
-    let header = CapabilityHeader { version: CAPABILITIES_VERSION_3, process: 0 };
-    let none = [CapabilitySets::default(); 2];
-    // SAFETY: the header has version 3, for which the kernel reads two sets; both outlive the call.
-    #[allow(unsafe_code)]
-    let outcome = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
-    if outcome != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    drop_all()?;
     set_pdeathsig(Signal::SIGKILL)?;
     // A parent that is already dead sends no signal.
     if u32::try_from(Pid::parent().as_raw()) == Ok(parent) { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
-}
-
-/// _LINUX_CAPABILITY_VERSION_3 of `linux/capability.h`.
-const CAPABILITIES_VERSION_3: u32 = 0x2008_0522;
-
-/// `struct __user_cap_header_struct`.
-#[repr(C)]
-struct CapabilityHeader {
-    version: u32,
-    /// 0 for the calling thread.
-    process: i32,
-}
-
-/// `struct __user_cap_data_struct`: half of the capabilities.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct CapabilitySets {
-    effective: u32,
-    permitted: u32,
-    inheritable: u32,
 }
