@@ -9,6 +9,7 @@ use crate::configuration;
 use crate::diagnostic::Diagnostic;
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
+use crate::steer::SteerOptions;
 use crate::stream::StreamCommand;
 #[cfg(feature = "lab")]
 use crate::sweep::SweepOptions;
@@ -152,6 +153,12 @@ pub enum Command {
         #[command(flatten)]
         options: Box<UpOptions>,
     },
+    /// Steer the MPTCP connections of this host's kernel: open, close and demote their paths by a policy
+    #[command(after_help = STEER_NOTES)]
+    Steer {
+        #[command(flatten)]
+        options: Box<SteerOptions>,
+    },
     /// Generate the key that `proxy` and `serve` share
     Key {
         /// The new file
@@ -216,6 +223,16 @@ Examples:
   anabranch up --server vps.example:4433 --key tunnel.key
   anabranch up --server vps.example:4433 --key tunnel.key --udp --uplink wlan0 --uplink wwan0 --gateway lan0 --kill-switch
   anabranch up --down";
+
+/// End of the help of `steer`.
+const STEER_NOTES: &str = "\
+Needs CAP_NET_ADMIN. It runs until SIGTERM, SIGINT or SIGHUP, restores the kernel's setting, and leaves connections as they are.
+See docs/steer.md.
+
+Examples:
+  anabranch steer --check
+  anabranch steer --policy lm3
+  anabranch steer --path-manager kernel --json";
 
 /// End of the help of `route`.
 const ROUTE_EXAMPLES: &str = "\

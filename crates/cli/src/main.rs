@@ -62,6 +62,7 @@ mod spread;
 #[cfg(feature = "lab")]
 mod statistics;
 mod status;
+mod steer;
 mod stream;
 #[cfg(feature = "lab")]
 mod summary;
@@ -128,6 +129,7 @@ fn run_on_host(command: Command) -> Result<ExitCode, Diagnostic> {
         #[cfg(feature = "manual")]
         Command::Manual { directory } => command::manual(&directory, &Arguments::program()),
         Command::Key { file } => command::key(&file),
+        Command::Steer { options } => steer::steer(&options),
         Command::Route { options } => route::route(&options),
         Command::Perf { options } => return perf::perf(&options).map(code),
         Command::Stream { command } => return stream::stream(&command).map(code),

@@ -1,9 +1,10 @@
 //! Carries out commands.
 
 use crate::netlink::RequestError;
-use crate::path_manager::{KernelPathManager, is_not_ours};
+use crate::path_manager::{Endpoint, KernelPathManager, flags, is_not_ours};
 use anabranch_steering::command::{Command, Outcome};
-use std::collections::BTreeSet;
+use anabranch_steering::event::Interface;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Carries out commands for connections of the path manager of user space, and as far as that goes for those of the
@@ -14,13 +15,26 @@ pub struct Hands {
     /// Endpoints that we made backups.
     demoted: BTreeSet<IpAddr>,
     refusal: Option<String>,
+    /// The interfaces of our addresses.
+    interfaces: BTreeMap<IpAddr, Interface>,
 }
 
 impl Hands {
     pub fn new(path_manager: KernelPathManager) -> Self {
-        Self { path_manager, demoted: BTreeSet::new(), refusal: None }
+        Self { path_manager, demoted: BTreeSet::new(), refusal: None, interfaces: BTreeMap::new() }
     }
 
+    /// Subflows that are opened from `address` leave by this interface, whatever the main routing table says.
+    pub fn raise(&mut self, address: IpAddr, interface: Interface) {
+        self.interfaces.insert(address, interface);
+    }
+
+    /// The address is gone.
+    pub fn lower(&mut self, address: IpAddr) {
+        self.interfaces.remove(&address);
+    }
+
+    /// Carries out a command.
     pub fn carry_out(&mut self, command: &Command) -> Outcome {
         self.refusal = None;
         if !self.path_manager.steers_connections() {
@@ -34,7 +48,9 @@ impl Hands {
             Command::Announce { token, address, local_id } => pm.announce(token, address, local_id),
             Command::Remove { token, local_id } => pm.remove(token, local_id),
             Command::CreateSubflow { token, local, local_id, remote, backup } => {
-                pm.create_subflow(token, (local, local_id), remote, backup)
+                let interface = self.interfaces.get(&local).map_or(0, |interface| interface.0);
+                let from = Endpoint { id: local_id, address: local, port: 0, flags: backup_flag(backup), interface };
+                pm.create_subflow(token, &from, remote)
             }
             Command::DestroySubflow { token, endpoints } => pm.destroy_subflow(token, endpoints),
             Command::SetBackup { token, endpoints, backup } => pm.set_backup(token, endpoints, backup),
@@ -94,4 +110,8 @@ impl Hands {
             RequestError::Io(error) => Outcome::Refused(error.raw_os_error().unwrap_or(nix::libc::EIO)),
         }
     }
+}
+
+fn backup_flag(backup: bool) -> u32 {
+    if backup { flags::BACKUP } else { 0 }
 }

@@ -130,22 +130,17 @@ impl KernelPathManager {
         self.change(REMOVE, &attributes)
     }
 
-    /// Opens a subflow (MP_JOIN). Kernels before 6.10 ignore `backup`.
+    /// Opens a subflow (MP_JOIN) from a local address, by its interface if it has one. Kernels before 6.10 ignore its flag
+    /// of a backup.
     ///
     /// # Errors
     /// [`RequestError`].
-    pub fn create_subflow(
-        &mut self,
-        token: Token,
-        (local, id): (IpAddr, u8),
-        remote: SocketAddr,
-        backup: bool,
-    ) -> Result<(), RequestError> {
-        let mut from = Address::of(local);
-        from.id = Some(id);
-        from.flags = backup.then_some(flags::BACKUP);
-        let to = Address::with_port(remote);
-        self.change(CREATE_SUBFLOW, &of_a_subflow(token, &from, &to))
+    pub fn create_subflow(&mut self, token: Token, from: &Endpoint, remote: SocketAddr) -> Result<(), RequestError> {
+        let mut local = Address::of(from.address);
+        local.id = Some(from.id);
+        local.flags = Some(from.flags).filter(|flags| *flags != 0);
+        local.interface = from.interface;
+        self.change(CREATE_SUBFLOW, &of_a_subflow(token, &local, &Address::with_port(remote)))
     }
 
     /// Closes a subflow.

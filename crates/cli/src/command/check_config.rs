@@ -6,6 +6,7 @@ use super::up::UpOptions;
 use crate::configuration::{File, Section, UPLINK_TABLES, is_configurable, read_uplinks};
 use crate::console::print;
 use crate::diagnostic::{Diagnostic, did_you_mean};
+use crate::steer::SteerOptions;
 use clap::{ArgMatches, Command, FromArgMatches};
 use std::path::Path;
 
@@ -51,6 +52,7 @@ fn check_meaning(name: &str, matches: &ArgMatches) -> Result<(), Diagnostic> {
     match name {
         "proxy" => ProxyOptions::from_arg_matches(matches).map_err(wrong)?.check(),
         "serve" => ServeOptions::from_arg_matches(matches).map_err(wrong)?.check(),
+        "steer" => SteerOptions::from_arg_matches(matches).map_err(wrong)?.check(),
         "up" => UpOptions::from_arg_matches(matches).map_err(wrong)?.check(),
         _ => Ok(()),
     }

@@ -33,6 +33,15 @@ pub async fn read_again<T: Args + FromArgMatches>(
     again: Option<ReadAgain>,
     take: impl Fn(&T) -> Result<(), Diagnostic>,
 ) -> Infallible {
+    read_again_of(again, &TAKEN, take).await
+}
+
+/// Like [`read_again`], with the keys that can change at runtime.
+pub async fn read_again_of<T: Args + FromArgMatches>(
+    again: Option<ReadAgain>,
+    taken_keys: &[&str],
+    take: impl Fn(&T) -> Result<(), Diagnostic>,
+) -> Infallible {
     let heard = again.map(|again| anabranch_attach::listen_for_hang_ups().map(|hang_ups| (again, hang_ups)));
     let Some(Ok((again, mut hang_ups))) = heard else { return std::future::pending().await };
     loop {
@@ -41,7 +50,7 @@ pub async fn read_again<T: Args + FromArgMatches>(
         match taken {
             Ok(changed) => {
                 let waiting: Vec<&str> =
-                    changed.iter().map(String::as_str).filter(|key| !TAKEN.contains(key)).collect();
+                    changed.iter().map(String::as_str).filter(|key| !taken_keys.contains(key)).collect();
                 let rest = if waiting.is_empty() {
                     String::new()
                 } else {

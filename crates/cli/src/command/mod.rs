@@ -33,6 +33,7 @@ pub use check_config::check_config;
 pub use compare::compare;
 #[cfg(feature = "lab")]
 pub use emulate::{EXAMPLES as EMULATE_EXAMPLES, EmulateOptions, emulate};
+pub use hang_up::read_again_of;
 pub use key::key;
 pub use list::list;
 #[cfg(feature = "manual")]

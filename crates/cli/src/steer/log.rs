@@ -1,0 +1,175 @@
+//! The log: a line for each decision, for people or as JSON.
+
+use super::options::SteerOptions;
+use crate::console::{event, print, stamp};
+use anabranch_steer::Notice;
+use anabranch_steering::command::{Command, Outcome};
+use anabranch_steering::event::Event;
+use anabranch_steering::sample::{Endpoints, Token};
+use anabranch_steering::status::Why;
+use serde_json::{Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Writes notices.
+#[derive(Clone, Copy, Debug)]
+pub struct Log {
+    json: bool,
+    verbose: bool,
+}
+
+impl Log {
+    pub fn new(options: &SteerOptions) -> Self {
+        Self { json: options.json, verbose: options.verbose }
+    }
+
+    /// A sentence that is no decision.
+    pub fn say(self, text: &str) {
+        event(text);
+    }
+
+    pub fn tell(self, notice: &Notice<'_>) {
+        if matches!(notice, Notice::Event(event) if !self.verbose && is_of_a_connection(event)) {
+            return;
+        }
+        if self.json {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let mut line = to_json(notice);
+            if let Some(fields) = line.as_object_mut() {
+                fields.insert("at".to_owned(), json!(stamp(now.as_secs())));
+                fields.insert("at_ms".to_owned(), json!(now.as_millis() as u64));
+            }
+            print(&format!("{line}\n"));
+        } else {
+            event(&in_words(notice));
+        }
+    }
+}
+
+fn is_of_a_connection(event: &Event) -> bool {
+    !matches!(event, Event::AddressUp { .. } | Event::AddressDown { .. } | Event::Overrun)
+}
+
+fn name(token: Token) -> String {
+    format!("{:08x}", token.0)
+}
+
+fn path(endpoints: Endpoints) -> String {
+    format!("{} to {}", endpoints.local, endpoints.remote)
+}
+
+fn in_words(notice: &Notice<'_>) -> String {
+    match notice {
+        Notice::Event(Event::AddressUp { address, .. }) => format!("{address} can be used"),
+        Notice::Event(Event::AddressDown { address }) => format!("{address} cannot be used any more"),
+        Notice::Event(Event::Overrun) => "events were lost: the next sample is compared".to_owned(),
+        Notice::Event(event) => format!("{event:?}"),
+        Notice::Adopted(token) => format!("{}: adopted", name(*token)),
+        Notice::FellBack(token) => format!("{}: fell back to TCP", name(*token)),
+        Notice::Loss(times, what) => format!("{times} times: {what}"),
+        Notice::Blind(error) => format!("no sample: {error}"),
+        Notice::Command { command, outcome, refusal, why } => {
+            let why = why.map(|why| format!(" ({})", reason(why))).unwrap_or_default();
+            let outcome = match (outcome, refusal) {
+                (Outcome::Done, _) => String::new(),
+                (_, Some(refusal)) => format!(": {refusal}"),
+                (Outcome::Refused(errno), None) => format!(": refused, errno {errno}"),
+                (Outcome::Unsupported, None) => ": its path manager cannot".to_owned(),
+            };
+            format!("{}{why}{outcome}", command_in_words(command))
+        }
+    }
+}
+
+fn reason(why: &Why) -> String {
+    format!(
+        "{:?}; blocked: {:?}; busy {:.0} %; {:.2} Mbit/s",
+        why.occasion,
+        why.blocked,
+        why.busy_share * 100.0,
+        why.goodput * 8.0 / 1e6
+    )
+}
+
+fn command_in_words(command: &Command) -> String {
+    match *command {
+        Command::Announce { token, address, .. } => format!("{}: announce {address}", name(token)),
+        Command::Remove { token, local_id } => format!("{}: withdraw address {local_id}", name(token)),
+        Command::CreateSubflow { token, local, remote, backup, .. } => {
+            let backup = if backup { ", as a backup" } else { "" };
+            format!("{}: open {local} to {remote}{backup}", name(token))
+        }
+        Command::DestroySubflow { token, endpoints } => format!("{}: close {}", name(token), path(endpoints)),
+        Command::SetBackup { token, endpoints, backup: true } => format!("{}: demote {}", name(token), path(endpoints)),
+        Command::SetBackup { token, endpoints, .. } => format!("{}: promote {}", name(token), path(endpoints)),
+    }
+}
+
+fn to_json(notice: &Notice<'_>) -> Value {
+    match notice {
+        Notice::Event(event) => json!({ "kind": "event", "event": format!("{event:?}") }),
+        Notice::Adopted(token) => json!({ "kind": "adopted", "token": name(*token) }),
+        Notice::FellBack(token) => json!({ "kind": "fallback", "token": name(*token) }),
+        Notice::Loss(times, what) => json!({ "kind": "loss_of_mptcp", "times": times, "what": what }),
+        Notice::Blind(error) => json!({ "kind": "no_sample", "error": error.to_string() }),
+        Notice::Command { command, outcome, refusal, why } => {
+            let mut line = command_to_json(command);
+            if let Some(fields) = line.as_object_mut() {
+                fields.insert("done".to_owned(), json!(*outcome == Outcome::Done));
+                fields.insert("refusal".to_owned(), json!(refusal));
+                fields.extend(why.map(|why| ("why".to_owned(), why_to_json(why))));
+            }
+            line
+        }
+    }
+}
+
+fn why_to_json(why: &Why) -> Value {
+    json!({
+        "occasion": format!("{:?}", why.occasion),
+        "blocked": format!("{:?}", why.blocked),
+        "busy_share": why.busy_share,
+        "goodput_bytes_per_second": why.goodput,
+    })
+}
+
+fn command_to_json(command: &Command) -> Value {
+    match *command {
+        Command::Announce { token, address, local_id } => {
+            json!({ "kind": "announce", "token": name(token), "address": address, "id": local_id })
+        }
+        Command::Remove { token, local_id } => json!({ "kind": "remove", "token": name(token), "id": local_id }),
+        Command::CreateSubflow { token, local, local_id, remote, backup } => json!({
+            "kind": "open", "token": name(token), "local": local, "id": local_id, "remote": remote, "backup": backup,
+        }),
+        Command::DestroySubflow { token, endpoints } => {
+            json!({ "kind": "close", "token": name(token), "local": endpoints.local, "remote": endpoints.remote })
+        }
+        Command::SetBackup { token, endpoints, backup } => json!({
+            "kind": if backup { "demote" } else { "promote" },
+            "token": name(token), "local": endpoints.local, "remote": endpoints.remote,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_told_with_its_reason() {
+        let (local, remote) = ("10.0.2.1:1000".parse(), "10.0.0.2:80".parse());
+        let endpoints = Endpoints { local: local.expect("an address"), remote: remote.expect("an address") };
+        let command = Command::SetBackup { token: Token(0xab), endpoints, backup: true };
+        let why = Why { busy_share: 0.6, goodput: 1e6, ..Why::default() };
+        let notice = Notice::Command { command: &command, outcome: Outcome::Done, refusal: None, why: Some(&why) };
+        let words = in_words(&notice);
+        assert!(words.starts_with("000000ab: demote 10.0.2.1:1000 to 10.0.0.2:80 ("), "{words}");
+        assert!(words.contains("busy 60 %; 8.00 Mbit/s"), "{words}");
+        let line = to_json(&notice);
+        assert_eq!(
+            (&line["kind"], &line["done"], &line["token"]),
+            (&json!("demote"), &json!(true), &json!("000000ab"))
+        );
+        assert_eq!(line["why"]["goodput_bytes_per_second"], json!(1e6));
+    }
+}

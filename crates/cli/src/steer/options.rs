@@ -1,0 +1,97 @@
+//! What can be said to `steer`.
+
+use crate::configuration::ConfigurationOption;
+use crate::contender::from_option;
+use crate::diagnostic::Diagnostic;
+use crate::scenario::quantity;
+use anabranch_policy::path_manager::PathManager;
+use anabranch_policy::time::Duration;
+use anabranch_steer::PathManagerChoice;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// The default policy.
+const POLICY: &str = "full_mesh";
+
+/// What can be said to `steer`.
+#[derive(Clone, Debug, Args)]
+pub struct SteerOptions {
+    /// Which of the kernel's path managers new connections of this network namespace get
+    #[arg(long, value_name = "WHICH", default_value = "userspace")]
+    path_manager: Wanted,
+    /// The path manager that decides, with its parameters, e.g. lm3 or path_manager=pu2m2,path_manager.PARAMETER=VALUE;
+    /// other families are the kernel's business
+    #[arg(long, value_name = "POLICY", default_value = POLICY)]
+    policy: String,
+    /// Interval between samples
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = interval)]
+    pub interval: Duration,
+    /// Open subflows from this interface's addresses (repeatable) [default: all interfaces with a default route]
+    #[arg(long = "uplink", value_name = "INTERFACE")]
+    pub uplinks: Vec<String>,
+    /// Say what would be done, and exit
+    #[arg(long)]
+    pub check: bool,
+    /// Log each decision as a line of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Log events of the kernel too
+    #[arg(long)]
+    pub verbose: bool,
+    /// Directory for the journal that restores the setting after a crash [default: /run/anabranch, or $XDG_RUNTIME_DIR/anabranch]
+    #[arg(long, value_name = "DIR")]
+    pub journal: Option<PathBuf>,
+    #[command(flatten)]
+    pub configuration: ConfigurationOption,
+}
+
+/// A path manager of the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Wanted {
+    /// That of user space, while this runs: each connection is steered by itself
+    Userspace,
+    /// The kernel's own: only priorities change, for all connections with the same local address
+    Kernel,
+    /// Whichever it is
+    AsIs,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let time: Duration = quantity::parse(text)?;
+    let possible = Duration::from_millis(10)..=Duration::from_secs(10);
+    if possible.contains(&time) { Ok(time) } else { Err("samples can be 10 ms to 10 s apart".to_owned()) }
+}
+
+impl SteerOptions {
+    /// Checks that need neither privileges nor the network.
+    ///
+    /// # Errors
+    /// The first error.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        self.build().map(drop)
+    }
+
+    /// The path manager that decides.
+    ///
+    /// # Errors
+    /// There is none of this name, or it has no such parameter.
+    pub fn build(&self) -> Result<Box<dyn PathManager>, Diagnostic> {
+        let wrong = |message: String| Diagnostic::option(&format!("--policy {}", self.policy), message);
+        let contender = from_option(&self.policy).map_err(wrong)?;
+        contender.policies.build_path_manager().map_err(|error| wrong(error.to_string()))
+    }
+
+    /// The policy as it was said.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// The path manager that new connections shall have; `None`: whichever it is.
+    pub fn wanted(&self) -> Option<PathManagerChoice> {
+        match self.path_manager {
+            Wanted::Userspace => Some(PathManagerChoice::UserSpace),
+            Wanted::Kernel => Some(PathManagerChoice::Kernel),
+            Wanted::AsIs => None,
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The daemon: samples, hears, decides by [`Steering`], and carries out.
+
+use crate::addresses::Addresses;
+use crate::diag::Sampler;
+use crate::events::{Events, open_path_manager};
+use crate::hands::Hands;
+use crate::kernel::Counters;
+use crate::path_manager::to_io;
+use anabranch_host::Watch;
+use anabranch_policy::time::Duration;
+use anabranch_steering::command::{Command, Outcome};
+use anabranch_steering::event::Event;
+use anabranch_steering::sample::Token;
+use anabranch_steering::status::Why;
+use anabranch_steering::steering::Steering;
+use anabranch_system::Clock;
+use std::collections::BTreeSet;
+use std::future::{Future, pending};
+use std::io;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+
+/// Interval of looks at the kernel's counters.
+const COUNTERS_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// What a user may want to know.
+#[derive(Clone, Debug)]
+pub enum Notice<'a> {
+    Event(&'a Event),
+    /// A connection that no event announced: it is older than the daemon, or the event was lost.
+    Adopted(Token),
+    /// A connection became plain TCP.
+    FellBack(Token),
+    Command {
+        command: &'a Command,
+        outcome: Outcome,
+        /// The kernel's words, if it refused.
+        refusal: Option<&'a str>,
+        why: Option<&'a Why>,
+    },
+    /// Something that makes connections plain TCP happened, so many times.
+    Loss(u64, &'static str),
+    /// A sample failed.
+    Blind(&'a io::Error),
+}
+
+/// Steers the connections of a network namespace.
+pub struct Daemon {
+    steering: Steering,
+    clock: Clock,
+    sampler: Sampler,
+    hands: Hands,
+    events: Events,
+    addresses: Addresses,
+    watch: Watch,
+    counters: Counters,
+    /// Connections that were told of as fallen back, and those that were told of as adopted.
+    fallen: BTreeSet<Token>,
+    adopted: BTreeSet<Token>,
+    sampled: u64,
+}
+
+impl Daemon {
+    /// Opens all that is needed, in the namespace of the calling thread and within a runtime. `uplinks` are names of
+    /// interfaces, see [`Addresses::open`].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if the kernel has no MPTCP, [`io::ErrorKind::PermissionDenied`] without CAP_NET_ADMIN.
+    pub fn open(steering: Steering, uplinks: Vec<String>) -> io::Result<Self> {
+        let path_manager = open_path_manager()?;
+        let events = Events::open(&path_manager)?;
+        Ok(Self {
+            steering,
+            clock: Clock::new(),
+            sampler: Sampler::open()?,
+            hands: Hands::new(path_manager),
+            events,
+            addresses: Addresses::open(uplinks)?,
+            watch: Watch::open()?,
+            counters: Counters::read(),
+            fallen: BTreeSet::new(),
+            adopted: BTreeSet::new(),
+            sampled: 0,
+        })
+    }
+
+    pub fn steering(&self) -> &Steering {
+        &self.steering
+    }
+
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// Decides by another machine from now on: it adopts what it finds.
+    pub fn replace(&mut self, steering: Steering) {
+        self.steering = steering;
+        for (address, interface) in self.addresses.known().clone() {
+            self.steering.handle_event(self.clock.now(), &Event::AddressUp { address, interface });
+        }
+    }
+
+    /// Samples each `every` and steers, until `wish` completes; returns its output. Connections stay as they are.
+    ///
+    /// # Errors
+    /// A socket of the kernel failed.
+    pub async fn run<T>(
+        &mut self,
+        every: Duration,
+        wish: impl Future<Output = T>,
+        mut tell: impl FnMut(Notice<'_>),
+    ) -> io::Result<T> {
+        self.look(&mut tell)?;
+        let mut ticks = ticks(std::time::Duration::from_nanos(every.as_nanos()));
+        let mut looks = ticks_later(COUNTERS_EVERY);
+        let mut heard = Vec::new();
+        tokio::pin!(wish);
+        loop {
+            let due = self.due();
+            tokio::select! {
+                biased;
+                wish = &mut wish => return Ok(wish),
+                _ = ticks.tick() => self.sample(&mut tell),
+                outcome = self.events.next(&mut heard) => {
+                    outcome?;
+                    for event in heard.drain(..) {
+                        self.handle(&event, &mut tell);
+                    }
+                }
+                outcome = self.watch.changed() => {
+                    outcome?;
+                    self.look(&mut tell)?;
+                }
+                () = sleep_to(due) => self.steering.handle_timeout(self.clock.now()),
+                _ = looks.tick() => self.compare_counters(&mut tell),
+            }
+            self.carry_out(&mut tell);
+        }
+    }
+
+    fn handle(&mut self, event: &Event, tell: &mut impl FnMut(Notice<'_>)) {
+        tell(Notice::Event(event));
+        match *event {
+            Event::AddressUp { address, interface } => self.hands.raise(address, interface),
+            Event::AddressDown { address } => self.hands.lower(address),
+            _ => {}
+        }
+        self.steering.handle_event(self.clock.now(), event);
+    }
+
+    /// When the machine wants to be called, samples aside.
+    fn due(&self) -> Option<Instant> {
+        let at = self.steering.poll_timeout()?;
+        Some(Instant::now() + std::time::Duration::from_nanos(at.since(self.clock.now()).as_nanos()))
+    }
+
+    fn sample(&mut self, tell: &mut impl FnMut(Notice<'_>)) {
+        let sample = match self.sampler.sample(self.clock.now()) {
+            Ok(sample) => sample,
+            Err(error) => return tell(Notice::Blind(&to_io(error))),
+        };
+        self.sampled += 1;
+        let adopted = self.steering.counters().adopted;
+        self.steering.handle_sample(&sample);
+        for connection in sample.connections.iter().filter(|connection| connection.fallback) {
+            if self.fallen.insert(connection.token) {
+                tell(Notice::FellBack(connection.token));
+            }
+        }
+        if self.steering.counters().adopted > adopted {
+            self.tell_adopted(tell);
+        }
+        let is_there = |token: &Token| sample.connections.binary_search_by_key(token, |other| other.token).is_ok();
+        self.fallen.retain(is_there);
+        self.adopted.retain(is_there);
+    }
+
+    fn tell_adopted(&mut self, tell: &mut impl FnMut(Notice<'_>)) {
+        for connection in self.steering.connections().filter(|connection| connection.adopted) {
+            if self.adopted.insert(connection.token) {
+                tell(Notice::Adopted(connection.token));
+            }
+        }
+    }
+
+    /// Looks which addresses there are.
+    fn look(&mut self, tell: &mut impl FnMut(Notice<'_>)) -> io::Result<()> {
+        for event in self.addresses.look()? {
+            self.handle(&event, tell);
+        }
+        Ok(())
+    }
+
+    fn compare_counters(&mut self, tell: &mut impl FnMut(Notice<'_>)) {
+        let now = Counters::read();
+        now.losses_since(&self.counters).for_each(|(times, what)| tell(Notice::Loss(times, what)));
+        self.counters = now;
+    }
+
+    /// Carries out what was decided.
+    fn carry_out(&mut self, tell: &mut impl FnMut(Notice<'_>)) {
+        while let Some(command) = self.steering.poll_command() {
+            let outcome = self.hands.carry_out(&command);
+            let decided = self.steering.decisions().rev().find(|decision| decision.command == command);
+            let why = decided.map(|decision| decision.why);
+            tell(Notice::Command { command: &command, outcome, refusal: self.hands.refusal(), why: why.as_ref() });
+            self.steering.handle_outcome(self.clock.now(), command, outcome);
+        }
+    }
+
+    /// Makes endpoints of the kernel's path manager what they were. Subflows stay as they are.
+    pub fn end(&mut self) {
+        self.hands.restore();
+    }
+
+    /// How many samples were taken.
+    pub fn sampled(&self) -> u64 {
+        self.sampled
+    }
+}
+
+/// Ticks from now on; one that is late is left out.
+fn ticks(every: std::time::Duration) -> Interval {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
+}
+
+fn ticks_later(every: std::time::Duration) -> Interval {
+    let mut ticks = ticks(every);
+    ticks.reset();
+    ticks
+}
+
+async fn sleep_to(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => pending().await,
+    }
+}
