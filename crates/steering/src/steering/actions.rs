@@ -7,9 +7,10 @@ use crate::sample::Token;
 use crate::settings::Control;
 use crate::status::{Decision, Occasion, Why};
 use crate::subflow::Subflow;
-use anabranch_policy::ids::{ConnectionId, SubflowId};
+use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{PathAction, PathEvent};
 use anabranch_policy::time::Instant;
+use core::net::IpAddr;
 
 /// Most commands that wait to be taken.
 const MOST_COMMANDS: usize = 65_536;
@@ -68,6 +69,9 @@ impl Steering {
             }
             PathAction::CreateSubflow { connection, local, remote, backup } => {
                 let address = self.addresses.address(local);
+                if address.is_some_and(|address| self.is_joined(connection, address, remote)) {
+                    return true;
+                }
                 self.command(now, occasion, connection, |token, known| {
                     let remote = known.remote(remote)?;
                     Some(Command::CreateSubflow { token, local: address?, local_id: local.0, remote, backup })
@@ -75,6 +79,16 @@ impl Steering {
             }
         };
         done.is_some()
+    }
+
+    /// Whether there is a subflow between two addresses: an adopted connection's, or the kernel opened it.
+    fn is_joined(&self, connection: ConnectionId, local: IpAddr, remote: AddressId) -> bool {
+        let known = self.tokens.get(&connection).and_then(|token| self.connections.get(token));
+        known.is_some_and(|known| {
+            let remote = known.remote(remote);
+            let mut all = known.subflows.iter().map(|subflow| subflow.endpoints);
+            all.any(|other| other.local.ip() == local && Some(other.remote) == remote)
+        })
     }
 
     /// Gives a command that opens or closes something.

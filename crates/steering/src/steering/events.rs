@@ -1,8 +1,10 @@
 //! Takes what happens between two samples.
 
 use super::state::Steering;
+use crate::command::Command;
 use crate::event::Event;
-use crate::status::Occasion;
+use crate::sample::Endpoints;
+use crate::status::{Decision, Occasion};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::{CloseReason, PathEvent, Role};
 use anabranch_policy::time::Instant;
@@ -85,7 +87,10 @@ impl Steering {
             }
             Event::SubflowClosed { endpoints, error, .. } => {
                 let subflow = connection.find_closed(endpoints);
-                match subflow.and_then(|subflow| connection.remove(now, subflow, reason(error))) {
+                let closed = subflow.and_then(|subflow| connection.subflow(subflow)).map(|closed| closed.endpoints);
+                let reason = reason(error, closed.is_some_and(|endpoints| self.has_closed(endpoints)));
+                let connection = self.connections.get_mut(&token);
+                match subflow.zip(connection).and_then(|(subflow, known)| known.remove(now, subflow, reason)) {
                     Some(change) => self.pass_on(now, token, change),
                     None => self.counters.unmatched_events += 1,
                 }
@@ -102,17 +107,26 @@ impl Steering {
     }
 }
 
+impl Steering {
+    /// Whether we asked for the end of a subflow.
+    fn has_closed(&self, wanted: Endpoints) -> bool {
+        let asked = |decision: &Decision| matches!(decision.command, Command::DestroySubflow { endpoints, .. } if endpoints == wanted);
+        self.decisions.iter().any(asked)
+    }
+}
+
 fn role(server: bool) -> Role {
     if server { Role::Server } else { Role::Client }
 }
 
-/// Why a subflow ended, by the errno of its socket.
-fn reason(error: u32) -> CloseReason {
+/// Why a subflow ended, by the errno of its socket. Without an error it is the kernel's doing or the peer's, which may have
+/// withdrawn the address, and then has said so before; otherwise nobody in the kernel would open it again.
+fn reason(error: u32, by_us: bool) -> CloseReason {
     const ENETUNREACH: u32 = 101;
     const ETIMEDOUT: u32 = 110;
     const EHOSTUNREACH: u32 = 113;
     match error {
-        0 => CloseReason::Normal,
+        0 if by_us => CloseReason::Normal,
         ETIMEDOUT | EHOSTUNREACH | ENETUNREACH => CloseReason::TimedOut,
         _ => CloseReason::Reset,
     }

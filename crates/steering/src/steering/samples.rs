@@ -71,6 +71,13 @@ impl Steering {
             known.adopted = true;
         }
         if sample.subflows.iter().any(is_established) && !sample.fallback {
+            // The path manager would open again what is there.
+            for subflow in &sample.subflows {
+                let known = self.connections.get(&sample.token);
+                if known.is_some_and(|known| known.find(subflow.endpoints).is_none()) {
+                    self.add_subflow(now, sample.token, subflow.endpoints, subflow.remote_id);
+                }
+            }
             self.establish(now, sample.token, false);
         }
         true

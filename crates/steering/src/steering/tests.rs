@@ -233,13 +233,19 @@ fn suspend_and_resume_are_the_backup_flag_and_a_probe_lifts_it_for_an_interval()
     assert_eq!(steering.poll_timeout(), None);
 }
 
-fn full_mesh(control: Control) -> Steering {
+/// Full mesh on a host with two addresses and no connection.
+fn without_connections(control: Control) -> Steering {
     let manager = build(TABLE, "full_mesh", &PolicySettings::new()).unwrap();
     let mut steering = Steering::new(manager, Settings { control, ..Settings::default() });
     for last in [1, 2] {
         let address = IpAddr::from([10, 0, last, 1]);
         steering.handle_event(at(0), &Event::AddressUp { address, interface: Interface(u32::from(last)) });
     }
+    steering
+}
+
+fn full_mesh(control: Control) -> Steering {
+    let mut steering = without_connections(control);
     let event =
         Event::Established { token: TOKEN, endpoints: endpoints(1, 40_000), server: false, remote_denies_joins: false };
     steering.handle_event(at(0), &event);
@@ -262,6 +268,32 @@ fn full_mesh_joins_from_the_second_address_and_again_after_a_refusal() {
     steering.handle_timeout(at(1010));
     assert_eq!(steering.poll_command(), Some(join));
     assert_eq!(steering.counters().refused, 1);
+}
+
+#[test]
+fn a_join_that_is_there_is_not_opened_again() {
+    let mut steering = without_connections(Control::Subflows);
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000), subflow(2, 40_001)]));
+    assert_eq!(steering.counters().adopted, 1);
+    assert_eq!(steering.poll_command(), None);
+    assert_eq!(steering.counters().impossible_actions, 0);
+}
+
+#[test]
+fn a_subflow_that_ends_without_our_doing_is_opened_again() {
+    for by_us in [true, false] {
+        let mut steering = without_connections(Control::Subflows);
+        steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000), subflow(2, 40_001)]));
+        let endpoints = endpoints(2, 40_001);
+        if by_us {
+            steering.push(at(100), Occasion::Change, TOKEN, Command::DestroySubflow { token: TOKEN, endpoints });
+            steering.poll_command();
+        }
+        steering.handle_event(at(200), &Event::SubflowClosed { token: TOKEN, endpoints, error: 0 });
+        steering.handle_timeout(at(5_000));
+        let again = matches!(steering.poll_command(), Some(Command::CreateSubflow { .. }));
+        assert_eq!(again, !by_us);
+    }
 }
 
 #[test]
