@@ -83,7 +83,7 @@ fn established(event: &Event) -> Option<(Token, Endpoints)> {
     }
 }
 
-fn carry_out(scene: &Scene, command: Command) -> Outcome {
+pub fn carry_out(scene: &Scene, command: Command) -> Outcome {
     scene.client(|| {
         let mut hands = Hands::new(open_path_manager().expect("the kernel has MPTCP"));
         let outcome = hands.carry_out(&command);

@@ -2,8 +2,10 @@
 //! TUN: without, every test is counted as ignored and says why.
 
 mod hands;
+mod lives;
 mod samples;
 mod scene;
+mod steered;
 
 use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
@@ -13,7 +15,7 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials = samples::trials().into_iter().chain(hands::trials());
+    let trials = samples::trials().into_iter().chain(hands::trials()).chain(lives::trials());
     let trials: Vec<Trial> = trials.map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

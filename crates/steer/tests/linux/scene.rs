@@ -86,7 +86,12 @@ impl Scene {
 
     /// A connection from the client's first path, established at both ends: its socket and the server's.
     pub fn connect(&self) -> (Socket, Socket) {
-        let listener = self.listen();
+        self.connect_with(|_| ())
+    }
+
+    /// The same with settings of the listener.
+    pub fn connect_with(&self, set: impl FnOnce(&Socket) + Send) -> (Socket, Socket) {
+        let listener = self.listen_with(set);
         let connected = self.client(connect);
         let (accepted, _) = listener.accept().expect("the client has connected");
         // The client may join when the server has acknowledged data (RFC 8684, section 3.1).
@@ -101,8 +106,13 @@ impl Scene {
 
     /// A listener at all of the server's addresses.
     pub fn listen(&self) -> Socket {
+        self.listen_with(|_| ())
+    }
+
+    fn listen_with(&self, set: impl FnOnce(&Socket) + Send) -> Socket {
         self.server(|| {
             let listener = mptcp_socket();
+            set(&listener);
             listener.set_reuse_address(true).expect("an option that sockets have");
             let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT);
             listener.bind(&any.into()).expect("the port is free");
