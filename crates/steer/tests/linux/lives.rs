@@ -51,7 +51,7 @@ fn subflows_are_opened_and_one_that_is_closed_is_opened_again() {
     close_second(&scene, &connection);
     let begin = std::time::Instant::now();
     scene.client_sees(has_both);
-    println!("open again after {:?}", begin.elapsed());
+    eprintln!("open again after {:?}", begin.elapsed());
     assert_eq!(steered.commands("CreateSubflow"), 2);
 }
 
