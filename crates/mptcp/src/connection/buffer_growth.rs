@@ -94,7 +94,7 @@ impl Connection {
             let held =
                 self.sender.buffer.held() + self.receiver.buffer.readable() + self.receiver.buffer.out_of_order();
             let before = self.sender.reported_memory();
-            if held.abs_diff(before) >= UNREPORTED || held == 0 {
+            if held.abs_diff(before) >= UNREPORTED || (held == 0 && before > 0) {
                 let after = self.sender.report_memory(held);
                 memory.exchange(before, after);
             }
