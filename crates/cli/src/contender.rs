@@ -7,6 +7,7 @@ mod family;
 mod model;
 mod option;
 mod scheme;
+mod steered;
 
 pub use check::check;
 pub use choices::Choices;
@@ -15,3 +16,4 @@ pub use family::{MemberInfo, decides, members};
 pub use model::{Contender, MeshRoutes, ON_NETWORKS, RECOMMENDED, Route};
 pub use option::{Surroundings, all_from_option, from_option};
 pub use scheme::{Scheme, contenders};
+pub use steered::{STEER, STEERED_END, Steered, SteeredEnd};

@@ -1,6 +1,6 @@
 //! A contender described in words.
 
-use crate::contender::{Contender, Route};
+use crate::contender::{Contender, Route, Steered};
 #[cfg(feature = "lab")]
 use crate::scenario::Scenario;
 use crate::scenario::connection::ConnectionSettings;
@@ -100,10 +100,11 @@ impl Contender {
     /// The paths used.
     fn describe_route(&self) -> String {
         let oracle = if self.oracle { ", on links that lose nothing" } else { "" };
+        let steered = self.steered.as_ref().map(Steered::describe).unwrap_or_default();
         match &self.route {
-            Route::All => oracle.to_owned(),
-            Route::Only(names) => format!(", on {}", names.join(" + ")),
-            Route::Best => ", on the best path".to_owned(),
+            Route::All => format!("{oracle}{steered}"),
+            Route::Only(names) => format!(", on {}{steered}", names.join(" + ")),
+            Route::Best => format!(", on the best path{steered}"),
         }
     }
 

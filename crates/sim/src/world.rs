@@ -13,6 +13,7 @@ use crate::link::{LinkConfig, LinkCounters};
 use crate::network::{End, Network, Tap, WireCheck};
 use crate::random::derive_key;
 use crate::results::{HostResult, LinkResult, RunResult};
+use crate::supervisor::Supervisor;
 use crate::udp::{UdpConfig, UdpSource};
 use anabranch_mptcp::{Endpoint, EndpointConfig};
 use anabranch_policy::ids::ConnectionId;
@@ -20,7 +21,7 @@ use anabranch_policy::path_manager::PathManager;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use core::net::IpAddr;
-use event_kinds::{CHANGE_EVENT, SAMPLE_EVENT, START_EVENT, STOP_EVENT, UDP_EVENT};
+use event_kinds::{CHANGE_EVENT, SAMPLE_EVENT, START_EVENT, STOP_EVENT, SUPERVISOR_EVENT, UDP_EVENT};
 use std::collections::BTreeMap;
 
 /// Settings of a world.
@@ -63,6 +64,7 @@ struct Host {
     listeners: BTreeMap<u16, FlowId>,
     /// Whether any of its connections is measured.
     traced: bool,
+    supervisor: Option<Box<dyn Supervisor>>,
     result: HostResult,
 }
 
@@ -129,9 +131,15 @@ impl World {
             connections: BTreeMap::new(),
             listeners: BTreeMap::new(),
             traced: false,
+            supervisor: None,
             result: HostResult { name: name.to_owned(), ..HostResult::default() },
         });
         HostId(self.hosts.len() as u32 - 1)
+    }
+    /// Adds the supervisor of a host, in place of an earlier one.
+    pub fn add_supervisor(&mut self, host: HostId, supervisor: Box<dyn Supervisor>) {
+        self.network.events.put(self.now + supervisor.interval(), Target::new(SUPERVISOR_EVENT, host.index()));
+        self.hosts[host.index()].supervisor = Some(supervisor);
     }
     /// Adds an interface to a host, and tells the host that its address can be used. Packets from its address leave on
     /// one link; packets to its address arrive on the given links. Several interfaces may share a link.

@@ -1,6 +1,7 @@
 //! A contender: a combination of policies with settings of its connection and routes.
 
 use super::datagram::datagram_default;
+use super::steered::Steered;
 use crate::scenario::connection::ConnectionSettings;
 use anabranch_policy::combination::{Choice, Combination};
 use anabranch_routing::lanes::LaneSettings;
@@ -54,6 +55,8 @@ pub struct Contender {
     pub mesh: MeshRoutes,
     /// An oracle: links never lose its packets, as if it had not sent those that would be lost.
     pub oracle: bool,
+    /// A daemon at one end that steers its connections.
+    pub steered: Option<Steered>,
     /// Policies of both ends.
     pub policies: Combination,
     /// Policy for datagrams of programs, at both ends.
@@ -87,6 +90,7 @@ impl Contender {
             route: Route::All,
             mesh: MeshRoutes::default(),
             oracle: false,
+            steered: None,
             policies: Combination::default(),
             datagram: datagram_default(),
             defaults: ConnectionSettings::default(),

@@ -5,6 +5,7 @@ use super::choices::Choices;
 use super::datagram::{build_datagram, change, datagram_default, datagram_members, is_datagram_policy};
 use super::model::{Contender, Route};
 use super::scheme::{Scheme, contenders};
+use super::steered;
 use crate::baseline::{self, BASELINES, Baseline};
 use crate::diagnostic::did_you_mean;
 use anabranch_policy::combination::{Choice, Combination, Family};
@@ -181,7 +182,11 @@ fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, St
                 scheme.connection.set(key.trim_start_matches("connection."), value)?;
             }
             Some((key, value)) if change(&mut scheme.datagram, key, value).is_some() => {}
-            _ => words.push(part),
+            Some((key, value)) => match steered::change(&mut scheme.steered, key, value) {
+                Some(changed) => changed?,
+                None => words.push(part),
+            },
+            None => words.push(part),
         }
     }
     (scheme.name, scheme.label) = (name.clone(), label.clone());

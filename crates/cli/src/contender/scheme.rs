@@ -3,6 +3,7 @@
 use super::choices::Choices;
 use super::datagram::datagram_default;
 use super::model::{Contender, MeshRoutes, Route};
+use super::steered::Steered;
 use crate::baseline::Baseline;
 use crate::scenario::connection::ConnectionSettings;
 use anabranch_policy::combination::{Choice, Combination};
@@ -20,6 +21,8 @@ pub struct Scheme {
     pub mesh: MeshRoutes,
     /// An oracle: links never lose its packets.
     pub oracle: bool,
+    /// A daemon that steers its connections.
+    pub steered: Option<Steered>,
     /// Policies of the families it specifies.
     pub choices: Choices,
     /// Policy for datagrams of programs.
@@ -40,6 +43,7 @@ impl Scheme {
             route: Route::All,
             mesh: MeshRoutes::default(),
             oracle: false,
+            steered: None,
             choices: Choices::default(),
             datagram: None,
             connection: ConnectionSettings::default(),
@@ -75,6 +79,7 @@ impl Scheme {
             route: self.route.clone(),
             mesh: self.mesh,
             oracle: self.oracle,
+            steered: self.steered.clone(),
             policies,
             datagram: self.datagram.clone().unwrap_or_else(datagram_default),
             defaults: baseline.map(|baseline| baseline.connection.clone()).unwrap_or_default(),

@@ -13,6 +13,7 @@ mod mesh_metrics;
 mod moving;
 pub mod network;
 mod settings;
+mod steering;
 pub mod traffic;
 pub mod video;
 mod window;
@@ -86,6 +87,7 @@ pub fn run(
     };
     beside::add_own(&mut world, scenario, transfer);
     datagrams::add(&mut world, scenario, contender, &lines)?;
+    let steered = steering::add(&mut world, scenario, contender, (client, server))?;
     let capture = match &extras.pcap {
         Some(directory) => {
             let name = capture::file_name(scenario, contender, paths);
@@ -109,7 +111,9 @@ pub fn run(
     capture.map_or(Ok(()), capture::Capture::finish)?;
     check_wire(&results)?;
     let window = window::Window { scenario, paths, before: before.as_ref(), after: &results };
-    measure::record(scenario, contender, paths, &window, extras.curves)
+    let mut record = measure::record(scenario, contender, paths, &window, extras.curves)?;
+    record.metrics.extend(steered.iter().flat_map(steering::metrics));
+    Ok(record)
 }
 
 /// The scenario of an oracle: links have no loss, since lost packets would not be sent.

@@ -4,7 +4,7 @@ use super::choices::{choice, choices};
 use super::connection::ConnectionSettings;
 use super::reader::{Item, Reader};
 use crate::baseline::{self, Baseline};
-use crate::contender::{Choices, DATAGRAM, Route, Scheme, build_datagram};
+use crate::contender::{Choices, DATAGRAM, Route, STEER, STEERED_END, Scheme, Steered, SteeredEnd, build_datagram};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use anabranch_policy::combination::{Choice, Family};
 use std::path::Path;
@@ -47,7 +47,19 @@ pub fn schemes(top: &Reader<'_>, baselines: &[Baseline]) -> Result<Vec<Scheme>, 
 }
 
 fn scheme(item: &Item<'_>, baselines: &[Baseline]) -> Result<Scheme, Diagnostic> {
-    let own = [DATAGRAM, "name", "label", "multipath", "paths", "mesh", "oracle", "connection", "baselines"];
+    let own = [
+        DATAGRAM,
+        "name",
+        "label",
+        "multipath",
+        "paths",
+        "mesh",
+        "oracle",
+        STEER,
+        STEERED_END,
+        "connection",
+        "baselines",
+    ];
     let keys: Vec<&str> = own.into_iter().chain(Family::ALL.iter().map(|family| family.name())).collect();
     let table = item.table("a policy", &keys)?;
     let name_item = table.required("name")?;
@@ -65,11 +77,25 @@ fn scheme(item: &Item<'_>, baselines: &[Baseline]) -> Result<Scheme, Diagnostic>
         route: table.get("paths").map_or(Ok(Route::All), |paths| route(&paths))?,
         mesh: super::mesh::routes(&table)?,
         oracle: table.flag("oracle", false)?,
+        steered: steered(&table)?,
         choices: choices(&table)?,
         datagram: table.get(DATAGRAM).map(|item| datagram(&item)).transpose()?,
         connection: connection.unwrap_or_default(),
         baselines: table.get("baselines").map(|item| restriction(&item, baselines)).transpose()?,
     })
+}
+
+/// Parses the daemon that steers.
+fn steered(table: &Reader<'_>) -> Result<Option<Steered>, Diagnostic> {
+    let end = table.get(STEERED_END);
+    let Some(item) = table.get(STEER) else {
+        return end.map_or(Ok(None), |item| Err(item.error(format!("nothing steers: {STEERED_END} needs {STEER}"))));
+    };
+    let mut made = Steered::by(choice(&item)?).map_err(|message| item.error(message))?;
+    if let Some(item) = end {
+        made.end = SteeredEnd::parse(item.text()?).map_err(|message| item.error(message))?;
+    }
+    Ok(Some(made))
 }
 
 /// Parses a datagram policy.

@@ -15,6 +15,11 @@ impl Endpoint {
         self.connections.get(id).map(|connection| connection.info(now))
     }
 
+    /// The connections, those in TIME-WAIT not included.
+    pub fn connection_ids(&self) -> impl Iterator<Item = ConnectionId> {
+        self.connections.ids()
+    }
+
     /// The sending side of a connection, as policies see it.
     pub fn connection_view(&self, now: Instant, id: ConnectionId) -> Option<ConnectionView> {
         self.connections.get(id).map(|connection| connection.view(now))

@@ -248,6 +248,12 @@ impl Endpoint {
         done
     }
 
+    /// Carries out an action of a path manager outside of this host, such as a daemon's. Returns false if it cannot be
+    /// carried out, as with the host's own ([`anabranch_policy::path_manager::PathManager::handle`]).
+    pub fn carry_out_action(&mut self, now: Instant, action: PathAction) -> bool {
+        self.act(now, action)
+    }
+
     fn with(&mut self, id: ConnectionId, act: impl FnOnce(&mut Connection) -> bool) -> bool {
         self.connections.get_mut(id).is_some_and(act)
     }

@@ -9,3 +9,4 @@ pub(super) const CHANGE_EVENT: u32 = 5;
 pub(super) const START_EVENT: u32 = 6;
 pub(super) const STOP_EVENT: u32 = 7;
 pub(super) const SESSION_EVENT: u32 = 12;
+pub(super) const SUPERVISOR_EVENT: u32 = 13;

@@ -5,7 +5,8 @@
 //! only when the new deadline is earlier than the queued one.
 
 use super::event_kinds::{
-    CHANGE_EVENT, FLOW_EVENT, HOST_EVENT, SAMPLE_EVENT, SESSION_EVENT, START_EVENT, STOP_EVENT, UDP_EVENT,
+    CHANGE_EVENT, FLOW_EVENT, HOST_EVENT, SAMPLE_EVENT, SESSION_EVENT, START_EVENT, STOP_EVENT, SUPERVISOR_EVENT,
+    UDP_EVENT,
 };
 use super::{Change, World};
 use crate::address::InterfaceId;
@@ -61,6 +62,7 @@ impl World {
             START_EVENT => self.start_flow(index),
             STOP_EVENT => self.stop_flow(index),
             SESSION_EVENT => self.handle_session_timer(index),
+            SUPERVISOR_EVENT => self.supervise(HostId(index as u32)),
             _ => self.network.handle_mesh(self.now, target),
         }
     }
@@ -98,6 +100,13 @@ impl World {
         if host.endpoint.poll_timeout() <= self.now {
             host.endpoint.handle_timeout(self.now);
         }
+        self.drain(id);
+    }
+    fn supervise(&mut self, id: HostId) {
+        let host = &mut self.hosts[id.index()];
+        let Some(supervisor) = &mut host.supervisor else { return };
+        supervisor.act(self.now, &mut host.endpoint);
+        self.network.events.put(self.now + supervisor.interval(), Target::new(SUPERVISOR_EVENT, id.index()));
         self.drain(id);
     }
     fn handle_application(&mut self, flow: usize, side: usize) {
@@ -250,6 +259,9 @@ impl World {
             while let Some(record) = host.endpoint.poll_trace() {
                 record_trace(self.now, &host.connections, &mut self.flows, &record);
             }
+        }
+        if let Some(supervisor) = &mut host.supervisor {
+            supervisor.observe(self.now, &host.endpoint);
         }
         let due = host.endpoint.poll_timeout();
         if due < host.armed {
