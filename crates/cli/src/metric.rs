@@ -198,6 +198,7 @@ pub const METRICS: &[Metric] = &[
     Metric { name: "frame_delay_p95", label: "95th percentile of frame delay", unit: "ms" },
     Metric { name: "frame_delay_p99", label: "99th percentile of frame delay", unit: "ms" },
     Metric { name: "demotions", label: "demotions by the daemon", unit: "1" },
+    Metric { name: "demoted", label: "time with a path demoted by the daemon", unit: "%" },
     Metric { name: "blocked_seen", label: "samples of a blocked connection, estimated so", unit: "1" },
     Metric { name: "blocked_missed", label: "samples of a blocked connection, estimated otherwise", unit: "1" },
     Metric { name: "blocked_imagined", label: "samples of a connection not blocked, estimated to be", unit: "1" },

@@ -197,7 +197,7 @@ impl Connection {
             window: windows.max(),
             mss: segments.max().unwrap_or(1),
         };
-        self.estimator.observe(now, &reading);
+        self.estimator.observe(&reading);
         held > 0 || moved > 0
     }
 
@@ -234,7 +234,8 @@ impl Connection {
 
     /// As a path manager sees it. `data_nxt` is not exported: what the subflows hold is taken to follow `data_una`, so
     /// it is too low where data beyond a hole was acknowledged. The window is the largest that a subflow has, and
-    /// nothing of it is left while the estimator says so. Whether the stream ends is not known.
+    /// nothing of it is left while the estimator says so. The program waits for space while the estimator says that.
+    /// Whether the stream ends is not known.
     pub fn view(&self, now: Instant, shut: bool, backlogged: bool) -> ConnectionView {
         let (written, data_una) = self.last.map_or((0, 0), |last| (last.write_seq, last.snd_una));
         let samples = || self.subflows.iter().filter_map(|subflow| subflow.sample.as_ref());

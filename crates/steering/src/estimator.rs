@@ -7,13 +7,12 @@
 //!   level (`write_seq - snd_una`, which contains what the program has written and no subflow has). A program that
 //!   writes less than the paths carry lets it fall to nothing now and then.
 //! - *busy share*: the share of time with data on a subflow (`busy_time`), of the active subflow that has the least of it,
-//!   smoothed over [`SMOOTHED_OVER`]. With backlog the scheduler fills every path, unless something above TCP stops it.
+//!   mean over the same samples. With backlog the scheduler fills every path, unless something above TCP stops it.
 //!
 //! So with backlog and a busy share under [`BUSY`] the connection is blocked. If what is unacknowledged reaches the
 //! largest window that the peer advertised on a subflow, by the receive window; otherwise the program waits for space in the
 //! send buffer.
 
-use anabranch_policy::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// Samples that the backlog is looked for in.
@@ -22,8 +21,6 @@ const REMEMBERED: usize = 8;
 const LEAST_BACKLOG: u64 = 4;
 /// Least busy share of a path that is not kept from sending.
 const BUSY: f64 = 0.9;
-/// Time constant of the busy share.
-const SMOOTHED_OVER: Duration = Duration::from_millis(500);
 
 /// What keeps a connection from sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -54,8 +51,7 @@ pub(crate) struct Reading {
 #[derive(Clone, Debug, Default)]
 pub struct Estimator {
     held: VecDeque<u64>,
-    busy: Option<f64>,
-    last: Option<Instant>,
+    busy: VecDeque<f64>,
     blocked: Blocked,
 }
 
@@ -65,9 +61,9 @@ impl Estimator {
         self.blocked
     }
 
-    /// The smoothed busy share of the least busy active subflow, 0 to 1; 1 before the second sample.
+    /// The mean busy share of the least busy active subflow, 0 to 1; 1 before the second sample.
     pub fn busy_share(&self) -> f64 {
-        self.busy.unwrap_or(1.0)
+        if self.busy.is_empty() { 1.0 } else { self.busy.iter().sum::<f64>() / self.busy.len() as f64 }
     }
 
     /// Forgets the shares: other subflows are active now.
@@ -75,20 +71,19 @@ impl Estimator {
         *self = Self::default();
     }
 
-    pub(crate) fn observe(&mut self, now: Instant, reading: &Reading) -> Blocked {
+    pub(crate) fn observe(&mut self, reading: &Reading) -> Blocked {
         if self.held.len() == REMEMBERED {
             self.held.pop_front();
         }
         self.held.push_back(reading.held);
         if let Some(share) = reading.least_busy {
-            let span = self.last.map_or(SMOOTHED_OVER, |last| now.since(last)).as_secs_f64();
-            let weight = span / (span + SMOOTHED_OVER.as_secs_f64());
-            let before = self.busy.unwrap_or(share);
-            self.busy = Some(before + weight * (share - before));
+            if self.busy.len() == REMEMBERED {
+                self.busy.pop_front();
+            }
+            self.busy.push_back(share);
         }
-        self.last = Some(now);
         let backlog = self.held.iter().all(|held| *held > LEAST_BACKLOG * reading.mss);
-        let idle = self.busy.is_some_and(|share| share < BUSY);
+        let idle = self.busy_share() < BUSY;
         self.blocked = match reading.window {
             _ if !backlog || !idle || self.held.len() < REMEMBERED / 2 => Blocked::No,
             Some(window) if reading.held + reading.mss < window => Blocked::SendBuffer,
@@ -104,10 +99,9 @@ mod tests {
 
     fn after(estimator: &mut Estimator, held: u64, busy: f64, window: u64) -> Blocked {
         let mut blocked = Blocked::No;
-        for n in 0..20 {
-            let now = Instant::ZERO + Duration::from_millis(100) * n;
+        for _ in 0..20 {
             let reading = Reading { held, least_busy: Some(busy), window: Some(window), mss: 1000 };
-            blocked = estimator.observe(now, &reading);
+            blocked = estimator.observe(&reading);
         }
         blocked
     }
@@ -125,6 +119,6 @@ mod tests {
         let mut estimator = Estimator::default();
         after(&mut estimator, 200_000, 0.5, 200_000);
         let reading = Reading { held: 0, least_busy: Some(0.5), window: Some(200_000), mss: 1000 };
-        assert_eq!(estimator.observe(Instant::ZERO + Duration::from_secs(3), &reading), Blocked::No);
+        assert_eq!(estimator.observe(&reading), Blocked::No);
     }
 }

@@ -138,7 +138,9 @@ impl Subflow {
         };
         self.counters.timeouts += newly;
         self.counters.timeouts_in_row = in_a_row;
-        self.min_rtt = self.min_rtt.min(sample.min_rtt.unwrap_or(sample.rtt));
+        // Zero before the first measurement.
+        let least = sample.min_rtt.unwrap_or(sample.rtt);
+        self.min_rtt = if least.is_zero() { self.min_rtt } else { self.min_rtt.min(least) };
         self.missing = 0;
         self.sample = Some(sample);
         newly > 0
@@ -173,7 +175,7 @@ impl Subflow {
             window_left: sample.snd_wnd.map_or(u64::MAX, |window| u64::from(window).saturating_sub(unacked)),
             smoothed_rtt: sample.rtt,
             rtt_variation: sample.rttvar,
-            min_rtt: self.min_rtt,
+            min_rtt: if self.min_rtt == Duration::MAX { Duration::ZERO } else { self.min_rtt },
             latest_rtt: sample.rtt,
             rto: sample.rto / (1 << sample.backoff.min(16)),
             rates: Rates {

@@ -161,6 +161,15 @@ fn unknown(name: &str, around: &Surroundings<'_>) -> String {
     if hint.is_empty() { format!("; known are {}", known.join(", ")) } else { hint }
 }
 
+/// Applies a part of a list that changes what is beside the combination. Returns whether it is one.
+fn change_beside(scheme: &mut Scheme, part: &str) -> Result<bool, String> {
+    let Some((key, value)) = part.split_once('=') else { return Ok(false) };
+    if change(&mut scheme.datagram, key, value).is_some() {
+        return Ok(true);
+    }
+    steered::change(&mut scheme.steered, key, value).map_or(Ok(false), |changed| changed.map(|()| true))
+}
+
 fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, String> {
     let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
     // The base may be named first.
@@ -181,12 +190,8 @@ fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, St
             Some((key, value)) if key.starts_with("connection.") => {
                 scheme.connection.set(key.trim_start_matches("connection."), value)?;
             }
-            Some((key, value)) if change(&mut scheme.datagram, key, value).is_some() => {}
-            Some((key, value)) => match steered::change(&mut scheme.steered, key, value) {
-                Some(changed) => changed?,
-                None => words.push(part),
-            },
-            None => words.push(part),
+            _ if change_beside(scheme, part)? => {}
+            _ => words.push(part),
         }
     }
     (scheme.name, scheme.label) = (name.clone(), label.clone());

@@ -35,6 +35,9 @@ const BLOCKED: f64 = 0.1;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     demotions: u64,
+    /// Samples of all connections, and those with a demoted path.
+    taken: u64,
+    demoted: u64,
     /// By whether the connection was blocked, and whether the estimator said so.
     samples: [[u64; 2]; 2],
 }
@@ -83,7 +86,12 @@ pub fn metrics(tally: &Rc<RefCell<Tally>>) -> Vec<(String, f64)> {
         ("blocked_imagined", imagined),
         ("unblocked_seen", unblocked_seen),
     ];
-    all.into_iter().map(|(name, count)| (name.to_owned(), count as f64)).collect()
+    let mut metrics: Vec<(String, f64)> =
+        all.into_iter().map(|(name, count)| (name.to_owned(), count as f64)).collect();
+    if tally.taken > 0 {
+        metrics.push(("demoted".to_owned(), tally.demoted as f64 / tally.taken as f64 * 100.0));
+    }
+    metrics
 }
 
 /// What the engine does not count of a subflow.
@@ -216,7 +224,7 @@ impl Daemon {
             retransmits: backoff,
             rtt: info.round_trip.rtt,
             rttvar: info.round_trip.rttvar,
-            min_rtt: Some(info.round_trip.min_rtt),
+            min_rtt: Some(info.round_trip.min_rtt).filter(|least| !least.is_zero()),
             rto: info.round_trip.rto * (1 << backoff.min(16)),
             backoff,
             last: Last {
@@ -244,6 +252,8 @@ impl Daemon {
         let interval = now.since(self.acted).as_secs_f64();
         let mut tally = self.tally.borrow_mut();
         for status in self.steering.connections() {
+            tally.taken += 1;
+            tally.demoted += u64::from(status.subflows.iter().any(|subflow| subflow.suspended));
             let same = |id: &ConnectionId| endpoint.info(now, *id).and_then(|info| info.token) == Some(status.token.0);
             let Some(truth) = endpoint.connection_ids().find(same).and_then(|id| self.connections.get_mut(&id)) else {
                 continue;

@@ -7,6 +7,7 @@
 pub mod anabranch;
 mod api;
 pub mod full_mesh;
+pub mod goodput_trial;
 pub mod lm3;
 pub mod one_way_delay;
 pub mod predictive;

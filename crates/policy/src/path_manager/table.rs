@@ -1,7 +1,7 @@
 //! The path managers.
 
 use super::api::PathManager;
-use super::{anabranch, full_mesh, lm3, one_way_delay, predictive, pu2m2, same_subnet};
+use super::{anabranch, full_mesh, goodput_trial, lm3, one_way_delay, predictive, pu2m2, same_subnet};
 use crate::table::Member;
 
 /// The path managers.
@@ -17,6 +17,12 @@ pub const TABLE: &[Member<dyn PathManager>] = &[
         summary: "Every local address to every address of the peer's; lost subflows are opened again",
         source: "RFC 8684, section 3.4; limits as Linux has them",
         build: full_mesh::FullMesh::build,
+    },
+    Member {
+        name: "goodput_trial",
+        summary: "full_mesh, and a path without which a blocked connection carries more, by trial, is suspended",
+        source: "ours; for a daemon that steers an operating system's connections",
+        build: goodput_trial::GoodputTrial::build,
     },
     Member {
         name: "lm3",

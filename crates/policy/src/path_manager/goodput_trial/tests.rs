@@ -1,0 +1,161 @@
+use super::*;
+use crate::path_manager::tests::{Host, resume, suspend};
+use crate::scheduler::tests::{at, connection};
+use crate::view::ConnectionView;
+
+const ID: ConnectionId = ConnectionId(1);
+
+/// A host whose connection carries so many bytes per second with both paths, with the first alone, with the second alone.
+struct Steered {
+    host: Host<GoodputTrial>,
+    goodput: [f64; 3],
+    acknowledged: f64,
+    blocked: bool,
+    waits: bool,
+}
+
+impl Steered {
+    fn new(goodput: [f64; 3]) -> Self {
+        let mut host = Host::new(GoodputTrial::new(TrialSettings::default()), 2);
+        for id in 0..2 {
+            host.view(id).in_flight = 10_000;
+        }
+        host.view(1).smoothed_rtt = Duration::from_millis(100);
+        host.view(1).min_rtt = Duration::from_millis(100);
+        Self { host, goodput, acknowledged: 0.0, blocked: true, waits: true }
+    }
+
+    /// Goes on for 100 ms.
+    fn look(&mut self) -> Vec<PathAction> {
+        self.host.now_ms += 100;
+        let rate = match self.host.active()[..] {
+            [0] => self.goodput[1],
+            [1] => self.goodput[2],
+            _ => self.goodput[0],
+        };
+        self.acknowledged += rate / 10.0;
+        let active = self.host.active();
+        for id in 0..self.host.views.len() as u32 {
+            if active.contains(&id) {
+                self.host.view(id).counters.bytes_acked += (rate / 10.0) as u64 / active.len() as u64;
+                self.host.view(id).in_flight = 10_000;
+            } else {
+                self.host.view(id).in_flight = 0;
+            }
+            let now = at(self.host.now_ms);
+            let view = self.host.view(id);
+            if view.rto != Duration::ZERO && !view.stale {
+                (view.last_progress, view.last_sent) = (now, now);
+            }
+        }
+        let blocked = self.blocked && self.host.active().len() == 2;
+        let view = ConnectionView {
+            data_una: self.acknowledged as u64,
+            data_nxt: self.acknowledged as u64 + if self.waits { 100_000 } else { 0 },
+            unsent: if self.waits { 1_000_000 } else { 0 },
+            backlogged: self.waits,
+            window_left: if blocked { 0 } else { 1_000_000 },
+            ..connection(self.host.now_ms)
+        };
+        let views = self.host.views.clone();
+        self.host.tell(&PathEvent::Measured { connection: &view, subflows: &views })
+    }
+
+    fn go(&mut self, seconds: f64) -> Vec<(u64, PathAction)> {
+        let mut all = Vec::new();
+        for _ in 0..(seconds * 10.0) as u32 {
+            let actions = self.look();
+            all.extend(actions.into_iter().map(|action| (self.host.now_ms, action)));
+        }
+        all
+    }
+}
+
+#[test]
+fn a_path_without_which_more_is_carried_is_suspended_within_a_second_and_stays_so() {
+    let mut steered = Steered::new([1.0e6, 2.0e6, 0.2e6]);
+    let actions = steered.go(10.0);
+    assert_eq!(actions.len(), 1, "{actions:?}");
+    assert!(actions[0].0 <= 1_200 && actions[0].1 == suspend(1), "{actions:?}");
+    // The first return, 16 s after the trial, ends within a second; the next comes 32 s later.
+    let later = steered.go(40.0);
+    assert_eq!(later.iter().map(|(_, action)| *action).collect::<Vec<_>>(), [resume(1), suspend(1)]);
+    assert!(later[1].0 - later[0].0 <= 1_000, "{later:?}");
+}
+
+#[test]
+fn what_is_not_blocked_is_not_tried() {
+    let mut steered = Steered::new([2.0e6, 1.0e6, 1.0e6]);
+    steered.blocked = false;
+    assert_eq!(steered.go(60.0), []);
+}
+
+#[test]
+fn where_both_paths_carry_more_each_trial_ends_early_and_trials_become_rare() {
+    let mut steered = Steered::new([2.0e6, 1.0e6, 1.0e6]);
+    let actions = steered.go(60.0);
+    let time: u64 = actions.chunks(2).map(|pair| pair[1].0 - pair[0].0).sum();
+    assert_eq!(actions.len() % 2, 0, "{actions:?}");
+    assert!(time < 8_000, "{time} ms of 60 s with one path: {actions:?}");
+    assert_eq!(steered.host.active(), [0, 1]);
+}
+
+#[test]
+fn the_second_candidate_is_tried_when_the_first_helps_nothing() {
+    let mut steered = Steered::new([1.0e6, 0.3e6, 2.0e6]);
+    steered.go(8.0);
+    assert_eq!(steered.host.active(), [1]);
+}
+
+#[test]
+fn a_path_returns_when_it_adds_something_again() {
+    let mut steered = Steered::new([1.0e6, 2.0e6, 0.2e6]);
+    steered.go(5.0);
+    assert_eq!(steered.host.active(), [0]);
+    (steered.goodput, steered.blocked) = ([2.2e6, 2.0e6, 0.2e6], false);
+    steered.go(20.0);
+    assert_eq!(steered.host.active(), [0, 1]);
+    // At once, when the path left alone carries much less.
+    let mut steered = Steered::new([1.0e6, 2.0e6, 0.2e6]);
+    steered.go(5.0);
+    (steered.goodput, steered.blocked) = ([1.0e6, 0.5e6, 0.2e6], false);
+    steered.go(4.0);
+    assert_eq!(steered.host.active(), [0, 1]);
+}
+
+#[test]
+fn a_program_that_writes_little_is_left_alone() {
+    let mut steered = Steered::new([1.0e6, 2.0e6, 0.2e6]);
+    steered.waits = false;
+    assert_eq!(steered.go(30.0), []);
+}
+
+#[test]
+fn a_dead_path_is_closed_within_a_second_and_opened_again_every_two() {
+    let mut steered = Steered::new([2.0e6, 1.0e6, 1.0e6]);
+    steered.blocked = false;
+    for id in 0..2 {
+        steered.host.view(id).rto = Duration::from_millis(220);
+    }
+    steered.go(3.0);
+    let died = steered.host.now_ms;
+    steered.host.view(1).stale = true;
+    let actions = steered.go(0.9);
+    let closed = PathAction::CloseSubflow { connection: ID, subflow: SubflowId(1) };
+    assert_eq!(actions.iter().map(|(_, action)| *action).collect::<Vec<_>>(), [suspend(1), closed]);
+    assert!(actions[0].0 - died < 1_000);
+    steered.host.closed(1);
+    let again = steered.go(5.0);
+    assert!(again.len() == 2 || again.len() == 3, "{again:?}");
+    assert!(again.iter().all(|(_, action)| matches!(action, PathAction::CreateSubflow { .. })), "{again:?}");
+}
+
+#[test]
+fn with_all_paths_dead_none_is_suspended() {
+    let mut steered = Steered::new([0.0, 0.0, 0.0]);
+    steered.blocked = false;
+    for id in 0..2 {
+        steered.host.view(id).stale = true;
+    }
+    assert_eq!(steered.go(5.0), []);
+}
