@@ -1,5 +1,6 @@
 use super::*;
 use crate::path_manager::tests::{Host, resume, suspend};
+use crate::rate::Rate;
 use crate::scheduler::tests::{at, connection};
 use crate::view::ConnectionView;
 
@@ -22,6 +23,10 @@ impl Steered {
         }
         host.view(1).smoothed_rtt = Duration::from_millis(100);
         host.view(1).min_rtt = Duration::from_millis(100);
+        for id in 0..2 {
+            let alone = goodput[id as usize + 1] as u64;
+            host.view(id).rates.bandwidth = Rate::from_bytes_over(alone, Duration::from_secs(1));
+        }
         Self { host, goodput, acknowledged: 0.0, blocked: true, waits: true }
     }
 
@@ -39,7 +44,7 @@ impl Steered {
             if active.contains(&id) {
                 self.host.view(id).counters.bytes_acked += (rate / 10.0) as u64 / active.len() as u64;
                 self.host.view(id).in_flight = 10_000;
-            } else {
+            } else if !self.host.view(id).stale {
                 self.host.view(id).in_flight = 0;
             }
             let now = at(self.host.now_ms);
@@ -72,11 +77,11 @@ impl Steered {
 }
 
 #[test]
-fn a_path_without_which_more_is_carried_is_suspended_within_a_second_and_stays_so() {
+fn a_path_without_which_more_is_carried_is_suspended_after_two_seconds_and_stays_so() {
     let mut steered = Steered::new([1.0e6, 2.0e6, 0.2e6]);
     let actions = steered.go(10.0);
     assert_eq!(actions.len(), 1, "{actions:?}");
-    assert!(actions[0].0 <= 1_200 && actions[0].1 == suspend(1), "{actions:?}");
+    assert!(actions[0].0 <= 2_400 && actions[0].1 == suspend(1), "{actions:?}");
     // The first return, 16 s after the trial, ends within a second; the next comes 32 s later.
     let later = steered.go(40.0);
     assert_eq!(later.iter().map(|(_, action)| *action).collect::<Vec<_>>(), [resume(1), suspend(1)]);
@@ -92,8 +97,9 @@ fn what_is_not_blocked_is_not_tried() {
 
 #[test]
 fn where_both_paths_carry_more_each_trial_ends_early_and_trials_become_rare() {
-    let mut steered = Steered::new([2.0e6, 1.0e6, 1.0e6]);
+    let mut steered = Steered::new([1.9e6, 1.0e6, 1.0e6]);
     let actions = steered.go(60.0);
+    assert!(actions.len() >= 4, "{actions:?}");
     let time: u64 = actions.chunks(2).map(|pair| pair[1].0 - pair[0].0).sum();
     assert_eq!(actions.len() % 2, 0, "{actions:?}");
     assert!(time < 8_000, "{time} ms of 60 s with one path: {actions:?}");
@@ -101,10 +107,10 @@ fn where_both_paths_carry_more_each_trial_ends_early_and_trials_become_rare() {
 }
 
 #[test]
-fn the_second_candidate_is_tried_when_the_first_helps_nothing() {
+fn a_path_that_alone_carries_less_is_the_one_suspended_whatever_its_round_trip() {
     let mut steered = Steered::new([1.0e6, 0.3e6, 2.0e6]);
-    steered.go(8.0);
-    assert_eq!(steered.host.active(), [1]);
+    let actions = steered.go(8.0);
+    assert_eq!(actions.iter().map(|(_, action)| *action).collect::<Vec<_>>(), [suspend(0)]);
 }
 
 #[test]
@@ -119,7 +125,7 @@ fn a_path_returns_when_it_adds_something_again() {
     let mut steered = Steered::new([1.0e6, 2.0e6, 0.2e6]);
     steered.go(5.0);
     (steered.goodput, steered.blocked) = ([1.0e6, 0.5e6, 0.2e6], false);
-    steered.go(4.0);
+    steered.go(10.0);
     assert_eq!(steered.host.active(), [0, 1]);
 }
 
