@@ -316,3 +316,52 @@ impl AdvertisedNeighbors {
 fn range<T>(list: &[T], [from, to]: [usize; 2]) -> &[T] {
     list.get(from..to).unwrap_or(&[])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::neighborhood::Neighbor;
+
+    /// What router 5 selects with LSAFullness 1, of its neighbours 6, 7 and 8 of equal costs; 6 hears both others, which do
+    /// not hear each other. `present` is selected now, and `theirs` is the SANS of 8.
+    fn selects(present: &[u32], theirs: &[u32]) -> Vec<u32> {
+        let mut neighborhood = Neighborhood::default();
+        for (id, heard) in [(6, &[7, 8][..]), (7, &[6]), (8, &[6])] {
+            let rank = Rank { priority: 1, level: Level::Other, id: RouterId(id) };
+            let neighbor = Neighbor { rank, adjacent: true, full_hello_received: true };
+            neighborhood.add(neighbor, heard.iter().map(|id| RouterId(*id)));
+        }
+        neighborhood.connect();
+        let mut advertised = AdvertisedNeighbors::default();
+        advertised.add_interface(ManetInterface {
+            priority: 1,
+            level: Level::Other,
+            reduction: true,
+            fullness: LsaFullness::MinCost,
+        });
+        for id in [6, 7, 8] {
+            let neighbor = Advertised {
+                id: RouterId(id),
+                metric: 1,
+                default_metric: 1,
+                parents: [None; 2],
+                backbone: false,
+                selected: present.contains(&id),
+            };
+            let sans = theirs.iter().filter(|_| id == 8).map(|id| RouterId(*id));
+            advertised.add_neighbor(&neighborhood, neighbor, [], sans, []);
+        }
+        advertised.select(RouterId(5));
+        advertised.selected(0).map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn appendix_c_step_4_who_is_selected_or_selects_goes_before_a_larger_router_id() {
+        // Between 7 and 8 there is a path over 6 as well, which is larger.
+        assert_eq!(selects(&[], &[]), []);
+        assert_eq!(selects(&[8], &[]), [8]);
+        assert_eq!(selects(&[], &[5]), [8]);
+        // That 8 selects 6 counts for more than that 5 has selected 8.
+        assert_eq!(selects(&[8], &[6]), []);
+    }
+}
