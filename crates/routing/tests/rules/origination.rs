@@ -3,13 +3,16 @@
 use anabranch_policy::Duration;
 use anabranch_routing::config::Manet;
 use anabranch_routing::{InterfaceChange, InterfaceKind, NextHop};
-use anabranch_wire::ospf::lsa::{IntraAreaPrefix, IntraAreaPrefixLsa, LinkLsa, LsaSequence, MAX_AGE};
+use anabranch_wire::ospf::lsa::{
+    IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa, LsaSequence, MAX_AGE, NetworkLsa, RouterFlags, RouterLink,
+    RouterLsa,
+};
 use anabranch_wire::ospf::{
     AgedLsa, Body, InstanceId, InterfaceId, LinkStateId, Lsa, LsaBody, LsaKey, LsaType, Options, Prefix, PrefixOptions,
     RouterId,
 };
 
-use crate::bench::{Bench, eager, hears, hello, mdr, router_lsa, source};
+use crate::bench::{Bench, OPTIONS, eager, hears, hello, mdr, router_lsa, source};
 
 fn links_of(bench: &Bench, router: u32) -> Vec<u32> {
     match bench.lsa(LsaType::ROUTER, router).expect("a Router-LSA").lsa.body() {
@@ -267,4 +270,38 @@ fn rfc5614_3_2_the_defaults_are_those_of_the_rfc() {
     let config = anabranch_routing::Config::new(RouterId(1));
     let seconds = [config.ls_refresh_time, config.min_ls_interval, config.min_ls_arrival];
     assert_eq!(seconds.map(Duration::as_millis), [1_800_000, 5000, 1000]);
+}
+
+#[test]
+fn rfc5340_4_8_1_a_prefix_of_a_network_behind_a_neighbour_has_the_cost_of_the_way_to_the_network() {
+    let mut bench = Bench::new(100, |_, interface| eager(interface));
+    let quiet = [(101, hears(&[100]))];
+    bench.pass_with(3, &quiet);
+    bench.make_full(101);
+    let link = |kind: LinkKind, metric: u16, interface: u32, neighbor: u32| RouterLink {
+        kind,
+        metric,
+        interface: InterfaceId(interface),
+        neighbor_interface: InterfaceId(if kind == LinkKind::Transit { 7 } else { 1 }),
+        neighbor: RouterId(neighbor),
+    };
+    let links = vec![link(LinkKind::PointToPoint, 1, 1, 100), link(LinkKind::Transit, 4, 7, 101)];
+    let router = LsaBody::Router(RouterLsa { flags: RouterFlags::default(), options: OPTIONS, links });
+    let network = LsaBody::Network(NetworkLsa { options: OPTIONS, attached: vec![RouterId(101), RouterId(55)] });
+    let key = |kind: LsaType, id: u32| LsaKey { kind, id: LinkStateId(id), advertising: RouterId(101) };
+    let prefix = Prefix::host("fd00::77".parse().unwrap());
+    let entry = IntraAreaPrefix { prefix, options: PrefixOptions::NONE, metric: 2 };
+    let referenced = key(LsaType::NETWORK, 7);
+    let prefixes = LsaBody::IntraAreaPrefix(IntraAreaPrefixLsa { referenced, prefixes: vec![entry] });
+    let bodies =
+        [(LsaType::ROUTER, 0, router), (LsaType::NETWORK, 7, network), (LsaType::INTRA_AREA_PREFIX, 1, prefixes)];
+    let lsas = bodies
+        .map(|(kind, id, body)| AgedLsa { age: 1, lsa: Lsa::new(key(kind, id), LsaSequence::INITIAL, body).unwrap() });
+    bench.update(101, true, &lsas);
+    bench.pass_with(2, &quiet);
+    let routes = bench.router.routes();
+    let route = routes.prefixes.get(&prefix).expect("a route");
+    // To the neighbour 1, from it to the network 4, and 2 behind that; from a network to a router it costs nothing.
+    assert_eq!(route.cost, routes.routers[&RouterId(101)].cost + 4 + 2);
+    assert_eq!(route.next_hops, routes.routers[&RouterId(101)].next_hops);
 }
