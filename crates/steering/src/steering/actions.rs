@@ -3,7 +3,7 @@
 use super::state::Steering;
 use crate::command::Command;
 use crate::connection::Connection;
-use crate::sample::Token;
+use crate::sample::{TcpState, Token};
 use crate::settings::Control;
 use crate::status::{Decision, Occasion, Why};
 use crate::subflow::Subflow;
@@ -86,7 +86,9 @@ impl Steering {
         let known = self.tokens.get(&connection).and_then(|token| self.connections.get(token));
         known.is_some_and(|known| {
             let remote = known.remote(remote);
-            let mut all = known.subflows.iter().map(|subflow| subflow.endpoints);
+            let is_closing =
+                |subflow: &Subflow| subflow.sample.as_ref().is_some_and(|sample| sample.state == TcpState::Closing);
+            let mut all = known.subflows.iter().filter(|subflow| !is_closing(subflow)).map(|subflow| subflow.endpoints);
             all.any(|other| other.local.ip() == local && Some(other.remote) == remote)
         })
     }

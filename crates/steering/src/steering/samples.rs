@@ -3,7 +3,7 @@
 use super::state::Steering;
 use crate::connection::{SubflowChange, guess_initial, guess_role, is_established};
 use crate::estimator::Blocked;
-use crate::sample::{ConnectionSample, HostSample, SubflowSample, Token};
+use crate::sample::{ConnectionSample, HostSample, SubflowSample, TcpState, Token};
 use crate::status::Occasion;
 use anabranch_policy::path_manager::{CloseReason, PathEvent};
 use anabranch_policy::time::{Duration, Instant};
@@ -92,6 +92,10 @@ impl Steering {
             self.counters.reused += 1;
             self.pass_on(now, token, change);
             id = None;
+        }
+        // The socket of a subflow that has ended stays until its FIN is acknowledged, on a dead path for minutes.
+        if id.is_none() && sample.state == TcpState::Closing {
+            return;
         }
         let id = id.or_else(|| self.add_subflow(now, token, sample.endpoints, sample.remote_id));
         let (Some(id), Some(known)) = (id, self.connections.get_mut(&token)) else { return };

@@ -7,7 +7,7 @@ use crate::sample::{
 };
 use crate::settings::{Control, Settings};
 use crate::status::Occasion;
-use anabranch_policy::ids::SubflowId;
+use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{Measurements, PathAction, PathEvent, PathManager, TABLE};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::table::{Settings as PolicySettings, build};
@@ -294,6 +294,32 @@ fn a_subflow_that_ends_without_our_doing_is_opened_again() {
         let again = matches!(steering.poll_command(), Some(Command::CreateSubflow { .. }));
         assert_eq!(again, !by_us);
     }
+}
+
+#[test]
+fn the_socket_that_a_closed_subflow_leaves_is_none() {
+    let (script, mut steering) = scripted();
+    for last in [1, 2] {
+        let address = IpAddr::from([10, 0, last, 1]);
+        steering.handle_event(at(0), &Event::AddressUp { address, interface: Interface(u32::from(last)) });
+    }
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000), subflow(2, 40_001)]));
+    let endpoints = endpoints(2, 40_001);
+    steering.handle_event(at(50), &Event::SubflowClosed { token: TOKEN, endpoints, error: 0 });
+    let mut left = subflow(2, 40_001);
+    left.state = TcpState::Closing;
+    steering.handle_sample(&sample(at(100), vec![subflow(1, 40_000), left]));
+    assert_eq!(steering.connections().next().map(|connection| connection.subflows.len()), Some(1));
+    script.then(PathAction::CreateSubflow {
+        connection: ConnectionId(0),
+        local: AddressId(2),
+        remote: AddressId(0),
+        backup: false,
+    });
+    script.heard();
+    steering.handle_sample(&sample(at(200), vec![subflow(1, 40_000)]));
+    assert_eq!(steering.counters().impossible_actions, 0);
+    assert!(matches!(steering.poll_command(), Some(Command::CreateSubflow { .. })));
 }
 
 #[test]
