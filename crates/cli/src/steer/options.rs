@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// The default policy.
-const POLICY: &str = "full_mesh";
+const POLICY: &str = "goodput_trial";
 
 /// What can be said to `steer`.
 #[derive(Clone, Debug, Args)]
