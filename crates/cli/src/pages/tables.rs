@@ -71,7 +71,7 @@ pub fn matrix(measured: &Measured) -> String {
 
 /// Whether it is a main metric: throughput or video quality.
 fn headline(row: &MatrixRow) -> bool {
-    row.metric == "mean throughput" || row.metric.starts_with("PSNR")
+    row.metric == "mean throughput" || row.metric.starts_with("Y-PSNR")
 }
 
 /// Published changes of throughput beside those measured on each baseline, for all experiments.
