@@ -53,7 +53,10 @@ impl Hands {
                 pm.create_subflow(token, &from, remote)
             }
             Command::DestroySubflow { token, endpoints } => pm.destroy_subflow(token, endpoints),
-            Command::SetBackup { token, endpoints, backup } => pm.set_backup(token, endpoints, backup),
+            Command::SetBackup { token, endpoints, backup } => {
+                let done = pm.set_backup(token, endpoints, backup);
+                done.map_err(|error| pm.explained(token, error))
+            }
         };
         match (done, *command) {
             (Err(error), Command::SetBackup { endpoints, backup, .. }) if is_not_ours(&error) => {

@@ -44,6 +44,9 @@ const ADDRESS_INTERFACE: u16 = 7;
 const IPV4: u16 = nix::libc::AF_INET as u16;
 const IPV6: u16 = nix::libc::AF_INET6 as u16;
 
+/// An identifier that no address has: they are allotted from 1 on.
+const NO_ADDRESS: u8 = 255;
+
 /// Flags of endpoints.
 pub mod flags {
     /// It is announced to peers.
@@ -170,6 +173,17 @@ impl KernelPathManager {
         local.flags = Some(if backup { flags::BACKUP } else { 0 });
         let remote = Address::with_port(endpoints.remote);
         self.change(SET_FLAGS, &of_a_subflow(token, &local, &remote))
+    }
+
+    /// The reason of a refused [`Self::set_backup`]. 6.1 gives none where its own path manager has the
+    /// connection, as 6.12 does, but it gives one for other commands: here for one that has no effect either way.
+    pub fn explained(&mut self, token: Token, error: RequestError) -> RequestError {
+        match error {
+            RequestError::Refused { errno: nix::libc::EINVAL, ref text } if text.is_empty() => {
+                self.remove(token, NO_ADDRESS).err().filter(is_not_ours).unwrap_or(error)
+            }
+            error => error,
+        }
     }
 
     /// The endpoints of the namespace.

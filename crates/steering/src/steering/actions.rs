@@ -3,7 +3,7 @@
 use super::state::Steering;
 use crate::command::Command;
 use crate::connection::Connection;
-use crate::sample::{TcpState, Token};
+use crate::sample::{Endpoints, TcpState, Token};
 use crate::settings::Control;
 use crate::status::{Decision, Occasion, Why};
 use crate::subflow::Subflow;
@@ -16,6 +16,16 @@ use core::net::IpAddr;
 const MOST_COMMANDS: usize = 65_536;
 /// Decisions that are remembered.
 const MOST_DECISIONS: usize = 1_024;
+
+/// A subflow between two addresses.
+#[derive(Clone, Copy, Debug)]
+enum Joined {
+    /// Established, or about to be.
+    Here,
+    /// Its SYN was repeated. The kernel waits twice as long before each further one, so that a path which works again is
+    /// joined sooner by a new attempt.
+    Unanswered(Endpoints),
+}
 
 impl Steering {
     /// A time of [`Steering::poll_timeout`] has come.
@@ -69,8 +79,13 @@ impl Steering {
             }
             PathAction::CreateSubflow { connection, local, remote, backup } => {
                 let address = self.addresses.address(local);
-                if address.is_some_and(|address| self.is_joined(connection, address, remote)) {
-                    return true;
+                match address.and_then(|address| self.joined(connection, address, remote)) {
+                    Some(Joined::Here) => return true,
+                    Some(Joined::Unanswered(endpoints)) => {
+                        let destroy = |token, _: &Connection| Some(Command::DestroySubflow { token, endpoints });
+                        let _ = self.command(now, occasion, connection, destroy);
+                    }
+                    None => {}
                 }
                 self.command(now, occasion, connection, |token, known| {
                     let remote = known.remote(remote)?;
@@ -81,16 +96,21 @@ impl Steering {
         done.is_some()
     }
 
-    /// Whether there is a subflow between two addresses: an adopted connection's, or the kernel opened it.
-    fn is_joined(&self, connection: ConnectionId, local: IpAddr, remote: AddressId) -> bool {
-        let known = self.tokens.get(&connection).and_then(|token| self.connections.get(token));
-        known.is_some_and(|known| {
-            let remote = known.remote(remote);
-            let is_closing =
-                |subflow: &Subflow| subflow.sample.as_ref().is_some_and(|sample| sample.state == TcpState::Closing);
-            let mut all = known.subflows.iter().filter(|subflow| !is_closing(subflow)).map(|subflow| subflow.endpoints);
-            all.any(|other| other.local.ip() == local && Some(other.remote) == remote)
-        })
+    /// The subflow between two addresses: an adopted connection's, one that the kernel opened, or an attempt.
+    fn joined(&self, connection: ConnectionId, local: IpAddr, remote: AddressId) -> Option<Joined> {
+        let known = self.connections.get(self.tokens.get(&connection)?)?;
+        let remote = known.remote(remote)?;
+        let between = |subflow: &&Subflow| subflow.endpoints.local.ip() == local && subflow.endpoints.remote == remote;
+        let mut all = known.subflows.iter().filter(between).filter_map(|subflow| {
+            let Some(sample) = &subflow.sample else { return Some(Joined::Here) };
+            match sample.state {
+                TcpState::Closing => None,
+                TcpState::Opening if sample.retransmits > 0 => Some(Joined::Unanswered(subflow.endpoints)),
+                TcpState::Opening | TcpState::Established => Some(Joined::Here),
+            }
+        });
+        let first = all.next();
+        all.find(|joined| matches!(joined, Joined::Here)).or(first)
     }
 
     /// Gives a command that opens or closes something.

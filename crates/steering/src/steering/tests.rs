@@ -323,6 +323,32 @@ fn the_socket_that_a_closed_subflow_leaves_is_none() {
 }
 
 #[test]
+fn an_attempt_whose_syn_was_repeated_gives_way_to_a_new_one() {
+    let (script, mut steering) = scripted();
+    let addresses = [(1, 2), (2, 3)].map(|(net, interface)| Event::AddressUp {
+        address: IpAddr::from([10, 0, net, 1]),
+        interface: Interface(interface),
+    });
+    addresses.iter().for_each(|event| steering.handle_event(at(0), event));
+    let attempt = |retransmits| SubflowSample { state: TcpState::Opening, retransmits, ..subflow(2, 40_001) };
+    let mut then = |millis, attempt: SubflowSample| {
+        script.then(PathAction::CreateSubflow {
+            connection: ConnectionId(0),
+            local: AddressId(2),
+            remote: AddressId(0),
+            backup: false,
+        });
+        steering.handle_sample(&sample(at(millis), vec![subflow(1, 40_000), attempt]));
+        core::iter::from_fn(|| steering.poll_command()).collect::<Vec<_>>()
+    };
+    assert_eq!(then(0, attempt(0)), []);
+    let commands = then(1_000, attempt(1));
+    let destroyed = Command::DestroySubflow { token: TOKEN, endpoints: endpoints(2, 40_001) };
+    assert_eq!(commands.first(), Some(&destroyed), "{commands:?}");
+    assert!(matches!(commands[1..], [Command::CreateSubflow { .. }]), "{commands:?}");
+}
+
+#[test]
 fn where_only_priorities_can_be_changed_joins_are_dropped_and_counted() {
     let mut steering = full_mesh(Control::Priorities);
     assert_eq!(steering.poll_command(), None);
