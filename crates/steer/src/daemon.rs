@@ -139,6 +139,7 @@ impl Daemon {
 
     fn handle(&mut self, event: &Event, tell: &mut impl FnMut(Notice<'_>)) {
         tell(Notice::Event(event));
+        self.sampler.refresh();
         match *event {
             Event::AddressUp { address, interface } => self.hands.raise(address, interface),
             Event::AddressDown { address } => self.hands.lower(address),
@@ -200,6 +201,7 @@ impl Daemon {
     fn carry_out(&mut self, tell: &mut impl FnMut(Notice<'_>)) {
         while let Some(command) = self.steering.poll_command() {
             let outcome = self.hands.carry_out(&command);
+            self.sampler.refresh();
             let decided = self.steering.decisions().rev().find(|decision| decision.command == command);
             let why = decided.map(|decision| decision.why);
             tell(Notice::Command { command: &command, outcome, refusal: self.hands.refusal(), why: why.as_ref() });

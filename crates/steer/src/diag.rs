@@ -4,8 +4,8 @@
 use crate::attributes::{Attributes, address_at, attribute, attributes, be16_at, u8_at, u32_at, u64_at};
 use crate::netlink::{RequestError, Requests};
 use crate::tcp_info::{MptcpInfo, SubflowBlock, read_mptcp_info, read_tcp_info};
-use anabranch_policy::time::Instant;
-use anabranch_steering::sample::{ConnectionSample, Endpoints, HostSample, Owner, SubflowSample, Token};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_steering::sample::{ConnectionSample, Endpoints, HostSample, Owner, SubflowSample, TcpState, Token};
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use std::collections::BTreeMap;
 use std::io;
@@ -13,6 +13,8 @@ use std::net::SocketAddr;
 
 /// The message's type (SOCK_DIAG_BY_FAMILY).
 const BY_FAMILY: u16 = 20;
+
+const FAMILIES: [u8; 2] = [nix::libc::AF_INET as u8, nix::libc::AF_INET6 as u8];
 
 /// Protocols. Numbers above 255 are given in an attribute of the request.
 const TCP: u8 = 6;
@@ -49,65 +51,113 @@ const OWNER: usize = 64;
 /// Length of a socket's addresses and cookie in a request (`struct inet_diag_sockid`).
 const SOCKET_ID: usize = 48;
 
+/// How long subflows are taken for what they were if nothing of them moves.
+const LIST_EVERY: Duration = Duration::from_secs(1);
+
 /// A socket of sock_diag, in the namespace of the thread that opened it.
+///
+/// The kernel fills `tcp_info` of each of its sockets of TCP for a list, MPTCP or not, which is most of what a sample costs.
+/// So subflows are listed only while a connection moves or waits, and else once a second.
 pub struct Sampler {
     requests: Requests,
     /// Bytes that connections had acknowledged when they were first seen; for kernels that do not count them.
     bases: BTreeMap<Token, u64>,
+    /// Connections at the last sample, in order of token.
+    connections: Vec<(MptcpInfo, Owner)>,
+    /// Subflows when they were last listed, in order, and when that was.
     subflows: Vec<(Token, SubflowSample)>,
+    listed_at: Option<Instant>,
+    lists: u64,
 }
 
 impl Sampler {
     /// # Errors
     /// The kernel has no sock_diag.
     pub fn open() -> io::Result<Self> {
-        let requests = Requests::open(NETLINK_SOCK_DIAG)?;
-        Ok(Self { requests, bases: BTreeMap::new(), subflows: Vec::new() })
+        Ok(Self {
+            requests: Requests::open(NETLINK_SOCK_DIAG)?,
+            bases: BTreeMap::new(),
+            connections: Vec::new(),
+            subflows: Vec::new(),
+            listed_at: None,
+            lists: 0,
+        })
+    }
+
+    /// The next sample lists subflows, whether or not anything moves: something that connections do not tell has happened.
+    pub fn refresh(&mut self) {
+        self.listed_at = None;
+    }
+
+    /// How often subflows were listed.
+    pub fn lists(&self) -> u64 {
+        self.lists
     }
 
     /// Samples all connections. Subflows whose token is no connection's are left out: theirs has just begun or ended.
+    /// Those of a host where nothing moves may be up to a second old.
     ///
     /// # Errors
     /// [`RequestError`]: without CAP_NET_ADMIN blocks of MPTCP are missing, not refused; the result is then empty of
     /// subflows.
     pub fn sample(&mut self, at: Instant) -> Result<HostSample, RequestError> {
-        let mut connections = Vec::new();
-        self.subflows.clear();
-        for family in [nix::libc::AF_INET, nix::libc::AF_INET6] {
-            let family = family as u8;
+        let connections = self.list_connections()?;
+        let is_old = self.listed_at.is_none_or(|listed| at.since(listed) >= LIST_EVERY);
+        if is_old || moves(&self.connections, &connections) || self.subflows.iter().any(|(_, one)| waits(one)) {
+            // A list that fails midway is no list.
+            self.listed_at = None;
+            self.list_subflows()?;
+            self.listed_at = Some(at);
+        }
+        self.connections = connections;
+        self.forget();
+        Ok(HostSample { at, connections: self.joined() })
+    }
+
+    /// All connections, in order of token.
+    fn list_connections(&mut self) -> Result<Vec<(MptcpInfo, Owner)>, RequestError> {
+        let mut connections: Vec<(MptcpInfo, Owner)> = Vec::with_capacity(self.connections.len());
+        for family in FAMILIES {
             self.requests
                 .list(BY_FAMILY, &request(family, true), |answer| connections.extend(read_connection(answer)))?;
-            let subflows = &mut self.subflows;
-            self.requests.list(BY_FAMILY, &request(family, false), |answer| subflows.extend(read_subflow(answer)))?;
         }
-        connections.sort_unstable_by_key(|(info, _): &(MptcpInfo, Owner)| info.token);
+        connections.sort_unstable_by_key(|(info, _)| info.token);
         // A socket may be listed twice if the list changes meanwhile.
         connections.dedup_by_key(|(info, _)| info.token);
-        self.subflows.sort_unstable_by_key(|(token, subflow)| (*token, subflow.endpoints));
-        self.subflows.dedup_by_key(|(token, subflow)| (*token, subflow.endpoints));
-        self.forget(&connections);
-        Ok(HostSample { at, connections: self.joined(&connections) })
+        Ok(connections)
+    }
+
+    fn list_subflows(&mut self) -> Result<(), RequestError> {
+        let subflows = &mut self.subflows;
+        subflows.clear();
+        for family in FAMILIES {
+            self.requests.list(BY_FAMILY, &request(family, false), |answer| subflows.extend(read_subflow(answer)))?;
+        }
+        subflows.sort_unstable_by_key(|(token, subflow)| (*token, subflow.endpoints));
+        subflows.dedup_by_key(|(token, subflow)| (*token, subflow.endpoints));
+        self.lists += 1;
+        Ok(())
     }
 
     /// Forgets connections that are gone.
-    fn forget(&mut self, connections: &[(MptcpInfo, Owner)]) {
+    fn forget(&mut self) {
+        let connections = &self.connections;
         if self.bases.len() > connections.len() {
             self.bases.retain(|token, _| connections.binary_search_by_key(&token.0, |(info, _)| info.token).is_ok());
         }
     }
 
     /// Connections with their subflows; both are sorted.
-    fn joined(&mut self, connections: &[(MptcpInfo, Owner)]) -> Vec<ConnectionSample> {
-        let mut subflows = self.subflows.drain(..).peekable();
-        let mut all = Vec::with_capacity(connections.len());
-        for (info, owner) in connections {
+    fn joined(&mut self) -> Vec<ConnectionSample> {
+        let mut subflows = self.subflows.iter().peekable();
+        let mut all = Vec::with_capacity(self.connections.len());
+        for (info, owner) in &self.connections {
             let token = Token(info.token);
             while subflows.next_if(|(other, _)| *other < token).is_some() {}
             let mut own = Vec::new();
-            while let Some((_, mut subflow)) = subflows.next_if(|(other, _)| *other == token) {
+            while let Some((_, subflow)) = subflows.next_if(|(other, _)| *other == token) {
                 // The kernel opened joins, but the program owns them.
-                subflow.owner = *owner;
-                own.push(subflow);
+                own.push(SubflowSample { owner: *owner, ..subflow.clone() });
             }
             let base = *self.bases.entry(token).or_insert_with(|| base(info));
             all.push(ConnectionSample {
@@ -120,6 +170,23 @@ impl Sampler {
             });
         }
         all
+    }
+}
+
+/// Whether connections have changed or have data outstanding. Those that fell back to TCP are not steered.
+fn moves(before: &[(MptcpInfo, Owner)], now: &[(MptcpInfo, Owner)]) -> bool {
+    let steered = |(info, _): &(MptcpInfo, Owner)| (!info.fallback).then_some(*info);
+    before.iter().filter_map(steered).ne(now.iter().filter_map(steered))
+        || now.iter().filter_map(steered).any(|info| info.write_seq != info.snd_una)
+}
+
+/// Whether a subflow waits for an answer: a copy of data that another subflow has delivered may be outstanding on it. That
+/// of one which closes does not count; on a dead path it lasts for minutes.
+fn waits(subflow: &SubflowSample) -> bool {
+    match subflow.state {
+        TcpState::Opening => true,
+        TcpState::Established => subflow.segments.unacked > 0,
+        TcpState::Closing => false,
     }
 }
 

@@ -111,6 +111,8 @@ fn ca_state(number: u8) -> CaState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MptcpInfo {
     pub token: u32,
+    /// Subflows beyond the first.
+    pub joins: u8,
     pub fallback: bool,
     pub write_seq: u64,
     pub snd_una: u64,
@@ -125,6 +127,7 @@ const FALLBACK: u32 = 1;
 /// Reads `struct mptcp_info`. `None` if it is shorter than that of Linux 5.15.
 pub fn read_mptcp_info(info: &[u8]) -> Option<MptcpInfo> {
     Some(MptcpInfo {
+        joins: u8_at(info, 0)?,
         fallback: u32_at(info, 8)? & FALLBACK != 0,
         token: u32_at(info, 12)?,
         write_seq: u64_at(info, 16)?,

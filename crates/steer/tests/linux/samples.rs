@@ -1,8 +1,14 @@
 //! What samples tell of the kernel's connections.
 
-use crate::scene::{Path, PathManager, Scene, Transfer, client_address, sample, server_address};
-use anabranch_steering::sample::TcpState;
+use crate::scene::{Path, PathManager, Scene, Transfer, client_address, connect, sample, server_address, wait_for};
+use crate::steered::steering;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_steer::Sampler;
+use anabranch_steering::sample::{HostSample, TcpState};
+use anabranch_steering::settings::Control;
 use libtest_mimic::Trial;
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use std::io::{Read, Write};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -12,6 +18,14 @@ pub fn trials() -> Vec<Trial> {
         }),
         Trial::test("counters_grow_with_what_is_carried", || {
             counters_grow_with_what_is_carried();
+            Ok(())
+        }),
+        Trial::test("subflows_are_listed_while_something_moves", || {
+            subflows_are_listed_while_something_moves();
+            Ok(())
+        }),
+        Trial::test("what_samples_of_1000_connections_cost", || {
+            what_samples_of_1000_connections_cost();
             Ok(())
         }),
         Trial::test("an_empty_host_has_an_empty_sample", || {
@@ -69,4 +83,89 @@ fn counters_grow_with_what_is_carried() {
     let received = scene.server_sees(|connection| connection.subflows.iter().all(|s| s.bytes.received > 100_000));
     assert_eq!(received.subflows[0].owner.uid, 0);
     assert!(transfer.received() > 1_000_000);
+}
+
+/// The time of the `number`th sample of ten a second.
+fn tick(number: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(100 * number)
+}
+
+fn subflows_are_listed_while_something_moves() {
+    let scene = Scene::new(&[Path::new(50, 5), Path::new(50, 5)], PathManager::Kernel);
+    let (client, server) = scene.connect();
+    scene.client_sees(|connection| {
+        connection.subflows.iter().filter(|s| s.state == TcpState::Established && s.segments.unacked == 0).count() == 2
+    });
+    scene.client(|| {
+        let mut sampler = Sampler::open().expect("the kernel has sock_diag");
+        let mut look = |number| {
+            let sample = sampler.sample(tick(number)).expect("we may look");
+            (sampler.lists(), sample.connections[0].subflows.iter().map(|s| s.bytes.acked).sum::<u64>())
+        };
+        let (_, before) = look(0);
+        // Nothing moves for a second.
+        assert_eq!((1..10).map(|number| look(number).0).collect::<Vec<_>>(), [1; 9]);
+        assert_eq!(look(10).0, 2);
+        // Data is seen by the next sample, and when it is acknowledged by the next one.
+        (&client).write_all(&[1; 1_000]).expect("the connection lives");
+        assert_eq!(look(11).0, 3);
+        (&server).read_exact(&mut [0; 1_000]).expect("the connection lives");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let (lists, after) = look(12);
+        assert_eq!((lists, after - before), (4, 1_000));
+        assert_eq!(look(13).0, 4);
+        sampler.refresh();
+        sampler.sample(tick(14)).expect("we may look");
+        assert_eq!(sampler.lists(), 5);
+    });
+}
+
+/// User and system seconds of the calling thread.
+fn seconds() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("we may ask for ours");
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    seconds(usage.user_time()) + seconds(usage.system_time())
+}
+
+fn what_samples_of_1000_connections_cost() {
+    let scene = Scene::new(&[Path::new(1_000, 1), Path::new(1_000, 1)], PathManager::Kernel);
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("we may ask for ours");
+    setrlimit(Resource::RLIMIT_NOFILE, most.min(8_192), most).expect("it is not more than we may");
+    let listener = scene.listen();
+    let idle: Vec<_> = (0..1_000)
+        .map(|_| {
+            let client = scene.client(connect);
+            let (server, _) = listener.accept().expect("the client has connected");
+            // With data of the server the client may join.
+            (&client).write_all(&[1]).expect("the connection lives");
+            (&server).write_all(&[1]).expect("the connection lives");
+            (client, server)
+        })
+        .collect();
+    let quiet = |sample: &HostSample| {
+        let all = || sample.connections.iter().flat_map(|connection| &connection.subflows);
+        all().count() == 2 * idle.len() && all().all(|s| s.state == TcpState::Established && s.segments.unacked == 0)
+    };
+    wait_for(|| if quiet(&scene.client(sample)) { Ok(()) } else { Err("all joined".to_owned()) });
+    scene.client(|| {
+        let cost = |always: bool| {
+            let mut sampler = Sampler::open().expect("the kernel has sock_diag");
+            let mut steering = steering("goodput_trial", Control::Subflows);
+            let before = seconds();
+            for number in 0..100 {
+                if always {
+                    sampler.refresh();
+                }
+                let sample = sampler.sample(tick(number)).expect("we may look");
+                assert_eq!(sample.connections.len(), 1_000);
+                steering.handle_sample(&sample);
+            }
+            (seconds() - before, sampler.lists())
+        };
+        let ((always, _), (sparing, lists)) = (cost(true), cost(false));
+        eprintln!(
+            "100 samples of 1,000 idle connections: {always:.3} s with lists of subflows, {sparing:.3} s with {lists}"
+        );
+        assert!(lists < 50, "{lists} lists");
+    });
 }

@@ -18,7 +18,8 @@ pub struct Steered {
     thread: Option<JoinHandle<()>>,
 }
 
-fn steering(policy: &str, control: Control) -> Steering {
+/// What decides in a daemon.
+pub fn steering(policy: &str, control: Control) -> Steering {
     let mut combination = Combination::default();
     combination.choice_mut(Family::PathManager).name = policy.to_owned();
     let manager = combination.build_path_manager().expect("a path manager of ours");
