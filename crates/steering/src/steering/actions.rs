@@ -9,7 +9,7 @@ use crate::status::{Decision, Occasion, Why};
 use crate::subflow::Subflow;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{PathAction, PathEvent};
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use core::net::IpAddr;
 
 /// Most commands that wait to be taken.
@@ -17,13 +17,16 @@ const MOST_COMMANDS: usize = 65_536;
 /// Decisions that are remembered.
 const MOST_DECISIONS: usize = 1_024;
 
+/// Longest wait for the next SYN of an attempt. Not shorter: when an attempt is destroyed, the kernel sends all data again
+/// that is not acknowledged at data level.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
 /// A subflow between two addresses.
 #[derive(Clone, Copy, Debug)]
 enum Joined {
     /// Established, or about to be.
     Here,
-    /// Its SYN was repeated. The kernel waits twice as long before each further one, so that a path which works again is
-    /// joined sooner by a new attempt.
+    /// Its next SYN would come after more than [`LONGEST_WAIT`]: a path that works again is joined sooner by a new attempt.
     Unanswered(Endpoints),
 }
 
@@ -105,7 +108,7 @@ impl Steering {
             let Some(sample) = &subflow.sample else { return Some(Joined::Here) };
             match sample.state {
                 TcpState::Closing => None,
-                TcpState::Opening if sample.retransmits > 0 => Some(Joined::Unanswered(subflow.endpoints)),
+                TcpState::Opening if sample.rto > LONGEST_WAIT => Some(Joined::Unanswered(subflow.endpoints)),
                 TcpState::Opening | TcpState::Established => Some(Joined::Here),
             }
         });

@@ -323,14 +323,14 @@ fn the_socket_that_a_closed_subflow_leaves_is_none() {
 }
 
 #[test]
-fn an_attempt_whose_syn_was_repeated_gives_way_to_a_new_one() {
+fn an_attempt_whose_next_syn_would_be_late_gives_way_to_a_new_one() {
     let (script, mut steering) = scripted();
     let addresses = [(1, 2), (2, 3)].map(|(net, interface)| Event::AddressUp {
         address: IpAddr::from([10, 0, net, 1]),
         interface: Interface(interface),
     });
     addresses.iter().for_each(|event| steering.handle_event(at(0), event));
-    let attempt = |retransmits| SubflowSample { state: TcpState::Opening, retransmits, ..subflow(2, 40_001) };
+    let attempt = |rto| SubflowSample { state: TcpState::Opening, rto: Duration::from_secs(rto), ..subflow(2, 40_001) };
     let mut then = |millis, attempt: SubflowSample| {
         script.then(PathAction::CreateSubflow {
             connection: ConnectionId(0),
@@ -341,8 +341,9 @@ fn an_attempt_whose_syn_was_repeated_gives_way_to_a_new_one() {
         steering.handle_sample(&sample(at(millis), vec![subflow(1, 40_000), attempt]));
         core::iter::from_fn(|| steering.poll_command()).collect::<Vec<_>>()
     };
-    assert_eq!(then(0, attempt(0)), []);
-    let commands = then(1_000, attempt(1));
+    assert_eq!(then(0, attempt(1)), []);
+    assert_eq!(then(1_000, attempt(2)), []);
+    let commands = then(3_000, attempt(4));
     let destroyed = Command::DestroySubflow { token: TOKEN, endpoints: endpoints(2, 40_001) };
     assert_eq!(commands.first(), Some(&destroyed), "{commands:?}");
     assert!(matches!(commands[1..], [Command::CreateSubflow { .. }]), "{commands:?}");
