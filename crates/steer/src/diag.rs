@@ -54,6 +54,10 @@ const SOCKET_ID: usize = 48;
 /// How long subflows are taken for what they were if nothing of them moves.
 const LIST_EVERY: Duration = Duration::from_secs(1);
 
+/// Lists in a row after a change: the first may still lack what begins, and a subflow that several samples lack is taken
+/// for gone.
+const LISTS_AFTER_A_CHANGE: u8 = 3;
+
 /// A socket of sock_diag, in the namespace of the thread that opened it.
 ///
 /// The kernel fills `tcp_info` of each of its sockets of TCP for a list, MPTCP or not, which is most of what a sample costs.
@@ -67,6 +71,8 @@ pub struct Sampler {
     /// Subflows when they were last listed, in order, and when that was.
     subflows: Vec<(Token, SubflowSample)>,
     listed_at: Option<Instant>,
+    /// Samples that list subflows whatever else.
+    wanted: u8,
     lists: u64,
 }
 
@@ -80,13 +86,14 @@ impl Sampler {
             connections: Vec::new(),
             subflows: Vec::new(),
             listed_at: None,
+            wanted: 0,
             lists: 0,
         })
     }
 
-    /// The next sample lists subflows, whether or not anything moves: something that connections do not tell has happened.
+    /// The next samples list subflows, whether or not anything moves: something that connections do not tell has happened.
     pub fn refresh(&mut self) {
-        self.listed_at = None;
+        self.wanted = LISTS_AFTER_A_CHANGE;
     }
 
     /// How often subflows were listed.
@@ -103,11 +110,15 @@ impl Sampler {
     pub fn sample(&mut self, at: Instant) -> Result<HostSample, RequestError> {
         let connections = self.list_connections()?;
         let is_old = self.listed_at.is_none_or(|listed| at.since(listed) >= LIST_EVERY);
-        if is_old || moves(&self.connections, &connections) || self.subflows.iter().any(|(_, one)| waits(one)) {
+        if moves(&self.connections, &connections) || self.subflows.iter().any(|(_, one)| waits(one)) {
+            self.wanted = LISTS_AFTER_A_CHANGE;
+        }
+        if is_old || self.wanted > 0 {
             // A list that fails midway is no list.
             self.listed_at = None;
             self.list_subflows()?;
             self.listed_at = Some(at);
+            self.wanted = self.wanted.saturating_sub(1);
         }
         self.connections = connections;
         self.forget();
