@@ -50,6 +50,8 @@ pub struct Counters {
     pub bytes_sent: u64,
     /// Payload acknowledged, at subflow level.
     pub bytes_acked: u64,
+    /// Payload received. Whether what came twice at data level counts once or twice depends on who counts.
+    pub bytes_received: u64,
     /// Payload marked lost, each loss once.
     pub bytes_lost: u64,
     /// Segments marked lost by acknowledgements, not by a timeout. Wraps around.
@@ -163,6 +165,8 @@ pub struct ConnectionView {
     pub data_una: u64,
     /// Next byte to be sent for the first time.
     pub data_nxt: u64,
+    /// Bytes received in order at data level.
+    pub data_received: u64,
     /// Written by the application, not yet assigned to a subflow.
     pub unsent: u64,
     /// Rest of the connection-level send window (RFC 8684, section 3.3.4).

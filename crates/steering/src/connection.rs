@@ -237,7 +237,8 @@ impl Connection {
     /// nothing of it is left while the estimator says so. The program waits for space while the estimator says that.
     /// Whether the stream ends is not known.
     pub fn view(&self, now: Instant, shut: bool, backlogged: bool) -> ConnectionView {
-        let (written, data_una) = self.last.map_or((0, 0), |last| (last.write_seq, last.snd_una));
+        let (written, data_una, data_received) =
+            self.last.map_or((0, 0, 0), |last| (last.write_seq, last.snd_una, last.rcv_nxt));
         let samples = || self.subflows.iter().filter_map(|subflow| subflow.sample.as_ref());
         let on_subflow = |sample: &SubflowSample| {
             u64::from(sample.segments.unacked) * u64::from(sample.snd_mss)
@@ -251,6 +252,7 @@ impl Connection {
             now,
             data_una,
             data_nxt,
+            data_received,
             unsent: written.saturating_sub(data_nxt),
             window_left: if shut { 0 } else { window.saturating_sub(data_nxt - data_una) },
             window,

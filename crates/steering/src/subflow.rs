@@ -132,6 +132,7 @@ impl Subflow {
         self.counters.segments_lost = self.counters.segments_lost.wrapping_add(retransmitted);
         self.counters.bytes_lost += u64::from(retransmitted) * mss;
         self.counters.bytes_acked = sample.bytes.acked;
+        self.counters.bytes_received = sample.bytes.received;
         self.counters.bytes_sent = match (sample.bytes.sent, sample.bytes.retrans) {
             (Some(sent), Some(again)) => sent.saturating_sub(again),
             _ => sample.bytes.acked + u64::from(sample.segments.unacked) * mss,

@@ -234,6 +234,7 @@ impl Connection {
             now,
             data_una: una,
             data_nxt: self.sender.data_nxt,
+            data_received: self.receiver.buffer.next(),
             unsent: self.sender.unsent(),
             window_left: self.sender.window_left(),
             window: self.sender.window_edge.saturating_sub(una),

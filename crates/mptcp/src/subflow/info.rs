@@ -107,6 +107,7 @@ impl Subflow {
             counters: Counters {
                 bytes_sent: self.counters.bytes_sent,
                 bytes_acked: self.counters.bytes_acked,
+                bytes_received: self.counters.bytes_received,
                 bytes_lost: self.scoreboard.sampler.lost(),
                 segments_lost: self.counters.segments_lost,
                 acknowledgements: self.counters.acknowledgements,

@@ -10,6 +10,9 @@
 //!
 //! - **Blocked**: in each of the last two seconds at least three measurements find that nothing of the connection's window is left, or that
 //!   the program has more to write and an active path is idle.
+//!   With `late`, the end that receives more than it sends takes what is received for G, and for blocked that so much waits for a hole: the sum
+//!   over all subflows of what was received exceeds the data in order by four segments, and by what arrives in `late`, more than at some time
+//!   before. It does not know the rates below, so it makes the trials that they would spare. MP_PRIO makes the peer take the path for a backup.
 //! - **Trial**: a blocked connection with several active paths, each ten round trips old, whose G does not grow, suspends one, the one with the
 //!   longest smoothed RTT first, then the others in turn, if the rates of the rest (window over RTT), doubled, reach G. When what it holds has arrived (3 s at most), G is measured for 1 s, or eight round
 //!   trips of the others if that is longer (3 s at most), and once more if it grows. The path stays suspended if
@@ -24,8 +27,10 @@
 //!   possible, returns with its first progress.
 //! - The last active path is never suspended; if none is left, all return.
 
+mod receiving;
 mod settings;
 
+use self::receiving::Receiving;
 pub use self::settings::TrialSettings;
 use super::full_mesh::FullMesh;
 use super::{Measurements, PathAction, PathEvent, PathManager, Role};
@@ -98,6 +103,7 @@ impl Trial {
 struct Point {
     at: Instant,
     acknowledged: u64,
+    received: u64,
     blocked: bool,
 }
 
@@ -111,6 +117,7 @@ struct Memory {
     without: SubflowMap<f64>,
     /// Since when each subflow has had data and no progress; when it was first seen.
     waiting: SubflowMap<(Instant, Instant)>,
+    receiving: Receiving,
     /// Suspended as dead.
     dead: SubflowMap<()>,
     /// Paths whose suspension was tried in vain since the last success.
@@ -135,6 +142,7 @@ impl Memory {
             trial: None,
             without: SubflowMap::new(),
             waiting: SubflowMap::new(),
+            receiving: Receiving::new(),
             dead: SubflowMap::new(),
             vain: SubflowMap::new(),
             closed: BTreeMap::new(),
@@ -152,7 +160,8 @@ impl Memory {
         let first = self.points.iter().find(|point| point.at >= from)?;
         let last = self.points.iter().rev().find(|point| point.at <= to)?;
         let span = last.at.since(first.at);
-        (span >= LOOK * 2).then(|| (last.acknowledged - first.acknowledged) as f64 / span.as_secs_f64())
+        let bytes = (last.acknowledged - first.acknowledged).max(last.received - first.received);
+        (span >= LOOK * 2).then(|| bytes as f64 / span.as_secs_f64())
     }
 
     /// Whether the goodput since `from` grows.
@@ -173,6 +182,7 @@ impl Memory {
         self.without.remove(subflow);
         self.dead.remove(subflow);
         self.waiting.remove(subflow);
+        self.receiving.forget(subflow);
         self.vain.remove(subflow);
         if self.trial.is_some_and(|trial| trial.subflow == subflow) {
             self.trial = None;
@@ -212,12 +222,14 @@ impl PathManager for GoodputTrial {
                     memory.closed.remove(&(local, remote));
                     // Another set of paths: nothing is known of it.
                     memory.points.clear();
+                    memory.receiving.restart();
                 }
             }
             PathEvent::SubflowClosed { connection, subflow, .. } => {
                 if let Some(memory) = self.connections.get_mut(&connection) {
                     memory.forget(subflow);
                     memory.points.clear();
+                    memory.receiving.restart();
                 }
             }
             PathEvent::Measured { connection, subflows } => {
@@ -261,7 +273,7 @@ impl Look<'_> {
         self.revive();
         if self.memory.trial.is_some() {
             self.judge();
-        } else if self.connection.data_una == self.connection.data_nxt && self.connection.unsent == 0 {
+        } else if self.sends_all() && !self.receives() {
             // Nothing waits, so the goodput says nothing of the paths.
             self.memory.points.clear();
         } else {
@@ -273,16 +285,45 @@ impl Look<'_> {
         self.subflows.iter().filter(|view| is_active(view))
     }
 
+    /// Everything that was written is acknowledged.
+    fn sends_all(&self) -> bool {
+        self.connection.data_una == self.connection.data_nxt && self.connection.unsent == 0
+    }
+
+    /// Whether it receives, and the end that receives makes trials.
+    fn receives(&self) -> bool {
+        !self.settings.late.is_zero() && self.memory.receiving.is_on(self.connection.now)
+    }
+
+    /// Whether data that arrived waits for a path, at the end that receives.
+    fn is_held_back(&mut self) -> bool {
+        let now = self.connection.now;
+        self.memory.receiving.observe(self.connection, self.subflows);
+        if self.active().count() < 2 {
+            let arrives = self.subflows.iter().filter(|view| self.memory.receiving.may_arrive_on(view.id, now));
+            if arrives.count() < 2 {
+                self.memory.receiving.settle();
+            }
+        }
+        let mss = self.active().map(|view| u64::from(view.mss)).max().unwrap_or(1);
+        let goodput = self.memory.goodput(now - MEASURED, now);
+        self.receives()
+            && goodput.is_some_and(|goodput| self.memory.receiving.is_held_back(goodput, mss, self.settings.late))
+    }
+
     fn record(&mut self) {
         let shut = self.connection.window_left < self.active().map(|view| u64::from(view.mss)).max().unwrap_or(1);
         let waits = self.connection.unsent > 0 || self.connection.backlogged;
         let blocked = waits && shut || self.connection.backlogged && self.active().any(is_idle);
+        let blocked = self.is_held_back() || blocked;
         if self.memory.points.len() == REMEMBERED {
             self.memory.points.pop_front();
         }
         let at = self.connection.now;
         let acknowledged = self.active().map(|view| view.counters.bytes_acked).sum();
-        self.memory.points.push_back(Point { at, acknowledged, blocked });
+        let counts = !self.settings.late.is_zero();
+        let received = self.active().filter(|_| counts).map(|view| view.counters.bytes_received).sum();
+        self.memory.points.push_back(Point { at, acknowledged, received, blocked });
     }
 
     fn suspend(&mut self, subflow: SubflowId) {
@@ -392,7 +433,7 @@ impl Look<'_> {
             let returning = self.subflows.iter().find(|view| view.id == id);
             let Some(round_trip) = returning.map(|view| view.smoothed_rtt) else { return };
             let adds = returning.map_or(0.0, SubflowView::bytes_per_second) * UNDERESTIMATED;
-            if !fell && adds < self.settings.gain * goodput {
+            if !fell && !self.receives() && adds < self.settings.gain * goodput {
                 self.memory.next_return = now + self.memory.return_pause;
                 return;
             }
@@ -415,7 +456,8 @@ impl Look<'_> {
     fn measures_from(&mut self, trial: &mut Trial) -> Option<Instant> {
         let now = self.connection.now;
         if trial.from.is_none() && now >= trial.earliest {
-            let holds = self.subflows.iter().any(|view| view.id == trial.subflow && !is_idle(view));
+            let holds = self.subflows.iter().any(|view| view.id == trial.subflow && !is_idle(view))
+                || self.receives() && self.memory.receiving.may_arrive_on(trial.subflow, now);
             if trial.returns || !holds || now >= trial.earliest + SETTLED_AT_MOST {
                 trial.from = Some(now);
                 self.memory.trial = Some(*trial);
@@ -470,7 +512,7 @@ impl Look<'_> {
     /// Whether the other paths may carry as much as all do now.
     fn can_do_without(&self, path: &SubflowView, goodput: f64) -> bool {
         let others = self.active().filter(|view| view.id != path.id);
-        others.map(SubflowView::bytes_per_second).sum::<f64>() * UNDERESTIMATED > goodput
+        self.receives() || others.map(SubflowView::bytes_per_second).sum::<f64>() * UNDERESTIMATED > goodput
     }
 
     /// The next path is tried soon.
@@ -504,5 +546,7 @@ impl Look<'_> {
     }
 }
 
+#[cfg(test)]
+mod receiving_tests;
 #[cfg(test)]
 mod tests;

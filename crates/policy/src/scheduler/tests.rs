@@ -56,6 +56,7 @@ pub(crate) fn connection(now_ms: u64) -> ConnectionView {
         now: at(now_ms),
         data_una: 0,
         data_nxt: 0,
+        data_received: 0,
         unsent: 1_000_000,
         window_left: 1_000_000,
         window: 1_000_000,

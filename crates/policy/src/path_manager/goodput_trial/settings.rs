@@ -33,7 +33,15 @@ const DEAD_AFTER: Number = Number {
     summary: "Time without progress after which a path with data in flight is dead, if another makes progress",
 };
 
-/// Settings of [`GoodputTrial`].
+const LATE: Number = Number {
+    name: "late",
+    unit: "s",
+    default: 0.0,
+    range: 0.0..=10.0,
+    summary: "Time of the goodput that waits for a hole, from which the end that receives makes trials; 0: it makes none",
+};
+
+/// Settings of `GoodputTrial`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TrialSettings {
     pub mesh: MeshSettings,
@@ -44,6 +52,8 @@ pub struct TrialSettings {
     pub longest_pause: Duration,
     /// Time without progress after which a path is dead.
     pub dead_after: Duration,
+    /// Time of the goodput that waits for a hole, from which the end that receives makes trials; zero: it makes none.
+    pub late: Duration,
 }
 
 impl TrialSettings {
@@ -54,6 +64,7 @@ impl TrialSettings {
             pause: Duration::from_secs_f64(reader.read(&PAUSE)?),
             longest_pause: Duration::from_secs_f64(reader.read(&LONGEST_PAUSE)?),
             dead_after: Duration::from_secs_f64(reader.read(&DEAD_AFTER)?),
+            late: Duration::from_secs_f64(reader.read(&LATE)?),
         })
     }
 }
