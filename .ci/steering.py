@@ -20,6 +20,7 @@ STEERED = ["steered", "steered_lm3", "steered_pu2m2", "steered_recpr", "steered_
 parser = argparse.ArgumentParser()
 parser.add_argument("--write", action="store_true")
 parser.add_argument("--quick", action="store_true")
+parser.add_argument("--download", action="store_true", help="the daemon runs at the receiver")
 parser.add_argument("--seeds", type=int, default=5)
 parser.add_argument("--first-seed", type=int, default=1)
 parser.add_argument("--pair", action="append")
@@ -27,7 +28,7 @@ parser.add_argument("--buffer", action="append")
 parser.add_argument("--policy", action="append")
 parser.add_argument("program", nargs="?", default="target/release/anabranch")
 asked = parser.parse_args()
-steered = asked.policy or STEERED
+steered = asked.policy or (["steered_receiver"] if asked.download else STEERED)
 
 
 def run(pair, buffer):
@@ -38,6 +39,7 @@ def run(pair, buffer):
         options += [f"{link}.rate={rate} Mbit/s", f"{link}.delay={delay} ms", f"{link}.queue={queue} packets"]
         options += [f"{link}.loss={loss} %"] if loss else []
     options += [f"connection.receive_buffer={buffer}"]
+    options += ["transfer.direction=download"] if asked.download else []
     command = [asked.program, "compare", "scenarios/steering.toml", "--json"]
     command += ["--seeds", str(2 if asked.quick else asked.seeds), "--first-seed", str(asked.first_seed)]
     for policy in ["all", "first", "second"] + steered:
@@ -90,12 +92,16 @@ estimator = [
     f"| blocked | {right_yes:.0f} | {wrong_no:.0f} |", f"| not blocked | {wrong_yes:.0f} | {right_no:.0f} |", "",
     f"Precision {right_yes / max(1, right_yes + wrong_yes):.3f}, recall {right_yes / max(1, right_yes + wrong_no):.3f}.",
 ]
-text = "\n".join(summary) + "\n\n" + "\n".join(estimator) + "\n\n" + "\n".join(lines)
+# The engine knows whether the sender is blocked, so the estimator of a receiver is compared with nothing.
+parts = [summary, lines] if asked.download else [summary, estimator, lines]
+text = "\n\n".join("\n".join(part) for part in parts)
 if not asked.write:
     print(text)
 else:
     page = pathlib.Path("docs/measurements/steering.md")
     commit = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    before, rest = page.read_text().split("<!-- .ci/steering -->\n", 1)
+    begin = "<!-- .ci/steering --download -->\n" if asked.download else "<!-- .ci/steering -->\n"
+    before, rest = page.read_text().split(begin, 1)
     after = rest.split("<!-- end -->", 1)[1]
-    page.write_text(before + "<!-- .ci/steering -->\n\n" + f"Commit {commit}, {asked.seeds} seeds:\n\n" + text + "\n\n<!-- end -->" + after)
+    seeds = f"seeds {asked.first_seed} to {asked.first_seed + asked.seeds - 1}"
+    page.write_text(before + begin + f"\nCommit {commit}, {seeds}:\n\n" + text + "\n\n<!-- end -->" + after)

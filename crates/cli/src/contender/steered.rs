@@ -53,7 +53,22 @@ impl Steered {
         made.checked()
     }
 
+    /// At this end.
+    ///
+    /// # Errors
+    /// The path manager sees nothing of what is received.
+    pub fn at(self, end: SteeredEnd) -> Result<Self, String> {
+        Self { end, ..self }.checked()
+    }
+
     fn checked(self) -> Result<Self, String> {
+        let looks = self.manager.name == "goodput_trial" && self.manager.settings.get("late").is_some();
+        if self.end == SteeredEnd::Receiver && !looks {
+            return Err(format!(
+                "{STEERED_END} = receiver needs goodput_trial with its setting 'late': {} sees only what is sent",
+                self.manager
+            ));
+        }
         let mut alone = Combination::default();
         *alone.choice_mut(Family::PathManager) = self.manager.clone();
         check(&alone).map(|()| self)
@@ -77,8 +92,33 @@ pub(super) fn change(steered: &mut Option<Steered>, key: &str, value: &str) -> O
     }
     let Some(known) = steered else { return Some(Err(format!("{key} comes after {STEER}=NAME"))) };
     let Some(setting) = setting else {
-        return Some(SteeredEnd::parse(value).map(|end| known.end = end));
+        let made = SteeredEnd::parse(value).and_then(|end| known.clone().at(end));
+        return Some(made.map(|made| *known = made));
     };
     known.manager.settings.set(setting, value);
     Some(known.clone().checked().map(|_| ()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(keys: &[(&str, &str)]) -> Result<Option<Steered>, String> {
+        let mut steered = None;
+        for (key, value) in keys {
+            change(&mut steered, key, value).expect("a key of a daemon")?;
+        }
+        Ok(steered)
+    }
+
+    #[test]
+    fn a_daemon_at_the_receiver_has_to_see_what_is_received() {
+        let late = changed(&[(STEER, "goodput_trial"), ("steer.late", "0.03"), (STEERED_END, "receiver")]);
+        assert_eq!(late.map(|steered| steered.map(|steered| steered.end)), Ok(Some(SteeredEnd::Receiver)));
+        for name in ["goodput_trial", "lm3"] {
+            let refused = changed(&[(STEER, name), (STEERED_END, "receiver")]);
+            assert!(refused.is_err_and(|error| error.contains("needs goodput_trial") && error.contains(name)));
+            assert!(changed(&[(STEER, name), (STEERED_END, "sender")]).is_ok());
+        }
+    }
 }

@@ -93,7 +93,8 @@ fn steered(table: &Reader<'_>) -> Result<Option<Steered>, Diagnostic> {
     };
     let mut made = Steered::by(choice(&item)?).map_err(|message| item.error(message))?;
     if let Some(item) = end {
-        made.end = SteeredEnd::parse(item.text()?).map_err(|message| item.error(message))?;
+        let end = SteeredEnd::parse(item.text()?);
+        made = end.and_then(|end| made.at(end)).map_err(|message| item.error(message))?;
     }
     Ok(Some(made))
 }
