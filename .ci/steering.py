@@ -15,7 +15,8 @@ PAIRS = {
     "long queue": [(20, 10, 100, 0.05), (3, 20, 500, 0)],
 }
 BUFFERS = ["128 kB", "512 kB", "4 MB"]
-STEERED = ["steered", "steered_lm3", "steered_pu2m2", "steered_recpr", "steered_predictive"]
+# Not steered_recpr: its runs over the satellite with 128 kB do not end.
+STEERED = ["steered", "steered_lm3", "steered_pu2m2", "steered_predictive"]
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--write", action="store_true")
