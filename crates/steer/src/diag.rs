@@ -52,7 +52,7 @@ const OWNER: usize = 64;
 const SOCKET_ID: usize = 48;
 
 /// How long subflows are taken for what they were if nothing of them moves.
-const LIST_EVERY: Duration = Duration::from_secs(1);
+const LIST_EVERY: Duration = Duration::from_secs(2);
 
 /// Lists in a row after a change: the first may still lack what begins, and a subflow that several samples lack is taken
 /// for gone.
@@ -61,7 +61,7 @@ const LISTS_AFTER_A_CHANGE: u8 = 3;
 /// A socket of sock_diag, in the namespace of the thread that opened it.
 ///
 /// The kernel fills `tcp_info` of each of its sockets of TCP for a list, MPTCP or not, which is most of what a sample costs.
-/// So subflows are listed only while a connection moves or waits, and else once a second.
+/// So subflows are listed only while a connection moves or waits, and else every two seconds.
 pub struct Sampler {
     requests: Requests,
     /// Bytes that connections had acknowledged when they were first seen; for kernels that do not count them.
@@ -102,7 +102,7 @@ impl Sampler {
     }
 
     /// Samples all connections. Subflows whose token is no connection's are left out: theirs has just begun or ended.
-    /// Those of a host where nothing moves may be up to a second old.
+    /// Those of a host where nothing moves may be up to two seconds old.
     ///
     /// # Errors
     /// [`RequestError`]: without CAP_NET_ADMIN blocks of MPTCP are missing, not refused; the result is then empty of
