@@ -401,6 +401,22 @@ fn a_join_that_is_confirmed_is_open_no_longer_and_the_others_are() {
 }
 
 #[test]
+fn an_option_waits_until_the_join_that_is_to_carry_it_is_confirmed() {
+    let mut connection = connected(config(), 2);
+    let second = connection.subflows.after(first(&connection)).unwrap();
+    connection.subflows[second].handshake.confirmed = false;
+    connection.joins.open = vec![Join { subflow: SubflowId(1), local_nonce: 1, remote_nonce: 2 }];
+    let option = MptcpOption::Priority { backup: true };
+    assert!(connection.subflows[second].control.push(option.clone()));
+    let mut place = Packet::default();
+    assert!(!connection.next_acknowledgement(Instant::ZERO, &mut place), "it would carry the HMAC again, without end");
+    connection.confirm_join(Instant::ZERO, second);
+    assert!(connection.next_acknowledgement(Instant::ZERO, &mut place));
+    assert_eq!(place.segment.options.mptcp.iter().collect::<Vec<_>>(), [&option]);
+    assert!(!connection.next_acknowledgement(Instant::ZERO, &mut place));
+}
+
+#[test]
 fn a_view_that_was_made_anew_has_another_number_and_one_that_is_the_same_keeps_its_own() {
     let mut connection = connected(config(), 2);
     let mut workspace = Workspace::default();
