@@ -167,7 +167,7 @@ impl KernelPathManager {
     /// Makes a subflow a backup or not (MP_PRIO).
     ///
     /// # Errors
-    /// [`RequestError`]; see [`is_not_ours`].
+    /// [`RequestError`], also where the kernel's own path manager has the connection.
     pub fn set_backup(&mut self, token: Token, endpoints: Endpoints, backup: bool) -> Result<(), RequestError> {
         let mut local = Address::with_port(endpoints.local);
         local.flags = Some(if backup { flags::BACKUP } else { 0 });

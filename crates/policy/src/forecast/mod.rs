@@ -10,10 +10,10 @@
 //! |---|---|
 //! | [`Persistence`] | the last observation |
 //! | [`PaperLiteral`] | the hidden Markov model of the paper with its pseudo-code as printed |
-//! | [`viterbi`] | the same, decoded correctly |
+//! | `viterbi` | the same, decoded correctly |
 //! | [`Forward`] | the same model as a filter, extrapolated to the horizon |
-//! | [`online`] | a model of level and slope that learns its parameters online |
-//! | [`trend`] | level and slope of the signal itself, extrapolated to the horizon |
+//! | `online` | a model of level and slope that learns its parameters online |
+//! | `trend` | level and slope of the signal itself, extrapolated to the horizon |
 
 mod api;
 mod forward;

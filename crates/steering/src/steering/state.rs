@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct Steering {
     pub(super) settings: Settings,
     pub(super) manager: Box<dyn PathManager>,
-    /// Interval of [`PathEvent::Measured`]; none: never.
+    /// Interval of [`Measured`](anabranch_policy::path_manager::PathEvent::Measured); none: never.
     pub(super) measured_every: Option<Duration>,
     pub(super) addresses: Addresses,
     pub(super) connections: BTreeMap<Token, Connection>,
