@@ -140,7 +140,9 @@ impl Connection {
         subflow.priority.suspended = false;
         subflow.mappings.clear();
         subflow.due.data_fin = false;
-        if cause == FallbackCause::OptionsStripped && self.association.dss_sent {
+        // One that never was heard has no reason to think otherwise: Linux falls back by our data, and stops at MP_FAIL.
+        let was_heard = self.association.confirmed && self.association.dss_sent;
+        if cause == FallbackCause::OptionsStripped && was_heard {
             let next = self.receiver.buffer.next();
             self.association.fallback.fail_blindly(self.identity.remote.data_seq(next));
         }
