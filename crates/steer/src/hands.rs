@@ -49,14 +49,12 @@ impl Hands {
             Command::Remove { token, local_id } => pm.remove(token, local_id),
             Command::CreateSubflow { token, local, local_id, remote, backup } => {
                 let interface = self.interfaces.get(&local).map_or(0, |interface| interface.0);
-                let from = Endpoint { id: local_id, address: local, port: 0, flags: backup_flag(backup), interface };
+                let from =
+                    Endpoint { id: local_id, address: local, port: 0, flags: flags::of_backup(backup), interface };
                 pm.create_subflow(token, &from, remote)
             }
             Command::DestroySubflow { token, endpoints } => pm.destroy_subflow(token, endpoints),
-            Command::SetBackup { token, endpoints, backup } => {
-                let done = pm.set_backup(token, endpoints, backup);
-                done.map_err(|error| pm.explained(token, error))
-            }
+            Command::SetBackup { token, endpoints, backup } => pm.set_backup(token, endpoints, backup),
         };
         match (done, *command) {
             (Err(error), Command::SetBackup { endpoints, backup, .. }) if is_not_ours(&error) => {
@@ -113,8 +111,4 @@ impl Hands {
             RequestError::Io(error) => Outcome::Refused(error.raw_os_error().unwrap_or(nix::libc::EIO)),
         }
     }
-}
-
-fn backup_flag(backup: bool) -> u32 {
-    if backup { flags::BACKUP } else { 0 }
 }

@@ -57,6 +57,11 @@ pub mod flags {
     pub const BACKUP: u32 = 4;
     /// Subflows are opened from it to all addresses of the peer.
     pub const FULL_MESH: u32 = 8;
+
+    /// That of a subflow which is a backup or not.
+    pub const fn of_backup(backup: bool) -> u32 {
+        if backup { BACKUP } else { 0 }
+    }
 }
 
 /// An endpoint of the kernel's own path manager.
@@ -133,8 +138,8 @@ impl KernelPathManager {
         self.change(REMOVE, &attributes)
     }
 
-    /// Opens a subflow (MP_JOIN) from a local address, by its interface if it has one. Kernels before 6.10 ignore its flag
-    /// of a backup.
+    /// Opens a subflow (MP_JOIN) from a local address, by its interface if it has one. Kernels before 6.10 ignore its
+    /// flag of a backup.
     ///
     /// # Errors
     /// [`RequestError`].
@@ -170,14 +175,15 @@ impl KernelPathManager {
     /// [`RequestError`], also where the kernel's own path manager has the connection.
     pub fn set_backup(&mut self, token: Token, endpoints: Endpoints, backup: bool) -> Result<(), RequestError> {
         let mut local = Address::with_port(endpoints.local);
-        local.flags = Some(if backup { flags::BACKUP } else { 0 });
+        local.flags = Some(flags::of_backup(backup));
         let remote = Address::with_port(endpoints.remote);
-        self.change(SET_FLAGS, &of_a_subflow(token, &local, &remote))
+        let done = self.change(SET_FLAGS, &of_a_subflow(token, &local, &remote));
+        done.map_err(|error| self.explained(token, error))
     }
 
     /// The reason of a refused [`Self::set_backup`]. 6.1 gives none where its own path manager has the
     /// connection, as 6.12 does, but it gives one for other commands: here for one that has no effect either way.
-    pub fn explained(&mut self, token: Token, error: RequestError) -> RequestError {
+    fn explained(&mut self, token: Token, error: RequestError) -> RequestError {
         match error {
             RequestError::Refused { errno: nix::libc::EINVAL, ref text } if text.is_empty() => {
                 self.remove(token, NO_ADDRESS).err().filter(is_not_ours).unwrap_or(error)
@@ -249,8 +255,8 @@ impl KernelPathManager {
     }
 }
 
-/// Whether a command was refused because the kernel's own path manager has the connection. It has those that began while
-/// `net.mptcp.pm_type` was 0.
+/// Whether a command was refused because the kernel's own path manager has the connection. It has those that began
+/// while `net.mptcp.pm_type` was 0.
 pub fn is_not_ours(error: &RequestError) -> bool {
     matches!(error, RequestError::Refused { text, .. } if text.contains("userspace PM not selected"))
 }

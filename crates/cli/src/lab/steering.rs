@@ -130,7 +130,6 @@ impl Supervisor for Daemon {
         self.pass(now);
         let sample = self.sample(now, endpoint);
         self.steering.handle_sample(&sample);
-        self.steering.handle_timeout(now);
         self.compare(now, endpoint);
         self.acted = now;
         while let Some(command) = self.steering.poll_command() {

@@ -10,8 +10,8 @@ use anabranch_policy::time::Duration;
 const UNREPORTED: u64 = 64 * 1024;
 /// A send buffer that each connection has, whatever others hold, in bytes.
 const SMALLEST: u64 = 64 * 1024;
-/// Congestion windows of data in the send buffer: one is in flight, and one is sent while the acknowledgement at data level waits for
-/// a retransmission (Linux: `tcp_sndbuf_expand`).
+/// Congestion windows of data in the send buffer: one is in flight, and one is sent while the acknowledgement at data
+/// level waits for a retransmission (Linux: `tcp_sndbuf_expand`).
 const WINDOWS: u128 = 2;
 
 impl Connection {
@@ -27,18 +27,21 @@ impl Connection {
     /// twice. It does not shrink with the windows, which are smaller for a time after each loss.
     #[inline(never)]
     fn fit_send_buffer(&mut self) {
-        let most = self.config.send_buffer_max.saturating_mul(self.buffer_factor());
         let wanted = self.bytes_per_longest_round_trip().saturating_mul(WINDOWS);
-        let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).min(most);
+        let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).min(self.largest_send_buffer());
         self.sender.buffer.raise_limit(wanted.min(self.send_buffer_allowed()));
     }
 
     /// A message must fit as a whole, whatever the windows are.
     pub(super) fn grow_for_message(&mut self, bytes: u64) {
         if bytes > self.sender.buffer.limit() {
-            let most = self.config.send_buffer_max.saturating_mul(self.buffer_factor());
-            self.sender.buffer.raise_limit(bytes.min(most));
+            self.sender.buffer.raise_limit(bytes.min(self.largest_send_buffer()));
         }
+    }
+
+    /// The limit of growth for the present number of subflows, in bytes.
+    fn largest_send_buffer(&self) -> u64 {
+        self.config.send_buffer_max.saturating_mul(self.buffer_factor())
     }
 
     fn bytes_per_longest_round_trip(&self) -> u128 {
@@ -76,8 +79,8 @@ impl Connection {
     }
 
     /// Whether there is no memory for data up to this offset, although it may lie within the window, which was promised
-    /// when there was. What follows the data being read is always taken, so that reading goes on; and so is a message, which
-    /// is read as a whole.
+    /// when there was. What follows the data being read is always taken, so that reading goes on; and so is a message,
+    /// which is read as a whole.
     #[inline]
     pub(super) fn has_no_memory_for(&self, end: u64) -> bool {
         let Some(memory) = self.config.memory.as_ref().filter(|_| self.config.framing == Framing::Bytes) else {
