@@ -2,12 +2,12 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory for data that waits in buffers, beyond what every connection may hold: 64 KiB to send, and the initial receive
-/// buffer.
+/// Memory for data that waits in buffers, beyond what every connection may hold: 64 KiB to send, and the initial
+/// receive buffer.
 ///
-/// A connection may hold as much beyond that as is free for all. So N connections that want all have the
-/// same part, 1 / (N + 1) of the limit, and what is left is there at once for the next one (dynamic thresholds: Choudhury
-/// and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with the factor 1).
+/// A connection may hold as much beyond that as is free for all. So N connections that want all have the same part, 1 /
+/// (N + 1) of the limit, and what is left is there at once for the next one (dynamic thresholds: Choudhury and Hahne,
+/// IEEE/ACM Transactions on Networking 6(2), 1998, with the factor 1).
 ///
 /// One object may serve connections of several endpoints, in several threads.
 #[derive(Debug)]

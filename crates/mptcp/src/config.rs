@@ -182,15 +182,15 @@ pub struct ConnectionConfig {
     pub receiver: ReceiverConfig,
     /// Limit of bytes written and not yet acknowledged at data level; with `send_buffer_max` the one it begins with.
     pub send_buffer: u64,
-    /// Limit in bytes up to which the send buffer grows with the congestion windows, while the application writes more than it holds: to
-    /// twice what all subflows carry within the longest round trip. With 0 it does not grow.
+    /// Limit in bytes up to which the send buffer grows with the congestion windows, while the application writes more
+    /// than it holds: to twice what all subflows carry within the longest round trip. With 0 it does not grow.
     pub send_buffer_max: u64,
-    /// What the buffers of several connections may hold together, beyond 64 KiB of a send buffer that grows and the initial
-    /// size of an automatic receive buffer. None: as much as each of them may by itself.
+    /// What the buffers of several connections may hold together, beyond 64 KiB of a send buffer that grows and the
+    /// initial size of an automatic receive buffer. None: as much as each of them may by itself.
     pub memory: Option<Arc<BufferMemory>>,
-    /// The limits of the send buffer, and the limit of an automatic receive buffer, are per subflow, since the bytes in flight of two
-    /// paths add up (RFC 6182, section 5.3: the sum of the bandwidths times the largest round trip). A buffer does not
-    /// shrink when a subflow closes.
+    /// The limits of the send buffer, and the limit of an automatic receive buffer, are per subflow, since the bytes in
+    /// flight of two paths add up (RFC 6182, section 5.3: the sum of the bandwidths times the largest round trip). A
+    /// buffer does not shrink when a subflow closes.
     pub buffers_per_subflow: bool,
     /// When the data level reinjects the outstanding data of one subflow on another (RFC 8684, section 3.3.6, leaves
     /// that to the sender); none: as the scheduler asks ([`anabranch_policy::scheduler::Needs::reinjection`]). If set
@@ -262,9 +262,10 @@ impl ConnectionConfig {
         Ok(Self::new(Policies::of(combination)?))
     }
 
-    /// Lets both buffers grow as far as a path of 1 Gbit/s and 100 ms needs: up to 32 MiB for each path, which is 16 MiB in flight, and as
-    /// much that waits for a retransmission or the reader. The receive buffer begins with 128 KiB, and the send buffer with
-    /// 1 MiB: where round trips are short, a smaller one would wake the application more often.
+    /// Lets both buffers grow as far as a path of 1 Gbit/s and 100 ms needs: up to 32 MiB for each path, which is 16
+    /// MiB in flight, and as much that waits for a retransmission or the reader. The receive buffer begins with 128
+    /// KiB, and the send buffer with 1 MiB: where round trips are short, a smaller one would wake the application more
+    /// often.
     pub fn grow_buffers(&mut self) {
         self.send_buffer = 1024 * 1024;
         self.send_buffer_max = LARGEST_BUFFER;

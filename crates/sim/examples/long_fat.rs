@@ -1,14 +1,14 @@
 //! Long fat paths: goodput, what is sent again, and time per packet.
 //!
-//! `long_fat [MBIT [RTT_MS [LOSS [CONGESTION [SCHEDULER [PATHS [SECONDS [SHARE]]]]]]]]`: paths of that rate, each with a queue of
-//! `SHARE` (1) bandwidth-delay products. The receive buffer grows from 128 kB as it is needed, and is never the limit later. The second
-//! half of the time counts.
+//! `long_fat [MBIT [RTT_MS [LOSS [CONGESTION [SCHEDULER [PATHS [SECONDS [SHARE]]]]]]]]`: paths of that rate, each with
+//! a queue of `SHARE` (1) bandwidth-delay products. The receive buffer grows from 128 kB as it is needed, and is never
+//! the limit later. The second half of the time counts.
 //!
-//! `long_fat table [SCHEDULER]`: a table of 1 Gbit/s, 100, 300 and 600 ms, without loss and with 1 %, for the congestion controls of users,
-//! beside what the model of each allows.
+//! `long_fat table [SCHEDULER]`: a table of 1 Gbit/s, 100, 300 and 600 ms, without loss and with 1 %, for the
+//! congestion controls of users, beside what the model of each allows.
 //!
-//! `long_fat buffers`: a table of 1 Gbit/s, one path and two, with the buffers that the network commands had (4 and 6 MiB for each path)
-//! and have.
+//! `long_fat buffers`: a table of 1 Gbit/s, one path and two, with the buffers that the network commands had (4 and 6
+//! MiB for each path) and have.
 #![allow(clippy::print_stdout)]
 
 use anabranch_mptcp::{BufferSize, ConnectionConfig, TcpConfig};
@@ -125,8 +125,8 @@ impl Transfer {
                 let segments = (1.054 * (rtt.powi(3) / self.loss.powi(3)).powf(0.25)).max(reno);
                 link.min(segments * f64::from(SEGMENT) * 8e-6 / rtt)
             }
-            // Every 5 s half a bandwidth-delay product for a round trip or 200 ms (draft-ietf-ccwg-bbr, section 5.3.4), and
-            // half a round trip until no more is in flight.
+            // Every 5 s half a bandwidth-delay product for a round trip or 200 ms (draft-ietf-ccwg-bbr, section 5.3.4),
+            // and half a round trip until no more is in flight.
             "bbr" => {
                 let (drain, probe) = (rtt / 2.0, rtt.max(0.2));
                 link * (1.0 - (drain + probe / 2.0) / (5.0 + drain + probe))

@@ -21,8 +21,8 @@ use std::task::{Context, Poll, Waker};
 /// Limit of bytes copied for one write. Less than a quarter gets no slot of this size, which would waste memory.
 const WRITE: usize = 64 * 1024;
 
-/// Limit of tasks of connections that are woken after a turn of the driver. The runtime runs them before the next turn: if thousands
-/// of connections end at once, packets and datagrams would wait for all of them.
+/// Limit of tasks of connections that are woken after a turn of the driver. The runtime runs them before the next turn:
+/// if thousands of connections end at once, packets and datagrams would wait for all of them.
 const WOKEN: usize = 32;
 
 /// The state behind its lock.
@@ -456,7 +456,8 @@ impl State {
         self.devices.iter_mut().flatten().for_each(|device| device.handle_timeout(now));
     }
 
-    /// Settings of a connection, with the packet size and segmentation that all devices support, and the stack's memory.
+    /// Settings of a connection, with the packet size and segmentation that all devices support, and the stack's
+    /// memory.
     fn fitted(&self, mut config: ConnectionConfig) -> ConnectionConfig {
         let mtu = self.devices.iter().flatten().filter_map(Device::mtu).min();
         config.tcp.mtu = config.tcp.mtu.min(mtu.unwrap_or(u16::MAX));

@@ -15,9 +15,9 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Follows the addresses of the interfaces `wanted` in the caller's namespace. If none is, those of all interfaces with
-    /// a default route: without one an interface has no way to most peers, and the kernel would open subflows that never
-    /// get an answer.
+    /// Follows the addresses of the interfaces `wanted` in the caller's namespace. If none is, those of all interfaces
+    /// with a default route: without one an interface has no way to most peers, and the kernel would open subflows that
+    /// never get an answer.
     ///
     /// # Errors
     /// An error of the kernel.

@@ -64,7 +64,8 @@ impl Daemon {
     /// interfaces, see [`Addresses::open`].
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] if the kernel has no MPTCP, [`io::ErrorKind::PermissionDenied`] without CAP_NET_ADMIN.
+    /// [`io::ErrorKind::NotFound`] if the kernel has no MPTCP, [`io::ErrorKind::PermissionDenied`] without
+    /// CAP_NET_ADMIN.
     pub fn open(steering: Steering, uplinks: Vec<String>) -> io::Result<Self> {
         let path_manager = open_path_manager()?;
         let events = Events::open(&path_manager)?;

@@ -1,5 +1,5 @@
-//! Samples of all MPTCP connections in the namespace by sock_diag (linux/inet_diag.h): connections as sockets of protocol
-//! 262, their subflows as sockets of TCP with a block of MPTCP, joined by our token.
+//! Samples of all MPTCP connections in the namespace by sock_diag (linux/inet_diag.h): connections as sockets of
+//! protocol 262, their subflows as sockets of TCP with a block of MPTCP, joined by our token.
 
 use crate::attributes::{Attributes, address_at, attribute, attributes, be16_at, u8_at, u32_at, u64_at};
 use crate::netlink::{RequestError, Requests};
@@ -54,14 +54,14 @@ const SOCKET_ID: usize = 48;
 /// How long subflows are taken for what they were if nothing of them moves.
 const LIST_EVERY: Duration = Duration::from_secs(2);
 
-/// Lists in a row after a change: the first may still lack what begins, and a subflow that several samples lack is taken
-/// for gone.
+/// Lists in a row after a change: the first may still lack what begins, and a subflow that several samples lack is
+/// taken for gone.
 const LISTS_AFTER_A_CHANGE: u8 = 3;
 
 /// A socket of sock_diag, in the namespace of the thread that opened it.
 ///
-/// The kernel fills `tcp_info` of each of its sockets of TCP for a list, MPTCP or not, which is most of what a sample costs.
-/// So subflows are listed only while a connection moves or waits, and else every two seconds.
+/// The kernel fills `tcp_info` of each of its sockets of TCP for a list, MPTCP or not, which is most of what a sample
+/// costs. So subflows are listed only while a connection moves or waits, and else every two seconds.
 pub struct Sampler {
     requests: Requests,
     /// Bytes that connections had acknowledged when they were first seen; for kernels that do not count them.
@@ -91,7 +91,8 @@ impl Sampler {
         })
     }
 
-    /// The next samples list subflows, whether or not anything moves: something that connections do not tell has happened.
+    /// The next samples list subflows, whether or not anything moves: something that connections do not tell has
+    /// happened.
     pub fn refresh(&mut self) {
         self.wanted = LISTS_AFTER_A_CHANGE;
     }
@@ -191,8 +192,8 @@ fn moves(before: &[(MptcpInfo, Owner)], now: &[(MptcpInfo, Owner)]) -> bool {
         || now.iter().filter_map(steered).any(|info| info.write_seq != info.snd_una)
 }
 
-/// Whether a subflow waits for an answer: a copy of data that another subflow has delivered may be outstanding on it. That
-/// of one which closes does not count; on a dead path it lasts for minutes.
+/// Whether a subflow waits for an answer: a copy of data that another subflow has delivered may be outstanding on it.
+/// That of one which closes does not count; on a dead path it lasts for minutes.
 fn waits(subflow: &SubflowSample) -> bool {
     match subflow.state {
         TcpState::Opening => true,

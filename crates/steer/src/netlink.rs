@@ -1,7 +1,7 @@
 //! Requests over netlink, one at a time, and its messages.
 //!
-//! Requests block: the kernel answers before `send` returns. A list comes in datagrams that the kernel fills as they are
-//! read.
+//! Requests block: the kernel answers before `send` returns. A list comes in datagrams that the kernel fills as they
+//! are read.
 
 use crate::attributes::{attribute, u16_at, u32_at};
 use netlink_sys::{Socket, SocketAddr};

@@ -1,5 +1,5 @@
-//! `struct tcp_info` and `struct mptcp_info`, read by the length that the kernel returns: a field that it does not have is
-//! absent, and what it appends is ignored (linux/tcp.h and linux/mptcp.h of 5.15 to 6.18).
+//! `struct tcp_info` and `struct mptcp_info`, read by the length that the kernel returns: a field that it does not have
+//! is absent, and what it appends is ignored (linux/tcp.h and linux/mptcp.h of 5.15 to 6.18).
 
 use crate::attributes::{u8_at, u32_at, u64_at};
 use anabranch_policy::rate::Rate;

@@ -1,4 +1,5 @@
-//! Identifiers of the host's addresses: those that path managers see, and that are sent to peers (RFC 8684, section 3.4.1).
+//! Identifiers of the host's addresses: those that path managers see, and that are sent to peers (RFC 8684, section
+//! 3.4.1).
 
 use anabranch_policy::ids::AddressId;
 use core::net::IpAddr;

@@ -17,8 +17,8 @@ pub const MOST_SUBFLOWS: usize = 32;
 const MOST_REMOTES: usize = 64;
 /// Closed subflows that are remembered.
 const MOST_CLOSED: usize = 8;
-/// Samples in a row without it after which a connection or a subflow is taken for closed. One is not enough: a sample is
-/// collected while connections begin.
+/// Samples in a row without it after which a connection or a subflow is taken for closed. One is not enough: a sample
+/// is collected while connections begin.
 const MISSING: u8 = 2;
 
 /// What happened to a subflow.

@@ -1,17 +1,17 @@
 //! Whether a connection is blocked, and by what: estimated from counters, since the kernel does not tell.
 //!
-//! `tcpi_rwnd_limited` stays 0 on subflows: the window is enforced above TCP. The connection's window and its next byte to
-//! send are not exported. What is visible:
+//! `tcpi_rwnd_limited` stays 0 on subflows: the window is enforced above TCP. The connection's window and its next byte
+//! to send are not exported. What is visible:
 //!
 //! - *backlog*: at no sample of the last `REMEMBERED` was less than `LEAST_BACKLOG` segments unacknowledged at data
 //!   level (`write_seq - snd_una`, which contains what the program has written and no subflow has). A program that
 //!   writes less than the paths carry lets it fall to nothing now and then.
-//! - *busy share*: the share of time with data on a subflow (`busy_time`), of the active subflow that has the least of it,
-//!   mean over the same samples. With backlog the scheduler fills every path, unless something above TCP stops it.
+//! - *busy share*: the share of time with data on a subflow (`busy_time`), of the active subflow that has the least of
+//!   it, mean over the same samples. With backlog the scheduler fills every path, unless something above TCP stops it.
 //!
 //! So with backlog and a busy share under `BUSY` the connection is blocked. If what is unacknowledged reaches the
-//! largest window that the peer advertised on a subflow, by the receive window; otherwise the program waits for space in the
-//! send buffer.
+//! largest window that the peer advertised on a subflow, by the receive window; otherwise the program waits for space
+//! in the send buffer.
 
 use std::collections::VecDeque;
 

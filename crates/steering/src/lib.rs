@@ -5,8 +5,8 @@
 //! managers of [`anabranch_policy::path_manager`], from counters that are sampled every 100 ms.
 //!
 //! There is no input or output here, as in the engine: [`event::Event`]s and [`sample::HostSample`]s go in,
-//! [`command::Command`]s come out of [`steering::Steering`]. Linux's side is the crate `anabranch-steer`; in the lab it is the
-//! simulated host.
+//! [`command::Command`]s come out of [`steering::Steering`]. Linux's side is the crate `anabranch-steer`; in the lab it
+//! is the simulated host.
 
 mod addresses;
 pub mod command;

@@ -1,7 +1,7 @@
 //! What is sampled of connections and subflows: the counters that Linux tells through sock_diag.
 //!
-//! Names are those of `struct tcp_info` and `struct mptcp_info` (include/uapi/linux/tcp.h, mptcp.h) without prefix. A kernel
-//! that is older than a field leaves it out, so fields that not every kernel since 5.15 has are options.
+//! Names are those of `struct tcp_info` and `struct mptcp_info` (include/uapi/linux/tcp.h, mptcp.h) without prefix. A
+//! kernel that is older than a field leaves it out, so fields that not every kernel since 5.15 has are options.
 
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
@@ -11,7 +11,8 @@ use core::net::SocketAddr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Token(pub u32);
 
-/// Addresses and ports of a subflow, ours first. They identify it: the kernel has no identifier that is never used again.
+/// Addresses and ports of a subflow, ours first. They identify it: the kernel has no identifier that is never used
+/// again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Endpoints {
     pub local: SocketAddr,

@@ -1,5 +1,5 @@
-//! What the literal peer and the network do in a history, as a set: each is counted by the histories in which it was sent,
-//! and in which it reached an engine whose connection had not ended.
+//! What the literal peer and the network do in a history, as a set: each is counted by the histories in which it was
+//! sent, and in which it reached an engine whose connection had not ended.
 
 use super::lie::Lie;
 

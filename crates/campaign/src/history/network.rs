@@ -184,8 +184,8 @@ impl Network {
         if late { "late" } else { word }
     }
 
-    /// Changes a packet, if its side lies now, and sends what attackers forge beside it. Returns the lie that is in it, and
-    /// whether it is still sent.
+    /// Changes a packet, if its side lies now, and sends what attackers forge beside it. Returns the lie that is in it,
+    /// and whether it is still sent.
     fn lie(&mut self, due: Nanos, from: usize, packet: &mut Packet, end: SeqNumber) -> (Option<Lie>, bool) {
         let Some((_, lie, left)) = self.lie.as_mut().filter(|(side, _, left)| *side == from && *left > 0) else {
             return (None, true);
@@ -302,8 +302,8 @@ impl Network {
         self.in_flight.first_key_value().map_or(Nanos::MAX, |((due, _), _)| *due)
     }
 
-    /// The next packet and its receiver; `None` if its address is down. `has_ended` tells of which sides the connection is
-    /// over: what reaches these does not matter.
+    /// The next packet and its receiver; `None` if its address is down. `has_ended` tells of which sides the connection
+    /// is over: what reaches these does not matter.
     pub fn take(&mut self, has_ended: [bool; 2]) -> Option<(usize, Packet)> {
         let (_, (to, packet, tag)) = self.in_flight.pop_first()?;
         if self.away.contains(&(to, path_of(packet.ip.destination))) {

@@ -27,8 +27,8 @@ pub enum Outcome {
     /// A side took the end of a subflow for that of the stream, because options were removed midway, and the other side
     /// knows that the connection failed. No receiver can avoid this, see `cut_short`.
     CutShort,
-    /// A side that fell back read twice what the other sent again at data level before it could know of the fallback. No
-    /// receiver can avoid this, see `read_twice`.
+    /// A side that fell back read twice what the other sent again at data level before it could know of the fallback.
+    /// No receiver can avoid this, see `read_twice`.
     ReadTwice,
 }
 
@@ -106,10 +106,11 @@ fn cut_short(world: &World, history: &History) -> bool {
     })
 }
 
-/// Whether a side read data that nobody wrote at that offset, because it has fallen back and the other could not know of it
-/// yet. The other's segments lose their options midway, and the data of the first is acknowledged without a DATA_ACK before
-/// any was acknowledged with one: RFC 8684 (section 3.7) requires the fallback. What the other then sends again at data level
-/// looks like new data, until it has received MP_FAIL or an infinite mapping; both may be lost, or come too late.
+/// Whether a side read data that nobody wrote at that offset, because it has fallen back and the other could not know
+/// of it yet. The other's segments lose their options midway, and the data of the first is acknowledged without a
+/// DATA_ACK before any was acknowledged with one: RFC 8684 (section 3.7) requires the fallback. What the other then
+/// sends again at data level looks like new data, until it has received MP_FAIL or an infinite mapping; both may be
+/// lost, or come too late.
 fn read_twice(world: &World, history: &History) -> bool {
     world.misread.is_some_and(|reader| {
         let writer = 1 - reader;

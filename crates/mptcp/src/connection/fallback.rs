@@ -57,8 +57,8 @@ impl Connection {
         self.subflows.entries().all(|(other, subflow)| other == handle || subflow.state.is_opening())
     }
 
-    /// Whether the data of the subflow is contiguous, from the acknowledged to the end of what was assigned, and nothing
-    /// before it is missing. It may have gaps where data was withdrawn.
+    /// Whether the data of the subflow is contiguous, from the acknowledged to the end of what was assigned, and
+    /// nothing before it is missing. It may have gaps where data was withdrawn.
     fn is_contiguous(&self, handle: Handle) -> bool {
         let subflow = &self.subflows[handle];
         let first = subflow.scoreboard.first_data_seq().unwrap_or(self.sender.data_nxt);
@@ -75,9 +75,9 @@ impl Connection {
             && self.receive_is_aligned(handle)
     }
 
-    /// Whether the peer has the stream up to `first`, where the subflow's acknowledgements count as they do in plain TCP. On the
-    /// only subflow there has been, each byte must have gone once and in its order: a peer that fell back in silence reads
-    /// them as they come. With others before, what waits to be sent again has not arrived.
+    /// Whether the peer has the stream up to `first`, where the subflow's acknowledgements count as they do in plain
+    /// TCP. On the only subflow there has been, each byte must have gone once and in its order: a peer that fell back
+    /// in silence reads them as they come. With others before, what waits to be sent again has not arrived.
     fn has_arrived_until(&self, handle: Handle, first: u64) -> bool {
         let una = self.sender.una();
         if first <= una {
@@ -115,8 +115,8 @@ impl Connection {
             return false;
         }
         if una > 0 {
-            // Options passed in both directions before: the path has changed. A peer that goes on in MPTCP sends data again at
-            // data level, which would be read twice as plain TCP.
+            // Options passed in both directions before: the path has changed. A peer that goes on in MPTCP sends data
+            // again at data level, which would be read twice as plain TCP.
             self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
             return true;
         }
@@ -140,7 +140,8 @@ impl Connection {
         subflow.priority.suspended = false;
         subflow.mappings.clear();
         subflow.due.data_fin = false;
-        // One that never was heard has no reason to think otherwise: Linux falls back by our data, and stops at MP_FAIL.
+        // One that never was heard has no reason to think otherwise: Linux falls back by our data, and stops at
+        // MP_FAIL.
         let was_heard = self.association.confirmed && self.association.dss_sent;
         if cause == FallbackCause::OptionsStripped && was_heard {
             let next = self.receiver.buffer.next();

@@ -211,8 +211,8 @@ impl Connection {
     }
 
     /// The third segment of the first subflow has the peer's key (RFC 8684, section 3.1), or shows that MPTCP options
-    /// are stripped. A segment with a DSS or another option but without a key overtook the one with the key, if that may
-    /// still arrive: it is dropped.
+    /// are stripped. A segment with a DSS or another option but without a key overtook the one with the key, if that
+    /// may still arrive: it is dropped.
     fn complete_capable(&mut self, handle: Handle, segment: &Segment) -> bool {
         if self.association.protocol != Protocol::Negotiating {
             return true;

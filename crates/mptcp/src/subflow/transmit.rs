@@ -191,8 +191,8 @@ impl Subflow {
         (self.receiver.due != AckDue::No || self.has_more_to_acknowledge()) && self.state.is_synchronised()
     }
 
-    /// What waits for a bare acknowledgement. Until a join is confirmed each carries the HMAC and nothing else (RFC 8684, section
-    /// 3.2), so it goes on waiting.
+    /// What waits for a bare acknowledgement. Until a join is confirmed each carries the HMAC and nothing else (RFC
+    /// 8684, section 3.2), so it goes on waiting.
     fn has_more_to_acknowledge(&self) -> bool {
         self.handshake.confirmed && (!self.control.is_empty() || self.due.keepalive || self.due.data_fin)
     }

@@ -1,5 +1,5 @@
-//! A fallback that the peer cannot know of: it has had DATA_ACKs, its own options do not arrive any more, and no data of
-//! ours waits that could carry the infinite mapping (RFC 8684, section 3.7).
+//! A fallback that the peer cannot know of: it has had DATA_ACKs, its own options do not arrive any more, and no data
+//! of ours waits that could carry the infinite mapping (RFC 8684, section 3.7).
 
 use super::peer::{Peer, options};
 use crate::pair::config;

@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn window_moves_from_the_largest_path_to_the_best_one() {
-        // Merit: 100^2/0.01 = 1.0e6 and 200^2/0.02 = 2.0e6 (segments): the second is best, the first has the largest window.
-        // Linked terms: (20/0.01^2)/2500^2 = 0.032 and (10/0.02^2)/2500^2 = 0.004.
-        // alpha: -1/2 and +1/2, so 0.032 - 0.5/20 = 0.007 and 0.004 + 0.5/10 = 0.054.
+        // Merit: 100^2/0.01 = 1.0e6 and 200^2/0.02 = 2.0e6 (segments): the second is best, the first has the largest
+        // window. Linked terms: (20/0.01^2)/2500^2 = 0.032 and (10/0.02^2)/2500^2 = 0.004. alpha: -1/2 and +1/2, so
+        // 0.032 - 0.5/20 = 0.007 and 0.004 + 0.5/10 = 0.054.
         let olia = in_avoidance::<Olia>(&[(20, 10, delivered(100_000, 0)), (10, 20, delivered(50_000, 200_000))]);
         close_to(increase_on(&olia, 0), 0.007, 1e-12);
         close_to(increase_on(&olia, 1), 0.054, 1e-12);

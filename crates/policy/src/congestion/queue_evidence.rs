@@ -1,4 +1,5 @@
-//! What a sender can infer about the queue of its bottleneck: whether there is a standing queue, and whether losses are congestion.
+//! What a sender can infer about the queue of its bottleneck: whether there is a standing queue, and whether losses are
+//! congestion.
 //!
 //! A drop-tail queue drops packets when it is full, CoDel when there is a standing queue, a radio link independently of
 //! the queue. Losses are therefore random if they are as frequent while the queue is empty. The random loss rate is
@@ -28,9 +29,11 @@ const ROOM_MEMORY: u64 = 60;
 const BURST_SHARE: u64 = 4;
 /// A queueing delay below this fraction of the minimum round-trip time is ignored: paths vary by that much.
 const UNSTEADY: u64 = 128;
-/// An acknowledgement of a single segment may have been delayed (RFC 9293, 3.8.6.3) if its round-trip time is longer by this, ...
+/// An acknowledgement of a single segment may have been delayed (RFC 9293, 3.8.6.3) if its round-trip time is longer by
+/// this, ...
 const DELAYED: Duration = Duration::from_millis(15);
-/// ... and no more than by this: receivers wait no longer than 200 ms, and on a slow path each segment is acknowledged by itself.
+/// ... and no more than by this: receivers wait no longer than 200 ms, and on a slow path each segment is acknowledged
+/// by itself.
 const MOST_DELAYED: Duration = Duration::from_millis(200);
 /// Segments needed to call a round empty.
 const LEAST_SEGMENTS: u64 = 8;

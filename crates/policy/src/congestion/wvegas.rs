@@ -1,24 +1,24 @@
 //! wVegas, "weighted Vegas": keeps a few segments in the queue of each path, and moves them to the paths with the
 //! highest rate.
 //!
-//! Once per round of path i, with w_i its window in segments, r_i the mean of the round's round-trip times, b_i the least
-//! ever:
+//! Once per round of path i, with w_i its window in segments, r_i the mean of the round's round-trip times, b_i the
+//! least ever:
 //!
-//! diff_i = w_i (r_i - b_i) / r_i: segments in the queue;
-//! when diff_i reaches alpha_i: x_i = w_i / r_i, alpha_i = max(2, 10 x_i / sum of x_k);
-//! w_i grows by one segment if diff_i < alpha_i and shrinks by one if diff_i > alpha_i;
-//! when the queueing delay r_i - b_i is twice the least that it was: w_i b_i / (2 r_i), which drains the queue so that b_i can
-//! be seen; slow start brings the window back to three quarters.
+//! diff_i = w_i (r_i - b_i) / r_i: segments in the queue; when diff_i reaches alpha_i: x_i = w_i / r_i, alpha_i =
+//! max(2, 10 x_i / sum of x_k); w_i grows by one segment if diff_i < alpha_i and shrinks by one if diff_i > alpha_i;
+//! when the queueing delay r_i - b_i is twice the least that it was: w_i b_i / (2 r_i), which drains the queue so that
+//! b_i can be seen; slow start brings the window back to three quarters.
 //!
 //! In slow start diff_i > 1 (gamma) ends it, with w_i = min(w_i, w_i b_i / r_i + 1). Losses halve as in standard TCP.
 //!
-//! Source: Cao, Xu, Fu: Delay-based Congestion Control for Multipath TCP (ICNP 2012); draft-xu-mptcp-congestion-control.
+//! Source: Cao, Xu, Fu: Delay-based Congestion Control for Multipath TCP (ICNP 2012);
+//! draft-xu-mptcp-congestion-control.
 //!
-//! Choices, as the authors' code for Linux has them: total alpha 10, at least 2 for each path, gamma 1; alpha_i begins at 2;
-//! x_i is kept until diff_i reaches alpha_i again; after a drain the least queueing delay is measured anew; a round with fewer
-//! than three samples says nothing of the queue and the window grows by standard TCP's segment. Not as there: diff is not
-//! rounded down; a queueing delay of nothing is never doubled, or a path without a queue would be drained in every round;
-//! growth needs a window that limits sending, as for all members.
+//! Choices, as the authors' code for Linux has them: total alpha 10, at least 2 for each path, gamma 1; alpha_i begins
+//! at 2; x_i is kept until diff_i reaches alpha_i again; after a drain the least queueing delay is measured anew; a
+//! round with fewer than three samples says nothing of the queue and the window grows by standard TCP's segment. Not as
+//! there: diff is not rounded down; a queueing delay of nothing is never doubled, or a path without a queue would be
+//! drained in every round; growth needs a window that limits sending, as for all members.
 
 use super::slow_start::SlowStart;
 use super::window::{Decrease, Window, counted};
@@ -274,8 +274,8 @@ mod tests {
         // 21 (105 - 100) / 105 = 1 segment waits, alpha is 2.
         round(&mut wvegas, 0, 105);
         assert_eq!(wvegas.window(id(0)), 22_000);
-        // 22 (111 - 100) / 111 = 2.2: alpha is reached. Alone it becomes 10, and there is room again; but the queueing delay
-        // has doubled, from 5 ms to 11 ms: 23 * 100 / 222 = 10.36 segments.
+        // 22 (111 - 100) / 111 = 2.2: alpha is reached. Alone it becomes 10, and there is room again; but the queueing
+        // delay has doubled, from 5 ms to 11 ms: 23 * 100 / 222 = 10.36 segments.
         round(&mut wvegas, 0, 111);
         close_to(alpha(&wvegas, 0), 10.0, 1e-12);
         assert_eq!(wvegas.window(id(0)), 10_360);

@@ -135,8 +135,8 @@ impl Model {
 impl<const M: usize> Model<M> {
     /// Probabilities of the states after `steps` steps: p A^steps.
     ///
-    /// In closed form: with l = 1 - A_01 - A_10, the second eigenvalue, and c = A_10 / (A_01 + A_10), connect's share in the
-    /// long run, p'_connect = c + l^steps (p_connect - c).
+    /// In closed form: with l = 1 - A_01 - A_10, the second eigenvalue, and c = A_10 / (A_01 + A_10), connect's share
+    /// in the long run, p'_connect = c + l^steps (p_connect - c).
     pub fn ahead(&self, state: [f64; STATES], steps: u64) -> [f64; STATES] {
         let (leave, come) = (self.transition[0][1], self.transition[1][0]);
         if steps == 0 || leave + come <= 0.0 {

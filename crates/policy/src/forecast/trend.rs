@@ -18,7 +18,8 @@
 //! well.
 //!
 //! Two nodes on straight courses with relative speed v, in ranges per second, have a squared distance q = e^l, in
-//! squared ranges, that is quadratic in time. With L - R = -k l, k = 6.5 dB (path loss exponent 3), and g = dl/dt = -S / k:
+//! squared ranges, that is quadratic in time. With L - R = -k l, k = 6.5 dB (path loss exponent 3), and g = dl/dt = -S
+//! / k:
 //!
 //! ```text
 //! l(t) = l + ln a          g(t) = (g + 2 c t) / a          a = 1 + g t + c t^2, c = v^2 e^-l (at least g^2 / 4: 1)

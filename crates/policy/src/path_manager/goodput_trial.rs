@@ -2,29 +2,32 @@
 //!
 //! A scheduler that fills every path lets a slow one hold back the others: what the slow one carries late blocks the
 //! receive window, or the send buffer. Counters tell that a connection is blocked, but not whether it would carry more
-//! without a path. The goodput does: a path is suspended for a moment, and stays so if the goodput is larger. Subflows are
-//! opened, and opened again, by [`super::full_mesh`].
+//! without a path. The goodput does: a path is suspended for a moment, and stays so if the goodput is larger. Subflows
+//! are opened, and opened again, by [`super::full_mesh`].
 //!
-//! Once per 100 ms, for each connection that always has data waiting. G is the sum over the active paths of what is acknowledged on
-//! them per second: unlike what is acknowledged at data level it does not jump when a hole is filled.
+//! Once per 100 ms, for each connection that always has data waiting. G is the sum over the active paths of what is
+//! acknowledged on them per second: unlike what is acknowledged at data level it does not jump when a hole is filled.
 //!
-//! - **Blocked**: in each of the last two seconds at least three measurements find that nothing of the connection's window is left, or that
-//!   the program has more to write and an active path is idle.
-//!   With `late`, the end that receives more than it sends takes what is received for G, and for blocked that so much waits for a hole: the sum
-//!   over all subflows of what was received exceeds the data in order by four segments, and by what arrives in `late`, more than at some time
-//!   before. It does not know the rates below, so it makes the trials that they would spare. MP_PRIO makes the peer take the path for a backup.
-//! - **Trial**: a blocked connection with several active paths, each ten round trips old, whose G does not grow, suspends one, the one with the
-//!   longest smoothed RTT first, then the others in turn, if the rates of the rest (window over RTT), doubled, reach G. When what it holds has arrived (3 s at most), G is measured for 1 s, or eight round
-//!   trips of the others if that is longer (3 s at most), and once more if it grows. The path stays suspended if
+//! - **Blocked**: in each of the last two seconds at least three measurements find that nothing of the connection's
+//!   window is left, or that the program has more to write and an active path is idle. With `late`, the end that
+//!   receives more than it sends takes what is received for G, and for blocked that so much waits for a hole: the sum
+//!   over all subflows of what was received exceeds the data in order by four segments, and by what arrives in `late`,
+//!   more than at some time before. It does not know the rates below, so it makes the trials that they would spare.
+//!   MP_PRIO makes the peer take the path for a backup.
+//! - **Trial**: a blocked connection with several active paths, each ten round trips old, whose G does not grow,
+//!   suspends one, the one with the longest smoothed RTT first, then the others in turn, if the rates of the rest
+//!   (window over RTT), doubled, reach G. When what it holds has arrived (3 s at most), G is measured for 1 s, or eight
+//!   round trips of the others if that is longer (3 s at most), and once more if it grows. The path stays suspended if
 //!   G >= (1 + `gain`) G_before. A trial ends early when G falls below 0.7 G_before and does not grow.
-//! - **Return**: a suspended path returns for such a trial after two pauses, if its rate, doubled, reaches `gain` G, or when G has fallen below
-//!   0.7 of what the trial found. G is measured two of its round trips later. It stays if G >= (1 + `gain`) G_before; it is suspended again, early, when G
-//!   falls below 0.85 G_before.
-//! - A round of trials that fails, or a return, doubles the pause before the next, up to `longest_pause`; one that succeeds sets it back.
+//! - **Return**: a suspended path returns for such a trial after two pauses, if its rate, doubled, reaches `gain` G, or
+//!   when G has fallen below 0.7 of what the trial found. G is measured two of its round trips later. It stays if G >=
+//!   (1 + `gain`) G_before; it is suspended again, early, when G falls below 0.85 G_before.
+//! - A round of trials that fails, or a return, doubles the pause before the next, up to `longest_pause`; one that
+//!   succeeds sets it back.
 //! - **Dead**: an active path with data in flight and without progress for `dead_after` (for longer if its
 //!   retransmission timeout is longer), while another path made progress, is suspended and closed: the operating system
-//!   then reinjects what it holds. It is opened again every 2 s until that works; the suspended one, where closing is not
-//!   possible, returns with its first progress.
+//!   then reinjects what it holds. It is opened again every 2 s until that works; the suspended one, where closing is
+//!   not possible, returns with its first progress.
 //! - The last active path is never suspended; if none is left, all return.
 
 mod receiving;

@@ -39,13 +39,14 @@
 //! - "Consecutive" events: the counter falls back to 0 when none came for `quiet` (8) times the longest smoothed RTT of
 //!   the active paths. An episode that lasts repeats its event after one RTT; a removal acts, and the hole is filled,
 //!   within a few.
-//! - A returning path must have been measured since it was removed, and a path with an unanswered timeout does not return;
-//!   the probes and the rule are in [`super::suspension`]. A removal and the test for return never share an event, as
-//!   they do in Algorithm 1: where all R are equal it would undo its own removal on the spot.
-//! - `dead_paths` by_score (the paper to the letter) | last (our reading, the combination `lm3_living`). Under equations 2 to 4 a
-//!   path that died while its RTT was low keeps that RTT, so it can outrank a living one and be the one that stays. With
-//!   `last`, paths with an unanswered timeout rank behind all others and do not enter the mean, and if all active ones are
-//!   such, the best living one returns. Either way the last established path is never suspended.
+//! - A returning path must have been measured since it was removed, and a path with an unanswered timeout does not
+//!   return; the probes and the rule are in [`super::suspension`]. A removal and the test for return never share an
+//!   event, as they do in Algorithm 1: where all R are equal it would undo its own removal on the spot.
+//! - `dead_paths` by_score (the paper to the letter) | last (our reading, the combination `lm3_living`). Under
+//!   equations 2 to 4 a path that died while its RTT was low keeps that RTT, so it can outrank a living one and be the
+//!   one that stays. With `last`, paths with an unanswered timeout rank behind all others and do not enter the mean,
+//!   and if all active ones are such, the best living one returns. Either way the last established path is never
+//!   suspended.
 //! - Backup subflows are ignored unless suspended by us.
 //!
 //! What the published bounds amount to: on a path that is limited by its own queue the RTT rises linearly with the

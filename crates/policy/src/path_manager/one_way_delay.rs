@@ -1,9 +1,9 @@
 //! recPR's path management: when the receive buffer is blocked, the receiver names the path with the largest one-way
 //! delay, and the sender avoids it until its delay is at most the mean of the others.
 //!
-//! Source: Cao, Zeng, Liu, Lei, Huang, Wang, "Receiver-Assisted Partial-Reliable Multimedia Multipathing Over Multi-Homed
-//! Wireless Networks" (recPR-MPTCP), IEEE Access 7, 2019: what its SPE and SME do about paths, equations 3 to 7, Algorithm 2.
-//! A path is a subflow; the subflows are opened by [`super::full_mesh`], whose settings apply too.
+//! Source: Cao, Zeng, Liu, Lei, Huang, Wang, "Receiver-Assisted Partial-Reliable Multimedia Multipathing Over
+//! Multi-Homed Wireless Networks" (recPR-MPTCP), IEEE Access 7, 2019: what its SPE and SME do about paths, equations 3
+//! to 7, Algorithm 2. A path is a subflow; the subflows are opened by [`super::full_mesh`], whose settings apply too.
 //!
 //! The receiver, for each path p and each segment of data m (times in the clocks that the timestamps are read off):
 //!
@@ -18,11 +18,12 @@
 //! and the sender sends nothing on a path while it is named.
 //!
 //! Where the paper errs or is silent (the first value of each setting is the default):
-//! - `return` mean | printed. Equation 7 and line 11 print FD(q) - mean >= 0, which takes back exactly the slow paths: a sign
-//!   error. `printed` has it as it stands.
-//! - `measured_by` receiver (the paper's Algorithm 2) | sender: the sender takes the timestamp of an acknowledgement less the one it
-//!   echoes, goes by its own [`crate::path_manager::PathEvent::ReceiveBufferBlocked`] and suspends the path itself; nothing is asked of the peer. Delayed
-//!   acknowledgements, 40 ms at most, are in these delays, and in those of lone probes always: paths of shorter delay hardly return.
+//! - `return` mean | printed. Equation 7 and line 11 print FD(q) - mean >= 0, which takes back exactly the slow paths:
+//!   a sign error. `printed` has it as it stands.
+//! - `measured_by` receiver (the paper's Algorithm 2) | sender: the sender takes the timestamp of an acknowledgement
+//!   less the one it echoes, goes by its own [`crate::path_manager::PathEvent::ReceiveBufferBlocked`] and suspends the
+//!   path itself; nothing is asked of the peer. Delayed acknowledgements, 40 ms at most, are in these delays, and in
+//!   those of lone probes always: paths of shorter delay hardly return.
 //! - How the sender learns the name: the paper's "SACK chunk" does not exist in TCP. Here it is MP_PRIO (RFC 8684,
 //!   section 3.3.8), B = 1 to name and B = 0 to take back, which any peer understands. It is sent on the path that it
 //!   applies to, without confirmation, so each is sent three times, a round trip apart, and B = 1 again whenever more
@@ -33,18 +34,19 @@
 //!   nothing on a backup while it has another path, so there is nothing to measure: such a path is taken back when
 //!   nothing has arrived on it for `return_after` (10 s, longer than the retransmission timeouts between probes; 0:
 //!   never).
-//! - Clocks. The paper wants them synchronised. They need not be: their offset is the same on every path and cancels in every
-//!   comparison above, if the peer stamps all subflows from one clock (our engine does). A mean over all history bends
-//!   with the clocks' drift, paths of different age differently; [`crate::forward_delay::drift`] takes that out.
-//!   A Linux peer adds a random offset per pair of addresses. `clock` auto | shared | per_subflow: with
-//!   per_subflow FD(p) is half the least RTT of p, plus FD less the least FD of the last minute, which is the queue and
-//!   free of offsets; auto takes it when two paths lie more than a minute apart, which no delay explains.
+//! - Clocks. The paper wants them synchronised. They need not be: their offset is the same on every path and cancels in
+//!   every comparison above, if the peer stamps all subflows from one clock (our engine does). A mean over all history
+//!   bends with the clocks' drift, paths of different age differently; [`crate::forward_delay::drift`] takes that out.
+//!   A Linux peer adds a random offset per pair of addresses. `clock` auto | shared | per_subflow: with per_subflow
+//!   FD(p) is half the least RTT of p, plus FD less the least FD of the last minute, which is the queue and free of
+//!   offsets; auto takes it when two paths lie more than a minute apart, which no delay explains.
 //! - Without timestamps on some path, its FD is half its smoothed RTT, and the others are taken as under per_subflow.
 //! - A path without an estimate is neither named nor in the mean: in the first round trip, a path so slow that nothing
 //!   has arrived on it yet is not named, but another is, until the two can be compared. The last active path is never
 //!   named: a backup or a named path does not count as another. When no active path is left, the named one with the
 //!   smallest FD returns.
-//! - A named path returns only if data came on it since; the test is made once per round trip and never in the event that names.
+//! - A named path returns only if data came on it since; the test is made once per round trip and never in the event
+//!   that names.
 //! - There is no damping: a path that is bad only when it carries traffic is named and taken back again and again. The
 //!   improved form is `hold`, the minimum time that a path stays away, doubled (32 times at most) for each time that
 //!   the path had been back for less time than it had been away. `return_after` is doubled likewise. 0, the default, is

@@ -2,8 +2,8 @@
 //! again.
 //!
 //! The paper (Cao, Song, Luo, Yi, Wang, You, Hao, "(PU)2M2: A Potentially Underperforming-aware Path Usage Management
-//! Mechanism for Secure MPTCP-based Multipathing Services", 2018) was not at hand. **This is the simplest honest reading
-//! of how its authors' later papers describe it**: it monitors the delay changes of each path, declares a path
+//! Mechanism for Secure MPTCP-based Multipathing Services", 2018) was not at hand. **This is the simplest honest
+//! reading of how its authors' later papers describe it**: it monitors the delay changes of each path, declares a path
 //! potentially underperforming or failed by them, removes it, and reconnects it by its delay. Its constants are ours.
 //!
 //! Per subflow, in seconds, once per round trip if something was acknowledged since, with x the latest RTT sample,

@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn a_path_was_filled_if_it_had_a_queue_or_what_a_round_trip_carries_in_flight() {
-        // 100 kB/s and 40 ms: 4000 bytes fill it, and 40 000 are more than that. What was never filled may be eight times as fast.
+        // 100 kB/s and 40 ms: 4000 bytes fill it, and 40 000 are more than that. What was never filled may be eight
+        // times as fast.
         let with = |change: fn(&mut SubflowView)| {
             let mut path = path(0, 40, 0.0);
             change(&mut path);

@@ -303,7 +303,8 @@ fn linux(send_buffer: f64) -> Linux {
 #[test]
 fn linux_sends_nothing_anywhere_while_what_a_slow_subflow_owes_fills_the_connections_send_buffer() {
     let mut scheduler = linux(2.0);
-    // Two buffers of two windows of 10000 bytes, 40000 in all, are filled in two pages of 32 KiB; the first bytes are missing.
+    // Two buffers of two windows of 10000 bytes, 40000 in all, are filled in two pages of 32 KiB; the first bytes are
+    // missing.
     let paths = [subflow(0, 10), subflow(1, 100)];
     let mut chunk_at = |una: u64, data_seq: u64| {
         let view = ConnectionView { data_una: una, data_nxt: data_seq, ..connection(0) };

@@ -92,7 +92,8 @@ pub fn carry_out(scene: &Scene, command: Command) -> Outcome {
     })
 }
 
-/// The event may come before the kernel has added the subflow to the connection: commands for it are refused until then.
+/// The event may come before the kernel has added the subflow to the connection: commands for it are refused until
+/// then.
 fn set_backup(scene: &Scene, token: Token, endpoints: Endpoints, backup: bool) {
     wait_for(|| match carry_out(scene, Command::SetBackup { token, endpoints, backup }) {
         Outcome::Done => Ok(()),

@@ -1,5 +1,5 @@
-//! The running kernel's MPTCP on emulated paths, in network namespaces of their own. Needs root and a kernel with MPTCP and
-//! TUN: without, every test is counted as ignored and says why.
+//! The running kernel's MPTCP on emulated paths, in network namespaces of their own. Needs root and a kernel with MPTCP
+//! and TUN: without, every test is counted as ignored and says why.
 
 mod goodput;
 mod hands;

@@ -17,8 +17,8 @@ const MOST_COMMANDS: usize = 65_536;
 /// Decisions that are remembered.
 const MOST_DECISIONS: usize = 1_024;
 
-/// Longest wait for the next SYN of an attempt. Not shorter: when an attempt is destroyed, the kernel sends all data again
-/// that is not acknowledged at data level.
+/// Longest wait for the next SYN of an attempt. Not shorter: when an attempt is destroyed, the kernel sends all data
+/// again that is not acknowledged at data level.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// A subflow between two addresses.
@@ -26,7 +26,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 enum Joined {
     /// Established, or about to be.
     Here,
-    /// Its next SYN would come after more than [`LONGEST_WAIT`]: a path that works again is joined sooner by a new attempt.
+    /// Its next SYN would come after more than [`LONGEST_WAIT`]: a path that works again is joined sooner by a new
+    /// attempt.
     Unanswered(Endpoints),
 }
 

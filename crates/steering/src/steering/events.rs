@@ -119,8 +119,8 @@ fn role(server: bool) -> Role {
     if server { Role::Server } else { Role::Client }
 }
 
-/// Why a subflow ended, by the errno of its socket. Without an error it is the kernel's doing or the peer's, which may have
-/// withdrawn the address, and then has said so before; otherwise nobody in the kernel would open it again.
+/// Why a subflow ended, by the errno of its socket. Without an error it is the kernel's doing or the peer's, which may
+/// have withdrawn the address, and then has said so before; otherwise nobody in the kernel would open it again.
 fn reason(error: u32, by_us: bool) -> CloseReason {
     const ENETUNREACH: u32 = 101;
     const ETIMEDOUT: u32 = 110;

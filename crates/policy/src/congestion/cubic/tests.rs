@@ -56,7 +56,8 @@ fn the_target_is_at_most_half_as_much_again() {
 
 #[test]
 fn at_short_round_trips_the_window_is_what_reno_would_have() {
-    // W_max = 10: K = cbrt(3 / 0.4) = 1.957 s, but Reno at 5 ms is faster: alpha = 3 * 0.3 / 1.7 = 0.529412 per round trip.
+    // W_max = 10: K = cbrt(3 / 0.4) = 1.957 s, but Reno at 5 ms is faster: alpha = 3 * 0.3 / 1.7 = 0.529412 per round
+    // trip.
     let mut cubic = after_loss_at(10);
     assert_eq!(cubic.window(), 7_000);
     close_to(cubic.alpha, 0.529_412, 1e-6);

@@ -20,8 +20,8 @@ pub(super) struct Receiving {
     sums: (u64, u64),
     /// When something was received last.
     heard: Instant,
-    /// What was received on subflows beyond the data in order, when no data waited for a hole: what came twice, and where
-    /// data-level numbers begin.
+    /// What was received on subflows beyond the data in order, when no data waited for a hole: what came twice, and
+    /// where data-level numbers begin.
     base: Option<u64>,
     /// Received data that waits for a hole, in bytes.
     waiting: u64,
@@ -69,7 +69,8 @@ impl Receiving {
             self.subflows.insert(view.id, (bytes, grew));
         }
         let beyond = received.wrapping_sub(connection.data_received);
-        // Where data-level numbers begin is unknown, so only differences count, and they are less than half the numbers.
+        // Where data-level numbers begin is unknown, so only differences count, and they are less than half the
+        // numbers.
         let waiting = beyond.wrapping_sub(*self.base.get_or_insert(beyond)).cast_signed();
         if waiting < 0 {
             self.base = Some(beyond);

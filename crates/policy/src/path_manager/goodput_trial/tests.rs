@@ -6,7 +6,8 @@ use crate::view::ConnectionView;
 
 const ID: ConnectionId = ConnectionId(1);
 
-/// A host whose connection carries so many bytes per second with both paths, with the first alone, with the second alone.
+/// A host whose connection carries so many bytes per second with both paths, with the first alone, with the second
+/// alone.
 struct Steered {
     host: Host<GoodputTrial>,
     goodput: [f64; 3],

@@ -47,7 +47,8 @@ fn a_path_that_fades_is_left_before_it_is_dead_and_taken_back_when_probes_are_an
             break;
         }
     }
-    // 12 dB below its best it is at the edge; it is left at most 8 dB, two seconds, later, with acknowledgements still coming.
+    // 12 dB below its best it is at the edge; it is left at most 8 dB, two seconds, later, with acknowledgements still
+    // coming.
     assert!(left.is_some(), "{}", probability(&host, 1));
     assert_eq!(host.active(), [0]);
     let mut actions = Vec::new();

@@ -146,8 +146,8 @@ fn the_path_that_answers_first_gets_the_data() {
 
 #[test]
 fn a_full_fast_path_is_waited_for_where_the_end_would_be_late_on_the_slow_one() {
-    // The fast path has k bytes delivered after k / 500 000 s and 22 ms, the slow one its segment after 110 ms: equal at
-    // k = 44 000.
+    // The fast path has k bytes delivered after k / 500 000 s and 22 ms, the slow one its segment after 110 ms: equal
+    // at k = 44 000.
     for (unsent, decision) in [(43_900, Decision::Wait(None)), (44_100, Decision::Send(SubflowId(1)))] {
         let mut view = connection(0);
         (view.unsent, view.backlogged) = (unsent, false);
@@ -168,7 +168,8 @@ fn a_full_fast_path_is_waited_for_where_the_slow_one_would_stall_the_window() {
         let view = ConnectionView { window, window_left: window, ..connection(0) };
         Anabranch::default().schedule(&view, &new_data(), &fast_and_slow(10_000, slow))
     };
-    // 0.85 of 64 900 bytes in the 110 ms of the slow path are 501 500 per second, 1.003 of what the fast one does alone.
+    // 0.85 of 64 900 bytes in the 110 ms of the slow path are 501 500 per second, 1.003 of what the fast one does
+    // alone.
     assert_eq!(decide(64_800, 0), Decision::Wait(None));
     assert_eq!(decide(65_000, 0), Decision::Send(SubflowId(1)));
     // With 20 000 bytes ahead it answers after 210 ms. Both carry 600 000 bytes per second, so that 148 235 bytes of
@@ -497,8 +498,8 @@ fn reported_losses_are_reinjected_at_once_unless_the_application_is_ahead_of_the
 
 #[test]
 fn what_could_be_sent_again_in_time_goes_where_it_arrives_first_and_not_where_it_is_answered_first() {
-    // The answers of 22 and 110 ms are 11 and 55 on their way back: equal at k / 500 000 = 44 ms, k = 22 000. Without the
-    // deadline it is 44 000.
+    // The answers of 22 and 110 ms are 11 and 55 on their way back: equal at k / 500 000 = 44 ms, k = 22 000. Without
+    // the deadline it is 44 000.
     for (left_ms, unsent, sent) in
         [(110, 21_900, false), (110, 22_100, true), (109, 43_900, false), (109, 44_100, true)]
     {

@@ -1,5 +1,5 @@
-//! BBR's rules with numbers computed by hand: segments of 1000 bytes, a path of 8 Mbit/s (1000 bytes per millisecond) and
-//! 100 ms, so that the bandwidth-delay product is 100 000 bytes.
+//! BBR's rules with numbers computed by hand: segments of 1000 bytes, a path of 8 Mbit/s (1000 bytes per millisecond)
+//! and 100 ms, so that the bandwidth-delay product is 100 000 bytes.
 
 use super::*;
 use crate::congestion::harness::{NOW, START, ack, close_to, congestion, loss, timeout};
