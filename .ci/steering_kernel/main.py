@@ -116,8 +116,8 @@ def main():
     asked.program = os.path.realpath(asked.program)
     if asked.table or asked.write:
         return tables.show(PLACE, asked.write)
-    head = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], check=True, capture_output=True, text=True)
-    asked.commit = asked.commit or head.stdout.strip()
+    head = ["git", "rev-parse", "--short=7", "HEAD"]
+    asked.commit = asked.commit or subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
     cases = list(papers() if asked.papers else pairs())
     unknown = set(asked.case or []) - {case.name for case in cases}
     if unknown:

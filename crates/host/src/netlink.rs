@@ -90,9 +90,64 @@ fn messages(mut datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<RouteNet
             let message = datagram.get(..length)?;
             // Messages are aligned to four bytes.
             datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
-            if let Ok(message) = NetlinkMessage::deserialize(message) {
+            if let Ok(message) = NetlinkMessage::deserialize(&without_metrics(message)) {
                 return Some(message);
             }
         }
     })
+}
+
+/// The length of a message's header, and of that of a route (`struct nlmsghdr`, `struct rtmsg`).
+const HEADER: usize = 16;
+const ROUTE: usize = 12;
+/// The type of a message that tells of a route, and of the attribute with its metrics.
+const NEW_ROUTE: u16 = 24;
+const METRICS: u16 = 8;
+/// A type that no attribute has (RTA_UNSPEC).
+const NOTHING: u16 = 0;
+
+/// The message with an unknown attribute in place of a route's metrics, which nothing here needs: the parser takes the
+/// name of a congestion control among them for a number, and would refuse the whole route.
+fn without_metrics(message: &[u8]) -> Vec<u8> {
+    let mut bytes = message.to_vec();
+    let number =
+        |bytes: &[u8], at: usize| bytes.get(at..at + 2).and_then(|two| two.try_into().ok()).map(u16::from_ne_bytes);
+    if number(&bytes, 4) != Some(NEW_ROUTE) {
+        return bytes;
+    }
+    let mut at = HEADER + ROUTE;
+    while let (Some(length @ 4..), Some(kind)) = (number(&bytes, at), number(&bytes, at + 2)) {
+        if kind == METRICS {
+            bytes[at + 2..at + 4].copy_from_slice(&NOTHING.to_ne_bytes());
+        }
+        at += usize::from(length).next_multiple_of(4);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netlink_packet_core::{DefaultNla, Emitable as _};
+    use netlink_packet_route::route::{RouteAttribute, RouteMessage};
+
+    #[test]
+    fn a_route_with_a_congestion_control_of_its_own_is_read() {
+        // RTAX_CC_ALGO, 16, is text.
+        let algorithm = DefaultNla::new(16, b"cubic\0".to_vec());
+        let mut metrics = vec![0; algorithm.buffer_len()];
+        algorithm.emit(&mut metrics);
+        let mut route = RouteMessage::default();
+        route.attributes = vec![RouteAttribute::Other(DefaultNla::new(METRICS, metrics)), RouteAttribute::Oif(7)];
+        let mut message = NetlinkMessage::from(RouteNetlinkMessage::NewRoute(route));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        assert!(NetlinkMessage::<RouteNetlinkMessage>::deserialize(&bytes).is_err(), "the parser has learnt it");
+        let read: Vec<_> = messages(&bytes).collect();
+        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) = &read[0].payload else {
+            panic!("{read:?}");
+        };
+        assert!(route.attributes.contains(&RouteAttribute::Oif(7)), "{route:?}");
+    }
 }
