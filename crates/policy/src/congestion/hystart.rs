@@ -215,4 +215,28 @@ mod tests {
         round(&mut hystart, &mut acked, &mut sent, 1, 49);
         assert_eq!(hystart.growth_divisor(), 1);
     }
+
+    #[test]
+    fn samples_count_in_their_round_only() {
+        let (mut hystart, mut acked, mut sent) = (HyStart::new(), 0, 10 * MSS);
+        // The first acknowledgement finds twelve segments sent: the round has twelve samples.
+        round(&mut hystart, &mut acked, &mut sent, 12, 40);
+        round(&mut hystart, &mut acked, &mut sent, 7, 100);
+        assert_eq!(hystart.growth_divisor(), 1);
+        round(&mut hystart, &mut acked, &mut sent, 1, 100);
+        assert_eq!(hystart.growth_divisor(), CSS_GROWTH_DIVISOR);
+    }
+
+    #[test]
+    fn the_baseline_is_the_rtt_at_which_css_began() {
+        let mut hystart = HyStart::new();
+        hystart.last_round_min = Duration::from_millis(40);
+        hystart.round_end = Some(u64::MAX);
+        let (mut acked, mut sent) = (0, 100 * MSS);
+        round(&mut hystart, &mut acked, &mut sent, 8, 50);
+        assert_eq!(hystart.growth_divisor(), CSS_GROWTH_DIVISOR);
+        // Above the round before, and below where CSS began.
+        round(&mut hystart, &mut acked, &mut sent, 1, 49);
+        assert_eq!(hystart.growth_divisor(), 1);
+    }
 }

@@ -107,3 +107,53 @@ impl SlowStart {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Start;
+    use crate::congestion::harness::{START, ack, loss, timeout};
+    use crate::congestion::window::Decrease;
+
+    /// By how much an acknowledgement lets the window grow.
+    fn growth(slow_start: &mut SlowStart, window: &mut Window, ack: &Ack) -> u64 {
+        let before = window.cwnd();
+        slow_start.on_ack(window, ack);
+        window.cwnd() - before
+    }
+
+    #[test]
+    fn an_acknowledgement_counts_eight_segments_with_hystart_two_without_and_one_after_a_timeout() {
+        let much = ack(20_000, 40);
+        let mut window = Window::new(START);
+        assert_eq!(growth(&mut SlowStart::new(true), &mut window, &much), 8_000);
+        assert_eq!(growth(&mut SlowStart::new(false), &mut window, &much), 2_000);
+        assert_eq!(growth(&mut SlowStart::with(Detection::HyStartPlusPlus, false), &mut window, &much), 20_000);
+        window.on_congestion(&timeout(30_000), Decrease::STANDARD);
+        assert_eq!(growth(&mut SlowStart::new(false), &mut window, &much), 1_000);
+    }
+
+    #[test]
+    fn conservative_slow_start_grows_by_a_quarter_of_what_is_acknowledged() {
+        let (mut slow_start, mut window) = (SlowStart::new(true), Window::new(START));
+        let mut sample = |number: u64, rtt: u64| {
+            let one = Ack { total_acked: number * 1_000, total_sent: number * 1_000 + 12_000, ..ack(1_000, rtt) };
+            growth(&mut slow_start, &mut window, &one)
+        };
+        // The first round ends with the thirteenth segment; the eighth sample of the second is judged after its growth.
+        assert!((1..=13).all(|number| sample(number, 40) == 1_000));
+        assert!((14..=21).all(|number| sample(number, 60) == 1_000));
+        assert_eq!(sample(22, 60), 250);
+    }
+
+    #[test]
+    fn a_later_slow_start_is_standard() {
+        let (mut slow_start, mut window) =
+            (SlowStart::new(true), Window::new(Start { initial_window: 100_000, ..START }));
+        window.on_congestion(&loss(100_000), Decrease::STANDARD);
+        window.on_recovery_end();
+        window.on_idle_restart(10_000);
+        assert!(window.in_slow_start());
+        assert_eq!(growth(&mut slow_start, &mut window, &ack(20_000, 40)), 2_000);
+    }
+}

@@ -203,3 +203,103 @@ fn a_share_of_a_half_halves_the_growth_of_both_curves() {
     close_to(cubic.curve.w_est, 70.003_782, 1e-6);
     assert_eq!(cubic.window(), 70_003);
 }
+
+#[test]
+fn a_target_below_the_window_does_not_shrink_it() {
+    let mut cubic = after_loss_at(100);
+    cubic.on_ack(&ack_at(0, 100));
+    // With a round-trip time of a second the target is W(1.05) = 87.3.
+    (0..20).for_each(|_| cubic.on_ack(&ack_at(50, 1_000)));
+    let before = cubic.window();
+    assert!(before > 73_000, "{before}");
+    // It falls to a millisecond: W(0.052) = 71.1, and W(0.051) is above Reno's 70.2.
+    cubic.on_ack(&ack_at(51, 1));
+    assert_eq!(cubic.window(), before);
+}
+
+#[test]
+fn an_acknowledgement_of_several_segments_counts_for_each_but_for_a_window_at_most() {
+    let mut cubic = after_loss_at(100);
+    cubic.on_ack(&Ack { now: NOW, ..ack(2_000, 100) });
+    // Reno's estimate: 70 + 2 * 0.529412 / 70.
+    close_to(cubic.curve.w_est, 70.015_126, 1e-6);
+    assert_eq!(cubic.window(), 70_015);
+
+    let mut cubic = after_loss_at(10);
+    cubic.on_ack(&ack_at(0, 100));
+    let before = cubic.window();
+    // Ten windows, at a time when the target is half as much again.
+    cubic.on_ack(&Ack { acked: 70_000, delivered: 70_000, ..ack_at(60_000, 100) });
+    close_to(cubic.window() as f64, 1.5 * before as f64, 1.0);
+}
+
+#[test]
+fn a_mark_is_as_a_loss_to_the_curve() {
+    let [mut lost, mut marked] = [after_loss_at(100), after_loss_at(100)];
+    lost.on_congestion(&loss(70_000));
+    marked.on_congestion(&congestion(Congestion::Mark, 70_000));
+    assert_eq!(marked.curve, lost.curve);
+    assert_eq!((marked.window(), marked.ssthresh()), (lost.window(), lost.ssthresh()));
+}
+
+#[test]
+fn a_repeated_timeout_changes_neither_the_window_before_nor_what_can_be_restored() {
+    let mut cubic = after_loss_at(100);
+    cubic.on_ack(&ack_at(0, 100));
+    let (window, curve) = (cubic.window(), cubic.curve);
+    cubic.on_congestion(&timeout(60_000));
+    close_to(cubic.curve.cwnd_prior, 70.007, 1e-9);
+    cubic.on_congestion(&CongestionEvent { repeated: true, ..timeout(1_000) });
+    close_to(cubic.curve.cwnd_prior, 70.007, 1e-9);
+    cubic.on_spurious(NOW);
+    assert_eq!((cubic.window(), cubic.curve), (window, curve));
+}
+
+#[test]
+fn after_an_idle_time_the_curve_begins_anew_from_the_threshold() {
+    let mut cubic = after_loss_at(100);
+    cubic.on_ack(&ack_at(0, 100));
+    cubic.on_idle_restart(10_000);
+    assert_eq!((cubic.window(), cubic.ssthresh()), (10_000, 70_000));
+    while cubic.window() < cubic.ssthresh() {
+        cubic.on_ack(&ack_at(20_000, 100));
+    }
+    cubic.on_ack(&ack_at(20_000, 100));
+    assert_eq!(cubic.curve.epoch, Some(NOW + Duration::from_secs(20)));
+    close_to(cubic.curve.k, 4.217_163, 1e-6);
+}
+
+#[test]
+fn another_segment_size_begins_an_epoch_and_keeps_the_window_before_the_loss_in_bytes() {
+    let mut cubic = after_loss_at(100);
+    cubic.on_ack(&ack_at(0, 100));
+    cubic.on_mss(500);
+    close_to(cubic.curve.cwnd_prior, 200.0, 1e-9);
+    cubic.on_ack(&ack_at(3_000, 100));
+    assert_eq!(cubic.curve.epoch, Some(NOW + Duration::from_secs(3)));
+    // W_max = 200 and cwnd = 140.014 segments: K = cbrt(59.986 / 0.4) = 5.3129.
+    close_to(cubic.curve.k, 5.312_9, 1e-4);
+}
+
+#[test]
+fn the_first_slow_start_ends_by_hystart_if_the_round_trip_time_rises() {
+    for (hystart, ends) in [(Detection::HyStartPlusPlus, true), (Detection::Off, false)] {
+        let mut cubic = Cubic::start(&CubicSettings { hystart, ..CubicSettings::default() }, START);
+        let (mut acked, mut sent) = (0, 10_000);
+        // 40 ms in the first round, then a standing queue of 20 ms: the second begins CSS, of which it is the first of five.
+        for round in 0..7 {
+            for _ in 0..(sent - acked) / 1_000 {
+                acked += 1_000;
+                let one = Ack {
+                    total_acked: acked,
+                    total_sent: acked + cubic.window(),
+                    ..ack(1_000, if round == 0 { 40 } else { 60 })
+                };
+                cubic.on_ack(&one);
+                sent = one.total_sent;
+            }
+        }
+        assert_eq!(!cubic.in_slow_start(), ends, "{hystart:?}");
+    }
+    assert_eq!(CubicSettings::default().hystart, Detection::HyStartPlusPlus);
+}
