@@ -45,6 +45,16 @@ fn is_echo(option: &MptcpOption) -> bool {
     matches!(option, MptcpOption::AddAddress { truncated_hmac: None, .. })
 }
 
+/// A server announces as soon as the connection is open, a client not before it has heard a DSS.
+async fn assert_it_is_said_in_time(field: &Field, way: Way, server: bool) {
+    let said = || field.with_option(way, is_announcement).len();
+    if server {
+        return until(|| said() > 0).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(said(), 0, "nobody has said anything yet");
+}
+
 /// After an echo an announcement is not repeated, however long its timeout. On a busy machine it may have been before.
 async fn assert_it_is_said_no_more(field: &Field, way: Way) {
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -57,6 +67,7 @@ fn the_kernel_announces(v6: bool, we: bool) {
     field(2, v6, Some("path_manager.announce=never"), |field| async move {
         ip(&format!("mptcp endpoint add {} id 5 signal", theirs(1, v6)));
         let (mut stream, kernel) = field.open(we).await;
+        assert_it_is_said_in_time(&field, Way::ToUs, we).await;
         talk(&mut stream, &kernel).await;
         let announced = field.hear(|heard| matches!(heard, Heard::Announced(..))).await;
         let Heard::Announced(AddressId(5), address) = announced else { panic!("{announced:?}") };
@@ -75,6 +86,7 @@ fn the_kernel_announces(v6: bool, we: bool) {
 fn we_announce(v6: bool, we: bool) {
     field(2, v6, Some("path_manager.announce=both path_manager.subflows=0"), |field| async move {
         let (mut stream, kernel) = field.open(we).await;
+        assert_it_is_said_in_time(&field, Way::ToKernel, !we).await;
         talk(&mut stream, &kernel).await;
         until(|| counter("AddAddr") == 1).await;
         let joined = field.hear(|heard| matches!(heard, Heard::Open(SubflowId(1..), ..))).await;

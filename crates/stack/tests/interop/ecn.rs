@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
             ("the_kernel_asks_and_marks_are_heeded_both_ways", the_kernel_asks),
             ("we_ask_and_a_middlebox_drops_who_asks", |v6| dropped(v6, true)),
             ("the_kernel_asks_and_a_middlebox_drops_who_asks", |v6| dropped(v6, false)),
+            ("who_has_switched_it_off_is_asked_in_vain", in_vain),
         ],
     )
 }
@@ -74,6 +75,28 @@ fn dropped(v6: bool, we: bool) {
         assert!(dropped.iter().all(|seen| asks(&seen.packet)) && !dropped.is_empty());
         assert_eq!(field.boxes[0].seen(|seen| seen.packet.ip.ecn != Ecn::NotCapable).len(), 0);
     });
+}
+
+/// Of either end, the other of which asks.
+fn in_vain(v6: bool) {
+    for we_ask in [true, false] {
+        field(1, v6, None, |field| async move {
+            let mut config = field.config();
+            config.tcp.ecn = if we_ask { EcnMode::Request } else { EcnMode::Off };
+            sysctl("ipv4.tcp_ecn", if we_ask { "0" } else { "1" });
+            let (mut stream, kernel) = match we_ask {
+                true => field.we_open_with(config).await,
+                false => field.the_kernel_opens_with(config).await,
+            };
+            exchange(&mut stream, &kernel).await;
+            let syns = field.boxes[0].seen(|seen| seen.packet.segment.flags.contains(Flags::SYN));
+            for syn in &syns {
+                let flags = syn.packet.segment.flags;
+                assert_eq!(flags.contains(Flags::ECE), !flags.contains(Flags::ACK), "{flags:?}");
+            }
+            assert_eq!(field.boxes[0].seen(|seen| seen.packet.ip.ecn != Ecn::NotCapable).len(), 0);
+        });
+    }
 }
 
 /// Has every middlebox mark some of what can be marked, from now on.

@@ -72,7 +72,9 @@ fn shape(seen: &Seen) -> String {
     mask(&mut options);
     let words: Vec<String> =
         options.chunks(4).map(|word| word.iter().map(|byte| format!("{byte:02x}")).collect()).collect();
-    format!("ttl {lifetime} flags {:02x} length {} options {}", tcp[13], tcp.len() - header_length, words.join(" "))
+    let whole = if v6 || ip[6] & 0x40 != 0 { "" } else { " may be fragmented" };
+    let (flags, length) = (tcp[13], tcp.len() - header_length);
+    format!("ttl {lifetime}{whole} flags {flags:02x} length {length} options {}", words.join(" "))
 }
 
 fn mask(options: &mut [u8]) {
@@ -234,6 +236,8 @@ fn steps(field: &Field, client: Client) -> Vec<(&'static str, String)> {
     let fin = |seen: &Seen| seen.packet.segment.flags.contains(Flags::FIN);
     let data_fin = |seen: &Seen| seen.packet.segment.options.dss.is_some_and(|dss| dss.data_fin);
     let nth = |packets: Vec<Seen>, n: usize| packets.get(n).map_or("none".to_owned(), shape);
+    let times = |fits: &dyn Fn(&Seen) -> bool| [forth, back].map(|way| of(way, fits)[0].at);
+    let last = times(&data_fin).into_iter().max() <= times(&fin).into_iter().min();
     vec![
         ("SYN", nth(of(forth, &syn), 0)),
         ("SYN/ACK", nth(of(back, &syn), 0)),
@@ -249,6 +253,7 @@ fn steps(field: &Field, client: Client) -> Vec<(&'static str, String)> {
         ("DATA_FIN back", nth(of(back, &data_fin), 0)),
         ("FIN", nth(of(forth, &fin), 0)),
         ("FIN back", nth(of(back, &fin), 0)),
+        ("both FINs follow both DATA_FINs", last.to_string()),
     ]
 }
 
@@ -285,6 +290,7 @@ fn as_captured(v6: bool) {
         ("DATA_FIN back", format!("ttl 64 flags 10 length 0 options {stamps} 1e1a201f {key} {key} 00000000 00010101")),
         ("FIN", format!("ttl 64 flags 11 length 0 options {stamps} 1e0c2003 {key}")),
         ("FIN back", format!("ttl 64 flags 11 length 0 options {stamps} 1e0c2003 {key}")),
+        ("both FINs follow both DATA_FINs", "true".to_owned()),
     ];
     for client in [Client::We, Client::TheKernel] {
         assert_eq!(conversation(v6, client, |_| {}), expected, "the client: {client:?}");
@@ -321,14 +327,25 @@ fn lacking(v6: bool, lacks: Lacks) {
     }
 }
 
+/// Both ends ask for them, or one of them. A server that is asked and does not ask itself says so in its SYN/ACK if we are it,
+/// and uses them without a word if it is Linux.
 fn with_checksums(v6: bool) {
-    let run = |client| {
-        conversation(v6, client, |config| {
-            config.checksum = true;
-            sysctl("mptcp.checksum_enabled", "1");
-        })
-    };
-    assert_eq!(run(Client::We), run(Client::TheKernel), "left: we are the client, right: Linux is");
+    for (of_client, of_server) in [(true, true), (true, false), (false, true)] {
+        let run = |client: Client| {
+            let (ours, kernels) = if client == Client::We { (of_client, of_server) } else { (of_server, of_client) };
+            conversation(v6, client, move |config| {
+                config.checksum = ours;
+                sysctl("mptcp.checksum_enabled", if kernels { "1" } else { "0" });
+            })
+        };
+        let (linux, mut mixed) = (run(Client::TheKernel), run(Client::We));
+        if !of_server {
+            let (_, syn_ack) = &mut mixed[1];
+            assert!(syn_ack.contains(" 1e0c0101 "), "{syn_ack}");
+            *syn_ack = syn_ack.replace(" 1e0c0101 ", " 1e0c0181 ");
+        }
+        assert_eq!(mixed, linux, "the client asks: {of_client}, the server: {of_server}");
+    }
 }
 
 /// The first packet on any path with an option that fits.
