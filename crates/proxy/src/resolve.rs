@@ -96,7 +96,9 @@ where
                 return Poll::Ready(Ok(connected));
             }
             let due = failed || attempts.is_empty() || delay.as_mut().poll(context).is_ready();
-            match addresses.next().filter(|_| due) {
+            // One that is not due yet stays for later.
+            let next = if due { addresses.next() } else { None };
+            match next {
                 Some(address) => {
                     attempts.push(Box::pin(connect(address)));
                     delay.set(sleep(ATTEMPT_DELAY));
@@ -152,13 +154,20 @@ mod tests {
 
     #[test]
     fn a_silent_address_does_not_keep_the_next_from_answering() {
-        let outcome = run(connect_to_first(addresses(3), |address| async move {
-            if last(address) < 3 {
-                std::future::pending::<()>().await;
-            }
-            Ok(last(address))
-        }));
-        assert_eq!(outcome, Ok(3));
+        for count in [2, 3, 4] {
+            let tried = RefCell::new(Vec::new());
+            let outcome = run(connect_to_first(addresses(count), |address| {
+                tried.borrow_mut().push(last(address));
+                async move {
+                    if last(address) < count {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok(last(address))
+                }
+            }));
+            assert_eq!(outcome, Ok(count));
+            assert_eq!(*tried.borrow(), (1..=count).collect::<Vec<_>>());
+        }
     }
 
     #[test]
