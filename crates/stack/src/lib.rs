@@ -202,6 +202,17 @@ impl Stack {
         self.shared.lock().set_backup(name, backup);
     }
 
+    /// What answered at this local address was not the peer: attempts to open a connection from there come last for a while.
+    /// Returns whether there is another address of the family ([`Endpoint::distrust`]).
+    pub fn distrust(&self, local: IpAddr) -> bool {
+        self.shared.lock().distrust(local)
+    }
+
+    /// The peer has proved who it is to this local address.
+    pub fn trust(&self, local: IpAddr) {
+        self.shared.lock().endpoint.trust(local);
+    }
+
     /// Names a local address, usually by its interface; reports contain the name. Removed with the address.
     pub fn name_address(&self, id: AddressId, name: &str) {
         self.shared.lock().name_address(id, name);

@@ -286,6 +286,12 @@ impl State {
         self.wake_driver();
     }
 
+    /// Whether there is another address to open connections from ([`Endpoint::distrust`]).
+    pub(super) fn distrust(&mut self, local: IpAddr) -> bool {
+        let now = self.now();
+        self.endpoint.distrust(now, local)
+    }
+
     pub(super) fn connect(
         &mut self,
         local: Option<IpAddr>,

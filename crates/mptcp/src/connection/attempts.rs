@@ -35,6 +35,11 @@ impl Connection {
         self.race.as_mut()?.waiting.pop_front()
     }
 
+    /// The one after it.
+    pub fn following_candidate(&self) -> Option<&Candidate> {
+        self.race.as_ref()?.waiting.front()
+    }
+
     /// Sets when the next attempt begins unless this one is answered.
     pub fn await_answer(&mut self, until: Instant) {
         if self.has_candidates() {

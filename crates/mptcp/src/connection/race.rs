@@ -12,6 +12,8 @@ pub struct Candidate {
     pub local: IpAddr,
     /// Remote address and port.
     pub remote: SocketAddr,
+    /// Something else than the peer answered from there lately.
+    pub distrusted: bool,
 }
 
 /// State of the attempts to open a connection.

@@ -27,7 +27,8 @@ impl Endpoint {
     fn next_attempt(&mut self, now: Instant, id: ConnectionId) {
         while let Some(candidate) = self.connections.get_mut(id).and_then(Connection::next_candidate) {
             if self.begin_attempt(now, id, &candidate) {
-                let until = now + self.uplinks.patience(candidate.local_address, candidate.remote.ip());
+                let next = self.connections.get(id).and_then(Connection::following_candidate);
+                let until = now + self.wait_for(&candidate, next);
                 self.connections.get_mut(id).into_iter().for_each(|connection| connection.await_answer(until));
                 return;
             }

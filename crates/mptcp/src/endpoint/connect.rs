@@ -2,10 +2,11 @@
 
 use super::error::OperationError;
 use super::state::{Endpoint, is_one_host};
+use super::uplinks::CAUTION;
 use crate::config::{ConnectionConfig, InitialPath};
 use crate::connection::{Candidate, Connection};
 use anabranch_policy::ids::ConnectionId;
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,7 +56,8 @@ impl Endpoint {
         let opening = self.opening(now, Arc::new(config), local, remote, first.local_address, last);
         let mut connection = Connection::connect(now, opening);
         if !candidates.is_empty() {
-            connection.race(candidates, now + self.uplinks.patience(first.local_address, remote.ip()));
+            let wait = self.wait_for(&first, candidates.front());
+            connection.race(candidates, now + wait);
         }
         let id = self.connections.insert(connection);
         self.connections.add_route(local, remote, id);
@@ -63,10 +65,42 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// The address pairs for a connection, in the order of attempts. Backups come last, before them addresses that
-    /// failed to answer lately, and before those, if `local` is none, addresses from which the peer was much further
-    /// away than from another. Otherwise the first local address is paired with the first of the peer's, and neither is
-    /// repeated while there are others.
+    /// The time for an answer to an attempt before the next one starts.
+    pub(super) fn wait_for(&self, attempt: &Candidate, next: Option<&Candidate>) -> Duration {
+        match next {
+            Some(next) if next.distrusted && !attempt.distrusted => CAUTION,
+            _ => self.uplinks.patience(attempt.local_address, attempt.remote.ip()),
+        }
+    }
+
+    /// From now on, attempts from this address come last, after a second without an answer to others, for 15 s, and twice
+    /// as long each further time until [`Self::trust`]: what answered there was not the peer, as with a captive portal
+    /// that accepts connections itself. Only the application can tell, by authentication. Returns whether there is
+    /// another address of the family.
+    pub fn distrust(&mut self, now: Instant, local: IpAddr) -> bool {
+        let of_family = self.addresses.iter().filter(|known| known.address.is_ipv4() == local.is_ipv4());
+        let mut others = false;
+        for known in of_family {
+            if known.address == local {
+                self.uplinks.distrust(now, known.id);
+            } else {
+                others = true;
+            }
+        }
+        others
+    }
+
+    /// The peer itself has answered from this address.
+    pub fn trust(&mut self, local: IpAddr) {
+        for known in self.addresses.iter().filter(|known| known.address == local) {
+            self.uplinks.trust(known.id);
+        }
+    }
+
+    /// The address pairs for a connection, in the order of attempts. Distrusted addresses come last, of them those first
+    /// for which it is longest ago; before them those that failed to answer lately, before them backups, and before
+    /// those, if `local` is none, addresses from which the peer was much further away than from another. Otherwise the
+    /// first local address is paired with the first of the peer's, and neither is repeated while there are others.
     fn candidates(
         &self,
         now: Instant,
@@ -83,11 +117,17 @@ impl Endpoint {
             let fits = |address: IpAddr| address.is_ipv4() == remote.is_ipv4() || Some(address) == local;
             let usable = preferred.chain(others).filter(|known| fits(known.address));
             for (column, known) in usable.enumerate() {
-                let candidate = Candidate { local_address: known.id, local: known.address, remote: *remote };
+                let distrusted = self.uplinks.distrusted_since(now, known.id).filter(|_| races);
+                let candidate = Candidate {
+                    local_address: known.id,
+                    local: known.address,
+                    remote: *remote,
+                    distrusted: distrusted.is_some(),
+                };
                 let silent = races && self.uplinks.is_silent(now, known.id);
                 let backup = self.uplinks.is_backup(known.id) && Some(known.address) != local;
                 let far = races && local.is_none() && self.uplinks.is_far(known.id, remote.ip());
-                ranked.push(((silent, backup, far, row + column, row), candidate));
+                ranked.push(((distrusted, silent, backup, far, row + column, row), candidate));
             }
         }
         ranked.sort_by_key(|(rank, _)| *rank);

@@ -13,7 +13,11 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 /// recommended minimum).
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 
-/// For how long an address that failed to answer comes last, the first time; doubles with each further failure.
+/// The same before an attempt from a distrusted address (RFC 6298, section 2: the initial timeout): who answers in place of the
+/// peer is near, and would be first otherwise.
+pub(super) const CAUTION: Duration = Duration::from_secs(1);
+
+/// For how long an address that failed to answer, or is distrusted, comes last, the first time; doubles with each further failure.
 const PAUSE: Duration = Duration::from_secs(15);
 
 /// Maximum of that time.
@@ -45,6 +49,8 @@ struct RoundTrip {
 #[derive(Debug, Default)]
 pub(super) struct Uplinks {
     silences: BTreeMap<AddressId, Silence>,
+    /// Addresses from which something else than the peer has answered, and when it last did.
+    distrusted: BTreeMap<AddressId, (Silence, Instant)>,
     /// Newest first.
     round_trips: VecDeque<RoundTrip>,
     /// Backup addresses.
@@ -64,12 +70,24 @@ impl Uplinks {
     /// An attempt was not answered in time, or a path became unresponsive. Simultaneous reports of several connections
     /// count once.
     pub fn unanswered(&mut self, now: Instant, local: AddressId) {
-        let before = self.silences.get(&local).copied();
-        if before.is_some_and(|before| before.until > now) {
-            return;
-        }
-        let pause = before.map_or(PAUSE, |before| (before.pause * 2).min(LONGEST_PAUSE));
-        self.silences.insert(local, Silence { until: now + pause, pause });
+        let silence = lengthened(self.silences.get(&local).copied(), now);
+        self.silences.insert(local, silence);
+    }
+
+    /// What answered from there was not the peer. Simultaneous reports count once.
+    pub fn distrust(&mut self, now: Instant, local: AddressId) {
+        let before = self.distrusted.get(&local).map(|(silence, _)| *silence);
+        self.distrusted.insert(local, (lengthened(before, now), now));
+    }
+
+    /// What answered from there was the peer.
+    pub fn trust(&mut self, local: AddressId) {
+        self.distrusted.remove(&local);
+    }
+
+    /// When something else than the peer last answered there, if the address comes after all others for now.
+    pub fn distrusted_since(&self, now: Instant, local: AddressId) -> Option<Instant> {
+        self.distrusted.get(&local).filter(|(silence, _)| silence.until > now).map(|(_, last)| *last)
     }
 
     /// Whether an address comes last for now.
@@ -108,7 +126,19 @@ impl Uplinks {
     pub fn forget(&mut self, local: AddressId) {
         self.backups.remove(&local);
         self.silences.remove(&local);
+        self.distrusted.remove(&local);
         self.round_trips.retain(|known| known.local != local);
+    }
+}
+
+/// The same once more, unless it lasts.
+fn lengthened(before: Option<Silence>, now: Instant) -> Silence {
+    match before {
+        Some(before) if before.until > now => before,
+        _ => {
+            let pause = before.map_or(PAUSE, |before| (before.pause * 2).min(LONGEST_PAUSE));
+            Silence { until: now + pause, pause }
+        }
     }
 }
 
@@ -138,6 +168,19 @@ mod tests {
         assert!(!uplinks.is_silent(at(30), ONE));
         uplinks.unanswered(at(60), ONE);
         assert!(uplinks.is_silent(at(74), ONE) && !uplinks.is_silent(at(75), ONE));
+    }
+
+    #[test]
+    fn only_a_proof_ends_distrust_early() {
+        let mut uplinks = Uplinks::default();
+        uplinks.distrust(at(0), ONE);
+        uplinks.answered(ONE, peer(1), None);
+        assert_eq!([14, 15].map(|second| uplinks.distrusted_since(at(second), ONE)), [Some(at(0)), None]);
+        uplinks.distrust(at(20), ONE);
+        uplinks.distrust(at(30), ONE);
+        assert_eq!([49, 50].map(|second| uplinks.distrusted_since(at(second), ONE)), [Some(at(30)), None]);
+        uplinks.trust(ONE);
+        assert_eq!(uplinks.distrusted_since(at(49), ONE), None);
     }
 
     #[test]

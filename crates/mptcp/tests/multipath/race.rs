@@ -54,6 +54,11 @@ fn again(pair: &mut Pair, config: ConnectionConfig) -> ConnectionId {
     id
 }
 
+fn again_from_any(pair: &mut Pair) {
+    pair.hosts[0].connect(pair.now, None, server(), config()).unwrap();
+    pair.settle();
+}
+
 /// Advances time until an event of the client.
 fn until_event(pair: &mut Pair, event: Event, limit: Duration) -> Option<Instant> {
     let end = pair.now + limit;
@@ -246,6 +251,32 @@ fn a_path_whose_router_refuses_does_not_keep_another_from_answering() {
     });
     let id = pair.connect(config(), config());
     assert_eq!(until_event(&mut pair, Event::Connected(id), Duration::from_secs(1)), Some(ms(40)));
+}
+
+#[test]
+fn a_distrusted_address_is_asked_a_second_after_the_others_and_again_first_once_it_is_trusted() {
+    let mut pair = Pair::new(2);
+    kill(&mut pair, &[address(0, 1)], Instant::NEVER);
+    assert!(pair.hosts[0].distrust(pair.now, address(0, 0)), "there is another");
+    let id = pair.connect(config(), config());
+    // An impostor that is near would win after 250 ms against a peer 300 ms away.
+    assert_eq!(until_event(&mut pair, Event::Connected(id), Duration::from_secs(5)), Some(ms(1_020)));
+    let distrusted = |(_, from): &&(Instant, IpAddr)| *from == address(0, 0);
+    assert_eq!(asked(&pair).iter().find(distrusted), Some(&(ms(1_000), address(0, 0))));
+    pair.hosts[0].trust(address(0, 0));
+    let before = asked(&pair).len();
+    again(&mut pair, config());
+    assert_eq!(asked(&pair)[before], (pair.now, address(0, 0)));
+    // Of two, the one that was wrong longer ago.
+    pair.hosts[0].distrust(pair.now, address(0, 0));
+    pair.run(Duration::from_secs(1));
+    pair.hosts[0].distrust(pair.now, address(0, 1));
+    again_from_any(&mut pair);
+    assert_eq!(asked(&pair).last(), Some(&(pair.now, address(0, 0))));
+    pair.run(Duration::from_secs(1));
+    pair.hosts[0].distrust(pair.now, address(0, 0));
+    again_from_any(&mut pair);
+    assert_eq!(asked(&pair).last(), Some(&(pair.now, address(0, 1))));
 }
 
 #[test]
