@@ -12,7 +12,7 @@ use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use std::io::ErrorKind;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// How long an answer may take: a lost SYN is retransmitted after 1 and 3 s.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,31 +28,42 @@ pub enum Answer {
     Unreached(Failure),
 }
 
-/// Asks a server from this address of the stack alone.
+/// Asks a server from this address of the stack alone, and lets the stack know whether it was the server that answered there.
 pub async fn ask(stack: &Stack, local: IpAddr, server: &Target, key: &Key, config: &ConnectionConfig) -> Answer {
-    let question = async {
-        let addresses = Resolver::new().resolve(server).await.map_err(Answer::Unreached)?;
+    let until = Instant::now() + PATIENCE;
+    let connect = async {
+        let addresses = Resolver::new().resolve(server).await?;
         let reachable: Vec<SocketAddr> = addresses.into_iter().filter(|a| a.is_ipv4() == local.is_ipv4()).collect();
         if reachable.is_empty() {
-            return Err(Answer::Unreached(Failure::NetworkUnreachable));
+            return Err(Failure::NetworkUnreachable);
         }
         let config = ConnectionConfig { initial_path: InitialPath::First, ..config.clone() };
-        let (initiator, message) =
-            Initiator::new(key).map_err(|_no_random_numbers| Answer::Unreached(Failure::General))?;
-        let connected = stack.connect_to_any(Some(local), &reachable, config, Bytes::copy_from_slice(&message)).await;
-        let (stream, sent) = connected.map_err(|error| Answer::Unreached(Failure::from(error)))?;
-        let far = initiate(stream, initiator, &message, sent).await;
-        let mut far = far.map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => Answer::Unproven,
-            _ => Answer::Unreached(Failure::from(error)),
-        })?;
-        // This shows the server that the client has the key. Whether it arrives does not change the result.
-        let _ = far.finish(&[]).await;
-        Ok(())
+        let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
+        let first = Bytes::copy_from_slice(&message);
+        let (stream, sent) = stack.connect_to_any(Some(local), &reachable, config, first).await?;
+        Ok((stream, initiator, message, sent))
     };
-    match timeout(PATIENCE, question).await {
-        Ok(Ok(())) => Answer::Proven,
-        Ok(Err(answer)) => answer,
-        Err(_elapsed) => Answer::Unreached(Failure::TimedOut),
+    let (stream, initiator, message, sent) = match timeout_at(until, connect).await {
+        Ok(Ok(connected)) => connected,
+        Ok(Err(failure)) => return Answer::Unreached(failure),
+        Err(_elapsed) => return Answer::Unreached(Failure::TimedOut),
+    };
+    match timeout_at(until, initiate(stream, initiator, &message, sent)).await {
+        Ok(Ok(mut far)) => {
+            stack.trust(local);
+            // This shows the server that the client has the key. Whether it arrives does not change the result.
+            let _ = timeout_at(until, far.finish(&[])).await;
+            Answer::Proven
+        }
+        Ok(Err(error)) if error.kind() == ErrorKind::PermissionDenied => {
+            stack.distrust(local);
+            Answer::Unproven
+        }
+        Ok(Err(error)) => Answer::Unreached(Failure::from(error)),
+        // Whoever accepted the connection: a server proves its key within a round trip.
+        Err(_elapsed) => {
+            stack.distrust(local);
+            Answer::Unreached(Failure::TimedOut)
+        }
     }
 }

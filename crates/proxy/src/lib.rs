@@ -19,6 +19,7 @@ pub mod noise;
 mod outbound;
 mod priorities;
 mod private_file;
+mod proof;
 mod relay;
 mod resolve;
 mod server;

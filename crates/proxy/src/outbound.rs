@@ -2,9 +2,10 @@
 
 use super::counters::Outcome;
 use super::failure::Failure;
-use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, initiate};
+use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN};
 use super::key::Key;
 use super::noise::Initiator;
+use super::proof::{Opened, Unproved, Work, is_of_the_path, prove};
 use super::service::{Refused, Service};
 use super::target::Target;
 use anabranch_mptcp::ConnectionConfig;
@@ -14,8 +15,9 @@ use std::io;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// Limit of connections to a server for one connection of a program, if paths are lost before it answers.
-const ATTEMPTS: u32 = 3;
+/// Limit of connections to a server for one connection of a program, if paths are lost before it answers, or others answer in
+/// its place.
+const ATTEMPTS: u32 = 4;
 
 /// Where connections go.
 #[derive(Clone)]
@@ -71,25 +73,40 @@ impl Outbound {
         key: &Key,
         target: Option<&Target>,
     ) -> Result<(Far, Bytes), Refused> {
+        let open = || -> Work<'_, _> { Box::pin(self.open(stack, server, key, target)) };
         let (mut further, mut closed) = (ATTEMPTS, false);
         loop {
-            let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
-            let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
-            // Half of the time, so that a missing answer can be attributed to the server.
-            let patience = self.service.limits().connect / 2;
-            let dialled = timeout(patience, self.dial(stack, server, config, first)).await;
-            let (stream, sent) = dialled.unwrap_or(Err(Failure::TimedOut)).map_err(on_the_way)?;
-            let asked = async { ask(initiate(stream, initiator, &message, sent).await?, target).await };
+            let opened = open().await.map_err(on_the_way)?;
             further = further.saturating_sub(1);
+            let asked = async { Ok(ask(prove(stack, opened, &open, further).await?, target).await?) };
             match asked.await {
                 Ok((far, first)) => return answered(far, first),
-                Err(error) if further > 0 && is_of_the_path(&error) => {}
+                Err(Unproved { error, others }) if further > 0 && (others || is_of_the_path(&error)) => {}
                 // A captive portal resets connections, as a server with another key does: a single reset is not
                 // believed.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !closed => closed = true,
-                Err(error) => return Err(lost(error)),
+                Err(Unproved { error, .. }) if error.kind() == io::ErrorKind::PermissionDenied && !closed => {
+                    closed = true;
+                }
+                Err(Unproved { error, .. }) => return Err(lost(error)),
             }
         }
+    }
+
+    /// Opens a connection to the server, with the request for a proof.
+    async fn open(
+        &self,
+        stack: &Stack,
+        server: &Target,
+        key: &Key,
+        target: Option<&Target>,
+    ) -> Result<Opened, Failure> {
+        let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
+        let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
+        // Half of the time, so that a missing answer can be attributed to the server.
+        let patience = self.service.limits().connect / 2;
+        let dialled = timeout(patience, self.dial(stack, server, config, first)).await;
+        let (stream, sent) = dialled.unwrap_or(Err(Failure::TimedOut))?;
+        Ok(Opened { stream, initiator, message, sent })
     }
 
     /// A stream to the address of `target` that answers first, and the number of bytes of `first` written to it.
@@ -125,11 +142,6 @@ fn on_the_way(failure: Failure) -> Failure {
         Failure::Refused | Failure::General | Failure::TimedOut => Failure::HostUnreachable,
         other => other,
     }
-}
-
-/// Whether a path was lost, in contrast to a wrong answer of the server.
-fn is_of_the_path(error: &io::Error) -> bool {
-    !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied)
 }
 
 /// Sends the target to an authenticated server; returns its answer.
