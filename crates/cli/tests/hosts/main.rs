@@ -2,6 +2,7 @@
 //! are in one executable, so that they run in parallel. Tests with missing requirements count as ignored, with the
 //! reason.
 
+mod deaths;
 mod emulate;
 mod program;
 mod programs;
@@ -21,8 +22,15 @@ fn main() {
     }
     let shared = programs::Shared::default();
     // The longest first.
-    let groups: [Vec<Trial>; 6] =
-        [soak::trials(), up::trials(), programs::trials(&shared), run::trials(), emulate::trials(), proxy::trials()];
+    let groups: [Vec<Trial>; 7] = [
+        soak::trials(),
+        deaths::trials(),
+        up::trials(),
+        programs::trials(&shared),
+        run::trials(),
+        emulate::trials(),
+        proxy::trials(),
+    ];
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_A_TIME);
     let conclusion = libtest_mimic::run(&arguments, groups.into_iter().flatten().collect());

@@ -10,6 +10,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("without_a_server_everything_goes_straight_to_its_target", everything),
         trial("with_a_silent_uplink_each_connection_flow_and_question_takes_the_other", silent_uplink),
+        trial("ipv6_goes_straight_to_its_target_over_the_uplink_that_answers", over_ipv6),
         trial("after_a_loss_of_carrier_the_other_uplink_is_used_and_a_new_address_too", carrier_and_address),
         trial("a_refused_connection_is_seen_as_refused_and_one_without_a_route_as_such", refused),
         trial("without_an_uplink_run_says_so", no_uplink),
@@ -49,6 +50,29 @@ print(s.recv(100)[7:])";
 fn silent_uplink(scene: &Scene) {
     kill_first_uplink(scene);
     assert_eq!(scene.straight(&day()), "all True");
+}
+
+fn over_ipv6(scene: &Scene) {
+    for n in [1, 2] {
+        scene.in_world(|| ip(&format!("address add 2001:db8:1{n}::1/64 dev down{} nodad", n - 1)));
+        scene.on_host(|| {
+            ip(&format!("address add 2001:db8:1{n}::2/64 dev up{} nodad", n - 1));
+            ip(&format!("route add default via 2001:db8:1{n}::1 dev up{} metric 10{n}", n - 1));
+        });
+    }
+    let script = format!(
+        "{TALK}
+for n in range(10):
+    s = socket.create_connection(('2001:db8::1', 8003), timeout=10)
+    s.sendall(b'there')
+    assert s.recv(10) == b'there'
+    s.close()
+print(all(talk('2001:db8::1', bytes(n)) for n in range(1, 41)))"
+    );
+    assert_eq!(scene.straight(&script), "True");
+    let nobody = "neighbour replace 2001:db8:11::1 lladdr 02:00:00:00:00:99 dev up0 nud permanent";
+    scene.on_host(|| command("ip", nobody));
+    assert_eq!(scene.straight(&script), "True", "the first uplink is dead");
 }
 
 fn carrier_and_address(scene: &Scene) {

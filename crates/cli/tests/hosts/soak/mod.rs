@@ -4,16 +4,16 @@
 //! It takes `ANABRANCH_SOAK` seconds (default 15); `ANABRANCH_SEED` (default 1) seeds its faults.
 
 mod day;
-mod faults;
-mod town;
-mod traffic;
+pub mod faults;
+pub mod town;
+pub mod traffic;
 
 use anabranch_system::{Need, missing};
 use libtest_mimic::Trial;
 use std::time::Duration;
 
 /// A number from the environment.
-fn setting(name: &str, default: u64) -> u64 {
+pub fn setting(name: &str, default: u64) -> u64 {
     let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number"));
     std::env::var(name).map_or(default, number)
 }

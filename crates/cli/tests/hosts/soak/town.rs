@@ -9,6 +9,8 @@
 //! ```
 
 use anabranch_system::Namespace;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::process::Command;
 use std::thread;
@@ -20,6 +22,11 @@ pub const UPLINKS: usize = 3;
 pub const SERVER: &str = "198.51.100.2";
 /// Address of the programs' target.
 pub const TARGET: [u8; 4] = [192, 0, 2, 80];
+
+/// Port of an access point's own web server, which redirects everybody,
+pub const LOGIN: u16 = 8080;
+/// and of one that accepts connections and says nothing.
+pub const MUTE: u16 = 8081;
 
 pub struct Town {
     pub client: Namespace,
@@ -48,7 +55,8 @@ impl Town {
             cable(nat, "lan", &ours, &town.client, &format!("up{n}"), &near);
             let (ours, far) = (format!("203.0.113.{}/29", wan + 2), format!("203.0.113.{}/29", wan + 1));
             cable(nat, "wan", &ours, &town.core, &format!("nat{n}"), &far);
-            at(nat, &[&format!("route add default via 203.0.113.{}", wan + 1)]);
+            town.way_out(n);
+            catch(nat);
             nft(nat, "table ip nat { chain out { type nat hook postrouting priority 100; oifname wan masquerade; }; }");
             town.route(n);
         }
@@ -68,6 +76,11 @@ impl Town {
         }
     }
 
+    /// The way of an access point to the Internet.
+    pub fn way_out(&self, n: usize) {
+        at(&self.nats[n], &[&format!("route replace default via 203.0.113.{}", n * 8 + 1)]);
+    }
+
     /// The client's default route over an uplink, which disappears with its carrier.
     pub fn route(&self, n: usize) {
         at(&self.client, &[&format!("route replace default via 10.{}.0.1 dev up{n} metric {}", n + 1, 100 + n)]);
@@ -83,6 +96,27 @@ fn namespace() -> Namespace {
 fn forward(host: &Namespace) {
     let write = || std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("it is a namespace of ours");
     host.run(write).expect("it can be entered");
+}
+
+/// Listens for connections that the access point redirects to itself.
+fn catch(nat: &Namespace) {
+    for port in [LOGIN, MUTE] {
+        let listen = || TcpListener::bind(("0.0.0.0", port)).expect("the port is free");
+        let listener = nat.run(listen).expect("it can be entered");
+        thread::spawn(move || listener.incoming().flatten().for_each(|socket| entertain(socket, port)));
+    }
+}
+
+fn entertain(mut socket: TcpStream, port: u16) {
+    thread::spawn(move || {
+        if port == LOGIN {
+            // Only a request is answered, whatever it says.
+            let page = b"HTTP/1.1 302 Found\r\nLocation: http://login.example/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = socket.read(&mut [0; 4_096]).and_then(|_| socket.write_all(page));
+        } else {
+            let _ = socket.read_to_end(&mut Vec::new());
+        }
+    });
 }
 
 fn cable(one: &Namespace, name: &str, address: &str, other: &Namespace, other_name: &str, other_address: &str) {

@@ -10,13 +10,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// The target's port.
-const PORT: u16 = 80;
+pub const PORT: u16 = 80;
 /// Address of the proxy.
 pub const PROXY: &str = "127.0.0.1:1080";
 /// Longer than the allowed time of any connection.
-const PATIENCE: Duration = Duration::from_secs(70);
+pub const PATIENCE: Duration = Duration::from_secs(70);
 /// Bytes of a short answer.
-const SHORT: u32 = 2_000;
+pub const SHORT: u32 = 2_000;
 /// Bytes of a download, which takes about four seconds.
 const LONG: u32 = 8_000_000;
 /// A download is sent in blocks with pauses.

@@ -1,6 +1,7 @@
 //! `up` in network namespaces: two uplinks behind NATs, a server, and a target behind it. Needs root, TUN, `ip`, `nft`
 //! and `python3`; otherwise every test counts as ignored, with the reason.
 
+mod mishaps;
 pub mod scene;
 mod straight;
 mod traffic;
@@ -14,7 +15,7 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &missing {
         eprintln!("skipped up: {reason}");
     }
-    let tests: [(&str, fn()); 14] = [
+    let tests: [(&str, fn()); 18] = [
         ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
         ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
         ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
@@ -26,6 +27,10 @@ pub fn trials() -> Vec<Trial> {
         ("it_runs_as_any_user_with_no_capability_but_one_and_says_when_it_is_ready", straight::as_its_unit_runs_it),
         ("without_a_server_the_uplink_that_answers_is_used_whichever_is_silent", straight::silent_uplinks),
         ("without_a_server_a_loss_of_carrier_and_a_new_address_are_followed", straight::carrier_and_address),
+        ("without_a_server_ipv6_goes_over_the_uplink_that_answers", straight::over_ipv6),
+        ("with_a_server_an_uplink_that_leads_to_a_portal_is_not_used_until_that_is_gone", mishaps::portal),
+        ("a_restart_of_the_server_leaves_a_backup_a_backup_and_a_quota_counted", mishaps::server_restarts),
+        ("after_a_suspension_of_either_end_a_download_goes_on", mishaps::suspended),
         ("an_uplink_that_leads_to_a_portal_is_not_used_until_that_is_gone", straight::portal),
         ("roles_of_uplinks_change_by_a_signal_and_connections_stay", straight::roles_change),
         ("what_a_dry_run_prints_is_what_is_done", traffic::dry_run),

@@ -48,6 +48,8 @@ pub struct Scene {
     pub server: Namespace,
     pub target: Namespace,
     pub place: PathBuf,
+    /// Killed at the end.
+    serve: Option<Running>,
     running: Vec<Running>,
 }
 
@@ -83,6 +85,7 @@ impl Scene {
             server: namespace(),
             target: namespace(),
             place,
+            serve: None,
             running: Vec::new(),
         };
         scene.build();
@@ -134,7 +137,9 @@ impl Scene {
 
     fn serve(&mut self, udp: bool) {
         let key = self.place.join("key").display().to_string();
-        assert!(self.anabranch(&["key", &key]).status().expect("the program runs").success());
+        if !Path::new(&key).exists() {
+            assert!(self.anabranch(&["key", &key]).status().expect("the program runs").success());
+        }
         let resolver = self.place.join("resolv.conf");
         std::fs::write(&resolver, "nameserver 198.51.100.2\n").expect("there is room");
         let ways = if udp { "--udp" } else { "--uplink s0 --uplink s1" };
@@ -151,7 +156,67 @@ impl Scene {
             assert!(serve.line().starts_with("listening on "));
             serve
         });
-        self.running.push(serve);
+        self.serve = Some(serve);
+    }
+
+    /// Kills the server, and starts it again.
+    pub fn restart_server(&mut self, udp: bool) {
+        self.serve = None;
+        self.serve(udp);
+    }
+
+    /// Sends the server a signal.
+    pub fn signal_server(&self, signal: &str) {
+        self.serve.as_ref().expect("it runs").signal(signal);
+    }
+
+    /// Gives each uplink IPv6 (2001:db8:1N::/64), which the routers translate to 2001:db8:aN::2.
+    pub fn give_ipv6(&self) {
+        let forward = || setting("ipv6/conf/all/forwarding", "1");
+        // Routers ask for neighbours from link-local addresses.
+        let local = |device: &str| ip(&format!("address add fe80::1:1/64 dev {device} nodad"));
+        inside(&self.server, || {
+            forward();
+            ["beyond", "s0", "s1"].into_iter().for_each(local);
+        });
+        inside(&self.target, || ip("route add default via 2001:db8:2::1"));
+        for (n, router) in self.routers.iter().enumerate() {
+            let (lan, wan) = (format!("2001:db8:1{}:", n + 1), format!("2001:db8:a{}:", n + 1));
+            inside(router, || {
+                forward();
+                ["near", "far"]
+                    .into_iter()
+                    .for_each(|device| ip(&format!("address add fe80::1:2/64 dev {device} nodad")));
+                ip(&format!("address add {lan}:1/64 dev near nodad"));
+                ip(&format!("address add {wan}:2/64 dev far nodad"));
+                ip(&format!("route add default via {wan}:1"));
+            });
+            inside(&self.server, || {
+                ip(&format!("address add {wan}:1/64 dev s{n} nodad"));
+                ip(&format!("route add {lan}:/64 via {wan}:2"));
+            });
+            inside(&self.host, || {
+                ip(&format!("address add {lan}:2/64 dev up{n} nodad"));
+                ip(&format!("route add default via {lan}:1 dev up{n} metric 10{n}"));
+            });
+        }
+    }
+
+    /// Drops what a router would forward, or ends that.
+    pub fn silence(&self, router: usize, silent: bool) {
+        let rules = if silent {
+            "add table inet silent { chain passing { type filter hook forward priority 0; policy drop; }; }"
+        } else {
+            "delete table inet silent"
+        };
+        inside(&self.routers[router], || command("nft", rules));
+    }
+
+    /// Bytes that the host has received over an uplink.
+    pub fn received(&self, uplink: &str) -> u64 {
+        let shown = inside(&self.host, || command("ip", &format!("-statistics -json link show {uplink}")));
+        let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        shown[0]["stats64"]["rx"]["bytes"].as_u64().expect("it counts")
     }
 
     fn anabranch(&self, words: &[&str]) -> Command {

@@ -103,8 +103,44 @@ pub fn carrier_and_address() {
     up.end_by("TERM");
 }
 
+/// The same over IPv6, and a datagram.
+const PAGES_V6: &str = "
+seen = set()
+for n in range(10):
+    seen.add(urllib.request.urlopen('http://[2001:db8:2::2]/', timeout=20).read().decode())
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.settimeout(1)
+s.connect(('2001:db8:2::2', 7))
+for attempt in range(10):
+    s.send(b'over the river')
+    try:
+        print(*sorted(seen), s.recv(100).decode())
+        break
+    except socket.timeout:
+        pass
+";
+
+pub fn over_ipv6() {
+    let scene = Scene::new("straight-ipv6", true);
+    scene.give_ipv6();
+    // The routers translate IPv6 too.
+    let (first, second) = ("2001:db8:a1::2", "2001:db8:a2::2");
+    assert_eq!(scene.python(PAGE_V6), is(first), "without up");
+    let before = scene.state();
+    let up = scene.straight(&[]);
+    let page = scene.python(PAGE_V6).expect("it comes");
+    assert!([first, second].contains(&page.as_str()), "{page}");
+    for (dead, alive) in [(0, second), (1, first)] {
+        scene.silence(dead, true);
+        assert_eq!(scene.python(PAGES_V6), is(&format!("{alive} over the river")), "router {dead} is dead");
+        scene.silence(dead, false);
+    }
+    up.end_by("TERM");
+    assert_eq!(scene.state(), before, "nothing is left");
+}
+
 /// Answers every request like a captive portal.
-const PORTAL: &str = "
+pub const PORTAL: &str = "
 import http.server
 class Login(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -119,7 +155,7 @@ print('ready', flush=True)
 server.serve_forever()
 ";
 
-const CAPTIVE: &str = "
+pub const CAPTIVE: &str = "
 table ip portal {
   chain catch {
     type nat hook prerouting priority dstnat;
