@@ -1,6 +1,7 @@
 //! A status in the Prometheus text format, version 0.0.4.
 
-use super::model::{DatagramPath, Status, Uplink};
+use super::model::Status;
+use super::uplink::{DatagramPath, Uplink};
 use std::fmt::Write as _;
 
 /// A family of metrics that is written to a text.

@@ -5,7 +5,9 @@ mod metrics;
 mod model;
 mod place;
 mod server;
+mod uplink;
 
-pub use model::{Flow, Source, Status, Uplink};
+pub use model::{Flow, Source, Status};
 pub use place::{instances, read};
 pub use server::{Listeners, Serving, StatusOptions};
+pub use uplink::Uplink;

@@ -1,11 +1,11 @@
 //! The log: a line for each decision, for people or as JSON.
 
 use super::options::SteerOptions;
+use super::words::{self, name};
 use crate::console::{event, print, stamp};
 use anabranch_steer::Notice;
 use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::event::Event;
-use anabranch_steering::sample::{Endpoints, Token};
 use anabranch_steering::status::Why;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -49,14 +49,6 @@ fn is_of_a_connection(event: &Event) -> bool {
     !matches!(event, Event::AddressUp { .. } | Event::AddressDown { .. } | Event::Overrun)
 }
 
-fn name(token: Token) -> String {
-    format!("{:08x}", token.0)
-}
-
-fn path(endpoints: Endpoints) -> String {
-    format!("{} to {}", endpoints.local, endpoints.remote)
-}
-
 fn in_words(notice: &Notice<'_>) -> String {
     match notice {
         Notice::Event(Event::AddressUp { address, .. }) => format!("{address} can be used"),
@@ -68,39 +60,15 @@ fn in_words(notice: &Notice<'_>) -> String {
         Notice::Loss(times, what) => format!("{times} times: {what}"),
         Notice::Blind(error) => format!("no sample: {error}"),
         Notice::Command { command, outcome, refusal, why } => {
-            let why = why.map(|why| format!(" ({})", reason(why))).unwrap_or_default();
+            let why = why.map(|why| format!(" ({})", words::reason(why))).unwrap_or_default();
             let outcome = match (outcome, refusal) {
                 (Outcome::Done, _) => String::new(),
                 (_, Some(refusal)) => format!(": {refusal}"),
                 (Outcome::Refused(errno), None) => format!(": refused, errno {errno}"),
                 (Outcome::Unsupported, None) => ": its path manager cannot".to_owned(),
             };
-            format!("{}{why}{outcome}", command_in_words(command))
+            format!("{}{why}{outcome}", words::command(command))
         }
-    }
-}
-
-fn reason(why: &Why) -> String {
-    format!(
-        "{:?}; blocked: {:?}; busy {:.0} %; {:.2} Mbit/s",
-        why.occasion,
-        why.blocked,
-        why.busy_share * 100.0,
-        why.goodput * 8.0 / 1e6
-    )
-}
-
-fn command_in_words(command: &Command) -> String {
-    match *command {
-        Command::Announce { token, address, .. } => format!("{}: announce {address}", name(token)),
-        Command::Remove { token, local_id } => format!("{}: withdraw address {local_id}", name(token)),
-        Command::CreateSubflow { token, local, remote, backup, .. } => {
-            let backup = if backup { ", as a backup" } else { "" };
-            format!("{}: open {local} to {remote}{backup}", name(token))
-        }
-        Command::DestroySubflow { token, endpoints } => format!("{}: close {}", name(token), path(endpoints)),
-        Command::SetBackup { token, endpoints, backup: true } => format!("{}: demote {}", name(token), path(endpoints)),
-        Command::SetBackup { token, endpoints, .. } => format!("{}: promote {}", name(token), path(endpoints)),
     }
 }
 
@@ -154,6 +122,7 @@ fn command_to_json(command: &Command) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_steering::sample::{Endpoints, Token};
 
     #[test]
     fn a_decision_is_told_with_its_reason() {

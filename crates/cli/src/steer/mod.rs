@@ -3,6 +3,7 @@
 mod ground;
 mod log;
 mod options;
+mod words;
 
 pub use options::SteerOptions;
 
