@@ -135,6 +135,21 @@ impl Setup {
         matches!(step, Step::Rule(_)) && self.others().contains(step)
     }
 
+    /// Records a step that the caller carries out.
+    pub fn note(&mut self, step: &Step) -> Result<(), HostError> {
+        if self.done.contains(step) {
+            return Ok(());
+        }
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.note(step))?;
+        self.done.push(step.clone());
+        Ok(())
+    }
+
+    /// Leaves steps as they are that the caller has undone.
+    pub fn forget(&mut self, undone: impl Fn(&Step) -> bool) {
+        self.done.retain(|step| !undone(step));
+    }
+
     /// Removes a route or rule of ours.
     pub fn remove(&mut self, step: &Step) -> Result<(), HostError> {
         if self.is_shared(step) {

@@ -17,6 +17,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A change to the host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -52,6 +53,12 @@ pub enum Step {
         /// A second setting that differs at first. If it later has this value too, the user set it, and the value is
         /// kept.
         unless: Option<String>,
+    },
+    /// An endpoint of the kernel's MPTCP that is made a backup.
+    Endpoint {
+        address: IpAddr,
+        /// Whether it has the flag `fullmesh`, which each change says again.
+        full_mesh: bool,
     },
     /// An nftables table of family `inet`.
     Filter {
@@ -142,6 +149,7 @@ impl fmt::Display for Step {
             // A name may itself contain dots.
             Self::Setting { key, value, .. } if key.contains('.') => write!(f, "sysctl -w {key}={value}"),
             Self::Setting { key, value, .. } => write!(f, "sysctl -w {}={value}", key.replace('/', ".")),
+            Self::Endpoint { address, full_mesh } => write!(f, "ip {}", endpoint_words(*address, *full_mesh, "backup")),
             Self::Filter { text, .. } => write!(f, "nft -f - <<'END'\n{text}END"),
         }
     }
@@ -231,6 +239,7 @@ impl Step {
             Self::Route(route) => netlink.change(RouteNetlinkMessage::NewRoute(route.message()?), new),
             Self::Rule(rule) => netlink.change(RouteNetlinkMessage::NewRule(rule.message()), new),
             Self::Setting { key, value, .. } => std::fs::write(setting(key), value),
+            Self::Endpoint { address, full_mesh } => change_endpoint(*address, *full_mesh, "backup"),
             Self::Filter { text, .. } => filter::run(text),
         }
     }
@@ -257,6 +266,7 @@ impl Step {
             Self::Rule(rule) => netlink.change(RouteNetlinkMessage::DelRule(rule.message()), 0),
             Self::Setting { value, unless: Some(other), .. } if read_setting(other).as_ref() == Some(value) => Ok(()),
             Self::Setting { key, before: Some(before), .. } => std::fs::write(setting(key), before),
+            Self::Endpoint { address, full_mesh } => change_endpoint(*address, *full_mesh, "nobackup"),
             Self::Filter { table, .. } => filter::remove(table),
         };
         match outcome {
@@ -264,6 +274,16 @@ impl Step {
             outcome => outcome,
         }
     }
+}
+
+fn endpoint_words(address: IpAddr, full_mesh: bool, flag: &str) -> String {
+    format!("mptcp endpoint change {address} {flag}{}", if full_mesh { " fullmesh" } else { "" })
+}
+
+/// Changes an endpoint by the program `ip`. One that is gone needs no change.
+fn change_endpoint(address: IpAddr, full_mesh: bool, flag: &str) -> io::Result<()> {
+    let words = endpoint_words(address, full_mesh, flag);
+    Command::new("ip").args(words.split(' ')).output().map(drop)
 }
 
 /// Whether the error means that the route, file, device or address does not exist.
