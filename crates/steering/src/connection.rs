@@ -161,7 +161,7 @@ impl Connection {
         if self.closed.len() == MOST_CLOSED {
             self.closed.pop_front();
         }
-        self.closed.push_back(ClosedSubflow { at: now, endpoints: gone.endpoints, reason, last: gone.sample });
+        self.closed.push_back(ClosedSubflow { id, at: now, endpoints: gone.endpoints, reason, last: gone.sample });
         Some(SubflowChange::Closed { id, local: gone.local, remote: gone.remote, reason })
     }
 

@@ -3,6 +3,7 @@
 use crate::command::{Command, Outcome};
 use crate::estimator::Blocked;
 use crate::sample::{Endpoints, SubflowSample, Token};
+use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::Instant;
 
@@ -20,6 +21,8 @@ pub enum Occasion {
     Timeout,
     /// A time that the path manager asked for.
     Wake,
+    /// The role of the subflow's uplink.
+    Role,
     /// A demoted path is used for a moment, to be measured, or that moment is over.
     Probe,
 }
@@ -49,6 +52,7 @@ pub struct Decision {
 /// A subflow that is no more.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClosedSubflow {
+    pub id: SubflowId,
     pub at: Instant,
     pub endpoints: Endpoints,
     pub reason: CloseReason,
@@ -81,11 +85,14 @@ pub struct ConnectionStatus<'a> {
 /// A subflow as it is known.
 #[derive(Clone, Debug)]
 pub struct SubflowStatus<'a> {
+    pub id: SubflowId,
     pub endpoints: Endpoints,
     /// We demoted it.
     pub suspended: bool,
     /// Bytes per second acknowledged and received since the last but one sample.
     pub rate: f64,
+    /// Share of segments retransmitted, over about the last hundred, 0 to 1.
+    pub loss_rate: f64,
     /// None before the first sample.
     pub sample: Option<&'a SubflowSample>,
 }
@@ -111,4 +118,22 @@ pub struct Counters {
     pub refused: u64,
     /// Commands that were dropped, since nobody took them.
     pub dropped_commands: u64,
+}
+
+impl Counters {
+    /// The sums.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            adopted: self.adopted + other.adopted,
+            ignored_connections: self.ignored_connections + other.ignored_connections,
+            ignored_subflows: self.ignored_subflows + other.ignored_subflows,
+            unmatched_events: self.unmatched_events + other.unmatched_events,
+            overruns: self.overruns + other.overruns,
+            reused: self.reused + other.reused,
+            impossible_actions: self.impossible_actions + other.impossible_actions,
+            refused: self.refused + other.refused,
+            dropped_commands: self.dropped_commands + other.dropped_commands,
+        }
+    }
 }

@@ -51,6 +51,8 @@ pub(crate) struct Subflow {
     /// When it may be lifted next, and the pause after that.
     pub next_lift: Instant,
     pub lift_pause: Duration,
+    /// When it may be made what its role wants again.
+    pub next_role: Instant,
     /// Consecutive samples without it.
     pub missing: u8,
     /// What the last sample said.
@@ -61,7 +63,7 @@ pub(crate) struct Subflow {
     pub rate: f64,
     min_rtt: Duration,
     counters: Counters,
-    loss_rate: f64,
+    pub loss_rate: f64,
     last_progress: Instant,
 }
 
@@ -77,6 +79,7 @@ impl Subflow {
             lifted_until: None,
             next_lift: Instant::NEVER,
             lift_pause: Duration::ZERO,
+            next_role: Instant::ZERO,
             missing: 0,
             sample: None,
             busy_share: None,

@@ -66,6 +66,11 @@ impl Steering {
                 self.set_backup(now, occasion, connection, subflow, backup)
             }
             PathAction::Probe { connection, subflow } => self.lift(now, connection, subflow),
+            PathAction::Announce { connection, local } | PathAction::CreateSubflow { connection, local, .. }
+                if self.is_same_path(connection, local) =>
+            {
+                Some(())
+            }
             PathAction::Announce { connection, local } => {
                 let address = self.addresses.address(local);
                 self.command(now, occasion, connection, |token, _| {
@@ -91,13 +96,20 @@ impl Steering {
                     }
                     None => {}
                 }
+                let reserved = address.is_some_and(|address| self.reserved.contains(&address));
                 self.command(now, occasion, connection, |token, known| {
                     let remote = known.remote(remote)?;
+                    let backup = backup || reserved;
                     Some(Command::CreateSubflow { token, local: address?, local_id: local.0, remote, backup })
                 })
             }
         };
         done.is_some()
+    }
+
+    fn is_same_path(&self, connection: ConnectionId, local: AddressId) -> bool {
+        let known = self.tokens.get(&connection).and_then(|token| self.connections.get(token));
+        known.is_some_and(|known| self.addresses.is_same_path(local, known.initial.local.ip()))
     }
 
     /// The subflow between two addresses: an adopted connection's, one that the kernel opened, or an attempt.
@@ -204,6 +216,9 @@ impl Steering {
         let token = *self.tokens.get(&connection)?;
         let known = self.connections.get_mut(&token)?;
         let endpoints = known.subflow(id)?.endpoints;
+        if !backup && self.reserved.contains(&endpoints.local.ip()) {
+            return Some(());
+        }
         if occasion != Occasion::Probe {
             known.estimator.restart();
         }

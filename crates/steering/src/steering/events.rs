@@ -4,7 +4,9 @@ use super::state::Steering;
 use crate::command::Command;
 use crate::event::Event;
 use crate::sample::Endpoints;
+use crate::settings::Control;
 use crate::status::{Decision, Occasion};
+use crate::subflow::Subflow;
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::{CloseReason, PathEvent, Role};
 use anabranch_policy::time::Instant;
@@ -13,14 +15,15 @@ impl Steering {
     /// Something happened.
     pub fn handle_event(&mut self, now: Instant, event: &Event) {
         match *event {
-            Event::AddressUp { address, .. } => {
-                if let Some(id) = self.addresses.raise(address) {
+            Event::AddressUp { address, interface } => {
+                if let Some(id) = self.addresses.raise(address, interface) {
                     self.tell(now, Occasion::Change, &PathEvent::AddressUp { id, address });
                 }
             }
             Event::AddressDown { address } => {
                 if let Some(id) = self.addresses.lower(address) {
                     self.tell(now, Occasion::Change, &PathEvent::AddressDown { id });
+                    self.close_all_from(now, id);
                 }
             }
             Event::Created { token, endpoints, server } => {
@@ -108,6 +111,24 @@ impl Steering {
 }
 
 impl Steering {
+    /// Closes the subflows from an address that is gone, so that what they hold is reinjected at once. The kernel would
+    /// retransmit it until its timeouts are spent. A connection without another subflow keeps its last.
+    fn close_all_from(&mut self, now: Instant, id: AddressId) {
+        if self.settings.control != Control::Subflows {
+            return;
+        }
+        let mut closed = Vec::new();
+        for (token, known) in self.connections.iter().filter(|(_, known)| known.told && !known.fallback) {
+            let (gone, left): (Vec<&Subflow>, Vec<&Subflow>) = known.subflows.iter().partition(|s| s.local == id);
+            if left.iter().any(|subflow| subflow.told) {
+                closed.extend(gone.iter().map(|subflow| (*token, subflow.endpoints)));
+            }
+        }
+        for (token, endpoints) in closed {
+            self.push(now, Occasion::Change, token, Command::DestroySubflow { token, endpoints });
+        }
+    }
+
     /// Whether we asked for the end of a subflow.
     fn has_closed(&self, wanted: Endpoints) -> bool {
         let asked = |decision: &Decision| matches!(decision.command, Command::DestroySubflow { endpoints, .. } if endpoints == wanted);

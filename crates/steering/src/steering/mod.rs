@@ -4,6 +4,7 @@ mod actions;
 mod events;
 mod life;
 mod outcomes;
+mod reserve;
 mod samples;
 mod state;
 #[cfg(test)]

@@ -104,6 +104,7 @@ impl Steering {
         if is_established(sample) {
             self.establish_subflow(now, token, id, sample.backup_local || sample.backup_remote);
         }
+        self.keep_role(now, token, id, sample);
         if timed_out {
             self.pass_on(now, token, SubflowChange::TimedOut(id));
         }

@@ -9,7 +9,9 @@ use crate::status::{ConnectionStatus, Counters, Decision, SubflowStatus};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::path_manager::{Measurements, PathAction, PathManager};
 use anabranch_policy::time::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use core::fmt;
+use core::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Decides about the subflows of all connections of a host.
 pub struct Steering {
@@ -18,6 +20,8 @@ pub struct Steering {
     /// Interval of [`Measured`](anabranch_policy::path_manager::PathEvent::Measured); none: never.
     pub(super) measured_every: Option<Duration>,
     pub(super) addresses: Addresses,
+    /// Subflows from these addresses are backups, whatever the path manager says.
+    pub(super) reserved: BTreeSet<IpAddr>,
     pub(super) connections: BTreeMap<Token, Connection>,
     pub(super) tokens: BTreeMap<ConnectionId, Token>,
     pub(super) next_connection: u64,
@@ -29,6 +33,12 @@ pub struct Steering {
     /// Events were lost: what the next sample lacks is gone.
     pub(super) overrun: bool,
     pub(super) counters: Counters,
+}
+
+impl fmt::Debug for Steering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Steering").field("connections", &self.connections.len()).finish_non_exhaustive()
+    }
 }
 
 impl Steering {
@@ -43,6 +53,7 @@ impl Steering {
             manager,
             measured_every,
             addresses: Addresses::default(),
+            reserved: BTreeSet::new(),
             connections: BTreeMap::new(),
             tokens: BTreeMap::new(),
             next_connection: 0,
@@ -81,14 +92,21 @@ impl Steering {
                 .subflows
                 .iter()
                 .map(|subflow| SubflowStatus {
+                    id: subflow.id,
                     endpoints: subflow.endpoints,
                     suspended: subflow.suspended,
                     rate: subflow.rate,
+                    loss_rate: subflow.loss_rate,
                     sample: subflow.sample.as_ref(),
                 })
                 .collect(),
             closed: known.closed.iter().collect(),
         })
+    }
+
+    /// How many connections are known.
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
     }
 
     /// The last decisions, the oldest first.

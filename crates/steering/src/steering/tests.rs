@@ -368,3 +368,83 @@ fn timeouts_are_counted_by_what_grows() {
     steering.handle_sample(&sample(at(200), vec![subflow(1, 40_000), second]));
     assert_eq!(script.heard(), ["measured 2"]);
 }
+
+#[test]
+fn subflows_of_a_reserved_address_are_backups_until_it_is_not_reserved_any_more() {
+    let (script, mut steering) = scripted();
+    let second = IpAddr::from([10, 0, 2, 1]);
+    steering.handle_event(at(0), &Event::AddressUp { address: second, interface: Interface(2) });
+    steering.reserve(at(0), [second].into());
+    let both = || vec![subflow(1, 40_000), subflow(2, 40_001)];
+    steering.handle_sample(&sample(at(0), both()));
+    let set = |backup| Some(Command::SetBackup { token: TOKEN, endpoints: endpoints(2, 40_001), backup });
+    assert_eq!(steering.poll_command(), set(true));
+    assert_eq!(steering.decisions().last().unwrap().why.occasion, Occasion::Role);
+    // It is refused, so it is said again, but not at once.
+    steering.handle_outcome(at(1), set(true).unwrap(), Outcome::Refused(22));
+    steering.handle_sample(&sample(at(100), both()));
+    assert_eq!(steering.poll_command(), None);
+    steering.handle_sample(&sample(at(1_100), both()));
+    assert_eq!(steering.poll_command(), set(true));
+    // The path manager cannot promote it.
+    let (connection, id) = (ConnectionId(0), SubflowId(1));
+    script.then(PathAction::SetBackup { connection, subflow: id, backup: false });
+    let mut reserve = subflow(2, 40_001);
+    reserve.backup_local = true;
+    steering.handle_sample(&sample(at(1_200), vec![subflow(1, 40_000), reserve]));
+    assert_eq!(steering.poll_command(), None);
+    steering.reserve(at(2_000), [].into());
+    assert_eq!((steering.poll_command(), steering.poll_command()), (set(false), None));
+}
+
+#[test]
+fn what_is_opened_from_a_reserved_address_is_a_backup() {
+    let (script, mut steering) = scripted();
+    let second = IpAddr::from([10, 0, 2, 1]);
+    steering.handle_event(at(0), &Event::AddressUp { address: second, interface: Interface(2) });
+    steering.reserve(at(0), [second].into());
+    let (connection, remote) = (ConnectionId(0), AddressId(0));
+    script.then(PathAction::CreateSubflow { connection, local: AddressId(1), remote, backup: false });
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000)]));
+    assert!(matches!(steering.poll_command(), Some(Command::CreateSubflow { backup: true, .. })));
+}
+
+#[test]
+fn subflows_of_an_address_that_is_gone_are_closed_but_for_the_last() {
+    let (_, mut steering) = scripted();
+    for last in [1, 2] {
+        let address = IpAddr::from([10, 0, last, 1]);
+        steering.handle_event(at(0), &Event::AddressUp { address, interface: Interface(u32::from(last)) });
+    }
+    steering.handle_sample(&sample(at(0), vec![subflow(1, 40_000), subflow(2, 40_001)]));
+    steering.handle_event(at(10), &Event::AddressDown { address: IpAddr::from([10, 0, 2, 1]) });
+    let close = Command::DestroySubflow { token: TOKEN, endpoints: endpoints(2, 40_001) };
+    assert_eq!(steering.poll_command(), Some(close));
+    let event = Event::SubflowClosed { token: TOKEN, endpoints: endpoints(2, 40_001), error: 0 };
+    steering.handle_event(at(20), &event);
+    steering.handle_event(at(30), &Event::AddressDown { address: IpAddr::from([10, 0, 1, 1]) });
+    assert_eq!(steering.poll_command(), None);
+}
+
+/// Further addresses of an interface lead over the same path.
+#[test]
+fn one_address_of_an_interface_is_announced_and_joined_from() {
+    let manager = build(TABLE, "full_mesh", &PolicySettings::new()).unwrap();
+    let mut steering = Steering::new(manager, Settings::default());
+    for last in 1..=3 {
+        let address = IpAddr::from([10, 0, last, 1]);
+        steering.handle_event(at(0), &Event::AddressUp { address, interface: Interface(if last < 3 { 1 } else { 2 }) });
+    }
+    for (token, server) in [(TOKEN, false), (Token(8), true)] {
+        let event = Event::Established { token, endpoints: endpoints(1, 40_000), server, remote_denies_joins: false };
+        steering.handle_event(at(1), &event);
+    }
+    let commands: Vec<_> = core::iter::from_fn(|| steering.poll_command()).collect();
+    let third = IpAddr::from([10, 0, 3, 1]);
+    let beside = |command: &Command| match *command {
+        Command::Announce { address, .. } => address != third,
+        Command::CreateSubflow { local, .. } => local != third,
+        _ => false,
+    };
+    assert!(!commands.is_empty() && !commands.iter().any(beside), "{commands:?}");
+}
