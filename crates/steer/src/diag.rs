@@ -54,14 +54,30 @@ const SOCKET_ID: usize = 48;
 /// How long subflows are taken for what they were if nothing of them moves.
 const LIST_EVERY: Duration = Duration::from_secs(2);
 
+/// A subflow that is asked for by itself costs the kernel little; more than so many moving subflows are listed with all.
+const MOST_ALONE: usize = 16;
+
+/// Samples for which a connection is looked at after it moved.
+const LOOKS_AFTER_A_MOVE: u8 = 3;
+
 /// Lists in a row after a change: the first may still lack what begins, and a subflow that several samples lack is
 /// taken for gone.
 const LISTS_AFTER_A_CHANGE: u8 = 3;
 
+/// A subflow as it was listed.
+struct Listed {
+    token: Token,
+    sample: SubflowSample,
+    /// Its family, and the addresses, ports, interface and cookie by which the kernel finds it.
+    family: u8,
+    socket: Vec<u8>,
+}
+
 /// A socket of sock_diag, in the namespace of the thread that opened it.
 ///
 /// The kernel fills `tcp_info` of each of its sockets of TCP for a list, MPTCP or not, which is most of what a sample
-/// costs. So subflows are listed only while a connection moves or waits, and else every two seconds.
+/// costs. So subflows are listed only after events, and else every two seconds. In between those of connections that move
+/// or wait are asked for one by one, unless they are many.
 pub struct Sampler {
     requests: Requests,
     /// Bytes that connections had acknowledged when they were first seen; for kernels that do not count them.
@@ -69,7 +85,9 @@ pub struct Sampler {
     /// Connections at the last sample, in order of token.
     connections: Vec<(MptcpInfo, Owner)>,
     /// Subflows when they were last listed, in order, and when that was.
-    subflows: Vec<(Token, SubflowSample)>,
+    subflows: Vec<Listed>,
+    /// Connections that moved lately, with the samples for which they are still looked at.
+    lively: BTreeMap<Token, u8>,
     listed_at: Option<Instant>,
     /// Samples that list subflows whatever else.
     wanted: u8,
@@ -85,6 +103,7 @@ impl Sampler {
             bases: BTreeMap::new(),
             connections: Vec::new(),
             subflows: Vec::new(),
+            lively: BTreeMap::new(),
             listed_at: None,
             wanted: 0,
             lists: 0,
@@ -111,19 +130,55 @@ impl Sampler {
     pub fn sample(&mut self, at: Instant) -> Result<HostSample, RequestError> {
         let connections = self.list_connections()?;
         let is_old = self.listed_at.is_none_or(|listed| at.since(listed) >= LIST_EVERY);
-        if moves(&self.connections, &connections) || self.subflows.iter().any(|(_, one)| waits(one)) {
-            self.wanted = LISTS_AFTER_A_CHANGE;
-        }
-        if is_old || self.wanted > 0 {
+        let begun = connections.iter().map(joins).ne(self.connections.iter().map(joins));
+        self.wanted = if begun { LISTS_AFTER_A_CHANGE } else { self.wanted };
+        self.enliven(&connections);
+        let lively = |listed: &&Listed| self.lively.contains_key(&listed.token);
+        if is_old || self.wanted > 0 || self.subflows.iter().filter(lively).count() > MOST_ALONE {
             // A list that fails midway is no list.
             self.listed_at = None;
             self.list_subflows()?;
             self.listed_at = Some(at);
             self.wanted = self.wanted.saturating_sub(1);
+        } else {
+            self.look_at_the_lively()?;
         }
         self.connections = connections;
         self.forget();
         Ok(HostSample { at, connections: self.joined() })
+    }
+
+    /// Finds out which connections move or wait.
+    fn enliven(&mut self, connections: &[(MptcpInfo, Owner)]) {
+        self.lively.retain(|_, left| {
+            *left -= 1;
+            *left > 0
+        });
+        for (info, _) in connections.iter().filter(|(info, _)| !info.fallback) {
+            let before = self.connections.binary_search_by_key(&info.token, |(info, _)| info.token);
+            let still = before.ok().and_then(|at| self.connections.get(at)).is_some_and(|(before, _)| before == info);
+            if !still || info.write_seq != info.snd_una {
+                self.lively.insert(Token(info.token), LOOKS_AFTER_A_MOVE);
+            }
+        }
+        for listed in self.subflows.iter().filter(|listed| waits(&listed.sample)) {
+            self.lively.insert(listed.token, LOOKS_AFTER_A_MOVE);
+        }
+    }
+
+    /// Samples the subflows of lively connections, each by itself. One that is gone is looked for by the next lists.
+    fn look_at_the_lively(&mut self) -> Result<(), RequestError> {
+        let Self { requests, subflows, lively, wanted, .. } = self;
+        for listed in subflows.iter_mut().filter(|listed| lively.contains_key(&listed.token)) {
+            let mut found = None;
+            let asked = requests.get(BY_FAMILY, &request_for(listed), |answer| found = read_subflow(answer));
+            match (asked, found) {
+                (Ok(()), Some((token, sample))) if token == listed.token => listed.sample = sample,
+                (Err(RequestError::Io(error)), _) => return Err(RequestError::Io(error)),
+                _ => *wanted = LISTS_AFTER_A_CHANGE,
+            }
+        }
+        Ok(())
     }
 
     /// All connections, in order of token.
@@ -143,10 +198,12 @@ impl Sampler {
         let subflows = &mut self.subflows;
         subflows.clear();
         for family in FAMILIES {
-            self.requests.list(BY_FAMILY, &request(family, false), |answer| subflows.extend(read_subflow(answer)))?;
+            self.requests.list(BY_FAMILY, &request(family, false), |answer| {
+                subflows.extend(read_subflow(answer).map(|(token, sample)| listed(token, sample, answer)));
+            })?;
         }
-        subflows.sort_unstable_by_key(|(token, subflow)| (*token, subflow.endpoints));
-        subflows.dedup_by_key(|(token, subflow)| (*token, subflow.endpoints));
+        subflows.sort_unstable_by_key(|listed| (listed.token, listed.sample.endpoints));
+        subflows.dedup_by_key(|listed| (listed.token, listed.sample.endpoints));
         self.lists += 1;
         Ok(())
     }
@@ -165,11 +222,11 @@ impl Sampler {
         let mut all = Vec::with_capacity(self.connections.len());
         for (info, owner) in &self.connections {
             let token = Token(info.token);
-            while subflows.next_if(|(other, _)| *other < token).is_some() {}
+            while subflows.next_if(|listed| listed.token < token).is_some() {}
             let mut own = Vec::new();
-            while let Some((_, subflow)) = subflows.next_if(|(other, _)| *other == token) {
+            while let Some(listed) = subflows.next_if(|listed| listed.token == token) {
                 // The kernel opened joins, but the program owns them.
-                own.push(SubflowSample { owner: *owner, ..subflow.clone() });
+                own.push(SubflowSample { owner: *owner, ..listed.sample.clone() });
             }
             let base = *self.bases.entry(token).or_insert_with(|| base(info));
             all.push(ConnectionSample {
@@ -185,11 +242,14 @@ impl Sampler {
     }
 }
 
-/// Whether connections have changed or have data outstanding. Those that fell back to TCP are not steered.
-fn moves(before: &[(MptcpInfo, Owner)], now: &[(MptcpInfo, Owner)]) -> bool {
-    let steered = |(info, _): &(MptcpInfo, Owner)| (!info.fallback).then_some(*info);
-    before.iter().filter_map(steered).ne(now.iter().filter_map(steered))
-        || now.iter().filter_map(steered).any(|info| info.write_seq != info.snd_una)
+/// A connection with how many subflows it has beside the first.
+fn joins((info, _): &(MptcpInfo, Owner)) -> (u32, u8) {
+    (info.token, info.joins)
+}
+
+fn listed(token: Token, sample: SubflowSample, answer: &[u8]) -> Listed {
+    let socket = answer.get(LOCAL_PORT..LOCAL_PORT + SOCKET_ID).unwrap_or_default().to_vec();
+    Listed { token, sample, family: u8_at(answer, 0).unwrap_or_default(), socket }
 }
 
 /// Whether a subflow waits for an answer: a copy of data that another subflow has delivered may be outstanding on it.
@@ -217,6 +277,14 @@ fn request(family: u8, connections: bool) -> Vec<u8> {
         attributes.put_u32(REQUEST_PROTOCOL, MPTCP);
         bytes.extend(attributes.bytes());
     }
+    bytes
+}
+
+/// A request for one subflow.
+fn request_for(listed: &Listed) -> Vec<u8> {
+    let mut bytes = vec![listed.family, TCP, WANT_INFO, 0];
+    bytes.extend(STATES.to_ne_bytes());
+    bytes.extend(&listed.socket);
     bytes
 }
 
