@@ -2,6 +2,8 @@
 
 use anabranch_host::{Netlink, Snapshot};
 use anabranch_steering::event::{Event, Interface};
+use nix::net::if_::if_indextoname;
+use nix::unistd::User;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -51,6 +53,17 @@ impl Addresses {
     pub fn known(&self) -> &BTreeMap<IpAddr, Interface> {
         &self.known
     }
+}
+
+/// The name of an interface in the calling thread's namespace; its number if it is gone.
+pub fn interface_name(interface: Interface) -> String {
+    let known = if_indextoname(interface.0).ok().and_then(|name| name.into_string().ok());
+    known.unwrap_or_else(|| format!("interface {}", interface.0))
+}
+
+/// The number of a user, by name or number.
+pub fn user_id(name: &str) -> Option<u32> {
+    name.parse().ok().or_else(|| User::from_name(name).ok().flatten().map(|user| user.uid.as_raw()))
 }
 
 fn usable(snapshot: &Snapshot, wanted: &[String]) -> BTreeMap<IpAddr, Interface> {

@@ -1,23 +1,23 @@
-//! The daemon: samples, hears, decides by [`Steering`], and carries out.
+//! The daemon: samples, hears, decides by [`Classes`], and carries out.
 
 use crate::addresses::Addresses;
+use crate::classes::Classes;
 use crate::diag::Sampler;
 use crate::events::{Events, open_path_manager};
 use crate::hands::Hands;
-use crate::kernel::Counters;
-use crate::path_manager::to_io;
+use crate::kernel::{Counters, Loss};
+use crate::path_manager::{Endpoint, to_io};
 use anabranch_host::Watch;
-use anabranch_policy::time::Duration;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::event::Event;
 use anabranch_steering::sample::Token;
 use anabranch_steering::status::Why;
-use anabranch_steering::steering::Steering;
 use anabranch_system::Clock;
 use std::collections::BTreeSet;
 use std::future::{Future, pending};
 use std::io;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until};
 
 /// Interval of looks at the kernel's counters.
 const COUNTERS_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
@@ -38,19 +38,26 @@ pub enum Notice<'a> {
         why: Option<&'a Why>,
     },
     /// Something that makes connections plain TCP happened, so many times.
-    Loss(u64, &'static str),
+    Loss(u64, &'static Loss),
     /// A sample failed.
     Blind(&'a io::Error),
+    /// A sample was taken, and decided about.
+    Sampled {
+        at: Instant,
+        classes: &'a Classes,
+    },
 }
 
 /// Steers the connections of a network namespace.
 pub struct Daemon {
-    steering: Steering,
+    classes: Classes,
     clock: Clock,
     sampler: Sampler,
     hands: Hands,
     events: Events,
     addresses: Addresses,
+    /// Interfaces that are for the time when no other works.
+    reserve: Vec<String>,
     watch: Watch,
     counters: Counters,
     /// Connections that were told of as fallen back, and those that were told of as adopted.
@@ -66,16 +73,17 @@ impl Daemon {
     /// # Errors
     /// [`io::ErrorKind::NotFound`] if the kernel has no MPTCP, [`io::ErrorKind::PermissionDenied`] without
     /// CAP_NET_ADMIN.
-    pub fn open(steering: Steering, uplinks: Vec<String>) -> io::Result<Self> {
+    pub fn open(classes: impl Into<Classes>, uplinks: Vec<String>) -> io::Result<Self> {
         let path_manager = open_path_manager()?;
         let events = Events::open(&path_manager)?;
         Ok(Self {
-            steering,
+            classes: classes.into(),
             clock: Clock::new(),
             sampler: Sampler::open()?,
             hands: Hands::new(path_manager),
             events,
             addresses: Addresses::open(uplinks)?,
+            reserve: Vec::new(),
             watch: Watch::open()?,
             counters: Counters::read(),
             fallen: BTreeSet::new(),
@@ -84,20 +92,29 @@ impl Daemon {
         })
     }
 
-    pub fn steering(&self) -> &Steering {
-        &self.steering
-    }
-
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
     /// Decides by another machine from now on: it adopts what it finds.
-    pub fn replace(&mut self, steering: Steering) {
-        self.steering = steering;
+    pub fn replace(&mut self, classes: Classes) {
+        self.classes = classes;
+        self.classes.reserve(self.clock.now(), self.reserve.clone());
         for (address, interface) in self.addresses.known().clone() {
-            self.steering.handle_event(self.clock.now(), &Event::AddressUp { address, interface });
+            self.classes.handle_event(self.clock.now(), &Event::AddressUp { address, interface });
         }
+    }
+
+    /// Paths over these interfaces are used only while no other works, from now on.
+    pub fn reserve(&mut self, interfaces: Vec<String>) {
+        self.reserve.clone_from(&interfaces);
+        self.classes.reserve(self.clock.now(), interfaces);
+    }
+
+    /// Calls `note` with each endpoint of the kernel's path manager before it is made a backup. It is not, if that
+    /// fails.
+    pub fn note_endpoints(&mut self, note: Box<dyn FnMut(&Endpoint) -> io::Result<()>>) {
+        self.hands.note_endpoints(note);
     }
 
     /// Samples each `every` and steers, until `wish` completes; returns its output. Connections stay as they are.
@@ -131,7 +148,7 @@ impl Daemon {
                     outcome?;
                     self.look(&mut tell)?;
                 }
-                () = sleep_to(due) => self.steering.handle_timeout(self.clock.now()),
+                () = sleep_to(due) => self.classes.handle_timeout(self.clock.now()),
                 _ = looks.tick() => self.compare_counters(&mut tell),
             }
             self.carry_out(&mut tell);
@@ -146,13 +163,13 @@ impl Daemon {
             Event::AddressDown { address } => self.hands.lower(address),
             _ => {}
         }
-        self.steering.handle_event(self.clock.now(), event);
+        self.classes.handle_event(self.clock.now(), event);
     }
 
     /// When the machine wants to be called, samples aside.
-    fn due(&self) -> Option<Instant> {
-        let at = self.steering.poll_timeout()?;
-        Some(Instant::now() + std::time::Duration::from_nanos(at.since(self.clock.now()).as_nanos()))
+    fn due(&self) -> Option<tokio::time::Instant> {
+        let at = self.classes.poll_timeout()?;
+        Some(tokio::time::Instant::now() + std::time::Duration::from_nanos(at.since(self.clock.now()).as_nanos()))
     }
 
     fn sample(&mut self, tell: &mut impl FnMut(Notice<'_>)) {
@@ -161,23 +178,24 @@ impl Daemon {
             Err(error) => return tell(Notice::Blind(&to_io(error))),
         };
         self.sampled += 1;
-        let adopted = self.steering.counters().adopted;
-        self.steering.handle_sample(&sample);
+        let adopted = self.classes.counters().adopted;
+        self.classes.handle_sample(&sample);
         for connection in sample.connections.iter().filter(|connection| connection.fallback) {
             if self.fallen.insert(connection.token) {
                 tell(Notice::FellBack(connection.token));
             }
         }
-        if self.steering.counters().adopted > adopted {
+        if self.classes.counters().adopted > adopted {
             self.tell_adopted(tell);
         }
         let is_there = |token: &Token| sample.connections.binary_search_by_key(token, |other| other.token).is_ok();
         self.fallen.retain(is_there);
         self.adopted.retain(is_there);
+        tell(Notice::Sampled { at: sample.at, classes: &self.classes });
     }
 
     fn tell_adopted(&mut self, tell: &mut impl FnMut(Notice<'_>)) {
-        for connection in self.steering.connections().filter(|connection| connection.adopted) {
+        for connection in self.classes.connections().filter(|connection| connection.adopted) {
             if self.adopted.insert(connection.token) {
                 tell(Notice::Adopted(connection.token));
             }
@@ -200,13 +218,12 @@ impl Daemon {
 
     /// Carries out what was decided.
     fn carry_out(&mut self, tell: &mut impl FnMut(Notice<'_>)) {
-        while let Some(command) = self.steering.poll_command() {
+        while let Some((class, command)) = self.classes.poll_command() {
             let outcome = self.hands.carry_out(&command);
             self.sampler.refresh();
-            let decided = self.steering.decisions().rev().find(|decision| decision.command == command);
-            let why = decided.map(|decision| decision.why);
+            let why = self.classes.decision(class, &command).map(|decision| decision.why);
             tell(Notice::Command { command: &command, outcome, refusal: self.hands.refusal(), why: why.as_ref() });
-            self.steering.handle_outcome(self.clock.now(), command, outcome);
+            self.classes.handle_outcome(self.clock.now(), class, command, outcome);
         }
     }
 
@@ -234,7 +251,7 @@ fn ticks_later(every: std::time::Duration) -> Interval {
     ticks
 }
 
-async fn sleep_to(due: Option<Instant>) {
+async fn sleep_to(due: Option<tokio::time::Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
         None => pending().await,

@@ -5,6 +5,7 @@ use crate::path_manager::{Endpoint, KernelPathManager, flags, is_not_ours};
 use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::event::Interface;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::IpAddr;
 
 /// Carries out commands for connections of the path manager of user space, and as far as that goes for those of the
@@ -17,11 +18,20 @@ pub struct Hands {
     refusal: Option<String>,
     /// The interfaces of our addresses.
     interfaces: BTreeMap<IpAddr, Interface>,
+    note: Option<Note>,
 }
+
+/// Is called with an endpoint before it is made a backup.
+type Note = Box<dyn FnMut(&Endpoint) -> io::Result<()>>;
 
 impl Hands {
     pub fn new(path_manager: KernelPathManager) -> Self {
-        Self { path_manager, demoted: BTreeSet::new(), refusal: None, interfaces: BTreeMap::new() }
+        Self { path_manager, demoted: BTreeSet::new(), refusal: None, interfaces: BTreeMap::new(), note: None }
+    }
+
+    /// See [`crate::Daemon::note_endpoints`].
+    pub(crate) fn note_endpoints(&mut self, note: Note) {
+        self.note = Some(note);
     }
 
     /// Subflows that are opened from `address` leave by this interface, whatever the main routing table says.
@@ -74,6 +84,14 @@ impl Hands {
         let Some(endpoint) = endpoints.into_iter().find(|endpoint| endpoint.address == address) else {
             return Outcome::Unsupported;
         };
+        if endpoint.flags & flags::BACKUP != 0 && !self.demoted.contains(&address) {
+            // The user made it a backup, and so it stays.
+            return if backup { Outcome::Done } else { Outcome::Unsupported };
+        }
+        let noted = self.note.as_mut().filter(|_| backup).map_or(Ok(()), |note| note(&endpoint));
+        if let Err(error) = noted {
+            return self.outcome(Err(RequestError::Io(error)));
+        }
         let done = self.path_manager.set_endpoint_backup(&endpoint, backup);
         let done = self.outcome(done);
         if done == Outcome::Done && backup {
@@ -91,10 +109,11 @@ impl Hands {
 
     /// Makes endpoints that we made backups what they were.
     pub fn restore(&mut self) {
-        for address in std::mem::take(&mut self.demoted) {
+        for address in self.demoted.clone() {
             // One that is gone needs nothing.
             let _ = self.set_endpoint(address, false);
         }
+        self.demoted.clear();
     }
 
     /// Why the last command was refused, in the kernel's words.

@@ -89,15 +89,29 @@ impl Mptcp {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counters(BTreeMap<String, u64>);
 
-/// Counters that tell that connections became plain TCP, and what to say of them.
-const LOSSES: [(&str, &str); 4] = [
-    (
-        "Blackhole",
-        "SYNs with MP_CAPABLE were not answered: the kernel uses TCP without MPTCP for new connections, for net.mptcp.blackhole_timeout",
-    ),
-    ("MPCapableFallbackACK", "a client answered without MPTCP: a middlebox removes the option"),
-    ("MPCapableFallbackSYNACK", "a server answered without MPTCP"),
-    ("DssFallback", "options were lost midway: connections fell back to TCP"),
+/// What makes connections plain TCP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// In a word.
+    pub cause: &'static str,
+    /// What to say of it.
+    pub text: &'static str,
+    counter: &'static str,
+}
+
+const LOSSES: [Loss; 4] = [
+    Loss {
+        cause: "blackhole",
+        text: "SYNs with MP_CAPABLE were not answered: the kernel uses TCP without MPTCP for new connections, for net.mptcp.blackhole_timeout",
+        counter: "Blackhole",
+    },
+    Loss {
+        cause: "client",
+        text: "a client answered without MPTCP: a middlebox removes the option",
+        counter: "MPCapableFallbackACK",
+    },
+    Loss { cause: "server", text: "a server answered without MPTCP", counter: "MPCapableFallbackSYNACK" },
+    Loss { cause: "midway", text: "options were lost midway: connections fell back to TCP", counter: "DssFallback" },
 ];
 
 impl Counters {
@@ -119,10 +133,10 @@ impl Counters {
     }
 
     /// What has made connections plain TCP since `before`, with how often.
-    pub fn losses_since(&self, before: &Self) -> impl Iterator<Item = (u64, &'static str)> {
-        LOSSES.into_iter().filter_map(move |(name, text)| {
-            let more = self.get(name).saturating_sub(before.get(name));
-            (more > 0).then_some((more, text))
+    pub fn losses_since(&self, before: &Self) -> impl Iterator<Item = (u64, &'static Loss)> {
+        LOSSES.iter().filter_map(move |loss| {
+            let more = self.get(loss.counter).saturating_sub(before.get(loss.counter));
+            (more > 0).then_some((more, loss))
         })
     }
 }

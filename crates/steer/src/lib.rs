@@ -3,6 +3,7 @@
 
 mod addresses;
 mod attributes;
+mod classes;
 mod daemon;
 mod diag;
 mod events;
@@ -15,11 +16,12 @@ mod tcp_info;
 #[cfg(test)]
 mod tests;
 
-pub use addresses::Addresses;
+pub use addresses::{Addresses, interface_name, user_id};
+pub use classes::{Class, Classes, Condition, Rule};
 pub use daemon::{Daemon, Notice};
 pub use diag::Sampler;
 pub use events::{Events, open_path_manager, read_event};
 pub use hands::Hands;
-pub use kernel::{Counters, Mptcp, PathManagerChoice, PathManagerSetting};
+pub use kernel::{Counters, Loss, Mptcp, PathManagerChoice, PathManagerSetting};
 pub use netlink::RequestError;
 pub use path_manager::{Endpoint, KernelPathManager, Limits, flags};

@@ -1,6 +1,6 @@
 //! `anabranch status` and `anabranch top`: status of the commands running on this host.
 
-use crate::console::{print, remark};
+use crate::console::{print, remark, stamp};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::live::{Counted, Live, Sample, View};
@@ -11,6 +11,8 @@ use std::path::PathBuf;
 
 /// Maximum number of datagram flows printed.
 const FLOWS: usize = 20;
+/// Maximum number of decisions printed, the newest first.
+const DECISIONS: usize = 20;
 
 /// Which programs are asked.
 #[derive(Clone, Debug, Args)]
@@ -43,7 +45,7 @@ pub fn status(query: &StatusQuery, json: bool) -> Result<(), Diagnostic> {
     }
     if all.is_empty() {
         let message =
-            "no `anabranch` proxy, serve, up or run is here that this user may ask; those of root only root may";
+            "no `anabranch` proxy, serve, up, run or steer is here that this user may ask; those of root only root may";
         return Err(Diagnostic::plain(message));
     }
     print(&all.iter().map(describe).collect::<Vec<_>>().join("\n"));
@@ -79,6 +81,7 @@ fn view(all: Vec<Status>) -> View {
     View {
         uplinks: uplinks.collect(),
         flows: all.iter().flat_map(shown).collect(),
+        notes: all.iter().flat_map(notes).collect(),
         connections: Sample::of_all(all.into_iter().map(|status| status.connections).collect()),
     }
 }
@@ -109,11 +112,14 @@ fn counted_flow(flow: &Flow, whose: &str) -> Counted {
 fn describe(status: &Status) -> String {
     let Status { command, process, version, clients, connections, .. } = status;
     let minutes = status.now.saturating_sub(status.began) / 60;
+    let whose = match &status.steered {
+        Some(kernel) => format!("policy {}, path manager {}", kernel.policy, kernel.path_manager),
+        None => format!("{} clients", clients.now),
+    };
     let mut text = format!(
-        "{command} (process {process}, version {version}), for {} h {} min: {} clients, {} connections\n\n",
+        "{command} (process {process}, version {version}), for {} h {} min: {whose}, {} connections\n\n",
         minutes / 60,
         minutes % 60,
-        clients.now,
         connections.count
     );
     let uplink = |uplink: &Uplink| {
@@ -131,12 +137,19 @@ fn describe(status: &Status) -> String {
     let head = ["uplink", "state", "role", "subflows", "RTT ms", "loss %", "sent", "received"];
     text.push_str(&table::render(&head, &status.uplinks.iter().map(uplink).collect::<Vec<_>>()));
     text.push_str(&datagrams(status));
-    if connections.connections.is_empty() {
-        return text;
+    text.push_str(&connections_of(status));
+    text.push_str(&decisions(status));
+    text
+}
+
+/// Connections with their paths, of which the closed ones come last.
+fn connections_of(status: &Status) -> String {
+    let connections = &status.connections.connections;
+    if connections.is_empty() {
+        return String::new();
     }
-    text.push('\n');
     let mut rows = Vec::new();
-    for connection in &connections.connections {
+    for connection in connections {
         let protocol = connection.protocol.clone();
         rows.push(vec![connection.remote.to_string(), protocol, String::new(), String::new(), String::new()]);
         rows.extend(connection.paths.iter().map(|path| {
@@ -144,8 +157,29 @@ fn describe(status: &Status) -> String {
             vec![format!("  {}", path.name), path.state.to_string(), rtt, bytes(path.sent), bytes(path.received)]
         }));
     }
-    text.push_str(&table::render(&["connection", "state", "RTT ms", "sent", "received"], &rows));
+    format!("\n{}", table::render(&["connection", "state", "RTT ms", "sent", "received"], &rows))
+}
+
+/// What makes connections plain TCP, and the last decisions with their reasons.
+fn decisions(status: &Status) -> String {
+    let Some(kernel) = &status.steered else { return String::new() };
+    let mut text = String::new();
+    if !kernel.warnings.is_empty() || !kernel.decisions.is_empty() {
+        text.push('\n');
+    }
+    text.extend(notes(status).into_iter().map(|note| note + "\n"));
     text
+}
+
+/// The same, a line each.
+fn notes(status: &Status) -> Vec<String> {
+    let Some(kernel) = &status.steered else { return Vec::new() };
+    let warnings = kernel.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let latest = kernel.decisions.iter().rev().take(DECISIONS).map(|decision| {
+        let refusal = decision.refusal.as_ref().map(|refusal| format!(": refused, {refusal}")).unwrap_or_default();
+        format!("{} {} ({}){refusal}", stamp(decision.at), decision.what, decision.why)
+    });
+    warnings.chain(latest).collect()
 }
 
 /// Datagrams: one line per uplink and per flow.

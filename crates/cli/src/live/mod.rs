@@ -8,7 +8,7 @@ mod history;
 mod sample;
 mod screen;
 
-pub use sample::{Counted, Sample, View};
+pub use sample::{ConnectionSample, Counted, PathSample, Sample, View};
 
 use crate::diagnostic::Diagnostic;
 use anabranch_attach::asked_to_end;

@@ -72,6 +72,8 @@ pub struct View {
     pub uplinks: Vec<Counted>,
     /// Flows of datagrams, those with the most bytes first.
     pub flows: Vec<Counted>,
+    /// Warnings, and decisions with their reasons, the newest first.
+    pub notes: Vec<String>,
 }
 
 impl From<Sample> for View {

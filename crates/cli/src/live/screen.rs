@@ -100,6 +100,7 @@ impl Columns {
             lines.extend(paths.map(|path| self.path(path, history.path(connection, path), all)));
         }
         lines.extend(view.flows.iter().map(|one| self.flow(one, history.counted(one))));
+        lines.extend(view.notes.iter().map(|note| Line::from(note.clone())));
         lines
     }
 
@@ -286,6 +287,7 @@ mod tests {
             connections: sample([0, 0]),
             uplinks: vec![counted("wlan0", "up", 2 * sent), counted("wwan0", "down", 0)],
             flows: vec![counted("udp 10.0.0.7:4000 to 192.0.2.1:53", "", sent)],
+            notes: vec!["warning: a middlebox".to_owned()],
         };
         let mut history = History::default();
         history.add(view(0), 0.5);
@@ -295,6 +297,7 @@ mod tests {
         assert!(lines[3].starts_with("wwan0") && lines[3].contains("down"), "{lines:#?}");
         assert!(lines[4].starts_with("10.0.0.1:5201"), "{lines:#?}");
         assert!(lines[7].starts_with("udp 10.0.0.7:4000 to 192.0.2.1:53") && lines[7].contains("1.0 M"), "{lines:#?}");
+        assert_eq!(lines[8], "warning: a middlebox");
         // Connections alone count as such: datagrams are in none.
         assert!(lines[0].ends_with("sent 0  received 0"), "{lines:#?}");
     }

@@ -1,6 +1,7 @@
 //! A status in the Prometheus text format, version 0.0.4.
 
 use super::model::Status;
+use super::steered::Steered;
 use super::uplink::{DatagramPath, Uplink};
 use std::fmt::Write as _;
 
@@ -37,14 +38,28 @@ pub fn render(status: &Status) -> String {
     uplinks(&mut text, &status.uplinks);
     datagrams(&mut text, status);
     clients(&mut text, status);
-    family(&mut text, "anabranch_connections", "gauge", "Connections of the stack, those in TIME-WAIT included.")
+    family(&mut text, "anabranch_connections", "gauge", "Connections, those of a stack in TIME-WAIT included.")
         .value(&[], status.connections.count as f64);
     let mut engine =
         family(&mut text, "anabranch_engine_events_total", "counter", "What the stack dropped or refused, by kind.");
     for (kind, count) in &status.engine {
         engine.value(&[("kind", kind)], *count as f64);
     }
+    status.steered.iter().for_each(|kernel| steered(&mut text, kernel));
     text
+}
+
+fn steered(text: &mut String, kernel: &Steered) {
+    let info = [("policy", kernel.policy.as_str()), ("path_manager", kernel.path_manager.as_str())];
+    family(text, "anabranch_steer_info", "gauge", "What steers the kernel's connections.").value(&info, 1.0);
+    for (name, help, label, counts) in [
+        ("anabranch_steer_commands_total", "Commands to the kernel, by kind.", "kind", &kernel.commands),
+        ("anabranch_steer_events_total", "What should not happen often, by kind.", "kind", &kernel.events),
+        ("anabranch_steer_mptcp_lost_total", "Connections without MPTCP, by cause.", "cause", &kernel.lost),
+    ] {
+        let mut family = family(text, name, "counter", help);
+        counts.iter().for_each(|(kind, count)| family.value(&[(label, kind)], *count as f64));
+    }
 }
 
 /// Name, type, help and value of a metric of an uplink.
@@ -194,6 +209,12 @@ mod tests {
             engine: [("joins_refused".to_owned(), 2)].into(),
             connections: crate::live::Sample::default(),
             flows: Some(Flows { count: 4, shown: Vec::new() }),
+            steered: Some(Steered {
+                policy: "lm3".to_owned(),
+                commands: [("demote".to_owned(), 5)].into(),
+                lost: [("blackhole".to_owned(), 1)].into(),
+                ..Steered::default()
+            }),
         }
     }
 
@@ -217,6 +238,8 @@ mod tests {
             "anabranch_clients 3",
             "anabranch_clients_ended_total{outcome=\"finished\"} 7",
             "anabranch_engine_events_total{kind=\"joins_refused\"} 2",
+            "anabranch_steer_commands_total{kind=\"demote\"} 5",
+            "anabranch_steer_mptcp_lost_total{cause=\"blackhole\"} 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}:\n{text}");
         }

@@ -5,9 +5,11 @@ mod metrics;
 mod model;
 mod place;
 mod server;
+mod steered;
 mod uplink;
 
 pub use model::{Flow, Source, Status};
 pub use place::{instances, read};
 pub use server::{Listeners, Serving, StatusOptions};
+pub use steered::{Decision, Snapshot, Steered, SteeredHost};
 pub use uplink::Uplink;

@@ -1,5 +1,6 @@
 //! The status: uplinks, clients, connections and counters at one instant.
 
+use super::steered::{Steered, SteeredHost};
 use super::uplink::{DatagramPath, Uplink};
 use crate::live::{MAX_CONNECTIONS, Sample};
 use crate::uplink_care::Roles;
@@ -77,6 +78,9 @@ pub struct Status {
     /// Flows of datagrams, if they are carried.
     #[serde(default)]
     pub flows: Option<Flows>,
+    /// What steers the kernel's connections, if they are those that are told of.
+    #[serde(default)]
+    pub steered: Option<Steered>,
 }
 
 /// Sources of the status.
@@ -86,7 +90,9 @@ pub struct Source {
     began: u64,
     stacks: Vec<Stack>,
     paths: Option<PathObserver>,
-    control: Control,
+    control: Option<Control>,
+    /// The kernel's connections, in place of a stack's.
+    kernel: Option<SteeredHost>,
     datagrams: Option<(CaptureObserver, Way)>,
     roles: Option<Roles>,
 }
@@ -99,7 +105,17 @@ fn now() -> u64 {
 impl Source {
     /// Status of a command that starts now.
     pub fn new(command: &'static str, stacks: &[Stack], control: Control) -> Self {
-        Self { command, began: now(), stacks: stacks.to_vec(), paths: None, control, datagrams: None, roles: None }
+        Self { stacks: stacks.to_vec(), control: Some(control), ..Self::of_nothing(command) }
+    }
+
+    /// Status of the kernel's connections, of a command that starts now.
+    pub fn of_the_kernel(command: &'static str, host: SteeredHost) -> Self {
+        Self { kernel: Some(host), ..Self::of_nothing(command) }
+    }
+
+    fn of_nothing(command: &'static str) -> Self {
+        let (paths, control, kernel, datagrams, roles) = (None, None, None, None, None);
+        Self { command, began: now(), stacks: Vec::new(), paths, control, kernel, datagrams, roles }
     }
 
     /// Adds the stack's paths.
@@ -121,17 +137,23 @@ impl Source {
     pub fn status(&self) -> Status {
         let reports: Vec<ConnectionReport> =
             self.stacks.iter().flat_map(|stack| stack.connections(MAX_CONNECTIONS)).collect();
+        let kernel = self.kernel.as_ref().map(SteeredHost::ask);
+        let (uplinks, connections, steered) = match kernel {
+            Some(kernel) => (self.in_their_roles(kernel.uplinks), kernel.connections, Some(kernel.steered)),
+            None => (self.uplinks(&reports), Sample::of_stacks(&self.stacks, MAX_CONNECTIONS), None),
+        };
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: self.command.to_owned(),
             process: std::process::id(),
             began: self.began,
             now: now(),
-            uplinks: self.uplinks(&reports),
-            clients: clients(self.control.clients(), &self.control.counters()),
+            uplinks,
+            clients: self.control.as_ref().map_or_else(Clients::default, clients),
             engine: self.engine(),
-            connections: Sample::of_stacks(&self.stacks, MAX_CONNECTIONS),
+            connections,
             flows: self.datagrams.as_ref().map(|(capture, _)| flows(capture)),
+            steered,
         }
     }
 
@@ -160,6 +182,10 @@ impl Source {
                 None => uplinks.push(Uplink { name: report.name, up: report.usable, datagrams, ..Uplink::default() }),
             }
         }
+        self.in_their_roles(uplinks)
+    }
+
+    fn in_their_roles(&self, mut uplinks: Vec<Uplink>) -> Vec<Uplink> {
         if let Some(roles) = &self.roles {
             uplinks.iter_mut().for_each(|uplink| uplink.play(roles));
         }
@@ -205,7 +231,8 @@ fn flows(capture: &CaptureObserver) -> Flows {
     Flows { count, shown: shown.into_iter().map(flow).collect() }
 }
 
-fn clients(now: usize, counters: &ProxyCounters) -> Clients {
+fn clients(control: &Control) -> Clients {
+    let counters: ProxyCounters = control.counters();
     let ended = [
         ("finished", counters.finished),
         ("over_limit", counters.over_limit),
@@ -223,7 +250,7 @@ fn clients(now: usize, counters: &ProxyCounters) -> Clients {
         ("too_slow", counters.too_slow),
     ];
     Clients {
-        now,
+        now: control.clients(),
         most: counters.most,
         accepted: counters.accepted,
         up_bytes: counters.bytes_up,

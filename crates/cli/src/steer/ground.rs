@@ -47,7 +47,7 @@ impl Ground {
     }
 
     /// Who will.
-    fn future(&self) -> PathManagerChoice {
+    pub fn future(&self) -> PathManagerChoice {
         match &self.setting {
             Some(_) => self.wanted.clone().unwrap_or_else(|| self.present()),
             None => PathManagerChoice::Kernel,

@@ -28,8 +28,10 @@ impl Log {
     }
 
     pub fn tell(self, notice: &Notice<'_>) {
-        if matches!(notice, Notice::Event(event) if !self.verbose && is_of_a_connection(event)) {
-            return;
+        match notice {
+            Notice::Sampled { .. } => return,
+            Notice::Event(event) if !self.verbose && is_of_a_connection(event) => return,
+            _ => {}
         }
         if self.json {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -57,8 +59,9 @@ fn in_words(notice: &Notice<'_>) -> String {
         Notice::Event(event) => format!("{event:?}"),
         Notice::Adopted(token) => format!("{}: adopted", name(*token)),
         Notice::FellBack(token) => format!("{}: fell back to TCP", name(*token)),
-        Notice::Loss(times, what) => format!("{times} times: {what}"),
+        Notice::Loss(times, what) => format!("{times} times: {}", what.text),
         Notice::Blind(error) => format!("no sample: {error}"),
+        Notice::Sampled { at, .. } => format!("a sample at {at:?}"),
         Notice::Command { command, outcome, refusal, why } => {
             let why = why.map(|why| format!(" ({})", words::reason(why))).unwrap_or_default();
             let outcome = match (outcome, refusal) {
@@ -77,8 +80,11 @@ fn to_json(notice: &Notice<'_>) -> Value {
         Notice::Event(event) => json!({ "kind": "event", "event": format!("{event:?}") }),
         Notice::Adopted(token) => json!({ "kind": "adopted", "token": name(*token) }),
         Notice::FellBack(token) => json!({ "kind": "fallback", "token": name(*token) }),
-        Notice::Loss(times, what) => json!({ "kind": "loss_of_mptcp", "times": times, "what": what }),
+        Notice::Loss(times, what) => {
+            json!({ "kind": "loss_of_mptcp", "times": times, "cause": what.cause, "what": what.text })
+        }
         Notice::Blind(error) => json!({ "kind": "no_sample", "error": error.to_string() }),
+        Notice::Sampled { .. } => json!({ "kind": "sample" }),
         Notice::Command { command, outcome, refusal, why } => {
             let mut line = command_to_json(command);
             if let Some(fields) = line.as_object_mut() {

@@ -2,7 +2,9 @@
 
 mod ground;
 mod log;
+mod observer;
 mod options;
+mod rule;
 mod words;
 
 pub use options::SteerOptions;
@@ -13,42 +15,53 @@ use crate::console::print;
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::service_manager;
-use anabranch_policy::path_manager::PathManager;
-use anabranch_steer::{Addresses, Daemon};
+use crate::status::{Serving, Source, SteeredHost};
+use crate::uplink_care::{Roles, govern};
+use anabranch_host::{Setup, Step};
+use anabranch_steer::{Addresses, Classes, Daemon, Endpoint, Notice, flags, interface_name};
 use anabranch_steering::settings::Settings;
-use anabranch_steering::steering::Steering;
 use anabranch_system::{Capability, keep_only};
 use ground::Ground;
 use log::Log;
+use observer::Observer;
+use std::cell::RefCell;
 use std::io;
+use std::rc::Rc;
 use tokio::sync::mpsc;
 
 /// Keys of the file that can change at runtime.
-const TAKEN: [&str; 1] = ["policy"];
+const TAKEN: [&str; 5] = ["policy", "rule", "backup", "metered", "quota"];
 
 /// Steers until it is told to end.
 ///
 /// # Errors
 /// An error of the options or the host.
 pub fn steer(options: &SteerOptions) -> Result<(), Diagnostic> {
-    let manager = options.build()?;
+    options.check()?;
     let ground = Ground::look(options)?;
     if options.check {
         return check(options, &ground);
     }
-    block_on(run(options, ground, manager))
+    block_on(run(options, ground))
 }
 
 fn check(options: &SteerOptions, ground: &Ground) -> Result<(), Diagnostic> {
+    options.classes(Settings::default())?;
     let mut text: String = ground.describe().into_iter().map(|line| format!("{line}\n")).collect();
     let mut addresses = Addresses::open(options.uplinks.clone()).map_err(|error| cannot(&error))?;
     addresses.look().map_err(|error| cannot(&error))?;
-    let known: Vec<String> = addresses.known().keys().map(ToString::to_string).collect();
-    text += &match known.as_slice() {
-        [] => "no address can be used\n".to_owned(),
-        known => format!("addresses: {}\n", known.join(", ")),
-    };
+    let roles = Roles::new(&options.care, &options.backups);
+    if addresses.known().is_empty() {
+        text += "no address can be used\n";
+    }
+    for (address, interface) in addresses.known() {
+        let name = interface_name(*interface);
+        let governed = roles.of(&name);
+        let quota = governed.quota.map(|(_, quota)| format!(", with a quota of {quota} octets")).unwrap_or_default();
+        text += &format!("address {address} of {name}, {}{quota}\n", governed.role);
+    }
     text += &format!("policy: {}\n", options.policy());
+    text.extend(options.rules.iter().map(|rule| format!("rule: {rule}\n")));
     print(&text);
     Ok(())
 }
@@ -61,38 +74,71 @@ fn cannot(error: &io::Error) -> Diagnostic {
 enum Wish {
     End,
     /// The configuration was read again.
-    Replace(Box<dyn PathManager>),
+    Replace(Box<Classes>, String),
+    /// Paths over these interfaces are for the time when no other works.
+    Reserve(Vec<String>),
 }
 
-async fn run(options: &SteerOptions, ground: Ground, manager: Box<dyn PathManager>) -> Result<(), Diagnostic> {
-    let log = Log::new(options);
-    let (ground, mut setup) = ground.prepare(options)?;
+/// An endpoint is noted before it is made a backup, so that the next start can undo that.
+fn note(setup: &Rc<RefCell<Setup>>, endpoint: &Endpoint) -> io::Result<()> {
+    let full_mesh = endpoint.flags & flags::FULL_MESH != 0;
+    let step = Step::Endpoint { address: endpoint.address, full_mesh };
+    setup.borrow_mut().note(&step).map_err(io::Error::other)
+}
+
+async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
+    let (log, host) = (Log::new(options), SteeredHost::new());
+    let listeners = options.status.listen(options.journal.as_deref(), "steer").await?;
+    let (ground, setup) = ground.prepare(options)?;
+    let setup = Rc::new(RefCell::new(setup));
     let settings = Settings { control: ground.control(), interval: options.interval, ..Settings::default() };
-    let opened = Daemon::open(Steering::new(manager, settings), options.uplinks.clone());
+    let opened = Daemon::open(options.classes(settings)?, options.uplinks.clone());
     let mut daemon = opened.map_err(|error| cannot(&error))?;
+    let noted = Rc::clone(&setup);
+    daemon.note_endpoints(Box::new(move |endpoint| note(&noted, endpoint)));
+    let roles = Roles::new(&options.care, &options.backups);
+    daemon.reserve(roles.reserve());
     keep_only(Capability::NET_ADMIN)
         .map_err(|error| Diagnostic::plain(format!("the other capabilities cannot be dropped: {error}")))?;
     ground.describe().iter().for_each(|line| log.say(line));
     log.say(&format!("policy {}", options.policy()));
+    let mut observer = Observer::new(host.clone(), ground.future().to_string());
+    observer.begin(options.policy());
+    let source = Source::of_the_kernel("steer", host).with_roles(roles.clone());
+    let _serving = Serving::start(listeners, Some(source));
     service_manager::ready();
-    let (sender, mut managers) = mpsc::unbounded_channel();
+    let (sender, mut wishes) = mpsc::unbounded_channel();
     let again = ReadAgain::new::<SteerOptions>("steer", &options.configuration)?;
     let again = read_again_of(again, &TAKEN, |new: &SteerOptions| {
+        new.check()?;
+        let classes = new.classes(settings)?;
+        roles.set(&new.care, &new.backups);
         // The receiver lives as long as this.
-        let _ = sender.send(new.build()?);
+        let _ = sender.send(Wish::Replace(Box::new(classes), new.policy().to_owned()));
         Ok(())
+    });
+    let governed = govern(&roles, Vec::new, |reserve, _| {
+        let _ = sender.send(Wish::Reserve(reserve.to_vec()));
     });
     let steered = async {
         loop {
             let wish = async {
                 tokio::select! {
                     () = asked_to_end(None) => Wish::End,
-                    Some(manager) = managers.recv() => Wish::Replace(manager),
+                    Some(wish) = wishes.recv() => wish,
                 }
             };
-            match daemon.run(options.interval, wish, |notice| log.tell(&notice)).await {
+            let tell = |notice: Notice<'_>| {
+                log.tell(&notice);
+                observer.hear(&notice);
+            };
+            match daemon.run(options.interval, wish, tell).await {
                 Ok(Wish::End) => return Ok(()),
-                Ok(Wish::Replace(manager)) => daemon.replace(Steering::new(manager, settings)),
+                Ok(Wish::Replace(classes, policy)) => {
+                    daemon.replace(*classes);
+                    observer.begin(&policy);
+                }
+                Ok(Wish::Reserve(interfaces)) => daemon.reserve(interfaces),
                 Err(error) => return Err(cannot(&error)),
             }
         }
@@ -100,9 +146,12 @@ async fn run(options: &SteerOptions, ground: Ground, manager: Box<dyn PathManage
     let steered = tokio::select! {
         steered = steered => steered,
         never = again => match never {},
+        never = governed => match never {},
     };
     service_manager::stopping();
     daemon.end();
+    let mut setup = setup.borrow_mut();
+    setup.forget(|step| matches!(step, Step::Endpoint { .. }));
     let undone = setup.undo().map_err(|error| Diagnostic::plain(error.to_string()));
     steered.and(undone)
 }

@@ -1,12 +1,14 @@
 //! What can be said to `steer`.
 
+use super::rule::{RuleOption, path_manager};
 use crate::configuration::ConfigurationOption;
-use crate::contender::from_option;
 use crate::diagnostic::Diagnostic;
 use crate::scenario::quantity;
-use anabranch_policy::path_manager::PathManager;
+use crate::status::StatusOptions;
+use crate::uplink_care::UplinkOptions;
 use anabranch_policy::time::Duration;
-use anabranch_steer::PathManagerChoice;
+use anabranch_steer::{Classes, PathManagerChoice};
+use anabranch_steering::settings::Settings;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -15,6 +17,7 @@ const POLICY: &str = "goodput_trial";
 
 /// What can be said to `steer`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("probe", |probe| probe.hide(true)), mut_arg("probe_answer", |answer| answer.hide(true)))]
 pub struct SteerOptions {
     /// Which of the kernel's path managers new connections of this network namespace get
     #[arg(long, value_name = "WHICH", default_value = "userspace")]
@@ -29,6 +32,13 @@ pub struct SteerOptions {
     /// Open subflows from this interface's addresses (repeatable) [default: all interfaces with a default route]
     #[arg(long = "uplink", value_name = "INTERFACE")]
     pub uplinks: Vec<String>,
+    /// Uplink used only while no other works (repeatable)
+    #[arg(long = "backup", value_name = "INTERFACE")]
+    pub backups: Vec<String>,
+    /// What becomes of certain connections: conditions to=PREFIX, port=N, user=NAME, cgroup=PATH, then leave (not steered), or
+    /// policy=POLICY and uplinks=NAME,NAME (repeatable; the first that fits counts)
+    #[arg(long = "rule", value_name = "RULE")]
+    pub rules: Vec<RuleOption>,
     /// Say what would be done, and exit
     #[arg(long)]
     pub check: bool,
@@ -43,6 +53,10 @@ pub struct SteerOptions {
     pub journal: Option<PathBuf>,
     #[command(flatten)]
     pub configuration: ConfigurationOption,
+    #[command(flatten)]
+    pub status: StatusOptions,
+    #[command(flatten)]
+    pub care: UplinkOptions,
 }
 
 /// A path manager of the kernel.
@@ -68,17 +82,30 @@ impl SteerOptions {
     /// # Errors
     /// The first error.
     pub fn check(&self) -> Result<(), Diagnostic> {
-        self.build().map(drop)
+        self.status.check()?;
+        self.care.check(&self.uplinks, &self.backups)?;
+        if self.care.looks_for_portals() {
+            return Err(Diagnostic::option("--probe", "this sends nothing: portals are not looked for"));
+        }
+        path_manager(&self.policy).map_err(|message| self.wrong(message)).map(drop)
     }
 
-    /// The path manager that decides.
+    /// What steers.
     ///
     /// # Errors
-    /// There is none of this name, or it has no such parameter.
-    pub fn build(&self) -> Result<Box<dyn PathManager>, Diagnostic> {
-        let wrong = |message: String| Diagnostic::option(&format!("--policy {}", self.policy), message);
-        let contender = from_option(&self.policy).map_err(wrong)?;
-        contender.policies.build_path_manager().map_err(|error| wrong(error.to_string()))
+    /// There is no path manager of a name that was said, or it has no such parameter; or a user or a control group of a rule
+    /// is not there.
+    pub fn classes(&self, settings: Settings) -> Result<Classes, Diagnostic> {
+        let manager = path_manager(&self.policy).map_err(|message| self.wrong(message))?;
+        let mut rules = Vec::new();
+        for rule in &self.rules {
+            rules.push(rule.build(&self.policy).map_err(|message| Diagnostic::option("--rule", message))?);
+        }
+        Ok(Classes::new(rules, manager, settings))
+    }
+
+    fn wrong(&self, message: String) -> Diagnostic {
+        Diagnostic::option(&format!("--policy {}", self.policy), message)
     }
 
     /// The policy as it was said.

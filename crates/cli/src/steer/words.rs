@@ -38,3 +38,15 @@ pub fn command(command: &Command) -> String {
         Command::SetBackup { token, endpoints, .. } => format!("{}: promote {}", name(token), path(endpoints)),
     }
 }
+
+/// A command's kind in a word.
+pub fn kind(command: &Command) -> &'static str {
+    match command {
+        Command::Announce { .. } => "announce",
+        Command::Remove { .. } => "withdraw",
+        Command::CreateSubflow { .. } => "open",
+        Command::DestroySubflow { .. } => "close",
+        Command::SetBackup { backup: true, .. } => "demote",
+        Command::SetBackup { .. } => "promote",
+    }
+}

@@ -6,5 +6,6 @@ mod options;
 mod portal;
 mod quota;
 
+pub use counter::traffic;
 pub use govern::{Roles, govern};
 pub use options::UplinkOptions;

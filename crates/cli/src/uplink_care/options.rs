@@ -38,6 +38,11 @@ fn page(text: &str) -> Result<Page, String> {
 }
 
 impl UplinkOptions {
+    /// Whether portals are looked for.
+    pub fn looks_for_portals(&self) -> bool {
+        self.probe.is_some()
+    }
+
     /// Checks the options against each other and against the given uplinks and backups.
     ///
     /// # Errors

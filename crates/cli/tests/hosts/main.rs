@@ -1,4 +1,4 @@
-//! Tests on hosts in network namespaces: `emulate`, `proxy`, `run`, `up`, and third-party programs through them. All
+//! Tests on hosts in network namespaces: `emulate`, `proxy`, `run`, `steer`, `up`, and third-party programs through them. All
 //! are in one executable, so that they run in parallel. Tests with missing requirements count as ignored, with the
 //! reason.
 
@@ -9,6 +9,7 @@ mod programs;
 mod proxy;
 mod run;
 mod soak;
+mod steer;
 mod up;
 
 use libtest_mimic::{Arguments, Trial};
@@ -22,12 +23,13 @@ fn main() {
     }
     let shared = programs::Shared::default();
     // The longest first.
-    let groups: [Vec<Trial>; 7] = [
+    let groups: [Vec<Trial>; 8] = [
         soak::trials(),
         deaths::trials(),
         up::trials(),
         programs::trials(&shared),
         run::trials(),
+        steer::trials(),
         emulate::trials(),
         proxy::trials(),
     ];

@@ -1,0 +1,148 @@
+//! Rules of `steer`: `[to=PREFIX] [port=N] [user=NAME] [cgroup=PATH] leave | [policy=POLICY] [uplinks=NAME,NAME]`.
+
+use crate::contender::from_option;
+use anabranch_policy::path_manager::PathManager;
+use anabranch_steer::{Class, Condition, Rule, user_id};
+use std::fmt;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::str::FromStr;
+
+/// Where control groups are, version 2; beside version 1 in a folder of its own.
+const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
+
+/// A rule as it was said. Users and control groups are looked up when it begins to count.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RuleOption {
+    text: String,
+    to: Option<(IpAddr, u8)>,
+    port: Option<u16>,
+    user: Option<String>,
+    cgroup: Option<String>,
+    leave: bool,
+    policy: Option<String>,
+    uplinks: Vec<String>,
+}
+
+impl FromStr for RuleOption {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut rule = Self { text: text.to_owned(), ..Self::default() };
+        for word in text.split_whitespace() {
+            let wrong = || {
+                format!(
+                    "'{word}' is no part of a rule: there are to=, port=, user=, cgroup=, policy=, uplinks= and leave"
+                )
+            };
+            match word.split_once('=') {
+                Some(("to", value)) => rule.to = Some(prefix(value)?),
+                Some(("port", value)) => rule.port = Some(value.parse().map_err(|_| format!("'{value}' is no port"))?),
+                Some(("user", value)) => rule.user = Some(value.to_owned()),
+                Some(("cgroup", value)) => rule.cgroup = Some(value.to_owned()),
+                Some(("policy", value)) => rule.policy = Some(value.to_owned()),
+                Some(("uplinks", value)) => rule.uplinks = value.split(',').map(str::to_owned).collect(),
+                None if word == "leave" => rule.leave = true,
+                _ => return Err(wrong()),
+            }
+        }
+        let steers = rule.policy.is_some() || !rule.uplinks.is_empty();
+        match (rule.leave, steers) {
+            (true, true) => Err("a connection that is left alone has neither policy nor uplinks".to_owned()),
+            (false, false) => Err("it needs leave, policy= or uplinks=".to_owned()),
+            _ => Ok(rule),
+        }
+    }
+}
+
+/// An address, or one with how many of its first bits count.
+fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || format!("'{text}' is no address or prefix such as 192.0.2.0/24");
+    let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let length = length.map_or(Ok(most), |length| length.parse().map_err(|_| wrong()))?;
+    if length <= most { Ok((address, length)) } else { Err(wrong()) }
+}
+
+/// A path manager by what was said of it.
+pub fn path_manager(policy: &str) -> Result<Box<dyn PathManager>, String> {
+    let contender = from_option(policy)?;
+    contender.policies.build_path_manager().map_err(|error| error.to_string())
+}
+
+impl RuleOption {
+    /// The rule, with `policy` where it names none.
+    ///
+    /// # Errors
+    /// There is no such user, control group or policy.
+    pub fn build(&self, policy: &str) -> Result<Rule, String> {
+        let user = self.user.as_deref().map(|name| user_id(name).ok_or_else(|| format!("there is no user {name}")));
+        let cgroup = self.cgroup.as_deref().map(|path| {
+            let inode = |root: &&str| {
+                let found = std::fs::metadata(Path::new(root).join(path.trim_start_matches('/')));
+                Path::new(root).join("cgroup.procs").exists().then(|| found.ok().map(|found| found.ino())).flatten()
+            };
+            CGROUPS.iter().find_map(inode).ok_or_else(|| format!("there is no control group {path}, of version 2"))
+        });
+        let condition =
+            Condition { remote: self.to, port: self.port, user: user.transpose()?, cgroup: cgroup.transpose()? };
+        let class = || {
+            let manager = path_manager(self.policy.as_deref().unwrap_or(policy))?;
+            Ok::<_, String>(Class { manager, uplinks: self.uplinks.clone() })
+        };
+        Ok(Rule { condition, class: if self.leave { None } else { Some(class()?) } })
+    }
+}
+
+impl fmt::Display for RuleOption {
+    /// What it means.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut of = vec!["connections".to_owned()];
+        of.extend(self.to.map(|(address, length)| format!("to {address}/{length}")));
+        of.extend(self.port.map(|port| format!("to port {port}")));
+        of.extend(self.user.as_ref().map(|user| format!("of user {user}")));
+        of.extend(self.cgroup.as_ref().map(|cgroup| format!("in control group {cgroup}")));
+        write!(f, "{} ", of.join(" "))?;
+        if self.leave {
+            return f.write_str("are left alone");
+        }
+        match &self.policy {
+            Some(policy) => write!(f, "are steered by {policy}")?,
+            None => f.write_str("are steered")?,
+        }
+        if self.uplinks.is_empty() { Ok(()) } else { write!(f, " over {}", self.uplinks.join(", ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_says_which_connections_and_what_becomes_of_them() {
+        let said = |text: &str| text.parse::<RuleOption>().map(|rule| rule.to_string());
+        let rule = "to=192.0.2.0/24 port=443 user=root policy=lm3 uplinks=wlan0,wwan0";
+        let words = "connections to 192.0.2.0/24 to port 443 of user root are steered by lm3 over wlan0, wwan0";
+        assert_eq!(said(rule), Ok(words.to_owned()));
+        assert_eq!(
+            said("cgroup=/user.slice leave"),
+            Ok("connections in control group /user.slice are left alone".to_owned())
+        );
+        for wrong in
+            ["", "port=22", "leave policy=lm3", "to=192.0.2.0/33 leave", "port=x leave", "nobody=1 leave", "never"]
+        {
+            assert!(said(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused_when_the_rule_begins_to_count() {
+        let build = |text: &str| text.parse::<RuleOption>().expect("a rule").build("lm3");
+        assert_eq!(build("user=root leave").map(|rule| rule.condition.user).ok().flatten(), Some(0));
+        for wrong in ["user=nobody-of-this-name leave", "cgroup=/none/such leave", "policy=nonsense"] {
+            assert!(build(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Uplinks with roles, and rules for certain connections.
+
+use crate::program::text;
+use crate::steer::scene::{Scene, lives, trial, wait_for};
+use libtest_mimic::Trial;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("a_backup_is_used_when_no_other_uplink_works", backup),
+        trial("a_metered_uplink_is_used_until_its_quota_is_spent", quota),
+        trial("a_connection_that_a_rule_leaves_alone_has_one_subflow", left_alone),
+        trial("a_rule_by_user_chooses_uplinks", of_a_user),
+        trial("the_check_explains_roles_and_rules", explained),
+    ]
+}
+
+fn backup(scene: &Scene) {
+    let _daemon = scene.daemon(&["--backup", "up1"]);
+    let mut connection = scene.connection();
+    let status = scene.sees(&[("up0", "up"), ("up1", "backup")]);
+    assert_eq!((&status["uplinks"][0]["role"], &status["uplinks"][1]["role"]), (&"primary".into(), &"backup".into()));
+    let carried = |status: &serde_json::Value| status["connections"]["shown"][0]["paths"][1]["sent_bytes"].as_u64();
+    let before = carried(&status);
+    lives(&mut connection);
+    assert_eq!(carried(&scene.status()), before, "the primary works");
+    scene.on_host(|| crate::program::ip("link set up0 down"));
+    lives(&mut connection);
+}
+
+/// The traffic of the second uplink before the daemon begins does not count, and each byte of the connection does.
+fn quota(scene: &Scene) {
+    let state = scene.directory.join("state").display().to_string();
+    let _daemon = scene.daemon(&["--metered", "up1", "--quota", "up1=40kB/day", "--state", &state]);
+    let mut connection = scene.connection();
+    let status = scene.sees(&[("up0", "up"), ("up1", "up")]);
+    assert_eq!(
+        (&status["uplinks"][1]["role"], &status["uplinks"][1]["quota_bytes"]),
+        (&"metered".into(), &40_000.into())
+    );
+    scene.on_host(|| crate::program::command("ping", "-q -c 30 -i 0.02 -s 1000 -I up1 203.0.113.1"));
+    scene.sees(&[("up0", "up"), ("up1", "backup")]);
+    assert!(scene.said().contains("uplink up1 has used its quota"), "{}", scene.said());
+    lives(&mut connection);
+}
+
+fn left_alone(scene: &Scene) {
+    let _daemon = scene.daemon(&["--rule", "to=203.0.113.0/24 port=8 policy=full_mesh", "--rule", "port=7 leave"]);
+    let mut connection = scene.connection();
+    lives(&mut connection);
+    let status = wait_for(|| {
+        let status = scene.status();
+        if status["steered"]["events"]["connections_left_alone"] == 1 { Ok(status) } else { Err(format!("{status:#}")) }
+    });
+    assert_eq!(status["connections"]["count"], 0);
+    assert!(!scene.said().contains(": open "), "{}", scene.said());
+}
+
+/// Both uplinks have a subflow, as the route leads over the first; it is a backup.
+fn of_a_user(scene: &Scene) {
+    let _daemon = scene.daemon(&["--rule", "user=root uplinks=up1"]);
+    let mut connection = scene.connection();
+    scene.sees(&[("up0", "backup"), ("up1", "up")]);
+    lives(&mut connection);
+}
+
+fn explained(scene: &Scene) {
+    let mut command =
+        scene.command(&["--check", "--metered", "up1", "--quota", "up1=5GB/month", "--rule", "port=22 leave"]);
+    let output = scene.on_host(|| command.output().expect("it runs"));
+    let words = text(&output.stdout);
+    for part in [
+        "address 10.1.0.2 of up0, primary",
+        "address 10.2.0.2 of up1, metered, with a quota of 5000000000 octets",
+        "rule: connections to port 22 are left alone",
+    ] {
+        assert!(words.contains(part), "{part}: {words}{}", text(&output.stderr));
+    }
+}
