@@ -10,7 +10,7 @@ END = pathlib.Path(__file__).with_name("end.py").resolve()
 LATE, ATTEMPTS = 0.001, 3
 
 # The daemon begins before the connection, and ends with the namespace.
-DAEMON = "{program} steer --json --journal {place}/journal --policy {policy} > {place}/decisions 2> {place}/said & sleep 0.5; "
+DAEMON = "{program} steer --json --journal {place}/journal --policy {policy} > {place}/decisions 2> {place}/said & until grep -q policy {place}/said; do sleep 0.05; done; "
 
 
 def command(asked, case, mode, number, place):
@@ -88,7 +88,7 @@ class Runs:
 def make(asked, runs, case, number):
     """The modes of a case one after the other, so that they meet the same machine."""
     for mode in case.modes:
-        if runs.has(case, mode, number):
+        if runs.has(case, mode, number) or (asked.mode and mode[0] not in asked.mode):
             continue
         for again in range(ATTEMPTS):
             outcome, said = attempt(asked, case, mode, number)
@@ -108,6 +108,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--case", action="append")
+    parser.add_argument("--mode", action="append")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--commit", help="of PROGRAM, if it is not the one that is checked out")
