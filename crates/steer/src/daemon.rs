@@ -113,8 +113,8 @@ impl Daemon {
 
     /// Calls `note` with each endpoint of the kernel's path manager before it is made a backup. It is not, if that
     /// fails.
-    pub fn note_endpoints(&mut self, note: Box<dyn FnMut(&Endpoint) -> io::Result<()>>) {
-        self.hands.note_endpoints(note);
+    pub fn note_endpoints(&mut self, note: impl FnMut(&Endpoint) -> io::Result<()> + 'static) {
+        self.hands.note_endpoints(Box::new(note));
     }
 
     /// Samples each `every` and steers, until `wish` completes; returns its output. Connections stay as they are.

@@ -95,7 +95,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     let opened = Daemon::open(options.classes(settings)?, options.uplinks.clone());
     let mut daemon = opened.map_err(|error| cannot(&error))?;
     let noted = Rc::clone(&setup);
-    daemon.note_endpoints(Box::new(move |endpoint| note(&noted, endpoint)));
+    daemon.note_endpoints(move |endpoint| note(&noted, endpoint));
     let roles = Roles::new(&options.care, &options.backups);
     daemon.reserve(roles.reserve());
     keep_only(Capability::NET_ADMIN)
