@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(same(&addresses, address(2)), [true, false, false]);
         assert_eq!(same(&addresses, address(3)), [false, true, false]);
         addresses.lower(address(1));
-        assert_eq!(same(&addresses, address(3))[1], false);
+        assert!(!same(&addresses, address(3))[1]);
     }
 
     #[test]
