@@ -464,4 +464,15 @@ mod tests {
         assert_eq!(closes(SAMPLES), Some(0));
         assert_eq!(closes(SAMPLES - 1), None);
     }
+
+    #[test]
+    fn of_two_successive_bins_the_first_is_kept_too() {
+        let mut series = Series::NONE;
+        let first = 2 * KEPT as u32 + 3;
+        series.close((first - 5, 0.125));
+        series.close((first, 0.25));
+        assert_eq!(series.mean(first), None, "nothing to compare it with");
+        series.close((first + 1, 0.5));
+        assert_eq!([first - 5, first, first + 1].map(|bin| series.mean(bin)), [None, Some(0.25), Some(0.5)]);
+    }
 }

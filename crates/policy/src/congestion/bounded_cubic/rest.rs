@@ -169,3 +169,17 @@ impl SinglePath for Path {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::START;
+
+    #[test]
+    fn a_bandwidth_that_was_never_measured_is_unknown_at_rest() {
+        let at_rest =
+            |bandwidth| Path::AtRest(Box::new(Remains { bandwidth, ..Remains::of(&BoundedCubic::start(&(), START)) }));
+        assert_eq!(at_rest(0).bandwidth(), None);
+        assert_eq!(at_rest(8_000).bandwidth(), Some(Rate::from_bits_per_second(8_000)));
+    }
+}
