@@ -410,4 +410,14 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_limit_that_is_lowered_keeps_what_is_there_and_does_not_rise() {
+        let mut buffer = SendBuffer::new(100);
+        assert_eq!(buffer.write(range(0, 80)), 80);
+        buffer.lower_limit(60);
+        assert_eq!((buffer.limit(), buffer.held(), buffer.write(range(80, 1))), (60, 80, 0));
+        buffer.lower_limit(70);
+        assert_eq!(buffer.limit(), 60);
+    }
 }

@@ -496,8 +496,10 @@ mod tests {
         interface.end_waiting();
         interface.select(Selection { level: Level::Mdr, ..Selection::default() });
         assert_eq!((interface.state, interface.mdr_neighbor_change), (S::Dr, true));
+        interface.flood.add(LsaKey::default(), second(3));
         interface.bring_down();
         assert_eq!((interface.state, interface.next_timeout()), (S::Down, None));
+        assert_eq!((interface.flood.next(), interface.flood.contains(LsaKey::default())), (None, false));
     }
 
     #[test]
@@ -546,6 +548,35 @@ mod tests {
         for (from, to) in [(Init, TwoWay), (Init, ExStart), (Down, Init), (Init, Down), (Full, TwoWay)] {
             assert!(!change(from, to).loses_two_way());
         }
+    }
+
+    #[test]
+    fn a_neighbour_crosses_full_when_it_becomes_so_or_ceases_to_be() {
+        use NeighborState::{Down, Full, Loading, TwoWay};
+        let crosses = |from, to| StateChange { from, to }.crosses_full();
+        assert!(crosses(Loading, Full) && crosses(Full, Down));
+        assert!(!crosses(TwoWay, Loading) && !crosses(Full, Full));
+    }
+
+    #[test]
+    fn a_neighbour_that_comes_or_goes_is_reason_to_select_anew_and_one_that_went_is_forgotten() {
+        use NeighborState::{Down, Init, Loading, TwoWay};
+        let after = |from, to| {
+            let (mut interface, router) = (manet(), RouterId(2));
+            interface.add_neighbor(second(0), router, Ipv6Addr::UNSPECIFIED, None);
+            let neighbor = interface.neighbors.get_mut(&router).expect("just added");
+            (neighbor.manet.hears_us, neighbor.manet.consecutive) = (3, 5);
+            interface.neighbor_changed(router, StateChange { from, to });
+            let manet = &interface.neighbors[&router].manet;
+            let selects = (interface.mdr_neighbor_change, interface.advertised_change);
+            assert_eq!(selects.0, selects.1);
+            (selects.0, manet.hears_us, manet.consecutive)
+        };
+        assert_eq!(after(Init, TwoWay), (true, 3, 5));
+        assert_eq!(after(TwoWay, Loading), (false, 3, 5));
+        assert_eq!(after(TwoWay, Init), (true, 0, 5));
+        assert_eq!(after(TwoWay, Down), (true, 0, 0));
+        assert_eq!(after(Init, Down), (false, 0, 0));
     }
 
     #[test]

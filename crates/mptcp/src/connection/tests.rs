@@ -134,6 +134,7 @@ fn a_closed_window_is_blocked_only_if_a_subflow_has_room_and_bytes_behind_the_ho
     assert_eq!(hole(1_500, 1_000, true), Some(0));
     assert_eq!(hole(1_500, 1_000, false), None, "no room");
     assert_eq!(hole(9_000, 1_000, true), None, "a window");
+    assert_eq!((hole(1_999, 1_000, true), hole(2_000, 1_000, true)), (Some(0), None), "a segment just fits it");
     assert_eq!(hole(1_500, 0, true), None, "nothing arrived behind the hole");
 }
 
@@ -477,4 +478,21 @@ fn a_connection_rests_a_minute_after_its_last_segment_and_never_while_something_
     assert!(busy.poll_transmit(Instant::ZERO, &mut Workspace::default(), &mut Packet::default()));
     busy.handle_timeout(minute);
     assert_eq!(due(&busy), minute + Duration::from_secs(60));
+}
+
+#[test]
+fn what_moves_wakes_measurements_that_rest_and_no_others() {
+    let wakes = |moved: u32, protocol: Protocol, closed: Option<CloseCause>| {
+        let mut connection = connected(config(), 1);
+        connection.measurement.every = Duration::from_millis(10);
+        (connection.measurement.moved, connection.association.protocol) = (moved, protocol);
+        connection.life.closed = closed;
+        assert!(!connection.timers.runs(Timer::Measure));
+        connection.wake_measurement(Instant::ZERO);
+        connection.timers.runs(Timer::Measure)
+    };
+    assert!(wakes(1, Protocol::Multipath, None));
+    assert!(!wakes(0, Protocol::Multipath, None), "they never began");
+    assert!(!wakes(1, Protocol::Tcp, None), "there is nothing to choose");
+    assert!(!wakes(1, Protocol::Multipath, Some(CloseCause::Finished)));
 }

@@ -341,4 +341,18 @@ mod tests {
         assert!(!undo.is_spurious(SeqNumber(200), None, true));
         assert!(undo.is_spurious(SeqNumber(200), None, true));
     }
+
+    #[test]
+    fn a_needless_retransmission_widens_the_reordering_window_until_sixteen_recoveries_have_ended() {
+        let millis = Duration::from_millis;
+        let calm = Conditions { recovering: false, many_sacked: false, min_rtt: millis(80), smoothed_rtt: millis(90) };
+        let mut rack = Rack::new(SeqNumber(0));
+        rack.adapt(&Acknowledged::default(), true, SeqNumber(0), SeqNumber(9));
+        for _ in 0..15 {
+            rack.on_recovery_end();
+            assert_eq!(rack.reordering_window(&calm), millis(40));
+        }
+        rack.on_recovery_end();
+        assert_eq!(rack.reordering_window(&calm), millis(20));
+    }
 }

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::identity::Identity;
 use super::path_mtu_search::PathMtu;
+use super::receiver::AckDue;
 use super::recovery::{Phase, Prr};
 use super::state::Subflow;
 use super::tcp_state::State;
@@ -184,4 +185,38 @@ fn a_syn_ack_offers_window_scaling_if_the_peer_did_though_it_scales_by_nothing()
     assert_eq!(offers(State::SynReceived, (7, 0)), Some(7));
     assert_eq!(offers(State::SynReceived, (0, 3)), Some(7));
     assert_eq!(offers(State::SynReceived, (0, 0)), None);
+}
+
+#[test]
+fn a_quantum_of_whole_packets_is_begun_when_none_is_left_and_not_halfway() {
+    let mut subflow = subflow();
+    // 1 Gbit/s: a quantum is more than one packet of offload.
+    let rate = Rate::from_bits_per_second(1_000_000_000);
+    let quantum = anabranch_policy::congestion::send_quantum(rate, 1_000) as u32;
+    assert!(quantum >= 64_000, "{quantum}");
+    subflow.pace_quantum(at(1_000), rate, 1_000);
+    assert_eq!(subflow.rates.released, quantum - 1_000);
+    // A second later the rest of it is released, and no more.
+    subflow.pace_quantum(at(2_000), rate, 1_000);
+    assert_eq!(subflow.rates.released, quantum - 2_000);
+    subflow.rates.released = 0;
+    subflow.pace_quantum(at(3_000), rate, 1_000);
+    assert_eq!(subflow.rates.released, quantum - 1_000);
+}
+
+#[test]
+fn an_acknowledgement_is_wanted_if_one_is_due_or_something_waits_for_one() {
+    let wants = |change: fn(&mut Subflow)| {
+        let mut subflow = subflow();
+        subflow.handshake.confirmed = true;
+        change(&mut subflow);
+        (subflow.wants_acknowledgement(NOW), subflow.will_want_acknowledgement())
+    };
+    assert_eq!(wants(|_| {}), (false, false));
+    assert_eq!(wants(|subflow| subflow.receiver.due = AckDue::By(at(1_001))), (false, true));
+    assert_eq!(wants(|subflow| subflow.receiver.due = AckDue::By(NOW)), (true, true));
+    assert_eq!(wants(|subflow| subflow.due.data_fin = true), (true, true));
+    // The HMAC goes alone.
+    let unconfirmed = |subflow: &mut Subflow| (subflow.due.data_fin, subflow.handshake.confirmed) = (true, false);
+    assert_eq!(wants(unconfirmed), (false, false));
 }

@@ -362,4 +362,16 @@ mod tests {
         assembler.take(at(2), Bytes::from(header[HEADER - 1..].to_vec()));
         assert!(matches!(assembler.next_record(at(2)), Some(Record::Message { offset: 100, .. })));
     }
+
+    #[test]
+    fn a_whole_message_is_passed_on_in_the_memory_in_which_it_arrived() {
+        let mut assembler = Assembler::new(10_000);
+        let bytes = Bytes::from(message(b"abc"));
+        let there = bytes.slice(HEADER..).as_ptr();
+        assembler.take(at(1), bytes);
+        match assembler.next_record(at(1)) {
+            Some(Record::Message { payload, .. }) => assert_eq!(payload.as_ptr(), there),
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -173,4 +173,17 @@ mod tests {
         assert_eq!((board.lost(), board.in_flight()), (0, 4));
         assert_eq!(board.mark_lost_in_time_order(|sent_at, _| sent_at == at(100)), (4, None));
     }
+
+    #[test]
+    fn of_what_is_overdue_each_segment_is_reported_with_all_losses_before_it() {
+        let mut board = Scoreboard { losses: LossReport::new(true), ..Scoreboard::default() };
+        for at in 0..3 {
+            board.push(SeqNumber(10 + 4 * at), u64::from(4 * at), Bytes::from_static(b"lost"), false, SendKind::New);
+            board.send_next(Instant::ZERO);
+        }
+        assert_eq!(board.mark_first_lost(), 4);
+        assert_eq!(board.mark_lost_in_time_order(|_, _| true), (8, None));
+        let reported: Vec<_> = board.losses.take().iter().map(|lost| (lost.length, lost.total_lost)).collect();
+        assert_eq!(reported, [(4, 4), (4, 8), (4, 12)]);
+    }
 }
