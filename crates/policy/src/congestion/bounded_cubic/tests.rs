@@ -118,9 +118,14 @@ fn the_application_limits_and_the_probe_finds_that_nobody_else_is_there() {
 
 /// A flow in steady state: it left slow start with a window above the model's, a fifth more than 100,000 bytes.
 fn steady() -> Flow {
-    let mut flow = Flow::new(1_000, RTT);
-    for in_flight in (100_000..=300_000).step_by(5_000) {
-        flow.round(in_flight, NONE, false);
+    steady_at(1_000)
+}
+
+/// The same on a path of this many bytes per millisecond.
+fn steady_at(bytes_per_ms: u64) -> Flow {
+    let mut flow = Flow::new(bytes_per_ms, RTT);
+    for in_flight in (100..=300).step_by(5) {
+        flow.round(in_flight * bytes_per_ms, NONE, false);
     }
     flow.control.cubic.leave_slow_start();
     flow.fill(2, u64::MAX, NONE);
@@ -230,4 +235,52 @@ fn all_numbers_below_the_end_are_drawn() {
         seen[number as usize] = true;
     }
     assert_eq!(seen, [true; 8]);
+}
+
+#[test]
+fn the_models_window_is_a_fifth_more_than_the_path_holds_a_tenth_more_while_it_rises_and_three_quarters_of_cubics_in_a_probe()
+ {
+    let mut flow = steady();
+    assert_eq!(flow.control.bdp(), 100_000);
+    let mut window = |phase| {
+        flow.control.phase = phase;
+        flow.control.model_window()
+    };
+    // And two segments more.
+    assert_eq!([Phase::Drain, Phase::Down, Phase::Cruise].map(&mut window), [122_000; 3]);
+    assert_eq!(window(Phase::Up), 132_000);
+    assert_eq!([Phase::StartUp, Phase::Compete].map(&mut window), [u64::MAX; 2]);
+    let cubics = flow.control.cubic.window();
+    let mut probe = |in_flight| {
+        flow.control.phase = Phase::Probe;
+        flow.control.probe = Some(Box::new(Before { rates: (0, 0), in_flight }));
+        flow.control.model_window()
+    };
+    assert_eq!(probe(u64::MAX), (cubics as f64 * 0.75) as u64);
+    assert_eq!(probe(10_000), 7_500);
+    assert_eq!(probe(1_000), 2_000, "two segments at least");
+    let queue = core::mem::replace(&mut flow.control.queue, QueueEvidence::new(flow.now));
+    assert_eq!(
+        [Phase::Cruise, Phase::Probe].map(|phase| {
+            flow.control.phase = phase;
+            flow.control.model_window()
+        }),
+        [u64::MAX; 2],
+        "no room for a queue"
+    );
+
+    // A path that holds one segment: a fifth more and two segments would be 320,000 bytes.
+    (flow.control.queue, flow.control.mss, flow.control.phase) = (queue, 100_000, Phase::Cruise);
+    assert_eq!(flow.control.model_window(), 400_000);
+}
+
+#[test]
+fn a_path_is_local_if_its_least_round_trip_is_below_three_milliseconds() {
+    let is_local = |least| {
+        let mut flow = Flow::new(1_000_000, least);
+        flow.round(1_000, NONE, false);
+        flow.control.is_local()
+    };
+    assert!(is_local(Duration::from_micros(2_999)));
+    assert!(!is_local(Duration::from_millis(3)));
 }
