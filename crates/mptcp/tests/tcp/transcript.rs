@@ -298,7 +298,9 @@ impl Transcript {
         let Some((_, packet)) = self.said.pop_front() else { panic!("nothing was said, expected {line:?}") };
         let (said, wanted) = (self.describe(&packet), Line::parse(line));
         assert!(wanted.matches(&said), "\n    said {}\nexpected {line}", said.show());
-        assert_eq!(packet.ip.source, self.local.ip());
+        let segment = &packet.segment;
+        let ends = [(packet.ip.source, segment.source_port), (packet.ip.destination, segment.destination_port)];
+        assert_eq!(ends.map(SocketAddr::from), [self.local, self.remote], "from and to");
         if !packet.segment.flags.contains(Flags::SYN) {
             let start = u64::from(said.range.0.wrapping_sub(1));
             assert_eq!(packet.segment.payload, pattern(start, packet.segment.payload.len()), "other bytes");
