@@ -38,9 +38,6 @@ impl Ranges {
                 self.ranges.insert(at, (range.0, start));
                 at += 1;
             }
-            if range.1 > end {
-                break;
-            }
         }
         removed
     }
