@@ -9,7 +9,7 @@ use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::{congestion, path_manager, scheduler};
-use anabranch_wire::Packet;
+use anabranch_wire::{Packet, Segment};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -253,6 +253,8 @@ impl Pair {
 
 /// Asserts that a packet can be encoded, with options in 40 bytes, and decodes to the same.
 pub fn assert_fits_the_wire(packet: &Packet) {
+    let Segment { source_port, destination_port, .. } = packet.segment;
+    assert!(source_port > 0 && destination_port > 0, "from or to nowhere: {packet:?}");
     let mut bytes = Vec::new();
     packet.emit(&mut bytes).unwrap_or_else(|error| panic!("{error}: {packet:?}"));
     assert_eq!(&Packet::parse(&Bytes::from(bytes)).unwrap(), packet);
