@@ -28,7 +28,7 @@ impl Endpoint {
         while let Some(candidate) = self.connections.get_mut(id).and_then(Connection::next_candidate) {
             if self.begin_attempt(now, id, &candidate) {
                 let next = self.connections.get(id).and_then(Connection::following_candidate);
-                let until = now + self.wait_for(&candidate, next);
+                let until = now + self.uplinks.patience_before(&candidate, next);
                 self.connections.get_mut(id).into_iter().for_each(|connection| connection.await_answer(until));
                 return;
             }

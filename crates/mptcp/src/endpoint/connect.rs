@@ -2,11 +2,10 @@
 
 use super::error::OperationError;
 use super::state::{Endpoint, is_one_host};
-use super::uplinks::CAUTION;
 use crate::config::{ConnectionConfig, InitialPath};
 use crate::connection::{Candidate, Connection};
 use anabranch_policy::ids::ConnectionId;
-use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::time::Instant;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -56,21 +55,13 @@ impl Endpoint {
         let opening = self.opening(now, Arc::new(config), local, remote, first.local_address, last);
         let mut connection = Connection::connect(now, opening);
         if !candidates.is_empty() {
-            let wait = self.wait_for(&first, candidates.front());
+            let wait = self.uplinks.patience_before(&first, candidates.front());
             connection.race(candidates, now + wait);
         }
         let id = self.connections.insert(connection);
         self.connections.add_route(local, remote, id);
         self.settle(now, id);
         Ok(id)
-    }
-
-    /// The time for an answer to an attempt before the next one starts.
-    pub(super) fn wait_for(&self, attempt: &Candidate, next: Option<&Candidate>) -> Duration {
-        match next {
-            Some(next) if next.distrusted && !attempt.distrusted => CAUTION,
-            _ => self.uplinks.patience(attempt.local_address, attempt.remote.ip()),
-        }
     }
 
     /// From now on, attempts from this address come last, after a second without an answer to others, for 15 s, and twice

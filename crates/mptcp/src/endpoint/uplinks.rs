@@ -1,6 +1,7 @@
 //! What connection attempts have shown of the local addresses: which failed to answer, and the round-trip times of
 //! peers.
 
+use crate::connection::Candidate;
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::time::{Duration, Instant};
 use core::net::IpAddr;
@@ -15,7 +16,7 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The same before an attempt from a distrusted address (RFC 6298, section 2: the initial timeout): who answers in place of the
 /// peer is near, and would be first otherwise.
-pub(super) const CAUTION: Duration = Duration::from_secs(1);
+const CAUTION: Duration = Duration::from_secs(1);
 
 /// For how long an address that failed to answer, or is distrusted, comes last, the first time; doubles with each further failure.
 const PAUSE: Duration = Duration::from_secs(15);
@@ -99,6 +100,14 @@ impl Uplinks {
     pub fn patience(&self, local: AddressId, remote: IpAddr) -> Duration {
         let known = self.round_trip(local, remote);
         known.map_or(PATIENCE, |time| (time * 2).clamp(LEAST_PATIENCE, PATIENCE))
+    }
+
+    /// The time for an answer to an attempt before the next one starts.
+    pub fn patience_before(&self, attempt: &Candidate, next: Option<&Candidate>) -> Duration {
+        match next {
+            Some(next) if next.distrusted && !attempt.distrusted => CAUTION,
+            _ => self.patience(attempt.local_address, attempt.remote.ip()),
+        }
     }
 
     fn round_trip(&self, local: AddressId, remote: IpAddr) -> Option<Duration> {
