@@ -7,9 +7,11 @@ use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions
 use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOptions, StatusQuery, UpOptions};
 use crate::configuration;
 use crate::diagnostic::Diagnostic;
+#[cfg(feature = "perf")]
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
 use crate::steer::SteerOptions;
+#[cfg(feature = "stream")]
 use crate::stream::StreamCommand;
 #[cfg(feature = "lab")]
 use crate::sweep::SweepOptions;
@@ -172,6 +174,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    #[cfg(feature = "screen")]
     /// Show uplinks, connections and datagram flows of the `proxy`, `serve`, `up` and `run` on this host with their rates, until q is pressed
     Top {
         #[command(flatten)]
@@ -195,11 +198,13 @@ pub enum Command {
         #[command(flatten)]
         options: Box<RouteOptions>,
     },
+    #[cfg(feature = "perf")]
     /// Measure throughput per second and path, client and server, like iperf3
     Perf {
         #[command(flatten)]
         options: Box<PerfOptions>,
     },
+    #[cfg(feature = "stream")]
     /// Carry live streams over several paths with a delivery deadline; late data is dropped
     Stream {
         #[command(subcommand)]

@@ -3,10 +3,14 @@
 //! Exit codes: 0 success; 1 received data differs from what was sent, the lab deviates from real time by more than the
 //! limit, a sweep was interrupted, or the documentation is outdated; 2 invalid arguments or files.
 //!
-//! Without the feature `lab` it has only the commands for hosts on a network.
+//! Without the feature `lab` it has only the commands for hosts on a network, and without `perf`, `screen` and `stream`
+//! those of a router.
 
-// Parsers of policies and settings are partly used by scenarios only.
-#![cfg_attr(not(feature = "lab"), allow(dead_code, unused_imports))]
+// Parsers, settings and samples are partly used by commands that are then left out.
+#![cfg_attr(
+    not(all(feature = "lab", feature = "perf", feature = "screen", feature = "stream")),
+    allow(dead_code, unused_imports)
+)]
 
 mod arguments;
 mod attachment;
@@ -44,6 +48,7 @@ mod measured;
 mod metric;
 #[cfg(feature = "lab")]
 mod pages;
+#[cfg(feature = "perf")]
 mod perf;
 #[cfg(feature = "lab")]
 mod progress;
@@ -63,6 +68,7 @@ mod spread;
 mod statistics;
 mod status;
 mod steer;
+#[cfg(feature = "stream")]
 mod stream;
 #[cfg(feature = "lab")]
 mod summary;
@@ -124,6 +130,7 @@ fn run_on_host(command: Command) -> Result<ExitCode, Diagnostic> {
         Command::Exec { options } => return command::run_program(&options).map(ExitCode::from),
         Command::Inside { channel, program } => return Ok(ExitCode::from(command::run_inside(channel, &program))),
         Command::Status { query, json } => command::status(&query, json),
+        #[cfg(feature = "screen")]
         Command::Top { query } => command::top(&query),
         Command::CheckConfig { file } => command::check_config(&file, &Arguments::program()),
         #[cfg(feature = "manual")]
@@ -131,10 +138,12 @@ fn run_on_host(command: Command) -> Result<ExitCode, Diagnostic> {
         Command::Key { file } => command::key(&file),
         Command::Steer { options } => steer::steer(&options),
         Command::Route { options } => route::route(&options),
+        #[cfg(feature = "perf")]
         Command::Perf { options } => return perf::perf(&options).map(code),
+        #[cfg(feature = "stream")]
         Command::Stream { command } => return stream::stream(&command).map(code),
         Command::List { json } => command::list(json),
-        // Lab commands are handled before.
+        // Commands of the lab are handled before.
         #[cfg(feature = "lab")]
         _ => Ok(()),
     };

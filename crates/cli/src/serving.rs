@@ -44,6 +44,7 @@ pub struct LimitOptions {
     #[arg(long, short)]
     verbose: bool,
     /// Show connections and paths on the terminal
+    #[cfg(feature = "screen")]
     #[arg(long, conflicts_with = "verbose")]
     live: bool,
 }
@@ -90,8 +91,21 @@ impl LimitOptions {
     }
 
     /// The live view, if requested; nothing may be printed while it runs.
+    #[cfg(feature = "screen")]
     pub fn live(&self, stacks: &[Stack], title: &str) -> Result<Option<Live>, Diagnostic> {
-        self.live.then(|| Live::of_stacks(stacks.to_vec(), title)).transpose()
+        self.is_live().then(|| Live::of_stacks(stacks.to_vec(), title)).transpose()
+    }
+
+    #[cfg(not(feature = "screen"))]
+    pub fn live(&self, _: &[Stack], _: &str) -> Result<Option<Live>, Diagnostic> {
+        Ok(None)
+    }
+
+    fn is_live(&self) -> bool {
+        #[cfg(feature = "screen")]
+        return self.live;
+        #[cfg(not(feature = "screen"))]
+        false
     }
 
     /// Starts the worker threads. Must be called within a runtime.
@@ -104,7 +118,7 @@ impl LimitOptions {
 
     /// Logs each connection with --verbose. Peers that do not prove the key are always logged, at a limited rate.
     pub fn journal(&self, verbosity: &Verbosity) -> Option<Journal> {
-        let (verbosity, live) = (verbosity.clone(), self.live);
+        let (verbosity, live) = (verbosity.clone(), self.is_live());
         let last: Mutex<Option<Instant>> = Mutex::default();
         Some(Arc::new(move |outcome, line: &str| {
             if verbosity.is_high() {

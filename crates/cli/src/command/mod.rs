@@ -26,6 +26,8 @@ mod run_program;
 mod serve;
 mod server_watch;
 mod status;
+#[cfg(feature = "screen")]
+mod top;
 mod up;
 
 pub use check_config::check_config;
@@ -48,5 +50,7 @@ pub use run::run;
 pub use run_inside::run_inside;
 pub use run_program::{RUN_PROGRAM_NOTES, RunProgramOptions, run_program};
 pub use serve::{ServeOptions, serve};
-pub use status::{StatusQuery, status, top};
+pub use status::{StatusQuery, status};
+#[cfg(feature = "screen")]
+pub use top::top;
 pub use up::{UpOptions, up};

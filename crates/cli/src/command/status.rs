@@ -1,16 +1,14 @@
-//! `anabranch status` and `anabranch top`: status of the commands running on this host.
+//! `anabranch status`: status of the commands running on this host.
 
 use crate::console::{print, remark, stamp};
 use crate::diagnostic::Diagnostic;
-use crate::ending::{asked_to_end, block_on};
-use crate::live::{Counted, Live, Sample, View};
 use crate::status::{Flow, Status, Uplink, instances, read};
 use crate::table;
 use clap::Args;
 use std::path::PathBuf;
 
 /// Maximum number of datagram flows printed.
-const FLOWS: usize = 20;
+pub(super) const FLOWS: usize = 20;
 /// Maximum number of decisions printed, the newest first.
 const DECISIONS: usize = 20;
 
@@ -24,7 +22,7 @@ pub struct StatusQuery {
 
 impl StatusQuery {
     /// Statuses of the running commands; `told` receives errors of those that do not answer.
-    fn ask(&self, told: impl Fn(String)) -> Vec<Status> {
+    pub(super) fn ask(&self, told: impl Fn(String)) -> Vec<Status> {
         let answer = |socket: PathBuf| {
             read(&socket).map_err(|error| told(format!("note: {} does not answer: {error}", socket.display()))).ok()
         };
@@ -50,62 +48,6 @@ pub fn status(query: &StatusQuery, json: bool) -> Result<(), Diagnostic> {
     }
     print(&all.iter().map(describe).collect::<Vec<_>>().join("\n"));
     Ok(())
-}
-
-/// Shows the status on the terminal until the user quits.
-///
-/// # Errors
-/// There is no terminal.
-pub fn top(query: &StatusQuery) -> Result<(), Diagnostic> {
-    let query = query.clone();
-    let view = move || view(query.ask(|_| ()));
-    block_on(async {
-        let live = Live::of_others("anabranch top", view)?;
-        asked_to_end(Some(live)).await;
-        Ok(())
-    })
-}
-
-/// What `top` shows of all commands.
-fn view(all: Vec<Status>) -> View {
-    // With more than one command a name says whose the uplink or flow is.
-    let several = all.len() > 1;
-    let whose =
-        |status: &Status| if several { format!("{} {} ", status.command, status.process) } else { String::new() };
-    let uplinks =
-        all.iter().flat_map(|status| status.uplinks.iter().map(|uplink| counted_uplink(uplink, &whose(status))));
-    let shown = |status: &Status| {
-        let flows = status.flows.iter().flat_map(|flows| flows.shown.iter().take(FLOWS));
-        flows.map(|flow| counted_flow(flow, &whose(status))).collect::<Vec<_>>()
-    };
-    View {
-        uplinks: uplinks.collect(),
-        flows: all.iter().flat_map(shown).collect(),
-        notes: all.iter().flat_map(notes).collect(),
-        connections: Sample::of_all(all.into_iter().map(|status| status.connections).collect()),
-    }
-}
-
-fn counted_uplink(uplink: &Uplink, whose: &str) -> Counted {
-    Counted {
-        name: format!("{whose}{}", uplink.name),
-        state: state(uplink),
-        rtt: uplink.rtt_ms,
-        loss: uplink.loss_ratio,
-        sent: uplink.sent_bytes,
-        received: uplink.received_bytes,
-    }
-}
-
-fn counted_flow(flow: &Flow, whose: &str) -> Counted {
-    Counted {
-        name: format!("{whose}{} {} to {}", flow.kind, flow.inside, flow.outside),
-        state: "",
-        rtt: None,
-        loss: None,
-        sent: flow.sent_bytes,
-        received: flow.received_bytes,
-    }
 }
 
 /// One command with uplinks, and connections with paths.
@@ -172,7 +114,7 @@ fn decisions(status: &Status) -> String {
 }
 
 /// The same, a line each.
-fn notes(status: &Status) -> Vec<String> {
+pub(super) fn notes(status: &Status) -> Vec<String> {
     let Some(kernel) = &status.steered else { return Vec::new() };
     let warnings = kernel.warnings.iter().map(|warning| format!("warning: {warning}"));
     let latest = kernel.decisions.iter().rev().take(DECISIONS).map(|decision| {
@@ -218,7 +160,7 @@ fn datagrams(status: &Status) -> String {
 }
 
 /// State of an uplink in a word.
-fn state(uplink: &Uplink) -> &'static str {
+pub(super) fn state(uplink: &Uplink) -> &'static str {
     match (uplink.portal, uplink.up) {
         (true, _) => "portal",
         (_, true) => "up",
