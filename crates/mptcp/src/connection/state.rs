@@ -171,6 +171,12 @@ impl Connection {
         self.subflows.iter().map(|subflow| &subflow.identity)
     }
 
+    /// Smoothed round-trip time of the initial subflow; zero before the first sample, and once it is gone.
+    pub fn initial_rtt(&self) -> Duration {
+        let initial = self.subflows.iter().find(|subflow| subflow.id() == SubflowId(0));
+        initial.map(|subflow| subflow.rtt.smoothed()).unwrap_or_default()
+    }
+
     /// Whether either end made a subflow a backup.
     pub fn is_backup(&self, id: SubflowId) -> bool {
         self.subflows.iter().any(|subflow| subflow.id() == id && subflow.is_backup())

@@ -183,6 +183,7 @@ impl Endpoint {
             local: local.map(|identity| identity.local_address).unwrap_or_default(),
             remote: connection.initial_remote(),
             remote_denies_joins: connection.remote_denies_joins(),
+            handshake_rtt: connection.initial_rtt(),
         };
         self.tell_path_manager(now, &event);
     }

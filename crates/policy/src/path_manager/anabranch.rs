@@ -11,12 +11,16 @@
 //!   round-trip time is. A backup is not probed: it may cost money per byte, and it is not needed while another path
 //!   works.
 //!
+//! Subflows are opened, and addresses announced, once a connection is 10 ms old (setting `join_age`): one that is over by
+//! then, as on a LAN or between programs of one host, had nothing of further subflows but their handshakes. The age counts
+//! from the SYN, so that over longer round trips nothing waits.
+//!
 //! A probe is one segment of data that is outstanding elsewhere ([`PathAction::Probe`]). Subflows are opened, and
 //! opened again, by [`super::full_mesh`].
 
 use super::full_mesh::{FullMesh, MeshSettings};
 use super::{Measurements, PathAction, PathEvent, PathManager};
-use crate::table::{Reader, SettingError};
+use crate::table::{Milliseconds, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 use crate::view::{SubflowState, SubflowView};
 
@@ -31,6 +35,14 @@ const LONG: Duration = Duration::from_secs(10);
 /// Time after which an idle subflow is probed.
 const IDLE: Duration = Duration::from_secs(1);
 
+const JOIN_AGE: Milliseconds = Milliseconds(Number {
+    name: "join_age",
+    unit: "ms",
+    default: 10.0,
+    range: 0.0..=10_000.0,
+    summary: "Age of a connection, from its SYN, at which further subflows are opened and addresses announced",
+});
+
 /// The path manager `anabranch`.
 #[derive(Debug)]
 pub struct Anabranch {
@@ -43,7 +55,8 @@ impl Anabranch {
     }
 
     pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
-        Ok(Box::new(Self::new(MeshSettings::read_with_backup(reader)?)))
+        let mesh = MeshSettings::read_with_backup(reader)?;
+        Ok(Box::new(Self::new(MeshSettings { join_age: reader.read(&JOIN_AGE)?, ..mesh })))
     }
 }
 

@@ -50,6 +50,8 @@ pub enum PathEvent<'a> {
         remote: SocketAddr,
         /// The peer does not allow subflows to `remote` (the C flag of MP_CAPABLE).
         remote_denies_joins: bool,
+        /// Round-trip time of the initial subflow so far, usually that of its handshake; zero if it is not known.
+        handshake_rtt: Duration,
     },
     /// A connection ended.
     ConnectionClosed { connection: ConnectionId },

@@ -91,6 +91,8 @@ pub struct MeshSettings {
     pub reopen: bool,
     /// Make joining subflows backups.
     pub backup: bool,
+    /// Age of a connection, counted from its SYN, from which addresses are announced and subflows opened.
+    pub join_age: Duration,
 }
 
 impl Default for MeshSettings {
@@ -108,6 +110,7 @@ impl MeshSettings {
             announce: reader.read(&ANNOUNCE)?,
             reopen: reader.read(&REOPEN)?,
             backup: BACKUP.default,
+            join_age: Duration::ZERO,
         })
     }
 
@@ -233,6 +236,8 @@ pub struct FullMesh {
     addresses: BTreeMap<AddressId, IpAddr>,
     /// Boxed, since the tree has space for twice as many.
     connections: BTreeMap<ConnectionId, Box<Mesh>>,
+    /// Connections younger than `join_age`, and when they are no longer.
+    young: BTreeMap<ConnectionId, Instant>,
     due: Deadlines,
     /// The last requested wake-up.
     wake: Option<Instant>,
@@ -254,6 +259,13 @@ impl FullMesh {
 
     /// Announces the addresses of `locals`, then opens subflows.
     fn extend(&mut self, now: Instant, id: ConnectionId, actions: &mut Vec<PathAction>) {
+        match self.young.get(&id) {
+            Some(joins_from) if now < *joins_from => return,
+            Some(_) => {
+                self.young.remove(&id);
+            }
+            None => {}
+        }
         let Some(mesh) = self.connections.get_mut(&id) else { return };
         let announces = match self.settings.announce {
             Announce::Never => false,
@@ -361,7 +373,19 @@ impl FullMesh {
                 }
             }
             PathEvent::AddressDown { id } => self.address_down(id, actions),
-            PathEvent::ConnectionEstablished { connection, role, local, remote, remote_denies_joins } => {
+            PathEvent::ConnectionEstablished {
+                connection,
+                role,
+                local,
+                remote,
+                remote_denies_joins,
+                handshake_rtt,
+            } => {
+                let joins_from = now + (self.settings.join_age - handshake_rtt);
+                if joins_from > now {
+                    self.young.insert(connection, joins_from);
+                    self.due.insert((joins_from, connection, (local, INITIAL)));
+                }
                 let initial = Pair { state: PairState::Open(SubflowId(0), now), failures: 0 };
                 let mesh = Mesh {
                     role,
@@ -414,6 +438,9 @@ impl FullMesh {
 
     fn connection_closed(&mut self, connection: ConnectionId) {
         let Some(mesh) = self.connections.remove(&connection) else { return };
+        if let Some(joins_from) = self.young.remove(&connection) {
+            self.due.remove(&(joins_from, connection, (mesh.initial_local, INITIAL)));
+        }
         for (addresses, pair) in mesh.pairs {
             if let Some(at) = pair.deadline() {
                 self.due.remove(&(at, connection, addresses));

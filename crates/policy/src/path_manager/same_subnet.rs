@@ -59,6 +59,7 @@ mod tests {
     use crate::ids::{AddressId, ConnectionId};
     use crate::path_manager::Role;
     use crate::path_manager::subnets::Reading;
+    use crate::time::Duration;
     use core::net::{IpAddr, SocketAddr};
 
     const ONE: ConnectionId = ConnectionId(1);
@@ -81,6 +82,7 @@ mod tests {
             local: AddressId(1),
             remote: remote(0),
             remote_denies_joins: false,
+            handshake_rtt: Duration::ZERO,
         };
         manager.handle(Instant::ZERO, &established, &mut actions);
         for x in 1..4 {

@@ -36,6 +36,7 @@ impl<P: PathManager> Host<P> {
             local: AddressId(1),
             remote: remote(1),
             remote_denies_joins: false,
+            handshake_rtt: Duration::ZERO,
         });
         for id in 0..subflows {
             host.views.push(subflow(id, 20));
@@ -309,12 +310,14 @@ impl Model {
         };
         model.add((local, AddressId(0)), &mut self.dice);
         self.connections.insert(id, model);
+        let handshake_rtt = Duration::from_millis(self.dice.below(20) as u64);
         self.tell(&PathEvent::ConnectionEstablished {
             connection: id,
             role,
             local,
             remote: remote(1),
             remote_denies_joins: denied,
+            handshake_rtt,
         });
         let (subflow, remote) = (SubflowId(0), AddressId(0));
         self.tell(&PathEvent::SubflowEstablished { connection: id, subflow, local, remote, backup: false });

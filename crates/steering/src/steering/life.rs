@@ -6,7 +6,7 @@ use crate::sample::{Endpoints, Token};
 use crate::status::Occasion;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, PathEvent, Role};
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 
 impl Steering {
     /// Begins to follow a connection. Returns whether it does.
@@ -33,7 +33,9 @@ impl Steering {
         let first = known.subflows.iter().find(|subflow| subflow.endpoints == known.initial);
         let (first, local) = first.map_or((None, AddressId(0)), |subflow| (Some(subflow.id), subflow.local));
         let announced: Vec<_> = known.remotes.iter().map(|(id, remote)| (AddressId(*id), *remote)).collect();
-        let event = PathEvent::ConnectionEstablished { connection, role, local, remote, remote_denies_joins };
+        let handshake_rtt = Duration::ZERO; // the event comes without it
+        let event =
+            PathEvent::ConnectionEstablished { connection, role, local, remote, remote_denies_joins, handshake_rtt };
         self.tell(now, Occasion::Change, &event);
         if let Some(first) = first {
             self.establish_subflow(now, token, first, false);

@@ -7,12 +7,13 @@ const ONE: ConnectionId = ConnectionId(1);
 struct Driver {
     mesh: FullMesh,
     now_ms: u64,
+    handshake_rtt: Duration,
 }
 
 impl Driver {
     /// With local addresses 1 to `addresses` up.
     fn new(settings: MeshSettings, addresses: u8) -> Self {
-        let mut driver = Self { mesh: FullMesh::new(settings), now_ms: 0 };
+        let mut driver = Self { mesh: FullMesh::new(settings), now_ms: 0, handshake_rtt: Duration::ZERO };
         (1..=addresses).for_each(|id| assert_eq!(driver.up(id), []));
         driver
     }
@@ -35,6 +36,7 @@ impl Driver {
             local: AddressId(1),
             remote: remote(1),
             remote_denies_joins,
+            handshake_rtt: self.handshake_rtt,
         })
     }
     fn announced(&mut self, id: u8, remote: SocketAddr) -> Vec<PathAction> {
@@ -314,4 +316,36 @@ fn an_identifier_that_moves_to_another_address_is_tried_there_at_once() {
     driver.established(1, 1, 7);
     assert_eq!(driver.closed(1, 1, 7, CloseReason::TimedOut), [wake(1_000)]);
     assert_eq!(creations(&driver.announced(7, remote(3))), [create(1, 7)]);
+}
+
+#[test]
+fn a_connection_that_is_too_young_has_one_subflow_and_announces_nothing() {
+    let settings = MeshSettings { join_age: Duration::from_millis(10), announce: Announce::Both, ..settings() };
+    let mut driver = Driver::new(settings, 2);
+    driver.handshake_rtt = Duration::from_millis(4);
+    assert_eq!(driver.connected(Role::Client, false), [wake(6)]);
+    assert_eq!(driver.announced(1, remote(2)), []);
+    assert_eq!(driver.up(3), []);
+    assert_eq!(driver.wake_at(5), []);
+    let opened = driver.wake_at(6);
+    assert_eq!(opened.iter().filter(|action| matches!(action, PathAction::Announce { .. })).count(), 2);
+    assert_eq!(creations(&opened).len(), 5); // three addresses to two, but for the initial pair
+}
+
+#[test]
+fn a_connection_whose_handshake_took_long_is_old_enough_at_once() {
+    let settings = MeshSettings { join_age: Duration::from_millis(10), ..settings() };
+    let mut driver = Driver::new(settings, 2);
+    driver.handshake_rtt = Duration::from_millis(10);
+    assert_eq!(creations(&driver.connected(Role::Client, false)), [create(2, 0)]);
+}
+
+#[test]
+fn a_connection_that_ends_young_leaves_no_deadline() {
+    let settings = MeshSettings { join_age: Duration::from_millis(10), ..settings() };
+    let mut driver = Driver::new(settings, 2);
+    driver.connected(Role::Client, false);
+    driver.tell(PathEvent::ConnectionClosed { connection: ONE });
+    assert!(driver.mesh.due.is_empty());
+    assert_eq!(driver.wake_at(10), []);
 }
