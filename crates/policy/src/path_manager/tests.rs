@@ -310,7 +310,7 @@ impl Model {
         };
         model.add((local, AddressId(0)), &mut self.dice);
         self.connections.insert(id, model);
-        let handshake_rtt = Duration::from_millis(self.dice.below(20) as u64);
+        let handshake_rtt = Duration::from_millis(self.dice.below(20));
         self.tell(&PathEvent::ConnectionEstablished {
             connection: id,
             role,
