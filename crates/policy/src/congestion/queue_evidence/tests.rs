@@ -1,0 +1,245 @@
+//! Numbers computed by hand: a path of 40 ms and segments of 1000 bytes, in whole rounds.
+
+use super::*;
+use crate::congestion::harness;
+
+const MSS: u32 = 1_000;
+const LEAST: Duration = Duration::from_millis(40);
+
+/// A path of whole rounds.
+struct Path {
+    evidence: QueueEvidence,
+    rounds: RoundCounter,
+    now: Instant,
+    delivered: u64,
+    lost: u64,
+}
+
+impl Path {
+    /// A path after start-up with observed room for a queue of this many milliseconds.
+    fn with_room(queue: u64) -> Self {
+        let mut path = Self {
+            evidence: QueueEvidence::new(Instant::ZERO),
+            rounds: RoundCounter::default(),
+            now: Instant::ZERO,
+            delivered: 0,
+            lost: 0,
+        };
+        path.evidence.tried();
+        path.round(100, 0, queue);
+        for _ in 0..20 {
+            path.round(100, 0, 0);
+        }
+        path
+    }
+
+    /// A round of `segments` segments, `lost` of them lost, with a queue of `queue` milliseconds.
+    fn round(&mut self, segments: u64, lost: u64, queue: u64) {
+        let prior = self.delivered;
+        for number in 0..(segments - lost) / 2 {
+            let rtt = LEAST + Duration::from_millis(queue);
+            self.now += rtt * 2 / segments;
+            self.delivered += 2 * u64::from(MSS);
+            let newly = if number == 0 { lost * u64::from(MSS) } else { 0 };
+            for _ in 0..newly / u64::from(MSS) {
+                self.evidence.on_lost(&self.lost_segment(), self.rounds.count());
+                self.lost += u64::from(MSS);
+            }
+            let prior = Some(if number == 0 { prior } else { 0 });
+            let ack = Ack {
+                rtt: Some(rtt),
+                delivered: 2 * u64::from(MSS),
+                total_delivered: self.delivered,
+                prior_delivered: prior,
+                lost: newly,
+                total_lost: self.lost,
+                now: self.now,
+                ..harness::ack(0, 40)
+            };
+            self.rounds.on_ack(ack.prior_delivered, ack.total_delivered);
+            let rate = Rate::from_bits_per_second(20_000_000);
+            self.evidence.on_ack(&ack, LEAST, MSS, rate, &self.rounds);
+        }
+    }
+
+    fn lost_segment(&self) -> Lost {
+        Lost {
+            now: self.now,
+            bytes: u64::from(MSS),
+            total_lost: self.lost + u64::from(MSS),
+            total_delivered: self.delivered,
+            prior_lost: self.lost,
+            tx_in_flight: 0,
+            app_limited: false,
+        }
+    }
+}
+
+#[test]
+fn losses_on_an_empty_path_are_random() {
+    let mut path = Path::with_room(12);
+    for _ in 0..40 {
+        path.round(100, 3, 0);
+        assert!(!path.evidence.is_congested(MSS));
+    }
+    assert!((0.02..0.04).contains(&path.evidence.random_loss), "{}", path.evidence.random_loss);
+    // As many during a queue are random too; many more are not.
+    path.round(100, 3, 10);
+    assert!(!path.evidence.is_congested(MSS));
+    path.round(100, 30, 10);
+    assert!(path.evidence.is_congested(MSS));
+}
+
+#[test]
+fn a_loss_with_a_standing_queue_is_congestion_where_none_was_random() {
+    let mut path = Path::with_room(12);
+    path.round(100, 0, 10);
+    path.round(100, 1, 10);
+    assert!(path.evidence.is_congested(MSS));
+    path.evidence.on_reduction(path.lost);
+    assert!(!path.evidence.is_congested(MSS));
+    path.round(100, 1, 10);
+    assert!(path.evidence.is_congested(MSS));
+}
+
+#[test]
+fn without_room_for_a_queue_each_loss_counts() {
+    let mut path = Path::with_room(1);
+    path.round(100, 1, 0);
+    assert!(path.evidence.is_congested(MSS));
+}
+
+#[test]
+fn an_empty_path_that_loses_more_than_a_tenth_is_congested() {
+    let mut path = Path::with_room(12);
+    path.round(100, 4, 0);
+    assert!(!path.evidence.is_congested(MSS));
+    path.round(100, 60, 0);
+    assert!(path.evidence.is_congested(MSS));
+}
+
+#[test]
+fn a_reduction_for_another_subflow_covers_the_losses_of_that_round() {
+    let mut path = Path::with_room(12);
+    path.round(100, 0, 10);
+    path.evidence.on_reduction_of_another(path.rounds.count());
+    path.round(100, 1, 10);
+    assert!(!path.evidence.is_congested(MSS));
+    path.round(100, 0, 10);
+    path.round(100, 1, 10);
+    assert!(path.evidence.is_congested(MSS));
+}
+
+#[test]
+fn a_delayed_acknowledgement_is_no_queue() {
+    let mut path = Path::with_room(12);
+    assert!(path.evidence.is_delayed(LEAST * 2, u64::from(MSS), MSS));
+    assert!(!path.evidence.is_delayed(LEAST * 2, 2 * u64::from(MSS), MSS));
+    path.round(8, 0, 0);
+    assert!(path.evidence.is_empty(MSS));
+}
+
+#[test]
+fn what_is_later_than_an_acknowledgement_can_be_delayed_is_a_queue() {
+    let path = Path::with_room(12);
+    // Each segment of a slow path is acknowledged separately.
+    assert!(path.evidence.is_delayed(LEAST + Duration::from_millis(200), u64::from(MSS), MSS));
+    assert!(!path.evidence.is_delayed(LEAST + Duration::from_millis(201), u64::from(MSS), MSS));
+}
+
+#[test]
+fn a_delay_that_the_flows_own_bursts_and_the_path_make_is_no_queue() {
+    let mut path = Path::with_room(12);
+    // A burst takes 1 ms at 53 Mbit/s, of 8 ms; the largest recent delay is 1.5 ms.
+    let mut threshold = |least: Duration| {
+        path.evidence.largest = LargestRtt::new(path.now);
+        path.evidence.largest.update(path.now, least + Duration::from_micros(1_500));
+        path.evidence.room = LargestRtt::new(path.now);
+        path.evidence.room.update(path.now, least + Duration::from_millis(12));
+        let ack = Ack { now: path.now, rtt: None, ..harness::ack(0, 40) };
+        path.evidence.on_ack(&ack, least, MSS, Rate::from_bits_per_second(53_000_000), &path.rounds);
+        path.evidence.threshold()
+    };
+    let short = threshold(Duration::from_millis(8));
+    assert!((1_250..1_350).contains(&short.as_micros()), "{short:?}");
+    // 256 ms: paths vary by 1/128 of it.
+    assert_eq!(threshold(Duration::from_millis(256)), Duration::from_millis(2));
+}
+
+/// Whether the path has room for a queue after acknowledgements with these delays in milliseconds and this many
+/// segments in flight.
+fn has_room_after(delays: &[u64], in_flight: u64) -> bool {
+    let mut path = Path::with_room(1);
+    for delay in delays {
+        let rtt = Some(LEAST + Duration::from_millis(*delay));
+        let prior_in_flight = in_flight * u64::from(MSS);
+        let ack = Ack { now: path.now, rtt, prior_in_flight, ..harness::ack(2_000, 40) };
+        path.evidence.on_ack(&ack, LEAST, MSS, Rate::from_bits_per_second(20_000_000), &path.rounds);
+    }
+    path.evidence.has_room()
+}
+
+#[test]
+fn one_acknowledgement_that_waits_for_the_next_segment_shows_no_room_for_a_queue() {
+    assert!(!has_room_after(&[8, 0, 8], 10));
+    assert!(has_room_after(&[8, 0, 8, 8], 10));
+}
+
+#[test]
+fn acknowledgements_of_three_segments_in_flight_show_no_room_for_a_queue() {
+    assert!(!has_room_after(&[40, 40, 40], 3));
+    assert!(has_room_after(&[40, 40, 40], 4));
+}
+
+#[test]
+fn a_queue_that_comes_to_stand_leaves_less_room_above_it() {
+    let mut path = Path::with_room(12);
+    assert!(path.evidence.has_room());
+    // Among many flows the queue is never empty: after a while the minimum round-trip time includes ten of its
+    // twelve milliseconds.
+    let ack = Ack { now: path.now, rtt: None, ..harness::ack(0, 40) };
+    let risen = LEAST + Duration::from_millis(10);
+    path.evidence.on_ack(&ack, risen, MSS, Rate::from_bits_per_second(20_000_000), &path.rounds);
+    assert!(!path.evidence.has_room());
+}
+
+#[test]
+fn a_rate_of_one_in_a_thousand_is_remembered_for_thousands_of_segments() {
+    let mut path = Path::with_room(12);
+    for round in 0..100 {
+        path.round(100, u64::from(round % 10 == 0) * 2, 0);
+    }
+    // No loss for 2,000 segments; then one during a standing queue.
+    for _ in 0..20 {
+        path.round(100, 0, 0);
+    }
+    assert!(path.evidence.random_loss > LEAST_RANDOM, "{}", path.evidence.random_loss);
+    path.round(100, 0, 10);
+    path.round(100, 1, 10);
+    assert!(!path.evidence.is_congested(MSS));
+}
+
+#[test]
+fn losses_while_a_queue_stands_are_compared_with_what_was_sent_meanwhile() {
+    let mut path = Path::with_room(12);
+    for _ in 0..40 {
+        path.round(100, 2, 0);
+    }
+    // As frequent as before, over twelve rounds.
+    for round in 0..12 {
+        path.round(100, 2, 10);
+        assert!(!path.evidence.is_congested(MSS), "round {round}");
+    }
+}
+
+#[test]
+fn a_path_is_empty_after_eight_segments_of_which_less_than_an_eighth_and_some_waited() {
+    let is_empty = |judged: u32, queued: u32, busy: f64| {
+        let mut evidence = QueueEvidence::new(Instant::ZERO);
+        (evidence.round.judged, evidence.round.queued, evidence.busy) = (judged, queued, busy);
+        evidence.is_empty(MSS)
+    };
+    assert!(is_empty(8_000, 0, 0.0) && !is_empty(7_999, 0, 0.0));
+    assert!(is_empty(20_000, 2_999, 0.0) && !is_empty(20_000, 3_000, 0.0), "15 % of this round");
+    assert!(is_empty(20_000, 0, 0.249) && !is_empty(20_000, 0, 0.25), "a quarter of the rounds before");
+}
