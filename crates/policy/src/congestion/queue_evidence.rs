@@ -35,6 +35,8 @@ const DELAYED: Duration = Duration::from_millis(15);
 /// ... and no more than by this: receivers wait no longer than 200 ms, and on a slow path each segment is acknowledged
 /// by itself.
 const MOST_DELAYED: Duration = Duration::from_millis(200);
+/// If segments are further apart than this, each is acknowledged by itself: hosts wait no less for a second one.
+const APART: Duration = Duration::from_millis(40);
 /// Segments needed to call a round empty.
 const LEAST_SEGMENTS: u64 = 8;
 /// Memory of the largest queueing delay, seconds: between this and twice this.
@@ -241,6 +243,12 @@ impl QueueEvidence {
     pub(super) fn is_delayed(&self, rtt: Duration, delivered: u64, mss: u32) -> bool {
         let later = if rtt > self.last_rtt { rtt - self.last_rtt } else { Duration::ZERO };
         delivered <= u64::from(mss) && later > DELAYED && later <= MOST_DELAYED
+    }
+
+    /// Whether segments follow each other so slowly that an acknowledgement does not wait for the next: then
+    /// [`Self::is_delayed`] would hide a queue that rises.
+    pub(super) fn is_slow(&self) -> bool {
+        self.pair > APART * 2
     }
 
     fn end_round(&mut self, mss: u32) {

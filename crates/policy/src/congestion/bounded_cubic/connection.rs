@@ -63,8 +63,8 @@ impl CongestionControl for Connection {
         path.wake(ack.now);
         let share = if several { self.share(id, ack.now) } else { 1.0 };
         let Some(subflow) = self.each.subflows.get_mut(id).map(|path| path.wake(ack.now)) else { return };
-        if several && let Some(rtt) = ack.rtt.filter(|rtt| !subflow.queue.is_delayed(*rtt, ack.delivered, subflow.mss))
-        {
+        let delayed = |rtt| !subflow.queue.is_slow() && subflow.queue.is_delayed(rtt, ack.delivered, subflow.mss);
+        if several && let Some(rtt) = ack.rtt.filter(|rtt| !delayed(*rtt)) {
             self.bottlenecks.on_rtt(id, ack.now, rtt);
         }
         if subflow.acknowledge(ack, share) && several {

@@ -148,6 +148,18 @@ fn what_is_later_than_an_acknowledgement_can_be_delayed_is_a_queue() {
 }
 
 #[test]
+fn below_200_kbit_per_second_no_acknowledgement_waits_for_the_next_segment() {
+    // Two segments of 1000 bytes take 84 ms at 190 kbit/s, and 76 ms at 210.
+    let is_slow = |bits: u64| {
+        let mut path = Path::with_room(12);
+        let ack = Ack { now: path.now, rtt: None, ..harness::ack(0, 40) };
+        path.evidence.on_ack(&ack, LEAST, MSS, Rate::from_bits_per_second(bits), &path.rounds);
+        path.evidence.is_slow()
+    };
+    assert!(is_slow(190_000) && !is_slow(210_000));
+}
+
+#[test]
 fn a_delay_that_the_flows_own_bursts_and_the_path_make_is_no_queue() {
     let mut path = Path::with_room(12);
     // A burst takes 1 ms at 53 Mbit/s, of 8 ms; the largest recent delay is 1.5 ms.
