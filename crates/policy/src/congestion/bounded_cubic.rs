@@ -7,6 +7,7 @@
 //!   explain as random. Against other flows it competes as CUBIC.
 //! - **The model's window**, as in BBR: the bandwidth (the largest delivery rate of eight rounds) times min_rtt, plus a fifth.
 //!   Segments are paced at the bandwidth, alternately a quarter faster and a quarter slower, so that the queue is empty most of the time.
+//!   If the delivery rate follows and the queue stays empty, the next quarter is asked for at once.
 //!
 //! If a queue remains while the sender slows down, twice in a row, other flows keep it. The model's window would then leave the path
 //! to them, so only CUBIC's counts ([`Phase::Compete`]). Every sixteen rounds the sender probes with three quarters of its window
@@ -38,6 +39,8 @@ const FULL: u64 = 3;
 /// that factor.
 const FULL_ROUNDS: u8 = 3;
 const GROWS: f64 = 1.25;
+/// Growth of the delivery rate after sending a quarter faster that shows unused bandwidth.
+const FOLLOWS: f64 = 1.125;
 /// Reduced sending: share of the bandwidth (down) or of the window (probe).
 const SLOWED: f64 = 0.75;
 /// Consecutive observations that change the phase.
@@ -112,8 +115,8 @@ struct BoundedCubic {
     draws: Draws,
     /// Consecutive observations in favour of a change of phase.
     confirmations: u8,
-    /// The delivery rate found by start-up when it last grew, bits per second.
-    start_up_rate: u64,
+    /// The delivery rate when start-up last found more, or when the last [`Phase::Up`] began, bits per second.
+    rate_before: u64,
     /// The values that [`Phase::Probe`] compares.
     probe: Option<Box<Before>>,
     /// Most in flight in the phase.
@@ -251,8 +254,8 @@ impl BoundedCubic {
             return;
         }
         let rate = self.bandwidth.max();
-        if rate as f64 >= self.start_up_rate as f64 * GROWS {
-            (self.start_up_rate, self.confirmations) = (rate, 0);
+        if rate as f64 >= self.rate_before as f64 * GROWS {
+            (self.rate_before, self.confirmations) = (rate, 0);
         } else if most_in_flight as f64 > self.bdp() as f64 * GROWS + 2.0 * f64::from(self.mss) {
             self.confirmations += 1;
         }
@@ -282,11 +285,20 @@ impl BoundedCubic {
         self.enter(Phase::Compete, now, length);
     }
 
-    /// Evaluates the end of [`Phase::Down`]: did a queue remain?
+    fn speed_up(&mut self, now: Instant) {
+        self.rate_before = self.bandwidth.max();
+        self.enter(Phase::Up, now, 1);
+    }
+
+    /// Evaluates the end of [`Phase::Down`]: did a queue remain, or did the rate follow?
     fn judge_queue(&mut self, now: Instant) {
         let remained = self.least_rtt != Duration::MAX && self.has_queue(self.least_rtt);
+        let followed = self.bandwidth.max() as f64 >= self.rate_before as f64 * FOLLOWS;
         if self.is_confirmed(remained) {
             self.compete(now);
+        } else if followed && !remained && self.queue.is_empty(self.mss) {
+            // The path carries more than before: how much more is asked at once.
+            self.speed_up(now);
         } else {
             let length = 5 + self.draw(now, 4);
             self.enter(Phase::Cruise, now, length);
@@ -322,7 +334,7 @@ impl BoundedCubic {
                 let length = 1 + self.draw(now, 8);
                 self.enter(Phase::Cruise, now, length);
             }
-            Phase::Cruise if elapsed > round_trip * u64::from(self.length) => self.enter(Phase::Up, now, 1),
+            Phase::Cruise if elapsed > round_trip * u64::from(self.length) => self.speed_up(now),
             Phase::Up if elapsed > round_trip * u64::from(self.length) => self.enter(Phase::Down, now, SLOW_ROUNDS),
             Phase::Down if rounds >= self.length || self.is_drained(ack.in_flight, bdp) => self.judge_queue(now),
             Phase::Compete if rounds >= self.length => {
@@ -419,7 +431,7 @@ impl SinglePath for BoundedCubic {
             length: 0,
             draws: Draws::new(start.now.as_nanos() ^ start.smoothed_rtt.as_nanos()),
             confirmations: 0,
-            start_up_rate: 0,
+            rate_before: 0,
             probe: None,
             most_in_flight: 0,
             least_rtt: Duration::MAX,
@@ -452,7 +464,7 @@ impl SinglePath for BoundedCubic {
                 if !self.queue.is_empty(self.mss) {
                     self.congested_at = event.now;
                 }
-                (self.start_up_rate, self.confirmations) = (0, 0);
+                (self.rate_before, self.confirmations) = (0, 0);
                 self.enter(Phase::StartUp, event.now, 0);
             }
             Congestion::Mark => {

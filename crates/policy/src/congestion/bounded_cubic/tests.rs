@@ -172,6 +172,20 @@ fn the_slow_phase_ends_when_the_queue_has_drained_and_lasts_three_rounds_where_i
 }
 
 #[test]
+fn where_the_rate_followed_the_path_is_asked_for_more_at_once() {
+    let after = |share_before: f64| {
+        let mut flow = steady();
+        flow.fill(20, 90_000, NONE);
+        flow.control.rate_before = (flow.control.bandwidth.max() as f64 * share_before) as u64;
+        flow.control.enter(Phase::Down, flow.now, SLOW_ROUNDS);
+        flow.round(100_000, NONE, false);
+        flow.control.phase
+    };
+    // An eighth more than before.
+    assert_eq!([0.88, 0.9, 1.0].map(after), [Phase::Up, Phase::Cruise, Phase::Cruise]);
+}
+
+#[test]
 fn two_subflows_are_taken_to_share_a_bottleneck_at_first_and_one_with_nobody() {
     let mut control = crate::table::build(crate::congestion::TABLE, "bounded_cubic", &crate::table::Settings::new())
         .expect("no settings");
