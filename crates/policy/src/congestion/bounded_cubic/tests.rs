@@ -298,3 +298,12 @@ fn a_path_is_local_if_its_least_round_trip_is_below_three_milliseconds() {
     assert!(is_local(Duration::from_micros(2_999)));
     assert!(!is_local(Duration::from_millis(3)));
 }
+
+#[test]
+fn a_flow_is_active_for_a_second_and_two_round_trips_after_its_last_acknowledgement() {
+    let mut flow = steady();
+    flow.control.smoothed_rtt = RTT;
+    let is_active = |millis| flow.control.is_active(flow.now + Duration::from_millis(millis));
+    assert!(is_active(1_199));
+    assert!(!is_active(1_200));
+}
