@@ -60,6 +60,11 @@ impl Connection {
         self.output.pending = true;
     }
 
+    /// Whether an attempt waits for its answer.
+    pub fn has_attempts(&self) -> bool {
+        self.subflows.iter().any(is_attempt)
+    }
+
     pub(super) fn has_candidates(&self) -> bool {
         self.race.as_ref().is_some_and(|race| !race.waiting.is_empty())
     }
@@ -69,7 +74,7 @@ impl Connection {
     pub(super) fn forget_attempt(&mut self, handle: Handle) -> bool {
         let attempt = &self.subflows[handle];
         let identity = attempt.identity;
-        if attempt.state != State::SynSent || identity.id != SubflowId(0) {
+        if !is_attempt(attempt) {
             return false;
         }
         let comes = self.has_candidates();
@@ -85,9 +90,7 @@ impl Connection {
     }
 
     fn other_attempt(&self, handle: Handle) -> Option<Handle> {
-        let other = |(at, subflow): &(Handle, &Subflow)| {
-            *at != handle && subflow.state == State::SynSent && subflow.id() == SubflowId(0)
-        };
+        let other = |(at, subflow): &(Handle, &Subflow)| *at != handle && is_attempt(subflow);
         self.subflows.entries().find(other).map(|(at, _)| at)
     }
 
@@ -137,4 +140,8 @@ impl Connection {
             self.output.tell(Notice::Attempt(Attempt::Answered(subflow.identity, round_trip)));
         }
     }
+}
+
+fn is_attempt(subflow: &Subflow) -> bool {
+    subflow.state == State::SynSent && subflow.id() == SubflowId(0)
 }

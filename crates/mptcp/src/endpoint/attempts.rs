@@ -25,10 +25,11 @@ impl Endpoint {
     }
 
     fn next_attempt(&mut self, now: Instant, id: ConnectionId) {
+        let others_wait = self.connections.get(id).is_some_and(Connection::has_attempts);
         while let Some(candidate) = self.connections.get_mut(id).and_then(Connection::next_candidate) {
             if self.begin_attempt(now, id, &candidate) {
                 let next = self.connections.get(id).and_then(Connection::following_candidate);
-                let until = now + self.uplinks.patience_before(&candidate, next);
+                let until = now + self.uplinks.patience_before(&candidate, next, others_wait);
                 self.connections.get_mut(id).into_iter().for_each(|connection| connection.await_answer(until));
                 return;
             }

@@ -55,7 +55,7 @@ impl Endpoint {
         let opening = self.opening(now, Arc::new(config), local, remote, first.local_address, last);
         let mut connection = Connection::connect(now, opening);
         if !candidates.is_empty() {
-            let wait = self.uplinks.patience_before(&first, candidates.front());
+            let wait = self.uplinks.patience_before(&first, candidates.front(), false);
             connection.race(candidates, now + wait);
         }
         let id = self.connections.insert(connection);

@@ -14,6 +14,10 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 /// recommended minimum).
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 
+/// The same once an earlier attempt had no answer in its time: somebody waits already, so all addresses are asked within a
+/// short time, and not in a burst (RFC 8305, section 8: at least 10 ms).
+pub(super) const LATER_PATIENCE: Duration = Duration::from_millis(20);
+
 /// The same before an attempt from a distrusted address (RFC 6298, section 2: the initial timeout): who answers in place of the
 /// peer is near, and would be first otherwise.
 const CAUTION: Duration = Duration::from_secs(1);
@@ -102,10 +106,11 @@ impl Uplinks {
         known.map_or(PATIENCE, |time| (time * 2).clamp(LEAST_PATIENCE, PATIENCE))
     }
 
-    /// The time for an answer to an attempt before the next one starts.
-    pub fn patience_before(&self, attempt: &Candidate, next: Option<&Candidate>) -> Duration {
+    /// The time for an answer to an attempt before the next one starts; `others_wait`: earlier ones have no answer yet.
+    pub fn patience_before(&self, attempt: &Candidate, next: Option<&Candidate>, others_wait: bool) -> Duration {
         match next {
             Some(next) if next.distrusted && !attempt.distrusted => CAUTION,
+            _ if others_wait => LATER_PATIENCE,
             _ => self.patience(attempt.local_address, attempt.remote.ip()),
         }
     }

@@ -93,6 +93,17 @@ fn a_dead_first_path_costs_250_ms_and_what_was_written_before_goes_with_the_winn
 }
 
 #[test]
+fn with_all_paths_dead_but_the_last_it_is_asked_before_300_ms() {
+    let mut pair = Pair::new(4);
+    let dead: Vec<_> = (0..3).map(|at| address(0, at)).collect();
+    kill(&mut pair, &dead, Instant::NEVER);
+    let id = pair.connect(config(), config());
+    assert_eq!(until_event(&mut pair, Event::Connected(id), Duration::from_secs(2)), Some(ms(290 + 20)));
+    let times: Vec<_> = asked(&pair).iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [ms(0), ms(250), ms(270), ms(290)]);
+}
+
+#[test]
 fn a_first_path_that_answers_in_time_has_the_connection_to_itself() {
     let mut pair = Pair::new(3);
     pair.delay[0] = Duration::from_millis(124);
@@ -314,7 +325,7 @@ fn an_application_that_gives_up_ends_all_attempts() {
     let dead: Vec<IpAddr> = (0..3).map(|path| address(0, path)).collect();
     kill(&mut pair, &dead, Instant::NEVER);
     let id = pair.connect(config(), config());
-    pair.run(Duration::from_millis(300));
+    pair.run(Duration::from_millis(260));
     assert_eq!(asked(&pair).len(), 2);
     pair.hosts[0].abort(pair.now, id).unwrap();
     pair.settle();
