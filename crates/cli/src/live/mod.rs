@@ -17,9 +17,6 @@ mod terminal;
 pub use absent::Live;
 #[cfg(feature = "screen")]
 pub use sample::Counted;
-pub use sample::{ConnectionSample, PathSample, Sample, View};
+pub use sample::{ConnectionSample, MAX_CONNECTIONS, PathSample, Sample, View};
 #[cfg(feature = "screen")]
 pub use terminal::Live;
-
-/// Maximum number of sampled connections.
-pub const MAX_CONNECTIONS: usize = 256;

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
+/// Maximum number of sampled connections.
+pub const MAX_CONNECTIONS: usize = 256;
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PathSample {
     pub subflow: u32,

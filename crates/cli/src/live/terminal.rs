@@ -4,8 +4,8 @@
 //! else may be printed while it runs.
 
 use super::history::History;
+use super::sample::{MAX_CONNECTIONS, Sample, View};
 use super::screen::Screen;
-use super::{MAX_CONNECTIONS, Sample, View};
 use crate::diagnostic::Diagnostic;
 use anabranch_attach::asked_to_end;
 use anabranch_stack::Stack;
