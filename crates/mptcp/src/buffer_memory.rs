@@ -47,3 +47,25 @@ impl BufferMemory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_in_use_is_what_all_connections_hold_and_the_rest_is_free() {
+        let memory = BufferMemory::new(1_000);
+        assert_eq!((memory.limit(), memory.used(), memory.free()), (1_000, 0, 1_000));
+        memory.exchange(0, 600);
+        memory.exchange(0, 300);
+        assert_eq!((memory.used(), memory.free()), (900, 100));
+        memory.exchange(600, 800);
+        assert_eq!((memory.used(), memory.free()), (1_100, 0), "beyond the limit nothing is free");
+        memory.exchange(800, 800);
+        memory.exchange(800, 50);
+        assert_eq!((memory.used(), memory.free()), (350, 650));
+        memory.exchange(300, 0);
+        memory.exchange(50, 0);
+        assert_eq!(memory.used(), 0);
+    }
+}

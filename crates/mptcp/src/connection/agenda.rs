@@ -138,3 +138,79 @@ impl Agenda {
 pub(super) fn first(bits: u32) -> Option<usize> {
     (bits != 0).then(|| bits.trailing_zeros() as usize).filter(|slot| *slot < SLOTS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subflow::{Identity, State};
+    use anabranch_policy::ids::{AddressId, SubflowId};
+    use anabranch_wire::SeqNumber;
+
+    const TASKS: [Task; 3] = [Task::Data, Task::Acknowledgement, Task::Probe];
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn slots(count: u32) -> Vec<Subflow> {
+        let (local, remote) = (([10, 0, 0, 1], 5_000).into(), ([10, 0, 0, 2], 80).into());
+        let (local_address, remote_address) = (AddressId(1), AddressId(0));
+        let identity = |id| Identity { id: SubflowId(id), local, remote, local_address, remote_address };
+        let new = |id| Subflow::new(identity(id), State::Established, SeqNumber(0), Instant::ZERO);
+        let mut slots: Vec<_> = (0..count).map(new).collect();
+        slots.iter_mut().for_each(|subflow| subflow.handshake.due = false);
+        slots
+    }
+
+    fn turn_over(subflow: &mut Subflow, task: Task) {
+        match task {
+            Task::Data => subflow.handshake.due = !subflow.handshake.due,
+            Task::Acknowledgement => subflow.due.keepalive = !subflow.due.keepalive,
+            Task::Probe => subflow.due.probe = !subflow.due.probe,
+        }
+    }
+
+    #[test]
+    fn a_task_that_came_or_went_unmarked_is_noticed_on_each_subflow() {
+        let mut slots = slots(5);
+        let mut agenda = Agenda::NEW;
+        agenda.ask(u32::MAX, &slots);
+        assert!(agenda.is_of(&slots));
+        for (slot, task) in (0..5).flat_map(|slot| TASKS.map(|task| (slot, task))) {
+            for there in [!task.is_for(&slots[slot]), task.is_for(&slots[slot])] {
+                let before = agenda.of(task);
+                turn_over(&mut slots[slot], task);
+                assert_eq!(task.is_for(&slots[slot]), there);
+                assert!(!agenda.is_of(&slots), "{task:?} of {slot}");
+                slots[slot].liveness.removed = true;
+                assert!(agenda.is_of(&slots), "nobody is left to do it");
+                slots[slot].liveness.removed = false;
+                agenda.ask(1 << slot, &slots);
+                assert!(agenda.is_of(&slots));
+                assert_eq!(agenda.of(task), before ^ 1 << slot, "of the others nothing has changed");
+            }
+        }
+    }
+
+    #[test]
+    fn pacing_delays_data_alone_and_a_paced_subflow_is_asked_for_its_deadline() {
+        let mut slots = slots(30);
+        slots.iter_mut().for_each(|subflow| TASKS.into_iter().for_each(|task| turn_over(subflow, task)));
+        let mut agenda = Agenda::NEW;
+        agenda.ask(u32::MAX, &slots);
+        let all = agenda.of(Task::Data);
+        assert_eq!(all, (1 << 30) - 1);
+        agenda.take_unarmed();
+        agenda.pace(3, at(9));
+        agenda.pace(29, at(7));
+        assert_eq!(agenda.take_unarmed(), 1 << 3 | 1 << 29);
+        assert_eq!(agenda.take_unarmed(), 0);
+        // One without a bit is polled each time: its deadline is asked for, and the others' pacing does not end by it.
+        agenda.pace(30, at(2));
+        agenda.pace(35, at(3));
+        assert_eq!(agenda.take_unarmed(), 1 << 30);
+        assert_eq!(agenda.able(at(6), Task::Data), all & !(1 << 3 | 1 << 29));
+        assert_eq!((agenda.able(at(6), Task::Acknowledgement), agenda.able(at(6), Task::Probe)), (all, all));
+        assert_eq!(agenda.able(at(7), Task::Data), all, "all are asked again at the earliest of their times");
+    }
+}

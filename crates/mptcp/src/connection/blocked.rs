@@ -84,3 +84,34 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::connection::state::Connection;
+    use crate::connection::tests::{config, connected};
+    use crate::connection::timer_table::Timer;
+    use anabranch_policy::time::{Duration, Instant};
+    use bytes::Bytes;
+
+    #[test]
+    fn an_episode_is_told_of_once_in_a_round_trip() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut connection = connected(config(), 1);
+        let handle = connection.subflows.first_handle().unwrap();
+        let rule = connection.config.tcp.rto;
+        connection.subflows[handle].rtt.sample(Duration::from_millis(100), rule);
+        assert_eq!(connection.write(Bytes::from(vec![0; 20_000])), 20_000);
+        connection.sender.delivered_end = 1_000; // behind a hole
+        let mut views = Vec::new();
+        connection.subflow_views(&mut views);
+        connection.consider_blocked(at(1_000), 1_000, &views);
+        connection.consider_blocked(at(1_050), 1_000, &views);
+        let state = |connection: &Connection| {
+            let blocked = connection.scheduling.blocked.unwrap();
+            (connection.stats.blocked_episodes, blocked.repeat_at, connection.timers.at(Timer::Blocked))
+        };
+        assert_eq!(state(&connection), (1, at(1_100), at(1_100)));
+        connection.handle_blocked_timeout(at(1_100));
+        assert_eq!(state(&connection), (2, at(1_200), at(1_200)));
+    }
+}

@@ -114,3 +114,32 @@ impl Connection {
         Some(segment)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::connection::opening::Join;
+    use crate::connection::tests::{config, connected};
+    use crate::subflow::State;
+    use anabranch_policy::ids::SubflowId;
+    use anabranch_wire::MptcpOption;
+
+    #[test]
+    fn the_hmac_goes_with_what_leaves_behind_the_handshake_until_the_join_is_confirmed() {
+        // RFC 8684, section 3.2: the third segment, and no other of the handshake.
+        let proof = |state: State, confirmed: bool, open: &[u32]| {
+            let mut connection = connected(config(), 3);
+            let handle = connection.subflows.handle_of(SubflowId(2)).unwrap();
+            (connection.subflows[handle].state, connection.subflows[handle].handshake.confirmed) = (state, confirmed);
+            let join = |id: &u32| Join { subflow: SubflowId(*id), local_nonce: 10 * id, remote_nonce: 10 * id + 1 };
+            connection.joins.open = open.iter().map(join).collect();
+            let own = MptcpOption::JoinAck { hmac: connection.identity.keys.sign_join_ack(20, 21) };
+            connection.join_proof(handle).map(|proof| proof == own)
+        };
+        assert_eq!(proof(State::Established, false, &[1, 2]), Some(true));
+        assert_eq!(proof(State::CloseWait, false, &[2]), Some(true));
+        assert_eq!(proof(State::Established, true, &[1, 2]), None, "the peer has it");
+        assert_eq!(proof(State::SynSent, false, &[1, 2]), None, "there is no nonce of the peer");
+        assert_eq!(proof(State::SynReceived, false, &[1, 2]), None, "the SYN/ACK has a shorter one");
+        assert_eq!(proof(State::Established, false, &[1]), None, "another's");
+    }
+}

@@ -103,3 +103,106 @@ impl SubflowOrder {
         ready
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// Makes room for a piece of one subflow that begins there, and holds it if there is some.
+        Hold(u32, u32, usize),
+        Take(u32, u32),
+        Release(u32, u32),
+        Forget(u32),
+    }
+
+    /// What is to be held: of each piece its subflow, its first number and its length, by number.
+    #[derive(Debug, Default)]
+    struct Model(Vec<(u32, u32, usize)>);
+
+    impl Model {
+        fn cost(&self) -> u64 {
+            self.0.iter().map(|(_, _, length)| *length as u64 + 64).sum()
+        }
+
+        /// Drops what is behind a new piece, the last first, until there is room.
+        fn make_room(&mut self, of: u32, seq: u32, length: usize, limit: u64) -> Result<Option<u32>, ()> {
+            let mut dropped = None;
+            while self.cost() + length as u64 + 64 > limit {
+                let Some(at) = self.0.iter().rposition(|piece| piece.0 == of && piece.1 > seq) else {
+                    return if dropped.is_some() { Ok(dropped) } else { Err(()) };
+                };
+                dropped = Some(self.0.remove(at).1);
+            }
+            Ok(dropped)
+        }
+
+        fn hold(&mut self, of: u32, seq: u32, length: usize) {
+            let at = self.0.iter().position(|piece| piece.1 > seq).unwrap_or(self.0.len());
+            self.0.insert(at, (of, seq, length));
+        }
+
+        /// Those of a subflow from its first on that end there or before.
+        fn take(&mut self, of: u32, next: u32) -> Vec<(u32, u32, usize)> {
+            let own = self.0.iter().filter(|piece| piece.0 == of);
+            let ready: Vec<_> = own.take_while(|piece| piece.1 + piece.2 as u32 <= next).copied().collect();
+            self.0.retain(|piece| !ready.contains(piece));
+            ready
+        }
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (0_u32..3, 0_u32..40, 1_usize..60).prop_map(|(of, seq, length)| Step::Hold(of, seq * 10, length)),
+            2 => (0_u32..3, 0_u32..45).prop_map(|(of, next)| Step::Take(of, next * 10)),
+            1 => (0_u32..3, 0_u32..45).prop_map(|(of, next)| Step::Release(of, next * 10)),
+            1 => (0_u32..3).prop_map(Step::Forget),
+        ]
+    }
+
+    fn of_piece(of: u32, piece: &Piece) -> (u32, u32, usize) {
+        (of, piece.seq.0, piece.bytes.len())
+    }
+
+    proptest! {
+        #[test]
+        fn what_waits_behind_holes_and_its_cost_are_those_of_a_list(steps in prop::collection::vec(step(), 1..60)) {
+            const LIMIT: u64 = 900;
+            let (mut order, mut model, mut released) = (SubflowOrder::default(), Model::default(), Vec::new());
+            for step in steps {
+                match step {
+                    // A range that is held already is a duplicate, which the subflow does not pass on.
+                    Step::Hold(of, seq, _) if model.0.iter().any(|piece| (piece.0, piece.1) == (of, seq)) => {}
+                    Step::Hold(of, seq, length) => {
+                        let bytes = Bytes::from(vec![0; length]);
+                        let piece = Piece { seq: SeqNumber(seq), data_seq: 0, bytes };
+                        let room = order.make_room(SubflowId(of), &piece, LIMIT);
+                        prop_assert_eq!(room.map(|dropped| dropped.map(|seq| seq.0)), model.make_room(of, seq, length, LIMIT));
+                        if room.is_ok() {
+                            order.hold(SubflowId(of), piece);
+                            model.hold(of, seq, length);
+                        }
+                    }
+                    Step::Take(of, next) => {
+                        let taken = order.take_ready(SubflowId(of), SeqNumber(next));
+                        let taken: Vec<_> = taken.iter().map(|piece| of_piece(of, piece)).collect();
+                        prop_assert_eq!(taken, model.take(of, next));
+                    }
+                    Step::Release(of, next) => {
+                        order.release(SubflowId(of), SeqNumber(next));
+                        released.extend(model.take(of, next));
+                    }
+                    Step::Forget(of) => {
+                        order.forget(SubflowId(of));
+                        model.0.retain(|piece| piece.0 != of);
+                    }
+                }
+                prop_assert_eq!(order.held, model.cost());
+            }
+            let popped = core::iter::from_fn(|| order.pop_released()).map(|(of, piece)| of_piece(of.0, &piece));
+            prop_assert_eq!(popped.collect::<Vec<_>>(), released);
+        }
+    }
+}

@@ -10,7 +10,7 @@ use super::state::Connection;
 use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::config::{BufferSize, ConnectionConfig, Policies};
-use crate::event::{CloseCause, SendKind};
+use crate::event::{CloseCause, Event, SendKind, TraceRecord};
 use crate::keys::Key;
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
@@ -20,6 +20,7 @@ use anabranch_policy::table::{Settings, build};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::SubflowView;
 use anabranch_policy::{congestion, scheduler};
+use anabranch_wire::mptcp::{DataSequence, Dss, Mapping};
 use anabranch_wire::tcp::Timestamps;
 use anabranch_wire::{MptcpOption, Packet, Segment, SeqNumber};
 use bytes::Bytes;
@@ -341,34 +342,52 @@ fn outstanding_data_that_a_subflow_lost_is_unrepaired_until_it_is_sent_again() {
 
 #[test]
 fn the_first_data_without_a_mapping_is_a_fallback_only_before_our_own_mappings_went_out() {
-    // RFC 8684, section 3.7: who has sent a DSS on this path knows that options pass.
-    let protocol = |dss_sent: bool| {
+    // RFC 8684, section 3.7: who has sent a DSS on this path knows that options pass, and so does who has had data with
+    // a mapping, in order or not.
+    let protocol = |dss_sent: bool, mapped: Option<u64>| {
         let mut connection = connected(config(), 1);
         connection.association.dss_sent = dss_sent;
+        if let Some(data_seq) = mapped {
+            connection.receiver.buffer.insert(Instant::ZERO, data_seq, Bytes::from_static(b"mapped"));
+        }
         let handle = first(&connection);
         let next = connection.subflows[handle].receiver.next;
         connection.record_unmapped(Instant::ZERO, handle, next, Bytes::from_static(b"plain"));
         connection.association.protocol
     };
-    assert_eq!(protocol(false), Protocol::Tcp);
-    assert_eq!(protocol(true), Protocol::Multipath);
+    assert_eq!(protocol(false, None), Protocol::Tcp);
+    assert_eq!(protocol(true, None), Protocol::Multipath);
+    assert_eq!(protocol(false, Some(0)), Protocol::Multipath);
+    assert_eq!(protocol(false, Some(9)), Protocol::Multipath);
 }
 
 #[test]
 fn only_a_segment_of_plain_tcp_shows_that_the_peer_knows_of_the_fallback() {
-    let is_known = |options: &[MptcpOption]| {
+    let told = |dss: Option<Dss>, options: &[MptcpOption]| {
         let mut connection = connected(config(), 1);
         connection.association.protocol = Protocol::Tcp;
         connection.association.fallback.fail(5);
         let mut segment = Segment::default();
+        segment.options.dss = dss;
         segment.options.mptcp.extend(options.iter().cloned());
         let handle = first(&connection);
         connection.watch_fallback(Instant::ZERO, handle, &segment);
-        connection.association.fallback.unheard().is_none()
+        let again = connection.subflows[handle].control.contains(&MptcpOption::Fail { data_seq: 5 });
+        (connection.association.fallback.unheard().is_none(), again)
     };
-    assert!(is_known(&[]), "bare");
-    assert!(is_known(&[MptcpOption::Fail { data_seq: 5 }]), "its answer");
-    assert!(!is_known(&[MptcpOption::Priority { backup: true }]), "beside it a DSS has no room");
+    let mapped = |length: u16| {
+        let data_seq = DataSequence::Long(9);
+        let mapping = Mapping { data_seq, subflow_seq: 1, length, checksum: None };
+        Some(Dss { mapping: Some(mapping), ..Dss::default() })
+    };
+    let answer = MptcpOption::Fail { data_seq: 5 };
+    assert_eq!(told(None, &[]), (true, false), "bare");
+    assert_eq!(told(None, std::slice::from_ref(&answer)), (true, false), "its answer");
+    assert_eq!(told(None, &[MptcpOption::Priority { backup: true }]), (false, false), "beside it a DSS has no room");
+    assert_eq!(told(mapped(4), &[]), (false, true), "it goes on: it is told again");
+    assert_eq!(told(Some(Dss::default()), &[]), (false, false), "a bare acknowledgement was perhaps sent before");
+    assert_eq!(told(mapped(4), &[answer]), (true, false), "its answer, beside a mapping");
+    assert_eq!(told(mapped(0), &[]), (true, false), "an infinite mapping");
 }
 
 #[test]
@@ -447,21 +466,56 @@ fn a_connection_is_readable_while_bytes_in_order_wait() {
 }
 
 #[test]
+fn a_call_has_an_effect_on_others_if_something_is_to_be_sent_told_or_traced() {
+    let rests = |change: fn(&mut Connection)| {
+        let mut connection = connected(ConnectionConfig { trace: true, ..config() }, 1);
+        while connection.output.poll_notice(ConnectionId(1)).is_some() {}
+        while connection.output.poll_trace().is_some() {}
+        connection.output.pending = false;
+        change(&mut connection);
+        connection.is_at_rest()
+    };
+    assert!(rests(|_| {}));
+    assert!(!rests(|connection| connection.output.pending = true));
+    assert!(!rests(|connection| connection.output.notify(Event::Readable(ConnectionId(1)))));
+    assert!(!rests(|connection| connection.life.closed = Some(CloseCause::Finished)));
+    assert!(!rests(|connection| {
+        connection.output.record(TraceRecord::Blocked { connection: ConnectionId(1), hole: 0 });
+    }));
+}
+
+#[test]
 fn a_reset_behind_the_end_of_both_streams_is_no_abortion() {
-    let cause = |both_ended: bool| {
+    // RFC 9293, section 3.10.7.4: in CLOSING, LAST-ACK and TIME-WAIT the connection is closed, in SYN-RECEIVED it was
+    // refused.
+    let cause = |state: State, unacknowledged: usize, both_ended: bool| {
         let mut connection = connected(config(), 1);
         connection.association.protocol = Protocol::Tcp;
+        write(&mut connection, unacknowledged);
         if both_ended {
             connection.life.close_writing();
             connection.life.acknowledge_end();
             connection.receiver.buffer.set_end(0).unwrap();
         }
         let handle = first(&connection);
+        connection.subflows[handle].state = state;
         connection.handle_reset(Instant::ZERO, handle, &Segment::default());
         connection.life.closed
     };
-    assert_eq!(cause(true), Some(CloseCause::Finished));
-    assert_eq!(cause(false), Some(CloseCause::AbortedByPeer));
+    assert_eq!(cause(State::Established, 0, true), Some(CloseCause::Finished));
+    assert_eq!(cause(State::SynReceived, 0, false), Some(CloseCause::Refused));
+    for (state, all_there, missing) in [
+        (State::Closing, CloseCause::Finished, CloseCause::AbortedByPeer),
+        (State::LastAck, CloseCause::Finished, CloseCause::AbortedByPeer),
+        (State::TimeWait, CloseCause::Finished, CloseCause::Finished),
+        (State::Established, CloseCause::AbortedByPeer, CloseCause::AbortedByPeer),
+        (State::FinWait1, CloseCause::AbortedByPeer, CloseCause::AbortedByPeer),
+        (State::FinWait2, CloseCause::AbortedByPeer, CloseCause::AbortedByPeer),
+        (State::CloseWait, CloseCause::AbortedByPeer, CloseCause::AbortedByPeer),
+    ] {
+        assert_eq!(cause(state, 0, false), Some(all_there), "{state:?}");
+        assert_eq!(cause(state, 9, false), Some(missing), "{state:?}");
+    }
 }
 
 #[test]

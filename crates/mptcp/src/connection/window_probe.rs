@@ -205,3 +205,39 @@ impl Connection {
         self.timers.set(Timer::Persist, now + span.min(MAX_PERSIST));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::{config, connected};
+    use bytes::Bytes;
+
+    /// Whether the probe timer's expiries lead to a segment smaller than usual, and whether each asks the peer.
+    fn probed(window: u64, subflow_window: u32, expiries: u32) -> Vec<(bool, bool)> {
+        let mut connection = connected(config(), 1);
+        let handle = connection.subflows.first_handle().unwrap();
+        let subflow = &mut connection.subflows[handle];
+        (subflow.mss, subflow.window.edge) = (1_000, subflow.send.nxt + subflow_window);
+        subflow.record_window(60_000);
+        connection.sender.window_edge = window;
+        assert_eq!(connection.write(Bytes::from(vec![0; 5_000])), 5_000);
+        let expire = |_| {
+            connection.subflows[handle].due.keepalive = false;
+            connection.probe_window(Instant::ZERO);
+            (connection.sender.override_due, connection.subflows[handle].due.keepalive)
+        };
+        (0..expiries).map(expire).collect()
+    }
+
+    #[test]
+    fn a_small_window_is_used_at_once_and_a_closed_one_is_asked_for() {
+        // RFC 9293, section 3.8.6.2.1: the override timeout of the sender's silly window avoidance.
+        assert_eq!(probed(300, 60_000, 1), [(true, false)]);
+        assert_eq!(probed(0, 60_000, 2), [(false, true), (false, true)], "there is nothing to use");
+    }
+
+    #[test]
+    fn where_the_scheduler_has_no_subflow_the_peer_is_asked_before_a_small_window_is_used() {
+        assert_eq!(probed(50_000, 300, 3), [(false, true), (true, true), (true, true)]);
+    }
+}

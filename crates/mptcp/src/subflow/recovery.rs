@@ -355,4 +355,19 @@ mod tests {
         rack.on_recovery_end();
         assert_eq!(rack.reordering_window(&calm), millis(20));
     }
+
+    #[test]
+    fn recovery_rests_only_while_nothing_of_it_is_open() {
+        let rests = |change: fn(&mut Recovery)| {
+            let mut recovery = Recovery::new(SeqNumber(0));
+            change(&mut recovery);
+            recovery.is_at_rest()
+        };
+        assert!(rests(|_| {}));
+        assert!(rests(|recovery| recovery.send_cwr = true), "the next segment says so");
+        assert!(!rests(|recovery| recovery.phase = Phase::Timeout { end: SeqNumber(9) }));
+        assert!(!rests(|recovery| recovery.undo = Some(Box::new(Undo::new(SeqNumber(0))))));
+        assert!(!rests(|recovery| recovery.tail_probe = Some(TailProbe { end: SeqNumber(9), retransmitted: true })));
+        assert!(!rests(|recovery| recovery.duplicate_acks = 1));
+    }
 }

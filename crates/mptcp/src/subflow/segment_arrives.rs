@@ -439,4 +439,38 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_syn_again_is_the_one_that_opened_and_crosses_ours_with_the_number_that_we_wait_for() {
+        let (syn, syn_ack) = (Flags::SYN, Flags::SYN | Flags::ACK);
+        let met = |state: State, seq: u32, ack: u32, flags: Flags| {
+            let mut subflow = subflow(state, false);
+            subflow.peer.initial = SeqNumber(499);
+            let segment = segment(seq, ack, flags, None, 0);
+            (subflow.is_repeated_syn(&segment), subflow.is_crossing_syn_ack(&segment))
+        };
+        assert_eq!(met(State::SynReceived, 499, 0, syn), (true, false));
+        assert_eq!(met(State::SynReceived, 499, 0, syn | ECN_SETUP), (true, false));
+        assert_eq!(met(State::SynReceived, 499, 1_011, syn_ack), (false, true));
+        for (state, seq, ack, flags) in [
+            (State::SynSent, 499, 0, syn),
+            (State::Established, 499, 0, syn),
+            (State::SynReceived, 498, 0, syn),
+            (State::SynReceived, 500, 0, syn),
+            (State::SynReceived, 499, 0, syn | Flags::RST),
+            (State::SynReceived, 499, 0, Flags::PSH),
+            (State::SynReceived, 499, 0, Flags::RST),
+            (State::SynSent, 499, 1_011, syn_ack),
+            (State::Established, 499, 1_011, syn_ack),
+            (State::SynReceived, 498, 1_011, syn_ack),
+            (State::SynReceived, 500, 1_011, syn_ack),
+            (State::SynReceived, 499, 1_010, syn_ack),
+            (State::SynReceived, 499, 1_012, syn_ack),
+            (State::SynReceived, 499, 1_011, Flags::ACK),
+            (State::SynReceived, 499, 1_011, syn_ack | Flags::RST),
+            (State::SynReceived, 499, 1_011, syn_ack | Flags::FIN),
+        ] {
+            assert_eq!(met(state, seq, ack, flags), (false, false), "{state:?} {seq} {ack} {flags:?}");
+        }
+    }
 }

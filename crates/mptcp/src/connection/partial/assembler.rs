@@ -374,4 +374,16 @@ mod tests {
             other => panic!("{other:?}"),
         }
     }
+
+    #[test]
+    fn records_that_were_read_leave_the_memory_of_a_few() {
+        let left = |messages: usize| {
+            let mut assembler = Assembler::new(10_000);
+            assembler.take(at(1), Bytes::from(message(b"abc").repeat(messages)));
+            let read = core::iter::from_fn(|| assembler.next_record(at(1))).count();
+            assert_eq!(read, messages, "and none is lost");
+            assembler.ready.capacity()
+        };
+        assert_eq!((left(16), left(17)), (16, 0));
+    }
 }

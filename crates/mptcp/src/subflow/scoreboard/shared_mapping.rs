@@ -91,4 +91,46 @@ mod tests {
         let around = board.records().map(|record| record.joined.map(|joined| (joined.before, joined.after)));
         assert_eq!(around.collect::<Vec<_>>(), [Some((0, 20)), Some((10, 10)), Some((20, 0))]);
     }
+
+    /// Ten bytes for each of these places.
+    fn board_of(numbers: &[u8]) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for (at, number) in (0_u32..).zip(numbers) {
+            let payload = Bytes::from_static(b"0123456789");
+            board.push(SeqNumber(100 + 10 * at), 10 * u64::from(at), payload, false, SendKind::New);
+            board.set_place(Place { number: *number, arrived: 7 });
+        }
+        board
+    }
+
+    #[test]
+    fn only_the_first_of_a_mapping_binds_and_only_those_that_follow_it() {
+        let bound = |numbers: &[u8], sent: usize| {
+            let mut board = board_of(numbers);
+            (0..sent).for_each(|_| drop(board.send_next(Instant::ZERO)));
+            let whole = board.bind_to_mapping(|_| false).map(|joined| (joined.before, joined.after));
+            let joined = board.records().map(|record| record.joined.map(|joined| (joined.before, joined.after)));
+            (whole, joined.collect::<Vec<_>>())
+        };
+        let nothing = |count: usize| (None, vec![None; count]);
+        assert_eq!(bound(&[0, 1, 0], 1), (Some((0, 10)), vec![Some((0, 10)), Some((10, 0)), None]));
+        assert_eq!(bound(&[0, 0], 1), nothing(2), "the next has a mapping of its own");
+        assert_eq!(bound(&[0], 1), nothing(1), "there is no next");
+        assert_eq!(bound(&[0, 1, 2], 0), nothing(3), "nothing was sent");
+        assert_eq!(bound(&[0, 2, 3], 1), nothing(3), "what would follow it is gone");
+        assert_eq!(bound(&[3, 1, 2], 1), nothing(3), "the first of them is gone");
+    }
+
+    #[test]
+    fn a_mapping_that_has_left_is_not_bound_again() {
+        let mut board = board_of(&[0, 1, 2]);
+        board.send_next(Instant::ZERO);
+        assert!(board.bind_to_mapping(|_| true).is_some());
+        let records = format!("{board:?}");
+        assert!(board.bind_to_mapping(|_| false).is_none());
+        assert_eq!(format!("{board:?}"), records);
+        board.send_next(Instant::ZERO);
+        assert!(board.bind_to_mapping(|_| false).is_none());
+        assert!(board.records().all(|record| record.joined.is_some_and(|joined| joined.data_fin)));
+    }
 }
