@@ -193,6 +193,21 @@ mod tests {
     }
 
     #[test]
+    fn changes_add_up_until_they_are_taken() {
+        let slots = slots(5);
+        let mut agenda = Agenda::NEW;
+        assert_eq!(
+            (agenda.take_unrecorded(), agenda.take_unarmed()),
+            (u32::MAX, u32::MAX),
+            "at first all have changed"
+        );
+        agenda.ask(0b00101, &slots);
+        agenda.ask(0b10001, &slots);
+        assert_eq!((agenda.take_unrecorded(), agenda.take_unarmed()), (0b10101, 0b10101));
+        assert_eq!((agenda.take_unrecorded(), agenda.take_unarmed()), (0, 0));
+    }
+
+    #[test]
     fn pacing_delays_data_alone_and_a_paced_subflow_is_asked_for_its_deadline() {
         let mut slots = slots(30);
         slots.iter_mut().for_each(|subflow| TASKS.into_iter().for_each(|task| turn_over(subflow, task)));
