@@ -210,6 +210,7 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::connection::tests::{config, connected};
+    use crate::event::SendKind;
     use bytes::Bytes;
 
     /// Whether the probe timer's expiries lead to a segment smaller than usual, and whether each asks the peer.
@@ -239,5 +240,63 @@ mod tests {
     #[test]
     fn where_the_scheduler_has_no_subflow_the_peer_is_asked_before_a_small_window_is_used() {
         assert_eq!(probed(50_000, 300, 3), [(false, true), (true, true), (true, true)]);
+    }
+
+    #[test]
+    fn a_subflow_that_carries_nothing_and_did_not_answer_twice_is_asked_again() {
+        let asked = |unanswered: u16, busy: bool, state: State| {
+            let mut connection = connected(config(), 2);
+            let handle = connection.subflows.first_handle().unwrap();
+            let subflow = &mut connection.subflows[handle];
+            subflow.liveness.unanswered_probes = unanswered;
+            subflow.state = state;
+            if busy {
+                subflow.push(0, Bytes::from_static(b"data"), SendKind::New);
+                assert!(subflow.scoreboard.send_next(Instant::ZERO).is_some());
+            }
+            connection.probe_silent_subflows(Instant::ZERO);
+            (connection.subflows[handle].due.keepalive, connection.subflows[handle].liveness.unanswered_probes)
+        };
+        assert_eq!(asked(2, false, State::Established), (true, 3));
+        assert_eq!(asked(3, false, State::CloseWait), (true, 4));
+        assert_eq!(asked(1, false, State::Established), (false, 1), "it has time to answer");
+        assert_eq!(asked(2, true, State::Established), (false, 2), "its data asks");
+        assert_eq!(asked(2, false, State::SynSent), (false, 2), "its SYN asks");
+    }
+
+    #[test]
+    fn a_closed_window_is_asked_for_on_each_subflow_that_may_answer() {
+        let asked = |state: State, confirmed: bool| {
+            let mut connection = connected(config(), 2);
+            connection.sender.window_edge = 0;
+            assert_eq!(connection.write(Bytes::from(vec![0; 5_000])), 5_000);
+            let first = connection.subflows.first_handle().unwrap();
+            let second = connection.subflows.after(first).unwrap();
+            (connection.subflows[second].state, connection.subflows[second].handshake.confirmed) = (state, confirmed);
+            connection.probe_window(Instant::ZERO);
+            assert!(connection.subflows[first].due.keepalive);
+            connection.subflows[second].due.keepalive
+        };
+        assert!(asked(State::Established, true) && asked(State::CloseWait, true));
+        assert!(!asked(State::Established, false) && !asked(State::SynSent, true) && !asked(State::TimeWait, true));
+    }
+
+    #[test]
+    fn a_segment_that_never_fits_the_window_of_its_subflow_is_cut_to_it() {
+        let cut = |window: u32, state: State| {
+            let mut connection = connected(config(), 1);
+            let handle = connection.subflows.first_handle().unwrap();
+            let subflow = &mut connection.subflows[handle];
+            (subflow.mss, subflow.window.edge, subflow.state) = (1_000, subflow.send.nxt + window, state);
+            subflow.push(0, Bytes::from(vec![0; 1_000]), SendKind::New);
+            connection.output.pending = false;
+            connection.fit_windows();
+            let next = connection.subflows[handle].scoreboard.next_unsent().unwrap().length;
+            (next, connection.output.pending)
+        };
+        assert_eq!(cut(300, State::Established), (300, true));
+        assert_eq!(cut(1_000, State::Established), (1_000, false), "it fits");
+        assert_eq!(cut(0, State::Established), (1_000, false), "there is nothing to cut it to");
+        assert_eq!(cut(300, State::SynSent), (1_000, false), "nothing goes before the handshake");
     }
 }
