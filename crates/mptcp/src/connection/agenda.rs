@@ -193,6 +193,12 @@ mod tests {
     }
 
     #[test]
+    fn of_the_bits_those_of_a_slot_are_met_the_lowest_first() {
+        assert_eq!([0b1, 0b1100, 1 << 29, u32::MAX].map(first), [Some(0), Some(2), Some(29), Some(0)]);
+        assert_eq!([0, 1 << 30, 1 << 31].map(first), [None; 3], "of no slot");
+    }
+
+    #[test]
     fn changes_add_up_until_they_are_taken() {
         let slots = slots(5);
         let mut agenda = Agenda::NEW;
