@@ -1,23 +1,17 @@
 //! Which subflows of a connection share a bottleneck: those whose queueing delay rises and falls together.
 //!
 //! RFC 8382 groups flows by statistics of their delay; ends that see all flows can compare the delays themselves. The
-//! round-trip times of a subflow are averaged over bins of [`BIN`] by when the packet was sent, and over spans of
-//! [`SPAN`] bins. What is compared are *differences* of successive ones, on two scales:
-//!
-//! - **Bins**: the correlation of the differences about their means, smoothed over some [`MEMORY`] of them. About their
-//!   means, since two queues that both fill for ten seconds look alike. Above [`TOGETHER`] a pair shares, below [`APART`]
-//!   it does not.
-//! - **Spans**: a long queue fills so slowly that its bins hardly differ. If two delays have one queue, their differences
-//!   are not only correlated but the same: their concordance (Lin, Biometrics 1989) is above [`SAME`], or they do not share.
-//!
-//! The scale on which the delays move more decides. A common queue moves both: if one moves by more than [`MOVES`] and the
-//! other not, they do not share, and if neither moves, nothing can be said. Then, between the bounds, and before [`LEAST`]
-//! bins or [`LEAST_SPANS`], it stays as it was: shared by default, since a wrong decision to the contrary harms other flows.
+//! round-trip times of a subflow are averaged over bins of [`BIN`] by when the packet was sent. What is compared are
+//! *differences* of successive bins: two queues that both fill for ten seconds look alike, their differences do not.
+//! For each pair of subflows the covariance of the differences is smoothed over some [`MEMORY`] bins. Correlated by
+//! more than [`TOGETHER`] they share, by less than [`APART`] they do not; between, and before [`LEAST`] bins, it stays
+//! as it was: shared by default, since a wrong decision to the contrary harms other flows. A common queue moves both: if
+//! one moves by more than [`MOVES`] and the other not, they do not share; if neither moves, nothing can be said.
 //!
 //! A slow path has no packet in most bins, and its round trips of seconds end after the other subflow's bins are
-//! removed. So if the queue stands in a span and the other is empty, [`SPANS_APART`] times in a row, the bottlenecks are
-//! different. Both are measured from the minimum round-trip time since both subflows exist, so that a queue kept by
-//! other flows counts in neither.
+//! removed. So queues are also compared over spans of [`SPAN`] bins: if one stands and the other is empty,
+//! [`SPANS_APART`] times in a row, the bottlenecks are different. Both are measured from the minimum round-trip time
+//! since both subflows exist, so that a queue kept by other flows counts in neither.
 
 use crate::ids::{SubflowId, SubflowMap};
 use crate::time::{Duration, Instant};
@@ -43,20 +37,8 @@ const MOVES: f64 = 2.5e-5;
 const SPAN: u32 = 20;
 /// Spans kept of each subflow.
 const SPANS: usize = 4;
-/// Samples that a span needs, ...
+/// Samples that a span needs.
 const SAMPLES: u32 = 4;
-/// ... and for its mean to be compared with another's.
-const SAMPLES_OF_MEAN: u32 = 8;
-/// Number of spans for smoothing.
-const SPAN_MEMORY: f64 = 8.0;
-/// Spans compared before the first decision.
-const LEAST_SPANS: u32 = 4;
-/// Concordance above which a pair shares, ...
-const SAME: f64 = 0.8;
-/// ... and below which it does not.
-const DIFFERENT: f64 = 0.6;
-/// How much larger the variance of the differences of spans is, if they decide.
-const LARGER: f64 = 2.0;
 /// A queue is standing if the minimum queueing delay of a span exceeds this, in seconds, ...
 const STANDS: f64 = 0.01;
 /// ... and the other is empty if its mean delay is below this share of that.
@@ -122,31 +104,12 @@ impl Spans {
         Some(done.number)
     }
 
-    /// A closed span, as queueing delays.
-    fn delays(&self, number: u32) -> Option<Delays> {
+    /// The minimum and mean queueing delay of a closed span, in seconds.
+    fn delays(&self, number: u32) -> Option<(f64, f64)> {
         let span = self.closed.as_ref()?.get(number as usize % SPANS).filter(|span| span.number == number)?;
         let least = f64::from(self.least.0.min(self.least.1));
-        let mean = span.sum / f64::from(span.samples);
-        let before = number.checked_sub(1).and_then(|before| {
-            let before = self.closed.as_ref()?.get(before as usize % SPANS).filter(|span| span.number == before)?;
-            Some((before.samples, before.sum / f64::from(before.samples)))
-        });
-        let both = before.filter(|before| before.0.min(span.samples) >= SAMPLES_OF_MEAN);
-        Some(Delays {
-            least: f64::from(span.least) - least,
-            mean: mean - least,
-            risen: both.map(|before| mean - before.1),
-        })
+        Some((f64::from(span.least) - least, span.sum / f64::from(span.samples) - least))
     }
-}
-
-/// Queueing delays in a span, seconds.
-#[derive(Clone, Copy, Debug)]
-struct Delays {
-    least: f64,
-    mean: f64,
-    /// How much the mean has risen since the span before, if both have enough samples.
-    risen: Option<f64>,
 }
 
 /// A closed bin: number and mean.
@@ -192,71 +155,13 @@ impl Series {
     }
 }
 
-/// The differences of two series: smoothed means, squares and product.
-#[derive(Clone, Copy, Debug, Default)]
-struct Moves {
-    count: u32,
-    means: (f64, f64),
-    squares: (f64, f64),
-    product: f64,
-}
-
-impl Moves {
-    fn take(&mut self, one: f64, other: f64, memory: f64) {
-        self.count = self.count.saturating_add(1);
-        let weight = 1.0 / f64::from(self.count).min(memory);
-        self.means.0 += (one - self.means.0) * weight;
-        self.means.1 += (other - self.means.1) * weight;
-        self.product += (one * other - self.product) * weight;
-        self.squares.0 += (one * one - self.squares.0) * weight;
-        self.squares.1 += (other * other - self.squares.1) * weight;
-    }
-
-    /// The variances and the covariance about the means.
-    fn central(&self) -> (f64, f64, f64) {
-        let (one, other) = self.means;
-        let variance = |square: f64, mean: f64| (square - mean * mean).max(0.0);
-        (variance(self.squares.0, one), variance(self.squares.1, other), self.product - one * other)
-    }
-
-    /// The sum of the variances and of the square by which the means differ.
-    fn moved(&self) -> f64 {
-        let (one, other, _) = self.central();
-        let apart = self.means.0 - self.means.1;
-        one + other + apart * apart
-    }
-
-    /// Whether one of the two moves as if there was a queue.
-    fn is_visible(&self) -> bool {
-        let (one, other, _) = self.central();
-        one.min(other) >= STILL || one.max(other) >= MOVES
-    }
-
-    /// The correlation, -1 to 1.
-    fn correlation(&self) -> f64 {
-        let (one, other, covariance) = self.central();
-        covariance / libm::sqrt((one * other).max(f64::MIN_POSITIVE))
-    }
-
-    /// The concordance, -1 to 1: 1 where both are the same.
-    fn concordance(&self) -> f64 {
-        2.0 * self.central().2 / self.moved().max(f64::MIN_POSITIVE)
-    }
-}
-
-/// The differences of a pair's delays on both scales.
-#[derive(Clone, Debug, Default)]
-struct Scales {
-    bins: Moves,
-    spans: Moves,
-}
-
 /// State of a pair of subflows.
 #[derive(Clone, Debug)]
 struct Pair {
     ids: (SubflowId, SubflowId),
-    /// `None` until the first difference, and while the connection is idle.
-    scales: Option<Box<Scales>>,
+    covariance: f64,
+    variances: (f64, f64),
+    bins: u32,
     /// Consecutive spans with one standing and one empty queue.
     spans_apart: u8,
     shared: bool,
@@ -264,35 +169,26 @@ struct Pair {
 
 impl Pair {
     fn take(&mut self, one: f64, other: f64) {
-        self.scales.get_or_insert_default().bins.take(one, other, MEMORY);
-        self.judge();
-    }
-
-    /// Decides by the scale on which the delays move more.
-    fn judge(&mut self) {
-        let Some(scales) = &self.scales else { return };
-        let bins = Some(&scales.bins).filter(|bins| bins.count >= LEAST && bins.is_visible());
-        let spans = Some(&scales.spans).filter(|spans| spans.count >= LEAST_SPANS && spans.is_visible());
-        let slower = spans.filter(|spans| bins.is_none_or(|bins| spans.moved() > bins.moved() * LARGER));
-        let (likeness, together, apart) = match (slower, bins) {
-            (Some(spans), _) => (spans.concordance(), SAME, DIFFERENT),
-            (None, Some(bins)) => (bins.correlation(), TOGETHER, APART),
-            (None, None) => return,
-        };
-        self.shared = likeness > together || (self.shared && likeness > apart);
-    }
-
-    /// Compares the queueing delays of the same span.
-    fn take_span(&mut self, one: Delays, other: Delays) {
-        if let (Some(one), Some(other)) = (one.risen, other.risen) {
-            self.scales.get_or_insert_default().spans.take(one, other, SPAN_MEMORY);
-            self.judge();
+        self.bins = self.bins.saturating_add(1);
+        let weight = 1.0 / f64::from(self.bins).min(MEMORY);
+        self.covariance += (one * other - self.covariance) * weight;
+        self.variances.0 += (one * one - self.variances.0) * weight;
+        self.variances.1 += (other * other - self.variances.1) * weight;
+        let (least, most) = (self.variances.0.min(self.variances.1), self.variances.0.max(self.variances.1));
+        if self.bins < LEAST || (least < STILL && most < MOVES) {
+            return;
         }
-        let stands_beside = |one: Delays, other: Delays| one.least > STANDS && other.mean < one.least * EMPTY;
+        let correlation = self.covariance / libm::sqrt((least * most).max(f64::MIN_POSITIVE));
+        self.shared = correlation > TOGETHER || (self.shared && correlation > APART);
+    }
+
+    /// Compares the minimum and the mean queueing delays of the same span.
+    fn take_span(&mut self, one: (f64, f64), other: (f64, f64)) {
+        let stands_beside = |one: (f64, f64), other: (f64, f64)| one.0 > STANDS && other.1 < one.0 * EMPTY;
         if stands_beside(one, other) || stands_beside(other, one) {
             self.spans_apart = self.spans_apart.saturating_add(1);
             self.shared &= self.spans_apart < SPANS_APART;
-        } else if one.least.max(other.least) > STANDS {
+        } else if one.0.max(other.0) > STANDS {
             self.spans_apart = 0;
         }
     }
@@ -320,7 +216,15 @@ impl SharedBottleneck {
         self.remove(id);
         self.pairs.reserve_exact(self.series.len());
         for other in self.series.keys() {
-            self.pairs.push(Pair { ids: (other, id), scales: None, spans_apart: 0, shared: true });
+            let pair = Pair {
+                ids: (other, id),
+                covariance: 0.0,
+                variances: (0.0, 0.0),
+                bins: 0,
+                spans_apart: 0,
+                shared: true,
+            };
+            self.pairs.push(pair);
         }
         let series = self.series.iter_mut().filter_map(|(_, other)| other.series.as_mut());
         series.for_each(|other| other.spans.least = Spans::NONE.least);
@@ -346,7 +250,6 @@ impl SharedBottleneck {
     /// The connection is idle: bins before and after are never compared. Decisions persist.
     pub(super) fn rest(&mut self) {
         self.series.iter_mut().for_each(|(_, member)| member.series = None);
-        self.pairs.iter_mut().for_each(|pair| pair.scales = None);
     }
 
     /// Adds a round-trip time sample that ended at `now`.
@@ -439,4 +342,147 @@ fn partners(pairs: &[Pair], id: SubflowId) -> impl Iterator<Item = SubflowId> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    const ONE: SubflowId = SubflowId(0);
+    const OTHER: SubflowId = SubflowId(1);
+
+    /// The result after this many seconds with two queues, each a function of the bin, in milliseconds.
+    fn after(seconds: u64, queues: [fn(u64) -> f64; 2]) -> bool {
+        let mut detector = SharedBottleneck::default();
+        detector.add(ONE);
+        detector.add(OTHER);
+        for sample in 0..seconds * 100 {
+            let sent = Instant::ZERO + Duration::from_millis(10) * sample;
+            for (id, queue) in [ONE, OTHER].into_iter().zip(queues) {
+                // The paths' base delays differ; the time of sending determines the queue.
+                let base = if id == ONE { 40.0 } else { 95.0 };
+                let rtt = Duration::from_secs_f64((base + queue(sample / 10)) / 1e3);
+                detector.on_rtt(id, sent + rtt, rtt);
+            }
+        }
+        detector.beside(ONE).eq([OTHER])
+    }
+
+    /// A pseudo-random number from 0 to `most`.
+    fn drawn(bin: u64, salt: u64, most: f64) -> f64 {
+        let mixed = (bin + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed >> 40) as f64 / (1u64 << 24) as f64 * most
+    }
+
+    #[test]
+    fn delays_that_move_together_share() {
+        assert!(after(10, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, 1, 20.0) + drawn(bin, 2, 5.0)]));
+    }
+
+    #[test]
+    fn delays_of_their_own_do_not() {
+        assert!(!after(10, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, 2, 20.0)]));
+        // At first nothing is known.
+        assert!(after(1, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, 2, 20.0)]));
+    }
+
+    #[test]
+    fn two_queues_that_both_fill_are_two() {
+        assert!(!after(10, [|bin| bin as f64 * 0.5 + drawn(bin, 1, 6.0), |bin| bin as f64 * 0.5 + drawn(bin, 2, 6.0)]));
+    }
+
+    #[test]
+    fn a_delay_that_moves_beside_one_that_does_not_is_of_another_queue() {
+        assert!(!after(10, [|bin| drawn(bin, 1, 40.0), |bin| drawn(bin, 2, 0.2)]));
+        assert!(after(10, [|bin| drawn(bin, 1, 4.0), |bin| drawn(bin, 2, 0.2)]), "too little to say");
+    }
+
+    #[test]
+    fn where_no_queue_moves_nothing_is_decided() {
+        assert!(after(10, [|bin| drawn(bin, 1, 0.2), |bin| drawn(bin, 2, 0.2)]));
+    }
+
+    #[test]
+    fn a_bottleneck_that_comes_to_be_shared_is_found_and_one_that_no_longer_is_too() {
+        assert!(after(20, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, if bin < 100 { 2 } else { 1 }, 20.0),]));
+        assert!(!after(20, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, if bin < 100 { 1 } else { 2 }, 20.0),]));
+    }
+
+    /// The detector's result after 20 s of a slow path, with its own queue of `own` seconds from the third second on,
+    /// and another path. `queue` (milliseconds, a function of the time in seconds) delays both.
+    fn beside_a_slow_path(own: f64, queue: fn(f64) -> f64) -> bool {
+        let mut detector = SharedBottleneck::default();
+        detector.add(ONE);
+        detector.add(OTHER);
+        for sample in 0..100_u64 {
+            // Every 200 ms: almost never two bins in a row.
+            let at = sample as f64 * 0.2;
+            let standing = if at < 3.0 { 0.0 } else { own };
+            for (id, rtt) in [(ONE, 0.1 + standing + queue(at) / 1e3), (OTHER, 0.05 + queue(at) / 1e3)] {
+                let rtt = Duration::from_secs_f64(rtt);
+                detector.on_rtt(id, Instant::ZERO + Duration::from_secs_f64(at) + rtt, rtt);
+            }
+        }
+        detector.beside(ONE).eq([OTHER])
+    }
+
+    #[test]
+    fn a_queue_that_stands_beside_an_empty_one_is_another() {
+        assert!(!beside_a_slow_path(3.0, |_| 1.0));
+        // The other's queue is less than a tenth of it.
+        assert!(!beside_a_slow_path(3.0, |at| drawn((at * 10.0) as u64, 1, 250.0)));
+    }
+
+    #[test]
+    fn a_queue_that_stands_on_both_may_be_one() {
+        assert!(beside_a_slow_path(0.0, |at| if at < 3.0 { 0.0 } else { 300.0 }));
+        // Nothing can be detected without a queue.
+        assert!(beside_a_slow_path(0.0, |_| 1.0));
+    }
+
+    #[test]
+    fn a_subflow_that_ended_is_forgotten() {
+        let mut detector = SharedBottleneck::default();
+        detector.add(ONE);
+        detector.add(OTHER);
+        assert!(detector.beside(ONE).eq([OTHER]) && detector.beside(OTHER).eq([ONE]));
+        detector.remove(OTHER);
+        assert!(detector.beside(ONE).eq([]));
+        assert!(detector.pairs.is_empty() && detector.series.len() == 1);
+    }
+
+    #[test]
+    fn who_shares_is_known_whatever_the_numbers_are() {
+        let beside = |ids: [u32; 3]| {
+            let mut detector = SharedBottleneck::default();
+            ids.iter().for_each(|id| detector.add(SubflowId(*id)));
+            detector.pairs[0].shared = false;
+            detector.record_beside();
+            ids.map(|id| detector.beside(SubflowId(id)).map(|other| other.0).collect::<Vec<_>>())
+        };
+        assert_eq!(beside([0, 1, 31]), [vec![31], vec![31], vec![0, 1]]);
+        assert_eq!(beside([0, 1, 40]), [vec![40], vec![40], vec![0, 1]]);
+    }
+
+    #[test]
+    fn a_span_counts_when_the_next_begins_if_it_has_enough_samples() {
+        let closes = |samples: u32| {
+            let mut spans = Spans::NONE;
+            for _ in 0..samples {
+                assert_eq!(spans.take(0, 0.05), None);
+            }
+            spans.take(SPAN, 0.05)
+        };
+        assert_eq!(closes(SAMPLES), Some(0));
+        assert_eq!(closes(SAMPLES - 1), None);
+    }
+
+    #[test]
+    fn of_two_successive_bins_the_first_is_kept_too() {
+        let mut series = Series::NONE;
+        let first = 2 * KEPT as u32 + 3;
+        series.close((first - 5, 0.125));
+        series.close((first, 0.25));
+        assert_eq!(series.mean(first), None, "nothing to compare it with");
+        series.close((first + 1, 0.5));
+        assert_eq!([first - 5, first, first + 1].map(|bin| series.mean(bin)), [None, Some(0.25), Some(0.5)]);
+    }
+}
