@@ -24,16 +24,25 @@ struct Server {
 
 impl Server {
     fn start(words: &str) -> Self {
+        // Another program may take the port before the server does.
+        (0..5).find_map(|_| Self::try_start(words)).expect("a port stays free")
+    }
+
+    fn try_start(words: &str) -> Option<Self> {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback").port();
         let mut command = perf(&format!("--server --kernel tcp --port {port} {words}"));
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
         let mut line = String::new();
         let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
         output.read_line(&mut line).expect("it says where it listens");
+        let server = Self { child, port };
+        if line.is_empty() {
+            return None;
+        }
         assert!(line.starts_with("listening on"), "{line}");
         // Drains the pipe so that it never fills.
         thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-        Self { child, port }
+        Some(server)
     }
 }
 

@@ -10,6 +10,7 @@ mod proxy;
 mod run;
 mod soak;
 mod steer;
+mod two_uplinks;
 mod up;
 
 use libtest_mimic::{Arguments, Trial};

@@ -1,18 +1,11 @@
-//! Two namespaces: a host with two uplinks, and the world, which is router, server and target.
-//!
-//! ```text
-//!   host                          world
-//!   up0  10.1.0.2  -------------  10.1.0.1  down0
-//!   up1  10.2.0.2  -------------  10.2.0.1  down1
-//!                                 203.0.113.1, 2001:db8::1 (the target)
-//! ```
+//! A host with two uplinks, and the world, which is router, server and, at 203.0.113.1 and 2001:db8::1, target.
 
 pub use crate::program::{Running, anabranch, command, ip, text};
 
 use crate::program::directory;
+use crate::two_uplinks::host_and_world;
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
-use std::os::fd::AsRawFd as _;
 use std::process::{Command, Output};
 
 /// Address of the server, as seen by the host.
@@ -39,27 +32,8 @@ pub struct Scene {
 
 impl Scene {
     pub fn new(name: &str) -> Self {
-        let namespace = || Namespace::new().expect("namespaces were there a moment ago");
-        let (host, world) = (namespace(), namespace());
-        let inside = format!("/proc/{}/fd/{}", std::process::id(), world.file().as_raw_fd());
+        let (host, world) = host_and_world(|_, _| ());
         let enter = "the namespace can be entered";
-        for net in [1, 2] {
-            let n = net - 1;
-            host.run(|| ip(&format!("link add up{n} type veth peer name down{n} netns {inside}"))).expect(enter);
-            world
-                .run(|| {
-                    ip(&format!("address add 10.{net}.0.1/24 dev down{n}"));
-                    ip(&format!("link set down{n} up"));
-                })
-                .expect(enter);
-            host.run(|| {
-                ip(&format!("address add 10.{net}.0.2/24 dev up{n}"));
-                ip(&format!("link set up{n} up"));
-                ip(&format!("route add default via 10.{net}.0.1 dev up{n} metric 10{n}"));
-            })
-            .expect(enter);
-        }
-        host.run(|| ip("link set lo up")).expect(enter);
         let key = key(name).expect("a key can be made");
         let (serve, standing) = world
             .run(|| {

@@ -1,11 +1,11 @@
 //! A host with two uplinks, and a server with an address of its own, both with the kernel's MPTCP.
 
 use crate::program::{Running, anabranch, command, directory, ip, text};
+use crate::two_uplinks::host_and_world;
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
 use serde_json::Value;
 use std::io::Write as _;
-use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,30 +39,12 @@ fn python(words: &[&str]) -> Command {
 
 impl Scene {
     pub fn new() -> Self {
-        let namespace = || Namespace::new().expect("namespaces were there a moment ago");
-        let (host, world) = (namespace(), namespace());
-        let inside = format!("/proc/{}/fd/{}", std::process::id(), world.file().as_raw_fd());
+        let (host, world) = host_and_world(|n, net| {
+            ip(&format!("route add default via 10.{net}.0.1 dev up{n} table 10{n}"));
+            ip(&format!("rule add from 10.{net}.0.2 table 10{n}"));
+            ip(&format!("mptcp endpoint add 10.{net}.0.2 dev up{n} subflow"));
+        });
         let enter = "the namespace can be entered";
-        for net in [1, 2] {
-            let n = net - 1;
-            host.run(|| ip(&format!("link add up{n} type veth peer name down{n} netns {inside}"))).expect(enter);
-            world
-                .run(|| {
-                    ip(&format!("address add 10.{net}.0.1/24 dev down{n}"));
-                    ip(&format!("link set down{n} up"));
-                })
-                .expect(enter);
-            host.run(|| {
-                ip(&format!("address add 10.{net}.0.2/24 dev up{n}"));
-                ip(&format!("link set up{n} up"));
-                ip(&format!("route add default via 10.{net}.0.1 dev up{n} metric 10{n}"));
-                ip(&format!("route add default via 10.{net}.0.1 dev up{n} table 10{n}"));
-                ip(&format!("rule add from 10.{net}.0.2 table 10{n}"));
-                ip(&format!("mptcp endpoint add 10.{net}.0.2 dev up{n} subflow"));
-            })
-            .expect(enter);
-        }
-        host.run(|| ip("link set lo up")).expect(enter);
         let serve = world
             .run(|| {
                 ip("link set lo up");
