@@ -180,8 +180,7 @@ impl Classes {
         if self.rules.is_empty() {
             return self.machines[0].steering.handle_sample(sample);
         }
-        let is_there = |token: &Token| sample.connections.binary_search_by_key(token, |other| other.token).is_ok();
-        self.judged.retain(|token, _| is_there(token));
+        self.judged.retain(|token, _| sample.has(*token));
         let mut parts: Vec<HostSample> =
             self.machines.iter().map(|_| HostSample { at: sample.at, connections: Vec::new() }).collect();
         for connection in &sample.connections {

@@ -188,9 +188,8 @@ impl Daemon {
         if self.classes.counters().adopted > adopted {
             self.tell_adopted(tell);
         }
-        let is_there = |token: &Token| sample.connections.binary_search_by_key(token, |other| other.token).is_ok();
-        self.fallen.retain(is_there);
-        self.adopted.retain(is_there);
+        self.fallen.retain(|token| sample.has(*token));
+        self.adopted.retain(|token| sample.has(*token));
         tell(Notice::Sampled { at: sample.at, classes: &self.classes });
     }
 

@@ -27,6 +27,13 @@ pub struct HostSample {
     pub connections: Vec<ConnectionSample>,
 }
 
+impl HostSample {
+    /// Whether the connection was there.
+    pub fn has(&self, token: Token) -> bool {
+        self.connections.binary_search_by_key(&token, |connection| connection.token).is_ok()
+    }
+}
+
 /// One connection.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ConnectionSample {

@@ -16,8 +16,7 @@ impl Steering {
         for connection in &sample.connections {
             self.handle_connection(now, connection, all);
         }
-        let sampled = |token: &Token| sample.connections.binary_search_by_key(token, |c| c.token).is_ok();
-        let absent = self.connections.iter_mut().filter(|(token, _)| !sampled(token));
+        let absent = self.connections.iter_mut().filter(|(token, _)| !sample.has(**token));
         let over: Vec<Token> = absent.filter_map(|(token, known)| known.is_missed(all).then_some(*token)).collect();
         for token in over {
             self.close(now, token);
