@@ -4,6 +4,7 @@
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::borrow::Cow;
 use std::io;
 
 /// Flag of a list that changed while it was read (NLM_F_DUMP_INTR).
@@ -108,17 +109,16 @@ const NOTHING: u16 = 0;
 
 /// The message with an unknown attribute in place of a route's metrics, which nothing here needs: the parser takes the
 /// name of a congestion control among them for a number, and would refuse the whole route.
-fn without_metrics(message: &[u8]) -> Vec<u8> {
-    let mut bytes = message.to_vec();
-    let number =
-        |bytes: &[u8], at: usize| bytes.get(at..at + 2).and_then(|two| two.try_into().ok()).map(u16::from_ne_bytes);
-    if number(&bytes, 4) != Some(NEW_ROUTE) {
+fn without_metrics(message: &[u8]) -> Cow<'_, [u8]> {
+    let number = |at: usize| message.get(at..at + 2).and_then(|two| two.try_into().ok()).map(u16::from_ne_bytes);
+    let mut bytes = Cow::Borrowed(message);
+    if number(4) != Some(NEW_ROUTE) {
         return bytes;
     }
     let mut at = HEADER + ROUTE;
-    while let (Some(length @ 4..), Some(kind)) = (number(&bytes, at), number(&bytes, at + 2)) {
+    while let (Some(length @ 4..), Some(kind)) = (number(at), number(at + 2)) {
         if kind == METRICS {
-            bytes[at + 2..at + 4].copy_from_slice(&NOTHING.to_ne_bytes());
+            bytes.to_mut()[at + 2..at + 4].copy_from_slice(&NOTHING.to_ne_bytes());
         }
         at += usize::from(length).next_multiple_of(4);
     }
