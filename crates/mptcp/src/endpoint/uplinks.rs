@@ -16,7 +16,7 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The same once an earlier attempt had no answer in its time: somebody waits already, so all addresses are asked within a
 /// short time, and not in a burst (RFC 8305, section 8: at least 10 ms).
-pub(super) const LATER_PATIENCE: Duration = Duration::from_millis(20);
+const LATER_PATIENCE: Duration = Duration::from_millis(20);
 
 /// The same before an attempt from a distrusted address (RFC 6298, section 2: the initial timeout): who answers in place of the
 /// peer is near, and would be first otherwise.
