@@ -1,6 +1,7 @@
 //! Output: results on standard output, remarks on standard error.
 
 use std::io::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Prints to standard output; a closed pipe is ignored.
 pub fn print(text: &str) {
@@ -14,8 +15,12 @@ pub fn remark(text: &str) {
 
 /// Logs an event to standard error with the time in UTC.
 pub fn event(text: &str) {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    remark(&format!("{} {text}", stamp(now.as_secs())));
+    remark(&format!("{} {text}", stamp(since_1970().as_secs())));
+}
+
+/// The time since 1970 in UTC, without leap seconds.
+pub fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Formats seconds since 1970 by RFC 3339.

@@ -80,7 +80,10 @@ fn describe(status: &Status) -> String {
     text.push_str(&table::render(&head, &status.uplinks.iter().map(uplink).collect::<Vec<_>>()));
     text.push_str(&datagrams(status));
     text.push_str(&connections_of(status));
-    text.push_str(&decisions(status));
+    let notes = notes(status);
+    if !notes.is_empty() {
+        text.push_str(&format!("\n{}\n", notes.join("\n")));
+    }
     text
 }
 
@@ -102,18 +105,7 @@ fn connections_of(status: &Status) -> String {
     format!("\n{}", table::render(&["connection", "state", "RTT ms", "sent", "received"], &rows))
 }
 
-/// What makes connections plain TCP, and the last decisions with their reasons.
-fn decisions(status: &Status) -> String {
-    let Some(kernel) = &status.steered else { return String::new() };
-    let mut text = String::new();
-    if !kernel.warnings.is_empty() || !kernel.decisions.is_empty() {
-        text.push('\n');
-    }
-    text.extend(notes(status).into_iter().map(|note| note + "\n"));
-    text
-}
-
-/// The same, a line each.
+/// What makes connections plain TCP, and the last decisions with their reasons, a line each.
 pub(super) fn notes(status: &Status) -> Vec<String> {
     let Some(kernel) = &status.steered else { return Vec::new() };
     let warnings = kernel.warnings.iter().map(|warning| format!("warning: {warning}"));

@@ -12,4 +12,4 @@ pub use model::{Flow, Source, Status};
 pub use place::{instances, read};
 pub use server::{Listeners, Serving, StatusOptions};
 pub use steered::{Decision, Snapshot, Steered, SteeredHost};
-pub use uplink::Uplink;
+pub use uplink::{Measured, Uplink};

@@ -1,18 +1,19 @@
 //! The status: uplinks, clients, connections and counters at one instant.
 
 use super::steered::{Steered, SteeredHost};
-use super::uplink::{DatagramPath, Uplink};
+use super::uplink::{DatagramPath, Measured, Uplink};
+use crate::console::since_1970;
 use crate::live::{MAX_CONNECTIONS, Sample};
 use crate::uplink_care::Roles;
 use anabranch_attach::PathObserver;
 use anabranch_capture::{CaptureObserver, FlowReport};
 use anabranch_datagram::{Kind, Way};
+use anabranch_policy::view::SubflowState;
 use anabranch_proxy::{Control, ProxyCounters};
-use anabranch_stack::{ConnectionReport, Stack};
+use anabranch_stack::{ConnectionReport, PathReport, Stack};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A flow of datagrams.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -97,11 +98,6 @@ pub struct Source {
     roles: Option<Roles>,
 }
 
-/// Seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
 impl Source {
     /// Status of a command that starts now.
     pub fn new(command: &'static str, stacks: &[Stack], control: Control) -> Self {
@@ -115,7 +111,7 @@ impl Source {
 
     fn of_nothing(command: &'static str) -> Self {
         let (paths, control, kernel, datagrams, roles) = (None, None, None, None, None);
-        Self { command, began: now(), stacks: Vec::new(), paths, control, kernel, datagrams, roles }
+        Self { command, began: since_1970().as_secs(), stacks: Vec::new(), paths, control, kernel, datagrams, roles }
     }
 
     /// Adds the stack's paths.
@@ -147,7 +143,7 @@ impl Source {
             command: self.command.to_owned(),
             process: std::process::id(),
             began: self.began,
-            now: now(),
+            now: since_1970().as_secs(),
             uplinks,
             clients: self.control.as_ref().map_or_else(Clients::default, clients),
             engine: self.engine(),
@@ -170,7 +166,7 @@ impl Source {
                 uplink.received_packets += counters.packets_received;
                 uplink.not_taken_packets += counters.not_taken;
             }
-            uplink.measure(reports);
+            uplink.measure(reports.iter().flat_map(|report| &report.paths).filter_map(established));
             uplink
         });
         let mut uplinks: Vec<Uplink> = uplinks.collect();
@@ -210,6 +206,12 @@ impl Source {
         }
         totals
     }
+}
+
+/// The local address of a subflow that is established, and what it measured.
+fn established(path: &PathReport) -> Option<(IpAddr, Measured)> {
+    let view = Some(&path.subflow.view).filter(|view| view.state == SubflowState::Established)?;
+    Some((path.subflow.local.ip(), Measured { rtt: view.smoothed_rtt, loss_ratio: view.loss_rate }))
 }
 
 fn flows(capture: &CaptureObserver) -> Flows {

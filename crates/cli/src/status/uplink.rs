@@ -1,8 +1,7 @@
 //! An uplink in a status.
 
 use crate::uplink_care::Roles;
-use anabranch_policy::view::SubflowState;
-use anabranch_stack::{ConnectionReport, PathReport};
+use anabranch_policy::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -67,6 +66,15 @@ pub struct DatagramPath {
     pub received_bytes: u64,
 }
 
+/// What an established subflow measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// Smoothed.
+    pub rtt: Duration,
+    /// Smoothed, 0 to 1.
+    pub loss_ratio: f64,
+}
+
 impl DatagramPath {
     pub fn of(report: &anabranch_datagram::PathReport) -> Self {
         Self {
@@ -91,17 +99,14 @@ impl Uplink {
         (self.quota_used_bytes, self.quota_bytes) = governed.quota.unzip();
     }
 
-    /// Sets RTT and loss from the subflows on this uplink.
-    pub fn measure(&mut self, reports: &[ConnectionReport]) {
-        let is_here = |path: &&PathReport| self.addresses.contains(&path.subflow.local.ip());
-        let paths: Vec<&PathReport> = reports.iter().flat_map(|report| &report.paths).filter(is_here).collect();
+    /// Sets RTT and loss from those of the given subflows, by local address, that are on this uplink and established. An RTT
+    /// of zero was not measured yet.
+    pub fn measure(&mut self, established: impl Iterator<Item = (IpAddr, Measured)>) {
         let (mut losses, mut rtt) = (0.0, f64::INFINITY);
-        for view in
-            paths.into_iter().map(|path| &path.subflow.view).filter(|view| view.state == SubflowState::Established)
-        {
+        for (_, measured) in established.filter(|(local, _)| self.addresses.contains(local)) {
             self.subflows += 1;
-            losses += view.loss_rate;
-            let sample = view.smoothed_rtt.as_secs_f64() * 1e3;
+            losses += measured.loss_ratio;
+            let sample = measured.rtt.as_secs_f64() * 1e3;
             rtt = if sample > 0.0 { rtt.min(sample) } else { rtt };
         }
         self.loss_ratio = (self.subflows > 0).then(|| losses / self.subflows as f64);

@@ -2,13 +2,12 @@
 
 use super::options::SteerOptions;
 use super::words::{self, name};
-use crate::console::{event, print, stamp};
+use crate::console::{event, print, since_1970, stamp};
 use anabranch_steer::Notice;
 use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::event::Event;
 use anabranch_steering::status::Why;
 use serde_json::{Value, json};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Writes notices.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +33,7 @@ impl Log {
             _ => {}
         }
         if self.json {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now = since_1970();
             let mut line = to_json(notice);
             if let Some(fields) = line.as_object_mut() {
                 fields.insert("at".to_owned(), json!(stamp(now.as_secs())));

@@ -1,8 +1,9 @@
 //! Makes a status of what the daemon knows.
 
 use super::words;
+use crate::console::since_1970;
 use crate::live::{ConnectionSample, MAX_CONNECTIONS, PathSample, Sample};
-use crate::status::{Decision, Snapshot, Steered, SteeredHost, Uplink};
+use crate::status::{Decision, Measured, Snapshot, Steered, SteeredHost, Uplink};
 use crate::uplink_care::traffic;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
@@ -14,7 +15,6 @@ use anabranch_steering::status::{ClosedSubflow, ConnectionStatus, SubflowStatus}
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Interval of snapshots while nobody asks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -70,7 +70,7 @@ impl Observer {
                     &mut self.decisions,
                     MOST_DECISIONS,
                     Decision {
-                        at: now(),
+                        at: since_1970().as_secs(),
                         what: words::command(command),
                         why: why.map(words::reason).unwrap_or_default(),
                         refusal: refusal.map(str::to_owned),
@@ -146,7 +146,10 @@ impl Observer {
         let state = format!("{how}, {:.0} s ago", at.since(closed.at).as_secs_f64());
         let endpoints = closed.endpoints;
         let path = self.path(closed.id.0, endpoints.local, endpoints.remote, state.into());
-        closed.last.as_ref().map_or(path.clone(), |last| measured(path, last))
+        match &closed.last {
+            Some(last) => measured(path, last),
+            None => path,
+        }
     }
 
     fn path(&self, subflow: u32, local: SocketAddr, remote: SocketAddr, state: Cow<'static, str>) -> PathSample {
@@ -163,19 +166,7 @@ impl Observer {
             }
         }
         for uplink in &mut uplinks {
-            let here = |subflow: &&SubflowStatus<'_>| uplink.addresses.contains(&subflow.endpoints.local.ip());
-            let subflows: Vec<_> = shown.iter().flat_map(|known| &known.subflows).filter(here).collect();
-            let established = |subflow: &&SubflowStatus<'_>| {
-                subflow
-                    .sample
-                    .filter(|sample| sample.state == TcpState::Established)
-                    .map(|sample| (sample.rtt, subflow.loss_rate))
-            };
-            let measured: Vec<(Duration, f64)> = subflows.iter().filter_map(established).collect();
-            uplink.subflows = measured.len();
-            uplink.rtt_ms = measured.iter().map(|(rtt, _)| rtt.as_secs_f64() * 1e3).reduce(f64::min);
-            let losses: f64 = measured.iter().map(|(_, loss)| loss).sum();
-            uplink.loss_ratio = (!measured.is_empty()).then(|| losses / measured.len() as f64);
+            uplink.measure(shown.iter().flat_map(|known| &known.subflows).filter_map(established));
         }
         uplinks
     }
@@ -186,11 +177,6 @@ fn keep<T>(list: &mut VecDeque<T>, most: usize, item: T) {
         list.pop_front();
     }
     list.push_back(item);
-}
-
-/// Seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 fn of_an_interface(name: &str, address: IpAddr) -> Uplink {
@@ -205,6 +191,12 @@ fn of_an_interface(name: &str, address: IpAddr) -> Uplink {
         received_packets: traffic.received_packets,
         ..Uplink::default()
     }
+}
+
+/// The local address of a subflow that is established, and what it measured.
+fn established(subflow: &SubflowStatus<'_>) -> Option<(IpAddr, Measured)> {
+    let sample = subflow.sample.filter(|sample| sample.state == TcpState::Established)?;
+    Some((subflow.endpoints.local.ip(), Measured { rtt: sample.rtt, loss_ratio: subflow.loss_rate }))
 }
 
 fn measured(path: PathSample, sample: &SubflowSample) -> PathSample {

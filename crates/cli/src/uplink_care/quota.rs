@@ -1,14 +1,13 @@
 //! Data quotas of uplinks per day or month. The usage is stored in a file, so that it survives restarts.
 
 use super::counter::octets;
-use crate::console::stamp;
+use crate::console::{since_1970, stamp};
 use crate::scenario::quantity::{self, Size};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Identifies the boot of the system.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -95,7 +94,7 @@ impl Ledger {
 
 /// Updates and stores the usage of an uplink. Several programs may do so for the same uplink: traffic is counted once.
 pub fn used(directory: &Path, quota: &Quota) -> io::Result<u64> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = since_1970().as_secs();
     let boot = std::fs::read_to_string(BOOT).unwrap_or_default();
     count(directory, quota, now, boot.trim(), octets(&quota.interface))
 }
