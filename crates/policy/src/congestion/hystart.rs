@@ -125,6 +125,14 @@ mod tests {
 
     const MSS: u64 = 1_000;
 
+    /// In a round that does not end, after one whose least round-trip time is given.
+    fn in_a_round_after(rtt_ms: u64) -> HyStart {
+        let mut hystart = HyStart::new();
+        hystart.last_round_min = Duration::from_millis(rtt_ms);
+        hystart.round_end = Some(u64::MAX);
+        hystart
+    }
+
     /// Acknowledges a round of `segments` segments with this RTT, while twice as many are sent. Returns whether slow
     /// start ended.
     fn round(hystart: &mut HyStart, acked: &mut u64, sent: &mut u64, segments: u64, rtt_ms: u64) -> bool {
@@ -182,9 +190,7 @@ mod tests {
     fn the_threshold_is_four_milliseconds_for_short_rtts_and_sixteen_for_long_ones() {
         for (base, quiet, loud) in [(8, 11, 12), (400, 415, 416)] {
             for (rtt, divisor) in [(quiet, 1), (loud, CSS_GROWTH_DIVISOR)] {
-                let mut hystart = HyStart::new();
-                hystart.last_round_min = Duration::from_millis(base);
-                hystart.round_end = Some(u64::MAX);
+                let mut hystart = in_a_round_after(base);
                 let (mut acked, mut sent) = (0, 100 * MSS);
                 round(&mut hystart, &mut acked, &mut sent, 8, rtt);
                 assert_eq!(hystart.growth_divisor(), divisor, "base {base} ms, RTT {rtt} ms");
@@ -194,9 +200,7 @@ mod tests {
 
     #[test]
     fn seven_samples_are_too_few_to_judge_a_round() {
-        let mut hystart = HyStart::new();
-        hystart.last_round_min = Duration::from_millis(40);
-        hystart.round_end = Some(u64::MAX);
+        let mut hystart = in_a_round_after(40);
         let (mut acked, mut sent) = (0, 100 * MSS);
         round(&mut hystart, &mut acked, &mut sent, 7, 100);
         assert_eq!(hystart.growth_divisor(), 1);
@@ -229,9 +233,7 @@ mod tests {
 
     #[test]
     fn the_baseline_is_the_rtt_at_which_css_began() {
-        let mut hystart = HyStart::new();
-        hystart.last_round_min = Duration::from_millis(40);
-        hystart.round_end = Some(u64::MAX);
+        let mut hystart = in_a_round_after(40);
         let (mut acked, mut sent) = (0, 100 * MSS);
         round(&mut hystart, &mut acked, &mut sent, 8, 50);
         assert_eq!(hystart.growth_divisor(), CSS_GROWTH_DIVISOR);

@@ -1,7 +1,6 @@
 //! `up` with a server, while something happens to an uplink, the server, or a process.
 
 use crate::up::scene::{Running, Scene, command, wait_until};
-use crate::up::straight::{CAPTIVE, PORTAL};
 use crate::up::traffic::{DATAGRAM, NAME, PAGE, is};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -14,13 +13,7 @@ const DOWNLOAD: &str = "print(len(urllib.request.urlopen('http://198.51.100.2/30
 
 pub fn portal() {
     let scene = Scene::new("server-portal", false);
-    let rules = scene.file("portal", CAPTIVE);
-    let portal = scene.routers[0].run(|| {
-        let portal = Running::python(PORTAL);
-        command("nft", &format!("-f {rules}"));
-        portal
-    });
-    let _portal = portal.expect("it can be entered");
+    let _portal = scene.portal(0);
     let mut starts = scene.command(&["--probe", "http://198.51.100.2/", "--probe-answer", "100.64."]);
     let mut up = scene.on_host(|| Running::new(starts.stderr(Stdio::piped())));
     up.hear("uplink up0 leads to a portal: it is not used until that is gone");
@@ -33,7 +26,7 @@ pub fn portal() {
     let received = scene.received("up0") - before;
     assert!(received < 100_000, "{received} bytes came by the uplink with the portal");
     assert_eq!(scene.status()["uplinks"][0]["portal"], true, "{}", scene.status());
-    scene.routers[0].run(|| command("nft", "delete table ip portal")).expect("it can be entered");
+    scene.end_portal(0);
     up.hear("the portal of uplink up0 is gone: it is used again");
     scene.silence(1, true);
     assert_eq!(scene.python(DOWNLOAD), is("3000000"));

@@ -41,6 +41,32 @@ fn setting(key: &str, value: &str) {
     std::fs::write(Path::new("/proc/sys/net").join(key), value).expect("we may");
 }
 
+/// Answers every request like a captive portal.
+const PORTAL: &str = "
+import http.server
+class Login(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header('Content-Length', '5')
+        self.end_headers()
+        self.wfile.write(b'login')
+    def log_message(self, *words):
+        pass
+server = http.server.ThreadingHTTPServer(('', 8080), Login)
+print('ready', flush=True)
+server.serve_forever()
+";
+
+/// Leads requests of the host's network to it.
+const CAPTIVE: &str = "
+table ip portal {
+  chain catch {
+    type nat hook prerouting priority dstnat;
+    iifname \"near\" tcp dport 80 redirect to :8080
+  }
+}
+";
+
 pub struct Scene {
     pub host: Namespace,
     pub neighbour: Namespace,
@@ -210,6 +236,20 @@ impl Scene {
             "delete table inet silent"
         };
         inside(&self.routers[router], || command("nft", rules));
+    }
+
+    /// Makes a router a captive portal, until [`Self::end_portal`].
+    pub fn portal(&self, router: usize) -> Running {
+        let rules = self.file("portal", CAPTIVE);
+        inside(&self.routers[router], || {
+            let portal = Running::python(PORTAL);
+            command("nft", &format!("-f {rules}"));
+            portal
+        })
+    }
+
+    pub fn end_portal(&self, router: usize) {
+        inside(&self.routers[router], || command("nft", "delete table ip portal"));
     }
 
     /// Bytes that the host has received over an uplink.

@@ -1,6 +1,6 @@
 //! `up` without a server: connectivity of the host's programs with working and with failed uplinks.
 
-use crate::up::scene::{Running, Scene, command, ip, wait_until};
+use crate::up::scene::{Scene, ip, wait_until};
 use crate::up::traffic::{DATAGRAM, NAME, NEIGHBOUR, PAGE, PAGE_V6, is};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -139,40 +139,9 @@ pub fn over_ipv6() {
     assert_eq!(scene.state(), before, "nothing is left");
 }
 
-/// Answers every request like a captive portal.
-pub const PORTAL: &str = "
-import http.server
-class Login(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header('Content-Length', '5')
-        self.end_headers()
-        self.wfile.write(b'login')
-    def log_message(self, *words):
-        pass
-server = http.server.ThreadingHTTPServer(('', 8080), Login)
-print('ready', flush=True)
-server.serve_forever()
-";
-
-pub const CAPTIVE: &str = "
-table ip portal {
-  chain catch {
-    type nat hook prerouting priority dstnat;
-    iifname \"near\" tcp dport 80 redirect to :8080
-  }
-}
-";
-
 pub fn portal() {
     let scene = Scene::new("straight-portal", true);
-    let rules = scene.file("portal", CAPTIVE);
-    let portal = scene.routers[0].run(|| {
-        let portal = Running::python(PORTAL);
-        command("nft", &format!("-f {rules}"));
-        portal
-    });
-    let _portal = portal.expect("it can be entered");
+    let _portal = scene.portal(0);
     // The page has the client's address: a router's.
     let probe = ["--probe", "http://198.51.100.2/", "--probe-answer", "100.64."];
     let mut up = scene.straight(&probe);
@@ -181,7 +150,7 @@ pub fn portal() {
     assert_eq!(scene.python(DATAGRAM), is("over the river"));
     assert_eq!(scene.python(NAME), is("198.51.100.2"));
     assert_eq!(scene.status()["uplinks"][0]["portal"], true, "{}", scene.status());
-    scene.routers[0].run(|| command("nft", "delete table ip portal")).expect("it can be entered");
+    scene.end_portal(0);
     up.hear("the portal of uplink up0 is gone: it is used again");
     scene.routers[1].run(|| ip("link set far down")).expect("it can be entered");
     assert_eq!(scene.python(PAGES), is(&format!("{BY_FIRST} True")));
