@@ -19,7 +19,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Multipath TCP in a lab and on real networks: scenarios, measurements, emulated paths, and a proxy over several uplinks.
+/// Multipath TCP in a lab and on real networks: scenarios, measurements, emulated paths, and a proxy over several
+/// uplinks.
 #[derive(Debug, Parser)]
 #[command(name = "anabranch", version, max_term_width = 100)]
 pub struct Arguments {
@@ -106,7 +107,8 @@ pub enum Command {
         options: ReproduceOptions,
     },
     #[cfg(feature = "lab")]
-    /// Compare the simulator with real time: the same networks simulated, emulated with the engine, and emulated with Linux
+    /// Compare the simulator with real time: the same networks simulated, emulated with the engine, and emulated with
+    /// Linux
     Calibrate {
         #[command(flatten)]
         options: CalibrateOptions,
@@ -166,7 +168,8 @@ pub enum Command {
         /// The new file
         file: PathBuf,
     },
-    /// Print the status of the `proxy`, `serve`, `up` and `run` on this host: uplinks, clients, connections, paths, datagrams
+    /// Print the status of the `proxy`, `serve`, `up`, `run` and `steer` on this host: uplinks, clients, connections,
+    /// paths, datagrams
     Status {
         #[command(flatten)]
         query: StatusQuery,
@@ -175,7 +178,8 @@ pub enum Command {
         json: bool,
     },
     #[cfg(feature = "screen")]
-    /// Show uplinks, connections and datagram flows of the `proxy`, `serve`, `up` and `run` on this host with their rates, until q is pressed
+    /// Show uplinks, connections and datagram flows of the `proxy`, `serve`, `up`, `run` and `steer` on this host with
+    /// their rates, until q is pressed
     Top {
         #[command(flatten)]
         query: StatusQuery,

@@ -280,8 +280,8 @@ fn endpoint_words(address: IpAddr, full_mesh: bool, flag: &str) -> String {
     format!("mptcp endpoint change {address} {flag}{}", if full_mesh { " fullmesh" } else { "" })
 }
 
-/// Changes an endpoint by the program `ip`. One that is gone needs no change; but if the program is missing, the endpoint is
-/// not taken for gone.
+/// Changes an endpoint by the program `ip`. One that is gone needs no change; but if the program is missing, the
+/// endpoint is not taken for gone.
 fn change_endpoint(address: IpAddr, full_mesh: bool, flag: &str) -> io::Result<()> {
     let words = endpoint_words(address, full_mesh, flag);
     let ran = Command::new("ip").args(words.split(' ')).output();

@@ -28,7 +28,8 @@ pub enum Answer {
     Unreached(Failure),
 }
 
-/// Asks a server from this address of the stack alone, and lets the stack know whether it was the server that answered there.
+/// Asks a server from this address of the stack alone, and lets the stack know whether it was the server that answered
+/// there.
 pub async fn ask(stack: &Stack, local: IpAddr, server: &Target, key: &Key, config: &ConnectionConfig) -> Answer {
     let until = Instant::now() + PATIENCE;
     let connect = async {

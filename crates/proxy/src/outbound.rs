@@ -15,8 +15,8 @@ use std::io;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// Limit of connections to a server for one connection of a program, if paths are lost before it answers, or others answer in
-/// its place.
+/// Limit of connections to a server for one connection of a program, if paths are lost before it answers, or others
+/// answer in its place.
 const ATTEMPTS: u32 = 4;
 
 /// Where connections go.

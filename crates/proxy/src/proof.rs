@@ -11,11 +11,11 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Least time for a proof before a second connection is opened: between the least and the recommended delay of attempts to
-/// connect (RFC 8305, section 8),
+/// Least time for a proof before a second connection is opened: between the least and the recommended delay of attempts
+/// to connect (RFC 8305, section 8).
 const LEAST_PATIENCE: Duration = Duration::from_millis(200);
 
-/// and the same once one proof was late, since whoever answers in the server's place may do so over several paths.
+/// The same before a third and further ones: whoever answers in the server's place may do so over several paths.
 const LATER_PATIENCE: Duration = Duration::from_millis(50);
 
 /// Opens another connection, which prefers addresses that are not distrusted.
@@ -68,8 +68,8 @@ impl Opened {
 }
 
 /// Lets the server prove the key. If `opened` waits for that longer than round trips explain, its path may lead to a
-/// captive portal, which accepts connections in the server's place: then another is opened beside it, and so on, and the first
-/// proof counts. At most `further` are opened.
+/// captive portal, which accepts connections in the server's place: then another is opened beside it, and so on, and
+/// the first proof counts. At most `further` are opened.
 pub(super) fn prove<'a>(
     stack: &'a Stack,
     opened: Opened,

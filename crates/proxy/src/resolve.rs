@@ -65,9 +65,9 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     }
 }
 
-/// Connects to the first of `addresses`, or whatever else there is to choose from, that answers. The next attempt begins when
-/// one has failed, or after the delay, which is short once one stayed without an answer; earlier ones continue meanwhile, and
-/// are dropped when one has succeeded (RFC 8305, section 5).
+/// Connects to the first of `addresses`, or whatever else there is to choose from, that answers. The next attempt
+/// begins when one has failed, or after the delay, which is short once one stayed without an answer; earlier ones
+/// continue meanwhile, and are dropped when one has succeeded (RFC 8305, section 5).
 ///
 /// # Errors
 /// When all have failed, the most specific reason.

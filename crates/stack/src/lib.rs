@@ -202,8 +202,8 @@ impl Stack {
         self.shared.lock().set_backup(name, backup);
     }
 
-    /// What answered at this local address was not the peer: attempts to open a connection from there come last for a while.
-    /// Returns whether there is another address of the family ([`Endpoint::distrust`]).
+    /// What answered at this local address was not the peer: attempts to open a connection from there come last for a
+    /// while. Returns whether there is another address of the family ([`Endpoint::distrust`]).
     pub fn distrust(&self, local: IpAddr) -> bool {
         self.shared.lock().distrust(local)
     }

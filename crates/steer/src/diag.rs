@@ -54,7 +54,8 @@ const SOCKET_ID: usize = 48;
 /// How long subflows are taken for what they were if nothing of them moves.
 const LIST_EVERY: Duration = Duration::from_secs(2);
 
-/// A subflow that is asked for by itself costs the kernel little; more than so many moving subflows are listed with all.
+/// A subflow that is asked for by itself costs the kernel little; more than so many moving subflows are listed with
+/// all.
 const MOST_ALONE: usize = 16;
 
 /// Samples for which a connection is looked at after it moved.
@@ -76,8 +77,8 @@ struct Listed {
 /// A socket of sock_diag, in the namespace of the thread that opened it.
 ///
 /// The kernel fills `tcp_info` of each of its sockets of TCP for a list, MPTCP or not, which is most of what a sample
-/// costs. So subflows are listed only after events, and else every two seconds. In between those of connections that move
-/// or wait are asked for one by one, unless they are many.
+/// costs. So subflows are listed only after events, and else every two seconds. In between those of connections that
+/// move or wait are asked for one by one, unless they are many.
 pub struct Sampler {
     requests: Requests,
     /// Bytes that connections had acknowledged when they were first seen; for kernels that do not count them.

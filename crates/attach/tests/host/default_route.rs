@@ -422,7 +422,8 @@ fn made_anew() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(way(Bound::No, "203.0.113.9", 443), ["ours"]);
         place.scene.add_uplink(1);
-        // On a busy machine the kernel takes its time to see that the new link has a carrier, and drops packets until then.
+        // On a busy machine the kernel takes its time to see that the new link has a carrier, and drops packets until
+        // then.
         let up = (0..500).any(|_| {
             let up = output("ip", "-brief link show dev up1").contains(" UP ");
             std::thread::sleep(Duration::from_millis(if up { 0 } else { 2 }));

@@ -1,5 +1,5 @@
-//! A daemon that steers the connections of a host of the lab: it sees what Linux's counters tell, ten times a second, and
-//! changes priorities, as `anabranch steer` does. What it thinks is compared with what the engine knows.
+//! A daemon that steers the connections of a host of the lab: it sees what Linux's counters tell, ten times a second,
+//! and changes priorities, as `anabranch steer` does. What it thinks is compared with what the engine knows.
 
 use crate::contender::{Contender, SteeredEnd};
 use crate::diagnostic::Diagnostic;

@@ -99,8 +99,8 @@ impl Uplink {
         (self.quota_used_bytes, self.quota_bytes) = governed.quota.unzip();
     }
 
-    /// Sets RTT and loss from those of the given subflows, by local address, that are on this uplink and established. An RTT
-    /// of zero was not measured yet.
+    /// Sets RTT and loss from those of the given subflows, by local address, that are on this uplink and established.
+    /// An RTT of zero was not measured yet.
     pub fn measure(&mut self, established: impl Iterator<Item = (IpAddr, Measured)>) {
         let (mut losses, mut rtt) = (0.0, f64::INFINITY);
         for (_, measured) in established.filter(|(local, _)| self.addresses.contains(local)) {

@@ -35,8 +35,8 @@ pub struct SteerOptions {
     /// Uplink used only while no other works (repeatable)
     #[arg(long = "backup", value_name = "INTERFACE")]
     pub backups: Vec<String>,
-    /// What becomes of certain connections: conditions to=PREFIX, port=N, user=NAME, cgroup=PATH, then leave (not steered), or
-    /// policy=POLICY and uplinks=NAME,NAME (repeatable; the first that fits counts)
+    /// What becomes of certain connections: conditions to=PREFIX, port=N, user=NAME, cgroup=PATH, then leave (not
+    /// steered), or policy=POLICY and uplinks=NAME,NAME (repeatable; the first that fits counts)
     #[arg(long = "rule", value_name = "RULE")]
     pub rules: Vec<RuleOption>,
     /// Say what would be done, and exit
@@ -48,7 +48,8 @@ pub struct SteerOptions {
     /// Log events of the kernel too
     #[arg(long)]
     pub verbose: bool,
-    /// Directory for the journal that restores the setting after a crash [default: /run/anabranch, or $XDG_RUNTIME_DIR/anabranch]
+    /// Directory for the journal that restores the setting after a crash [default: /run/anabranch, or
+    /// $XDG_RUNTIME_DIR/anabranch]
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
     #[command(flatten)]
@@ -93,8 +94,8 @@ impl SteerOptions {
     /// What steers.
     ///
     /// # Errors
-    /// There is no path manager of a name that was said, or it has no such parameter; or a user or a control group of a rule
-    /// is not there.
+    /// There is no path manager of a name that was said, or it has no such parameter; or a user or a control group of a
+    /// rule is not there.
     pub fn classes(&self, settings: Settings) -> Result<Classes, Diagnostic> {
         let manager = path_manager(&self.policy).map_err(|message| self.wrong(message))?;
         let mut rules = Vec::new();

@@ -13,11 +13,12 @@ pub struct UplinkOptions {
     /// Metered uplink: used only while no other works, or with --quota until the quota is exhausted (repeatable)
     #[arg(long, value_name = "INTERFACE")]
     pub(super) metered: Vec<String>,
-    /// Quota of a metered uplink, both directions, after which it is a backup: SIZE/day or SIZE/month, e.g. wwan0=5GB/month (repeatable)
+    /// Quota of a metered uplink, both directions, after which it is a backup: SIZE/day or SIZE/month, e.g.
+    /// wwan0=5GB/month (repeatable)
     #[arg(long = "quota", value_name = "INTERFACE=SIZE/PERIOD", value_parser = quota)]
     pub(super) quotas: Vec<Quota>,
-    /// Captive-portal check: fetch http://HOST/PATH or http://HOST:PORT/PATH over each uplink, and do not use the uplink while the
-    /// answer is a different one
+    /// Captive-portal check: fetch http://HOST/PATH or http://HOST:PORT/PATH over each uplink, and do not use the
+    /// uplink while the answer is a different one
     #[arg(long, value_name = "URL", value_parser = page)]
     pub(super) probe: Option<Page>,
     /// Expected start of the --probe page [default: empty, with status 204]

@@ -1,6 +1,6 @@
-//! Tests on hosts in network namespaces: `emulate`, `proxy`, `run`, `steer`, `up`, and third-party programs through them. All
-//! are in one executable, so that they run in parallel. Tests with missing requirements count as ignored, with the
-//! reason.
+//! Tests on hosts in network namespaces: `emulate`, `proxy`, `run`, `steer`, `up`, and third-party programs through
+//! them. All are in one executable, so that they run in parallel. Tests with missing requirements count as ignored,
+//! with the reason.
 
 mod deaths;
 mod emulate;

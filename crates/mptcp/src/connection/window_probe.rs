@@ -58,8 +58,8 @@ impl Connection {
         self.watch_peer(now);
     }
 
-    /// Cuts the first segment that waits on an idle subflow to what its window has let through for a timeout: the peer may
-    /// never offer more (RFC 9293, section 3.8.6.2.1), for instance with a buffer smaller than its first window.
+    /// Cuts the first segment that waits on an idle subflow to what its window has let through for a timeout: the peer
+    /// may never offer more (RFC 9293, section 3.8.6.2.1), for instance with a buffer smaller than its first window.
     fn fit_windows(&mut self) {
         let waits = |s: &&mut Subflow| s.scoreboard.is_idle() && s.scoreboard.has_unsent() && s.state.is_synchronised();
         for subflow in self.subflows.iter_mut().filter(waits) {

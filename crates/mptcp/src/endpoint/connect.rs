@@ -64,10 +64,10 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// From now on, attempts from this address come last, after a second without an answer to others, for 15 s, and twice
-    /// as long each further time until [`Self::trust`]: what answered there was not the peer, as with a captive portal
-    /// that accepts connections itself. Only the application can tell, by authentication. Returns whether there is
-    /// another address of the family.
+    /// From now on, attempts from this address come last, after a second without an answer to others, for 15 s, and
+    /// twice as long each further time until [`Self::trust`]: what answered there was not the peer, as with a captive
+    /// portal that accepts connections itself. Only the application can tell, by authentication. Returns whether there
+    /// is another address of the family.
     pub fn distrust(&mut self, now: Instant, local: IpAddr) -> bool {
         let of_family = self.addresses.iter().filter(|known| known.address.is_ipv4() == local.is_ipv4());
         let mut others = false;
@@ -88,10 +88,11 @@ impl Endpoint {
         }
     }
 
-    /// The address pairs for a connection, in the order of attempts. Distrusted addresses come last, of them those first
-    /// for which it is longest ago; before them those that failed to answer lately, before them backups, and before
-    /// those, if `local` is none, addresses from which the peer was much further away than from another. Otherwise the
-    /// first local address is paired with the first of the peer's, and neither is repeated while there are others.
+    /// The address pairs for a connection, in the order of attempts. Distrusted addresses come last, of them those
+    /// first for which it is longest ago; before them those that failed to answer lately, before them backups, and
+    /// before those, if `local` is none, addresses from which the peer was much further away than from another.
+    /// Otherwise the first local address is paired with the first of the peer's, and neither is repeated while there
+    /// are others.
     fn candidates(
         &self,
         now: Instant,

@@ -14,15 +14,16 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 /// recommended minimum).
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 
-/// The same once an earlier attempt had no answer in its time: somebody waits already, so all addresses are asked within a
-/// short time, and not in a burst (RFC 8305, section 8: at least 10 ms).
+/// The same once an earlier attempt had no answer in its time: somebody waits already, so all addresses are asked
+/// within a short time, and not in a burst (RFC 8305, section 8: at least 10 ms).
 const LATER_PATIENCE: Duration = Duration::from_millis(20);
 
-/// The same before an attempt from a distrusted address (RFC 6298, section 2: the initial timeout): who answers in place of the
-/// peer is near, and would be first otherwise.
+/// The same before an attempt from a distrusted address (RFC 6298, section 2: the initial timeout): who answers in
+/// place of the peer is near, and would be first otherwise.
 const CAUTION: Duration = Duration::from_secs(1);
 
-/// For how long an address that failed to answer, or is distrusted, comes last, the first time; doubles with each further failure.
+/// For how long an address that failed to answer, or is distrusted, comes last, the first time; doubles with each
+/// further failure.
 const PAUSE: Duration = Duration::from_secs(15);
 
 /// Maximum of that time.

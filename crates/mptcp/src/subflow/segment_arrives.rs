@@ -150,8 +150,8 @@ impl Subflow {
         }
     }
 
-    /// Protection against wrapped sequences (RFC 7323, section 5). A segment without a timestamp where timestamps were agreed on
-    /// would be dropped (section 3.2). Linux accepts it, and itself omits the option beside a long ADD_ADDR.
+    /// Protection against wrapped sequences (RFC 7323, section 5). A segment without a timestamp where timestamps were
+    /// agreed on would be dropped (section 3.2). Linux accepts it, and itself omits the option beside a long ADD_ADDR.
     fn timestamp_is_acceptable(&self, now: Instant, segment: &Segment) -> bool {
         let Some(stamps) = segment.options.timestamps.filter(|_| self.negotiated.timestamps) else { return true };
         let old = (stamps.value.wrapping_sub(self.receiver.timestamp) as i32) < 0;

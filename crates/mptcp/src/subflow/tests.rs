@@ -36,7 +36,8 @@ pub(super) fn subflow() -> Subflow {
     subflow
 }
 
-/// A congestion control that has a rate, perhaps, and a window of 20,000 bytes, which it may keep while losses are repaired.
+/// A congestion control that has a rate, perhaps, and a window of 20,000 bytes, which it may keep while losses are
+/// repaired.
 #[derive(Default)]
 pub(super) struct Fixed {
     rate: Option<Rate>,

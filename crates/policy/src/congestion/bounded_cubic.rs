@@ -1,23 +1,27 @@
-//! CUBIC limited by a model of the path. It yields as CUBIC does, keeps no standing queue where it is alone, and does not reduce its
-//! window for random loss.
+//! CUBIC limited by a model of the path. It yields as CUBIC does, keeps no standing queue where it is alone, and does
+//! not reduce its window for random loss.
 //!
 //! The congestion window is the smaller of two.
 //!
-//! - **CUBIC's window** (RFC 9438). It is reduced for congestion only: for marks, and for losses that [`QueueEvidence`] does not
-//!   explain as random. Against other flows it competes as CUBIC.
-//! - **The model's window**, as in BBR: the bandwidth (the largest delivery rate of eight rounds) times min_rtt, plus a fifth.
-//!   Segments are paced at the bandwidth, alternately a quarter faster and a quarter slower, so that the queue is empty most of the time.
-//!   If the delivery rate follows and the queue stays empty, the next quarter is asked for at once.
+//! - **CUBIC's window** (RFC 9438). It is reduced for congestion only: for marks, and for losses that [`QueueEvidence`]
+//!   does not explain as random. Against other flows it competes as CUBIC.
+//! - **The model's window**, as in BBR: the bandwidth (the largest delivery rate of eight rounds) times min_rtt, plus a
+//!   fifth. Segments are paced at the bandwidth, alternately a quarter faster and a quarter slower, so that the queue
+//!   is empty most of the time. If the delivery rate follows and the queue stays empty, the next quarter is asked for
+//!   at once.
 //!
-//! If a queue remains while the sender slows down, twice in a row, other flows keep it. The model's window would then leave the path
-//! to them, so only CUBIC's counts ([`Phase::Compete`]). Every sixteen rounds the sender probes with three quarters of its window
-//! ([`Phase::Probe`]). If the delivery rate stays the same or the queue drains, twice in a row, no other flow is left.
+//! If a queue remains while the sender slows down, twice in a row, other flows keep it. The model's window would then
+//! leave the path to them, so only CUBIC's counts ([`Phase::Compete`]). Every sixteen rounds the sender probes with
+//! three quarters of its window ([`Phase::Probe`]). If the delivery rate stays the same or the queue drains, twice in a
+//! row, no other flow is left.
 //!
-//! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt, or three rounds with a quarter
-//! more in flight than the path holds brought no higher rate: where the receive window or the scheduler limits, nothing else ends it.
+//! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt, or three rounds
+//! with a quarter more in flight than the path holds brought no higher rate: where the receive window or the scheduler
+//! limits, nothing else ends it.
 //!
-//! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3 ms are then no
-//! queue, a phase lasts 3 ms where it would last min_rtt, and without congestion CUBIC's window is raised to what passes in 3 ms.
+//! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3
+//! ms are then no queue, a phase lasts 3 ms where it would last min_rtt, and without congestion CUBIC's window is
+//! raised to what passes in 3 ms.
 
 use super::cubic::{Cubic, CubicSettings};
 use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};

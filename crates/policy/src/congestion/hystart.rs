@@ -2,8 +2,8 @@
 //!
 //! Round trips are counted by bytes: a round ends when all that had been sent at its beginning is acknowledged. When
 //! the least RTT of a round is above that of the round before by an eighth of it (4 ms at least, 16 ms at most),
-//! Conservative Slow Start (CSS) begins: growth at a quarter of the speed. If the RTT falls again below what it was when
-//! CSS began, the rise was jitter and slow start resumes; after five rounds of CSS slow start is over.
+//! Conservative Slow Start (CSS) begins: growth at a quarter of the speed. If the RTT falls again below what it was
+//! when CSS began, the rise was jitter and slow start resumes; after five rounds of CSS slow start is over.
 
 use super::Ack;
 use crate::time::Duration;

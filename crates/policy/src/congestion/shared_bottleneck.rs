@@ -5,8 +5,8 @@
 //! *differences* of successive bins: two queues that both fill for ten seconds look alike, their differences do not.
 //! For each pair of subflows the covariance of the differences is smoothed over some [`MEMORY`] bins. Correlated by
 //! more than [`TOGETHER`] they share, by less than [`APART`] they do not; between, and before [`LEAST`] bins, it stays
-//! as it was: shared by default, since a wrong decision to the contrary harms other flows. A common queue moves both: if
-//! one moves by more than [`MOVES`] and the other not, they do not share; if neither moves, nothing can be said.
+//! as it was: shared by default, since a wrong decision to the contrary harms other flows. A common queue moves both:
+//! if one moves by more than [`MOVES`] and the other not, they do not share; if neither moves, nothing can be said.
 //!
 //! A slow path has no packet in most bins, and its round trips of seconds end after the other subflow's bins are
 //! removed. So queues are also compared over spans of [`SPAN`] bins: if one stands and the other is empty,

@@ -11,9 +11,9 @@
 //!   round-trip time is. A backup is not probed: it may cost money per byte, and it is not needed while another path
 //!   works.
 //!
-//! Subflows are opened, and addresses announced, once a connection is 10 ms old (setting `join_age`): one that is over by
-//! then, as on a LAN or between programs of one host, had nothing of further subflows but their handshakes. The age counts
-//! from the SYN, so that over longer round trips nothing waits.
+//! Subflows are opened, and addresses announced, once a connection is 10 ms old (setting `join_age`): one that is over
+//! by then, as on a LAN or between programs of one host, had nothing of further subflows but their handshakes. The age
+//! counts from the SYN, so that over longer round trips nothing waits.
 //!
 //! A probe is one segment of data that is outstanding elsewhere ([`PathAction::Probe`]). Subflows are opened, and
 //! opened again, by [`super::full_mesh`].

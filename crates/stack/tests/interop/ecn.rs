@@ -1,5 +1,5 @@
-//! Explicit congestion notification with the kernel (RFC 3168), in both roles: a middlebox marks, both ends echo and slow
-//! down, and one that drops SYNs with the bits of ECN is got around.
+//! Explicit congestion notification with the kernel (RFC 3168), in both roles: a middlebox marks, both ends echo and
+//! slow down, and one that drops SYNs with the bits of ECN is got around.
 
 use crate::field::{Field, Kernel, field, in_both_families, talk, to_kernel, to_us, until};
 use crate::kernel::sysctl;
@@ -135,8 +135,8 @@ fn assert_agreed(field: &Field, path: usize, opener: Way) {
     }
 }
 
-/// On the first path: data could be marked and acknowledgements could not; what was marked either way was echoed, and who
-/// heard the echo said that it slowed down.
+/// On the first path: data could be marked and acknowledgements could not; what was marked either way was echoed, and
+/// who heard the echo said that it slowed down.
 fn assert_heeded(field: &Field) {
     let middlebox = &field.boxes[0];
     let says = |way, flag| {

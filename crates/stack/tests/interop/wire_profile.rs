@@ -327,8 +327,8 @@ fn lacking(v6: bool, lacks: Lacks) {
     }
 }
 
-/// Both ends ask for them, or one of them. A server that is asked and does not ask itself says so in its SYN/ACK if we are it,
-/// and uses them without a word if it is Linux.
+/// Both ends ask for them, or one of them. A server that is asked and does not ask itself says so in its SYN/ACK if we
+/// are it, and uses them without a word if it is Linux.
 fn with_checksums(v6: bool) {
     for (of_client, of_server) in [(true, true), (true, false), (false, true)] {
         let run = |client: Client| {

@@ -305,8 +305,8 @@ impl Scene {
         up
     }
 
-    /// Like [`Self::straight`], as the systemd unit runs it: another user than root, with no capability but CAP_NET_ADMIN.
-    /// `place` is a directory that all users reach.
+    /// Like [`Self::straight`], as the systemd unit runs it: another user than root, with no capability but
+    /// CAP_NET_ADMIN. `place` is a directory that all users reach.
     pub fn as_a_unit(&self, place: &Path, options: &[&str]) -> Running {
         let program = place.join("anabranch");
         std::fs::copy(env!("CARGO_BIN_EXE_anabranch"), &program).expect("there is room");

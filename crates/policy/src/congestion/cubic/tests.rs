@@ -286,7 +286,8 @@ fn the_first_slow_start_ends_by_hystart_if_the_round_trip_time_rises() {
     for (hystart, ends) in [(Detection::HyStartPlusPlus, true), (Detection::Off, false)] {
         let mut cubic = Cubic::start(&CubicSettings { hystart, ..CubicSettings::default() }, START);
         let (mut acked, mut sent) = (0, 10_000);
-        // 40 ms in the first round, then a standing queue of 20 ms: the second begins CSS, of which it is the first of five.
+        // 40 ms in the first round, then a standing queue of 20 ms: the second begins CSS, of which it is the first of
+        // five.
         for round in 0..7 {
             for _ in 0..(sent - acked) / 1_000 {
                 acked += 1_000;
