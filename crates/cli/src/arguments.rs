@@ -6,7 +6,6 @@ use crate::calibrate::CalibrateOptions;
 use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
 use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOptions, StatusQuery, UpOptions};
 use crate::configuration;
-use crate::diagnostic::Diagnostic;
 #[cfg(feature = "perf")]
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
@@ -15,6 +14,7 @@ use crate::steer::SteerOptions;
 use crate::stream::StreamCommand;
 #[cfg(feature = "lab")]
 use crate::sweep::SweepOptions;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;

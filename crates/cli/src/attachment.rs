@@ -1,11 +1,11 @@
 //! Options shared by commands with a real stack, and its setup.
 
-use crate::contender::{Contender, ON_NETWORKS, from_option};
-use crate::diagnostic::{Diagnostic, did_you_mean};
-use crate::scenario::connection::ConnectionSettings;
-use crate::scenario::quantity::{self, Size};
 use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_mptcp::{BufferMemory, BufferSize, ConnectionConfig, Policies};
+use anabranch_settings::connection::ConnectionSettings;
+use anabranch_settings::contender::{Contender, ON_NETWORKS, from_option};
+use anabranch_settings::diagnostic::{Diagnostic, did_you_mean};
+use anabranch_settings::quantity::{self, Size};
 use anabranch_stack::StackConfig;
 use anabranch_stack::device::MAX_TUNNEL_PACKET;
 use anabranch_wire::encapsulation;

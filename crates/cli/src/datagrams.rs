@@ -1,7 +1,6 @@
 //! Datagrams of programs: the server's listener, policies and allowed targets, and the client of `up` and `run`.
 
 use crate::console::{event, print, remark};
-use crate::diagnostic::Diagnostic;
 use crate::uplink_names::resolvers;
 use anabranch_datagram::{
     Client, ClientConfig, Direct, DirectConfig, LaneState, Limits, Server, ServerConfig, nameservers,
@@ -9,6 +8,7 @@ use anabranch_datagram::{
 use anabranch_policy::datagram::{DatagramPolicy, TABLE};
 use anabranch_policy::table::{SettingError, Settings, build};
 use anabranch_proxy::{AllowList, Destination, Key, Keys, ServerTerms};
+use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_system::descriptor;
 use clap::Args;
 use std::convert::Infallible;

@@ -1,10 +1,10 @@
 //! Builds a scenario's network for real time: the lab's links between ports, with the same random streams.
 
-use crate::diagnostic::Diagnostic;
-use crate::lab::{network, traffic};
-use crate::scenario::Scenario;
-use crate::scenario::model::Link;
 use anabranch_emulate::{Hop, LinkId, Network, PortId, Prefix, address};
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::scenario::model::Link;
+use anabranch_lab::simulation::{network, traffic};
+use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_sim::{InterfaceId, LinkConfig};
 
 /// Maximum number of paths: a path is one byte of its addresses.
@@ -79,8 +79,8 @@ fn chain<'a>(
 /// Cross traffic on the first link of a path.
 fn load(
     network: &mut Network,
-    path: &crate::scenario::model::Path,
-    background: &crate::scenario::model::Background,
+    path: &anabranch_lab::scenario::model::Path,
+    background: &anabranch_lab::scenario::model::Background,
     link: LinkId,
 ) -> Result<(), Diagnostic> {
     if background.tcp.0 > 0.0 && background.tcp_flows > 0 {
@@ -102,7 +102,7 @@ fn load(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Document;
+    use anabranch_lab::scenario::Document;
     use anabranch_mptcp::EndpointConfig;
     use anabranch_policy::rate::Rate;
     use anabranch_policy::time::{Duration, Instant};
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn generators_are_refused_with_the_way_to_leave_them_out() {
-        let maps = crate::library::SCENARIOS.iter().find(|known| known.name == "maps").expect("it is there");
+        let maps = anabranch_lab::library::SCENARIOS.iter().find(|known| known.name == "maps").expect("it is there");
         let built = |options: &[String]| {
             let scenario = maps.document(options).scenario().expect("it is a scenario");
             build(&scenario, &[0, 1], 1).map(drop).map_err(|error| error.to_string())

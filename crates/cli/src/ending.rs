@@ -1,7 +1,7 @@
 //! Signal handling of commands that run until they are stopped.
 
-use crate::diagnostic::Diagnostic;
 use crate::live::Live;
+use anabranch_settings::diagnostic::Diagnostic;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -14,38 +14,16 @@
 
 mod arguments;
 mod attachment;
-mod baseline;
-#[cfg(feature = "lab")]
-mod build;
 #[cfg(feature = "lab")]
 mod calibrate;
 mod command;
 mod configuration;
 mod console;
-mod contender;
 mod datagrams;
-#[cfg(feature = "lab")]
-mod derived;
-mod description;
-mod diagnostic;
 #[cfg(feature = "lab")]
 mod emulation;
 mod ending;
-#[cfg(feature = "lab")]
-mod experiment;
-#[cfg(feature = "lab")]
-mod files;
-#[cfg(feature = "lab")]
-mod lab;
-#[cfg(feature = "lab")]
-mod library;
 mod live;
-#[cfg(feature = "lab")]
-mod means;
-#[cfg(feature = "lab")]
-mod measured;
-#[cfg(feature = "lab")]
-mod metric;
 #[cfg(feature = "lab")]
 mod pages;
 #[cfg(feature = "perf")]
@@ -53,38 +31,23 @@ mod perf;
 #[cfg(feature = "lab")]
 mod progress;
 #[cfg(feature = "lab")]
-mod quality;
-#[cfg(feature = "lab")]
-mod record;
-#[cfg(feature = "lab")]
 mod report;
 mod route;
-mod scenario;
 mod service_manager;
 mod serving;
-#[cfg(feature = "lab")]
-mod spread;
-#[cfg(feature = "lab")]
-mod statistics;
 mod status;
 mod steer;
 #[cfg(feature = "stream")]
 mod stream;
 #[cfg(feature = "lab")]
-mod summary;
-#[cfg(feature = "lab")]
 mod sweep;
 mod table;
-#[cfg(feature = "lab")]
-mod timeseries;
 mod uplink_care;
 mod uplink_names;
-#[cfg(feature = "lab")]
-mod verdict;
 mod workers;
 
+use anabranch_settings::diagnostic::Diagnostic;
 use arguments::{Arguments, Command};
-use diagnostic::Diagnostic;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,13 +1,27 @@
 //! Progress of a command's runs, with the remaining time.
 
+use anabranch_lab::experiment::{Experiment, Plan};
+use anabranch_lab::progress::Progress;
+use anabranch_lab::record::Outcome;
+use anabranch_lab::scenario::Document;
+use anabranch_settings::diagnostic::Diagnostic;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A progress bar over all experiments of a command.
 #[derive(Debug)]
-pub struct Progress(ProgressBar);
+pub struct Bar(ProgressBar);
 
-impl Progress {
-    /// A bar of `units` units of work.
+/// Runs all experiments of `document` and `plan` behind a bar.
+pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
+    let experiment = Experiment::prepare(document, plan)?;
+    let bar = Bar::new(experiment.effort());
+    let outcome = experiment.run(&bar);
+    bar.finish();
+    outcome
+}
+
+impl Bar {
+    /// A bar of `units` units of work, of more if a batch that begins has more.
     pub fn new(units: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(units), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar}] {percent} %, {eta} left") {
@@ -16,23 +30,27 @@ impl Progress {
         Self(bar)
     }
 
-    /// Shows the name of the next experiment.
-    pub fn begin(&self, name: &str) {
-        self.0.set_message(name.to_owned());
-    }
-
-    /// Advances by `units`.
-    pub fn done(&self, units: u64) {
-        self.0.inc(units);
-    }
-
-    /// Prints a text above the bar.
-    pub fn remark(&self, text: &str) {
-        self.0.suspend(|| crate::console::remark(text));
-    }
-
     /// Removes the bar.
     pub fn finish(&self) {
         self.0.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&self, name: &str, units: u64) {
+        let end = self.0.position() + units;
+        if self.0.length().is_none_or(|length| length < end) {
+            self.0.set_length(end);
+        }
+        self.0.set_message(name.to_owned());
+    }
+
+    fn done(&self, units: u64) {
+        self.0.inc(units);
+    }
+
+    /// Above the bar.
+    fn remark(&self, text: &str) {
+        self.0.suspend(|| crate::console::remark(text));
     }
 }

@@ -1,10 +1,10 @@
 //! Shared parts of `proxy` and `serve`: limits, secrets and name resolution.
 
 use crate::console::{event, print, remark};
-use crate::diagnostic::Diagnostic;
 use crate::live::Live;
 use crate::workers::{Workers, default_workers};
 use anabranch_proxy::{Journal, Key, Keys, Limits, Outcome, Target};
+use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_stack::Stack;
 use anabranch_system::descriptor;
 use clap::Args;

@@ -1,6 +1,6 @@
 //! The worker threads of `proxy` and `serve`, each with an event loop and a stack.
 
-use crate::diagnostic::Diagnostic;
+use anabranch_settings::diagnostic::Diagnostic;
 use std::num::NonZero;
 use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle};

@@ -25,7 +25,7 @@ const LICENCES: &[&str] = &[
 const LAYERS: &[&[&str]] = &[
     &["anabranch-wire", "anabranch-policy", "anabranch-structure"],
     &["anabranch-mptcp", "anabranch-routing", "anabranch-steering", "anabranch-system"],
-    &["anabranch-sim", "anabranch-stack", "anabranch-host", "anabranch-media"],
+    &["anabranch-sim", "anabranch-stack", "anabranch-host", "anabranch-media", "anabranch-settings"],
     &[
         "anabranch-attach",
         "anabranch-datagram",
@@ -34,7 +34,7 @@ const LAYERS: &[&[&str]] = &[
         "anabranch-router",
         "anabranch-steer",
     ],
-    &["anabranch-capture", "anabranch-emulate"],
+    &["anabranch-capture", "anabranch-emulate", "anabranch-lab"],
     &["anabranch-cli", "anabranch-campaign", "anabranch"],
 ];
 
@@ -47,6 +47,7 @@ const PRODUCTS: &[(&str, &[&str], usize)] = &[
     ("anabranch-attach", &["anabranch-sim", "anabranch-routing"], 60),
     ("anabranch-datagram", &["anabranch-sim", "anabranch-routing", "anabranch-mptcp", "anabranch-stack"], 75),
     ("anabranch-proxy", &["anabranch-sim", "anabranch-routing", "anabranch-host"], 75),
+    ("anabranch-lab", &["anabranch-stack", "anabranch-proxy", "anabranch-router"], 75),
     ("anabranch-perf", &["anabranch-sim", "anabranch-routing", "anabranch-host"], 55),
     ("anabranch-router", &["anabranch-sim", "anabranch-mptcp", "anabranch-stack"], 55),
     ("anabranch-steer", &["anabranch-sim", "anabranch-mptcp", "anabranch-stack", "anabranch-routing"], 45),

@@ -5,11 +5,11 @@
 //! strata and places the value within its stratum. Rates, RTTs and queues are log-uniform; losses are uniform from 0 to
 //! 3 %, and every third path has none.
 
-use crate::contender::Contender;
-use crate::diagnostic::Diagnostic;
-use crate::scenario::{Document, Scenario};
-use crate::spread::{logarithmic, rounded, tidy};
+use anabranch_lab::scenario::{Document, Scenario};
+use anabranch_lab::spread::{logarithmic, rounded, tidy};
 use anabranch_policy::combination::{Choice, Combination};
+use anabranch_settings::contender::Contender;
+use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_sim::random::RandomStream;
 use serde::Serialize;
 use std::fmt::Write;
@@ -161,7 +161,7 @@ impl Case {
     pub fn scenario(&self, stack: Stack, span: Span) -> Result<Scenario, Diagnostic> {
         let connection = match stack {
             Stack::Ours => self.receive_buffer.map_or(String::new(), |size| format!("receive_buffer = \"{size} B\"\n")),
-            Stack::Kernel => super::kernel_model::connection(self.receive_buffer, self.paths.len()),
+            Stack::Kernel => anabranch_lab::kernel_model::connection(self.receive_buffer, self.paths.len()),
         };
         let connection = if connection.is_empty() {
             "receive_buffer = { initial = \"128 KiB\", max = \"6 MiB\" }\n".to_owned()
@@ -176,7 +176,7 @@ impl Case {
         let policies = match (stack, self.multipath()) {
             (Stack::Ours, true) => Combination::default(),
             (Stack::Ours, false) => Combination { congestion: Choice::new(self.congestion), ..Combination::default() },
-            (Stack::Kernel, _) => super::kernel_model::policies(self.congestion),
+            (Stack::Kernel, _) => anabranch_lab::kernel_model::policies(self.congestion),
         };
         let name = if stack == Stack::Ours { "ours" } else { "kernel" };
         Contender {
@@ -219,7 +219,7 @@ mod tests {
             for stack in [Stack::Ours, Stack::Kernel] {
                 let scenario = case.scenario(stack, Span { warm_up: 1.0, measured: 2.0 }).unwrap();
                 assert_eq!(scenario.paths.len(), case.paths.len());
-                crate::contender::check(&case.contender(stack).policies).unwrap();
+                anabranch_settings::contender::check(&case.contender(stack).policies).unwrap();
             }
         }
     }

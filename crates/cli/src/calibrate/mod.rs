@@ -3,7 +3,6 @@
 
 pub mod cases;
 pub mod emulated;
-pub mod kernel_model;
 pub mod meter;
 mod options;
 pub mod outcome;
@@ -13,9 +12,9 @@ pub mod side_by_side;
 pub use options::CalibrateOptions;
 
 use crate::console::{print, remark};
-use crate::diagnostic::Diagnostic;
-use crate::files::{prepare, write};
 use crate::report;
+use anabranch_lab::files::{prepare, write};
+use anabranch_settings::diagnostic::Diagnostic;
 use cases::{Case, Span};
 use outcome::Outcome;
 use std::time::Instant;

@@ -1,8 +1,8 @@
 //! Results of the calibration: means, deviations of the lab with confidence intervals, and the verdict.
 
 use super::cases::{Case, Span, Stack};
-use crate::statistics::{Estimate, median, quantile, readable, relative_change};
 use crate::table;
+use anabranch_lab::statistics::{Estimate, median, quantile, readable, relative_change};
 use serde::Serialize;
 
 /// One stack on one case: goodputs in Mbit/s, in order of seed.

@@ -4,9 +4,9 @@ use super::cases::{Case, Span, Stack};
 use super::emulated::{self, Done, Trial};
 use super::outcome::{Comparison, Outcome, Row};
 use super::side_by_side::{self, RealTimeRun};
-use crate::diagnostic::Diagnostic;
-use crate::lab::{self, Extras};
 use anabranch_emulate::Report;
+use anabranch_lab::simulation::{self, Extras};
+use anabranch_settings::diagnostic::Diagnostic;
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
 
@@ -72,7 +72,8 @@ pub fn all(plan: &Plan) -> Result<Outcome, Diagnostic> {
 fn in_the_lab(trial: &Trial<'_>) -> Result<f64, Diagnostic> {
     let scenario = trial.case.scenario(trial.stack, trial.span)?;
     let paths: Vec<usize> = (0..scenario.paths.len()).collect();
-    let record = lab::run(&scenario, &trial.case.contender(trial.stack), &paths, trial.seed, &Extras::default())?;
+    let record =
+        simulation::run(&scenario, &trial.case.contender(trial.stack), &paths, trial.seed, &Extras::default())?;
     Ok(record.metric("throughput").unwrap_or(0.0))
 }
 

@@ -1,8 +1,8 @@
 //! Executes runs in real time in parallel, as many as the machine can carry on time, and repeats late ones.
 
 use crate::console::remark;
-use crate::diagnostic::Diagnostic;
 use anabranch_emulate::Report;
+use anabranch_settings::diagnostic::Diagnostic;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;

@@ -5,8 +5,8 @@ use super::serve::ServeOptions;
 use super::up::UpOptions;
 use crate::configuration::{File, Section, UPLINK_TABLES, is_configurable, read_uplinks};
 use crate::console::print;
-use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::steer::SteerOptions;
+use anabranch_settings::diagnostic::{Diagnostic, did_you_mean};
 use clap::{ArgMatches, Command, FromArgMatches};
 use std::path::Path;
 

@@ -3,12 +3,14 @@
 use super::heading::heading;
 use super::options::{Options, plan};
 use super::results::finish;
-use crate::diagnostic::Diagnostic;
-use crate::files::prepare;
-use crate::means::metric_names;
-use crate::record::{Outcome, PolicyRuns};
-use crate::statistics::{readable, relative_change};
-use crate::{experiment, library, table};
+use crate::progress;
+use crate::table;
+use anabranch_lab::files::prepare;
+use anabranch_lab::library;
+use anabranch_lab::means::metric_names;
+use anabranch_lab::record::{Outcome, PolicyRuns};
+use anabranch_lab::statistics::{readable, relative_change};
+use anabranch_settings::diagnostic::Diagnostic;
 use std::path::Path;
 
 /// Runs all policies and prints one table.
@@ -16,7 +18,7 @@ pub fn compare(scenario: &Path, options: &Options) -> Result<(), Diagnostic> {
     let document = library::open(scenario, &options.set)?;
     document.scenario()?;
     prepare(&options.out)?;
-    let outcome = experiment::run(&document, &plan(options))?;
+    let outcome = progress::run(&document, &plan(options))?;
     let text = format!("{}\n{}", heading(&outcome), side_by_side(&outcome));
     finish(options, &outcome, &text)
 }

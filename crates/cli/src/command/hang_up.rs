@@ -3,7 +3,7 @@
 
 use crate::configuration::ReadAgain;
 use crate::console::event;
-use crate::diagnostic::Diagnostic;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::{Args, FromArgMatches};
 use std::convert::Infallible;
 

@@ -1,6 +1,6 @@
 //! Heading above the tables of an outcome.
 
-use crate::record::Outcome;
+use anabranch_lab::record::Outcome;
 
 /// Conditions of an outcome, in one line.
 pub fn heading(outcome: &Outcome) -> String {

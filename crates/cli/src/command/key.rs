@@ -1,7 +1,7 @@
 //! `anabranch key`: creates the key shared by a proxy and its server.
 
-use crate::diagnostic::Diagnostic;
 use anabranch_proxy::Key;
+use anabranch_settings::diagnostic::Diagnostic;
 use std::path::Path;
 
 /// Writes a new key to a new file.

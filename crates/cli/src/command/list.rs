@@ -3,12 +3,14 @@
 #[cfg(feature = "lab")]
 mod lab;
 
-use crate::baseline::{self, Baseline};
 use crate::console::print;
-use crate::contender::{Contender, DATAGRAM, DATAGRAM_DECIDES, MemberInfo, datagram_members, decides, members};
-use crate::diagnostic::Diagnostic;
-use crate::scenario::connection::{SETTINGS, Setting};
 use anabranch_policy::combination::Family;
+use anabranch_settings::baseline::{self, Baseline};
+use anabranch_settings::connection::{SETTINGS, Setting};
+use anabranch_settings::contender::{
+    Contender, DATAGRAM, DATAGRAM_DECIDES, MemberInfo, datagram_members, decides, members,
+};
+use anabranch_settings::diagnostic::Diagnostic;
 use serde_json::{Value, json};
 
 pub fn list(as_json: bool) -> Result<(), Diagnostic> {

@@ -1,6 +1,6 @@
 //! `anabranch manual`: man pages and shell completions, generated from the command line's definition.
 
-use crate::diagnostic::Diagnostic;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::Command;
 use clap_complete::Shell;
 use std::path::Path;

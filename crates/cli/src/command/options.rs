@@ -1,7 +1,7 @@
 //! Options of the commands that run scenarios in the lab.
 
-use crate::experiment::Plan;
-use crate::lab::Extras;
+use anabranch_lab::experiment::Plan;
+use anabranch_lab::simulation::Extras;
 use clap::Args;
 use std::path::PathBuf;
 

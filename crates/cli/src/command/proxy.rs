@@ -5,7 +5,6 @@ use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
-use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::live::Live;
 use crate::service_manager;
@@ -17,6 +16,7 @@ use anabranch_proxy::{
     Choose, Credentials, Forward, ListenerConfig, Priorities, PriorityRule, Proxy, ProxyConfig, ProxyCounters,
     ProxyListeners, ProxyTerms, Target, Via,
 };
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -8,15 +8,16 @@ mod text;
 use super::options::{Options, plan};
 use super::results;
 use crate::console::{print, remark};
-use crate::diagnostic::Diagnostic;
-use crate::experiment::{Experiment, Plan};
-use crate::files::prepare;
-use crate::library;
-use crate::measured::Measured;
 use crate::pages::{PageRecord, Pages};
-use crate::progress::Progress;
-use crate::record::Outcome;
-use crate::scenario::Document;
+use crate::progress::{self, Bar};
+use anabranch_lab::experiment::{Experiment, Plan};
+use anabranch_lab::files::prepare;
+use anabranch_lab::library;
+use anabranch_lab::measured::Measured;
+use anabranch_lab::progress::Progress;
+use anabranch_lab::record::Outcome;
+use anabranch_lab::scenario::Document;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use keep::{Keeper, Kept};
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ fn run_all(documents: &[Document], plan: &Plan, asked: &ReproduceOptions) -> Res
     let found: Vec<Option<Kept>> =
         documents.iter().map(|document| if asked.fresh { None } else { keeper.find(document) }).collect();
     let missing = experiments.iter().zip(&found).filter(|(_, found)| found.is_none());
-    let progress = Progress::new(missing.map(|(experiment, _)| experiment.effort()).sum());
+    let progress = Bar::new(missing.map(|(experiment, _)| experiment.effort()).sum());
     let mut kept = Vec::new();
     for ((experiment, document), found) in experiments.into_iter().zip(documents).zip(found) {
         if let Some(found) = found {
@@ -98,7 +99,7 @@ fn run_all(documents: &[Document], plan: &Plan, asked: &ReproduceOptions) -> Res
     Ok(kept)
 }
 
-fn tell_missing_pictures(outcome: &Outcome, progress: &Progress) {
+fn tell_missing_pictures(outcome: &Outcome, progress: &Bar) {
     if let Some(reason) = outcome.pictures.as_ref().and_then(|pictures| pictures.missing.as_ref()) {
         let name = &outcome.scenario.name;
         progress.remark(&format!("{name}: PSNR, SSIM, VQM, MOS and stills were not computed: {reason}"));
@@ -110,7 +111,7 @@ fn write_docs(root: &Path, documents: &[Document], plan: &Plan, kept: &[Kept]) -
     let quick = Plan { quick: true, ..plan.clone() };
     let mut records = Vec::new();
     for (document, kept) in documents.iter().zip(kept) {
-        let outcome = crate::experiment::run(document, &quick)?;
+        let outcome = progress::run(document, &quick)?;
         let quick_trace_hash = format!("{:016x}", outcome.trace_hash);
         records.push(PageRecord { measured: kept.measured.clone(), quick_trace_hash });
     }

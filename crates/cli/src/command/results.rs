@@ -2,12 +2,13 @@
 
 use super::options::Options;
 use crate::console::{print, remark};
-use crate::diagnostic::Diagnostic;
-use crate::files::write;
-use crate::measured::Measured;
-use crate::record::Outcome;
+use crate::report;
 use crate::report::Page;
-use crate::{report, summary, timeseries};
+use anabranch_lab::files::write;
+use anabranch_lab::measured::Measured;
+use anabranch_lab::record::Outcome;
+use anabranch_lab::{summary, timeseries};
+use anabranch_settings::diagnostic::Diagnostic;
 
 /// Writes `summary.json` and `report.html`.
 pub fn write_pages(options: &Options, pages: &[Page<'_>]) -> Result<(), Diagnostic> {

@@ -4,18 +4,18 @@ use super::heading::heading;
 use super::options::{Options, plan};
 use super::results::finish;
 use crate::console::remark;
-use crate::contender::Contender;
-use crate::diagnostic::Diagnostic;
-use crate::experiment;
-use crate::files::prepare;
-use crate::lab::SentFile;
-use crate::library;
-use crate::means::metric_names;
-use crate::record::Outcome;
-use crate::record::hexadecimal;
-use crate::scenario::Scenario;
-use crate::statistics::readable;
+use crate::progress;
 use crate::table;
+use anabranch_lab::files::prepare;
+use anabranch_lab::library;
+use anabranch_lab::means::metric_names;
+use anabranch_lab::record::Outcome;
+use anabranch_lab::record::hexadecimal;
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::simulation::SentFile;
+use anabranch_lab::statistics::readable;
+use anabranch_settings::contender::Contender;
+use anabranch_settings::diagnostic::Diagnostic;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -33,7 +33,7 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bo
     }
     document.scenario()?;
     prepare(&options.out)?;
-    let outcome = experiment::run(&document, &plan)?;
+    let outcome = progress::run(&document, &plan)?;
     let mut text = heading(&outcome);
     for runs in &outcome.policies {
         text.push_str(&format!("\n{} ({})\n", runs.label(), description(&outcome.scenario, &runs.contender)));
@@ -49,10 +49,10 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bo
 }
 
 fn description(scenario: &Scenario, contender: &Contender) -> String {
-    if scenario.datagrams.is_empty() { contender.describe() } else { contender.describe_in(scenario) }
+    if scenario.datagrams.is_empty() { contender.describe() } else { scenario.describe(contender) }
 }
 
-fn metrics_table(outcome: &Outcome, runs: &crate::record::PolicyRuns) -> String {
+fn metrics_table(outcome: &Outcome, runs: &anabranch_lab::record::PolicyRuns) -> String {
     let row = |(metric, unit): (String, &'static str)| {
         let estimate = runs.estimate(&metric)?;
         let (label, _) = outcome.scenario.metric(&metric)?;

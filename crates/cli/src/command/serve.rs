@@ -6,7 +6,6 @@ use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::print;
 use crate::datagrams::DatagramOptions;
-use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::live::Live;
 use crate::service_manager;
@@ -16,6 +15,7 @@ use anabranch_proxy::{
     AllowList, Destination, Keys, Priorities, PriorityRule, ProxyCounters, Rule, Server, ServerConfig, ServerTerms,
     Target,
 };
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::path::PathBuf;
 use tokio::sync::oneshot;

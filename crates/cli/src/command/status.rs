@@ -1,9 +1,9 @@
 //! `anabranch status`: status of the commands running on this host.
 
 use crate::console::{print, remark, stamp};
-use crate::diagnostic::Diagnostic;
 use crate::status::{Flow, Status, Uplink, instances, read};
 use crate::table;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::path::PathBuf;
 

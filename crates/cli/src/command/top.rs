@@ -1,10 +1,10 @@
 //! `anabranch top`: what `status` prints, with rates, on the terminal.
 
 use super::status::{FLOWS, StatusQuery, notes, state};
-use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::live::{Counted, Live, Sample, View};
 use crate::status::{Flow, Status, Uplink};
+use anabranch_settings::diagnostic::Diagnostic;
 
 /// Shows the status on the terminal until the user quits.
 ///

@@ -8,7 +8,6 @@ use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
 use crate::datagrams::{answering, start_client, start_direct, watch_uplinks};
-use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::service_manager;
 use crate::serving::{HELD, LimitOptions, Verbosity, is_readable, read_key, resolve_all};
@@ -20,6 +19,7 @@ use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, end_kill_switch, plan_defau
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
 use anabranch_datagram::Way;
 use anabranch_proxy::{Exit, Key, Target, Via};
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;

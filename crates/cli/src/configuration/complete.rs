@@ -3,7 +3,7 @@
 use super::file::File;
 use super::option::{OPTION, exclude, is_configurable};
 use super::section::Section;
-use crate::diagnostic::Diagnostic;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use std::ffi::OsString;

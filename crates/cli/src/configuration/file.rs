@@ -1,7 +1,7 @@
 //! A configuration file as written.
 
-use crate::diagnostic::Diagnostic;
-use crate::scenario::tree::{self, Entry, Origin, Source, Value};
+use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_settings::tree::{self, Entry, Origin, Source, Value};
 use std::path::{Path, PathBuf};
 
 /// A file and its tables.

@@ -4,7 +4,7 @@ use super::complete::complete;
 use super::file::File;
 use super::option::ConfigurationOption;
 use super::section::Section;
-use crate::diagnostic::Diagnostic;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::{Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

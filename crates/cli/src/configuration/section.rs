@@ -3,8 +3,8 @@
 use super::file::File;
 use super::option::{OPTION, exclude};
 use super::uplinks::{self, Said};
-use crate::diagnostic::{Diagnostic, did_you_mean};
-use crate::scenario::tree::{Entry, Node, Origin, Value};
+use anabranch_settings::diagnostic::{Diagnostic, did_you_mean};
+use anabranch_settings::tree::{Entry, Node, Origin, Value};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, ValueHint};
 use std::collections::BTreeMap;

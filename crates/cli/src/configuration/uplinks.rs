@@ -1,8 +1,8 @@
 //! The tables `[[uplink]]`, shared by all commands: each table stands for several options for one interface.
 
 use super::file::File;
-use crate::diagnostic::{Diagnostic, did_you_mean};
-use crate::scenario::tree::{Entry, Node, Origin, Value};
+use anabranch_settings::diagnostic::{Diagnostic, did_you_mean};
+use anabranch_settings::tree::{Entry, Node, Origin, Value};
 use std::ffi::OsString;
 
 /// Name of the tables.

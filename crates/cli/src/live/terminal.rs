@@ -6,8 +6,8 @@
 use super::history::History;
 use super::sample::{MAX_CONNECTIONS, Sample, View};
 use super::screen::Screen;
-use crate::diagnostic::Diagnostic;
 use anabranch_attach::asked_to_end;
+use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_stack::Stack;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

@@ -1,7 +1,7 @@
 //! Checks CSV files copied from the output of `calibrate`, `sweep --rivals` and the forecasters: recomputes the numbers
 //! of their pages.
 
-use crate::statistics::{median, quantile};
+use anabranch_lab::statistics::{median, quantile};
 use std::path::Path;
 
 fn read(file: &str) -> String {

@@ -1,7 +1,7 @@
 //! Data too long for a page, as CSV beside the records: all claims and all sensitivities.
 
-use crate::measured::{Measured, column};
-use crate::statistics::Estimate;
+use anabranch_lab::measured::{Measured, column};
+use anabranch_lab::statistics::Estimate;
 
 /// All claims on all baselines.
 pub const CLAIMS: &str = "claims.csv";

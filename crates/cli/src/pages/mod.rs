@@ -22,9 +22,9 @@ mod tables;
 
 pub use record::PageRecord;
 
-use crate::diagnostic::Diagnostic;
-use crate::files::{prepare, write};
-use crate::measured::Measured;
+use anabranch_lab::files::{prepare, write};
+use anabranch_lab::measured::Measured;
+use anabranch_settings::diagnostic::Diagnostic;
 use blocks::{Block, fill};
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ impl Pages {
     /// Records of all experiments, in the order of `reproduce`.
     pub fn records(&self) -> Result<Vec<PageRecord>, Diagnostic> {
         let mut records = Vec::new();
-        for known in crate::library::experiments(None)? {
+        for known in anabranch_lab::library::experiments(None)? {
             let path = self.results().join(format!("{}.json", known.name));
             if !path.exists() {
                 continue;

@@ -1,6 +1,6 @@
 //! The record of an experiment in `docs/results/`, from which pages are generated.
 
-use crate::measured::Measured;
+use anabranch_lab::measured::Measured;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

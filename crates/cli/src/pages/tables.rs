@@ -1,9 +1,11 @@
 //! Generates the tables in Markdown.
 
-use crate::means::{Experiment, Row};
-use crate::measured::{MatrixRow, Measured, SensitivityRow, SensitivityTable, change_text, column, published_text};
-use crate::statistics::{Estimate, readable};
-use crate::verdict::{Agreement, Verdict, count};
+use anabranch_lab::means::{Experiment, Row};
+use anabranch_lab::measured::{
+    MatrixRow, Measured, SensitivityRow, SensitivityTable, change_text, column, published_text,
+};
+use anabranch_lab::statistics::{Estimate, readable};
+use anabranch_lab::verdict::{Agreement, Verdict, count};
 
 /// A Markdown table; cells are escaped.
 fn table(head: &[String], rows: &[Vec<String>]) -> String {
@@ -49,7 +51,7 @@ pub fn matrix(measured: &Measured) -> String {
     let baselines = columns(measured);
     let mut last = None;
     let rows = measured.matrix.iter().map(|row| {
-        let cell = |cell: &crate::measured::MatrixCell| match (cell.change, cell.mean) {
+        let cell = |cell: &anabranch_lab::measured::MatrixCell| match (cell.change, cell.mean) {
             (Some(change), Some(_)) => change_text(&change, row.unit_of_change()),
             (None, Some(estimate)) => mean(estimate.mean, estimate.half_width),
             _ => "–".to_owned(),
@@ -110,7 +112,8 @@ fn judged_on<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
 pub fn claims(measured: &Measured) -> String {
     let baselines = judged_on(measured.verdicts.iter());
     let on = |baseline: Option<&String>, wanted: Agreement| {
-        let found = |cell: &&crate::verdict::Cell| cell.baseline.as_ref() == baseline && cell.agreement == wanted;
+        let found =
+            |cell: &&anabranch_lab::verdict::Cell| cell.baseline.as_ref() == baseline && cell.agreement == wanted;
         measured.verdicts.iter().flat_map(|verdict| &verdict.cells).filter(found).count().to_string()
     };
     let best = |wanted: Agreement| measured.verdicts.iter().filter(|verdict| verdict.best() == wanted).count();
@@ -241,7 +244,7 @@ fn range(rows: &[SensitivityRow], at: usize, baseline: &str, published: Option<f
 fn chosen<'a>(measured: &'a Measured, names: &[String]) -> Vec<(&'a str, String)> {
     let wanted = |name: &str, scheme: &str| names.is_empty() || names.iter().any(|one| one == name || one == scheme);
     let several = measured.policies.iter().any(|policy| policy.baseline.is_some());
-    let label = |policy: &crate::measured::Participant| match &policy.baseline {
+    let label = |policy: &anabranch_lab::measured::Participant| match &policy.baseline {
         Some(baseline) if several => format!("{} on {baseline}", policy.label),
         _ => policy.label.clone(),
     };
@@ -260,7 +263,7 @@ fn row_of<'a>(experiment: &'a Experiment, policy: &str, metric: &str) -> Option<
 /// Label and unit of a metric for a table's header.
 fn heading(measured: &Measured, metric: &str) -> String {
     let own = || measured.labels.iter().find(|(name, _)| name == metric).map(|(_, label)| label.clone());
-    let label = crate::metric::find(metric).map(|known| known.label.to_owned()).or_else(own);
+    let label = anabranch_lab::metric::find(metric).map(|known| known.label.to_owned()).or_else(own);
     let label = label.unwrap_or_else(|| metric.to_owned());
     let rows = measured.experiments.iter().flat_map(|experiment| &experiment.rows);
     let unit = rows.filter(|row| row.metric == metric).map(|row| row.unit.as_str()).next().unwrap_or("");

@@ -7,11 +7,11 @@ pub use options::{Kernel, PerfOptions};
 
 use crate::attachment::Reach;
 use crate::console::{print as put, remark};
-use crate::diagnostic::Diagnostic;
 use crate::ending::{block_on, wish_to_end};
 use crate::live::Live;
 use anabranch_attach::Attached;
 use anabranch_perf::{Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
+use anabranch_settings::diagnostic::Diagnostic;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Runs the client or the server. Returns whether the measurement was completed.

@@ -1,9 +1,9 @@
 //! Options of `anabranch perf`.
 
 use crate::attachment::StackOptions;
-use crate::diagnostic::Diagnostic;
-use crate::scenario::quantity::{self, Size};
 use anabranch_perf::{Direction, Host, KernelProtocol, KernelSockets, Length, PORT, Plan};
+use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_settings::quantity::{self, Size};
 use clap::{Args, ValueEnum};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 

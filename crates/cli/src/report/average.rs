@@ -1,8 +1,8 @@
 //! Centred moving averages of series, per run, so that the confidence band is that of the average.
 
-use crate::metric::Series;
-use crate::record::{Curve, PolicyRuns};
-use crate::statistics::Estimate;
+use anabranch_lab::metric::Series;
+use anabranch_lab::record::{Curve, PolicyRuns};
+use anabranch_lab::statistics::Estimate;
 
 /// With more samples than this in a figure, noise hides the common trend.
 const READABLE: f64 = 60.0;
@@ -60,8 +60,8 @@ pub fn averaged(runs: &PolicyRuns, series: Series, path: Option<usize>, samples:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contender::Contender;
-    use crate::record::Record;
+    use anabranch_lab::record::Record;
+    use anabranch_settings::contender::Contender;
 
     #[test]
     fn a_window_of_four_samples_has_the_outer_two_of_five_by_half() {

@@ -5,8 +5,8 @@ use super::html::{self, legend};
 use super::scatter::{Cloud, scatter};
 use crate::calibrate::cases::Stack;
 use crate::calibrate::outcome::Outcome;
-use crate::diagnostic::Diagnostic;
-use crate::statistics::Estimate;
+use anabranch_lab::statistics::Estimate;
+use anabranch_settings::diagnostic::Diagnostic;
 use maud::{Markup, html};
 
 /// The deviation that the chart marks.

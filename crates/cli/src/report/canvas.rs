@@ -2,7 +2,7 @@
 //!
 //! Text and axes use the colour of the surrounding page, so that one chart fits light and dark backgrounds.
 
-use crate::statistics::group_thousands;
+use anabranch_lab::statistics::group_thousands;
 use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;

@@ -3,7 +3,7 @@
 use super::canvas::{Area, ChartError, Plane, adopt, colour, headed, nice_top, styled, tidy};
 use super::marks::draw_marks;
 use super::picture::tight;
-use crate::statistics::quantile;
+use anabranch_lab::statistics::quantile;
 use plotters::prelude::*;
 
 /// A mean with its confidence interval at an x position.

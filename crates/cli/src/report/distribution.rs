@@ -2,7 +2,7 @@
 
 use super::canvas::{ChartError, FONT, HEADING, INK, Plane, adopt, colour, styled, tidy};
 use super::rows::{Frame, Name, Rows};
-use crate::statistics::quantile;
+use anabranch_lab::statistics::quantile;
 use plotters::prelude::*;
 
 #[derive(Clone, PartialEq, Debug)]

@@ -6,14 +6,14 @@ use super::html::{self, legend};
 use super::overview::{claims, matrix};
 use super::sensitivity::sensitivity;
 use super::{figure, mesh, stills};
-use crate::means::metric_names;
-use crate::measured::Measured;
-use crate::metric::Series;
-use crate::record::{Outcome, PolicyRuns};
-use crate::scenario::Scenario;
-use crate::scenario::model::{Figure, FigureKind, Transfer};
-use crate::statistics::readable;
-use crate::verdict::{self, Verdict};
+use anabranch_lab::means::metric_names;
+use anabranch_lab::measured::Measured;
+use anabranch_lab::metric::Series;
+use anabranch_lab::record::{Outcome, PolicyRuns};
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::scenario::model::{Figure, FigureKind, Transfer};
+use anabranch_lab::statistics::readable;
+use anabranch_lab::verdict::{self, Verdict};
 use anabranch_routing::lanes::{LaneInterfaces, PathMode};
 use maud::{Markup, html};
 
@@ -53,7 +53,7 @@ pub fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
 }
 
 fn buffer_text(outcome: &Outcome) -> String {
-    use crate::scenario::model::ReceiveBuffer;
+    use anabranch_lab::scenario::model::ReceiveBuffer;
     let size = |bytes: u64| format!("{} kB", readable(bytes as f64 / 1000.0));
     match outcome.scenario.connection.receive_buffer() {
         None => "as the engine has it".to_owned(),
@@ -70,7 +70,7 @@ fn combinations(outcome: &Outcome) -> Markup {
         dl.policies {
             @for runs in &outcome.policies {
                 dt { (runs.label()) }
-                dd { (runs.contender.describe_in(&outcome.scenario)) }
+                dd { (outcome.scenario.describe(&runs.contender)) }
             }
         }
     };

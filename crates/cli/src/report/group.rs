@@ -1,6 +1,6 @@
 //! Groups contenders of a scenario with several baselines, and labels them.
 
-use crate::record::{Outcome, PolicyRuns};
+use anabranch_lab::record::{Outcome, PolicyRuns};
 
 /// Label of a contender among those of its own baseline.
 pub fn label(outcome: &Outcome, runs: &PolicyRuns) -> String {
@@ -50,7 +50,7 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contender::Contender;
+    use anabranch_settings::contender::Contender;
 
     fn runs(scheme: &str, baseline: Option<&str>) -> PolicyRuns {
         let contender =

@@ -2,7 +2,7 @@
 
 use super::canvas::ChartError;
 use super::intervals::{self, Row, intervals};
-use crate::measured::Measured;
+use anabranch_lab::measured::Measured;
 
 /// Pixels.
 const WIDTH: u32 = 860;

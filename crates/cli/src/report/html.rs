@@ -3,7 +3,7 @@
 use super::canvas;
 use super::marks::key;
 use super::picture::Picture;
-use crate::build::commit;
+use anabranch_lab::build::commit;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");

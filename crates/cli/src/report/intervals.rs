@@ -4,7 +4,7 @@
 use super::canvas::{Area, ChartError, FONT, HEADING, INK, PALETTE, Plane, TITLE_HEIGHT, adopt};
 use super::picture::{FULL, NARROW, Picture};
 use super::rows::{Frame, Name, Rows, longest};
-use crate::statistics::Estimate;
+use anabranch_lab::statistics::Estimate;
 use plotters::prelude::*;
 
 #[derive(Clone, PartialEq, Debug)]

@@ -31,9 +31,9 @@ pub use page::Page;
 pub use rivals::rivals_page;
 pub use sweep::sweep_page;
 
-use crate::diagnostic::Diagnostic;
-use crate::measured::Measured;
-use crate::record::Outcome;
+use anabranch_lab::measured::Measured;
+use anabranch_lab::record::Outcome;
+use anabranch_settings::diagnostic::Diagnostic;
 use canvas::ChartError;
 use maud::{Markup, PreEscaped, html};
 

@@ -1,6 +1,6 @@
 //! An experiment as input of the report.
 
-use crate::measured::Measured;
+use anabranch_lab::measured::Measured;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {

@@ -4,8 +4,8 @@ use super::canvas::ChartError;
 use super::distribution::{Distribution, cumulated};
 use super::html::{self, legend, numbers};
 use super::scatter::{Cloud, scatter};
-use crate::diagnostic::Diagnostic;
 use crate::sweep::rivals::outcome::{HEAD, Rivals};
+use anabranch_settings::diagnostic::Diagnostic;
 use maud::{Markup, html};
 
 const RANGE: (f64, f64) = (-1.0, 1.25);

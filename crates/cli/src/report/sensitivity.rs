@@ -3,7 +3,7 @@
 use super::canvas::ChartError;
 use super::html::pictures;
 use super::intervals::{self, Panel, Row};
-use crate::measured::{SensitivityRow, SensitivityTable, change_text, column};
+use anabranch_lab::measured::{SensitivityRow, SensitivityTable, change_text, column};
 use maud::{Markup, html};
 
 pub fn sensitivity(table: &SensitivityTable) -> Result<Markup, ChartError> {
@@ -104,7 +104,7 @@ fn numbers(table: &SensitivityTable, baselines: &[Option<String>]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::Estimate;
+    use anabranch_lab::statistics::Estimate;
 
     fn table() -> SensitivityTable {
         let change = |mean| Some(Estimate { mean, half_width: 0.02, count: 10 });

@@ -1,6 +1,6 @@
 //! Stills of the same instants side by side: one strip per instant, one still per contender.
 
-use crate::record::{Moment, Outcome, Still};
+use anabranch_lab::record::{Moment, Outcome, Still};
 use maud::{Markup, html};
 
 /// The strips, or the reason for their absence; empty for an experiment without a video.

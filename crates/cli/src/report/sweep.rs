@@ -5,10 +5,10 @@ use super::distribution::{Distribution, boxes, cumulated};
 use super::html::{self, legend, numbers};
 use super::picture::{Picture, THIRD};
 use super::rows::Frame;
-use crate::diagnostic::Diagnostic;
-use crate::sweep::outcome::{CONDUCT_EXPLAINED, CONDUCT_HEAD, EXPLAINED, HEAD, Outcome, PolicyOutcome};
-use crate::sweep::point::Class;
-use crate::sweep::score::Group;
+use anabranch_lab::sweep::outcome::{CONDUCT_EXPLAINED, CONDUCT_HEAD, EXPLAINED, HEAD, Outcome, PolicyOutcome};
+use anabranch_lab::sweep::point::Class;
+use anabranch_lab::sweep::score::Group;
+use anabranch_settings::diagnostic::Diagnostic;
 use maud::{Markup, html};
 
 /// Displayed range of the benefit: -1 is no goodput, and few points exceed the sum of the paths.

@@ -7,9 +7,9 @@ mod show;
 pub use options::RouteOptions;
 
 use crate::console::{print, remark};
-use crate::diagnostic::Diagnostic;
 use crate::ending::block_on;
 use anabranch_router::{Question, RouteConfig, RouteDaemon, RouteError, ask};
+use anabranch_settings::diagnostic::Diagnostic;
 
 /// Routes until it is told to end, or prints the state of a running router.
 ///

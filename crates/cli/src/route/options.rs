@@ -1,8 +1,6 @@
 //! Options of `anabranch route`.
 
 use super::profile::Profile;
-use crate::diagnostic::Diagnostic;
-use crate::scenario::quantity;
 use anabranch_policy::combination::{self, Combination};
 use anabranch_policy::time::Duration;
 use anabranch_proxy::Key;
@@ -13,6 +11,8 @@ use anabranch_routing::election::AdjConnectivity;
 use anabranch_routing::lanes::{LanePolicy, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
+use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_settings::quantity;
 use anabranch_wire::ospf::Compatibility;
 use anabranch_wire::ospf::authentication::{Algorithm, SecurityAssociation};
 use clap::{Args, ValueEnum};

@@ -1,6 +1,5 @@
 //! Named sets of protocol parameters.
 
-use crate::diagnostic::Diagnostic;
 use anabranch_policy::combination::Choice;
 use anabranch_policy::time::Duration;
 use anabranch_router::RouteConfig;
@@ -9,6 +8,7 @@ use anabranch_routing::config::Forecast;
 use anabranch_routing::lanes::{LaneAddresses, LaneInterfaces, LanePolicy, LaneSettings, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::ValueEnum;
 
 /// Defaults of the parameters.

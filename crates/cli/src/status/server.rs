@@ -5,7 +5,7 @@ use super::metrics;
 use super::model::Source;
 use super::place::Place;
 use crate::console::remark;
-use crate::diagnostic::Diagnostic;
+use anabranch_settings::diagnostic::Diagnostic;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;

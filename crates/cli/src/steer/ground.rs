@@ -1,8 +1,8 @@
 //! What the kernel of this host has, and what is changed of it.
 
 use super::options::SteerOptions;
-use crate::diagnostic::Diagnostic;
 use anabranch_host::{HostError, Setup, Step};
+use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_steer::{Mptcp, PathManagerChoice, PathManagerSetting};
 use anabranch_steering::settings::Control;
 use anabranch_system::Capability;

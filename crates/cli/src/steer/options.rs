@@ -2,11 +2,11 @@
 
 use super::rule::{RuleOption, path_manager};
 use crate::configuration::ConfigurationOption;
-use crate::diagnostic::Diagnostic;
-use crate::scenario::quantity;
 use crate::status::StatusOptions;
 use crate::uplink_care::UplinkOptions;
 use anabranch_policy::time::Duration;
+use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_settings::quantity;
 use anabranch_steer::{Classes, PathManagerChoice};
 use anabranch_steering::settings::Settings;
 use clap::{Args, ValueEnum};

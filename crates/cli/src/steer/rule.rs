@@ -1,7 +1,7 @@
 //! Rules of `steer`: `[to=PREFIX] [port=N] [user=NAME] [cgroup=PATH] leave | [policy=POLICY] [uplinks=NAME,NAME]`.
 
-use crate::contender::from_option;
 use anabranch_policy::path_manager::PathManager;
+use anabranch_settings::contender::from_option;
 use anabranch_steer::{Class, Condition, Rule, user_id};
 use std::fmt;
 use std::net::IpAddr;

@@ -5,7 +5,6 @@ use super::options::{EndOptions, address};
 use super::policy;
 use crate::attachment::{Reach, diagnostic};
 use crate::console::{event, print, remark};
-use crate::diagnostic::Diagnostic;
 use crate::ending::wish_to_end;
 use crate::perf::Kernel;
 use anabranch_attach::Attached;
@@ -14,6 +13,7 @@ use anabranch_perf::messages::{MessagePort, Messages, MessagesError};
 use anabranch_perf::{Host, KernelProtocol, KernelSockets, Ours};
 use anabranch_policy::time::Duration;
 use anabranch_proxy::Keys;
+use anabranch_settings::diagnostic::Diagnostic;
 use std::io;
 use std::net::SocketAddr;
 

@@ -16,7 +16,7 @@ mod receive;
 mod reception;
 mod send;
 
-use crate::diagnostic::Diagnostic;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::Subcommand;
 #[cfg(feature = "lab")]
 use compare::CompareOptions;

@@ -2,13 +2,13 @@
 
 use super::policy;
 use crate::attachment::StackOptions;
-use crate::diagnostic::Diagnostic;
 use crate::perf::Kernel;
-use crate::scenario::quantity;
 use crate::serving::{read_key, read_keys};
 use anabranch_media::cut::Format;
 use anabranch_policy::time::Duration;
 use anabranch_proxy::Keys;
+use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_settings::quantity;
 use clap::{Args, ValueEnum};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;

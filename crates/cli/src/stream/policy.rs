@@ -1,10 +1,10 @@
 //! Policies of a stream: those of `--policy`, with reliability policy `both_ends` by default.
 
-use crate::contender::{self, Contender};
-use crate::diagnostic::Diagnostic;
 use anabranch_policy::combination::Combination;
 use anabranch_policy::reliability;
 use anabranch_policy::table;
+use anabranch_settings::contender::{self, Contender};
+use anabranch_settings::diagnostic::Diagnostic;
 use std::time::Duration;
 
 /// Default of `--policy`.

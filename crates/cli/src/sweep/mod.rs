@@ -1,42 +1,28 @@
 //! `sweep`: every policy on the same space-filling set of networks, compared with TCP on each single path.
 
-mod assess;
-mod carried;
-mod cast;
-mod change;
-mod competition;
-mod conduct;
-mod design;
-mod journal;
-mod network;
 mod options;
-pub mod outcome;
-mod plan;
-pub mod point;
-pub mod point_score;
 pub mod rivals;
-mod rows;
-mod runs;
-pub mod score;
 
-pub use journal::{key, program};
 pub use options::SweepOptions;
 
 use crate::console::{print, remark};
-use crate::contender::RECOMMENDED;
-use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::ending::watch;
-use crate::files::{prepare, write};
+use crate::progress::Bar;
+use crate::table;
+use anabranch_lab::files::{prepare, write};
+use anabranch_lab::sweep::cast::{self, Ends, Entrant};
+use anabranch_lab::sweep::journal::Journal;
+use anabranch_lab::sweep::network::Load;
+use anabranch_lab::sweep::outcome::{CONDUCT_EXPLAINED, CONDUCT_HEAD, EXPLAINED, HEAD, Outcome, PolicyOutcome};
+use anabranch_lab::sweep::plan::Plan;
+use anabranch_lab::sweep::point::{Class, Point};
+use anabranch_lab::sweep::point_score::PointScore;
+use anabranch_lab::sweep::runs::{self, Task};
+use anabranch_lab::sweep::score::Group;
+use anabranch_lab::sweep::{competition, design, measure, rows};
 use anabranch_policy::combination::Choice;
-use assess::Runs;
-use cast::{Ends, Entrant};
-use journal::Journal;
-use network::Load;
-use outcome::{Outcome, PolicyOutcome};
-use plan::Plan;
-use point::{Class, Point};
-use point_score::PointScore;
-use runs::{Batch, Task};
+use anabranch_settings::contender::RECOMMENDED;
+use anabranch_settings::diagnostic::{Diagnostic, did_you_mean};
 
 /// Points of a full sweep, and of a quick one.
 const FULL: u32 = 1024;
@@ -64,14 +50,18 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     let journal = Journal::open(&path, options.results.any_program)?;
     let stop = watch()?;
     let jobs = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let Some(policies) = measure(&plan, &points, options, |tasks, what| runs::all(tasks, &journal, jobs, &stop, what))?
-    else {
+    let bar = Bar::new(0);
+    let messages = !options.no_messages && !options.competition;
+    let run = |tasks: &[Task<'_>], what: &str| runs::all(tasks, &journal, jobs, &stop, (what, &bar));
+    let Some(policies) = measure(&plan, &points, messages, run)? else {
+        bar.finish();
         let path = path.display();
         remark(&format!(
             "ended before it was done; what was done is in {path}, and the same command goes on from there"
         ));
         return Ok(false);
     };
+    bar.finish();
     let outcome = Outcome {
         seed: options.seed,
         first: options.from,
@@ -80,7 +70,7 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
             .map(|class| (class.name(), points.iter().filter(|point| point.class == *class).count()))
             .collect(),
         program: journal.program().to_owned(),
-        commit: crate::build::commit(),
+        commit: anabranch_lab::build::commit(),
         policies,
     };
     finish(options, &outcome, &points)?;
@@ -90,27 +80,6 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
 /// Classes of the design.
 fn classes(options: &SweepOptions) -> &'static [Class] {
     if options.competition { &Class::COMPETITION } else { &Class::ALL }
-}
-
-/// Executes the runs with `run` and scores them; none if interrupted.
-fn measure(
-    plan: &Plan,
-    points: &[Point],
-    options: &SweepOptions,
-    run: impl Fn(&[Task<'_>], &str) -> Result<Batch, Diagnostic>,
-) -> Result<Option<Vec<PolicyOutcome>>, Diagnostic> {
-    let bulk = plan.bulk(points);
-    let Some(bulk_lines) = run(&bulk, "bulk")?.complete() else { return Ok(None) };
-    let mut runs = Runs::new(&bulk, &bulk_lines);
-    let goodputs = runs.all_singles(points, &plan.tcp);
-    let messages =
-        if options.no_messages || options.competition { Vec::new() } else { plan.messages(points, &goodputs) };
-    let Some(message_lines) = run(&messages, "messages")?.complete() else { return Ok(None) };
-    runs = runs.with_messages(&messages, &message_lines);
-    let outcome = |(place, entrant): (usize, &Entrant)| {
-        PolicyOutcome::new(entrant.name(), entrant.contender.describe(), runs.scores(plan, place, points))
-    };
-    Ok(Some(plan.cast.iter().enumerate().map(outcome).collect()))
 }
 
 fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
@@ -131,7 +100,7 @@ fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
         Some("own") => cast.iter().map(|entrant| Entrant::tcp(&entrant.contender.policies.congestion)).collect(),
         Some(name) => {
             let made = Entrant::tcp(&Choice::new(name));
-            crate::contender::check(&made.contender.policies)
+            anabranch_settings::contender::check(&made.contender.policies)
                 .map_err(|message| Diagnostic::option(&format!("--reference {name}"), message))?;
             vec![made; cast.len()]
         }
@@ -172,7 +141,7 @@ fn finish(options: &SweepOptions, outcome: &Outcome, points: &[Point]) -> Result
         print(&json);
         return Ok(());
     }
-    let mut text = format!("{}\n", outcome.table());
+    let mut text = format!("{}\n", tables(outcome));
     if let Some(worst) = options.worst {
         for policy in &outcome.policies {
             text.push_str(&worst_points(policy, points, worst));
@@ -181,6 +150,17 @@ fn finish(options: &SweepOptions, outcome: &Outcome, points: &[Point]) -> Result
     let written = [page, scores, rows].map(|path| path.display().to_string()).join(", ");
     print(&format!("{text}written: {written}\n"));
     Ok(())
+}
+
+/// The scores, one line per policy.
+fn tables(outcome: &Outcome) -> String {
+    let rows: Vec<Vec<String>> = outcome.policies.iter().map(|policy| policy.cells(Group::All)).collect();
+    let mut text = format!("{}\n\n{}\n{EXPLAINED}\n", outcome.heading(), table::render(&HEAD, &rows));
+    let conduct: Vec<Vec<String>> = outcome.policies.iter().filter_map(|policy| policy.conduct(Group::All)).collect();
+    if !conduct.is_empty() {
+        text.push_str(&format!("\n{}\n{CONDUCT_EXPLAINED}\n", table::render(&CONDUCT_HEAD, &conduct)));
+    }
+    text
 }
 
 /// The worst points of a policy, with their networks.

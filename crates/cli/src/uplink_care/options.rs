@@ -2,7 +2,7 @@
 
 use super::portal::Page;
 use super::quota::Quota;
-use crate::diagnostic::Diagnostic;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::path::PathBuf;
 

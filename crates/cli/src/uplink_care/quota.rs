@@ -2,7 +2,7 @@
 
 use super::counter::octets;
 use crate::console::{since_1970, stamp};
-use crate::scenario::quantity::{self, Size};
+use anabranch_settings::quantity::{self, Size};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;

@@ -4,7 +4,7 @@
 use super::linux_end::{self, Settings, counter, set_up_client, set_up_server, within};
 use super::trial::{Done, Trial, failed, start_links};
 use crate::calibrate::meter::Meter;
-use crate::scenario::Scenario;
+use anabranch_lab::scenario::Scenario;
 use anabranch_system::Namespace;
 use socket2::Socket;
 use std::io;

@@ -2,8 +2,8 @@
 //! greedy senders and receivers in it.
 
 use super::trial::{PORT, client_addresses, failed, server_address};
-use crate::calibrate::kernel_model::{READ_MEMORY, WRITE_MEMORY};
 use crate::calibrate::meter::Meter;
+use anabranch_lab::kernel_model::{READ_MEMORY, WRITE_MEMORY};
 use anabranch_stack::device::open_tun;
 use anabranch_system::{Namespace, Need, raise_priority};
 use nix::sys::socket::{setsockopt, sockopt};

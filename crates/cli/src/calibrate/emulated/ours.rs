@@ -2,8 +2,8 @@
 
 use super::trial::{Done, PORT, Trial, client_addresses, failed, server_address, start_links};
 use crate::calibrate::meter::Meter;
-use crate::lab;
-use crate::scenario::Scenario;
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::simulation;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::AddressId;
@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 pub fn run(trial: &Trial<'_>, scenario: &Scenario) -> Result<Done, String> {
     let contender = trial.case.contender(trial.stack);
-    let config = lab::connection(scenario, &contender);
+    let config = simulation::connection(scenario, &contender);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(failed("make a runtime"))?.block_on(async {
         let (client, clients) = host(&contender.policies, &client_addresses(trial.case.paths.len()))?;

@@ -3,8 +3,8 @@
 use crate::calibrate::cases::{Case, Span, Stack};
 use crate::calibrate::meter::Reading;
 use crate::emulation;
-use crate::scenario::Scenario;
 use anabranch_emulate::{Relay, Report, address};
+use anabranch_lab::scenario::Scenario;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 

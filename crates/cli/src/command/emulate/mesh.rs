@@ -3,18 +3,18 @@
 
 use super::options::{EmulateOptions, programs_with, setting};
 use crate::console::remark;
-use crate::diagnostic::Diagnostic;
-use crate::files::write;
-use crate::scenario::Scenario;
-use crate::scenario::model;
 use anabranch_emulate::{
     AntennaId, Capture, ChannelModel, Ending, Ether, EtherReport, Hosts, Mesh, MeshConfig, Node, Routers, SessionError,
     mesh, run,
 };
+use anabranch_lab::files::write;
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::scenario::model;
 use anabranch_policy::time::Duration;
 use anabranch_router::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, ask};
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_sim::radio::{MediumConfig, Reach};
 use serde_json::{Value, json};
 use std::path::Path;

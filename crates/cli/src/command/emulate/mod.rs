@@ -6,8 +6,8 @@ mod paths;
 
 pub use options::{EXAMPLES, EmulateOptions};
 
-use crate::diagnostic::Diagnostic;
-use crate::library;
+use anabranch_lab::library;
+use anabranch_settings::diagnostic::Diagnostic;
 
 /// Runs it; returns the exit code.
 pub fn emulate(options: &EmulateOptions) -> Result<u8, Diagnostic> {

@@ -1,9 +1,9 @@
 //! Options of `emulate`.
 
-use crate::diagnostic::Diagnostic;
-use crate::scenario::quantity;
 use anabranch_emulate::Programs;
 use anabranch_policy::time::Duration;
+use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_settings::quantity;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;

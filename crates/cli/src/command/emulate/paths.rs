@@ -2,13 +2,13 @@
 
 use super::options::{EmulateOptions, programs_with, setting};
 use crate::console::remark;
-use crate::diagnostic::Diagnostic;
 use crate::emulation;
-use crate::files::write;
-use crate::scenario::Scenario;
 use crate::table;
 use anabranch_emulate::{Capture, Ending, Hosts, HostsConfig, Programs, Relay, Report, SessionError, address, run};
+use anabranch_lab::files::write;
+use anabranch_lab::scenario::Scenario;
 use anabranch_policy::time::Duration;
+use anabranch_settings::diagnostic::Diagnostic;
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The lab's part of `list`: scenarios, metrics, series.
 
-use crate::diagnostic::Diagnostic;
-use crate::library::SCENARIOS;
-use crate::metric::{METRICS, Series};
+use anabranch_lab::library::SCENARIOS;
+use anabranch_lab::metric::{METRICS, Series};
+use anabranch_settings::diagnostic::Diagnostic;
 use serde_json::{Value, json};
 
 pub fn plain() -> Result<String, Diagnostic> {

@@ -1,14 +1,15 @@
 //! Saves finished experiments in files: data for pages and tables, without that of single runs.
 
 use crate::command::options::Options;
-use crate::diagnostic::Diagnostic;
-use crate::files::write;
-use crate::measured::Measured;
-use crate::record::Outcome;
+use crate::report;
 use crate::report::Page;
-use crate::scenario::Document;
-use crate::sweep::{key, program};
-use crate::{report, timeseries};
+use anabranch_lab::files::write;
+use anabranch_lab::measured::Measured;
+use anabranch_lab::record::Outcome;
+use anabranch_lab::scenario::Document;
+use anabranch_lab::sweep::journal::{key, program};
+use anabranch_lab::timeseries;
+use anabranch_settings::diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,12 @@
 //! Printed output of `reproduce`.
 
 use crate::command::heading::heading;
-use crate::measured::{Measured, change_text, column, published_text};
-use crate::record::{Outcome, PolicyRuns};
-use crate::scenario::model::FigureKind;
-use crate::statistics::Estimate;
 use crate::table;
-use crate::verdict::{self, Cell, Verdict, signed, with_interval};
+use anabranch_lab::measured::{Measured, change_text, column, published_text};
+use anabranch_lab::record::{Outcome, PolicyRuns};
+use anabranch_lab::scenario::model::FigureKind;
+use anabranch_lab::statistics::Estimate;
+use anabranch_lab::verdict::{self, Cell, Verdict, signed, with_interval};
 
 /// An experiment: main metrics, comparison on each baseline, differences, and claims.
 pub fn experiment(outcome: &Outcome, measured: &Measured) -> String {

@@ -3,7 +3,6 @@
 
 use super::drawn::Drawn;
 use super::words::{capital, seeds_text, with_unit};
-use crate::record::{Outcome, PolicyRuns};
 use crate::report::bars::{self, Bar, Mark};
 use crate::report::canvas::{self, ChartError};
 use crate::report::chart::Point;
@@ -11,9 +10,10 @@ use crate::report::distribution::{Distribution, boxes};
 use crate::report::group::{self, Group, by_baseline};
 use crate::report::picture::Picture;
 use crate::report::rows::Frame;
-use crate::scenario::model::{Claim, Statement};
-use crate::statistics::readable;
-use crate::verdict;
+use anabranch_lab::record::{Outcome, PolicyRuns};
+use anabranch_lab::scenario::model::{Claim, Statement};
+use anabranch_lab::statistics::readable;
+use anabranch_lab::verdict;
 
 /// Published statements about a contender's metric. Ratios and differences refer to the measured value of the other
 /// contender.

@@ -1,9 +1,9 @@
 //! Delays of single segments over time, one dot each in the colour of its path; one chart per contender.
 
 use super::drawn::Drawn;
-use crate::record::{Outcome, PolicyRuns, SegmentDelay};
 use crate::report::canvas::{ChartError, TITLE_HEIGHT, adopt, css_colour, headed, styled, tidy};
 use crate::report::picture::{Picture, columns};
+use anabranch_lab::record::{Outcome, PolicyRuns, SegmentDelay};
 use anabranch_policy::time::Duration;
 use plotters::prelude::*;
 use std::fmt::Write;

@@ -12,8 +12,8 @@ pub use drawn::Drawn;
 
 use super::canvas::{self, ChartError};
 use super::group;
-use crate::record::{Outcome, PolicyRuns};
-use crate::scenario::model::{Figure, FigureKind};
+use anabranch_lab::record::{Outcome, PolicyRuns};
+use anabranch_lab::scenario::model::{Figure, FigureKind};
 use time::Span;
 
 pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {

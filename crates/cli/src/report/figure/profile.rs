@@ -2,11 +2,11 @@
 
 use super::drawn::Drawn;
 use super::words::{capital, seeds_text};
-use crate::record::{Outcome, PolicyRuns};
 use crate::report::canvas::ChartError;
 use crate::report::chart::{Axis, Chart, Line, Point};
 use crate::report::group::{self, Group, by_baseline};
 use crate::report::picture::Picture;
+use anabranch_lab::record::{Outcome, PolicyRuns};
 
 /// Metrics are given with their axis labels.
 pub fn profile(
@@ -53,8 +53,8 @@ fn lines(group: &Group<'_>, metrics: &[(String, String)]) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contender::Contender;
-    use crate::record::Record;
+    use anabranch_lab::record::Record;
+    use anabranch_settings::contender::Contender;
 
     #[test]
     fn each_metric_is_a_place_and_what_was_not_measured_a_gap() {

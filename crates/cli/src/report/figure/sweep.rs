@@ -2,11 +2,11 @@
 
 use super::drawn::Drawn;
 use super::words::with_unit;
-use crate::record::{Outcome, PolicyRuns, SweepPoint};
 use crate::report::canvas::{self, ChartError};
 use crate::report::chart::{Axis, Chart, Line, Point};
 use crate::report::group::{self, Group, by_baseline};
 use crate::report::picture::Picture;
+use anabranch_lab::record::{Outcome, PolicyRuns, SweepPoint};
 
 /// Label of a value on the axis. Tables, such as an automatic receive buffer, are shortened.
 fn place(value: &str) -> String {

@@ -3,14 +3,14 @@
 
 use super::drawn::Drawn;
 use super::words::seeds_text;
-use crate::metric::Series;
-use crate::record::{Outcome, PolicyRuns};
 use crate::report::average::{averaged, usual_window};
 use crate::report::canvas::ChartError;
 use crate::report::chart::{Axis, Chart, Line, Point};
 use crate::report::group::{self, by_baseline};
 use crate::report::picture::{Picture, columns};
-use crate::statistics::{Estimate, median, quantile, readable};
+use anabranch_lab::metric::Series;
+use anabranch_lab::record::{Outcome, PolicyRuns};
+use anabranch_lab::statistics::{Estimate, median, quantile, readable};
 
 /// The series of a figure and their range.
 #[derive(Clone, Copy, Debug)]

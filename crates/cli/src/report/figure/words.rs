@@ -1,6 +1,6 @@
 //! Texts of figures and their axes.
 
-use crate::record::Outcome;
+use anabranch_lab::record::Outcome;
 
 /// Number of runs, and their seeds.
 pub(super) fn seeds_text(outcome: &Outcome) -> String {

@@ -1,6 +1,6 @@
 //! Claims of a paper, with measurements and verdicts on each baseline.
 
-use crate::verdict::{Agreement, Cell, Verdict};
+use anabranch_lab::verdict::{Agreement, Cell, Verdict};
 use maud::{Markup, html};
 
 /// One row per claim; on narrow pages, a card.

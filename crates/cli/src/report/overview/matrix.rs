@@ -1,10 +1,10 @@
 //! Changes by each scheme on each baseline: one chart per metric, and the numbers.
 
-use crate::measured::{MatrixCell, MatrixRow, Measured, change_text, column, published_text};
 use crate::report::canvas::ChartError;
 use crate::report::html::pictures;
 use crate::report::intervals::{self, Panel, Row};
-use crate::statistics::{Estimate, readable};
+use anabranch_lab::measured::{MatrixCell, MatrixRow, Measured, change_text, column, published_text};
+use anabranch_lab::statistics::{Estimate, readable};
 use maud::{Markup, html};
 
 /// The figure; empty if the experiment has no matrix.

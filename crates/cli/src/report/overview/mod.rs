@@ -8,8 +8,8 @@ pub use claims::claims;
 pub use matrix::matrix;
 
 use super::canvas::ChartError;
-use crate::measured::Measured;
-use crate::verdict::{Agreement, Verdict};
+use anabranch_lab::measured::Measured;
+use anabranch_lab::verdict::{Agreement, Verdict};
 use maud::{Markup, html};
 
 /// Verdicts on claims, best first.
@@ -156,7 +156,7 @@ fn tally(papers: &[(&str, Vec<(Ending, usize)>)]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::samples::verdict;
+    use anabranch_lab::verdict::samples::verdict;
 
     #[test]
     fn what_is_reproduced_on_one_baseline_only_is_told_from_what_is_on_all() {

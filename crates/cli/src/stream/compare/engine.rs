@@ -5,11 +5,11 @@ use super::judge::Judge;
 use super::schedule::{Frame, number_at};
 use super::{kernel, message};
 use crate::calibrate::emulated::{client_addresses, ours, server_address};
-use crate::contender::Contender;
-use crate::lab;
-use crate::scenario::Scenario;
 use anabranch_emulate::{Hosts, Network, Relay, Report};
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::simulation;
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
+use anabranch_settings::contender::Contender;
 use anabranch_stack::{Stack, Stream};
 use bytes::Bytes;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     fn config(&self) -> ConnectionConfig {
-        let mut config = lab::connection(self.scenario, self.contender);
+        let mut config = simulation::connection(self.scenario, self.contender);
         config.framing = Framing::Messages;
         config
     }

@@ -17,13 +17,13 @@ pub use options::CompareOptions;
 
 use crate::calibrate::{emulated, side_by_side};
 use crate::console::{print, remark};
-use crate::diagnostic::Diagnostic;
 use crate::emulation;
-use crate::library;
-use crate::scenario::Scenario;
-use crate::scenario::model::Draw;
 use crate::stream::policy;
+use anabranch_lab::library;
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::scenario::model::Draw;
 use anabranch_policy::combination::Combination;
+use anabranch_settings::diagnostic::Diagnostic;
 use datagrams::Programs;
 use outcome::{Entry, Outcome};
 use schedule::Frame;
@@ -184,7 +184,7 @@ fn choose(scenario: &Scenario, options: &CompareOptions) -> Result<Vec<Candidate
     let names: Vec<String> = known.iter().map(|contender| contender.name.clone()).collect();
     for name in &options.who {
         if !names.contains(name) && name != SCHEMES {
-            let hint = crate::diagnostic::did_you_mean(name, names.iter().map(String::as_str));
+            let hint = anabranch_settings::diagnostic::did_you_mean(name, names.iter().map(String::as_str));
             let hint = if hint.is_empty() {
                 format!("; known are {}, and {SCHEMES} for all of papers", names.join(", "))
             } else {

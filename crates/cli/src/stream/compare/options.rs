@@ -1,9 +1,9 @@
 //! Options of `anabranch stream compare`.
 
-use crate::scenario::quantity;
 use crate::stream::options::latency;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
+use anabranch_settings::quantity;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -4,9 +4,9 @@ use super::judge::{Delays, GRACE};
 use super::schedule::Frame;
 use super::trial::{Done, Trial};
 use crate::calibrate::side_by_side::Tally;
-use crate::scenario::Scenario;
-use crate::statistics::{Estimate, quantile};
 use crate::table;
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::statistics::{Estimate, quantile};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ impl Outcome {
             frames: frames.len(),
             bits_per_second: bytes * 8.0 / seconds,
             grace_ms: GRACE.as_secs_f64() * 1e3,
-            commit: crate::build::commit(),
+            commit: anabranch_lab::build::commit(),
             release: release.trim().to_owned(),
             repeated: tally.repeated,
             given_up: tally.given_up,

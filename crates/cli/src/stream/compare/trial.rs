@@ -8,9 +8,9 @@ use super::kernel;
 use super::schedule::Frame;
 use crate::calibrate::side_by_side::RealTimeRun;
 use crate::emulation;
-use crate::scenario::Scenario;
 use crate::stream::policy;
 use anabranch_emulate::{Hosts, HostsConfig, Relay, Report};
+use anabranch_lab::scenario::Scenario;
 use anabranch_system::raise_priority;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Selects points of the design to run in real time: those without changes, evenly from each class and direction.
 
-use crate::sweep::design;
-use crate::sweep::point::{Class, Point, Span};
+use anabranch_lab::sweep::design;
+use anabranch_lab::sweep::point::{Class, Point, Span};
 use std::collections::BTreeMap;
 
 /// Duration for long RTTs and queues, as in the sweep; else half of that.

@@ -3,11 +3,11 @@
 
 use super::who::Who;
 use crate::calibrate::side_by_side::Tally;
-use crate::statistics::{median, quantile};
-use crate::sweep::point::{Class, Point};
-use crate::sweep::point_score::benefit;
-use crate::sweep::score::Group;
 use crate::table;
+use anabranch_lab::statistics::{median, quantile};
+use anabranch_lab::sweep::point::{Class, Point};
+use anabranch_lab::sweep::point_score::benefit;
+use anabranch_lab::sweep::score::Group;
 use serde::Serialize;
 
 /// Result of one stack on a point.
@@ -102,7 +102,7 @@ impl Rivals {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         Self {
             policy: policy.to_owned(),
-            commit: crate::build::commit(),
+            commit: anabranch_lab::build::commit(),
             release: read("/proc/sys/kernel/osrelease"),
             load: read("/proc/loadavg"),
             repeated: tally.repeated,

@@ -6,13 +6,13 @@ use crate::calibrate::emulated::linux_end::{self, Settings, set_up_client, set_u
 use crate::calibrate::emulated::{Done, PORT, client_addresses, failed, ours, server_address, start_some_links};
 use crate::calibrate::meter::Meter;
 use crate::calibrate::side_by_side::RealTimeRun;
-use crate::lab;
-use crate::scenario::Scenario;
-use crate::sweep::cast::{Ends, Entrant};
-use crate::sweep::journal::{Line, key};
-use crate::sweep::network::Load;
-use crate::sweep::point::Point;
 use anabranch_emulate::Report;
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::simulation;
+use anabranch_lab::sweep::cast::{Ends, Entrant};
+use anabranch_lab::sweep::journal::{Line, key};
+use anabranch_lab::sweep::network::Load;
+use anabranch_lab::sweep::point::Point;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_stack::{Stack, Stream};
 use anabranch_system::Namespace;
@@ -177,7 +177,7 @@ impl Trial<'_> {
             let settings = self.settings(true);
             let make = || if download { settings.client() } else { settings.listen() };
             let socket = within(&linux, make)?;
-            let config = lab::connection(scenario, &self.ours.contender);
+            let config = simulation::connection(scenario, &self.ours.contender);
             let meter = self.meter();
             let sender = Sender::begin(&stack, config, download)?;
             let reader = std::thread::spawn(move || {

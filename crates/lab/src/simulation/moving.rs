@@ -1,0 +1,154 @@
+//! Runs a contender's routers on mobile nodes.
+
+use super::extras::Extras;
+use crate::record::Record;
+use crate::scenario::Scenario;
+use crate::scenario::model::Moving;
+use anabranch_policy::combination::Choice;
+use anabranch_routing::config::{Config, Forecast, Manet};
+use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_settings::contender::Contender;
+use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_sim::forecast_score::Setting;
+use anabranch_sim::mesh::NodeId;
+use anabranch_sim::mesh::cut_network::{CutNetwork, CutsSeen, PLACES};
+use anabranch_sim::mesh::moving_network::{MovingNetwork, RouterChange, Seen};
+use anabranch_sim::mobility::{Area, Model, Span};
+use anabranch_sim::radio::{MediumConfig, Overlap, PathLoss, Reach};
+use std::sync::Arc;
+
+/// Additional cost of a suspect link if it is flooded in LSAs.
+const SUSPECT_COST: u16 = 2;
+
+pub fn run(
+    scenario: &Scenario,
+    moving: &Moving,
+    contender: &Contender,
+    seed: u64,
+    extras: &Extras,
+) -> Result<Record, Diagnostic> {
+    let fail = |what: &str| Diagnostic::plain(format!("{}, seed {seed}: {what}", contender.name));
+    if extras.send.is_some() || extras.pcap.is_some() {
+        return Err(fail("moving nodes carry probes, and there is no capture of them: leave --send and --pcap out"));
+    }
+    let fullness = contender.mesh.fullness.unwrap_or(LsaFullness::MinCost);
+    let mut network = MovingNetwork::appendix_e(moving.nodes, moving.range, fullness, seed);
+    network.area = Area { x: moving.area.0, y: moving.area.1 };
+    if let Some(nodes) = moving.same_density {
+        network.nodes = nodes;
+        network = network.with_nodes(moving.nodes);
+    }
+    if let Some((least, most)) = moving.speed {
+        network.model = Model::RandomWaypoint { speed: Span::new(least, most), pause: Span::only(0.0) };
+    }
+    network.medium = medium(moving);
+    network.manet = Manet {
+        lsa_fullness: fullness,
+        two_hop_refresh: contender.mesh.two_hop_refresh.unwrap_or(3),
+        ..Manet::default()
+    };
+    network.hello_interval = moving.hello_interval;
+    network.router_dead_interval = moving.dead_interval;
+    network.probe_interval = moving.probe_interval;
+    network.warm_up = scenario.warm_up;
+    network.duration = scenario.duration - scenario.warm_up;
+    network.wire = extras.wire;
+    if contender.mesh.predicted {
+        let flood = contender.mesh.flood_suspects;
+        network.router = Some(forecast_by(&contender.policies.forecaster, flood).map_err(|error| fail(&error))?);
+    }
+    if let Some(speed) = moving.cut_speed {
+        let seen = cut(network, speed).map_err(|error| fail(&error))?;
+        return Ok(Record { seed, trace_hash: seen.trace_hash, metrics: cut_metrics(&seen), ..Record::default() });
+    }
+    let seen = network.run().map_err(|error| fail(&error))?;
+    let metrics = metrics(&seen, &network);
+    let mesh = if extras.curves { seen.snapshots } else { Vec::new() };
+    Ok(Record { seed, trace_hash: seen.trace_hash, metrics, mesh, ..Record::default() })
+}
+
+/// Runs the same routers while one node repeatedly leaves.
+fn cut(network: MovingNetwork, speed: f64) -> Result<CutsSeen, String> {
+    let plain = CutNetwork::new(network.manet.lsa_fullness, speed, network.seed);
+    let medium = MediumConfig { basic_rate: network.medium.basic_rate, ..plain.network.medium };
+    CutNetwork { network: MovingNetwork { medium, ..network }, speed }.run()
+}
+
+fn cut_metrics(seen: &CutsSeen) -> Vec<(String, f64)> {
+    let nodes = PLACES.len() as f64;
+    let values = [
+        ("lost_per_cut", seen.lost_per_cut),
+        ("outage", seen.outage),
+        ("lost_per_return", seen.lost_per_return),
+        ("lost_in_quiet", seen.lost_in_quiet * 100.0),
+        ("overhead", seen.overhead / 1e3),
+        ("control_traffic", seen.overhead / 8.0 / nodes),
+        ("energy", seen.cost.joules / nodes),
+        ("energy_active", seen.cost.joules_active / nodes),
+        ("calculations", seen.cost.calculations as f64 / nodes / seen.seconds),
+        ("lsas_received", seen.cost.lsas_received as f64 / nodes / seen.seconds),
+        ("router_memory", seen.memory as f64 / 1e3),
+    ];
+    values.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
+
+/// The radio: a disk, or path loss with the same mean range and the shadowing and fading of the comparison of
+/// forecasters.
+fn medium(moving: &Moving) -> MediumConfig {
+    let basic = MediumConfig { basic_rate: moving.broadcast_rate, ..MediumConfig::default() };
+    if !moving.shadows {
+        return MediumConfig { reach: Reach::disk(moving.range), ..basic };
+    }
+    let standard = Setting::standard();
+    // The mean range of the standard setting is 250 m.
+    let farther = (moving.range / 250.0).log10() * 10.0 * standard.path_loss.exponent;
+    let path_loss = PathLoss {
+        transmit_power: standard.path_loss.transmit_power + farther,
+        fading: standard.fading.shape,
+        decode: standard.fading.sensitivity as f32,
+        ..standard.path_loss
+    };
+    let (reach, overlap) = (Reach::PathLoss(path_loss), Overlap::Capture(10.0));
+    MediumConfig { reach, overlap, ..basic }
+}
+
+/// Configures forecasters of links in every router. Suspect links are avoided if there is another path and announced to
+/// neighbours only, as in `anabranch route`; or a higher cost is flooded.
+fn forecast_by(choice: &Choice, flood_suspects: bool) -> Result<RouterChange, String> {
+    let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;
+    let suspect_cost = if flood_suspects { SUSPECT_COST } else { 0 };
+    let chosen = Forecast { suspect_cost, alternates: !flood_suspects, ..chosen };
+    Ok(Arc::new(move |_: NodeId, config: &mut Config| config.forecast = Some(chosen.clone())))
+}
+
+fn metrics(seen: &Seen, network: &MovingNetwork) -> Vec<(String, f64)> {
+    let share = |count: u64| count as f64 / seen.probes.max(1) as f64 * 100.0;
+    let (nodes, seconds) = (network.nodes.max(1) as f64, network.duration.as_secs_f64());
+    let values = [
+        ("overhead", seen.overhead / 1e3),
+        ("control_traffic", seen.overhead / 8.0 / nodes),
+        ("delivery", share(seen.delivered)),
+        ("undelivered", share(seen.probes.saturating_sub(seen.delivered))),
+        ("dead_next_hop", share(seen.not_acknowledged)),
+        ("no_route", share(seen.no_route)),
+        ("hops", seen.hops),
+        ("neighbors", seen.neighbors),
+        ("neighbor_changes", seen.neighbor_changes),
+        ("route_changes", seen.route_changes),
+        ("energy", seen.cost.joules / nodes),
+        ("energy_active", seen.cost.joules_active / nodes),
+        ("calculations", seen.cost.calculations as f64 / nodes / seconds),
+        ("lsas_received", seen.cost.lsas_received as f64 / nodes / seconds),
+        ("router_memory", seen.memory as f64 / 1e3),
+    ];
+    let mut metrics = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let [paper, spread, planned] = &seen.lanes.rules;
+    let shares = [
+        ("disjoint_lanes", spread.nodes_share()),
+        ("disjoint_lanes_paper", paper.nodes_share()),
+        ("disjoint_lanes_planned", planned.nodes_share()),
+        ("link_disjoint_lanes", spread.links_share()),
+    ];
+    metrics.extend(shares.into_iter().filter_map(|(name, share)| Some((name.to_owned(), share? * 100.0))));
+    metrics
+}
