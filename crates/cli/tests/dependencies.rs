@@ -47,7 +47,7 @@ const PRODUCTS: &[(&str, &[&str], usize)] = &[
     ("anabranch-attach", &["anabranch-sim", "anabranch-routing"], 60),
     ("anabranch-datagram", &["anabranch-sim", "anabranch-routing", "anabranch-mptcp", "anabranch-stack"], 75),
     ("anabranch-proxy", &["anabranch-sim", "anabranch-routing", "anabranch-host"], 75),
-    ("anabranch-lab", &["anabranch-stack", "anabranch-proxy", "anabranch-router"], 75),
+    ("anabranch-lab", &["anabranch-stack", "anabranch-proxy", "anabranch-router"], 110),
     ("anabranch-perf", &["anabranch-sim", "anabranch-routing", "anabranch-host"], 55),
     ("anabranch-router", &["anabranch-sim", "anabranch-mptcp", "anabranch-stack"], 55),
     ("anabranch-steer", &["anabranch-sim", "anabranch-mptcp", "anabranch-stack", "anabranch-routing"], 45),
