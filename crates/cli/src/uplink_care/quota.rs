@@ -12,6 +12,9 @@ use std::str::FromStr;
 /// Identifies the boot of the system.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
+/// Periods whose usage is kept beside that of the current one, in case that the clock is set back to one of them.
+const KEPT: usize = 3;
+
 /// Period of a quota, in UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Period {
@@ -66,29 +69,51 @@ struct Ledger {
     boot: String,
     /// The interface's counter when this was written.
     counter: u64,
+    /// Other periods and their usage, those last counted first.
+    others: Vec<(String, u64)>,
 }
 
 impl Ledger {
     fn read(text: &str) -> Option<Self> {
         let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let other = |line: &str| {
+            let (period, used) = line.strip_prefix("other ")?.split_once(' ')?;
+            Some((period.to_owned(), used.parse().ok()?))
+        };
         Some(Self {
             period: value("period")?.to_owned(),
             used: value("used")?.parse().ok()?,
             boot: value("boot")?.to_owned(),
             counter: value("counter")?.parse().ok()?,
+            others: text.lines().filter_map(other).take(KEPT).collect(),
         })
     }
 
     fn text(&self) -> String {
-        let Self { period, used, boot, counter } = self;
-        format!("period {period}\nused {used}\nboot {boot}\ncounter {counter}\n")
+        let Self { period, used, boot, counter, others } = self;
+        let others: String = others.iter().map(|(period, used)| format!("other {period} {used}\n")).collect();
+        format!("period {period}\nused {used}\nboot {boot}\ncounter {counter}\n{others}")
     }
 
-    /// Adds usage since then: counters restart with the system and with the interface.
-    fn advance(self, period: String, boot: &str, counter: u64) -> Self {
+    /// Usage in a period.
+    fn used_in(&self, period: &str) -> u64 {
+        if self.period == period {
+            return self.used;
+        }
+        self.others.iter().find(|(other, _)| other == period).map_or(0, |(_, used)| *used)
+    }
+
+    /// Adds usage since then: counters restart with the system and with the interface. The clock may have been set to
+    /// an earlier period, or back from one that was wrong.
+    fn advance(mut self, period: String, boot: &str, counter: u64) -> Self {
         let passed = if self.boot == boot && counter >= self.counter { counter - self.counter } else { counter };
-        let before = if self.period == period { self.used } else { 0 };
-        Self { period, used: before.saturating_add(passed), boot: boot.to_owned(), counter }
+        let used = self.used_in(&period).saturating_add(passed);
+        if self.period != period {
+            self.others.insert(0, (self.period, self.used));
+            self.others.retain(|(other, _)| *other != period);
+            self.others.truncate(KEPT);
+        }
+        Self { period, used, boot: boot.to_owned(), counter, others: self.others }
     }
 }
 
@@ -110,19 +135,18 @@ fn count(directory: &Path, quota: &Quota, now: u64, boot: &str, counter: Option<
     let known = Ledger::read(&text);
     let Some(counter) = counter else {
         // The interface does not exist: no traffic.
-        return Ok(known.filter(|ledger| ledger.period == period).map_or(0, |ledger| ledger.used));
+        return Ok(known.map_or(0, |ledger| ledger.used_in(&period)));
     };
     let ledger = match known {
         Some(ledger) => ledger.advance(period, boot, counter),
         // Earlier traffic may not belong to this period.
-        None => Ledger { period, used: 0, boot: boot.to_owned(), counter },
+        None => Ledger { period, boot: boot.to_owned(), counter, ..Ledger::default() },
     };
     write(&mut file, &ledger.text())?;
     Ok(ledger.used)
 }
 
-/// Overwrites the file. The text is at most one digit shorter than before, so that after a crash there is at worst an
-/// invalid line, and counting restarts.
+/// Overwrites the file. What a crash leaves of a longer text is a part of a line, or a period that the new text has too.
 fn write(file: &mut File, text: &str) -> io::Result<()> {
     file.rewind()?;
     file.write_all(text.as_bytes())?;
@@ -177,5 +201,24 @@ mod tests {
         assert_eq!(count(february, "one", Some(100)), 400, "it was made anew");
         assert_eq!(count(february, "two", Some(50)), 450, "the system was started anew");
         assert_eq!(count(march, "two", Some(60)), 10);
+    }
+
+    #[test]
+    fn a_step_of_the_clock_to_another_month_and_back_loses_nothing() {
+        let directory = std::env::temp_dir().join(format!("anabranch-quota-step-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        let quota = quota("wwan0=1kB/month");
+        // 2024-02-29, and a day in 2100, as in the calendar's test. A host without a clock of its own begins in 1970.
+        let (february, in_2100, in_1970) = (1_709_251_199, 4_107_542_400, 60);
+        let count = |now, counter| super::count(&directory, &quota, now, "one", Some(counter)).expect("it is kept");
+        assert_eq!(count(february, 1_000), 0);
+        assert_eq!(count(february, 1_700), 700);
+        assert_eq!(count(in_1970, 1_710), 10);
+        assert_eq!(count(in_1970, 1_720), 20);
+        assert_eq!(count(february, 1_720), 700, "what passed in 1970 stays there");
+        assert_eq!(count(in_2100, 1_750), 30);
+        assert_eq!(count(february, 1_751), 701);
+        assert_eq!(count(in_1970, 1_751), 20);
+        std::fs::remove_dir_all(&directory).expect("it is the test's own");
     }
 }
