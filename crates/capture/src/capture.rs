@@ -1,6 +1,6 @@
 //! A capture: its own stack for packets from the device, and the tasks that serve its connections and datagrams.
 
-use crate::counters::{CaptureCounters, Shared};
+use crate::counters::{CaptureCounters, Drops, Shared};
 use crate::datagrams::{DNS, Datagrams};
 use crate::dns::{self, Questions};
 use crate::flows::FlowReport;
@@ -13,7 +13,7 @@ use anabranch_stack::{Device, Gateway, Stack, StackConfig};
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::task::JoinHandle;
 
 /// Settings of a capture.
@@ -49,6 +49,8 @@ pub struct Capture {
 pub struct CaptureObserver {
     control: Control,
     shared: Arc<Shared>,
+    /// The device is gone with the capture.
+    gateway: Weak<Gateway>,
 }
 
 impl CaptureObserver {
@@ -60,6 +62,12 @@ impl CaptureObserver {
     /// At most `limit` recent flows of datagrams, those with most bytes first, and the number of all flows.
     pub fn flows(&self, limit: usize) -> (Vec<FlowReport>, usize) {
         self.shared.flows(limit)
+    }
+
+    /// What was dropped of what programs sent beside TCP.
+    pub fn drops(&self) -> Drops {
+        let overflowed = self.gateway.upgrade().map_or(0, |gateway| gateway.dropped_foreign());
+        self.shared.drops(overflowed)
     }
 }
 
@@ -89,7 +97,8 @@ impl Capture {
 
     /// An observer that can be used while the capture runs.
     pub fn observer(&self) -> CaptureObserver {
-        CaptureObserver { control: self.carrier.control(), shared: Arc::clone(&self.shared) }
+        let (shared, gateway) = (Arc::clone(&self.shared), Arc::downgrade(&self.gateway));
+        CaptureObserver { control: self.carrier.control(), shared, gateway }
     }
 
     /// Serves until `stop` completes or the device is gone; open connections then get a short time to end. Returns the

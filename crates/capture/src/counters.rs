@@ -42,6 +42,19 @@ pub struct CaptureCounters {
     pub overflowed: u64,
 }
 
+/// What a capture has dropped of programs' packets other than TCP, so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Drops {
+    /// Datagrams dropped: no session with the server, or a full queue towards it.
+    pub datagrams: u64,
+    /// Packets dropped because of a full queue behind the device.
+    pub overflowed: u64,
+    /// Malformed packets.
+    pub malformed: u64,
+    /// Datagrams of which some fragments did not arrive.
+    pub unfinished: u64,
+}
+
 /// The counters shared by all tasks of a capture.
 #[derive(Default)]
 pub(crate) struct Shared(Mutex<Counted>);
@@ -81,6 +94,12 @@ impl Shared {
     /// The flows with most bytes, and the number of all flows.
     pub(crate) fn flows(&self, limit: usize) -> (Vec<FlowReport>, usize) {
         self.lock().flows.report(limit)
+    }
+
+    /// What was dropped, including the packets at the device.
+    pub(crate) fn drops(&self, overflowed: u64) -> Drops {
+        let CaptureCounters { datagrams_dropped: datagrams, malformed, unfinished, .. } = self.lock().counters;
+        Drops { datagrams, overflowed, malformed, unfinished }
     }
 
     /// The totals, including those of the connections and the engine.

@@ -5,8 +5,11 @@ use core::net::SocketAddr;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Most flows; a new one replaces the least recently used.
-const MOST: usize = 1_024;
+/// Most flows, as many as a server has mappings. New ones replace the least recently used.
+const MOST: usize = 16_384;
+
+/// Flows that make room at a time, so that not every new flow costs a search.
+const PLACES: usize = MOST / 16;
 
 /// Lifetime of an idle flow, the same as that of its mapping at the server.
 const IDLE: Duration = Duration::from_secs(120);
@@ -32,42 +35,70 @@ pub struct FlowReport {
 
 type Ends = (Kind, SocketAddr, SocketAddr);
 
+/// What passed in a direction.
+#[derive(Clone, Copy, Default)]
+struct Passed {
+    datagrams: u64,
+    bytes: u64,
+}
+
+impl Passed {
+    fn count(&mut self, bytes: usize) {
+        self.datagrams += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+struct Flow {
+    out: Passed,
+    back: Passed,
+    used: Instant,
+}
+
 #[derive(Default)]
-pub(crate) struct Flows(HashMap<Ends, (FlowReport, Instant)>);
+pub(crate) struct Flows(HashMap<Ends, Flow>);
 
 impl Flows {
     pub(crate) fn went(&mut self, ends: Ends, bytes: usize) {
-        let flow = self.flow(ends, Instant::now());
-        flow.datagrams_out += 1;
-        flow.bytes_out += bytes as u64;
+        self.flow(ends, Instant::now()).out.count(bytes);
     }
 
     pub(crate) fn came(&mut self, ends: Ends, bytes: usize) {
-        let flow = self.flow(ends, Instant::now());
-        flow.datagrams_in += 1;
-        flow.bytes_in += bytes as u64;
+        self.flow(ends, Instant::now()).back.count(bytes);
     }
 
-    fn flow(&mut self, ends: Ends, now: Instant) -> &mut FlowReport {
+    fn flow(&mut self, ends: Ends, now: Instant) -> &mut Flow {
         if self.0.len() >= MOST && !self.0.contains_key(&ends) {
-            self.0.retain(|_, (_, used)| now.duration_since(*used) < IDLE);
+            self.make_room();
         }
-        if self.0.len() >= MOST && !self.0.contains_key(&ends) {
-            let oldest = self.0.iter().min_by_key(|(_, (_, used))| *used).map(|(ends, _)| *ends);
-            oldest.into_iter().for_each(|ends| _ = self.0.remove(&ends));
-        }
-        let (kind, inside, outside) = ends;
-        let new = FlowReport { kind, inside, outside, datagrams_out: 0, bytes_out: 0, datagrams_in: 0, bytes_in: 0 };
-        let (flow, used) = self.0.entry(ends).or_insert((new, now));
-        *used = now;
+        let (out, back) = Default::default();
+        let flow = self.0.entry(ends).or_insert(Flow { out, back, used: now });
+        flow.used = now;
         flow
+    }
+
+    /// Removes those that were not used for longest.
+    fn make_room(&mut self) {
+        let mut times: Vec<Instant> = self.0.values().map(|flow| flow.used).collect();
+        let (_, last, _) = times.select_nth_unstable(PLACES);
+        let last = *last;
+        self.0.retain(|_, flow| flow.used > last);
     }
 
     /// At most `limit` flows, those with most bytes first, and the number of all flows.
     pub(crate) fn report(&mut self, limit: usize) -> (Vec<FlowReport>, usize) {
         let now = Instant::now();
-        self.0.retain(|_, (_, used)| now.duration_since(*used) < IDLE);
-        let mut flows: Vec<FlowReport> = self.0.values().map(|(flow, _)| *flow).collect();
+        self.0.retain(|_, flow| now.duration_since(flow.used) < IDLE);
+        let report = |(&(kind, inside, outside), flow): (&Ends, &Flow)| FlowReport {
+            kind,
+            inside,
+            outside,
+            datagrams_out: flow.out.datagrams,
+            bytes_out: flow.out.bytes,
+            datagrams_in: flow.back.datagrams,
+            bytes_in: flow.back.bytes,
+        };
+        let mut flows: Vec<FlowReport> = self.0.iter().map(report).collect();
         let count = flows.len();
         flows.sort_by_key(|flow| (std::cmp::Reverse(flow.bytes_out + flow.bytes_in), flow.inside, flow.outside));
         flows.truncate(limit);
@@ -97,13 +128,15 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_one_that_was_not_used_for_longest_is_left_out() {
+    fn of_too_many_those_that_were_not_used_for_longest_are_left_out() {
         let mut flows = Flows::default();
+        let begin = Instant::now();
         for port in 0..=MOST as u16 {
-            flows.went(ends(port), 1);
+            flows.flow(ends(port), begin + Duration::from_micros(port.into()));
         }
         let (shown, count) = flows.report(usize::MAX);
-        assert_eq!(count, MOST);
-        assert!(shown.iter().all(|flow| flow.inside.port() != 0));
+        // One of 16,384 beside those that made room, a sixteenth and the one at the border.
+        assert_eq!(count, 16_384 - 1_025 + 1);
+        assert!(shown.iter().all(|flow| flow.inside.port() > 1_024));
     }
 }

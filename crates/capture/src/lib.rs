@@ -16,6 +16,6 @@ mod refusal;
 mod tcp;
 
 pub use capture::{Capture, CaptureConfig, CaptureObserver};
-pub use counters::CaptureCounters;
+pub use counters::{CaptureCounters, Drops};
 pub use device::{MTU, open_device};
 pub use flows::FlowReport;

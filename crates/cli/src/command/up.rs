@@ -258,8 +258,9 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
 /// Totals of the traffic, in one line.
 fn sum(totals: &CaptureCounters) -> String {
     let CaptureCounters { connections, datagrams_out, datagrams_in, refused, unreachable, .. } = totals;
+    let dropped = totals.datagrams_dropped + totals.overflowed;
     format!(
-        "{connections}; {datagrams_out} datagrams out, {datagrams_in} in; of connections {refused} were refused, {unreachable} unreachable"
+        "{connections}; {datagrams_out} datagrams out, {datagrams_in} in, {dropped} dropped; of connections {refused} were refused, {unreachable} unreachable"
     )
 }
 

@@ -204,6 +204,17 @@ impl Source {
                 *totals.entry(name.to_owned()).or_default() += count;
             }
         }
+        if let Some((capture, _)) = &self.datagrams {
+            let drops = capture.drops();
+            for (name, count) in [
+                ("datagrams_not_sent", drops.datagrams),
+                ("packets_over_the_queue", drops.overflowed),
+                ("packets_malformed", drops.malformed),
+                ("datagrams_with_missing_fragments", drops.unfinished),
+            ] {
+                totals.insert(name.to_owned(), count);
+            }
+        }
         totals
     }
 }
