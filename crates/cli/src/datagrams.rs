@@ -92,11 +92,17 @@ fn bytes(keys: &Keys) -> Vec<[u8; 32]> {
 }
 
 impl DatagramOptions {
-    /// Configuration of the server; none if it is disabled.
+    /// Configuration of the server; none if it is disabled. Connections need `reserved` file descriptors.
     ///
     /// # Errors
     /// There is no port after that of streams.
-    pub fn config(&self, port: u16, keys: &Keys, allow: &AllowList) -> Result<Option<Planned>, Diagnostic> {
+    pub fn config(
+        &self,
+        port: u16,
+        keys: &Keys,
+        allow: &AllowList,
+        reserved: u64,
+    ) -> Result<Option<Planned>, Diagnostic> {
         let port = match self.datagram_port {
             Some(0) => return Ok(None),
             Some(port) => port,
@@ -107,12 +113,11 @@ impl DatagramOptions {
         let (allow, policy) = (Arc::new(RwLock::new(allow.clone())), self.datagram_policy.clone());
         let allowed = Arc::clone(&allow);
         let mut limits = Limits::default();
-        // Each mapping needs a descriptor, beside those reserved for connections.
-        let used = descriptor::allow(0).unwrap_or(0);
-        let granted = descriptor::allow(used + limits.mappings as u64).unwrap_or(0);
-        if granted < used + limits.mappings as u64 {
-            limits.mappings = limits.mappings.min((granted / 4) as usize);
-        }
+        // Each mapping needs a descriptor. If there are too few for all connections and all mappings, a quarter is for
+        // mappings.
+        let granted = descriptor::allow(reserved + limits.mappings as u64).unwrap_or(0);
+        let room = granted.saturating_sub(reserved).max(granted / 4);
+        limits.mappings = limits.mappings.min(room as usize);
         let config = ServerConfig {
             bind: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
             keys: bytes(keys),

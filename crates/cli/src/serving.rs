@@ -69,9 +69,14 @@ impl Verbosity {
 }
 
 impl LimitOptions {
+    /// File descriptors that the process needs with the maximum number of connections.
+    pub fn descriptors(&self) -> u64 {
+        self.max_connections as u64 + OTHER_DESCRIPTORS
+    }
+
     /// Limits of connections. Raises the limit of file descriptors accordingly.
     pub fn limits(&self) -> Limits {
-        let wanted = self.max_connections as u64 + OTHER_DESCRIPTORS;
+        let wanted = self.descriptors();
         let descriptors = descriptor::allow(wanted).unwrap_or(0);
         let limits = Limits {
             connections: self.max_connections,

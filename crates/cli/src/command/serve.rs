@@ -127,7 +127,9 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
     }
     // Clients that may choose targets may send datagrams too, if they prove the key.
     let datagrams = match (&terms.destination, &terms.keys, options.stack.local) {
-        (Destination::Named(allow), Some(keys), None) => options.datagrams.config(options.port, keys, allow)?,
+        (Destination::Named(allow), Some(keys), None) => {
+            options.datagrams.config(options.port, keys, allow, options.limits.descriptors())?
+        }
         _ => None,
     };
     block_on(async {
