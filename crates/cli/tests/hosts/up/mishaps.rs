@@ -2,11 +2,17 @@
 
 use crate::up::scene::{Running, Scene, command, wait_until};
 use crate::up::traffic::{DATAGRAM, NAME, PAGE, is};
+use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// The server's address, as the target sees it.
 const BY_SERVER: &str = "198.51.100.1";
+
+const DAY: i64 = 86_400;
+
+/// From 2026 to 1972.
+const TO_THE_PAST: i64 = -20_000 * DAY;
 
 /// A page with its bytes counted.
 const DOWNLOAD: &str = "print(len(urllib.request.urlopen('http://198.51.100.2/3000000', timeout=30).read()))";
@@ -34,12 +40,17 @@ pub fn portal() {
     up.end_by("TERM");
 }
 
-pub fn server_restarts() {
-    let mut scene = Scene::new("server-restarts", true);
+/// Slows both uplinks, so that a download needs both.
+fn slow(scene: &Scene) {
     for router in &scene.routers {
         let limit = || command("tc", "qdisc add dev near root tbf rate 20mbit burst 32k limit 200k");
         router.run(limit).expect("it can be entered");
     }
+}
+
+pub fn server_restarts() {
+    let mut scene = Scene::new("server-restarts", true);
+    slow(&scene);
     let state = scene.place.join("state").display().to_string();
     // What comes by the second uplink of a download, before and after a restart.
     let mut by_second = |role: &[&str]| {
@@ -66,18 +77,29 @@ pub fn server_restarts() {
     assert!(used >= Some(received[0] + received[1]), "{used:?} of {received:?}");
 }
 
-/// A download of 20 MB at about 4 MB/s.
-fn download(scene: &Scene) -> Child {
+/// A download at about 4 MB/s through these proxies of Python's.
+fn download(scene: &Scene, bytes: u32, proxies: &str) -> Child {
     scene.on_host(|| {
-        let script = "
+        let script = format!(
+            "
 import urllib.request, time
-page, count = urllib.request.urlopen('http://198.51.100.2/20000000', timeout=60), 0
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({proxies}))
+page, count = opener.open('http://198.51.100.2/{bytes}', timeout=60), 0
 while part := page.read(100000):
     count += len(part)
     time.sleep(0.02)
-print(count)";
-        Command::new("python3").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("python runs")
+print(count)"
+        );
+        Command::new("python3").args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("python runs")
     })
+}
+
+/// The number of bytes of a download that succeeds.
+fn finished(running: &mut Child) -> String {
+    let mut count = String::new();
+    running.stdout.take().expect("it was asked for").read_to_string(&mut count).expect("text");
+    assert!(running.wait().expect("it ends").success(), "{count}");
+    count.trim().to_owned()
 }
 
 pub fn suspended() {
@@ -85,16 +107,69 @@ pub fn suspended() {
     let up = scene.up(&["--udp"]);
     for end in ["up", "serve"] {
         let signal = |signal: &str| if end == "up" { up.signal(signal) } else { scene.signal_server(signal) };
-        let mut running = download(&scene);
+        let mut running = download(&scene, 20_000_000, "{}");
         std::thread::sleep(Duration::from_secs(1));
         signal("STOP");
         std::thread::sleep(Duration::from_secs(10));
         signal("CONT");
         assert_eq!(scene.python(PAGE), is(BY_SERVER), "after {end} was stopped");
         assert_eq!(scene.python(DATAGRAM), is("over the river"), "after {end} was stopped");
-        let mut count = String::new();
-        std::io::Read::read_to_string(&mut running.stdout.take().expect("it was asked for"), &mut count).expect("text");
-        assert!(running.wait().expect("it ends").success() && count.trim() == "20000000", "{end}: {count}");
+        assert_eq!(finished(&mut running), "20000000", "{end}");
     }
     up.end_by("TERM");
+}
+
+/// A step of one end's clock during a download through `up` and one through `proxy`; then new flows of each kind.
+fn step(scene: &Scene, end: &str, seconds: i64) {
+    let mut downloads = ["{}", "{'http': 'http://127.0.0.1:1080'}"].map(|proxies| download(scene, 8_000_000, proxies));
+    std::thread::sleep(Duration::from_secs(1));
+    let before = scene.status()["now"].as_i64().expect("a time");
+    scene.clocks().set(end, seconds);
+    if end == "host" {
+        let moved = scene.status()["now"].as_i64().expect("a time") - before;
+        assert!(moved.abs() > 300 * DAY, "the clock was set: {moved} s");
+    }
+    assert_eq!(scene.python(PAGE), is(BY_SERVER), "{end}: {seconds}");
+    assert_eq!(scene.python(DATAGRAM), is("over the river"), "{end}: {seconds}");
+    assert_eq!(scene.python(NAME), is("198.51.100.2"), "{end}: {seconds}");
+    for running in &mut downloads {
+        assert_eq!(finished(running), "8000000", "{end}: {seconds}");
+    }
+}
+
+pub fn clock_is_set() {
+    let scene = Scene::with_clocks("clock", true);
+    slow(&scene);
+    let state = scene.place.join("state").display().to_string();
+    let options = ["--udp", "--metered", "up1", "--quota", "up1=5GB/day", "--state", &state];
+    let used = || scene.status()["uplinks"][1]["quota_used_bytes"].as_u64().expect("it is counted");
+    let up = scene.up(&options);
+    let mut proxy = scene.on_host(|| {
+        let mut command =
+            scene.anabranch(&["proxy", "--udp", "--server", "203.0.113.1:4433", "--listen", "127.0.0.1:1080"]);
+        command.arg("--key").arg(scene.place.join("key")).arg("--journal").arg(scene.place.join("journal-proxy"));
+        Running::new(command.stderr(Stdio::piped()))
+    });
+    proxy.hear("answers over");
+    // The quota is updated once a second.
+    let download_once = || assert_eq!(scene.python(DOWNLOAD), is("3000000"));
+    download_once();
+    std::thread::sleep(Duration::from_secs(2));
+    let today = used();
+    assert!(today > 500_000, "both uplinks carry it: {today}");
+    for (end, seconds) in [("host", 400 * DAY), ("host", TO_THE_PAST), ("server", TO_THE_PAST)] {
+        step(&scene, end, seconds);
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    scene.clocks().set("host", 0);
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(used() >= today, "{today} bytes were used before the clock was set, {} after", used());
+    up.end_by("TERM");
+    // Both ends begin anew, decades apart.
+    let up = scene.up(&options);
+    download_once();
+    assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    assert!(used() >= today, "{today} bytes were used before the clock was set, {} after a restart", used());
+    up.end_by("TERM");
+    proxy.end_by("TERM");
 }

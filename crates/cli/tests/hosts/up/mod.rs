@@ -1,6 +1,8 @@
-//! `up` in network namespaces: two uplinks behind NATs, a server, and a target behind it. Needs root, TUN, `ip`, `nft`
-//! and `python3`; otherwise every test counts as ignored, with the reason.
+//! `up` in network namespaces: two uplinks behind NATs, a server, and a target behind it. Needs root, TUN, `ip`, `nft`,
+//! `cc` and `python3`; otherwise every test counts as ignored, with the reason.
 
+mod clock;
+mod flows;
 mod mishaps;
 pub mod scene;
 mod straight;
@@ -11,11 +13,11 @@ use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
     let missing =
-        missing(&[Need::Tun, Need::Programs(&["ip", "nft", "python3", "setpriv", "unshare"]), Need::Namespaces]);
+        missing(&[Need::Tun, Need::Programs(&["ip", "nft", "python3", "setpriv", "unshare", "cc"]), Need::Namespaces]);
     if let Some(reason) = &missing {
         eprintln!("skipped up: {reason}");
     }
-    let tests: [(&str, fn()); 18] = [
+    let tests: [(&str, fn()); 20] = [
         ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
         ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
         ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
@@ -31,6 +33,8 @@ pub fn trials() -> Vec<Trial> {
         ("with_a_server_an_uplink_that_leads_to_a_portal_is_not_used_until_that_is_gone", mishaps::portal),
         ("a_restart_of_the_server_leaves_a_backup_a_backup_and_a_quota_counted", mishaps::server_restarts),
         ("after_a_suspension_of_either_end_a_download_goes_on", mishaps::suspended),
+        ("when_the_wall_clock_is_set_everything_goes_on_and_the_quota_is_remembered", mishaps::clock_is_set),
+        ("thousands_of_flows_of_datagrams_are_all_answered_and_no_call_starves_beside_them", flows::thousands),
         ("an_uplink_that_leads_to_a_portal_is_not_used_until_that_is_gone", straight::portal),
         ("roles_of_uplinks_change_by_a_signal_and_connections_stay", straight::roles_change),
         ("what_a_dry_run_prints_is_what_is_done", traffic::dry_run),

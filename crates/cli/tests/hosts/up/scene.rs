@@ -11,6 +11,7 @@
 
 pub use crate::program::{Running, command, ip, text};
 
+use crate::up::clock::Clocks;
 use anabranch_system::Namespace;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,14 @@ table ip portal {
 }
 ";
 
+/// What a server may use.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// Limit of file descriptors.
+    pub files: u64,
+    pub connections: u64,
+}
+
 pub struct Scene {
     pub host: Namespace,
     pub neighbour: Namespace,
@@ -74,6 +83,7 @@ pub struct Scene {
     pub server: Namespace,
     pub target: Namespace,
     pub place: PathBuf,
+    clocks: Option<Clocks>,
     /// Killed at the end.
     serve: Option<Running>,
     running: Vec<Running>,
@@ -99,6 +109,15 @@ fn link(one: (&Namespace, &str, &str), other: (&Namespace, &str, &str)) {
 impl Scene {
     /// The scene, with `serve` running; segments are inside UDP if `udp`.
     pub fn new(name: &str, udp: bool) -> Self {
+        Self::start(name, udp, |_| None)
+    }
+
+    /// Like [`Self::new`], with clocks that the test sets.
+    pub fn with_clocks(name: &str, udp: bool) -> Self {
+        Self::start(name, udp, |place| Some(Clocks::new(place)))
+    }
+
+    fn start(name: &str, udp: bool, clocks: fn(&Path) -> Option<Clocks>) -> Self {
         let namespace = || Namespace::new().expect("namespaces were there a moment ago");
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("up-{name}"));
         // It does not exist on the first run.
@@ -110,12 +129,13 @@ impl Scene {
             routers: [namespace(), namespace()],
             server: namespace(),
             target: namespace(),
+            clocks: clocks(&place),
             place,
             serve: None,
             running: Vec::new(),
         };
         scene.build();
-        scene.serve(udp);
+        scene.serve(udp, None);
         scene
     }
 
@@ -161,7 +181,7 @@ impl Scene {
         self.running.extend(standing);
     }
 
-    fn serve(&mut self, udp: bool) {
+    fn serve(&mut self, udp: bool, room: Option<Room>) {
         let key = self.place.join("key").display().to_string();
         if !Path::new(&key).exists() {
             assert!(self.anabranch(&["key", &key]).status().expect("the program runs").success());
@@ -177,8 +197,13 @@ impl Scene {
             self.place.join("served").display()
         );
         let script = if udp { script.split(" --journal").next().unwrap_or_default().to_owned() } else { script };
+        let script = room.map_or(script.clone(), |Room { files, connections }| {
+            format!("ulimit -n {files} && {script} --max-connections {connections}")
+        });
         let serve = inside(&self.server, || {
-            let mut serve = Running::new(Command::new("unshare").args(["--mount", "sh", "-c", &script]));
+            let mut command = Command::new("unshare");
+            self.clocks.iter().for_each(|clocks| clocks.give("server", &mut command));
+            let mut serve = Running::new(command.args(["--mount", "sh", "-c", &script]));
             assert!(serve.line().starts_with("listening on "));
             serve
         });
@@ -188,7 +213,24 @@ impl Scene {
     /// Kills the server, and starts it again.
     pub fn restart_server(&mut self, udp: bool) {
         self.serve = None;
-        self.serve(udp);
+        self.serve(udp, None);
+    }
+
+    /// The same with segments inside UDP and limits; returns its process.
+    pub fn restart_server_with(&mut self, room: Room) -> u32 {
+        self.serve = None;
+        self.serve(true, Some(room));
+        self.serve.as_ref().expect("it runs").child.id()
+    }
+
+    /// Ends the server; returns the rest of its output.
+    pub fn end_server(&mut self) -> String {
+        self.serve.take().expect("it runs").end_by("TERM")
+    }
+
+    /// Those of [`Self::with_clocks`].
+    pub fn clocks(&self) -> &Clocks {
+        self.clocks.as_ref().expect("the scene has clocks")
     }
 
     /// Sends the server a signal.
@@ -259,8 +301,9 @@ impl Scene {
         shown[0]["stats64"]["rx"]["bytes"].as_u64().expect("it counts")
     }
 
-    fn anabranch(&self, words: &[&str]) -> Command {
+    pub fn anabranch(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        self.clocks.iter().for_each(|clocks| clocks.give("host", &mut command));
         command.args(words);
         command
     }
