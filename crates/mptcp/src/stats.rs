@@ -241,3 +241,20 @@ impl Fallbacks {
         self.not_capable + self.syn_lost + self.options_stripped + self.no_mapping + self.checksum + self.peer
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_abandoned_for_each_reason_is_counted_apart_and_in_all() {
+        let mut abandoned = Abandoned::default();
+        for (number, reason) in (1..).zip(Reason::ALL) {
+            abandoned.count(reason, 1, 100 * number);
+            abandoned.count(reason, 0, number);
+        }
+        let counted = Reason::ALL.map(|reason| abandoned.of(reason));
+        assert_eq!(counted, [101, 202, 303, 404, 505].map(|bytes| GapTotals { gaps: 1, bytes }));
+        assert_eq!(abandoned.total(), GapTotals { gaps: 5, bytes: 1_515 });
+    }
+}

@@ -195,3 +195,153 @@ impl Connection {
         believed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::TcpConfig;
+    use crate::connection::tests::{config, connected};
+    use anabranch_policy::time::Duration;
+
+    const FIRST: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 1, 0, 1));
+    const SECOND: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 2, 0, 1));
+
+    fn on(connection: &mut Connection, id: u32) -> &mut Subflow {
+        connection.subflow_mut(SubflowId(id)).unwrap()
+    }
+
+    /// The options that wait on a subflow.
+    fn waiting(connection: &mut Connection, id: u32) -> Vec<MptcpOption> {
+        let mut waiting = Vec::new();
+        on(connection, id).control.retain(|option| {
+            waiting.push(option.clone());
+            true
+        });
+        waiting
+    }
+
+    /// Identifier and address of each ADD_ADDR that waits on the first subflow.
+    fn announced(connection: &mut Connection) -> Vec<(u8, IpAddr)> {
+        let of = |option: &MptcpOption| match option {
+            MptcpOption::AddAddress { address_id, address, .. } => Some((*address_id, *address)),
+            _ => None,
+        };
+        waiting(connection, 0).iter().filter_map(of).collect()
+    }
+
+    #[test]
+    fn an_address_is_announced_once_until_its_own_echo_and_no_other_comes() {
+        let mut connection = connected(config(), 1);
+        assert!(connection.announce(Instant::ZERO, AddressId(2), FIRST));
+        assert!(!connection.announce(Instant::ZERO, AddressId(2), FIRST), "its echo is awaited");
+        assert!(connection.announce(Instant::ZERO, AddressId(2), SECOND));
+        assert!(connection.announce(Instant::ZERO, AddressId(3), FIRST));
+        assert_eq!(announced(&mut connection), [(2, FIRST), (2, SECOND), (3, FIRST)]);
+        connection.association.protocol = Protocol::Tcp;
+        assert!(!connection.announce(Instant::ZERO, AddressId(4), FIRST), "TCP has no addresses");
+    }
+
+    #[test]
+    fn an_announcement_is_sent_four_times_with_growing_pauses_and_then_given_up() {
+        let mut connection = connected(config(), 1);
+        let at = |connection: &Connection| connection.timers.at(Timer::Announcement);
+        let timeout = on(&mut connection, 0).rtt.base_rto(&TcpConfig::default());
+        assert!(connection.announce(Instant::ZERO, AddressId(2), FIRST));
+        let mut now = Instant::ZERO;
+        for (sent, pause) in [(1, 1), (2, 2), (3, 4), (4, 8)] {
+            assert_eq!(connection.signalling.announcements[0].attempts, sent);
+            assert_eq!(at(&connection), now + timeout * pause);
+            on(&mut connection, 0).control.retain(|_| false);
+            connection.send_announcements(now + Duration::from_nanos(1));
+            assert!(announced(&mut connection).is_empty(), "it is not due");
+            now = at(&connection);
+            connection.send_announcements(now);
+            assert_eq!(announced(&mut connection).len(), usize::from(sent < 4));
+        }
+        assert!(connection.signalling.announcements.is_empty());
+        assert_eq!(at(&connection), Instant::NEVER);
+    }
+
+    #[test]
+    fn what_concerns_addresses_waits_for_a_subflow_that_can_carry_it() {
+        let mut connection = connected(config(), 2);
+        on(&mut connection, 0).state = State::CloseWait;
+        on(&mut connection, 1).handshake.confirmed = false;
+        assert!(connection.announce(Instant::ZERO, AddressId(5), FIRST));
+        assert!(connection.withdraw_address(Instant::ZERO, AddressId(6)));
+        assert!(connection.withdraw_address(Instant::ZERO, AddressId(6)));
+        assert_eq!(connection.signalling.removals, [6], "once");
+        connection.resume_signalling(Instant::ZERO);
+        assert_eq!((waiting(&mut connection, 0).len(), waiting(&mut connection, 1).len()), (0, 0));
+        on(&mut connection, 1).handshake.confirmed = true;
+        connection.resume_signalling(Instant::ZERO);
+        let removal = MptcpOption::RemoveAddress { address_ids: vec![6] };
+        let carried = waiting(&mut connection, 1);
+        assert!(
+            matches!(carried.as_slice(), [MptcpOption::AddAddress { address_id: 5, .. }, last] if *last == removal)
+        );
+        assert!(connection.signalling.removals.is_empty());
+    }
+
+    #[test]
+    fn an_address_is_withdrawn_on_a_subflow_that_stays_and_takes_its_announcement_and_subflows_along() {
+        // Subflow n has local address n + 1.
+        let mut connection = connected(config(), 3);
+        assert!(connection.announce(Instant::ZERO, AddressId(2), FIRST));
+        assert!(connection.announce(Instant::ZERO, AddressId(3), SECOND));
+        assert!(connection.withdraw_address(Instant::ZERO, AddressId(2)));
+        let ids: Vec<u8> = connection.signalling.announcements.iter().map(|announcement| announcement.id).collect();
+        assert_eq!(ids, [3]);
+        assert!(waiting(&mut connection, 0).contains(&MptcpOption::RemoveAddress { address_ids: vec![2] }));
+        assert!(connection.subflows.iter().map(|subflow| subflow.id().0).eq([0, 2]));
+        connection.association.protocol = Protocol::Tcp;
+        assert!(!connection.withdraw_address(Instant::ZERO, AddressId(3)));
+        assert_eq!(connection.subflows.len(), 2);
+    }
+
+    #[test]
+    fn the_first_address_of_the_peer_has_identifier_0_and_others_those_that_it_announced() {
+        use crate::connection::signalling::RemoteAddress;
+        let mut connection = connected(config(), 1);
+        let remote = |port: u16| SocketAddr::new(FIRST, port);
+        let known = [(3, 30), (5, 50)].map(|(id, port)| RemoteAddress { id: AddressId(id), remote: remote(port) });
+        connection.signalling.remote_addresses.extend(known);
+        assert_eq!(connection.remote_address(AddressId(0)), Some(([10, 0, 0, 2], 80).into()));
+        assert_eq!(connection.remote_address(AddressId(5)), Some(remote(50)));
+        assert_eq!(connection.remote_address(AddressId(4)), None);
+    }
+
+    #[test]
+    fn the_flag_of_an_address_changes_its_established_subflows_that_differ() {
+        let mut connection = connected(config(), 4);
+        for id in 0..4 {
+            on(&mut connection, id).identity.local_address = AddressId(if id == 3 { 9 } else { 1 });
+        }
+        on(&mut connection, 1).priority.backup_local = true;
+        on(&mut connection, 2).state = State::FinWait1;
+        connection.set_backup_from(AddressId(1), true);
+        let told = |connection: &mut Connection| [0, 1, 2, 3].map(|id| waiting(connection, id).len());
+        assert_eq!(told(&mut connection), [1, 0, 0, 0]);
+        assert_eq!(waiting(&mut connection, 0), [MptcpOption::Priority { backup: true }]);
+        on(&mut connection, 2).state = State::CloseWait;
+        connection.set_backup_from(AddressId(1), true);
+        assert_eq!(told(&mut connection), [1, 0, 1, 0]);
+        assert!(!connection.set_backup(SubflowId(7), true), "there is none");
+    }
+
+    #[test]
+    fn a_subflow_is_suspended_and_resumed_once_and_goes_on_behind_what_was_acknowledged() {
+        let mut connection = connected(config(), 2);
+        assert!(connection.suspend(SubflowId(1)) && !connection.suspend(SubflowId(1)));
+        connection.sender.window_edge = 5_000;
+        assert_eq!(connection.write(bytes::Bytes::from(vec![0; 2_000])), 2_000);
+        connection.sender.data_nxt = 2_000;
+        connection.sender.buffer.acknowledge(1_500);
+        assert!(connection.resume(SubflowId(1)) && !connection.resume(SubflowId(1)));
+        assert_eq!(on(&mut connection, 1).cursor, 1_500);
+        assert!(!connection.suspend(SubflowId(7)) && !connection.resume(SubflowId(7)), "there is none");
+        assert!(!connection.close_subflow(SubflowId(7)));
+        assert!(connection.close_subflow(SubflowId(1)));
+        assert!(on(&mut connection, 1).fin_queued());
+    }
+}

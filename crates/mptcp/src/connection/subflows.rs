@@ -362,3 +362,93 @@ impl IndexMut<Handle> for Subflows {
         self.slots.get_mut(handle.0).expect("a handle is not kept beyond the input in which it was taken")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::{config, connected};
+    use crate::subflow::receiver::AckDue;
+    use crate::subflow::timers::SubflowTimer;
+
+    #[test]
+    fn up_to_three_subflows_need_no_memory_for_an_agenda() {
+        let has_agenda = |subflows: u32| {
+            let mut all = core::mem::take(&mut connected(config(), subflows).subflows);
+            all.may_have(Task::Probe);
+            all.each_changed(|_| false);
+            all.next_for(Instant::ZERO, Task::Data, None);
+            all.agenda.is_some()
+        };
+        assert!(!has_agenda(1) && !has_agenda(3) && has_agenda(4));
+    }
+
+    #[test]
+    fn values_of_subflows_are_derived_again_where_something_may_have_changed() {
+        // More than have a bit of their own.
+        let mut all = core::mem::take(&mut connected(config(), 34).subflows);
+        let mut derived = Vec::new();
+        let derive = |subflow: &Subflow| (subflow.id().0, subflow.mss);
+        all.refresh(false, &mut derived, derive);
+        assert!(derived.iter().map(|(id, _)| *id).eq(0..34));
+        for (id, mss) in [(3, 503), (29, 529), (30, 530), (33, 533)] {
+            let handle = all.handle_of(SubflowId(id)).unwrap();
+            all[handle].mss = mss;
+        }
+        derived[5].1 = 1;
+        all.refresh(true, &mut derived, derive);
+        let is_of = |id: usize, mss: u32| derived[id] == (id as u32, mss);
+        assert!(is_of(3, 503) && is_of(29, 529) && is_of(30, 530) && is_of(33, 533), "{derived:?}");
+        assert!(is_of(5, 1), "it has not changed");
+        all.refresh(false, &mut derived, derive);
+        assert_ne!(derived[5].1, 1, "they are of other subflows");
+        // While one is only marked as removed, positions are not those of the slots.
+        let removed = all.handle_of(SubflowId(4)).unwrap();
+        all.remove(removed);
+        for _ in 0..2 {
+            derived[5].1 = 1;
+            all.refresh(true, &mut derived, derive);
+            assert!(derived.iter().map(|(id, _)| *id).eq((0..34).filter(|id| *id != 4)));
+            assert_ne!(derived[5].1, 1);
+        }
+        all.sweep();
+        all.refresh(true, &mut derived, derive);
+        assert_eq!(derived.len(), 33);
+    }
+
+    #[test]
+    fn a_subflow_that_was_removed_keeps_its_slot_until_all_are_swept() {
+        let mut all = core::mem::take(&mut connected(config(), 3).subflows);
+        let handles: Vec<Handle> = all.entries().map(|(handle, _)| handle).collect();
+        all.sweep();
+        assert!(!all.lost_members());
+        all.remove(handles[1]);
+        assert!(all.lost_members() && !all.has(handles[1]) && all.live_mut(handles[1]).is_none());
+        assert_eq!(all.handle_of(SubflowId(1)), None);
+        assert_eq!((all.after(handles[0]), all.len(), all.first_handle()), (Some(handles[2]), 2, Some(handles[0])));
+        all.remove(handles[0]);
+        assert_eq!((all.first_handle(), all.only().map(Subflow::id)), (Some(handles[2]), Some(SubflowId(2))));
+        all.sweep();
+        assert!(!all.lost_members());
+        assert_eq!((all.handle_of(SubflowId(2)), all.len()), (Some(Handle(0)), 1));
+        assert_eq!(all.first_mut().map(|subflow| subflow.id()), Some(SubflowId(2)));
+        all.remove(Handle(0));
+        assert!(all.is_empty() && all.first().is_none() && all.only().is_none());
+    }
+
+    #[test]
+    fn the_earliest_deadline_is_that_of_those_that_have_changed_since() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut all = core::mem::take(&mut connected(config(), 34).subflows);
+        all.iter_mut().for_each(|subflow| subflow.timers.reset());
+        all.earliest_deadline();
+        assert_eq!(all.earliest_deadline(), Instant::NEVER, "none has changed");
+        for (id, millis) in [(2, 70), (29, 50), (33, 60)] {
+            let handle = all.handle_of(SubflowId(id)).unwrap();
+            all[handle].timers.set(SubflowTimer::Retransmit, at(millis));
+            assert_eq!(all.earliest_deadline(), if id == 33 { at(60) } else { at(millis) });
+        }
+        let second = all.handle_of(SubflowId(2)).unwrap();
+        all[second].receiver.due = AckDue::By(at(20));
+        assert_eq!(all.earliest_deadline(), at(20), "of its acknowledgement");
+    }
+}

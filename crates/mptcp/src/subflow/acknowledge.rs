@@ -539,9 +539,13 @@ impl Subflow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::SendKind;
     use crate::subflow::delivery::{Departure, LossReport};
     use crate::subflow::tests::{Fixed, subflow};
+    use anabranch_wire::MptcpOption;
+    use anabranch_wire::mptcp::Dss;
     use anabranch_wire::tcp::Timestamps;
+    use bytes::Bytes;
 
     #[test]
     fn each_segment_that_is_delivered_takes_a_hundredth_off_the_loss_rate() {
@@ -578,6 +582,67 @@ mod tests {
         subflow.report_losses(&mut cx);
         subflow.report_losses(&mut cx);
         assert_eq!(congestion.lost, 2_000);
+    }
+
+    /// Without SACK: duplicate acknowledgements counted, and bytes delivered, after an acknowledgement of so many bytes
+    /// or, of none, a duplicate.
+    fn counted(phase: Phase, before: u16, cumulative: u64) -> (u16, u64) {
+        let mut subflow = subflow();
+        for number in 0..4 {
+            subflow.push(number * 1_000, Bytes::from(vec![0; 1_000]), SendKind::New);
+            assert!(subflow.scoreboard.send_next(Instant::ZERO).is_some());
+        }
+        (subflow.recovery.phase, subflow.recovery.duplicate_acks) = (phase, before);
+        let mut acked = Acknowledged { cumulative, delivered: cumulative, ..Acknowledged::default() };
+        subflow.count_duplicate(&Segment::default(), cumulative > 0, &mut acked);
+        (subflow.recovery.duplicate_acks, acked.delivered)
+    }
+
+    fn fast() -> Phase {
+        Phase::Fast { end: SeqNumber(10_000), prr: Box::new(Prr::new(10_000, 5_000, 1_000)) }
+    }
+
+    #[test]
+    fn each_duplicate_acknowledgement_says_that_a_segment_was_delivered_and_no_more_of_them_than_are_behind_the_hole() {
+        assert_eq!(counted(Phase::Open, 0, 0), (1, 1_000));
+        assert_eq!(counted(fast(), 2, 0), (3, 1_000));
+        assert_eq!(counted(fast(), 3, 0), (3, 0), "four segments: three are behind the hole");
+        assert_eq!(counted(Phase::Timeout { end: SeqNumber(10_000) }, 1, 0), (1, 0), "RFC 6582, section 4");
+    }
+
+    #[test]
+    fn an_acknowledgement_takes_back_what_duplicates_have_counted_and_outside_of_a_recovery_all_of_them() {
+        // RFC 5681, section 3.2: the segment of the hole itself was announced by no duplicate.
+        assert_eq!(counted(fast(), 3, 3_000), (1, 1_000));
+        assert_eq!(counted(fast(), 1, 3_000), (0, 2_000));
+        assert_eq!(counted(fast(), 3, 500), (3, 500), "less than a segment is the hole's");
+        assert_eq!(counted(Phase::Timeout { end: SeqNumber(10_000) }, 3, 2_000), (2, 1_000));
+        assert_eq!(counted(Phase::Open, 2, 1_000), (0, 1_000));
+        assert_eq!(counted(Phase::Open, 2, 2_000), (0, 1_000));
+    }
+
+    #[test]
+    fn a_duplicate_has_nothing_in_it_and_the_same_window_unless_that_belongs_to_the_connection() {
+        let is_duplicate = |change: fn(&mut Segment), outstanding: bool| {
+            let mut subflow = subflow();
+            if outstanding {
+                subflow.push(0, Bytes::from_static(b"data"), SendKind::New);
+                assert!(subflow.scoreboard.send_next(Instant::ZERO).is_some());
+            }
+            subflow.window.last = 500;
+            let mut segment = Segment { window: 500, flags: Flags::ACK, ..Segment::default() };
+            change(&mut segment);
+            subflow.is_duplicate(&segment)
+        };
+        assert!(is_duplicate(|_| {}, true));
+        assert!(!is_duplicate(|_| {}, false), "of nothing");
+        assert!(!is_duplicate(|segment| segment.payload = Bytes::from_static(b"data"), true));
+        assert!(!is_duplicate(|segment| segment.flags = Flags::ACK | Flags::FIN, true));
+        assert!(!is_duplicate(|segment| segment.window = 501, true), "a window update");
+        let connection = |segment: &mut Segment| (segment.window, segment.options.dss) = (501, Some(Dss::default()));
+        assert!(is_duplicate(connection, true), "RFC 8684, section 3.3.5");
+        let option = |segment: &mut Segment| segment.options.mptcp.push(MptcpOption::Priority { backup: true });
+        assert!(!is_duplicate(option, true), "RFC 8684, section 3.4.1");
     }
 
     #[test]

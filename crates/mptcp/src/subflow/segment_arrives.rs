@@ -441,6 +441,77 @@ mod tests {
     }
 
     #[test]
+    fn where_fins_lead_and_which_timers_run_on() {
+        // RFC 9293, section 3.3.2, figure 5. Whoever has nothing to send or to wait for stops all timers.
+        use State::*;
+        let config = TcpConfig::default();
+        let step = |from: State, act: fn(&mut Subflow, &TcpConfig)| {
+            let mut subflow = subflow(from, false);
+            subflow.timers.set(SubflowTimer::Retransmit, NOW);
+            act(&mut subflow, &config);
+            let retransmits = subflow.timers.runs(SubflowTimer::Retransmit);
+            (subflow.state, retransmits, subflow.timers.at(SubflowTimer::Linger), subflow.receiver.next)
+        };
+        let wait = NOW + config.time_wait;
+        let acknowledged = |from| {
+            let (state, retransmits, linger, _) = step(from, |s, config| s.handle_fin_acknowledged(NOW, config));
+            (state, retransmits, linger)
+        };
+        assert_eq!(acknowledged(FinWait1), (FinWait2, true, Instant::NEVER));
+        assert_eq!(acknowledged(Closing), (TimeWait, false, wait));
+        assert_eq!(acknowledged(LastAck), (Closed, false, Instant::NEVER));
+        assert_eq!(acknowledged(Established), (Established, true, Instant::NEVER));
+        let received = |from| {
+            let (state, retransmits, linger, next) = step(from, |s, config| s.handle_fin(NOW, config));
+            assert_eq!(next, SeqNumber(501), "a FIN has a sequence number");
+            (state, retransmits, linger)
+        };
+        assert_eq!(received(SynReceived), (CloseWait, true, Instant::NEVER));
+        assert_eq!(received(Established), (CloseWait, true, Instant::NEVER));
+        assert_eq!(received(FinWait1), (Closing, true, Instant::NEVER));
+        assert_eq!(received(FinWait2), (TimeWait, false, wait));
+        let sent = |from| step(from, |s, _| s.handle_fin_sent()).0;
+        assert_eq!([SynReceived, Established, CloseWait].map(sent), [FinWait1, FinWait1, LastAck]);
+        assert_eq!(
+            [FinWait1, FinWait2, Closing, LastAck, TimeWait].map(sent),
+            [FinWait1, FinWait2, Closing, LastAck, TimeWait]
+        );
+    }
+
+    #[test]
+    fn only_in_time_wait_a_retransmission_begins_the_wait_anew() {
+        let config = TcpConfig::default();
+        let linger = |state: State| {
+            let mut subflow = subflow(state, false);
+            subflow.restart_time_wait(NOW, &config);
+            (subflow.timers.at(SubflowTimer::Linger), subflow.wants_acknowledgement(NOW))
+        };
+        assert_eq!(linger(State::TimeWait), (NOW + config.time_wait, true));
+        assert_eq!(linger(State::FinWait2), (Instant::NEVER, false));
+    }
+
+    #[test]
+    fn a_window_is_taken_from_a_segment_that_is_later_in_either_sequence_or_the_last_again() {
+        // RFC 9293, section 3.10.7.4. In MPTCP and over reordering paths acknowledgements come from all segments.
+        let mut subflow = subflow(State::Established, false);
+        let mut takes = |seq: u32, ack: u32| subflow.takes_window(SeqNumber(seq), SeqNumber(ack));
+        assert!(takes(500, 1_001), "the first");
+        assert!(takes(500, 1_001), "the same: an update");
+        assert!(!takes(499, 1_001) && !takes(500, 1_000) && !takes(499, 1_000), "older");
+        assert!(takes(501, 1_000), "later data");
+        assert!(takes(400, 1_002), "a later acknowledgement");
+        assert!(!takes(399, 1_002) && takes(401, 1_002));
+    }
+
+    #[test]
+    fn a_syn_agrees_to_ecn_with_both_bits_and_its_answer_with_one() {
+        let (both, answer) = (Flags::SYN | ECN_SETUP, Flags::SYN | Flags::ACK);
+        assert!(sets_up_ecn(both) && !sets_up_ecn(Flags::SYN | Flags::ECE) && !sets_up_ecn(Flags::SYN | Flags::CWR));
+        assert!(sets_up_ecn(answer | Flags::ECE));
+        assert!(!sets_up_ecn(answer) && !sets_up_ecn(answer | Flags::CWR) && !sets_up_ecn(answer | ECN_SETUP));
+    }
+
+    #[test]
     fn a_syn_again_is_the_one_that_opened_and_crosses_ours_with_the_number_that_we_wait_for() {
         let (syn, syn_ack) = (Flags::SYN, Flags::SYN | Flags::ACK);
         let met = |state: State, seq: u32, ack: u32, flags: Flags| {

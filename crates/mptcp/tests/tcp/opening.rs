@@ -346,6 +346,7 @@ fn more_half_open_connections_than_allowed_cost_the_oldest_their_place() {
     let mut t = Transcript::on(plain(), host, [10, 0, 0, 1].into());
     let mut initials = Vec::new();
     for port in 0..11 {
+        assert_eq!(t.host.counters().evicted_handshakes, 0, "ten are allowed");
         t.remote.set_port(5000 + port);
         t.peer("S 0:0 mss 1000");
         t.expect("SA 0:0 ack 1");

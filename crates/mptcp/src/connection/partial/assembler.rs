@@ -363,6 +363,89 @@ mod tests {
         assert!(matches!(assembler.next_record(at(2)), Some(Record::Message { offset: 100, .. })));
     }
 
+    /// The records that are ready: offset, length, and whether it is a message.
+    fn records(assembler: &mut Assembler) -> Vec<(u64, u64, bool)> {
+        let of = |record| match record {
+            Record::Message { offset, header, .. } => (offset, u64::from(header.length), true),
+            Record::Gap { offset, length, .. } => (offset, length, false),
+            Record::Bytes { .. } => panic!("there are messages only"),
+        };
+        core::iter::from_fn(|| assembler.next_record(at(9))).map(of).collect()
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_of_the_stream_is_a_gap_and_the_end_is_where_it_was() {
+        let mut assembler = Assembler::new(10_000);
+        let (whole, header) = (message(b"abc"), HEADER as u64);
+        assembler.take(at(1), Bytes::from([whole.as_slice(), &whole[..HEADER + 2]].concat()));
+        assert_eq!((assembler.start(), assembler.end()), (header + 3, 2 * header + 5));
+        assembler.finish(at(2));
+        assert_eq!((assembler.start(), assembler.end()), (2 * header + 5, 2 * header + 5));
+        assembler.finish(at(3));
+        assert_eq!(records(&mut assembler), [(0, 3, true), (header + 3, header + 2, false)]);
+        assert_eq!(assembler.abandoned(), {
+            let mut counted = Abandoned::default();
+            counted.count(Reason::Unframed, 1, header + 2);
+            counted
+        });
+    }
+
+    #[test]
+    fn a_message_that_lost_a_byte_is_one_gap_to_its_end_and_the_next_one_is_delivered() {
+        let mut assembler = Assembler::new(10_000);
+        let (whole, header) = (message(&[7; 100]), HEADER as u64);
+        assembler.take(at(1), Bytes::from(whole[..HEADER + 10].to_vec()));
+        assert_eq!((assembler.known_to(), assembler.wanted()), (header + 100, Some(header + 100)));
+        assembler.skip(at(2), 20, Reason::Unframed);
+        assert_eq!(assembler.current(), Current::Abandoned(header + 100, Reason::Unframed));
+        assert_eq!((assembler.known_to(), assembler.wanted()), (header + 100, None));
+        assert_eq!((assembler.start(), assembler.end()), (header + 30, header + 30));
+        assembler.take(at(3), Bytes::from([&whole[HEADER + 30..], whole.as_slice()].concat()));
+        assert_eq!(records(&mut assembler), [(0, header + 100, false), (header + 100, 100, true)]);
+        // The rest exactly, and more than that.
+        for (lost, current) in [(90, Current::Unknown), (91, Current::Unknown)] {
+            let mut assembler = Assembler::new(10_000);
+            assembler.take(at(1), Bytes::from(whole[..HEADER + 10].to_vec()));
+            assembler.skip(at(2), lost, Reason::Unframed);
+            assert_eq!((assembler.current(), assembler.known_to()), (current, header + 10 + lost));
+            assembler.take(at(3), Bytes::from(message(b"next")));
+            assert_eq!(records(&mut assembler), [(0, header + 10 + lost, false), (header + 10 + lost, 4, true)]);
+            assert_eq!(assembler.place, Place::Header);
+        }
+    }
+
+    #[test]
+    fn a_message_longer_than_the_buffer_is_a_gap_and_one_that_fills_it_is_delivered() {
+        let whole = message(&[7; 100]);
+        for (longest, delivered) in [(HEADER as u64 + 100, true), (HEADER as u64 + 99, false)] {
+            // At once, and in two parts.
+            for cut in [whole.len(), HEADER + 50] {
+                let mut assembler = Assembler::new(longest);
+                assembler.take(at(1), Bytes::from(whole[..cut].to_vec()));
+                assembler.take(at(2), Bytes::from(whole[cut..].to_vec()));
+                let expected = if delivered { (0, 100, true) } else { (0, HEADER as u64 + 100, false) };
+                assert_eq!(records(&mut assembler), [expected], "{longest}, {cut}");
+                assert_eq!(assembler.take_met().count(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_slow_reader_limits_what_is_parsed_and_a_gap_does_not_wait_for_it() {
+        let mut assembler = Assembler::new(10_000);
+        let (whole, settled) = (message(b""), MAX_READY as u64 * HEADER as u64);
+        assembler.take(at(1), Bytes::from(whole.repeat(MAX_READY - 1)));
+        assert!(assembler.is_settled());
+        assembler.take(at(1), Bytes::from(whole.repeat(3)));
+        assert!(!assembler.is_settled());
+        assert_eq!((assembler.start(), assembler.end()), (settled, settled + 2 * HEADER as u64));
+        assert!(assembler.next_record(at(2)).is_some());
+        assert_eq!(assembler.start(), settled + HEADER as u64, "one was read, one is parsed");
+        assembler.skip(at(3), 5, Reason::Unframed);
+        assert_eq!(assembler.start(), settled + 2 * HEADER as u64 + 5);
+        assert_eq!(records(&mut assembler).len(), MAX_READY + 2);
+    }
+
     #[test]
     fn a_whole_message_is_passed_on_in_the_memory_in_which_it_arrived() {
         let mut assembler = Assembler::new(10_000);
