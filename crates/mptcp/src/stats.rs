@@ -257,4 +257,16 @@ mod tests {
         assert_eq!(counted, [101, 202, 303, 404, 505].map(|bytes| GapTotals { gaps: 1, bytes }));
         assert_eq!(abandoned.total(), GapTotals { gaps: 5, bytes: 1_515 });
     }
+
+    #[test]
+    fn fallbacks_are_counted_by_cause_and_in_all() {
+        use FallbackCause::*;
+        let mut fallbacks = Fallbacks::default();
+        for (times, cause) in (1..).zip([NotCapable, SynLost, OptionsStripped, NoMapping, Checksum, Peer]) {
+            (0..times).for_each(|_| fallbacks.count(cause));
+        }
+        let Fallbacks { not_capable, syn_lost, options_stripped, no_mapping, checksum, peer } = fallbacks;
+        assert_eq!([not_capable, syn_lost, options_stripped, no_mapping, checksum, peer], [1, 2, 3, 4, 5, 6]);
+        assert_eq!(fallbacks.total(), 21);
+    }
 }

@@ -87,3 +87,72 @@ impl Connection {
         Dss { mapping: Some(mapping), data_fin: true, ..data_ack }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::{config, connected};
+
+    /// The options of the next acknowledgement, after this change.
+    fn next(change: impl Fn(&mut Connection)) -> (bool, Option<Dss>, Vec<MptcpOption>, bool) {
+        let mut connection = connected(config(), 1);
+        let handle = connection.subflows.first_handle().unwrap();
+        connection.subflows[handle].receiver.acknowledge_now();
+        change(&mut connection);
+        let mut packet = Packet::default();
+        let sent = connection.next_acknowledgement(Instant::ZERO, &mut packet);
+        let options = packet.segment.options.mptcp.to_vec();
+        (sent, packet.segment.options.dss, options, connection.association.dss_sent)
+    }
+
+    #[test]
+    fn a_bare_acknowledgement_has_a_data_ack_in_mptcp_and_then_a_dss_has_gone_out() {
+        let (sent, dss, options, told) = next(|_| {});
+        assert!(sent && dss.is_some_and(|dss| dss.data_ack.is_some() && dss.mapping.is_none()) && told);
+        assert!(options.is_empty());
+        let (sent, dss, _, told) = next(|connection| connection.association.protocol = Protocol::Tcp);
+        assert!(sent && dss.is_none() && !told);
+    }
+
+    #[test]
+    fn an_announcement_goes_alone_and_the_data_ack_that_was_due_follows_it() {
+        let option = MptcpOption::AddAddress {
+            address_id: 3,
+            address: [10, 0, 0, 3].into(),
+            port: None,
+            truncated_hmac: Some(7),
+        };
+        let mut connection = connected(config(), 1);
+        let handle = connection.subflows.first_handle().unwrap();
+        connection.subflows[handle].receiver.acknowledge_now();
+        assert!(connection.subflows[handle].control.push(option.clone()));
+        let mut packet = Packet::default();
+        assert!(connection.next_acknowledgement(Instant::ZERO, &mut packet));
+        assert!(packet.segment.options.dss.is_none() && packet.segment.options.mptcp.iter().eq([&option]));
+        assert!(connection.owes_acknowledgement(Instant::ZERO));
+        let mut packet = Packet::default();
+        assert!(connection.next_acknowledgement(Instant::ZERO, &mut packet));
+        assert!(packet.segment.options.dss.is_some());
+        assert!(!connection.owes_acknowledgement(Instant::ZERO));
+        assert!(!connection.next_acknowledgement(Instant::ZERO, &mut packet));
+    }
+
+    #[test]
+    fn a_data_fin_is_on_an_acknowledgement_when_all_data_is_assigned() {
+        let is_on = |closed: bool, unassigned: bool| {
+            let (_, dss, ..) = next(|connection| {
+                if unassigned {
+                    assert_eq!(connection.write(bytes::Bytes::from_static(b"data")), 4);
+                }
+                if closed {
+                    connection.life.close_writing();
+                }
+                let handle = connection.subflows.first_handle().unwrap();
+                connection.subflows[handle].due.data_fin = true;
+            });
+            dss.is_some_and(|dss| dss.data_fin && dss.mapping.is_some_and(|mapping| mapping.length == 1))
+        };
+        assert!(is_on(true, false));
+        assert!(!is_on(true, true) && !is_on(false, false));
+    }
+}

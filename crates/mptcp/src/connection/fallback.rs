@@ -260,3 +260,134 @@ impl Connection {
         self.fall_back_or_reset(now, handle, FallbackCause::Peer);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::reinjections::NOBODY;
+    use crate::connection::tests::{config, connected};
+    use crate::event::SendKind;
+
+    const NOW: Instant = Instant::ZERO;
+
+    /// With 5,000 bytes written, of which the first 3,000 are assigned to the first subflow and none is acknowledged.
+    fn assigned() -> (Connection, Handle) {
+        let mut connection = connected(config(), 1);
+        connection.sender.window_edge = 50_000;
+        assert_eq!(connection.write(Bytes::from(vec![0; 5_000])), 5_000);
+        let handle = connection.subflows.first_handle().unwrap();
+        for at in [0, 1_000, 2_000] {
+            assert!(connection.put_on(handle, at, 1_000, SendKind::New));
+        }
+        (connection, handle)
+    }
+
+    #[test]
+    fn with_earlier_subflows_what_waits_to_be_sent_again_has_not_arrived() {
+        let has_arrived = |ranges: &[(u64, u64)], first: u64| {
+            let (mut connection, handle) = assigned();
+            connection.association.joined = true;
+            connection.sender.buffer.acknowledge(1_000);
+            for (start, end) in ranges {
+                connection.sender.reinjections.add(*start, *end, NOBODY);
+            }
+            connection.has_arrived_until(handle, first)
+        };
+        assert!(has_arrived(&[], 2_000));
+        assert!(has_arrived(&[(1_000, 2_000)], 1_000), "it is acknowledged");
+        assert!(!has_arrived(&[(1_000, 2_000)], 1_001));
+        assert!(has_arrived(&[(2_000, 3_000)], 2_000), "it begins behind that");
+        assert!(has_arrived(&[(500, 1_000)], 2_000), "it is acknowledged by now");
+        assert!(!has_arrived(&[(500, 1_000), (500, 1_001)], 2_000));
+    }
+
+    #[test]
+    fn on_the_only_subflow_that_there_was_each_byte_went_once_and_in_order() {
+        let (mut connection, handle) = assigned();
+        assert!(connection.has_arrived_until(handle, 1_000) && connection.is_contiguous(handle));
+        connection.life.close_writing();
+        let end = connection.sender.buffer.end();
+        connection.subflows[handle].close(end);
+        assert!(connection.has_arrived_until(handle, 1_000), "its FIN has a sequence number, and is no byte");
+        let (mut connection, handle) = assigned();
+        assert!(connection.put_on(handle, 0, 1_000, SendKind::Duplicate));
+        assert!(!connection.has_arrived_until(handle, 1_000));
+        assert!(!connection.is_contiguous(handle), "the duplicate does not follow");
+        assert!(connection.has_arrived_until(handle, 0));
+    }
+
+    #[test]
+    fn a_peer_withholds_its_key_if_it_answers_a_syn_ack_that_was_repeated_or_sends_data_at_once() {
+        let withholds = |timeouts: u32, ahead: u32, payload: &'static [u8]| {
+            let mut connection = connected(config(), 1);
+            let handle = connection.subflows.first_handle().unwrap();
+            connection.subflows[handle].liveness.timeouts_in_row = timeouts;
+            let seq = connection.subflows[handle].receiver.next + ahead;
+            let segment = Segment { seq, payload: Bytes::from_static(payload), ..Segment::default() };
+            connection.withholds_key(handle, &segment)
+        };
+        assert!(withholds(1, 0, b"") && withholds(0, 0, b"data"));
+        assert!(!withholds(0, 0, b""), "the first answer may be reordered before the key");
+        assert!(!withholds(1, 1, b"") && !withholds(0, 1, b"data"), "data may precede it");
+    }
+
+    #[test]
+    fn the_first_mapping_of_a_peer_whose_key_never_came_tells_where_its_stream_begins() {
+        use anabranch_wire::mptcp::Mapping;
+        let told = |data_seq: Option<DataSequence>| {
+            let mut connection = connected(config(), 1);
+            let mapping = data_seq.map(|data_seq| Mapping { data_seq, subflow_seq: 1, length: 4, checksum: None });
+            let mut segment = Segment::default();
+            segment.options.dss = Some(Dss { mapping, ..Dss::default() });
+            connection.report_fallback_to_peer(&segment);
+            connection.association.fallback.unheard().map(|failed| (failed, connection.identity.remote.data_seq(0)))
+        };
+        assert_eq!(told(Some(DataSequence::Long(1 << 40))), Some((1 << 40, 1 << 40)));
+        assert_eq!(told(Some(DataSequence::Short(7))), Some((7, 7)));
+        assert_eq!(told(None), None);
+    }
+
+    #[test]
+    fn who_was_heard_at_data_level_tells_of_a_fallback_by_mp_fail_and_others_by_their_data() {
+        let tells = |cause: FallbackCause, confirmed: bool, dss_sent: bool| {
+            let mut connection = connected(config(), 1);
+            (connection.association.confirmed, connection.association.dss_sent) = (confirmed, dss_sent);
+            let handle = connection.subflows.first_handle().unwrap();
+            connection.fall_back(NOW, handle, cause);
+            assert_eq!(connection.association.protocol, Protocol::Tcp);
+            !connection.subflows[handle].control.is_empty()
+        };
+        assert!(tells(FallbackCause::OptionsStripped, true, true));
+        assert!(!tells(FallbackCause::OptionsStripped, false, true), "Linux stops at MP_FAIL");
+        assert!(!tells(FallbackCause::OptionsStripped, true, false));
+        assert!(!tells(FallbackCause::NoMapping, true, true));
+    }
+
+    #[test]
+    fn only_the_one_initial_subflow_with_all_data_in_order_falls_back_and_any_other_is_reset() {
+        let fell_back = |cause: FallbackCause, change: fn(&mut Connection, Handle)| {
+            let mut connection = connected(config(), 1);
+            let handle = connection.subflows.first_handle().unwrap();
+            change(&mut connection, handle);
+            connection.fall_back_or_reset(NOW, handle, cause);
+            assert_ne!(connection.association.protocol == Protocol::Tcp, connection.subflows.live(handle).is_none());
+            connection.association.protocol == Protocol::Tcp
+        };
+        assert!(fell_back(FallbackCause::NoMapping, |_, _| {}));
+        assert!(fell_back(FallbackCause::Peer, |connection, _| connection.association.joined = true));
+        assert!(!fell_back(FallbackCause::NoMapping, |connection, _| connection.association.joined = true));
+        let hole = |connection: &mut Connection, _: Handle| {
+            connection.receiver.buffer.insert(NOW, 9, Bytes::from_static(b"later"));
+        };
+        assert!(!fell_back(FallbackCause::NoMapping, hole), "the subflow has no hole that would explain it");
+        let held = |connection: &mut Connection, _: Handle| {
+            connection.receiver.buffer.insert(NOW, 9, Bytes::from_static(b"later"));
+            connection.association.checksum = true;
+        };
+        assert!(fell_back(FallbackCause::NoMapping, held), "it waits for a checksum");
+        let gone = |connection: &mut Connection, handle: Handle| {
+            connection.subflows[handle].identity.id = anabranch_policy::ids::SubflowId(1);
+        };
+        assert!(!fell_back(FallbackCause::NoMapping, gone), "it is not the initial one");
+    }
+}

@@ -234,3 +234,36 @@ impl Connection {
         any
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::{config, connected};
+    use anabranch_wire::tcp::Timestamps;
+
+    #[test]
+    fn a_receiver_measures_the_round_trip_by_the_stamps_that_it_gets_back() {
+        let measured = |samples: &[(u64, u32)], agreed: bool| {
+            let mut connection = connected(config(), 1);
+            let handle = connection.subflows.first_handle().unwrap();
+            connection.subflows[handle].negotiated.timestamps = agreed;
+            let zero = connection.stamp(Instant::ZERO);
+            for (millis, before) in samples {
+                let now = Instant::ZERO + Duration::from_millis(*millis);
+                let mut segment = Segment::default();
+                let echo = zero.wrapping_add(*millis as u32).wrapping_sub(*before);
+                segment.options.timestamps = Some(Timestamps { value: 7, echo });
+                connection.record_receive_round_trip(now, handle, &segment);
+            }
+            connection.subflows[handle].receiver.round_trip
+        };
+        let millis = Duration::from_millis;
+        assert_eq!(measured(&[(100_000, 80)], true), millis(80));
+        assert_eq!(measured(&[(100_000, 80), (100_001, 160)], true), millis(90), "7/8 of 80 and 1/8 of 160");
+        assert_eq!(measured(&[(100_000, 0)], true), millis(1));
+        assert_eq!(measured(&[(100_000, 59_999)], true), millis(59_999));
+        assert_eq!(measured(&[(100_000, 60_000)], true), Duration::ZERO, "nothing takes a minute");
+        assert_eq!(measured(&[(100_000, 80)], false), Duration::ZERO);
+        assert_eq!(measured(&[(100_000, 100_000)], true), Duration::ZERO);
+    }
+}

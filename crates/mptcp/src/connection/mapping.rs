@@ -265,3 +265,61 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::{config, connected};
+
+    /// Whether the subflow is reset when so many unmapped segments came, each so far beyond the byte expected next.
+    fn is_reset(ahead: &[u32]) -> bool {
+        let mut connection = connected(config(), 1);
+        connection.association.dss_sent = true;
+        let handle = connection.subflows.first_handle().unwrap();
+        for ahead in ahead {
+            let seq = connection.subflows[handle].receiver.next + *ahead;
+            connection.record_unmapped(Instant::ZERO, handle, seq, Bytes::from_static(b"data"));
+            if !connection.subflows.has(handle) {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn unmapped_data_ends_a_subflow_and_behind_a_hole_only_once_some_was_next() {
+        // The mapping of data behind a hole may be in the hole.
+        assert!(!is_reset(&[1; 100]));
+        let needed = (1..).find(|count| is_reset(&vec![0; *count])).unwrap();
+        assert_eq!(needed, usize::from(MAX_UNMAPPED.div_ceil(EXPECTED_NEXT)));
+        let behind = usize::from(MAX_UNMAPPED - EXPECTED_NEXT);
+        assert!(!is_reset(&[&[0], vec![1; behind - 1].as_slice()].concat()));
+        assert!(is_reset(&[&[0], vec![1; behind].as_slice()].concat()));
+    }
+
+    #[test]
+    fn unmapped_data_that_came_before_is_acknowledged_again() {
+        let mut connection = connected(config(), 1);
+        let handle = connection.subflows.first_handle().unwrap();
+        let next = connection.subflows[handle].receiver.next;
+        connection.record_unmapped(Instant::ZERO, handle, next - 4, Bytes::from_static(b"data"));
+        assert!(connection.subflows[handle].wants_acknowledgement(Instant::ZERO));
+        assert_eq!(connection.subflows[handle].liveness.unmapped, 0);
+    }
+
+    #[test]
+    fn what_was_received_before_is_cut_from_a_payload_and_acknowledged() {
+        let cut = |before: u32, length: usize| {
+            let mut connection = connected(config(), 1);
+            let handle = connection.subflows.first_handle().unwrap();
+            let next = connection.subflows[handle].receiver.next;
+            let (mut seq, mut payload) = (next - before, Bytes::from(vec![0; length]));
+            let is_cut = connection.skip_old(handle, &mut seq, &mut payload);
+            assert_eq!(is_cut, connection.subflows[handle].wants_acknowledgement(Instant::ZERO));
+            (is_cut, next.distance(seq), payload.len())
+        };
+        assert_eq!(cut(4, 10), (true, 0, 6));
+        assert_eq!(cut(0, 10), (false, 0, 10));
+        assert_eq!(cut(10, 10), (false, 10, 10), "all of it is old");
+    }
+}

@@ -192,3 +192,95 @@ pub(super) fn is_bare(segment: &Segment) -> bool {
 pub(super) fn subflow_is(connection: &Connection, handle: Handle, state: State) -> bool {
     connection.subflows[handle].state == state
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::output::Workspace;
+    use crate::connection::tests::{config, connected};
+    use crate::connection::timer_table::Timer;
+    use anabranch_wire::mptcp::{DataAck, Dss};
+    use anabranch_wire::{MptcpOption, Packet};
+    use bytes::Bytes;
+
+    const NOW: Instant = Instant::ZERO;
+
+    /// 2,000 bytes are in flight on the first subflow in segments of 1,000.
+    fn sending() -> (Connection, Handle) {
+        let mut connection = connected(config(), 1);
+        let handle = connection.subflows.first_handle().unwrap();
+        connection.subflows[handle].mss = 1_000;
+        connection.sender.window_edge = 2_000;
+        assert_eq!(connection.write(Bytes::from(vec![0; 5_000])), 5_000);
+        let mut packet = Packet::default();
+        while connection.poll_transmit(NOW, &mut Workspace::default(), &mut packet) {}
+        assert_eq!(connection.sender.data_nxt, 2_000);
+        (connection, handle)
+    }
+
+    #[test]
+    fn an_acknowledgement_that_advances_shows_that_something_moves() {
+        let moves = |bytes: u32| {
+            let (mut connection, handle) = sending();
+            connection.timers.stop(Timer::Rest);
+            let ack = connection.subflows[handle].send.una + bytes;
+            connection.handle_ack(NOW, handle, &Segment { ack, flags: Flags::ACK, ..Segment::default() });
+            (connection.timers.runs(Timer::Rest), connection.sender.delivered_end)
+        };
+        assert_eq!(moves(0), (false, 0));
+        assert_eq!(moves(1_000), (true, 1_000));
+    }
+
+    #[test]
+    fn the_window_of_the_connection_ends_behind_the_data_ack_and_never_moves_back() {
+        // RFC 8684, section 3.3.5.
+        let edge = |data_ack: u64, window: u16| {
+            let (mut connection, handle) = sending();
+            let number = connection.identity.wire_data_seq(data_ack);
+            let mut segment =
+                Segment { ack: connection.subflows[handle].send.una, window, flags: Flags::ACK, ..Segment::default() };
+            segment.options.dss = Some(Dss { data_ack: Some(DataAck::Long(number)), ..Dss::default() });
+            connection.handle_window(NOW, handle, &segment, true);
+            (connection.sender.una(), connection.sender.window_edge)
+        };
+        assert_eq!(edge(1_000, 3_000), (1_000, 4_000));
+        assert_eq!(edge(1_000, 500), (1_000, 2_000), "it was promised before");
+        assert_eq!(edge(2_000, 3_000), (2_000, 5_000));
+        assert_eq!(edge(2_001, 3_000), (0, 2_000), "it acknowledges what was never sent");
+    }
+
+    #[test]
+    fn a_window_of_plain_tcp_may_shrink_and_is_taken_from_news_alone() {
+        let edge = |window: u16, acknowledges: bool| {
+            let (mut connection, handle) = sending();
+            connection.association.protocol = Protocol::Tcp;
+            let ack = connection.subflows[handle].send.una;
+            let segment = Segment { ack, window, flags: Flags::ACK, ..Segment::default() };
+            connection.handle_window(NOW, handle, &segment, acknowledges);
+            let subflow = &connection.subflows[handle];
+            (connection.sender.window_edge, subflow.window.edge - ack)
+        };
+        assert_eq!(edge(3_000, true), (3_000, 3_000));
+        assert_eq!(edge(500, true), (500, 500));
+        assert_eq!(edge(3_000, false), (2_000, 60_000));
+    }
+
+    #[test]
+    fn a_bare_fin_ends_the_stream_before_the_first_data_ack_and_a_subflow_after_it() {
+        let ends = |change: fn(&mut Connection, &mut Segment)| {
+            let (mut connection, _) = sending();
+            let mut segment = Segment { flags: Flags::ACK | Flags::FIN, ..Segment::default() };
+            change(&mut connection, &mut segment);
+            connection.is_plain_end(&segment)
+        };
+        assert!(ends(|_, _| {}));
+        assert!(!ends(|_, segment| segment.flags = Flags::ACK));
+        assert!(!ends(|connection, _| assert_eq!(connection.sender.buffer.acknowledge(1), 1)));
+        assert!(!ends(|connection, _| connection.association.protocol = Protocol::Tcp));
+        assert!(!ends(|connection, _| connection.life.acknowledge_end()));
+        assert!(!ends(|_, segment| segment.options.dss = Some(Dss::default())));
+        assert!(!ends(|_, segment| segment.options.mptcp.push(MptcpOption::Priority { backup: true })));
+        let two = connected(config(), 2);
+        assert!(!two.is_plain_end(&Segment { flags: Flags::ACK | Flags::FIN, ..Segment::default() }));
+    }
+}

@@ -227,4 +227,84 @@ mod tests {
         assert_eq!(time_wait.initial_after(SeqNumber(u32::MAX - 10)), SeqNumber(65_525));
         assert_eq!(time_wait.initial_after(SeqNumber(u32::MAX - 1_000)), SeqNumber(65_525));
     }
+
+    const END: Instant = Instant::from_nanos(60_000_000_000);
+
+    /// Of a connection whose next numbers are 1,000 and 500 and whose last timestamp from the peer was 70.
+    fn time_wait(stamped: bool) -> TimeWait {
+        let end = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        TimeWait {
+            send_next: SeqNumber(1_000),
+            receive_next: SeqNumber(500),
+            stamps: stamped.then_some((StampClock { offset: 0, drift: 0 }, 70)),
+            ..TimeWait::between(end(1), end(2), END)
+        }
+    }
+
+    fn segment(seq: u32, flags: Flags, stamp: Option<u32>) -> Segment {
+        let mut segment = Segment { seq: SeqNumber(seq), ack: SeqNumber(1_000), flags, ..Segment::default() };
+        segment.options.timestamps = stamp.map(|value| Timestamps { value, echo: 0 });
+        segment
+    }
+
+    #[test]
+    fn a_syn_opens_the_next_connection_with_a_later_timestamp_or_else_a_later_number() {
+        // RFC 6191, section 2.
+        let accepts = |ours: bool, takes: bool, seq: u32, stamp: Option<u32>| {
+            let time_wait = TimeWait { takes_stamps: takes, ..time_wait(ours) };
+            time_wait.accepts_syn(&segment(seq, Flags::SYN, stamp))
+        };
+        assert!(accepts(true, true, 1, Some(71)) && !accepts(true, true, 900, Some(69)));
+        assert!(accepts(true, true, 500, Some(70)) && !accepts(true, true, 499, Some(70)));
+        assert!(accepts(false, true, 1, Some(1)), "we would have taken timestamps before");
+        assert!(accepts(false, false, 500, Some(1)) && !accepts(false, false, 499, Some(1)));
+        assert!(accepts(true, true, 500, None) && !accepts(true, true, 499, None));
+        assert!(accepts(false, true, 500, None) && !accepts(false, true, 499, None));
+        for flags in [Flags::ACK, Flags::SYN | Flags::ACK, Flags::SYN | Flags::RST, Flags::SYN | Flags::FIN] {
+            assert!(!time_wait(true).accepts_syn(&segment(900, flags, Some(99))), "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn ports_are_used_again_a_second_after_the_end_where_timestamps_tell_connections_apart() {
+        let allows = |stamped: bool, after: u64| {
+            let began = END - Duration::from_secs(60);
+            time_wait(stamped).allows_reuse(began + Duration::from_millis(after))
+        };
+        assert!(allows(true, 1_000) && !allows(true, 999) && !allows(false, 30_000));
+    }
+
+    #[test]
+    fn in_time_wait_a_reset_must_hit_the_next_number_and_only_the_fin_prolongs_the_wait() {
+        use TimeWaitVerdict::*;
+        let now = Instant::ZERO + Duration::from_secs(50);
+        let judged = |segment: Segment| {
+            let mut time_wait = time_wait(true);
+            let verdict = time_wait.handle_segment(now, &segment);
+            (verdict, time_wait.until == now + Duration::from_secs(60))
+        };
+        assert_eq!(judged(segment(500, Flags::RST, None)), (Reset, false));
+        assert_eq!(judged(segment(501, Flags::RST, None)), (Acknowledge, false), "RFC 5961, section 3");
+        let fin = Flags::ACK | Flags::FIN;
+        assert_eq!(judged(segment(499, fin, Some(70))), (Acknowledge, true));
+        assert_eq!(judged(segment(498, fin, Some(70))), (Acknowledge, false));
+        let ack = Flags::ACK;
+        assert_eq!(judged(segment(500, ack, Some(70))), (Drop, false));
+        assert_eq!(judged(segment(500, ack, Some(69))), (Acknowledge, false), "an old timestamp");
+        assert_eq!(judged(segment(499, ack, Some(70))), (Acknowledge, false));
+        let later = Segment { ack: SeqNumber(1_001), ..segment(500, ack, Some(70)) };
+        assert_eq!(judged(later), (Acknowledge, false), "it acknowledges what was never sent");
+        let data = Segment { payload: bytes::Bytes::from_static(b"data"), ..segment(500, ack, Some(70)) };
+        assert_eq!(judged(data), (Acknowledge, false));
+    }
+
+    #[test]
+    fn a_challenge_is_answered_at_most_every_tenth_of_a_second() {
+        let mut time_wait = time_wait(true);
+        let mut answered = |millis: u64| {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            time_wait.handle_segment(now, &segment(9, Flags::ACK, None)) == TimeWaitVerdict::Acknowledge
+        };
+        assert!(answered(0) && !answered(99) && answered(100) && !answered(199) && answered(200));
+    }
 }

@@ -180,3 +180,44 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConnectionConfig;
+    use crate::connection::tests::{config, connected};
+    use bytes::Bytes;
+
+    const NOW: Instant = Instant::ZERO;
+
+    #[test]
+    fn what_is_sent_is_traced_and_counted_by_its_kind_and_a_fin_is_no_data() {
+        let mut connection = connected(ConnectionConfig { trace: true, ..config() }, 1);
+        let handle = connection.subflows.first_handle().unwrap();
+        connection.subflows[handle].mss = 1_000;
+        connection.sender.window_edge = 50_000;
+        assert_eq!(connection.write(Bytes::from(vec![0; 2_000])), 2_000);
+        let mut packet = Packet::default();
+        let mut sent = |connection: &mut Connection| {
+            while connection.poll_transmit(NOW, &mut Workspace::default(), &mut packet) {}
+            let records = core::iter::from_fn(|| connection.output.poll_trace());
+            let of = |record| match record {
+                TraceRecord::Sent { data_seq, length, kind, .. } => Some((data_seq, length, kind)),
+                _ => None,
+            };
+            records.filter_map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(sent(&mut connection), [(0, 1_000, SendKind::New), (1_000, 1_000, SendKind::New)]);
+        assert!(connection.timers.runs(Timer::DataRetransmit));
+        assert_eq!(connection.subflows[handle].scoreboard.mark_all_lost(), 2_000);
+        connection.output.pending = true;
+        assert_eq!(sent(&mut connection)[0], (0, 1_000, SendKind::Retransmission));
+        let data_end = connection.sender.buffer.end();
+        connection.subflows[handle].close(data_end);
+        connection.output.pending = true;
+        let all = sent(&mut connection);
+        assert!(all.iter().all(|(_, length, _)| *length > 0), "{all:?}");
+        assert_eq!(connection.stats.bytes_sent, 2_000);
+        assert!(connection.stats.bytes_retransmitted >= 1_000);
+    }
+}

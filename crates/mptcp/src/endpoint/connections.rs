@@ -165,3 +165,69 @@ pub fn keyed_hash(seed: [u8; 32]) -> FixedState {
 fn slot(id: ConnectionId) -> usize {
     (id.0 & 0xffff_ffff) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_that_differ_in_one_part_have_other_places_among_the_recent() {
+        let of = |number: u32| {
+            let v4 = |part: u32| IpAddr::from([10, (part >> 8) as u8, part as u8, 1]);
+            let v6 = |part: u32| IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, (part >> 16) as u16, part as u16]);
+            let port = 20_000 + number as u16;
+            [
+                place((&v4(0), port), (&v4(1), 443)),
+                place((&v4(0), 443), (&v4(1), port)),
+                place((&v4(number), 443), (&v4(1), 443)),
+                place((&v4(0), 443), (&v4(number), 443)),
+                place((&v6(number), 443), (&v6(1), 443)),
+                place((&v6(0), 443), (&v6(number), 443)),
+            ]
+        };
+        let all: Vec<_> = (0..256).map(of).collect();
+        for part in 0..6 {
+            let places: std::collections::BTreeSet<usize> = all.iter().map(|places| places[part]).collect();
+            assert!(places.last().is_some_and(|last| *last < RECENT));
+            assert!(places.len() > RECENT / 2, "{part}: {places:?}");
+        }
+    }
+
+    #[test]
+    fn each_byte_of_the_seed_changes_the_hash() {
+        use core::hash::BuildHasher;
+        let hash = |seed: [u8; 32]| keyed_hash(seed).hash_one(7_u64);
+        let changed = |at: usize| {
+            let mut seed = [0x5a; 32];
+            seed[at] ^= 0x11;
+            hash(seed)
+        };
+        let hashes: std::collections::BTreeSet<u64> = (0..8).map(changed).chain([hash([0x5a; 32])]).collect();
+        assert_eq!(hashes.len(), 9);
+    }
+
+    #[test]
+    fn an_address_pair_that_was_looked_up_is_found_without_the_map_until_its_route_is_removed() {
+        let mut connections = Connections::new(keyed_hash([3; 32]));
+        let (local, remote) = (([10, 0, 0, 1], 80).into(), ([10, 0, 0, 2], 5_000).into());
+        let mut packet = Packet::default();
+        (packet.ip.destination, packet.ip.source) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        (packet.segment.destination_port, packet.segment.source_port) = (80, 5_000);
+        connections.add_route(local, remote, ConnectionId(9));
+        assert_eq!(connections.recent_route(&packet), None, "nobody has looked it up");
+        assert_eq!(connections.route(local, remote), Some(ConnectionId(9)));
+        assert_eq!(connections.recent_route(&packet), Some(ConnectionId(9)));
+        let other = |change: fn(&mut Packet)| {
+            let mut other = packet.clone();
+            change(&mut other);
+            connections.recent_route(&other)
+        };
+        assert_eq!(other(|packet| packet.segment.source_port = 5_001), None);
+        assert_eq!(other(|packet| packet.segment.destination_port = 81), None);
+        assert_eq!(other(|packet| packet.ip.source = [10, 0, 0, 3].into()), None);
+        assert_eq!(other(|packet| packet.ip.destination = [10, 0, 0, 3].into()), None);
+        connections.remove_route(local, remote);
+        assert_eq!((connections.recent_route(&packet), connections.route(local, remote)), (None, None));
+        assert!(!connections.has_route(local, remote));
+    }
+}

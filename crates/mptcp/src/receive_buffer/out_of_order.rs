@@ -173,3 +173,72 @@ fn skip(offset: &mut u64, data: &mut Bytes, covered: u64, stored: &mut Stored) {
     *offset += count;
     stored.duplicate += count;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lengths of the pieces after these were inserted, each behind the one before.
+    fn pieces(lengths: &[usize], budget: u64) -> Vec<usize> {
+        let (mut pieces, mut end) = (OutOfOrder::default(), 1_000);
+        for length in lengths {
+            pieces.insert(end, Bytes::from(vec![7; *length]), budget);
+            end += *length as u64;
+        }
+        assert_eq!(
+            pieces.bytes(),
+            pieces
+                .pieces
+                .iter_from(pieces.pieces.partition_point(|_| false))
+                .map(|p| p.bytes.len() as u64)
+                .sum::<u64>()
+        );
+        core::iter::from_fn(|| pieces.pop_first()).map(|bytes| bytes.len()).collect()
+    }
+
+    #[test]
+    fn short_pieces_are_joined_up_to_a_size_and_longer_ones_are_not() {
+        let room = 1 << 20;
+        assert_eq!(pieces(&[10, 511], room), [521]);
+        assert_eq!(pieces(&[10, 512], room), [10, 512], "not shorter than 512");
+        assert_eq!(pieces(&[1_537, 511], room), [2_048]);
+        assert_eq!(pieces(&[1_538, 511], room), [1_538, 511], "together more than 2,048");
+    }
+
+    #[test]
+    fn each_piece_is_charged_its_bytes_and_256_more_and_what_exceeds_the_budget_is_dropped() {
+        assert_eq!(pieces(&[600, 600], 2 * 856), [600, 600]);
+        assert_eq!(pieces(&[600, 600], 2 * 856 - 1), [600]);
+        assert_eq!(pieces(&[600, 100], 956), [700], "a joined one costs its bytes");
+        assert_eq!(pieces(&[600, 100], 955), [600]);
+        let mut stored = OutOfOrder::default();
+        assert_eq!(stored.insert(5, Bytes::from(vec![0; 10]), 265).dropped, 10);
+        assert_eq!((stored.insert(5, Bytes::from(vec![0; 10]), 266).new, stored.charge()), (10, 266));
+    }
+
+    #[test]
+    fn a_piece_fills_the_holes_between_others_and_the_rest_of_it_is_duplicate() {
+        let mut stored = OutOfOrder::default();
+        stored.insert(100, Bytes::from(vec![1; 600]), 1 << 20);
+        stored.insert(1_000, Bytes::from(vec![2; 600]), 1 << 20);
+        let result = stored.insert(50, Bytes::from(vec![3; 2_000]), 1 << 20);
+        assert_eq!((result.new, result.duplicate, result.dropped), (50 + 300 + 450, 1_200, 0));
+        assert_eq!((stored.first(), stored.last_end()), (Some(50), Some(2_050)));
+        assert!(stored.has(50, 2_050) && !stored.has(49, 60) && !stored.has(2_000, 2_051));
+        let bytes: Vec<u8> = core::iter::from_fn(|| stored.pop_first()).flatten().collect();
+        let runs = [(3, 50), (1, 600), (3, 300), (2, 600), (3, 450)];
+        assert_eq!(bytes, runs.map(|(byte, count)| vec![byte; count]).concat());
+        assert!(stored.is_empty() && stored.bytes() == 0);
+    }
+
+    #[test]
+    fn the_bytes_around_a_range_are_those_that_touch_it() {
+        let mut stored = OutOfOrder::default();
+        for (start, byte) in [(100, 1), (1_000, 2), (2_000, 3)] {
+            stored.insert(start, Bytes::from(vec![byte; 600]), 1 << 20);
+        }
+        assert_eq!(stored.around(1_100, 1_200, 50), (1_050, vec![2; 200]));
+        assert_eq!(stored.around(1_100, 1_200, 5_000), (1_000, vec![2; 600]));
+        assert_eq!(stored.around(1_600, 2_000, 10), (1_590, vec![2; 10]));
+    }
+}

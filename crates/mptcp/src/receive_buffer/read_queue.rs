@@ -94,3 +94,31 @@ impl ReadQueue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_chunks_behind_a_few_others_share_blocks_of_16_kilobytes() {
+        let mut queue = ReadQueue::default();
+        (0..FREE_PLACES).for_each(|_| queue.push(Bytes::from_static(b"x")));
+        assert_eq!(queue.places(), FREE_PLACES, "each in its own memory");
+        let fill = |queue: &mut ReadQueue, count: usize| (0..count).for_each(|_| queue.push(Bytes::from(vec![7; 256])));
+        fill(&mut queue, 64);
+        assert_eq!(queue.places(), FREE_PLACES + 1, "16 KiB exactly");
+        fill(&mut queue, 1);
+        assert_eq!(queue.places(), FREE_PLACES + 2);
+        queue.push(Bytes::from(vec![8; SMALL]));
+        assert_eq!(queue.places(), FREE_PLACES + 3, "a large one ends the block and has its own place");
+        queue.push(Bytes::from(vec![9; SMALL - 1]));
+        let mut read = Vec::new();
+        while let Some(bytes) = queue.pop(1_000) {
+            assert!(bytes.len() <= 1_000);
+            read.extend_from_slice(&bytes);
+        }
+        let expected = [vec![b'x'; FREE_PLACES], vec![7; 65 * 256], vec![8; SMALL], vec![9; SMALL - 1]].concat();
+        assert!(read == expected);
+        assert_eq!((queue.places(), queue.pop(1)), (0, None));
+    }
+}

@@ -541,6 +541,7 @@ mod tests {
     use super::*;
     use crate::event::SendKind;
     use crate::subflow::delivery::{Departure, LossReport};
+    use crate::subflow::negotiated::Notification;
     use crate::subflow::tests::{Fixed, subflow};
     use anabranch_wire::MptcpOption;
     use anabranch_wire::mptcp::Dss;
@@ -658,5 +659,53 @@ mod tests {
         assert!(may_echo(2, 99));
         assert!(!may_echo(2, 100), "it is of the retransmission");
         assert!(!may_echo(1, 99));
+    }
+
+    #[test]
+    fn a_round_trip_is_that_of_a_segment_sent_once_or_else_since_the_stamp_that_is_echoed() {
+        let sample = |own: Option<Duration>, echo: Option<u32>, counts: bool, agreed: bool| {
+            let (mut subflow, config) = (subflow(), TcpConfig::default());
+            subflow.negotiated.timestamps = agreed;
+            let mut segment = Segment::default();
+            segment.options.timestamps = echo.map(|echo| Timestamps { value: 7, echo });
+            let acked = Acknowledged { rtt: own, ..Acknowledged::default() };
+            let cx = Context { now: Instant::ZERO, config: &config, congestion: &mut Fixed::default(), stamp: 100 };
+            let rtt = subflow.sample_rtt(&cx, &segment, &acked, counts);
+            assert_eq!(subflow.rtt.smoothed(), rtt.unwrap_or_default());
+            rtt.map(|rtt| rtt.as_millis())
+        };
+        assert_eq!(sample(Some(Duration::from_millis(9)), Some(60), true, true), Some(9));
+        assert_eq!(sample(None, Some(60), true, true), Some(40));
+        assert_eq!(sample(None, Some(100), true, true), Some(1), "of less than the clock's step");
+        assert_eq!(sample(None, Some(0), true, true), None, "it echoes nothing");
+        assert_eq!(sample(None, Some(101), true, true), None, "it is from the future");
+        assert_eq!(sample(None, None, true, true), None);
+        assert_eq!(sample(None, Some(60), false, true), None);
+        assert_eq!(sample(None, Some(60), true, false), None);
+    }
+
+    #[test]
+    fn the_window_is_held_by_a_recovery_and_by_the_echo_of_a_mark_where_marks_were_agreed_on() {
+        // RFC 3168, section 6.1.2.
+        let holds = |ecn: Notification, flags: Flags, recovering: bool| {
+            let (mut subflow, config, mut congestion) = (subflow(), TcpConfig::default(), Fixed::default());
+            subflow.negotiated.ecn = ecn;
+            for number in 0..4 {
+                subflow.push(number * 1_000, Bytes::from(vec![0; 1_000]), SendKind::New);
+                assert!(subflow.scoreboard.send_next(Instant::ZERO).is_some());
+            }
+            if recovering {
+                subflow.recovery.phase = fast();
+            }
+            let ack = subflow.scoreboard.sent().next().unwrap().end();
+            let mut cx = Context { now: Instant::ZERO, config: &config, congestion: &mut congestion, stamp: 0 };
+            subflow.handle_news(&mut cx, &Segment { ack, flags, ..Segment::default() });
+            congestion.held
+        };
+        let echo = Flags::ACK | Flags::ECE;
+        assert!(!holds(Notification::On, Flags::ACK, false));
+        assert!(holds(Notification::On, echo, false));
+        assert!(!holds(Notification::Off, echo, false) && !holds(Notification::EchoOnly, echo, false));
+        assert!(holds(Notification::Off, Flags::ACK, true));
     }
 }

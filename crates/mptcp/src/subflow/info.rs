@@ -131,7 +131,7 @@ impl Subflow {
         }
     }
 
-    fn view_phase(&self, window: u64, ssthresh: u64) -> PhaseView {
+    pub(super) fn view_phase(&self, window: u64, ssthresh: u64) -> PhaseView {
         match self.recovery.phase {
             Phase::Fast { .. } => PhaseView::FastRecovery,
             Phase::Timeout { .. } => PhaseView::TimeoutRecovery,

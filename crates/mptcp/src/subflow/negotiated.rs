@@ -65,3 +65,33 @@ impl Signals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::MptcpOption;
+    use anabranch_wire::mptcp::Dss;
+
+    #[test]
+    fn signals_are_gone_with_a_bare_segment_and_back_with_the_next_dss_only() {
+        let (bare, mut dss, mut other) = (Segment::default(), Segment::default(), Segment::default());
+        dss.options.dss = Some(Dss::default());
+        other.options.mptcp.push(MptcpOption::Priority { backup: true });
+        use Signals::*;
+        for before in [Never, Present, Gone] {
+            assert_eq!(before.after(true, &bare), Gone);
+            assert_eq!(before.after(true, &dss), Present);
+        }
+        // Another option passes where data may still lose its mapping.
+        assert_eq!([Never, Present, Gone].map(|before| before.after(true, &other)), [Present, Present, Gone]);
+        assert_eq!([Never, Gone].map(|before| before.after(false, &bare)), [Never, Gone]);
+    }
+
+    #[test]
+    fn marks_are_set_by_who_agreed_and_echoed_also_by_who_only_asked() {
+        let of = |agreed: Notification| (agreed.marks(), agreed.echoes());
+        assert_eq!(of(Notification::Off), (false, false));
+        assert_eq!(of(Notification::EchoOnly), (false, true));
+        assert_eq!(of(Notification::On), (true, true));
+    }
+}

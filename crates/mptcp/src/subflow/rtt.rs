@@ -206,4 +206,39 @@ mod tests {
         rtt.sample(Duration::from_millis(40), RtoRule::Rfc6298);
         assert_eq!(rtt.rto(&config), Duration::from_millis(240));
     }
+
+    #[test]
+    fn what_was_sent_at_the_end_of_a_pause_measures_the_path() {
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
+        let mut rtt = RttEstimator::new();
+        rtt.end_pause(at(5_000));
+        assert!(!rtt.measures_pause(at(5_100), Duration::from_millis(100)));
+        assert!(rtt.measures_pause(at(5_100), Duration::from_micros(100_001)));
+    }
+
+    #[test]
+    fn the_smallest_and_the_latest_sample_are_kept() {
+        let mut rtt = RttEstimator::new();
+        assert_eq!((rtt.min(), rtt.latest()), (Duration::ZERO, Duration::ZERO));
+        for (millis, min) in [(50, 50), (40, 40), (70, 40)] {
+            rtt.sample(Duration::from_millis(millis), RtoRule::Rfc6298);
+            assert_eq!((rtt.min(), rtt.latest()), (Duration::from_millis(min), Duration::from_millis(millis)));
+        }
+    }
+
+    #[test]
+    fn after_a_lost_handshake_the_first_timeout_is_three_seconds_within_the_limits() {
+        let rto = |config: &TcpConfig, lost: bool| {
+            let mut rtt = RttEstimator::new();
+            if lost {
+                rtt.record_lost_handshake();
+            }
+            assert_eq!(rtt.handshake_was_lost(), lost);
+            rtt.base_rto(config)
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!((rto(&TcpConfig::default(), false), rto(&TcpConfig::default(), true)), (seconds(1), seconds(3)));
+        assert_eq!(rto(&TcpConfig { initial_rto: seconds(5), ..TcpConfig::default() }, true), seconds(5));
+        assert_eq!(rto(&TcpConfig { max_rto: seconds(2), ..TcpConfig::default() }, true), seconds(2));
+    }
 }

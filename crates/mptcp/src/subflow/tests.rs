@@ -44,6 +44,8 @@ pub(super) struct Fixed {
     governs_recovery: bool,
     /// How often it was told of something delivered.
     pub acks: u32,
+    /// Whether the last of them was part of a recovery.
+    pub held: bool,
     /// Of how many bytes it was told that they are lost.
     pub lost: u64,
 }
@@ -51,7 +53,8 @@ pub(super) struct Fixed {
 impl CongestionControl for Fixed {
     fn on_subflow_added(&mut self, _: SubflowId, _: Start) {}
     fn on_subflow_removed(&mut self, _: SubflowId) {}
-    fn on_ack(&mut self, _: SubflowId, _: &Ack) {
+    fn on_ack(&mut self, _: SubflowId, ack: &Ack) {
+        self.held = ack.in_recovery;
         self.acks += 1;
     }
     fn on_lost(&mut self, _: SubflowId, lost: &Lost) {
@@ -220,4 +223,99 @@ fn an_acknowledgement_is_wanted_if_one_is_due_or_something_waits_for_one() {
     // The HMAC goes alone.
     let unconfirmed = |subflow: &mut Subflow| (subflow.due.data_fin, subflow.handshake.confirmed) = (true, false);
     assert_eq!(wants(unconfirmed), (false, false));
+}
+
+#[test]
+fn a_subflow_takes_new_data_in_a_state_that_may_send_unless_something_speaks_against_it() {
+    let is_usable = |change: fn(&mut Subflow)| {
+        let mut subflow = subflow();
+        change(&mut subflow);
+        subflow.is_usable()
+    };
+    assert!(is_usable(|_| {}));
+    assert!(is_usable(|subflow| subflow.state = State::CloseWait));
+    assert!(!is_usable(|subflow| subflow.state = State::FinWait1));
+    assert!(!is_usable(|subflow| subflow.handshake.confirmed = false));
+    assert!(!is_usable(|subflow| subflow.priority.suspended = true));
+    assert!(!is_usable(|subflow| subflow.due.fin_queued = true));
+}
+
+#[test]
+fn a_subflow_last_moved_when_it_sent_or_heard_something() {
+    let moved = |heard: u64, sent: u64| {
+        let mut subflow = subflow();
+        (subflow.liveness.last_heard, subflow.liveness.last_sent) = (at(heard), at(sent));
+        (subflow.last_moved(), subflow.last_heard(), subflow.unheard(at(100)))
+    };
+    assert_eq!(moved(30, 20), (at(30), at(30), Duration::from_millis(70)));
+    assert_eq!(moved(20, 30), (at(30), at(20), Duration::from_millis(80)));
+}
+
+#[test]
+fn a_subflow_is_stale_with_data_that_is_not_answered_or_after_two_window_probes() {
+    let state = |outstanding: bool, change: fn(&mut Subflow)| {
+        let mut subflow = subflow();
+        if outstanding {
+            subflow.push(0, Bytes::from_static(b"data"), SendKind::New);
+            assert!(subflow.scoreboard.send_next(NOW).is_some());
+        }
+        change(&mut subflow);
+        (subflow.is_stale(), subflow.is_unanswered())
+    };
+    assert_eq!(state(true, |_| {}), (false, false));
+    assert_eq!(state(true, |subflow| subflow.liveness.timeouts_in_row = 1), (true, true));
+    assert_eq!(state(false, |subflow| subflow.liveness.timeouts_in_row = 1), (false, true));
+    assert_eq!(state(true, |subflow| subflow.liveness.silent = true), (true, false));
+    assert_eq!(state(false, |subflow| subflow.liveness.silent = true), (false, false));
+    assert_eq!(state(false, |subflow| subflow.liveness.unanswered_probes = 1), (false, true));
+    assert_eq!(state(false, |subflow| subflow.liveness.unanswered_probes = 2), (true, true));
+}
+
+#[test]
+fn a_join_of_the_peer_sends_one_segment_until_one_is_acknowledged_and_no_window_exceeds_the_limit() {
+    let window = |came_in: bool, acknowledged: u32, max_window: Option<u64>| {
+        let mut subflow = subflow();
+        subflow.handshake.came_in = came_in;
+        subflow.send.una = subflow.send.initial + acknowledged;
+        subflow.window(&Fixed::default(), &TcpConfig { max_window, ..TcpConfig::default() })
+    };
+    assert_eq!((window(true, 1, None), window(true, 2, None), window(false, 1, None)), (1_000, 20_000, 20_000));
+    assert_eq!((window(true, 2, Some(5_000)), window(true, 2, Some(30_000))), (5_000, 20_000));
+    assert_eq!(window(true, 2, Some(10)), 1_000, "a segment always goes");
+}
+
+#[test]
+fn a_sequence_number_is_acceptable_in_the_window_and_the_byte_expected_next_also_where_there_is_none() {
+    use super::segment_arrives::Verdict;
+    use anabranch_wire::{Flags, Segment};
+    let accepted = |seq: u32, length: usize, window: u32| {
+        let mut subflow = subflow();
+        subflow.receiver.next = SeqNumber(500);
+        let payload = Bytes::from(vec![0; length]);
+        let segment =
+            Segment { seq: SeqNumber(seq), ack: subflow.send.una, flags: Flags::ACK, payload, ..Segment::default() };
+        subflow.judge(NOW, &segment, window) != Verdict::Drop
+    };
+    // RFC 9293, table 6; a bare acknowledgement at the right edge is outside.
+    assert!(accepted(500, 0, 0) && !accepted(501, 0, 0) && !accepted(499, 0, 0));
+    assert!(accepted(500, 0, 10) && accepted(509, 0, 10) && !accepted(510, 0, 10) && !accepted(499, 0, 10));
+    assert!(accepted(500, 5, 0) && !accepted(501, 5, 0), "the byte expected next");
+    assert!(accepted(500, 20, 10) && accepted(509, 20, 10) && !accepted(510, 20, 10));
+    assert!(accepted(498, 5, 10) && !accepted(495, 5, 10) && accepted(496, 5, 10) && accepted(490, 50, 10));
+    assert!(accepted(496, 5, 0) && accepted(490, 50, 0), "it covers that byte");
+}
+
+#[test]
+fn the_phase_is_slow_start_below_the_threshold_and_congestion_avoidance_from_it_on() {
+    use anabranch_policy::view::Phase as PhaseView;
+    let phase = |recovery: Phase, window: u64| {
+        let mut subflow = subflow();
+        subflow.recovery.phase = recovery;
+        subflow.view_phase(window, 20_000)
+    };
+    assert_eq!(phase(Phase::Open, 19_999), PhaseView::SlowStart);
+    assert_eq!(phase(Phase::Open, 20_000), PhaseView::CongestionAvoidance);
+    assert_eq!(phase(Phase::Timeout { end: SeqNumber(9) }, 1_000), PhaseView::TimeoutRecovery);
+    let prr = Box::new(Prr::new(10_000, 5_000, 1_000));
+    assert_eq!(phase(Phase::Fast { end: SeqNumber(9), prr }, 1_000), PhaseView::FastRecovery);
 }

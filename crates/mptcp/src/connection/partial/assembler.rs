@@ -403,11 +403,12 @@ mod tests {
         assembler.take(at(3), Bytes::from([&whole[HEADER + 30..], whole.as_slice()].concat()));
         assert_eq!(records(&mut assembler), [(0, header + 100, false), (header + 100, 100, true)]);
         // The rest exactly, and more than that.
-        for (lost, current) in [(90, Current::Unknown), (91, Current::Unknown)] {
+        for (lost, place) in [(90, Place::Header), (91, Place::Lost(Reason::Unframed))] {
             let mut assembler = Assembler::new(10_000);
             assembler.take(at(1), Bytes::from(whole[..HEADER + 10].to_vec()));
             assembler.skip(at(2), lost, Reason::Unframed);
-            assert_eq!((assembler.current(), assembler.known_to()), (current, header + 10 + lost));
+            assert_eq!((assembler.place, assembler.current()), (place, Current::Unknown));
+            assert_eq!(assembler.known_to(), header + 10 + lost);
             assembler.take(at(3), Bytes::from(message(b"next")));
             assert_eq!(records(&mut assembler), [(0, header + 10 + lost, false), (header + 10 + lost, 4, true)]);
             assert_eq!(assembler.place, Place::Header);
@@ -468,5 +469,16 @@ mod tests {
             assembler.ready.capacity()
         };
         assert_eq!((left(16), left(17)), (16, 0));
+    }
+
+    #[test]
+    fn the_beginning_of_a_header_waits_for_the_rest_and_takes_a_block_of_memory() {
+        let mut assembler = Assembler::new(100_000);
+        assembler.take(at(1), Bytes::from(message(b"abc")[..HEADER - 1].to_vec()));
+        assert_eq!(assembler.place, Place::Header, "nothing is lost");
+        assert!(assembler.pending.capacity() >= BLOCK);
+        assembler.take(at(2), Bytes::from(message(b"abc")[HEADER - 1..].to_vec()));
+        assert_eq!(records(&mut assembler), [(0, 3, true)]);
+        assert!(assembler.pending.capacity() < BLOCK, "it is released with the record");
     }
 }

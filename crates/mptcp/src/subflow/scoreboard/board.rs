@@ -293,4 +293,54 @@ mod tests {
         assert_eq!((board.queued(), board.sent_records()), (0, 1));
         assert!(board.next_unsent().is_none());
     }
+
+    #[test]
+    fn a_board_is_at_rest_without_records_selective_acknowledgements_and_losses_to_report() {
+        let mut board = Scoreboard::default();
+        assert!(board.is_at_rest() && board.is_idle() && !board.has_unsent());
+        board.push(SeqNumber(10), 0, Bytes::from_static(b"data"), false, SendKind::New);
+        assert!(!board.is_at_rest() && board.is_idle() && board.has_unsent());
+        board.send_next(Instant::ZERO);
+        assert!(!board.is_at_rest() && !board.is_idle() && !board.has_unsent());
+    }
+
+    #[test]
+    fn an_idle_board_gives_its_memory_back() {
+        let mut board = Scoreboard::default();
+        board.push(SeqNumber(10), 0, Bytes::from_static(b"data"), false, SendKind::New);
+        board.shrink();
+        assert!(board.next_unsent().is_some(), "it is not idle");
+        board.drop_unsent();
+        assert!(board.records.capacity() > 0);
+        board.shrink();
+        assert_eq!(board.records.capacity(), 0);
+    }
+
+    #[test]
+    fn the_first_record_that_was_not_acknowledged_selectively_is_sent_again_and_counts_as_in_flight() {
+        let mut board = Scoreboard::default();
+        for number in 0..3 {
+            board.push(
+                SeqNumber(10 + 4 * number),
+                u64::from(4 * number),
+                Bytes::from_static(b"data"),
+                false,
+                SendKind::New,
+            );
+            board.send_next(Instant::ZERO);
+        }
+        assert_eq!(board.mark_all_lost(), 12);
+        assert_eq!((board.in_flight(), board.lost()), (0, 12));
+        let again = board.retransmit_first(Instant::ZERO).unwrap();
+        assert_eq!((again.seq, again.retransmitted), (SeqNumber(10), true));
+        assert_eq!((board.in_flight(), board.lost()), (4, 8));
+        assert_eq!(board.retransmit_first(Instant::ZERO).map(|again| again.seq), Some(SeqNumber(10)));
+        assert_eq!((board.in_flight(), board.lost()), (4, 8), "it was in flight already");
+        let between = |board: &mut Scoreboard, start: u32, end: u32| {
+            board.sent_between(SeqNumber(start), SeqNumber(end)).map(|record| record.seq.0).collect::<Vec<_>>()
+        };
+        assert_eq!(between(&mut board, 10, 18), [10, 14]);
+        assert_eq!(between(&mut board, 11, 21), [14], "parts do not count");
+        assert_eq!(board.sent_from(SeqNumber(14)).map(|record| record.seq.0).collect::<Vec<_>>(), [14, 18]);
+    }
 }
