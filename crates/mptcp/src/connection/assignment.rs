@@ -126,3 +126,90 @@ impl Connection {
         self.sender.override_due = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::{config, connected};
+    use bytes::Bytes;
+
+    /// `unsent` bytes wait, the windows of connection and subflow have so much left, and the largest was 10,000.
+    fn waiting(unsent: usize, window: u64, subflow_window: u32) -> Connection {
+        let mut connection = connected(config(), 1);
+        assert_eq!(connection.write(Bytes::from(vec![0; unsent])), unsent);
+        connection.sender.window_edge = window;
+        let subflow = connection.subflow_mut(SubflowId(0)).unwrap();
+        subflow.record_window(10_000);
+        subflow.window.edge = subflow.send.nxt + subflow_window;
+        connection
+    }
+
+    #[test]
+    fn a_window_smaller_than_a_segment_is_used_if_it_is_half_the_largest_or_time_has_passed() {
+        // RFC 9293, section 3.8.6.2.1.
+        let length = |window: u64, mss: u32, late: bool| {
+            let mut connection = waiting(50_000, window, 60_000);
+            connection.sender.override_due = late;
+            connection.next_length(mss)
+        };
+        assert_eq!((length(1_000, 1_000, false), length(9_000, 1_000, false)), (Some(1_000), Some(1_000)));
+        assert_eq!((length(999, 1_000, false), length(999, 1_000, true)), (None, Some(999)));
+        assert_eq!((length(4_999, 9_000, false), length(5_000, 9_000, false)), (None, Some(5_000)));
+        assert_eq!(length(0, 1_000, true), None);
+    }
+
+    #[test]
+    fn less_than_a_segment_waits_while_something_is_outstanding_unless_it_is_the_end() {
+        // RFC 9293, section 3.7.4.
+        let length = |outstanding: bool, change: fn(&mut Connection)| {
+            let mut connection = waiting(1_500, 50_000, 60_000);
+            connection.sender.data_nxt = 1_000;
+            connection.sender.buffer.acknowledge(if outstanding { 999 } else { 1_000 });
+            connection.sender.nagle = true;
+            change(&mut connection);
+            connection.next_length(1_000)
+        };
+        assert_eq!((length(true, |_| {}), length(false, |_| {})), (None, Some(500)));
+        assert_eq!(length(true, |connection| connection.sender.nagle = false), Some(500));
+        assert_eq!(length(true, |connection| assert!(connection.life.close_writing())), Some(500));
+    }
+
+    #[test]
+    fn after_the_override_timeout_a_segment_fits_the_narrowest_window_and_backups_count_last() {
+        let narrowest = |first: u32, second: u32, backup: bool| {
+            let mut connection = connected(config(), 2);
+            for (id, window) in [(0, first), (1, second)] {
+                let subflow = connection.subflow_mut(SubflowId(id)).unwrap();
+                subflow.window.edge = subflow.send.nxt + window;
+            }
+            connection.subflow_mut(SubflowId(1)).unwrap().priority.backup_remote = backup;
+            connection.narrowest_subflow_window()
+        };
+        assert_eq!((narrowest(500, 300, false), narrowest(500, 300, true)), (Some(300), Some(500)));
+        assert_eq!(
+            (narrowest(500, 0, false), narrowest(0, 300, true), narrowest(0, 0, false)),
+            (Some(500), Some(300), None)
+        );
+        let mut connection = waiting(50_000, 50_000, 300);
+        assert_eq!(connection.next_length(1_000), Some(1_000));
+        connection.sender.override_due = true;
+        assert_eq!(connection.next_length(1_000), Some(300));
+    }
+
+    #[test]
+    fn what_is_sent_again_after_a_timeout_fits_the_widest_window_of_another_subflow() {
+        let length = |attempts: u32, windows: [u32; 3]| {
+            let mut connection = connected(config(), 3);
+            connection.timers.data_attempts = attempts;
+            for (id, window) in (0..).zip(windows) {
+                let subflow = connection.subflow_mut(SubflowId(id)).unwrap();
+                subflow.window.edge = subflow.send.nxt + window;
+            }
+            connection.length_again(SubflowId(0), 1_000)
+        };
+        assert_eq!(length(0, [9_000, 300, 200]), 1_000, "as it was sent first");
+        assert_eq!(length(1, [9_000, 300, 200]), 300);
+        assert_eq!(length(1, [9_000, 3_000, 200]), 1_000);
+        assert_eq!(length(1, [9_000, 0, 0]), 1_000, "there is no window to fit");
+    }
+}

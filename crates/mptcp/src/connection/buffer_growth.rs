@@ -112,3 +112,82 @@ impl Drop for Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer_memory::BufferMemory;
+    use crate::config::{ConnectionConfig, TcpConfig};
+    use crate::connection::tests::{config, connected};
+    use anabranch_policy::ids::SubflowId;
+    use std::sync::Arc;
+
+    /// A send buffer of 10,000 bytes that may become `most`; windows of 20,000 bytes and these round trips in
+    /// milliseconds.
+    fn growing(most: u64, memory: Option<u64>, round_trips: &[u64]) -> Connection {
+        let tcp = TcpConfig { max_window: Some(20_000), initial_window: 100, ..TcpConfig::default() };
+        let memory = memory.map(|limit| Arc::new(BufferMemory::new(limit)));
+        let config = ConnectionConfig { send_buffer: 10_000, send_buffer_max: most, memory, tcp, ..config() };
+        let mut connection = connected(config, round_trips.len() as u32);
+        for (id, millis) in (0..).zip(round_trips) {
+            let subflow = connection.subflow_mut(SubflowId(id)).unwrap();
+            subflow.rtt.sample(Duration::from_millis(*millis), crate::config::RtoRule::Rfc6298);
+            assert!(subflow.is_usable());
+        }
+        connection
+    }
+
+    #[test]
+    fn the_send_buffer_grows_to_twice_what_all_paths_carry_in_the_longest_round_trip_if_a_write_was_short() {
+        let limit = |most: u64, was_short: bool, round_trips: &[u64]| {
+            let mut connection = growing(most, None, round_trips);
+            let windows: u64 = (0..round_trips.len() as u32)
+                .map(|id| {
+                    let tcp = connection.config.tcp.clone();
+                    let congestion = &*connection.congestion;
+                    connection.subflows.iter().find(|s| s.id() == SubflowId(id)).unwrap().window(congestion, &tcp)
+                })
+                .sum();
+            connection.life.write_was_short = was_short;
+            connection.grow_send_buffer();
+            (connection.sender.buffer.limit(), windows)
+        };
+        let (grown, window) = limit(1 << 30, true, &[50]);
+        assert_eq!(grown, (2 * window).max(10_000));
+        let (grown, windows) = limit(1 << 30, true, &[50, 50]);
+        assert_eq!(grown, (2 * windows).max(10_000));
+        // The window of the quicker path is sent four times in the round trip of the other.
+        let (grown, windows) = limit(1 << 30, true, &[50, 200]);
+        assert_eq!(grown, windows / 2 * 10);
+        assert_eq!(limit(1 << 30, false, &[50, 200]).0, 10_000);
+        assert_eq!(limit(0, true, &[50, 200]).0, 10_000, "it does not grow");
+        assert_eq!(limit(10_500, true, &[50]).0, 10_500);
+    }
+
+    #[test]
+    fn a_message_makes_room_for_itself_within_the_limit() {
+        let limit = |bytes: u64, most: u64| {
+            let mut connection = growing(most, None, &[50]);
+            connection.grow_for_message(bytes);
+            connection.sender.buffer.limit()
+        };
+        assert_eq!((limit(15_000, 20_000), limit(25_000, 20_000), limit(9_000, 20_000)), (15_000, 20_000, 10_000));
+    }
+
+    #[test]
+    fn where_memory_is_short_the_buffer_accepts_less() {
+        let limit = |most: u64, memory: Option<u64>, used: u64| {
+            let mut connection = growing(most, memory, &[50]);
+            connection.sender.buffer.raise_limit(1 << 20);
+            if let Some(memory) = &connection.config.memory {
+                memory.exchange(0, used);
+            }
+            connection.restrict_send_buffer();
+            connection.sender.buffer.limit()
+        };
+        assert_eq!(limit(1 << 20, Some(1 << 18), 1 << 17), (1 << 17) + SMALLEST);
+        assert_eq!(limit(1 << 20, Some(1 << 18), 1 << 18), SMALLEST);
+        assert_eq!(limit(1 << 20, None, 0), 1 << 20);
+        assert_eq!(limit(0, Some(1 << 18), 1 << 18), 1 << 20, "it never grew by this");
+    }
+}

@@ -127,3 +127,110 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConnectionConfig;
+    use crate::connection::tests::{config, connected};
+    use anabranch_policy::ids::SubflowId;
+    use bytes::Bytes;
+
+    const NOW: Instant = Instant::ZERO;
+
+    /// Data is written.
+    fn waits(connection: &mut Connection) {
+        assert_eq!(connection.write(Bytes::from_static(b"data")), 4);
+    }
+
+    /// Both streams are complete; of ours so many bytes are acknowledged, of four.
+    fn complete(acknowledged: u64) -> Connection {
+        let mut connection = connected(config(), 1);
+        assert_eq!(connection.write(Bytes::from_static(b"data")), 4);
+        connection.life.close_writing();
+        connection.receiver.buffer.set_end(0).unwrap();
+        connection.sender.buffer.acknowledge(acknowledged);
+        connection
+    }
+
+    #[test]
+    fn who_lacks_only_the_acknowledgement_of_the_end_has_finished_though_time_ran_out() {
+        let cause = |change: fn(&mut Connection), cause: CloseCause| {
+            let mut connection = complete(4);
+            change(&mut connection);
+            connection.conclude(cause);
+            connection.life.closed
+        };
+        assert_eq!(cause(|_| {}, CloseCause::TimedOut), Some(CloseCause::Finished));
+        assert_eq!(cause(|_| {}, CloseCause::UserTimeout), Some(CloseCause::Finished));
+        assert_eq!(cause(|_| {}, CloseCause::AbortedByPeer), Some(CloseCause::AbortedByPeer));
+        assert!(!complete(3).lacks_only_a_word() && complete(4).lacks_only_a_word());
+        let mut open = connected(config(), 1);
+        open.receiver.buffer.set_end(0).unwrap();
+        assert!(!open.lacks_only_a_word(), "we have not ended");
+        let mut missing = connected(config(), 1);
+        missing.life.close_writing();
+        assert!(!missing.lacks_only_a_word(), "the peer has not");
+    }
+
+    #[test]
+    fn a_data_fin_goes_on_each_subflow_that_can_carry_it() {
+        let is_due = |state: State, confirmed: bool| {
+            let mut connection = connected(config(), 2);
+            let subflow = connection.subflow_mut(SubflowId(1)).unwrap();
+            (subflow.state, subflow.handshake.confirmed) = (state, confirmed);
+            connection.announce_data_fin(NOW);
+            assert!(connection.subflow_mut(SubflowId(0)).unwrap().due.data_fin);
+            connection.subflow_mut(SubflowId(1)).unwrap().due.data_fin
+        };
+        assert!(is_due(State::Established, true) && is_due(State::CloseWait, true) && is_due(State::FinWait2, true));
+        assert!(!is_due(State::Established, false) && !is_due(State::SynSent, true) && !is_due(State::TimeWait, true));
+    }
+
+    #[test]
+    fn an_application_that_waits_for_space_is_woken_when_a_third_of_the_buffer_is_free() {
+        let wakes = |free: usize, was_short: bool| {
+            let mut connection = connected(ConnectionConfig { send_buffer: 3_000, ..config() }, 1);
+            assert_eq!(connection.write(Bytes::from(vec![0; 3_000 - free])), 3_000 - free);
+            while connection.output.poll_notice(connection.id).is_some() {}
+            connection.life.write_was_short = was_short;
+            connection.announce_room();
+            let noticed = connection.output.has_notices();
+            assert_eq!(noticed, was_short && !connection.life.write_was_short);
+            noticed
+        };
+        assert!(wakes(1_000, true) && wakes(3_000, true));
+        assert!(!wakes(999, true) && !wakes(1_000, false));
+    }
+
+    #[test]
+    fn the_fin_of_a_subflow_is_answered_unless_our_data_needs_the_open_half() {
+        let answered = |change: fn(&mut Connection)| {
+            let mut connection = connected(config(), 2);
+            connection.subflow_mut(SubflowId(1)).unwrap().state = State::CloseWait;
+            change(&mut connection);
+            connection.answer_subflow_fins();
+            connection.subflow_mut(SubflowId(1)).unwrap().fin_queued()
+        };
+        assert!(answered(|_| {}));
+        assert!(answered(waits), "the other one carries it");
+        assert!(!answered(|connection| {
+            waits(connection);
+            connection.subflow_mut(SubflowId(0)).unwrap().state = State::FinWait1;
+        }));
+        assert!(!answered(|connection| {
+            waits(connection);
+            connection.subflow_mut(SubflowId(0)).unwrap().handshake.confirmed = false;
+        }));
+        assert!(
+            answered(|connection| connection.subflow_mut(SubflowId(0)).unwrap().state = State::FinWait1),
+            "nothing waits"
+        );
+        // RFC 8684, appendix D: M_CLOSE-WAIT.
+        assert!(!answered(|connection| connection.receiver.buffer.set_end(0).unwrap()));
+        assert!(answered(|connection| {
+            connection.receiver.buffer.set_end(0).unwrap();
+            connection.life.acknowledge_end();
+        }));
+    }
+}

@@ -145,3 +145,102 @@ impl Connection {
         self.timers.set(Timer::DataRetransmit, now + span.min(config.max_rto));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConnectionConfig;
+    use crate::connection::tests::{config, connected};
+    use anabranch_policy::ids::SubflowId;
+    use bytes::Bytes;
+
+    const NOW: Instant = Instant::from_nanos(5_000_000_000);
+
+    #[test]
+    fn the_wait_for_the_peers_fin_is_limited_in_fin_wait_2_alone() {
+        let mut connection = connected(config(), 2);
+        connection.subflow_mut(SubflowId(1)).unwrap().state = State::FinWait2;
+        connection.limit_wait_for_fin(NOW);
+        let limit = NOW + connection.config.tcp.fin_wait_2;
+        let linger = |connection: &mut Connection, id: u32| {
+            connection.subflow_mut(SubflowId(id)).unwrap().timers.at(SubflowTimer::Linger)
+        };
+        assert_eq!((linger(&mut connection, 0), linger(&mut connection, 1)), (Instant::NEVER, limit));
+    }
+
+    #[test]
+    fn a_discarded_connection_waits_for_the_peers_end_as_long_as_for_a_fin() {
+        let limit = |change: fn(&mut Connection)| {
+            let mut connection = connected(config(), 1);
+            connection.life.discard();
+            connection.life.close_writing();
+            connection.life.acknowledge_end();
+            change(&mut connection);
+            connection.limit_wait_for_end(NOW);
+            let at = connection.timers.at(Timer::WithoutSubflows);
+            (at != Instant::NEVER).then(|| at.since(NOW) == connection.config.tcp.fin_wait_2)
+        };
+        assert_eq!(limit(|_| {}), Some(true));
+        assert_eq!(limit(|connection| connection.association.protocol = Protocol::Tcp), None);
+        assert_eq!(limit(|connection| connection.life.closed = Some(crate::event::CloseCause::Finished)), None);
+        let mut attached = connected(config(), 1);
+        attached.life.acknowledge_end();
+        attached.limit_wait_for_end(NOW);
+        assert_eq!(attached.timers.at(Timer::WithoutSubflows), Instant::NEVER);
+    }
+
+    #[test]
+    fn the_user_timeout_runs_while_something_written_waits_for_its_acknowledgement() {
+        let second = Duration::from_secs(1);
+        let runs = |timeout: Option<Duration>, change: fn(&mut Connection)| {
+            let mut connection = connected(ConnectionConfig { user_timeout: timeout, ..config() }, 1);
+            change(&mut connection);
+            connection.watch_user_timeout(NOW);
+            let first = connection.timers.at(Timer::User);
+            connection.watch_user_timeout(NOW + Duration::from_millis(1));
+            assert_eq!(connection.timers.at(Timer::User), first, "it is not put off");
+            first
+        };
+        let write = |connection: &mut Connection| assert_eq!(connection.write(Bytes::from_static(b"data")), 4);
+        assert_eq!(runs(Some(second), write), NOW + second);
+        assert_eq!(runs(Some(second), |connection| assert!(connection.life.close_writing())), NOW + second);
+        assert_eq!(runs(None, write), Instant::NEVER);
+        assert_eq!(runs(Some(second), |_| {}), Instant::NEVER);
+        let ended = |connection: &mut Connection| connection.life.acknowledge_end();
+        assert_eq!(runs(Some(second), ended), Instant::NEVER);
+    }
+
+    #[test]
+    fn the_data_level_waits_twice_the_longest_timeout_and_doubles_that_six_times() {
+        let span = |attempts: u32, change: fn(&mut Connection)| {
+            let mut connection = connected(config(), 2);
+            for (id, millis) in [(0, 100), (1, 300)] {
+                let rule = connection.config.tcp.rto;
+                connection.subflow_mut(SubflowId(id)).unwrap().rtt.sample(Duration::from_millis(millis), rule);
+            }
+            assert_eq!(connection.write(Bytes::from_static(b"data")), 4);
+            connection.sender.data_nxt = 4;
+            connection.timers.data_attempts = attempts;
+            change(&mut connection);
+            connection.arm_data_retransmit(NOW);
+            let at = connection.timers.at(Timer::DataRetransmit);
+            (at != Instant::NEVER).then(|| at.since(NOW))
+        };
+        let millis = |millis: u64| Some(Duration::from_millis(millis));
+        // 300 + 4 * 150 ms, twice; up to the limit of two minutes.
+        assert_eq!((span(0, |_| {}), span(1, |_| {}), span(5, |_| {})), (millis(1_800), millis(3_600), millis(57_600)));
+        assert_eq!((span(6, |_| {}), span(7, |_| {})), (millis(115_200), millis(115_200)));
+        let suspended =
+            |connection: &mut Connection| connection.subflow_mut(SubflowId(1)).unwrap().priority.suspended = true;
+        assert_eq!(span(0, suspended), millis(600), "100 + 200 ms, twice");
+        let acknowledged = |connection: &mut Connection| assert_eq!(connection.sender.buffer.acknowledge(4), 4);
+        assert_eq!(span(0, acknowledged), None);
+        let end_waits = |connection: &mut Connection| {
+            connection.sender.buffer.acknowledge(4);
+            connection.life.close_writing();
+        };
+        assert_eq!(span(0, end_waits), millis(1_800));
+        assert_eq!(span(0, |connection| connection.association.protocol = Protocol::Tcp), None);
+        assert_eq!(span(0, |connection| connection.life.closed = Some(crate::event::CloseCause::Finished)), None);
+    }
+}

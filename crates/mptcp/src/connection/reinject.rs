@@ -136,3 +136,54 @@ impl Connection {
         Some((from, self.useful_length(from, left.min(mss))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConnectionConfig;
+    use crate::connection::tests::{config, connected};
+    use crate::event::SendKind;
+    use bytes::Bytes;
+
+    #[test]
+    fn without_reinjection_data_is_left_to_a_usable_subflow_that_holds_it() {
+        let is_left = |reinjection: Option<Reinjection>, data_seq: u64, usable: bool| {
+            let mut connection = connected(ConnectionConfig { data_reinjection: reinjection, ..config() }, 2);
+            let handle = connection.subflows.first_handle().unwrap();
+            connection.subflows[handle].push(0, Bytes::from_static(b"data"), SendKind::New);
+            connection.subflows[handle].priority.suspended = !usable;
+            connection.is_left_to_its_subflow(data_seq)
+        };
+        let never = Some(Reinjection::Never);
+        assert!(is_left(never, 0, true) && is_left(never, 3, true));
+        assert!(!is_left(never, 4, true), "nobody holds it");
+        assert!(!is_left(never, 0, false));
+        assert!(!is_left(Some(Reinjection::OnSubflowTimeout), 0, true));
+    }
+
+    #[test]
+    fn outstanding_data_is_reinjected_early_unless_the_connection_must_wait_or_never_does() {
+        let early = |reinjection: Option<Reinjection>| {
+            connected(ConnectionConfig { data_reinjection: reinjection, ..config() }, 1).reinjects_early()
+        };
+        assert!(early(Some(Reinjection::OnSubflowTimeout)));
+        assert!(!early(Some(Reinjection::OnConnectionTimeout)) && !early(Some(Reinjection::Never)));
+    }
+
+    #[test]
+    fn the_data_of_a_subflow_that_is_gone_is_reinjected_once_and_only_in_mptcp() {
+        let ranges = |change: fn(&mut Connection)| {
+            let mut connection = connected(config(), 2);
+            let handle = connection.subflows.first_handle().unwrap();
+            for at in [0, 1_000] {
+                connection.subflows[handle].push(at, Bytes::from(vec![0; 1_000]), SendKind::New);
+            }
+            change(&mut connection);
+            connection.reinject_all_of(handle);
+            connection.sender.reinjections.ranges.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(ranges(|_| {}), [(0, 2_000)]);
+        assert_eq!(ranges(|connection| connection.association.protocol = Protocol::Tcp), []);
+        assert_eq!(ranges(|connection| connection.life.closed = Some(crate::event::CloseCause::Finished)), []);
+    }
+}

@@ -124,3 +124,27 @@ impl Connection {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{BufferSize, ConnectionConfig};
+    use crate::connection::tests::{config, connected};
+
+    #[test]
+    fn a_subflow_of_mptcp_accepts_twice_the_buffer_beyond_the_next_byte_and_tcp_its_window() {
+        let window = |bytes: u64, protocol: Protocol| {
+            let mut connection =
+                connected(ConnectionConfig { receive_buffer: BufferSize::Fixed(bytes), ..config() }, 1);
+            connection.receiver.offer_window();
+            connection.association.protocol = protocol;
+            connection.acceptance_window()
+        };
+        assert_eq!(window(100_000, Protocol::Multipath), 200_000);
+        assert_eq!(window(100_000, Protocol::Negotiating), 200_000);
+        assert_eq!(window(100_000, Protocol::Tcp), 100_000);
+        assert_eq!(window(1_000, Protocol::Multipath), 65_536);
+        assert_eq!(window(1 << 31, Protocol::Multipath), 1 << 30);
+        assert_eq!(window(1 << 31, Protocol::Tcp), 1 << 30);
+    }
+}

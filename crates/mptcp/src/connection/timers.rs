@@ -234,3 +234,61 @@ impl Connection {
         self.probe_silent_subflows(now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::{config, connected};
+    use crate::event::Event;
+    use anabranch_policy::time::Duration;
+
+    #[test]
+    fn only_a_tcp_connection_that_waits_for_the_peers_fin_in_vain_has_timed_out() {
+        let why = |protocol: Protocol, state: State| {
+            let mut connection = connected(config(), 2);
+            connection.association.protocol = protocol;
+            let handle = connection.subflows.first_handle().unwrap();
+            connection.subflows[handle].state = state;
+            connection.subflows[handle].timers.set(SubflowTimer::Linger, Instant::ZERO);
+            while connection.output.poll_notice(connection.id).is_some() {}
+            connection.handle_subflow_timeout(Instant::ZERO, handle);
+            let mut events = core::iter::from_fn(|| connection.output.poll_notice(connection.id));
+            events.find_map(|event| match event {
+                Notice::Application(Event::SubflowClosed(_, SubflowId(0), why)) => Some(why),
+                _ => None,
+            })
+        };
+        assert_eq!(why(Protocol::Tcp, State::FinWait2), Some(CloseReason::TimedOut));
+        assert_eq!(why(Protocol::Tcp, State::TimeWait), Some(CloseReason::Normal));
+        assert_eq!(why(Protocol::Multipath, State::FinWait2), Some(CloseReason::Normal));
+    }
+
+    #[test]
+    fn an_idle_subflow_is_probed_and_one_that_is_silent_too_long_is_reset() {
+        let tcp = crate::config::TcpConfig {
+            keepalive: Some(Duration::from_secs(15)),
+            keepalive_interval: Duration::from_secs(5),
+            keepalive_probes: 4,
+            ..Default::default()
+        };
+        let after = |seconds: u64, busy: bool| {
+            let mut connection = connected(crate::ConnectionConfig { tcp: tcp.clone(), ..config() }, 2);
+            let handle = connection.subflows.first_handle().unwrap();
+            if busy {
+                connection.subflows[handle].push(0, bytes::Bytes::from_static(b"data"), crate::event::SendKind::New);
+                assert!(connection.subflows[handle].scoreboard.send_next(Instant::ZERO).is_some());
+            }
+            let now = Instant::ZERO + Duration::from_secs(seconds);
+            let stays = connection.handle_keepalive(now, handle);
+            let subflow = connection.subflows.live(handle);
+            assert_eq!(stays, subflow.is_some());
+            subflow.map(|s| (s.due.keepalive, s.timers.at(SubflowTimer::Keepalive)))
+        };
+        let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
+        assert_eq!(after(10, false), Some((false, at(15))));
+        assert_eq!(after(15, false), Some((true, at(20))));
+        assert_eq!(after(15, true), Some((false, at(20))), "its data asks");
+        assert_eq!(after(34, false), Some((true, at(39))));
+        assert_eq!(after(35, false), None);
+    }
+}

@@ -194,3 +194,111 @@ impl Subflow {
         cx.congestion.on_mss(self.identity.id, size);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::SendKind;
+    use crate::subflow::tests::{Fixed, subflow};
+    use anabranch_policy::time::Duration;
+    use bytes::Bytes;
+
+    const NOW: Instant = Instant::from_nanos(5_000_000_000);
+
+    /// Three segments of 1,400 bytes are in flight from number 1 on, in packets of 1,440.
+    fn in_flight() -> Subflow {
+        let mut subflow = subflow();
+        (subflow.mss, subflow.negotiated.peer_mss, subflow.send.una) = (1_400, 1_400, SeqNumber(1));
+        for number in 0..3 {
+            subflow.push(number * 1_400, Bytes::from(vec![0; 1_400]), SendKind::New);
+            assert!(subflow.scoreboard.send_next(Instant::ZERO).is_some());
+        }
+        subflow.send.nxt = subflow.send.end;
+        subflow
+    }
+
+    fn report(subflow: &mut Subflow, seq: u32, mtu: u32, discovery: bool) -> (bool, u32) {
+        let config = TcpConfig { path_mtu_discovery: discovery, ..TcpConfig::default() };
+        let mut cx = Context { now: NOW, config: &config, congestion: &mut Fixed::default(), stamp: 0 };
+        let believed = subflow.handle_packet_too_big(&mut cx, SeqNumber(seq), mtu);
+        (believed, subflow.mss)
+    }
+
+    #[test]
+    fn a_router_is_believed_if_it_quotes_a_segment_in_flight_and_a_possible_size() {
+        // RFC 5927, section 4.1.
+        let told = |seq: u32, mtu: u32| report(&mut in_flight(), seq, mtu, true);
+        assert_eq!((told(1, 1_240), told(4_200, 1_240)), ((true, 1_200), (true, 1_200)));
+        assert_eq!((told(0, 1_240), told(4_201, 1_240)), ((false, 1_400), (false, 1_400)), "not in flight");
+        assert_eq!((told(1, 576), told(1, 575)), ((true, 536), (false, 1_400)));
+        assert_eq!((told(1, 1_439), told(1, 1_440)), ((true, 1_399), (false, 1_400)), "not smaller");
+        assert_eq!(report(&mut in_flight(), 1, 1_240, false), (false, 1_400));
+        let mut opening = in_flight();
+        opening.state = super::super::tcp_state::State::SynSent;
+        assert_eq!(report(&mut opening, 1, 1_240, true), (false, 1_400));
+    }
+
+    #[test]
+    fn what_a_router_told_is_the_least_size_that_fails_for_ten_minutes_and_no_congestion() {
+        let mut subflow = in_flight();
+        assert!(report(&mut subflow, 1, 1_240, true).0);
+        let path = subflow.path_mtu.clone().unwrap();
+        let expected = PathMtu {
+            largest: 1_400,
+            overhead: 40,
+            low: 1_200,
+            high: 1_201,
+            failures: 0,
+            probe: None,
+            rest_until: NOW + Duration::from_secs(600),
+        };
+        assert_eq!(*path, expected);
+        assert!(subflow.scoreboard.losses.is_empty());
+        assert!(subflow.scoreboard.records().all(|record| record.length <= 1_200));
+        // Of a probe it says the same, and of a smaller one nothing.
+        let probed = |size: u32| {
+            let mut subflow = in_flight();
+            assert!(report(&mut subflow, 1, 1_240, true).0);
+            let path = subflow.path_mtu.as_mut().unwrap();
+            (path.probe, path.high, path.failures) = (Some(Probe { end: SeqNumber(9), size }), 1_401, 2);
+            let believed = report(&mut subflow, 1, 1_300, true).0;
+            let path = subflow.path_mtu.as_ref().unwrap();
+            (believed, path.high, path.failures)
+        };
+        assert_eq!((probed(1_261), probed(1_260)), ((true, 1_261, 0), (false, 1_401, 2)));
+    }
+
+    #[test]
+    fn two_timeouts_of_a_long_segment_lead_to_the_base_size_and_two_more_to_the_least() {
+        let config = TcpConfig { path_mtu_discovery: true, ..TcpConfig::default() };
+        let mut subflow = in_flight();
+        let mut sizes = Vec::new();
+        for timeouts in 1..=6 {
+            subflow.liveness.timeouts_in_row = timeouts;
+            let mut cx = Context { now: NOW, config: &config, congestion: &mut Fixed::default(), stamp: 0 };
+            subflow.consider_black_hole(&mut cx);
+            sizes.push(subflow.mss);
+        }
+        assert_eq!(sizes, [1_400, 1_160, 1_160, 536, 536, 536]);
+        let path = subflow.path_mtu.as_ref().unwrap();
+        assert_eq!((path.largest, path.low, path.high, path.rest_until), (1_400, 536, 1_401, NOW));
+    }
+
+    #[test]
+    fn a_probe_that_arrives_is_the_new_size_and_at_the_old_one_all_is_as_before() {
+        let arrived = |size: u32, acknowledged: u32| {
+            let config = TcpConfig::default();
+            let mut subflow = in_flight();
+            assert!(report(&mut subflow, 1, 1_240, true).0);
+            let path = subflow.path_mtu.as_mut().unwrap();
+            path.probe = Some(Probe { end: SeqNumber(3_000), size });
+            subflow.send.una = SeqNumber(acknowledged);
+            let mut cx = Context { now: NOW, config: &config, congestion: &mut Fixed::default(), stamp: 0 };
+            subflow.record_delivered_probe(&mut cx);
+            (subflow.mss, subflow.path_mtu.as_ref().map(|path| (path.low, path.high, path.probe.is_some())))
+        };
+        assert_eq!(arrived(1_300, 3_000), (1_300, Some((1_300, 1_301, false))));
+        assert_eq!(arrived(1_400, 3_000), (1_400, None));
+        assert_eq!(arrived(1_300, 2_999), (1_200, Some((1_200, 1_201, true))));
+    }
+}
