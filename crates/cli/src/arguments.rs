@@ -3,7 +3,7 @@
 #[cfg(feature = "lab")]
 use crate::calibrate::CalibrateOptions;
 #[cfg(feature = "lab")]
-use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
+use crate::command::{DataOptions, EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
 use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOptions, StatusQuery, UpOptions};
 use crate::configuration;
 #[cfg(feature = "perf")]
@@ -85,10 +85,12 @@ pub enum Command {
         /// Scenario: a file, or the name of a built-in one (see `list`)
         scenario: PathBuf,
         /// Transfer this file instead of the scenario's data, once per policy, and check its SHA-256 at the receiver
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["grid", "shard"])]
         send: Option<PathBuf>,
         #[command(flatten)]
         options: Options,
+        #[command(flatten)]
+        rows: DataOptions,
     },
     #[cfg(feature = "lab")]
     /// Simulate a scenario with each of its policies, or those of --policy, on the same seeds
@@ -97,6 +99,18 @@ pub enum Command {
         scenario: PathBuf,
         #[command(flatten)]
         options: Options,
+        #[command(flatten)]
+        rows: DataOptions,
+    },
+    #[cfg(feature = "lab")]
+    /// Put rows of several directories or shards together in one runs.parquet; says which shards are missing
+    Merge {
+        /// Files of rows (runs.jsonl, runs-I-of-N.jsonl), or directories with them
+        #[arg(required = true)]
+        places: Vec<PathBuf>,
+        /// Directory for the result; rows that are there stay
+        #[arg(long, value_name = "DIR", default_value = "results")]
+        out: PathBuf,
     },
     #[cfg(feature = "lab")]
     /// Reproduce the papers' experiments and write a report

@@ -67,9 +67,13 @@ fn code(well: bool) -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Diagnostic> {
     match command {
         #[cfg(feature = "lab")]
-        Command::Run { scenario, send, options } => command::run(&scenario, send.as_deref(), &options).map(code),
+        Command::Run { scenario, send, options, rows } => {
+            command::run(&scenario, send.as_deref(), &options, &rows).map(code)
+        }
         #[cfg(feature = "lab")]
-        Command::Compare { scenario, options } => command::compare(&scenario, &options).map(|()| ExitCode::SUCCESS),
+        Command::Compare { scenario, options, rows } => command::compare(&scenario, &options, &rows).map(code),
+        #[cfg(feature = "lab")]
+        Command::Merge { places, out } => command::merge_rows(&places, &out).map(code),
         #[cfg(feature = "lab")]
         Command::Reproduce { experiment, options } => {
             command::reproduce(experiment.as_deref(), &options).map(|ending| code(ending == command::Ending::Done))

@@ -3,19 +3,22 @@
 use anabranch_lab::experiment::{Experiment, Plan};
 use anabranch_lab::progress::Progress;
 use anabranch_lab::record::Outcome;
+use anabranch_lab::runner::{Runner, processors};
+use anabranch_lab::runs::Keep;
 use anabranch_lab::scenario::Document;
 use anabranch_settings::diagnostic::Diagnostic;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::sync::atomic::AtomicBool;
 
 /// A progress bar over all experiments of a command.
 #[derive(Debug)]
 pub struct Bar(ProgressBar);
 
-/// Runs all experiments of `document` and `plan` behind a bar.
-pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
+/// Runs all experiments of `document` and `plan` behind a bar; rows go to `store`.
+pub fn run(document: &Document, plan: &Plan, store: Option<&dyn Keep>) -> Result<Outcome, Diagnostic> {
     let experiment = Experiment::prepare(document, plan)?;
     let bar = Bar::new(experiment.effort());
-    let outcome = experiment.run(&bar);
+    let outcome = bar.run(experiment, store);
     bar.finish();
     outcome
 }
@@ -28,6 +31,12 @@ impl Bar {
             bar.set_style(style.progress_chars("=> "));
         }
         Self(bar)
+    }
+
+    /// Runs an experiment on all processors.
+    pub fn run(&self, experiment: Experiment<'_>, store: Option<&dyn Keep>) -> Result<Outcome, Diagnostic> {
+        let stop = AtomicBool::new(false);
+        experiment.run(&Runner { jobs: processors(), stop: &stop, progress: self }, store)
     }
 
     /// Removes the bar.

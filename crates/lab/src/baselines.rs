@@ -3,6 +3,7 @@
 use crate::experiment::{Experiment, Plan};
 use crate::progress::Unseen;
 use crate::record::SweepPoint;
+use crate::runner::Runner;
 use crate::scenario::Document;
 use crate::simulation;
 use anabranch_mptcp::ConnectionConfig;
@@ -15,6 +16,7 @@ use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::tree::Source;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 const TEXT: &str = "name = \"s\"\nduration = \"1 s\"\n[connection]\nreceive_buffer = \"64 kB\"\n[[paths]]\nname = \"A\"\n\
                     links = [{ rate = \"1 Mbit/s\" }]\n";
@@ -88,7 +90,9 @@ fn what_is_swept_may_be_a_default_of_all_policies() {
                 values = [\"lia\", \"olia\"]\nquick = [\"lia\"]\nseeds = 1\npolicies = [\"mptcp\"]\n";
     let document = Document::embedded("s", &format!("baselines = [\"linux\", \"plain\"]\n{TEXT}{rest}"), &[]);
     let plan = Plan { seeds: Some(1), sweep: true, ..Plan::default() };
-    let outcome = Experiment::prepare(&document, &plan).unwrap().run(&Unseen).unwrap();
+    let (stop, progress) = (AtomicBool::new(false), &Unseen);
+    let runner = Runner { jobs: 2, stop: &stop, progress };
+    let outcome = Experiment::prepare(&document, &plan).unwrap().run(&runner, None).unwrap();
     let chosen = |point: &SweepPoint| {
         let names = point.policies.iter().map(|runs| &runs.contender);
         names.map(|made| format!("{} {}", made.name, made.policies.congestion.name)).collect::<Vec<_>>()

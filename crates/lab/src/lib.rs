@@ -6,9 +6,11 @@
 #[cfg(test)]
 mod baselines;
 pub mod build;
+pub mod columns;
 pub mod derived;
 pub mod experiment;
 pub mod files;
+pub mod journal;
 pub mod kernel_model;
 pub mod library;
 pub mod means;
@@ -17,6 +19,8 @@ pub mod metric;
 pub mod progress;
 pub mod quality;
 pub mod record;
+pub mod runner;
+pub mod runs;
 pub mod scenario;
 pub mod simulation;
 pub mod spread;

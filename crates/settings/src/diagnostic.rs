@@ -47,6 +47,17 @@ impl Diagnostic {
         Self::plain(format!("cannot {doing} {}: {}", path.display(), reason(error)))
     }
 
+    /// The same message about `--grid` if it is about one of the values that a grid sets.
+    #[must_use]
+    pub fn of_grid(mut self, grid: &[(String, String)]) -> Self {
+        if let Some(option) = self.place.as_deref().and_then(|place| place.strip_prefix("--set ")) {
+            if grid.iter().any(|(key, value)| option == format!("{key}={value}")) {
+                self.place = Some(format!("--grid {option}"));
+            }
+        }
+        self
+    }
+
     /// The message without its position.
     pub fn message(&self) -> &str {
         &self.message

@@ -1,5 +1,6 @@
 //! `compare`: several policies on the same seeds, side by side.
 
+use super::data::{DataOptions, data, write_rows};
 use super::heading::heading;
 use super::options::{Options, plan};
 use super::results::finish;
@@ -9,18 +10,25 @@ use anabranch_lab::files::prepare;
 use anabranch_lab::library;
 use anabranch_lab::means::metric_names;
 use anabranch_lab::record::{Outcome, PolicyRuns};
+use anabranch_lab::runs::{Shard, Store};
 use anabranch_lab::statistics::{readable, relative_change};
 use anabranch_settings::diagnostic::Diagnostic;
 use std::path::Path;
 
-/// Runs all policies and prints one table.
-pub fn compare(scenario: &Path, options: &Options) -> Result<(), Diagnostic> {
+/// Runs all policies and prints one table; or executes runs as data, and gives false if they were ended before.
+pub fn compare(scenario: &Path, options: &Options, rows: &DataOptions) -> Result<bool, Diagnostic> {
     let document = library::open(scenario, &options.set)?;
+    let plan = plan(options);
+    if rows.is_given() {
+        return data(&document, &plan, options, rows);
+    }
     document.scenario()?;
     prepare(&options.out)?;
-    let outcome = progress::run(&document, &plan(options))?;
+    let store = Store::open(&options.out, Shard::WHOLE)?;
+    let outcome = progress::run(&document, &plan, Some(&store))?;
     let text = format!("{}\n{}", heading(&outcome), side_by_side(&outcome));
-    finish(options, &outcome, &text)
+    write_rows(options, &store)?;
+    finish(options, &outcome, &text).map(|()| true)
 }
 
 /// One line per metric, one column per policy; all but the first have the change from it, paired by seed.

@@ -4,6 +4,8 @@ mod check_config;
 #[cfg(feature = "lab")]
 mod compare;
 #[cfg(feature = "lab")]
+mod data;
+#[cfg(feature = "lab")]
 mod emulate;
 mod hang_up;
 #[cfg(feature = "lab")]
@@ -33,6 +35,8 @@ mod up;
 pub use check_config::check_config;
 #[cfg(feature = "lab")]
 pub use compare::compare;
+#[cfg(feature = "lab")]
+pub use data::{DataOptions, merge_rows};
 #[cfg(feature = "lab")]
 pub use emulate::{EXAMPLES as EMULATE_EXAMPLES, EmulateOptions, emulate};
 pub use hang_up::read_again_of;

@@ -1,6 +1,6 @@
 //! Options of the commands that run scenarios in the lab.
 
-use anabranch_lab::experiment::Plan;
+use anabranch_lab::experiment::{Plan, Seeds};
 use anabranch_lab::simulation::Extras;
 use clap::Args;
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ pub struct Options {
     /// --set paths.B.links.bottleneck.loss="2 %" (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Runs per policy, with N seeds from the first on [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub seeds: Option<u32>,
+    /// Runs per policy: their number, or the first and the last seed, as in 11..20 [default: the scenario's number]
+    #[arg(long, value_name = "N|A..B")]
+    pub seeds: Option<Seeds>,
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub first_seed: u64,
@@ -49,15 +49,15 @@ pub fn plan(options: &Options) -> Plan {
         policies: options.policies.clone(),
         baselines: options.baselines.clone(),
         first_policy_only: false,
-        seeds: options.seeds,
-        first_seed: options.first_seed,
+        seeds: options.seeds.map(|seeds| seeds.count),
+        first_seed: options.seeds.and_then(|seeds| seeds.first).unwrap_or(options.first_seed),
         quick: options.quick,
         sweep: false,
         extras: Extras {
             wire: options.wire,
             pcap: options.pcap.then(|| options.out.clone()),
             curves: true,
-            send: None,
+            ..Extras::default()
         },
     }
 }

@@ -5,6 +5,7 @@
 mod keep;
 mod text;
 
+use super::data::write_rows;
 use super::options::{Options, plan};
 use super::results;
 use crate::console::{print, remark};
@@ -16,6 +17,7 @@ use anabranch_lab::library;
 use anabranch_lab::measured::Measured;
 use anabranch_lab::progress::Progress;
 use anabranch_lab::record::Outcome;
+use anabranch_lab::runs::{Shard, Store};
 use anabranch_lab::scenario::Document;
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
@@ -78,6 +80,7 @@ fn run_all(documents: &[Document], plan: &Plan, asked: &ReproduceOptions) -> Res
     let experiments: Vec<Experiment<'_>> =
         documents.iter().map(|document| Experiment::prepare(document, plan)).collect::<Result<_, _>>()?;
     prepare(&options.out)?;
+    let store = Store::open(&options.out, Shard::WHOLE)?;
     let keeper = Keeper::new(options);
     let found: Vec<Option<Kept>> =
         documents.iter().map(|document| if asked.fresh { None } else { keeper.find(document) }).collect();
@@ -90,12 +93,13 @@ fn run_all(documents: &[Document], plan: &Plan, asked: &ReproduceOptions) -> Res
             kept.push(found);
             continue;
         }
-        let outcome = experiment.run(&progress)?;
+        let outcome = progress.run(experiment, Some(&store))?;
         progress.remark(&format!("{}: {:.1} s", outcome.scenario.name, outcome.seconds));
         tell_missing_pictures(&outcome, &progress);
         kept.push(keeper.keep(document, &outcome)?);
     }
     progress.finish();
+    write_rows(options, &store)?;
     Ok(kept)
 }
 
@@ -111,7 +115,7 @@ fn write_docs(root: &Path, documents: &[Document], plan: &Plan, kept: &[Kept]) -
     let quick = Plan { quick: true, ..plan.clone() };
     let mut records = Vec::new();
     for (document, kept) in documents.iter().zip(kept) {
-        let outcome = progress::run(document, &quick)?;
+        let outcome = progress::run(document, &quick, None)?;
         let quick_trace_hash = format!("{:016x}", outcome.trace_hash);
         records.push(PageRecord { measured: kept.measured.clone(), quick_trace_hash });
     }

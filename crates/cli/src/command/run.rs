@@ -1,5 +1,6 @@
 //! `run`: runs a scenario with one or more policies and summarizes their metrics.
 
+use super::data::{DataOptions, data, write_rows};
 use super::heading::heading;
 use super::options::{Options, plan};
 use super::results::finish;
@@ -11,6 +12,7 @@ use anabranch_lab::library;
 use anabranch_lab::means::metric_names;
 use anabranch_lab::record::Outcome;
 use anabranch_lab::record::hexadecimal;
+use anabranch_lab::runs::{Shard, Store};
 use anabranch_lab::scenario::Scenario;
 use anabranch_lab::simulation::SentFile;
 use anabranch_lab::statistics::readable;
@@ -21,11 +23,14 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Runs it; returns whether sent data arrived unchanged.
-pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bool, Diagnostic> {
+/// Runs it; returns whether sent data arrived unchanged, and runs as data were completed.
+pub fn run(scenario: &Path, send: Option<&Path>, options: &Options, rows: &DataOptions) -> Result<bool, Diagnostic> {
     let document = library::open(scenario, &options.set)?;
     let mut plan = plan(options);
     plan.first_policy_only = true;
+    if rows.is_given() {
+        return data(&document, &plan, options, rows);
+    }
     let file = send.map(read_file).transpose()?;
     if let Some(file) = &file {
         plan.extras.send = Some(file.clone());
@@ -33,7 +38,9 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bo
     }
     document.scenario()?;
     prepare(&options.out)?;
-    let outcome = progress::run(&document, &plan)?;
+    let store = Store::open(&options.out, Shard::WHOLE)?;
+    let outcome = progress::run(&document, &plan, Some(&store))?;
+    write_rows(options, &store)?;
     let mut text = heading(&outcome);
     for runs in &outcome.policies {
         text.push_str(&format!("\n{} ({})\n", runs.label(), description(&outcome.scenario, &runs.contender)));

@@ -10,6 +10,7 @@ use crate::ending::watch;
 use crate::progress::Bar;
 use crate::table;
 use anabranch_lab::files::{prepare, write};
+use anabranch_lab::runner::{Runner, processors};
 use anabranch_lab::sweep::cast::{self, Ends, Entrant};
 use anabranch_lab::sweep::journal::Journal;
 use anabranch_lab::sweep::network::Load;
@@ -49,10 +50,11 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     let path = options.results.out.join("sweep.jsonl");
     let journal = Journal::open(&path, options.results.any_program)?;
     let stop = watch()?;
-    let jobs = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let jobs = options.jobs.map_or_else(processors, usize::from);
     let bar = Bar::new(0);
     let messages = !options.no_messages && !options.competition;
-    let run = |tasks: &[Task<'_>], what: &str| runs::all(tasks, &journal, jobs, &stop, (what, &bar));
+    let runner = Runner { jobs, stop: &stop, progress: &bar };
+    let run = |tasks: &[Task<'_>], what: &str| runs::all(tasks, &journal, &runner, what);
     let Some(policies) = measure(&plan, &points, messages, run)? else {
         bar.finish();
         let path = path.display();

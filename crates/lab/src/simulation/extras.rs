@@ -1,5 +1,6 @@
 //! Options of a run: captures, and a file to send.
 
+use super::own::OwnPolicies;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_sim::RunResult;
 use bytes::Bytes;
@@ -27,6 +28,8 @@ pub struct Extras {
     pub curves: bool,
     /// Send this file instead of the scenario's transfer.
     pub send: Option<Arc<SentFile>>,
+    /// Policies in place of the contender's.
+    pub own: OwnPolicies,
 }
 
 /// With `--wire` every decoded packet must equal the original.

@@ -209,8 +209,8 @@ impl Point {
 mod tests {
     use super::super::design::{point, points};
     use super::*;
+    use crate::journal::key;
     use crate::scenario::model::Heading;
-    use crate::sweep::journal::key;
 
     #[test]
     fn the_points_that_were_published_are_what_they_were() {

@@ -5,38 +5,14 @@ use super::outcome::{Outcome, PolicyOutcome};
 use super::point::{Point, PointPath};
 use super::point_score::PointScore;
 use super::runs::MEASURED;
+use crate::columns::{self, Column};
 use anabranch_settings::diagnostic::Diagnostic;
-use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Maximum number of paths of a point.
 const PATHS: usize = 3;
-
-/// A column; missing values are null.
-enum Column {
-    Text(Vec<Option<String>>),
-    Whole(Vec<Option<i64>>),
-    Real(Vec<Option<f64>>),
-}
-
-impl Column {
-    /// Type in the schema.
-    fn kind(&self, name: &str) -> String {
-        match self {
-            Self::Text(_) => format!("OPTIONAL BYTE_ARRAY {name} (UTF8);"),
-            Self::Whole(_) => format!("OPTIONAL INT64 {name};"),
-            Self::Real(_) => format!("OPTIONAL DOUBLE {name};"),
-        }
-    }
-}
 
 struct Row<'a> {
     policy: &'a PolicyOutcome,
@@ -52,20 +28,18 @@ pub fn write(path: &Path, outcome: &Outcome, points: &[Point]) -> Result<(), Dia
         .flat_map(|policy| policy.points.iter().map(move |score| (policy, score)))
         .filter_map(|(policy, score)| Some(Row { policy, score, point: by_number.get(&score.point)? }))
         .collect();
-    let file = File::create(path).map_err(|error| Diagnostic::file(path, "write", &error))?;
-    write_columns(file, &columns(&rows))
-        .map_err(|error| Diagnostic::plain(format!("cannot write {}: {error}", path.display())))
+    columns::write(path, &columns(&rows))
 }
 
 fn columns(rows: &[Row<'_>]) -> Vec<(String, Column)> {
     let mut columns = Vec::new();
     let text = |value: &dyn Fn(&Row<'_>) -> Option<&'static str>| {
-        Column::Text(rows.iter().map(|row| value(row).map(str::to_owned)).collect())
+        Column::Text(rows.iter().map(|row| value(row).map(Arc::from)).collect())
     };
     let whole = |value: &dyn Fn(&Row<'_>) -> Option<i64>| Column::Whole(rows.iter().map(value).collect());
     let real = |value: &dyn Fn(&Row<'_>) -> Option<f64>| Column::Real(rows.iter().map(value).collect());
     let mut put = |name: &str, column: Column| columns.push((name.to_owned(), column));
-    put("policy", Column::Text(rows.iter().map(|row| Some(row.policy.name.clone())).collect()));
+    put("policy", Column::Text(rows.iter().map(|row| Some(Arc::from(row.policy.name.as_str()))).collect()));
     put("seed", whole(&|row| Some(i64::from(row.point.seed))));
     put("point", whole(&|row| Some(i64::from(row.point.number))));
     put("class", text(&|row| Some(row.point.class.name())));
@@ -98,39 +72,4 @@ fn columns(rows: &[Row<'_>]) -> Vec<(String, Column)> {
         put(&format!("tcp_{number}"), real(&|row| row.score.singles.get(place).copied()));
     }
     columns
-}
-
-fn write_columns(file: File, columns: &[(String, Column)]) -> Result<(), ParquetError> {
-    let kinds: Vec<String> = columns.iter().map(|(name, column)| column.kind(name)).collect();
-    let schema = Arc::new(parse_message_type(&format!("message sweep {{ {} }}", kinds.join(" ")))?);
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
-    let mut group = writer.next_row_group()?;
-    for (_, column) in columns {
-        write_column(&mut group, column)?;
-    }
-    group.close()?;
-    writer.close().map(drop)
-}
-
-fn write_column(group: &mut SerializedRowGroupWriter<'_, File>, column: &Column) -> Result<(), ParquetError> {
-    fn defined<T>(values: &[Option<T>]) -> Vec<i16> {
-        values.iter().map(|value| i16::from(value.is_some())).collect()
-    }
-    let Some(mut writer) = group.next_column()? else { return Ok(()) };
-    match column {
-        Column::Text(values) => {
-            let bytes: Vec<ByteArray> = values.iter().flatten().map(|text| ByteArray::from(text.as_str())).collect();
-            writer.typed::<ByteArrayType>().write_batch(&bytes, Some(&defined(values)), None)?;
-        }
-        Column::Whole(values) => {
-            let numbers: Vec<i64> = values.iter().flatten().copied().collect();
-            writer.typed::<Int64Type>().write_batch(&numbers, Some(&defined(values)), None)?;
-        }
-        Column::Real(values) => {
-            let numbers: Vec<f64> = values.iter().flatten().copied().collect();
-            writer.typed::<DoubleType>().write_batch(&numbers, Some(&defined(values)), None)?;
-        }
-    }
-    writer.close()
 }

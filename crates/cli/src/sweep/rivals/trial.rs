@@ -7,10 +7,11 @@ use crate::calibrate::emulated::{Done, PORT, client_addresses, failed, ours, ser
 use crate::calibrate::meter::Meter;
 use crate::calibrate::side_by_side::RealTimeRun;
 use anabranch_emulate::Report;
+use anabranch_lab::journal::key;
 use anabranch_lab::scenario::Scenario;
 use anabranch_lab::simulation;
 use anabranch_lab::sweep::cast::{Ends, Entrant};
-use anabranch_lab::sweep::journal::{Line, key};
+use anabranch_lab::sweep::journal::Line;
 use anabranch_lab::sweep::network::Load;
 use anabranch_lab::sweep::point::Point;
 use anabranch_mptcp::ConnectionConfig;

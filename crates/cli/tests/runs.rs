@@ -1,0 +1,154 @@
+//! Runs as data: rows of `run` and `compare`, grids, shards, and what becomes of them when the program is killed.
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A directory of a test, removed at its end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("anabranch-runs-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory can be made");
+        Self(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A test that failed must not fail again here.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn command(line: &[&str], out: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.args(line).arg("--out").arg(out);
+    command
+}
+
+fn anabranch(line: &[&str], out: &Path) -> Output {
+    command(line, out).output().expect("the program starts")
+}
+
+fn words(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let reader = SerializedFileReader::new(File::open(path).expect("the table is there")).expect("it is Parquet");
+    reader.get_row_iter(None).expect("it has rows").map(|row| row.expect("a row")).collect()
+}
+
+fn text(row: &Row, name: &str) -> String {
+    let field = row.get_column_iter().find(|(known, _)| *known == name).map(|(_, field)| field.clone());
+    match field {
+        Some(Field::Str(text)) => text,
+        other => format!("{other:?}"),
+    }
+}
+
+/// Policy, seed, value of the grid and trace hash of each row.
+fn identities(path: &Path) -> BTreeSet<String> {
+    let names = ["policy", "seed", "duration", "trace_hash", "throughput"];
+    rows(path).iter().map(|row| names.map(|name| text(row, name)).join(" ")).collect()
+}
+
+const SHORT: [&str; 6] = ["compare", "two_paths", "--policy", "plain", "--policy", "anabranch"];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    SHORT.into_iter().chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn a_comparison_leaves_a_row_for_each_run_with_all_that_it_depends_on() {
+    let place = Place::new("rows");
+    let line = with(&["--seeds", "3..4", "--set", "duration=\"3 s\""]);
+    let output = anabranch(&line, &place.0);
+    assert!(output.status.success(), "{}", words(&output));
+    let rows = rows(&place.0.join("runs.parquet"));
+    assert_eq!(rows.len(), 4);
+    let seeds: BTreeSet<String> = rows.iter().map(|row| text(row, "seed")).collect();
+    assert_eq!(seeds.len(), 2, "{seeds:?}");
+    for row in &rows {
+        assert_eq!(text(row, "scenario"), "two_paths");
+        assert_eq!(text(row, "set"), "duration=\"3 s\"");
+        assert!(text(row, "scenario_text").contains("[[paths]]"));
+        assert!(text(row, "policies").contains("scheduler="));
+        assert_eq!(text(row, "trace_hash").len(), 16);
+        assert!(text(row, "throughput").contains("Double"));
+    }
+}
+
+#[test]
+fn shards_together_are_the_grid_on_one_machine_and_a_missing_one_is_told() {
+    let place = Place::new("shards");
+    let at = |name: &str| place.0.join(name);
+    let grid = with(&["--seeds", "2", "--grid", "duration=\"3 s\",\"4 s\""]);
+    let output = anabranch(&grid, &at("whole"));
+    assert!(output.status.success() && words(&output).contains("8 runs, 8 of them executed now"), "{}", words(&output));
+    for number in ["1/3", "3/3"] {
+        let output = anabranch(&[&grid[..], &["--shard", number]].concat(), &at("parts"));
+        assert!(output.status.success(), "{}", words(&output));
+    }
+    let merge = |places: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        command.arg("merge").args(places.iter().map(|place| at(place))).arg("--out").arg(at("merged"));
+        command.output().expect("the program starts")
+    };
+    let output = merge(&["parts"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(words(&output).contains("shard 2 of 3 missing"), "{}", words(&output));
+    let output = anabranch(&[&grid[..], &["--shard", "2/3"]].concat(), &at("late"));
+    assert!(output.status.success(), "{}", words(&output));
+    let output = merge(&["late"]);
+    assert!(output.status.success(), "{}", words(&output));
+    let whole = identities(&at("whole").join("runs.parquet"));
+    assert_eq!(whole.len(), 8);
+    assert_eq!(identities(&at("merged").join("runs.parquet")), whole);
+}
+
+#[test]
+fn what_is_killed_goes_on_where_it_was_and_executes_no_run_twice() {
+    let place = Place::new("killed");
+    let lines = place.0.join("runs.jsonl");
+    let grid = with(&["--seeds", "10", "--grid", "duration=\"3 s\",\"4 s\""]);
+    let mut program = command(&grid, &place.0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let count = || {
+        let content = std::fs::read_to_string(&lines).unwrap_or_default();
+        content.lines().filter(|line| line.ends_with('}') && line.contains("trace_hash")).count()
+    };
+    let patience = Instant::now() + Duration::from_secs(120);
+    while count() < 4 && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    program.kill().expect("it can be killed");
+    program.wait().expect("it ends");
+    let before = count();
+    assert!((4..40).contains(&before), "{before} runs were there");
+    let output = anabranch(&grid, &place.0);
+    assert!(words(&output).contains(&format!("40 runs, {} of them executed now", 40 - before)), "{}", words(&output));
+    let rows = rows(&place.0.join("runs.parquet"));
+    let keys: BTreeSet<String> = rows.iter().map(|row| text(row, "key")).collect();
+    assert_eq!((rows.len(), keys.len()), (40, 40));
+}
+
+#[test]
+fn mistakes_are_told_before_the_first_run() {
+    let place = Place::new("mistakes");
+    let told = |more: &[&str]| {
+        let output = anabranch(&with(more), &place.0);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", words(&output));
+        words(&output)
+    };
+    assert!(told(&["--grid", "duration=\"3 s\",\"none\""]).contains("--grid duration=\"none\""));
+    assert!(told(&["--grid", "duration"]).contains("key=value"));
+    assert!(told(&["--shard", "4/3"]).contains("I/N"));
+    assert!(told(&["--seeds", "9..3"]).contains("11..20"));
+    assert!(!place.0.join("runs.jsonl").exists());
+}

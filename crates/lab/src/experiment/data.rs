@@ -1,0 +1,125 @@
+//! All combinations of a grid, contenders and seeds, as rows only: without figures, time series and verdicts.
+
+use super::job::{Job, References, jobs_of};
+use super::plan::{Plan, choose_policies, shorten};
+use crate::journal::key;
+use crate::runner::{Runner, Task};
+use crate::runs::{Grid, Keep, Origin, Shard};
+use crate::scenario::{Document, Scenario};
+use crate::simulation::Extras;
+use anabranch_settings::diagnostic::Diagnostic;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// Combinations of the grid that are held in memory at once.
+const AT_ONCE: usize = 64;
+
+/// Runs of a document at all combinations of a grid; a shard of them.
+#[derive(Clone, Debug)]
+pub struct Data<'a> {
+    pub document: &'a Document,
+    pub plan: &'a Plan,
+    pub grid: Grid,
+    pub shard: Shard,
+}
+
+/// What became of the runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Done {
+    /// Runs of the shard.
+    pub runs: usize,
+    /// Of these, runs whose rows were there already.
+    pub known: usize,
+    /// Of these, runs executed now.
+    pub executed: usize,
+}
+
+impl Done {
+    /// Whether all runs are there.
+    pub fn is_complete(self) -> bool {
+        self.known + self.executed == self.runs
+    }
+}
+
+/// The scenario at one combination.
+struct Point {
+    scenario: Scenario,
+    seeds: Range<u64>,
+    references: References,
+    origin: Origin,
+}
+
+impl Data<'_> {
+    /// Reads the scenario at all combinations, so that a mistake is told before the first run; gives the number of runs
+    /// of all shards.
+    ///
+    /// # Errors
+    /// The scenario is wrong at one of them.
+    pub fn check(&self) -> Result<usize, Diagnostic> {
+        let extras = Extras::default();
+        self.grid
+            .points()
+            .into_iter()
+            .try_fold(0, |runs, grid| Ok(runs + self.point(grid, &extras)?.jobs(&extras).len()))
+    }
+
+    /// Executes the runs of the shard that are not in the store, and appends their rows.
+    ///
+    /// # Errors
+    /// A run cannot be executed, or its row cannot be written; rows that were written stay.
+    pub fn run(&self, store: &dyn Keep, runner: &Runner<'_>) -> Result<Done, Diagnostic> {
+        let plan = self.key();
+        store.part(&plan, self.shard, false)?;
+        let Extras { wire, own, .. } = self.plan.extras.clone();
+        let extras = Extras { wire, own, ..Extras::default() };
+        let (mut done, mut place) = (Done::default(), 0);
+        for points in self.grid.points().chunks(AT_ONCE) {
+            let points: Vec<Point> =
+                points.iter().map(|grid| self.point(grid.clone(), &extras)).collect::<Result<_, _>>()?;
+            let mut jobs: Vec<Job<'_>> = points.iter().flat_map(|point| point.jobs(&extras)).collect();
+            let before = place;
+            place += jobs.len();
+            let mut at = before..place;
+            jobs.retain(|_| at.next().is_some_and(|place| self.shard.has(place)));
+            done.runs += jobs.len();
+            jobs.retain(|job| !store.knows(&job.key()));
+            done.known = done.runs - done.executed - jobs.len();
+            let cost = jobs.iter().map(Task::cost).sum();
+            runner.progress.begin(&format!("{}, {} runs", points[0].scenario.name, jobs.len()), cost);
+            let results = runner.all(&jobs, &|at, record| jobs[at].keep(store, record))?;
+            done.executed += results.iter().flatten().count();
+            if runner.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        if done.is_complete() {
+            store.part(&plan, self.shard, true)?;
+        }
+        Ok(done)
+    }
+
+    /// Hash of all shards together.
+    fn key(&self) -> String {
+        let Plan { policies, baselines, first_policy_only, seeds, first_seed, quick, sweep: _, extras: _ } = self.plan;
+        let plan = format!("{policies:?} {baselines:?} {first_policy_only} {seeds:?} {first_seed} {quick}");
+        let source = &self.document.source;
+        key(&[&source.text, &format!("{:?}", source.options), &format!("{:?}", self.grid), &plan])
+    }
+
+    fn point(&self, grid: Vec<(String, String)>, extras: &Extras) -> Result<Point, Diagnostic> {
+        let at = |document: Document, (key, value): &(String, String)| document.with(format!("{key}={value}"));
+        let document = grid.iter().fold(self.document.clone(), at);
+        let mut scenario = document.scenario().map_err(|error| error.of_grid(&grid))?;
+        choose_policies(&mut scenario, self.plan)?;
+        shorten(&mut scenario, self.plan, false);
+        let seeds = self.plan.seeds_in(&scenario);
+        let references = References::of(&scenario, &seeds, extras);
+        Ok(Point { scenario, seeds, references, origin: self.plan.origin(self.document).at(grid) })
+    }
+}
+
+impl Point {
+    fn jobs<'a>(&'a self, extras: &'a Extras) -> Vec<Job<'a>> {
+        jobs_of(&self.scenario, &self.seeds, &self.references, (extras, extras), &self.origin)
+    }
+}

@@ -1,0 +1,127 @@
+//! A run that can be stopped at any simulated time, looked at, and continued.
+
+use super::application::application;
+use super::extras::{Extras, check_wire};
+use super::{beside, capture, datagrams, generators, measure, network, settings};
+use super::{steering, traffic, window};
+use crate::record::Record;
+use crate::scenario::Scenario;
+use crate::scenario::model::Transfer;
+use anabranch_mptcp::EndpointConfig;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_settings::contender::Contender;
+use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_sim::{FlowConfig, HostId, RunResult, World, WorldConfig};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Hosts and links of a scenario that is neither an ad-hoc network nor a network of mobile nodes, with all transfers.
+pub struct Simulation {
+    world: World,
+    client: HostId,
+    server: HostId,
+    paths: Vec<usize>,
+    /// Whether it ends with its transfers.
+    finite: bool,
+    /// Results at the end of the warm-up.
+    before: Option<RunResult>,
+    steered: Option<Rc<RefCell<steering::Tally>>>,
+    capture: Option<capture::Capture>,
+}
+
+impl Simulation {
+    /// Builds it at the beginning of time; `paths` are indices of the scenario's.
+    ///
+    /// # Errors
+    /// A policy cannot be built, or a capture not be written.
+    pub fn new(
+        scenario: &Scenario,
+        contender: &Contender,
+        paths: &[usize],
+        seed: u64,
+        extras: &Extras,
+    ) -> Result<Self, Diagnostic> {
+        let mut world = World::new(WorldConfig { seed, wire: extras.wire, ..WorldConfig::default() });
+        let manager = || {
+            let built = || contender.policies.build_path_manager();
+            let cannot = |error| Diagnostic::plain(format!("{}: {error}", contender.name));
+            extras.own.path_manager(built).map_err(cannot)
+        };
+        let client = world.add_host("client", &EndpointConfig::default(), manager()?);
+        // Both ends have path managers, since either may send: LM3 and similar ones act at the sender.
+        let server = world.add_host("server", &EndpointConfig::default(), manager()?);
+        let lines = network::build(&mut world, scenario, paths, client, server);
+        traffic::add(&mut world, scenario, paths, &lines);
+        generators::add(&mut world, scenario, paths, &lines);
+        beside::add(&mut world, scenario, paths, &lines);
+
+        let mut config = settings::connection(scenario, contender);
+        extras.own.apply(&mut config);
+        let transfer = FlowConfig {
+            name: beside::own_name(0),
+            client,
+            from: lines.interfaces.first().copied(),
+            to: lines.server,
+            start: Instant::ZERO,
+            stop: Instant::NEVER,
+            application: application(scenario, extras),
+            client_config: config.clone(),
+            server_config: config,
+            record: Some(scenario.sample),
+        };
+        beside::add_own(&mut world, scenario, transfer);
+        datagrams::add(&mut world, scenario, contender, &lines)?;
+        let steered = steering::add(&mut world, scenario, contender, (client, server))?;
+        let capture = match &extras.pcap {
+            Some(directory) => {
+                let name = capture::file_name(scenario, contender, paths);
+                Some(capture::start(&mut world, &directory.join(name), &lines)?)
+            }
+            _ => None,
+        };
+        let finite = matches!(scenario.transfer, Transfer::Finite(_) | Transfer::Video) || extras.send.is_some();
+        Ok(Self { world, client, server, paths: paths.to_vec(), finite, before: None, steered, capture })
+    }
+
+    /// Advances to this time since the beginning, at most to the end of the transfers if all of them end. Returns
+    /// whether they have ended.
+    pub fn advance(&mut self, scenario: &Scenario, time: Duration) -> bool {
+        let time = Instant::ZERO + time.min(scenario.duration);
+        if self.finite {
+            return self.world.run_until_finished(time);
+        }
+        let warm = Instant::ZERO + scenario.warm_up;
+        if self.before.is_none() && scenario.warm_up > Duration::ZERO && time >= warm {
+            self.world.run_until(warm);
+            self.before = Some(self.world.results());
+        }
+        self.world.run_until(time);
+        false
+    }
+
+    /// The network and its hosts.
+    pub fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    /// The hosts at both ends.
+    pub fn ends(&self) -> (HostId, HostId) {
+        (self.client, self.server)
+    }
+
+    /// What was measured until now.
+    ///
+    /// # Errors
+    /// A capture cannot be written, or decoded packets are not what was encoded.
+    pub fn finish(self, scenario: &Scenario, contender: &Contender, extras: &Extras) -> Result<Record, Diagnostic> {
+        let Self { mut world, paths, before, steered, capture, .. } = self;
+        let results = world.results();
+        drop(world);
+        capture.map_or(Ok(()), capture::Capture::finish)?;
+        check_wire(&results)?;
+        let window = window::Window { scenario, paths: &paths, before: before.as_ref(), after: &results };
+        let mut record = measure::record(scenario, contender, &paths, &window, extras.curves)?;
+        record.metrics.extend(steered.iter().flat_map(steering::metrics));
+        Ok(record)
+    }
+}
