@@ -50,10 +50,10 @@ impl Diagnostic {
     /// The same message about `--grid` if it is about one of the values that a grid sets.
     #[must_use]
     pub fn of_grid(mut self, grid: &[(String, String)]) -> Self {
-        if let Some(option) = self.place.as_deref().and_then(|place| place.strip_prefix("--set ")) {
-            if grid.iter().any(|(key, value)| option == format!("{key}={value}")) {
-                self.place = Some(format!("--grid {option}"));
-            }
+        if let Some(option) = self.place.as_deref().and_then(|place| place.strip_prefix("--set "))
+            && grid.iter().any(|(key, value)| option == format!("{key}={value}"))
+        {
+            self.place = Some(format!("--grid {option}"));
         }
         self
     }
