@@ -41,17 +41,16 @@ pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
+/// Is handed each result, with the index of its task.
+pub type Keep<'a, D> = dyn Fn(usize, &D) -> Result<(), Diagnostic> + Sync + 'a;
+
 impl Runner<'_> {
     /// Executes `tasks` and hands each result, with its index, to `keep` on the thread that it was computed on. Gives
     /// the results in the order of the tasks, and none for those that were not executed because of `stop`.
     ///
     /// # Errors
     /// The first error of a task or of `keep`, after the present runs have ended. A task that panics is an error too.
-    pub fn all<T: Task>(
-        &self,
-        tasks: &[T],
-        keep: &(dyn Fn(usize, &T::Done) -> Result<(), Diagnostic> + Sync),
-    ) -> Result<Vec<Option<T::Done>>, Diagnostic> {
+    pub fn all<T: Task>(&self, tasks: &[T], keep: &Keep<'_, T::Done>) -> Result<Vec<Option<T::Done>>, Diagnostic> {
         let mut order: Vec<usize> = (0..tasks.len()).collect();
         // A stable sort keeps neighbours together.
         order.sort_by_key(|place| std::cmp::Reverse(tasks[*place].cost()));
