@@ -282,6 +282,26 @@ fn unsafe_code_is_in_one_crate() {
     assert_eq!(with_unsafe.into_iter().collect::<Vec<_>>(), ["system"]);
 }
 
+/// The wall clock may be set while a program runs, in either direction. Nothing that counts time may use it: it is for
+/// times in messages and a status, the days and months of quotas, and the first sequence number of an OSPF router.
+#[test]
+fn the_wall_clock_is_read_in_two_places() {
+    let crates = root().join("crates");
+    let reads = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        ["SystemTime::now", "CLOCK_REALTIME", "gettimeofday"].iter().any(|word| code.contains(word))
+    };
+    let mut places = Vec::new();
+    for file in sources(&crates) {
+        let within = file.strip_prefix(&crates).expect("it is in one of the crates");
+        if within.iter().nth(1).is_some_and(|folder| folder == "src") {
+            let content = std::fs::read_to_string(&file).expect("the source can be read");
+            places.extend(content.lines().filter(|line| reads(line)).map(|_| within.to_owned()));
+        }
+    }
+    assert_eq!(places, [Path::new("cli/src/console.rs"), Path::new("router/src/daemon.rs")]);
+}
+
 /// All Rust files under `directory`, in order.
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
