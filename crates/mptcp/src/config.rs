@@ -435,4 +435,16 @@ mod tests {
         assert_eq!((config.peer_timeout, config.tcp.keepalive), (None, TcpConfig::default().keepalive));
         assert_eq!(ConnectionConfig::default().peer_timeout, Some(Duration::from_secs(55)));
     }
+
+    #[test]
+    fn buffers_of_real_networks_begin_small_and_grow_to_32_mebibytes() {
+        let config = ConnectionConfig::default();
+        assert_eq!((config.send_buffer, config.send_buffer_max), (1 << 20, 32 << 20));
+        let receive = BufferSize::Auto { initial: 128 << 10, max: 32 << 20 };
+        assert_eq!(config.receive_buffer, receive);
+        let seconds = Duration::from_secs;
+        let tcp = &config.tcp;
+        assert_eq!((tcp.keepalive, tcp.keepalive_interval, tcp.keepalive_probes), (Some(seconds(15)), seconds(5), 4));
+        assert_eq!((config.survive_without_subflows, config.peer_timeout), (seconds(25), Some(seconds(55))));
+    }
 }

@@ -390,4 +390,21 @@ mod tests {
         };
         assert!(!fell_back(FallbackCause::NoMapping, gone), "it is not the initial one");
     }
+
+    #[test]
+    fn of_the_options_that_wait_only_the_answer_to_a_failure_outlives_the_fallback() {
+        let left = |cause: FallbackCause| {
+            let mut connection = connected(config(), 1);
+            connection.association.dss_sent = false;
+            let handle = connection.subflows.first_handle().unwrap();
+            let fail = MptcpOption::Fail { data_seq: 9 };
+            assert!(connection.subflows[handle].control.push(MptcpOption::Priority { backup: true }));
+            assert!(connection.subflows[handle].control.push(fail));
+            connection.fall_back(NOW, handle, cause);
+            core::iter::from_fn(|| connection.subflows[handle].control.pop()).collect::<Vec<_>>()
+        };
+        let fail = MptcpOption::Fail { data_seq: 9 };
+        assert_eq!((left(FallbackCause::Peer), left(FallbackCause::Checksum)), (vec![fail.clone()], vec![fail]));
+        assert_eq!((left(FallbackCause::NoMapping), left(FallbackCause::OptionsStripped)), (vec![], vec![]));
+    }
 }

@@ -344,4 +344,35 @@ mod tests {
         assert!(connection.close_subflow(SubflowId(1)));
         assert!(on(&mut connection, 1).fin_queued());
     }
+
+    #[test]
+    fn a_path_that_carries_nothing_is_measured_with_a_segment_of_what_is_outstanding() {
+        let measured = |assigned: u64, change: fn(&mut Connection)| {
+            let mut connection = connected(config(), 2);
+            assert_eq!(connection.write(bytes::Bytes::from(vec![0; 5_000])), 5_000);
+            connection.sender.buffer.acknowledge(1_000);
+            connection.sender.data_nxt = assigned;
+            on(&mut connection, 1).mss = 1_000;
+            change(&mut connection);
+            let done = connection.probe(SubflowId(1));
+            let record = on(&mut connection, 1).scoreboard.next_unsent();
+            let found = record.map(|record| (record.data_seq, record.length, record.origin));
+            assert_eq!(done, found.is_some());
+            found.map(|(at, length, origin)| (at, length, origin == SendKind::Duplicate))
+        };
+        assert_eq!(measured(4_000, |_| {}), Some((1_000, 1_000, true)));
+        assert_eq!(measured(1_400, |_| {}), Some((1_000, 400, true)), "no more than was assigned");
+        assert_eq!(measured(1_000, |_| {}), None);
+        assert_eq!(measured(4_000, |connection| on(connection, 1).state = State::FinWait2), None);
+        // With options gone, on the only subflow, a peer in plain TCP would read it twice.
+        let gone = |connection: &mut Connection| on(connection, 1).signals = Signals::Gone;
+        assert!(measured(4_000, gone).is_some(), "it is not the only one");
+        let mut only = connected(config(), 1);
+        assert_eq!(only.write(bytes::Bytes::from(vec![0; 5_000])), 5_000);
+        only.sender.data_nxt = 5_000;
+        on(&mut only, 0).signals = Signals::Gone;
+        assert!(!only.probe(SubflowId(0)));
+        on(&mut only, 0).signals = Signals::Present;
+        assert!(only.probe(SubflowId(0)));
+    }
 }

@@ -147,4 +147,23 @@ mod tests {
         assert_eq!(window(1 << 31, Protocol::Multipath), 1 << 30);
         assert_eq!(window(1 << 31, Protocol::Tcp), 1 << 30);
     }
+
+    #[test]
+    fn a_tcp_connection_that_was_reset_behind_both_ends_is_over_when_all_was_read() {
+        let closed = |unread: bool| {
+            let mut connection = connected(config(), 1);
+            connection.association.protocol = Protocol::Tcp;
+            if unread {
+                connection.receiver.buffer.insert(Instant::ZERO, 0, bytes::Bytes::from_static(b"data"));
+            }
+            connection.receiver.buffer.set_end(if unread { 4 } else { 0 }).unwrap();
+            connection.life.close_writing();
+            connection.life.acknowledge_end();
+            let handle = connection.subflows.first_handle().unwrap();
+            connection.handle_reset(Instant::ZERO, handle, &Segment::default());
+            (connection.life.closed, connection.life.verdict)
+        };
+        assert_eq!(closed(false), (Some(CloseCause::Finished), None));
+        assert_eq!(closed(true), (None, None));
+    }
 }

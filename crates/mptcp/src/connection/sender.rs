@@ -82,3 +82,32 @@ impl DataSender {
         self.window_edge.saturating_sub(self.data_nxt)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer_memory::BufferMemory;
+    use crate::connection::tests::{config, connected};
+    use bytes::Bytes;
+    use std::sync::Arc;
+
+    #[test]
+    fn what_a_connection_holds_is_reported_in_units_when_it_changed_by_much_and_when_it_is_gone() {
+        let memory = Arc::new(BufferMemory::new(1 << 30));
+        let mut connection = connected(ConnectionConfig { memory: Some(memory.clone()), ..config() }, 1);
+        let mut hold = |sent: u64, acknowledged: u64, received: u64| {
+            assert_eq!(connection.write(Bytes::from(vec![0; sent as usize])), sent as usize);
+            connection.sender.buffer.acknowledge(acknowledged);
+            // Behind a hole.
+            connection.receiver.buffer.insert(Instant::ZERO, 1_000, Bytes::from(vec![0; received as usize]));
+            connection.report_memory();
+            (memory.used(), connection.sender.reported_memory())
+        };
+        assert_eq!(hold(65_535, 0, 0), (0, 0));
+        assert_eq!(hold(1, 0, 0), (65_536, 65_536));
+        assert_eq!(hold(0, 0, 100_000), (167_936, 167_936), "165,536 bytes are 40.4 units");
+        assert_eq!(hold(0, 65_536, 0), (102_400, 102_400));
+        drop(connection);
+        assert_eq!(memory.used(), 0);
+    }
+}

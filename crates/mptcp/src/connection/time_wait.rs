@@ -307,4 +307,27 @@ mod tests {
         };
         assert!(answered(0) && !answered(99) && answered(100) && !answered(199) && answered(200));
     }
+
+    #[test]
+    fn what_is_kept_of_a_subflow_is_what_its_peer_may_ask_for() {
+        use crate::config::{BufferSize, ConnectionConfig};
+        use crate::connection::tests::{config, connected};
+        let config = ConnectionConfig { receive_buffer: BufferSize::Fixed(40_000), ..config() };
+        let mut connection = connected(config, 2);
+        connection.receiver.offer_window();
+        let handle = connection.subflows.first_handle().unwrap();
+        let subflow = &mut connection.subflows[handle];
+        (subflow.negotiated.receive_scale, subflow.negotiated.timestamps) = (3, true);
+        subflow.receiver.timestamp = 70;
+        subflow.timers.set(SubflowTimer::Linger, END);
+        let kept = connection.time_wait(&connection.subflows[handle]);
+        assert_eq!((kept.window, kept.until, kept.stamps.map(|(_, last)| last)), (5_000, END, Some(70)));
+        assert!(kept.data_ack.is_some());
+        let answer = kept.acknowledgement(Instant::ZERO).segment;
+        let subflow = &connection.subflows[handle];
+        assert_eq!((answer.seq, answer.ack, answer.window), (subflow.send.nxt, subflow.receiver.next, 5_000));
+        assert_eq!(answer.options.timestamps.map(|stamps| stamps.echo), Some(70));
+        connection.association.protocol = Protocol::Tcp;
+        assert!(connection.time_wait(&connection.subflows[handle]).data_ack.is_none());
+    }
 }

@@ -299,4 +299,49 @@ mod tests {
         assert_eq!(cut(0, State::Established), (1_000, false), "there is nothing to cut it to");
         assert_eq!(cut(300, State::SynSent), (1_000, false), "nothing goes before the handshake");
     }
+
+    #[test]
+    fn a_busy_subflow_is_not_cut_to_its_window() {
+        let mut connection = connected(config(), 1);
+        let handle = connection.subflows.first_handle().unwrap();
+        let subflow = &mut connection.subflows[handle];
+        (subflow.mss, subflow.window.edge) = (1_000, subflow.send.nxt + 300);
+        for at in [0, 1_000] {
+            subflow.push(at, Bytes::from(vec![0; 1_000]), SendKind::New);
+        }
+        assert!(subflow.scoreboard.send_next(Instant::ZERO).is_some());
+        connection.fit_windows();
+        assert_eq!(connection.subflows[handle].scoreboard.next_unsent().unwrap().length, 1_000);
+    }
+
+    #[test]
+    fn a_subflow_is_shut_alone_if_its_window_is_less_than_what_waits_and_than_the_connections() {
+        let is_shut = |left: u32, window: u64, change: fn(&mut Connection)| {
+            let mut connection = connected(config(), 2);
+            assert_eq!(connection.write(Bytes::from(vec![0; 5_000])), 5_000);
+            connection.sender.window_edge = window;
+            let handle = connection.subflows.first_handle().unwrap();
+            let subflow = &mut connection.subflows[handle];
+            (subflow.mss, subflow.window.edge) = (1_000, subflow.send.nxt + left);
+            change(&mut connection);
+            connection.is_shut_alone(&connection.subflows[handle])
+        };
+        assert!(is_shut(0, 50_000, |_| {}) && is_shut(999, 50_000, |_| {}) && !is_shut(1_000, 50_000, |_| {}));
+        assert!(is_shut(299, 300, |_| {}) && !is_shut(300, 300, |_| {}), "the connection has no more");
+        // What is queued there is shorter than a segment.
+        let queue = |connection: &mut Connection| {
+            let handle = connection.subflows.first_handle().unwrap();
+            connection.subflows[handle].push(0, Bytes::from(vec![0; 400]), SendKind::New);
+        };
+        assert!(is_shut(399, 50_000, queue) && !is_shut(400, 50_000, queue));
+        let all_arrived = |connection: &mut Connection| assert_eq!(connection.sender.buffer.acknowledge(5_000), 5_000);
+        assert!(!is_shut(0, 50_000, all_arrived), "nothing waits");
+        assert!(!is_shut(0, 50_000, |connection| connection.association.protocol = Protocol::Tcp));
+        assert!(!is_shut(0, 50_000, |connection| connection.life.closed = Some(CloseCause::Finished)));
+        let suspended = |connection: &mut Connection| {
+            let handle = connection.subflows.first_handle().unwrap();
+            connection.subflows[handle].priority.suspended = true;
+        };
+        assert!(!is_shut(0, 50_000, suspended));
+    }
 }

@@ -319,3 +319,62 @@ fn the_phase_is_slow_start_below_the_threshold_and_congestion_avoidance_from_it_
     let prr = Box::new(Prr::new(10_000, 5_000, 1_000));
     assert_eq!(phase(Phase::Fast { end: SeqNumber(9), prr }, 1_000), PhaseView::FastRecovery);
 }
+
+#[test]
+fn a_quantum_of_some_segments_is_sent_together_and_one_of_two_is_spread() {
+    // 40 Mbit/s: five segments of 1,000 bytes in a millisecond, each 0.2 ms.
+    let rate = Rate::from_bits_per_second(40_000_000);
+    assert_eq!(anabranch_policy::congestion::send_quantum(rate, 1_000), 5_000);
+    let mut subflow = subflow();
+    subflow.rates.pace_until = at(1_000);
+    subflow.pace_quantum(at(1_010), rate, 1_000);
+    assert_eq!(subflow.rates.released, 4_000);
+    // A late wake-up makes up for half a quantum, half a millisecond.
+    assert_eq!(subflow.rates.pace_until, at(1_009) + Duration::from_micros(700));
+    let slow = Rate::from_bits_per_second(80_000);
+    assert_eq!(anabranch_policy::congestion::send_quantum(slow, 1_000), 2_000);
+    subflow.rates.released = 9;
+    subflow.pace_quantum(at(3_000), slow, 1_000);
+    assert_eq!(subflow.rates.released, 0);
+}
+
+#[test]
+fn a_path_is_silent_after_the_round_trips_that_the_scheduler_allows_within_limits() {
+    use crate::subflow::silence::Patience;
+    let ends = |smoothed: u64, quickest: u64, round_trips: f32| {
+        let (mut subflow, config) = (subflow(), TcpConfig::default());
+        subflow.rtt.sample(Duration::from_millis(smoothed), config.rto);
+        subflow.push(0, Bytes::from_static(b"data"), SendKind::New);
+        assert!(subflow.scoreboard.send_next(NOW).is_some());
+        let patience = Patience { round_trips, quickest: Duration::from_millis(quickest) };
+        subflow.silence_ends(patience, &config).since(NOW).as_millis()
+    };
+    // Smoothed and four times the variation, which is half of it, are three round trips, and so is the timeout.
+    assert_eq!(ends(100, 1_000, 2.0), 300);
+    assert_eq!(ends(100, 1_000, 9.0), 300);
+    // 1,000 ms and 2,000: three seconds. The quickest path allows two round trips of 400 ms; the segment is not late.
+    assert_eq!(ends(1_000, 400, 2.0), 3_000);
+    assert_eq!(ends(2, 1_000, 2.0), 52, "at least 50 ms more than a round trip");
+}
+
+#[test]
+fn the_limit_of_the_application_is_recorded_once_and_not_while_something_waits() {
+    let limit = |change: fn(&mut Subflow)| {
+        let mut subflow = subflow();
+        change(&mut subflow);
+        (subflow.record_limit(&Fixed::default()), subflow.record_limit(&Fixed::default()))
+    };
+    assert_eq!(limit(|_| {}), (true, false));
+    assert_eq!(limit(|subflow| subflow.push(0, Bytes::from_static(b"data"), SendKind::New)), (false, false));
+    let lost = |subflow: &mut Subflow| {
+        subflow.push(0, Bytes::from_static(b"data"), SendKind::New);
+        assert!(subflow.scoreboard.send_next(NOW).is_some());
+        assert_eq!(subflow.scoreboard.mark_all_lost(), 4);
+    };
+    assert_eq!(limit(lost), (false, false));
+    let full = |subflow: &mut Subflow| {
+        subflow.push(0, Bytes::from(vec![0; 19_001]), SendKind::New);
+        assert!(subflow.scoreboard.send_next(NOW).is_some());
+    };
+    assert_eq!(limit(full), (false, false), "the window of 20,000 has no space for a segment");
+}

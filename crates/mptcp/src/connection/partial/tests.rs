@@ -131,3 +131,100 @@ fn a_message_that_is_taken_out_ends_the_stream_only_if_it_is_the_last_of_it() {
     assert!(!ends(false, false), "the application may go on");
     assert!(!ends(true, true), "there is more to send");
 }
+
+#[test]
+fn messages_may_be_withdrawn_in_mptcp_without_checksums_while_the_connection_is_open() {
+    use crate::connection::association::Protocol;
+    let may = |change: fn(&mut Connection)| {
+        let mut connection = giving_up(Framing::Messages);
+        let notices = &mut connection.partial.as_mut().unwrap().notices;
+        notices.peer_knows = true;
+        change(&mut connection);
+        (connection.may_withdraw(), connection.may_tell())
+    };
+    assert_eq!(may(|_| {}), (true, true));
+    assert_eq!(may(|connection| connection.association.protocol = Protocol::Tcp), (false, false));
+    assert_eq!(may(|connection| connection.association.checksum = true), (false, false));
+    assert_eq!(may(|connection| connection.life.closed = Some(crate::CloseCause::Finished)), (false, false));
+    let deaf = |connection: &mut Connection| connection.partial.as_mut().unwrap().notices.peer_knows = false;
+    assert_eq!(may(deaf), (true, false));
+    let ignores =
+        |connection: &mut Connection| connection.partial.as_mut().unwrap().withdrawals.peer_ignores_notices = true;
+    assert_eq!(may(ignores), (true, false));
+}
+
+#[test]
+fn of_messages_there_is_something_to_read_when_one_is_whole_and_of_bytes_at_once() {
+    let readable = |framing: Framing| {
+        let mut connection = giving_up(framing);
+        connection.receiver.buffer.insert(Instant::ZERO, 0, Bytes::from_static(b"da"));
+        connection.has_something_to_read()
+    };
+    assert!(!readable(Framing::Messages) && readable(Framing::Bytes));
+}
+
+#[test]
+fn a_gap_is_over_when_what_comes_next_is_another_byte() {
+    let mut side = Side::new();
+    let mut come = |start: u32, next: u32| {
+        let range = (SeqNumber(start), SeqNumber(start + 1_000));
+        side.note((Instant::ZERO, 1), range, SeqNumber(next), u64::from(start));
+        (side.gap.map(|(gap, _)| gap.0), side.in_order)
+    };
+    assert_eq!(come(2_000, 1_000), (Some(1_000), 0));
+    assert_eq!(come(500, 1_000), (Some(1_000), 0), "a part of it is old, and the hole is still there");
+    assert_eq!(come(1_000, 3_000), (None, 1_000), "it is filled");
+    assert_eq!(come(3_000, 4_000), (None, 3_000));
+}
+
+#[test]
+fn a_reset_soon_after_a_skip_is_put_down_to_it() {
+    use anabranch_policy::path_manager::CloseReason;
+    let is_off = |after: u64, why: CloseReason| {
+        let mut connection = giving_up(Framing::Messages);
+        let handle = connection.subflows.first_handle().unwrap();
+        let subflow = &mut connection.subflows[handle];
+        let (seq, ack) = (subflow.receiver.next, subflow.send.una);
+        let heard = Segment { seq, ack, flags: anabranch_wire::Flags::ACK, ..Segment::default() };
+        subflow.judge(Instant::ZERO + Duration::from_millis(after), &heard, 1_000);
+        let side = Side { last_skip: Some(Instant::ZERO), ..Side::new() };
+        connection.partial.as_mut().unwrap().skips.sides.insert(SubflowId(7), side);
+        connection.record_subflow_gone(SubflowId(7), why);
+        connection.partial.as_ref().unwrap().skips.skipping_is_off
+    };
+    assert!(is_off(9_999, CloseReason::Reset));
+    assert!(!is_off(10_000, CloseReason::Reset) && !is_off(9_999, CloseReason::TimedOut));
+}
+
+#[test]
+fn what_the_peer_misses_is_reinjected_once_unless_it_arrived_meanwhile() {
+    use crate::event::SendKind;
+    let ranges = |acknowledged: u64, sacked: bool| {
+        let mut connection = giving_up(Framing::Messages);
+        connection.sender.buffer.write(Bytes::from(vec![0; 2_000]));
+        let handle = connection.subflows.first_handle().unwrap();
+        let subflow = &mut connection.subflows[handle];
+        let start = subflow.send.end;
+        for at in [0, 1_000] {
+            subflow.push(at, Bytes::from(vec![0; 1_000]), SendKind::New);
+            assert!(subflow.scoreboard.send_next(Instant::ZERO).is_some());
+        }
+        if sacked {
+            let mut blocks = anabranch_wire::tcp::SackBlocks::new();
+            blocks.push(anabranch_wire::tcp::SackBlock { start: start + 1_000, end: start + 2_000 });
+            subflow.scoreboard.acknowledge(Instant::ZERO, start, &blocks);
+        }
+        connection.sender.buffer.acknowledge(acknowledged);
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            let missing = &mut connection.partial.as_mut().unwrap().notices.missing;
+            missing.push((SubflowId(0), start, start + 2_000));
+            connection.reinject_missing();
+            all = connection.sender.reinjections.ranges.iter().map(|range| (range.start, range.end)).collect();
+        }
+        all
+    };
+    assert_eq!(ranges(0, false), [(0, 2_000)]);
+    assert_eq!((ranges(999, false), ranges(1_000, false)), (vec![(0, 2_000)], vec![(1_000, 2_000)]));
+    assert_eq!(ranges(0, true), [(0, 1_000)]);
+}
