@@ -114,4 +114,24 @@ mod tests {
         connection.handle_blocked_timeout(at(1_100));
         assert_eq!(state(&connection), (2, at(1_200), at(1_200)));
     }
+
+    #[test]
+    fn a_hole_that_moved_has_another_culprit() {
+        use crate::connection::scheduling::Blocked;
+        use crate::event::SendKind;
+        use anabranch_policy::ids::SubflowId;
+        let mut connection = connected(config(), 2);
+        assert_eq!(connection.write(Bytes::from(vec![0; 3_000])), 3_000);
+        for (id, at) in [(0, 0), (1, 1_000)] {
+            let handle = connection.subflows.handle_of(SubflowId(id)).unwrap();
+            assert!(connection.put_on(handle, at, 1_000, SendKind::New));
+        }
+        connection.scheduling.blocked = Some(Blocked::new(Instant::ZERO, 0, Some((SubflowId(0), 700))));
+        let hole = |connection: &mut Connection, una: u64| {
+            connection.hole(una).map(|hole| (hole.data_seq, hole.length, hole.culprit.0))
+        };
+        assert_eq!(hole(&mut connection, 0), Some((0, 700, 0)), "as it was found");
+        assert_eq!(hole(&mut connection, 1_200), Some((1_200, 800, 1)));
+        assert_eq!(hole(&mut connection, 2_500), None, "nobody carries it");
+    }
 }

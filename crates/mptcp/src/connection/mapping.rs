@@ -322,4 +322,33 @@ mod tests {
         assert_eq!(cut(0, 10), (false, 0, 10));
         assert_eq!(cut(10, 10), (false, 10, 10), "all of it is old");
     }
+
+    #[test]
+    fn after_our_failure_the_infinite_mapping_of_the_peer_tells_where_its_stream_goes_on() {
+        use anabranch_wire::mptcp::{DataSequence, Dss, Mapping};
+        let readable = |failed: bool, length: u16| {
+            let mut connection = connected(config(), 1);
+            connection.association.protocol = crate::connection::association::Protocol::Tcp;
+            if failed {
+                connection.association.fallback.fail(1);
+            }
+            let handle = connection.subflows.first_handle().unwrap();
+            let subflow = &mut connection.subflows[handle];
+            subflow.peer.initial = subflow.receiver.next - 1;
+            let seq = subflow.receiver.next;
+            // Four bytes were read before: the subflow sends them again.
+            connection.receiver.buffer.insert(Instant::ZERO, 0, Bytes::from_static(b"data"));
+            let data_seq = DataSequence::Long(connection.identity.remote.data_seq(0));
+            let mapping = Mapping { data_seq, subflow_seq: 1, length, checksum: None };
+            let mut segment = Segment { seq, ..Segment::default() };
+            segment.options.dss = Some(Dss { mapping: Some(mapping), ..Dss::default() });
+            connection.place_plain(Instant::ZERO, handle, &segment, Bytes::from_static(b"data"));
+            let bare = Segment { seq: seq + 4, ..Segment::default() };
+            connection.place_plain(Instant::ZERO, handle, &bare, Bytes::from_static(b"more"));
+            connection.receiver.buffer.readable()
+        };
+        assert_eq!(readable(true, 0), 8, "data and more");
+        assert_eq!(readable(true, 4), 8, "a mapping of what comes again is heeded, too");
+        assert_eq!(readable(false, 0), 12, "nobody failed: it is plain TCP");
+    }
 }

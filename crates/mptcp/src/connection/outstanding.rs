@@ -45,3 +45,32 @@ impl Connection {
         length == 0 || self.put(id, start, length as usize, SendKind::Duplicate)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::{config, connected};
+    use bytes::Bytes;
+
+    #[test]
+    fn a_duplicate_is_as_long_as_fits_and_the_rest_is_reinjected() {
+        let shared = |mss: u32| {
+            let mut connection = connected(config(), 2);
+            assert_eq!(connection.write(Bytes::from(vec![0; 2_000])), 2_000);
+            let handle = connection.subflows.first_handle().unwrap();
+            assert!(connection.put_on(handle, 0, 1_400, SendKind::New));
+            assert!(connection.subflows[handle].scoreboard.send_next(anabranch_policy::time::Instant::ZERO).is_some());
+            connection.subflow_mut(SubflowId(1)).unwrap().mss = mss;
+            let outstanding = connection.next_outstanding(0, None).unwrap();
+            assert!(connection.share(SubflowId(1), &outstanding));
+            assert!(connection.next_outstanding(0, None).is_none_or(|next| next.sender != SubflowId(0)), "once");
+            let record = connection.subflow_mut(SubflowId(1)).unwrap().scoreboard.next_unsent().unwrap();
+            let copy = (record.data_seq, record.length);
+            let rest: Vec<_> =
+                connection.sender.reinjections.ranges.iter().map(|range| (range.start, range.end)).collect();
+            (copy, rest)
+        };
+        assert_eq!(shared(1_400), ((0, 1_400), vec![]));
+        assert_eq!(shared(1_000), ((0, 1_000), vec![(1_000, 1_400)]));
+    }
+}

@@ -283,4 +283,26 @@ mod tests {
         let two = connected(config(), 2);
         assert!(!two.is_plain_end(&Segment { flags: Flags::ACK | Flags::FIN, ..Segment::default() }));
     }
+
+    #[test]
+    fn options_are_lost_if_data_is_answered_bare_by_a_peer_that_never_sent_one() {
+        let lost = |bytes_acked: u64, payload: &'static [u8], change: fn(&mut Connection)| {
+            let mut connection = connected(config(), 1);
+            connection.association.confirmed = false;
+            let handle = connection.subflows.first_handle().unwrap();
+            connection.subflows[handle].counters.bytes_acked = bytes_acked;
+            change(&mut connection);
+            let ack = connection.subflows[handle].send.initial + 1;
+            let segment = Segment { ack, payload: Bytes::from_static(payload), ..Segment::default() };
+            connection.lost_its_options(handle, &segment)
+        };
+        assert!(lost(1, b"", |_| {}) && lost(0, b"data", |_| {}) && !lost(0, b"", |_| {}));
+        // With options before, a bare segment counts if it acknowledges data now.
+        assert!(!lost(1, b"data", |connection| connection.association.confirmed = true));
+        let mapped = |connection: &mut Connection| {
+            connection.receiver.buffer.insert(NOW, 0, Bytes::from_static(b"mapped"));
+        };
+        assert!(!lost(0, b"data", mapped));
+        assert!(!lost(1, b"", |connection| connection.association.protocol = Protocol::Tcp));
+    }
 }

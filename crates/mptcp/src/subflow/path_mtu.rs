@@ -301,4 +301,29 @@ mod tests {
         assert_eq!(arrived(1_400, 3_000), (1_400, None));
         assert_eq!(arrived(1_300, 2_999), (1_200, Some((1_200, 1_201, true))));
     }
+
+    #[test]
+    fn a_probe_instead_of_a_tail_loss_probe_is_lost_and_cut_and_where_there_is_none_nothing_happens() {
+        let lose = |probe: Option<u32>| {
+            let mut subflow = in_flight();
+            assert!(report(&mut subflow, 1, 1_240, true).0);
+            let before = subflow.scoreboard.lost();
+            let end = subflow.scoreboard.sent().next().map(|record| record.end());
+            let path = subflow.path_mtu.as_mut().unwrap();
+            path.probe = probe.zip(end).map(|(size, end)| Probe { end, size });
+            (subflow.lose_probe(NOW), before)
+        };
+        assert!(!lose(None).0);
+        assert!(!lose(Some(1_300)).0, "it was lost before");
+        let mut subflow = in_flight();
+        let end = subflow.scoreboard.sent().next().unwrap().end();
+        let (largest, low) = (1_400, 1_000);
+        let probe = Some(Probe { end, size: 1_400 });
+        let path = PathMtu { largest, overhead: 40, low, high: 1_401, failures: 0, probe, rest_until: NOW };
+        (subflow.path_mtu, subflow.mss) = (Some(Box::new(path)), 1_000);
+        assert!(subflow.lose_probe(NOW));
+        let path = subflow.path_mtu.as_ref().unwrap();
+        assert_eq!((path.probe, path.failures, subflow.scoreboard.lost()), (None, 1, 1_400));
+        assert_eq!(subflow.scoreboard.next_lost().map(|record| record.length), Some(1_000));
+    }
 }

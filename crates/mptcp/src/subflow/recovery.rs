@@ -370,4 +370,25 @@ mod tests {
         assert!(!rests(|recovery| recovery.tail_probe = Some(TailProbe { end: SeqNumber(9), retransmitted: true })));
         assert!(!rests(|recovery| recovery.duplicate_acks = 1));
     }
+
+    #[test]
+    fn a_recovery_was_spurious_if_all_that_was_sent_again_came_twice_or_a_stamp_from_before_it_is_echoed() {
+        let una = SeqNumber(1_000);
+        let begun = |retransmissions: u32| {
+            let mut undo = Undo::new(una);
+            (0..retransmissions).for_each(|number| undo.on_retransmission(70 + number));
+            undo
+        };
+        // RFC 3708.
+        let mut twice = begun(2);
+        assert!(!twice.is_spurious(una, None, true) && twice.is_spurious(una, None, true));
+        assert!(!twice.is_spurious(una, None, true), "there is nothing left that could have come twice");
+        assert!(!begun(0).is_spurious(una, None, true));
+        // RFC 3522: the first acknowledgement that advances decides.
+        assert!(begun(2).is_spurious(una + 1, Some(69), false));
+        assert!(!begun(2).is_spurious(una + 1, Some(70), false) && !begun(2).is_spurious(una, Some(69), false));
+        let mut late = begun(1);
+        assert!(!late.is_spurious(una + 1, Some(71), false) && !late.is_spurious(una + 2, Some(69), false));
+        assert!(!begun(0).is_spurious(una + 1, Some(1), false), "nothing was sent again");
+    }
 }

@@ -141,6 +141,7 @@ fn a_round_trip_is_that_of_a_segment_sent_once_or_else_since_the_stamp_that_is_e
     assert_eq!(sample(None, Some(100), true, true), Some(1), "of less than the clock's step");
     assert_eq!(sample(None, Some(0), true, true), None, "it echoes nothing");
     assert_eq!(sample(None, Some(101), true, true), None, "it is from the future");
+    assert_eq!(sample(None, Some(100_u32.wrapping_sub(1 << 31)), true, true), None, "from neither side of now");
     assert_eq!(sample(None, None, true, true), None);
     assert_eq!(sample(None, Some(60), false, true), None);
     assert_eq!(sample(None, Some(60), true, false), None);

@@ -229,4 +229,28 @@ mod tests {
         blocks.push(SackBlock { start: SeqNumber(14), end: SeqNumber(18) });
         assert_eq!(board.acknowledge(at(10_050), SeqNumber(10), &blocks).delivered, 4);
     }
+
+    #[test]
+    fn of_segments_sent_at_once_the_last_in_sequence_is_the_newest() {
+        let newest = |marked: &[u32]| {
+            let mut board = Scoreboard::default();
+            for seq in [10, 14, 18] {
+                board.push(SeqNumber(seq), u64::from(seq), Bytes::from_static(b"data"), false, SendKind::New);
+                board.send_next(Instant::from_nanos(if seq == 18 { 5 } else { 7 }));
+            }
+            let mut blocks = SackBlocks::new();
+            for seq in marked {
+                blocks.push(SackBlock { start: SeqNumber(*seq), end: SeqNumber(*seq + 4) });
+            }
+            board.acknowledge(Instant::from_nanos(9), SeqNumber(10), &blocks).newest.map(|newest| newest.end.0)
+        };
+        assert_eq!((newest(&[14]), newest(&[14, 18]), newest(&[18])), (Some(18), Some(18), Some(22)));
+        let mut board = Scoreboard::default();
+        for seq in [10, 14] {
+            board.push(SeqNumber(seq), u64::from(seq), Bytes::from_static(b"data"), false, SendKind::New);
+            board.send_next(Instant::ZERO);
+        }
+        let acknowledged = board.acknowledge(Instant::ZERO, SeqNumber(18), &SackBlocks::new());
+        assert_eq!(acknowledged.newest.map(|newest| newest.end), Some(SeqNumber(18)), "not the first of them");
+    }
 }

@@ -278,7 +278,7 @@ impl Scoreboard {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bytes, Instant, Scoreboard, SendKind, SeqNumber};
+    use super::{Bytes, Fate, Instant, Record, Scoreboard, SendKind, SeqNumber};
 
     #[test]
     fn dropping_what_was_never_sent_tells_where_it_began_and_whether_a_fin_was_among_it() {
@@ -342,5 +342,21 @@ mod tests {
         assert_eq!(between(&mut board, 10, 18), [10, 14]);
         assert_eq!(between(&mut board, 11, 21), [14], "parts do not count");
         assert_eq!(board.sent_from(SeqNumber(14)).map(|record| record.seq.0).collect::<Vec<_>>(), [14, 18]);
+    }
+
+    #[test]
+    fn a_record_alone_may_deliver_its_data_unless_it_arrived_is_a_duplicate_or_was_reinjected() {
+        let is_alone = |una: u64, change: fn(&mut Record)| {
+            let mut board = Scoreboard::default();
+            board.push(SeqNumber(10), 100, Bytes::from_static(b"data"), false, SendKind::New);
+            let record = board.records.front_mut().unwrap();
+            change(record);
+            record.is_alone(una)
+        };
+        assert!(is_alone(0, |_| {}) && is_alone(103, |_| {}) && !is_alone(104, |_| {}));
+        assert!(is_alone(0, |record| record.fate = Fate::Lost) && !is_alone(0, |record| record.fate = Fate::Sacked));
+        assert!(!is_alone(0, |record| record.origin = SendKind::Duplicate));
+        assert!(!is_alone(0, |record| record.reinjected = true));
+        assert!(!is_alone(0, |record| record.payload = Bytes::new()));
     }
 }

@@ -133,4 +133,17 @@ mod tests {
         assert!(board.bind_to_mapping(|_| false).is_none());
         assert!(board.records().all(|record| record.joined.is_some_and(|joined| joined.data_fin)));
     }
+
+    #[test]
+    fn mappings_are_shared_from_the_second_record_of_one_on() {
+        let shares = |numbers: &[u8]| {
+            let mut board = Scoreboard::default();
+            for number in numbers {
+                board.push(SeqNumber(100), 0, Bytes::from_static(b"data"), false, SendKind::New);
+                board.set_place(Place { number: *number, arrived: 7 });
+            }
+            board.shares_mappings()
+        };
+        assert!(!shares(&[]) && !shares(&[0]) && shares(&[0, 1]) && shares(&[0, 1, 0]));
+    }
 }
