@@ -407,4 +407,32 @@ mod tests {
         assert_eq!((left(FallbackCause::Peer), left(FallbackCause::Checksum)), (vec![fail.clone()], vec![fail]));
         assert_eq!((left(FallbackCause::NoMapping), left(FallbackCause::OptionsStripped)), (vec![], vec![]));
     }
+
+    #[test]
+    fn who_has_lost_our_options_before_its_first_data_ack_falls_back_and_later_loses_the_subflow() {
+        let left = |acknowledged: u64, change: fn(&mut Connection, Handle)| {
+            let (mut connection, handle) = assigned();
+            // The subflow has acknowledged what was assigned.
+            while connection.subflows[handle].scoreboard.send_next(NOW).is_some() {}
+            let end = connection.subflows[handle].send.end;
+            let blocks = anabranch_wire::tcp::SackBlocks::new();
+            connection.subflows[handle].scoreboard.acknowledge(NOW, end, &blocks);
+            connection.subflows[handle].signals = Signals::Gone;
+            connection.sender.buffer.acknowledge(acknowledged);
+            change(&mut connection, handle);
+            let leaves = connection.leaves_options_behind(NOW);
+            (leaves, connection.association.protocol == Protocol::Tcp, connection.subflows.live(handle).is_some())
+        };
+        assert_eq!(left(0, |_, _| {}), (true, true, true));
+        assert_eq!(left(1, |_, _| {}), (true, false, false));
+        assert_eq!(left(3_000, |_, _| {}), (false, false, true), "nothing waits for a DATA_ACK");
+        let present = |connection: &mut Connection, handle: Handle| {
+            connection.subflows[handle].signals = Signals::Present;
+        };
+        assert_eq!(left(0, present), (false, false, true));
+        let carried = |connection: &mut Connection, handle: Handle| {
+            assert!(connection.put_on(handle, 0, 1_000, SendKind::Duplicate));
+        };
+        assert_eq!(left(0, carried), (false, false, true), "the subflow still carries it");
+    }
 }

@@ -266,4 +266,18 @@ mod tests {
         assert_eq!(measured(&[(100_000, 80)], false), Duration::ZERO);
         assert_eq!(measured(&[(100_000, 100_000)], true), Duration::ZERO);
     }
+
+    #[test]
+    fn what_arrives_is_counted_once_and_what_comes_again_apart() {
+        let mut connection = connected(config(), 1);
+        connection.receiver.offer_window();
+        let handle = connection.subflows.first_handle().unwrap();
+        let mut arrive = |at: u64, length: usize| {
+            connection.insert_at_once(Instant::ZERO, handle, at, Bytes::from(vec![0; length]));
+            (connection.subflows[handle].counters.bytes_received, connection.stats.duplicate_bytes_received)
+        };
+        assert_eq!(arrive(0, 10), (10, 0));
+        assert_eq!(arrive(5, 10), (15, 5));
+        assert_eq!(arrive(0, 15), (15, 20));
+    }
 }

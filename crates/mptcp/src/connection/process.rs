@@ -299,6 +299,16 @@ mod tests {
         assert!(lost(1, b"", |_| {}) && lost(0, b"data", |_| {}) && !lost(0, b"", |_| {}));
         // With options before, a bare segment counts if it acknowledges data now.
         assert!(!lost(1, b"data", |connection| connection.association.confirmed = true));
+        let answers = |ahead: u32, acknowledged: u64, joined: bool| {
+            let (mut connection, handle) = sending();
+            connection.subflows[handle].counters.bytes_acked = 1_000;
+            connection.sender.buffer.acknowledge(acknowledged);
+            connection.association.joined = joined;
+            let ack = connection.subflows[handle].send.initial + ahead;
+            connection.lost_its_options(handle, &Segment { ack, ..Segment::default() })
+        };
+        assert!(!answers(1, 0, false) && answers(2, 0, false));
+        assert!(!answers(2, 1, false) && !answers(2, 0, true), "a DATA_ACK or a join shows that they pass");
         let mapped = |connection: &mut Connection| {
             connection.receiver.buffer.insert(NOW, 0, Bytes::from_static(b"mapped"));
         };

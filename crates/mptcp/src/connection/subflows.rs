@@ -451,4 +451,15 @@ mod tests {
         all[second].receiver.due = AckDue::By(at(20));
         assert_eq!(all.earliest_deadline(), at(20), "of its acknowledgement");
     }
+
+    #[test]
+    fn members_are_lost_by_removal_and_not_by_additions() {
+        let mut all = core::mem::take(&mut connected(config(), 2).subflows);
+        assert!(!all.lost_members(), "two were added");
+        let first = all.first_handle().unwrap();
+        all.remove(first);
+        assert!(all.lost_members());
+        all.sweep();
+        assert!(!all.lost_members());
+    }
 }

@@ -48,6 +48,8 @@ fn endpoints_that_are_one_host_have_tokens_and_ports_of_their_own() {
     let range = |low, high| Ports::HashBased { low, high };
     assert_eq!(ports, [range(100, 132), range(133, 165), range(166, 198)]);
     assert_eq!(Share::WHOLE.ports(1_024, u16::MAX), range(1_024, u16::MAX));
+    assert_eq!(Share::WHOLE.ports(100, 100), range(100, 100));
+    assert_eq!(Share { index: 1, count: 3 }.ports(60_000, 60_002), range(60_001, 60_001));
     for (share, ports) in shares.into_iter().zip(ports) {
         // The same random numbers for all.
         let config = EndpointConfig { seed: [7; 32], share, ports, ..EndpointConfig::default() };

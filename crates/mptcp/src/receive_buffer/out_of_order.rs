@@ -241,4 +241,15 @@ mod tests {
         assert_eq!(stored.around(1_100, 1_200, 5_000), (1_000, vec![2; 600]));
         assert_eq!(stored.around(1_600, 2_000, 10), (1_590, vec![2; 10]));
     }
+
+    #[test]
+    fn contiguous_pieces_around_a_range_are_one_run_of_bytes() {
+        let mut stored = OutOfOrder::default();
+        for (start, byte) in [(100, 1), (700, 2), (1_300, 3)] {
+            stored.insert(start, Bytes::from(vec![byte; 600]), 1 << 20);
+        }
+        let all = [vec![1; 600], vec![2; 600], vec![3; 600]].concat();
+        assert_eq!(stored.around(800, 900, 10_000), (100, all));
+        assert_eq!(stored.around(650, 1_350, 20), (630, [vec![1; 70], vec![2; 600], vec![3; 70]].concat()));
+    }
 }

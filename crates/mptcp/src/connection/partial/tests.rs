@@ -228,3 +228,16 @@ fn what_the_peer_misses_is_reinjected_once_unless_it_arrived_meanwhile() {
     assert_eq!((ranges(999, false), ranges(1_000, false)), (vec![(0, 2_000)], vec![(1_000, 2_000)]));
     assert_eq!(ranges(0, true), [(0, 1_000)]);
 }
+
+#[test]
+fn a_withdrawal_is_unheeded_until_the_data_ack_has_passed_it() {
+    let unheeded = |acknowledged: u64| {
+        let mut connection = giving_up(Framing::Messages);
+        connection.sender.buffer.write(Bytes::from(vec![0; 100]));
+        connection.partial.as_mut().unwrap().withdrawals.withdrawn.push_back((10, 20));
+        connection.sender.buffer.acknowledge(acknowledged);
+        connection.has_unheeded_withdrawals()
+    };
+    assert!(unheeded(0) && unheeded(19) && !unheeded(20));
+    assert!(!giving_up(Framing::Messages).has_unheeded_withdrawals());
+}

@@ -171,3 +171,49 @@ fn the_window_is_held_by_a_recovery_and_by_the_echo_of_a_mark_where_marks_were_a
     assert!(!holds(Notification::Off, echo, false) && !holds(Notification::EchoOnly, echo, false));
     assert!(holds(Notification::Off, Flags::ACK, true));
 }
+
+#[test]
+fn each_segment_that_is_lost_adds_a_hundredth_of_what_is_left_to_the_loss_rate() {
+    let rate = |lost: u64| {
+        let mut subflow = subflow();
+        subflow.rates.loss_rate = 0.5;
+        assert_eq!(subflow.count_loss(|_| lost), lost);
+        subflow.rates.loss_rate
+    };
+    // Segments of 1,000 bytes.
+    assert!((rate(2_000) - 0.51).abs() < 1e-9 && (rate(0) - 0.5).abs() < 1e-9);
+    assert!((rate(500_000) - 1.0).abs() < 1e-9);
+    let counted = |lost: u64| {
+        let mut subflow = subflow();
+        subflow.count_lost_segments(lost);
+        subflow.counters.segments_lost
+    };
+    assert_eq!((counted(0), counted(1), counted(1_000), counted(1_001)), (0, 1, 1, 2));
+}
+
+#[test]
+fn an_acknowledgement_is_no_news_where_nothing_is_outstanding_repaired_searched_or_marked() {
+    use crate::subflow::path_mtu_search::PathMtu;
+    use anabranch_wire::tcp::SackBlock;
+    let is_no_news = |change: fn(&mut Subflow, &mut Segment)| {
+        let mut subflow = subflow();
+        let mut segment = Segment { ack: subflow.send.una, flags: Flags::ACK, ..Segment::default() };
+        change(&mut subflow, &mut segment);
+        subflow.is_no_news(&segment)
+    };
+    assert!(is_no_news(|_, _| {}));
+    assert!(!is_no_news(|_, segment| segment.ack += 1));
+    assert!(!is_no_news(|subflow, _| subflow.push(0, Bytes::from_static(b"data"), SendKind::New)));
+    let sack = |_: &mut Subflow, segment: &mut Segment| {
+        segment.options.sack.push(SackBlock { start: SeqNumber(5), end: SeqNumber(9) });
+    };
+    assert!(!is_no_news(sack));
+    assert!(!is_no_news(|subflow, _| subflow.recovery.duplicate_acks = 1));
+    assert!(!is_no_news(|subflow, _| subflow.negotiated.ecn = Notification::On));
+    assert!(is_no_news(|subflow, _| subflow.negotiated.ecn = Notification::EchoOnly));
+    let (largest, low, rest_until) = (1_400, 1_000, Instant::ZERO);
+    let path = PathMtu { largest, overhead: 40, low, high: 1_401, failures: 0, probe: None, rest_until };
+    let mut narrow = subflow();
+    narrow.path_mtu = Some(Box::new(path));
+    assert!(!narrow.is_no_news(&Segment { ack: narrow.send.una, ..Segment::default() }));
+}
