@@ -8,6 +8,7 @@ mod baselines;
 pub mod build;
 pub mod columns;
 pub mod derived;
+pub mod environment;
 pub mod experiment;
 pub mod files;
 pub mod journal;

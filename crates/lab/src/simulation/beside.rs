@@ -12,7 +12,7 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_settings::connection::defaults;
 use anabranch_sim::application::Sending;
 use anabranch_sim::topology::NoPaths;
-use anabranch_sim::{Application, FlowConfig, World};
+use anabranch_sim::{Application, FlowConfig, FlowId, World};
 
 /// Buffers of other hosts: automatic, and large enough to never limit.
 const INITIAL: u64 = 128 << 10;
@@ -28,13 +28,16 @@ pub fn name(beside: &Beside, number: u32) -> String {
     format!("beside/{}/{number}", beside.name)
 }
 
-/// Adds the transfer's connections: the first is `first`; each further one starts at its own time.
-pub fn add_own(world: &mut World, scenario: &Scenario, first: FlowConfig) {
-    for number in 0..scenario.connections {
+/// Adds the transfer's connections and gives the first, which is `first`; each further one starts at its own time.
+pub fn add_own(world: &mut World, scenario: &Scenario, first: FlowConfig) -> Option<FlowId> {
+    let mut flows = (0..scenario.connections).map(|number| {
         let name = own_name(number);
         let start = if number == 0 { first.start } else { start(world, &name, START) };
-        world.add_flow(FlowConfig { name, start, ..first.clone() });
-    }
+        world.add_flow(FlowConfig { name, start, ..first.clone() })
+    });
+    let measured = flows.next();
+    flows.for_each(drop);
+    measured
 }
 
 /// Adds the other hosts' connections on all present paths.

@@ -6,12 +6,12 @@ use super::{beside, capture, datagrams, generators, measure, network, settings};
 use super::{steering, traffic, window};
 use crate::record::Record;
 use crate::scenario::Scenario;
-use crate::scenario::model::Transfer;
-use anabranch_mptcp::EndpointConfig;
+use crate::scenario::model::{Heading, Transfer};
+use anabranch_mptcp::{ConnectionInfo, EndpointConfig};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_settings::contender::Contender;
 use anabranch_settings::diagnostic::Diagnostic;
-use anabranch_sim::{FlowConfig, HostId, RunResult, World, WorldConfig};
+use anabranch_sim::{FlowConfig, FlowId, HostId, RunResult, Side, World, WorldConfig};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -20,6 +20,8 @@ pub struct Simulation {
     world: World,
     client: HostId,
     server: HostId,
+    /// The first connection of the transfer, if it has some.
+    flow: Option<FlowId>,
     paths: Vec<usize>,
     /// Whether it ends with its transfers.
     finite: bool,
@@ -69,7 +71,7 @@ impl Simulation {
             server_config: config,
             record: Some(scenario.sample),
         };
-        beside::add_own(&mut world, scenario, transfer);
+        let flow = beside::add_own(&mut world, scenario, transfer);
         datagrams::add(&mut world, scenario, contender, &lines)?;
         let steered = steering::add(&mut world, scenario, contender, (client, server))?;
         let capture = match &extras.pcap {
@@ -80,7 +82,7 @@ impl Simulation {
             _ => None,
         };
         let finite = matches!(scenario.transfer, Transfer::Finite(_) | Transfer::Video) || extras.send.is_some();
-        Ok(Self { world, client, server, paths: paths.to_vec(), finite, before: None, steered, capture })
+        Ok(Self { world, client, server, flow, paths: paths.to_vec(), finite, before: None, steered, capture })
     }
 
     /// Advances to this time since the beginning, at most to the end of the transfers if all of them end. Returns
@@ -99,14 +101,20 @@ impl Simulation {
         false
     }
 
-    /// The network and its hosts.
-    pub fn world(&mut self) -> &mut World {
-        &mut self.world
+    /// State of the transfer's first connection at its sender and its receiver; none where it does not exist yet or
+    /// any more.
+    pub fn info(&self, heading: Heading) -> [Option<ConnectionInfo>; 2] {
+        let of = |side: Side, host: HostId| {
+            let connection = self.world.connection(self.flow?, side)?;
+            self.world.endpoint(host).info(self.world.now(), connection)
+        };
+        let (client, server) = (of(Side::Client, self.client), of(Side::Server, self.server));
+        if heading == Heading::Upload { [client, server] } else { [server, client] }
     }
 
-    /// The hosts at both ends.
-    pub fn ends(&self) -> (HostId, HostId) {
-        (self.client, self.server)
+    /// Hash over all events until now.
+    pub fn trace_hash(&mut self) -> u64 {
+        self.world.results().trace_hash
     }
 
     /// What was measured until now.

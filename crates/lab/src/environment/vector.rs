@@ -1,0 +1,302 @@
+//! Many environments, stepped on several threads.
+//!
+//! An environment that ended begins again in the step after, with its next seed; that step ignores the action and has no
+//! reward (Gymnasium's `AutoresetMode.NEXT_STEP`).
+
+use super::world::{Spec, Step, WorldEnvironment};
+use anabranch_settings::diagnostic::Diagnostic;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+/// Results of all environments, one after the other.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Steps {
+    pub observations: Vec<f32>,
+    pub steps: Vec<Step>,
+    /// Seeds of the present episodes.
+    pub seeds: Vec<u64>,
+    /// Hashes over all events of the present episodes, if they were asked for.
+    pub trace_hashes: Vec<u64>,
+}
+
+enum Order {
+    /// Begin with these seeds.
+    Reset(Vec<u64>),
+    /// Actions of the thread's environments.
+    Step(Vec<f32>),
+    /// Hashes as well.
+    Hash,
+}
+
+type Answer = Result<Steps, Diagnostic>;
+
+struct Worker {
+    /// Indices of its environments.
+    range: Range<usize>,
+    orders: Option<SyncSender<Order>>,
+    answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Environments of one specification.
+pub struct VectorEnvironment {
+    spec: Arc<Spec>,
+    count: usize,
+    workers: Vec<Worker>,
+}
+
+impl VectorEnvironment {
+    /// So many environments on so many threads; they begin with [`Self::reset`].
+    ///
+    /// # Errors
+    /// The specification cannot be an environment ([`Spec::check`]), or there is none.
+    pub fn new(spec: Spec, count: usize, threads: usize) -> Result<Self, Diagnostic> {
+        spec.check()?;
+        if count == 0 {
+            return Err(Diagnostic::plain("there is no environment of which to make a vector"));
+        }
+        let (spec, threads) = (Arc::new(spec), threads.clamp(1, count));
+        let bound = |thread: usize| thread * count / threads;
+        let workers = (0..threads).map(|thread| Worker::start(&spec, bound(thread)..bound(thread + 1))).collect();
+        Ok(Self { spec, count, workers })
+    }
+
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The number of environments.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Begins an episode of each environment, with these seeds; later episodes of an environment have seeds that
+    /// follow by the number of environments.
+    ///
+    /// # Errors
+    /// A policy cannot be built.
+    pub fn reset(&mut self, seeds: &[u64]) -> Answer {
+        self.ask(|range| Order::Reset(seeds[range].to_vec()))
+    }
+
+    /// Carries out the actions of all environments, one after the other.
+    ///
+    /// # Errors
+    /// A policy cannot be built, or the numbers of actions are not those of the environments.
+    pub fn step(&mut self, actions: &[f32]) -> Answer {
+        let each = self.spec.actions();
+        if actions.len() != each * self.count {
+            let (given, count) = (actions.len(), self.count);
+            return Err(Diagnostic::plain(format!(
+                "{given} numbers are no actions of {count} environments with {each} paths"
+            )));
+        }
+        self.ask(|range| Order::Step(actions[range.start * each..range.end * each].to_vec()))
+    }
+
+    /// Hashes over all events of the present episodes until now.
+    ///
+    /// # Errors
+    /// There was no reset.
+    pub fn trace_hashes(&mut self) -> Result<Vec<u64>, Diagnostic> {
+        self.ask(|_| Order::Hash).map(|steps| steps.trace_hashes)
+    }
+
+    fn ask(&self, order: impl Fn(Range<usize>) -> Order) -> Answer {
+        let gone = || Diagnostic::plain("an environment has a fault, see above");
+        for worker in &self.workers {
+            let orders = worker.orders.as_ref().ok_or_else(gone)?;
+            orders.send(order(worker.range.clone())).map_err(|_| gone())?;
+        }
+        let mut all = Steps::default();
+        let mut failure = None;
+        for worker in &self.workers {
+            match worker.answers.recv().unwrap_or_else(|_| Err(gone())) {
+                Ok(some) => {
+                    all.observations.extend(some.observations);
+                    all.steps.extend(some.steps);
+                    all.seeds.extend(some.seeds);
+                    all.trace_hashes.extend(some.trace_hashes);
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(all), Err)
+    }
+}
+
+impl Worker {
+    fn start(spec: &Arc<Spec>, range: Range<usize>) -> Self {
+        let ((orders, inbox), (outbox, answers)) = (sync_channel(1), sync_channel(1));
+        let total = range.len();
+        let spec = Arc::clone(spec);
+        let work = move || {
+            let mut worlds = Worlds { spec, worlds: Vec::with_capacity(total) };
+            while let Ok(order) = inbox.recv() {
+                if outbox.send(worlds.carry_out(order)).is_err() {
+                    break;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("environments".to_owned()).spawn(work).ok();
+        let orders = thread.is_some().then_some(orders);
+        Self { range, orders, answers, thread }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said why.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The environments of one thread, which never leave it.
+struct Worlds {
+    spec: Arc<Spec>,
+    /// With whether the episode has ended.
+    worlds: Vec<(WorldEnvironment, bool)>,
+}
+
+impl Worlds {
+    fn carry_out(&mut self, order: Order) -> Answer {
+        let features = self.spec.features();
+        match order {
+            Order::Reset(seeds) => {
+                self.worlds.clear();
+                let mut all = self.blank(seeds.len());
+                for (seed, observation) in seeds.iter().zip(all.observations.chunks_mut(features)) {
+                    self.worlds.push((WorldEnvironment::new(&self.spec, *seed, observation)?, false));
+                }
+                all.seeds = seeds;
+                Ok(all)
+            }
+            Order::Step(actions) => {
+                let count = self.worlds.len();
+                let mut all = self.blank(count);
+                let each = self.spec.actions();
+                let observations = all.observations.chunks_mut(features);
+                for (place, observation) in (0..count).zip(observations) {
+                    let (world, ended) = &mut self.worlds[place];
+                    if *ended {
+                        let next = world.seed() + NEXT_EPISODE;
+                        self.worlds[place] = (WorldEnvironment::new(&self.spec, next, observation)?, false);
+                    } else {
+                        let step = world.step(&actions[place * each..(place + 1) * each], observation);
+                        *ended = step.terminated || step.truncated;
+                        all.steps[place] = step;
+                    }
+                }
+                all.seeds = self.worlds.iter().map(|(world, _)| world.seed()).collect();
+                Ok(all)
+            }
+            Order::Hash => {
+                let trace_hashes = self.worlds.iter_mut().map(|(world, _)| world.trace_hash()).collect();
+                Ok(Steps { trace_hashes, ..Steps::default() })
+            }
+        }
+    }
+
+    fn blank(&self, count: usize) -> Steps {
+        let observations = vec![0.0; count * self.spec.features()];
+        Steps { observations, steps: vec![Step::default(); count], ..Steps::default() }
+    }
+}
+
+/// From the seed of an episode to that of the next one.
+const NEXT_EPISODE: u64 = 1 << 32;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Decides, Reward};
+    use super::*;
+    use crate::library::SCENARIOS;
+    use crate::simulation::{self, Extras};
+    use anabranch_policy::time::Duration;
+    use anabranch_settings::contender::Contender;
+
+    fn spec(decides: Decides) -> Spec {
+        let known = SCENARIOS.iter().find(|known| known.name == "two_paths").unwrap();
+        let scenario = known.document(&["duration=\"5 s\"".to_owned()]).scenario().unwrap();
+        let interval = Duration::from_millis(100);
+        Spec { scenario, contender: Contender::plain(), decides, reward: Reward::Goodput, interval }
+    }
+
+    #[test]
+    fn steps_do_not_change_what_happens() {
+        let spec = spec(Decides::Nothing);
+        let whole = simulation::run(&spec.scenario, &spec.contender, &[0, 1], 3, &Extras::default()).unwrap();
+        let mut vector = VectorEnvironment::new(spec, 2, 2).unwrap();
+        vector.reset(&[3, 4]).unwrap();
+        for step in 1..=50 {
+            let steps = vector.step(&[0.0; 4]).unwrap();
+            assert_eq!(steps.steps[0].truncated, step == 50);
+        }
+        let hashes = vector.trace_hashes().unwrap();
+        assert_eq!(hashes[0], whole.trace_hash);
+        assert_ne!(hashes[1], whole.trace_hash);
+        let again = vector.step(&[0.0; 4]).unwrap();
+        assert_eq!(again.seeds, [3 + NEXT_EPISODE, 4 + NEXT_EPISODE]);
+        assert_eq!(again.steps, [Step::default(); 2]);
+    }
+
+    /// Rewards and the last observation of five seconds of one environment that always does the same.
+    fn constant(decides: Decides, action: [f32; 2], threads: usize) -> (f64, Vec<f32>) {
+        let mut vector = VectorEnvironment::new(spec(decides), 3, threads).unwrap();
+        vector.reset(&[1, 2, 3]).unwrap();
+        let (mut sum, mut last) = (0.0, Vec::new());
+        for _ in 0..50 {
+            let steps = vector.step(&action.repeat(3)).unwrap();
+            sum += steps.steps[1].reward;
+            last = steps.observations;
+        }
+        (sum, last)
+    }
+
+    #[test]
+    fn a_path_of_weight_zero_carries_nothing() {
+        let features = super::super::PATH_FEATURES.len();
+        let (both, _) = constant(Decides::Scheduler, [1.0, 1.0], 1);
+        let (one, last) = constant(Decides::Scheduler, [1.0, 0.0], 2);
+        assert!(both > one * 1.1, "{both} {one}");
+        assert!(last[6] > 0.0 && last[features + 6] == 0.0, "{last:?}");
+    }
+
+    #[test]
+    fn a_suspended_path_carries_nothing() {
+        let features = super::super::PATH_FEATURES.len();
+        let (_, last) = constant(Decides::PathManager, [0.0, 1.0], 1);
+        assert!(last[1] == 1.0 && last[7] == 0.0 && last[features + 7] > 0.0, "{last:?}");
+    }
+
+    #[test]
+    fn windows_are_what_the_agent_makes_of_them() {
+        let (small, last) = constant(Decides::Congestion, [-1.0, -1.0], 1);
+        assert!(last[4] <= 2.0, "{last:?}");
+        let (kept, _) = constant(Decides::Congestion, [0.0, 0.0], 1);
+        assert!(kept > small * 1.5, "{kept} {small}");
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let action = [0.7, 0.3];
+        assert_eq!(constant(Decides::Scheduler, action, 1), constant(Decides::Scheduler, action, 3));
+    }
+
+    #[test]
+    fn wrong_actions_and_scenarios_are_told() {
+        let mut vector = VectorEnvironment::new(spec(Decides::Scheduler), 2, 1).unwrap();
+        vector.reset(&[1, 2]).unwrap();
+        assert!(vector.step(&[1.0; 3]).unwrap_err().message().contains("3 numbers are no actions"));
+        assert!(vector.step(&[f32::NAN; 4]).is_ok());
+        let mut download = spec(Decides::Nothing);
+        download.scenario.heading = crate::scenario::model::Heading::Download;
+        assert!(VectorEnvironment::new(download, 1, 1).is_err());
+        assert!(VectorEnvironment::new(spec(Decides::Nothing), 0, 1).is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! One environment.
+
+use super::agent::{self, Decides, MOST, Shared, path_of};
+use super::observation::{Before, CONNECTION_FEATURES, PATH_FEATURES};
+use super::reward::Reward;
+use crate::scenario::Scenario;
+use crate::scenario::model::{Heading, Link, LinkRate, Path};
+use crate::simulation::{Extras, Simulation};
+use anabranch_policy::time::Duration;
+use anabranch_settings::contender::Contender;
+use anabranch_settings::diagnostic::Diagnostic;
+use std::sync::Arc;
+
+/// What an environment simulates.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    pub scenario: Scenario,
+    /// Policies of both ends, except the one that the agent replaces.
+    pub contender: Contender,
+    pub decides: Decides,
+    pub reward: Reward,
+    /// Simulated time of a step.
+    pub interval: Duration,
+}
+
+impl Spec {
+    /// Checks that it can be an environment.
+    ///
+    /// # Errors
+    /// It is an ad-hoc network, downloads, has more than 16 paths, no transfer, or an interval of zero.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        let wrong = |what: &str| Err(Diagnostic::plain(format!("{}: {what}", self.scenario.name)));
+        let Scenario { mesh, moving, heading, paths, connections, .. } = &self.scenario;
+        if mesh.is_some() || moving.is_some() {
+            return wrong("an environment has paths, and no ad-hoc network");
+        }
+        if *heading != Heading::Upload || *connections == 0 {
+            return wrong("an environment needs a transfer by upload");
+        }
+        if paths.is_empty() || paths.len() > MOST {
+            return wrong("an environment has 1 to 16 paths");
+        }
+        if self.interval.is_zero() || self.interval > self.scenario.duration {
+            return wrong("the interval of a step is above 0 and at most the duration");
+        }
+        Ok(())
+    }
+
+    /// Numbers of an action: one per path.
+    pub fn actions(&self) -> usize {
+        self.scenario.paths.len()
+    }
+
+    /// Numbers of an observation.
+    pub fn features(&self) -> usize {
+        self.scenario.paths.len() * PATH_FEATURES.len() + CONNECTION_FEATURES.len()
+    }
+
+    /// Sum of the rates of all paths, Mbit/s; of a rate that varies, its mean.
+    fn capacity(&self) -> f64 {
+        let rate = |link: &Link| match &link.rate {
+            LinkRate::Fixed(rate) => rate.bits_per_second() as f64 * 1e-6,
+            LinkRate::Trace(trace) => trace.mean_rate().bits_per_second() as f64 * 1e-6,
+        };
+        let of_path = |path: &Path| path.links.iter().map(rate).fold(f64::INFINITY, f64::min);
+        self.scenario.paths.iter().map(of_path).filter(|rate| rate.is_finite()).sum()
+    }
+}
+
+/// Result of a step, beside the observation.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Step {
+    pub reward: f64,
+    /// The transfer has ended.
+    pub terminated: bool,
+    /// The scenario's duration is over.
+    pub truncated: bool,
+}
+
+/// A simulation that is advanced step by step.
+pub struct WorldEnvironment {
+    spec: Arc<Spec>,
+    seed: u64,
+    shared: Arc<Shared>,
+    simulation: Simulation,
+    now: Duration,
+    before: Before,
+    least_round_trip: f64,
+}
+
+impl WorldEnvironment {
+    /// At the beginning of time; `observation` is what the agent sees there.
+    ///
+    /// # Errors
+    /// A policy cannot be built.
+    pub fn new(spec: &Arc<Spec>, seed: u64, observation: &mut [f32]) -> Result<Self, Diagnostic> {
+        let shared = Arc::new(Shared::default());
+        for path in 0..spec.actions() {
+            shared.act(path, 1.0);
+        }
+        let own = agent::policies(spec.decides, &shared, spec.interval);
+        let extras = Extras { own, ..Extras::default() };
+        let paths: Vec<usize> = (0..spec.scenario.paths.len()).collect();
+        let simulation = Simulation::new(&spec.scenario, &spec.contender, &paths, seed, &extras)?;
+        observation.fill(0.0);
+        let before = Before::new(paths.len());
+        let now = Duration::ZERO;
+        Ok(Self { spec: Arc::clone(spec), seed, shared, simulation, now, before, least_round_trip: f64::INFINITY })
+    }
+
+    /// The seed of its luck.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Hash over all events until now.
+    pub fn trace_hash(&mut self) -> u64 {
+        self.simulation.trace_hash()
+    }
+
+    /// Carries out the action, advances by an interval, and observes.
+    pub fn step(&mut self, action: &[f32], observation: &mut [f32]) -> Step {
+        self.act(action);
+        let spec = Arc::clone(&self.spec);
+        let before = self.now;
+        self.now = (self.now + spec.interval).min(spec.scenario.duration);
+        let terminated = self.simulation.advance(&spec.scenario, self.now);
+        let ends = self.simulation.info(spec.scenario.heading);
+        let totals = self.before.observe(&ends, self.now - before, observation);
+        if let [Some(sender), _] = &ends {
+            let trips = sender.subflows.iter().map(|subflow| subflow.round_trip.min_rtt.as_secs_f64() * 1e3);
+            self.least_round_trip = trips.filter(|trip| *trip > 0.0).fold(self.least_round_trip, f64::min);
+        }
+        let least = if self.least_round_trip.is_finite() { self.least_round_trip } else { 0.0 };
+        let reward = spec.reward.of(&totals, spec.capacity(), least);
+        Step { reward, terminated, truncated: !terminated && self.now >= spec.scenario.duration }
+    }
+
+    fn act(&mut self, action: &[f32]) {
+        let sanitized = |value: f32| if value.is_finite() { f64::from(value) } else { 0.0 };
+        if self.spec.decides == Decides::Congestion {
+            let [Some(sender), _] = self.simulation.info(self.spec.scenario.heading) else { return };
+            for subflow in &sender.subflows {
+                let path = path_of(subflow.identity.local_address);
+                let factor = sanitized(action.get(path).copied().unwrap_or(0.0)).clamp(-1.0, 1.0);
+                self.shared.scale_window(subflow.identity.id, factor.exp2());
+            }
+            return;
+        }
+        for (path, value) in action.iter().enumerate() {
+            self.shared.act(path, sanitized(*value));
+        }
+    }
+}
