@@ -66,6 +66,17 @@ impl<'a> Experiment<'a> {
         Ok(Self { plan, scenario, seeds, origin, points })
     }
 
+    /// The scenario with its first contender.
+    pub fn first(self) -> (Scenario, Contender) {
+        let contender = self.scenario.policies.first().cloned().unwrap_or_else(Contender::plain);
+        (self.scenario, contender)
+    }
+
+    /// Names of the contenders as `--policy` takes them, and the seeds.
+    pub fn parts(&self) -> (Vec<String>, Range<u64>) {
+        (self.scenario.policies.iter().map(|contender| contender.name.clone()).collect(), self.seeds.clone())
+    }
+
     /// Cost, in units comparable between experiments.
     pub fn effort(&self) -> u64 {
         let of = |scenario: &Scenario, seeds: &Range<u64>| {

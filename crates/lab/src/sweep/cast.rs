@@ -95,6 +95,9 @@ pub const OF_COMPETITION: [&str; 6] = [ON_NETWORKS, RECOMMENDED, "plain", "olia"
 
 /// An entrant by name.
 pub fn one(text: &str) -> Result<Entrant, String> {
+    if text.trim() == Entrant::reference().name() {
+        return Ok(Entrant::reference());
+    }
     if text.trim() == LINUX {
         return Ok(Entrant::linux());
     }

@@ -20,18 +20,23 @@ struct Row<'a> {
     score: &'a PointScore,
 }
 
+/// Writes the table.
 pub fn write(path: &Path, outcome: &Outcome, points: &[Point]) -> Result<(), Diagnostic> {
+    columns::write(path, &columns(&outcome.policies, points))
+}
+
+/// The table: a row per policy and point.
+pub fn columns(policies: &[PolicyOutcome], points: &[Point]) -> Vec<(String, Column)> {
     let by_number: BTreeMap<u32, &Point> = points.iter().map(|point| (point.number, point)).collect();
-    let rows: Vec<Row<'_>> = outcome
-        .policies
+    let rows: Vec<Row<'_>> = policies
         .iter()
         .flat_map(|policy| policy.points.iter().map(move |score| (policy, score)))
         .filter_map(|(policy, score)| Some(Row { policy, score, point: by_number.get(&score.point)? }))
         .collect();
-    columns::write(path, &columns(&rows))
+    columns_of(&rows)
 }
 
-fn columns(rows: &[Row<'_>]) -> Vec<(String, Column)> {
+fn columns_of(rows: &[Row<'_>]) -> Vec<(String, Column)> {
     let mut columns = Vec::new();
     let text = |value: &dyn Fn(&Row<'_>) -> Option<&'static str>| {
         Column::Text(rows.iter().map(|row| value(row).map(Arc::from)).collect())

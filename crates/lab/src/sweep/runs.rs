@@ -91,6 +91,11 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Of results in the order of the tasks.
+    pub fn of(lines: Vec<Option<Line>>) -> Self {
+        Self { lines }
+    }
+
     /// Results of all runs, if complete.
     pub fn complete(self) -> Option<Vec<Line>> {
         self.lines.into_iter().collect()

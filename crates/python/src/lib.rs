@@ -1,0 +1,195 @@
+//! What the Python package `anabranch` calls; its interface for users is in `python/anabranch`.
+
+mod environments;
+mod failure;
+mod policies;
+mod request;
+mod running;
+mod sweeping;
+mod table;
+mod views;
+
+use anabranch_lab::columns::Column;
+use anabranch_lab::experiment::Experiment;
+use anabranch_lab::library::SCENARIOS;
+use anabranch_lab::runner::{Runner, processors};
+use anabranch_lab::runs::{Grid, Keep, Memory, Row, Store, columns, write};
+use failure::{failure, plain};
+use policies::Fault;
+use pyo3::prelude::*;
+use request::Request;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use table::Table;
+
+fn read(request: &str) -> PyResult<Request> {
+    serde_json::from_str(request).map_err(plain)
+}
+
+/// Version of the package, and commit of its source.
+#[pyfunction]
+fn version() -> (&'static str, String) {
+    (env!("CARGO_PKG_VERSION"), anabranch_lab::build::commit())
+}
+
+/// Names of the built-in scenarios.
+#[pyfunction]
+fn scenarios() -> Vec<&'static str> {
+    SCENARIOS.iter().map(|known| known.name).collect()
+}
+
+/// Text of a built-in scenario; None if there is none of this name.
+#[pyfunction]
+fn scenario_text(name: &str) -> Option<&'static str> {
+    SCENARIOS.iter().find(|known| known.name == name).map(|known| known.text)
+}
+
+/// TOML of a table given as JSON.
+#[pyfunction]
+fn toml_of(json: &str) -> PyResult<String> {
+    let value: serde_json::Value = serde_json::from_str(json).map_err(plain)?;
+    toml::to_string(&value).map_err(plain)
+}
+
+/// Reads the scenario at all points of the grid; gives the number of runs.
+#[pyfunction]
+fn check(request: &str) -> PyResult<usize> {
+    let request = read(request)?;
+    let (document, plan) = (request.document(), request.plan(Default::default()));
+    request.data(&document, &plan).and_then(|data| data.check()).map_err(failure)
+}
+
+/// Points of a grid, names of policies, and seeds.
+type Parts = (Vec<Vec<String>>, Vec<String>, Vec<u64>);
+
+/// The points of a grid, a list of `key=value` each, and names of the policies and the seeds of the scenario.
+#[pyfunction]
+fn parts(request: &str) -> PyResult<Parts> {
+    let request = read(request)?;
+    let (document, plan) = (request.document(), request.plan(Default::default()));
+    let grid = Grid::read(&request.grid).map_err(failure)?;
+    let words = |(key, value): (String, String)| format!("{key}={value}");
+    let points = grid.points().into_iter().map(|point| point.into_iter().map(words).collect()).collect();
+    let experiment = Experiment::prepare(&document, &plan).map_err(failure)?;
+    let (policies, seeds) = experiment.parts();
+    Ok((points, policies, seeds.collect()))
+}
+
+/// Executes runs; gives a row each as JSON, and the number of runs whose rows were in the store already. With a
+/// directory, rows go there and none are given.
+#[pyfunction]
+#[pyo3(signature = (request, *, jobs=None, store=None, scheduler=None, congestion=None, progress=None))]
+fn execute(
+    py: Python<'_>,
+    request: &str,
+    jobs: Option<usize>,
+    store: Option<PathBuf>,
+    scheduler: Option<Py<PyAny>>,
+    congestion: Option<Py<PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Vec<String>, usize)> {
+    let request = read(request)?;
+    let fault = Arc::new(Fault::default());
+    let own = policies::own(py, scheduler, congestion, &fault)?;
+    let (document, plan) = (request.document(), request.plan(own));
+    let data = request.data(&document, &plan).map_err(failure)?;
+    data.check().map_err(failure)?;
+    let (memory, kept) = match &store {
+        None => (Some(Memory::default()), None),
+        Some(directory) => {
+            std::fs::create_dir_all(directory)?;
+            (None, Some(Store::open(directory, data.shard).map_err(failure)?))
+        }
+    };
+    let jobs = jobs.unwrap_or_else(processors).max(1);
+    let stop = Arc::clone(&fault.stop);
+    let keep: &dyn Keep = match (&memory, &kept) {
+        (Some(memory), _) => memory,
+        (None, Some(kept)) => kept,
+        (None, None) => unreachable!("rows go somewhere"),
+    };
+    let done = running::wait(py, &stop, progress.as_ref(), |told| {
+        data.run(keep, &Runner { jobs, stop: &stop, progress: told })
+    });
+    if let Some(kept) = &kept {
+        let table = kept.path().with_extension("parquet");
+        py.detach(|| write(kept.path(), &table)).map_err(failure)?;
+    }
+    if let Some(error) = fault.take() {
+        return Err(error);
+    }
+    let done = done?.map_err(failure)?;
+    let rows = memory.map(Memory::rows).unwrap_or_default();
+    let text = |row: &Row| serde_json::to_string(row).map_err(plain);
+    Ok((rows.iter().map(text).collect::<PyResult<_>>()?, done.known))
+}
+
+/// The table of rows given as JSON, in order of grid, policy and seed, with the scenarios' texts by key.
+#[pyfunction]
+fn rows_table(rows: Vec<String>, texts: Vec<String>) -> PyResult<Table> {
+    let mut rows: Vec<Row> =
+        rows.iter().map(|row| serde_json::from_str(row)).collect::<Result<_, _>>().map_err(plain)?;
+    rows.sort_by(|a, b| (&a.grid, &a.policy, &a.paths, a.seed).cmp(&(&b.grid, &b.policy, &b.paths, b.seed)));
+    let texts: BTreeMap<String, Arc<str>> =
+        texts.iter().map(|text| (anabranch_lab::journal::key(&[text]), Arc::from(text.as_str()))).collect();
+    Table::new(columns(&rows, &texts))
+}
+
+/// Time series of one run, a row per value: time (s), path (null: the connection), metric, unit, value.
+#[pyfunction]
+fn series(py: Python<'_>, request: &str) -> PyResult<Table> {
+    let request = read(request)?;
+    let (document, mut plan) = (request.document(), request.plan(Default::default()));
+    plan.extras.curves = true;
+    let experiment = Experiment::prepare(&document, &plan).map_err(failure)?;
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let outcome = running::wait(py, &stop, None, |told| {
+        experiment.run(&Runner { jobs: processors(), stop: &stop, progress: told }, None)
+    })?;
+    let outcome = outcome.map_err(failure)?;
+    let interval = outcome.scenario.sample.as_secs_f64();
+    let (mut policy, mut seed, mut time, mut path) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut metric, mut unit, mut value) = (Vec::new(), Vec::new(), Vec::new());
+    for (runs, record) in outcome.policies.iter().flat_map(|runs| runs.records.iter().map(move |record| (runs, record)))
+    {
+        for curve in &record.curves {
+            let of = curve.path.and_then(|at| outcome.scenario.paths.get(at)).map(|path| Arc::from(path.name.as_str()));
+            for (at, number) in curve.values.iter().enumerate().filter(|(_, number)| number.is_finite()) {
+                policy.push(Some(Arc::from(runs.contender.name.as_str())));
+                seed.push(i64::try_from(record.seed).ok());
+                time.push(Some((at as f64 + 0.5) * interval));
+                path.push(of.clone());
+                metric.push(Some(Arc::from(curve.series.name())));
+                unit.push(Some(Arc::from(curve.series.unit())));
+                value.push(Some(*number));
+            }
+        }
+    }
+    let columns = [
+        ("policy", Column::Text(policy)),
+        ("seed", Column::Whole(seed)),
+        ("time", Column::Real(time)),
+        ("path", Column::Text(path)),
+        ("metric", Column::Text(metric)),
+        ("unit", Column::Text(unit)),
+        ("value", Column::Real(value)),
+    ];
+    Table::new(columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect())
+}
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::environments::Environments;
+    #[pymodule_export]
+    use super::policies::RustScheduler;
+    #[pymodule_export]
+    use super::sweeping::{sweep_run, sweep_table, sweep_tasks};
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::views::{PyChunk, PyConnection, PySubflow};
+    #[pymodule_export]
+    use super::{check, execute, parts, rows_table, scenario_text, scenarios, series, toml_of, version};
+}

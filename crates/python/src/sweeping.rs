@@ -1,0 +1,103 @@
+//! The runs of a sweep one by one, for other machines, and their scores.
+
+use crate::failure::{failure, plain};
+use crate::table::Table;
+use anabranch_lab::runner::Task as _;
+use anabranch_lab::sweep::cast::{self, Entrant};
+use anabranch_lab::sweep::journal::Line;
+use anabranch_lab::sweep::network::Load;
+use anabranch_lab::sweep::plan::Plan;
+use anabranch_lab::sweep::point::Point;
+use anabranch_lab::sweep::runs::{Batch, Task};
+use anabranch_lab::sweep::{competition, design, measure, rows};
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A bulk transfer on a point.
+#[derive(Debug, Serialize, Deserialize)]
+struct Unit {
+    key: String,
+    seed: u32,
+    point: u32,
+    competition: bool,
+    policy: String,
+    paths: Vec<usize>,
+}
+
+fn plan(policies: &[String]) -> PyResult<Plan> {
+    let cast = cast::choose(policies, false).map_err(failure)?;
+    let tcp = Entrant::reference();
+    let references = vec![tcp.clone(); cast.len()];
+    Ok(Plan { tcp, references, cast, subsets: Vec::new() })
+}
+
+fn points(seed: u32, first: u32, count: u32, competing: bool) -> PyResult<Vec<Point>> {
+    if first.saturating_add(count) > design::MOST {
+        return Err(plain(format!("the design has {} points per seed", design::MOST)));
+    }
+    Ok(if competing { competition::points(seed, first, count) } else { design::points(seed, first, count) })
+}
+
+/// The runs of a sweep, each as JSON for [`sweep_run`].
+#[pyfunction]
+pub fn sweep_tasks(
+    policies: Vec<String>,
+    seed: u32,
+    first: u32,
+    count: u32,
+    competition: bool,
+) -> PyResult<Vec<String>> {
+    let (plan, points) = (plan(&policies)?, points(seed, first, count, competition)?);
+    let unit = |task: &Task<'_>| {
+        let (policy, paths) = (task.entrant.name().to_owned(), task.paths.clone());
+        let unit = Unit { key: task.key(), seed, point: task.point.number, competition, policy, paths };
+        serde_json::to_string(&unit).map_err(plain)
+    };
+    plan.bulk(&points).iter().map(unit).collect()
+}
+
+/// Executes a run; gives its results as JSON for [`sweep_table`].
+#[pyfunction]
+pub fn sweep_run(py: Python<'_>, unit: &str) -> PyResult<String> {
+    let unit: Unit = serde_json::from_str(unit).map_err(plain)?;
+    let point = if unit.competition { competition::point } else { design::point }(unit.seed, unit.point);
+    let entrant = cast::one(&unit.policy).map_err(plain)?;
+    let task = Task { point: &point, entrant: &entrant, paths: unit.paths.clone(), load: Load::Bulk };
+    if task.key() != unit.key {
+        return Err(plain("this run was planned by another version of anabranch"));
+    }
+    let measured = py.detach(|| task.run()).map_err(failure)?;
+    let program = env!("CARGO_PKG_VERSION").to_owned();
+    let line = Line { key: unit.key, program, point: unit.point, policy: unit.policy, paths: unit.paths, measured };
+    serde_json::to_string(&line).map_err(plain)
+}
+
+/// Scores of a sweep from the results of all its runs: a row per policy and point.
+#[pyfunction]
+pub fn sweep_table(
+    policies: Vec<String>,
+    seed: u32,
+    first: u32,
+    count: u32,
+    competition: bool,
+    results: Vec<String>,
+) -> PyResult<Table> {
+    let (plan, points) = (plan(&policies)?, points(seed, first, count, competition)?);
+    let mut known: BTreeMap<String, Line> = BTreeMap::new();
+    for text in &results {
+        let line: Line = serde_json::from_str(text).map_err(plain)?;
+        known.insert(line.key.clone(), line);
+    }
+    let mut missing = 0;
+    for task in plan.bulk(&points) {
+        missing += usize::from(!known.contains_key(&task.key()));
+    }
+    if missing > 0 {
+        return Err(plain(format!("the results of {missing} runs are missing")));
+    }
+    let run =
+        |tasks: &[Task<'_>], _: &str| Ok(Batch::of(tasks.iter().map(|task| known.get(&task.key()).cloned()).collect()));
+    let outcomes = measure(&plan, &points, false, run).map_err(failure)?.unwrap_or_default();
+    Table::new(rows::columns(&outcomes, &points))
+}

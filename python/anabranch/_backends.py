@@ -1,0 +1,270 @@
+"""Runs on other processes and machines.
+
+A run is a pure function of (scenario, policy, seed), so that any library that calls functions elsewhere can execute
+it: a batch of requests goes there as JSON, and rows come back. What is written, and what is there already, is decided
+here; a worker that is killed costs its batch, which its library gives to another one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from anabranch import _native
+from anabranch._request import Request
+
+#: Batches per process: enough that the last one is short.
+BATCHES = 8
+
+
+def execute_batch(batch: list[str]) -> list[str]:
+    """Executes requests on one thread; gives their rows."""
+    rows: list[str] = []
+    for request in batch:
+        rows += _native.execute(request, jobs=1)[0]
+    return rows
+
+
+def run_units(batch: list[str]) -> list[str]:
+    """Executes runs of a sweep; gives their results."""
+    return [_native.sweep_run(unit) for unit in batch]
+
+
+def single_requests(request: Request) -> Iterator[str]:
+    """A request for each run, or for each candidate of a policy on the best path."""
+    points, policies, seeds = _native.parts(json.dumps(request))
+    named = request["policies"] or policies
+    for point in points:
+        for policy in named:
+            for seed in seeds:
+                yield json.dumps(request | {"grid": point, "policies": [policy], "seeds": (seed, 1)})
+
+
+def batches(items: list[str], count: int) -> list[list[str]]:
+    """Divides items into about so many batches, neighbours apart, so that each costs about the same."""
+    count = max(1, min(count, len(items)))
+    return [items[start::count] for start in range(count)]
+
+
+def rows_of(out: str, asked: list[Request]) -> list[str]:
+    """Rows in the directory that belong to these requests."""
+    texts = {request["text"] for request in asked}
+    known: set[str] = set()
+    rows: list[str] = []
+    for line in lines_of(Path(out) / "runs.jsonl"):
+        entry = json.loads(line)
+        if entry.get("scenario_text") in texts:
+            known.add(entry["text"])
+        elif "trace_hash" in entry and entry["text"] in known and belongs(entry, asked):
+            rows.append(line)
+    return rows
+
+
+def belongs(row: dict[str, Any], asked: list[Request]) -> bool:
+    """Whether a row is one of the runs that were asked for."""
+    for request in asked:
+        first, count = request.get("seeds") or (1, 1 << 30)
+        if first <= row["seed"] < first + count and row["set"] == request["set"]:
+            return True
+    return False
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """Complete lines of a file; none if it is not there."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield line
+
+
+def execute(
+    asked: list[Request],
+    *,
+    backend: str | object,
+    jobs: int | None,
+    out: str | None,
+    progress: Callable[[int, int, str], object] | None,
+) -> tuple[list[str], int]:
+    """Rows of all requests, and how many were there already."""
+    for request in asked:
+        _native.check(json.dumps(request))
+    singles = [single for request in asked for single in single_requests(request)]
+    journal = Journal(out, "requests.jsonl")
+    return journal.fill(singles, execute_batch, backend, jobs, progress)
+
+
+def map_units(units: list[str], *, backend: str | object, jobs: int | None, out: str | None) -> list[str]:
+    """Results of all runs of a sweep."""
+    journal = Journal(out, "sweep-units.jsonl")
+    return journal.fill(units, run_units, backend, jobs, None)[0]
+
+
+class Journal:
+    """Results by what was asked for, in a file if there is a directory, so that what was killed goes on."""
+
+    def __init__(self, out: str | None, name: str) -> None:
+        """Reads what is there."""
+        self.path = None if out is None else Path(out) / name
+        self.known: dict[str, list[str]] = {}
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            for line in lines_of(self.path):
+                entry = json.loads(line)
+                self.known[entry["asked"]] = entry["results"]
+
+    def fill(
+        self,
+        items: list[str],
+        work: Callable[[list[str]], list[str]],
+        backend: str | object,
+        jobs: int | None,
+        progress: Callable[[int, int, str], object] | None,
+    ) -> tuple[list[str], int]:
+        """Results of all items in their order, and how many were there; the others are computed by the backend."""
+        missing = [item for item in items if item not in self.known]
+        there = len(items) - len(missing)
+        count = BATCHES * (jobs or os.cpu_count() or 1)
+        parts = batches(missing, max(count, len(missing) // 256)) if missing else []
+        done = 0
+        with Sink(self.path) as sink:
+            for part, results in zip_results(parts, work, backend, jobs):
+                # A request for the best path has a row for each of its candidates.
+                for item, own in split(part, results):
+                    self.known[item] = own
+                    sink.write({"asked": item, "results": own})
+                done += len(part)
+                if progress is not None:
+                    progress(done, len(missing), f"{len(missing)} runs")
+        return [result for item in items for result in self.known[item]], there
+
+
+class Sink:
+    """A file to which lines are appended as they come; nothing without a path."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Opens it with the first line."""
+        self.path = path
+        self.file: Any = None
+
+    def __enter__(self) -> Sink:
+        """Removes an incomplete last line, which a killed process left."""
+        if self.path is not None:
+            whole = "".join(lines_of(self.path)).encode()
+            if self.path.exists() and self.path.stat().st_size != len(whole):
+                os.truncate(self.path, len(whole))
+            self.file = self.path.open("a", encoding="utf-8")
+        return self
+
+    def write(self, entry: dict[str, Any]) -> None:
+        """Appends a line."""
+        if self.file is not None:
+            self.file.write(json.dumps(entry) + "\n")
+            self.file.flush()
+
+    def __exit__(self, *_: object) -> None:
+        """Closes it."""
+        if self.file is not None:
+            self.file.close()
+
+
+def split(part: list[str], results: list[list[str]]) -> Iterator[tuple[str, list[str]]]:
+    """Each item with its results."""
+    if len(part) != len(results):
+        raise RuntimeError(f"a worker gave {len(results)} results for {len(part)} runs")
+    yield from zip(part, results, strict=True)
+
+
+def each(work: Callable[[list[str]], list[str]], part: list[str]) -> list[list[str]]:
+    """Results of each item of a batch; it is what runs elsewhere."""
+    return [work([item]) for item in part]
+
+
+def zip_results(
+    parts: list[list[str]], work: Callable[[list[str]], list[str]], backend: str | object, jobs: int | None
+) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Batches with their results, as they end."""
+    if not parts:
+        return iter(())
+    if backend == "local":
+        return local(parts, work, jobs)
+    if backend == "joblib":
+        return joblib(parts, work, jobs)
+    if backend == "dask" or hasattr(backend, "submit"):
+        return dask(parts, work, None if backend == "dask" else backend)
+    if backend == "ray":
+        return ray(parts, work, jobs)
+    raise ValueError(f"the backend is local, joblib, dask, ray or a client of dask.distributed, and not {backend!r}")
+
+
+def local(
+    parts: list[list[str]], work: Callable[[list[str]], list[str]], jobs: int | None
+) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Threads of this process; the lab runs without Python's lock."""
+    from concurrent.futures import ThreadPoolExecutor, as_completed
+
+    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        futures = {pool.submit(each, work, part): part for part in parts}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def joblib(
+    parts: list[list[str]], work: Callable[[list[str]], list[str]], jobs: int | None
+) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Processes of this machine, or what a `joblib.parallel_config` around the call says."""
+    from joblib import Parallel, delayed
+
+    def numbered(place: int, part: list[str]) -> tuple[int, list[list[str]]]:
+        return place, each(work, part)
+
+    calls = (delayed(numbered)(place, part) for place, part in enumerate(parts))
+    for place, results in Parallel(n_jobs=jobs or -1, return_as="generator_unordered")(calls):
+        yield parts[place], results
+
+
+def dask(
+    parts: list[list[str]], work: Callable[[list[str]], list[str]], client: Any
+) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Workers of dask.distributed: the given client's, or the current one's."""
+    from distributed import as_completed, get_client
+
+    client = client or get_client()
+    futures = {client.submit(each, work, part, pure=False, retries=3): part for part in parts}
+    for future, results in as_completed(list(futures), with_results=True):
+        yield futures[future], results
+        future.release()
+
+
+def ray(
+    parts: list[list[str]], work: Callable[[list[str]], list[str]], jobs: int | None
+) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Workers of Ray: the cluster that `ray.init` connected to, or a new one on this machine."""
+    import ray
+
+    if not ray.is_initialized():
+        ray.init(num_cpus=jobs, log_to_driver=False)
+    remote: Any = ray.remote(max_retries=3)(each)
+    queue = iter(parts)
+    most = max(2, round(4 * ray.cluster_resources().get("CPU", 1)))
+    running = {remote.remote(work, part): part for part in islice(queue, most)}
+    while running:
+        (done, *_), _ = ray.wait(list(running), num_returns=1)
+        part = running.pop(done)
+        yield part, ray.get(done)
+        for following in islice(queue, 1):
+            running[remote.remote(work, following)] = following
+
+
+def flatten(results: Iterable[list[str]]) -> list[str]:
+    """All results in one list."""
+    return [result for some in results for result in some]

@@ -1,0 +1,316 @@
+"""Runs of the lab, as tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from anabranch import _backends, _native
+from anabranch._native import Chunk, ConnectionView, RustScheduler, SubflowView, Table
+from anabranch._progress import bar
+from anabranch._request import Scenario, Seeds, requests
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["Chunk", "ConnectionView", "RustScheduler", "SubflowView", "Table"]
+
+
+class Scheduler(Protocol):
+    """A scheduler in Python: a class without arguments, of which each connection has an instance."""
+
+    def schedule(self, connection: ConnectionView, chunk: Chunk, subflows: Sequence[SubflowView]) -> int | float | None:
+        """Chooses the subflow of the chunk.
+
+        Returns the id of a usable subflow; if its window is full, the chunk queues there. None waits until anything
+        changes, a float until that time in seconds at the latest.
+        """
+
+
+class CongestionControl(Protocol):
+    """A congestion control in Python: a class without arguments, of which each connection has an instance.
+
+    `event` has floats by name: times in seconds, sizes in bytes, rates in bytes per second; what is unknown is NaN.
+    """
+
+    def on_subflow_added(self, subflow: int, event: Mapping[str, float]) -> None:
+        """A subflow begins: now, mss, initial_window."""
+
+    def on_subflow_removed(self, subflow: int, event: Mapping[str, float]) -> None:
+        """A subflow ended; the event is empty."""
+
+    def on_ack(self, subflow: int, event: Mapping[str, float]) -> None:
+        """Data was acknowledged: now, acked, delivered, in_flight, rtt, smoothed_rtt, min_rtt, delivery_rate, lost,
+        cwnd_limited, in_recovery.
+        """
+
+    def on_congestion(self, subflow: int, event: Mapping[str, float]) -> None:
+        """The window must shrink: now, in_flight, lost, and 1.0 for one of timeout, mark, penalty, 0.0 for a loss."""
+
+    def window(self, subflow: int) -> float:
+        """The congestion window in bytes."""
+
+    def ssthresh(self, subflow: int) -> float:
+        """The slow-start threshold in bytes."""
+
+
+class Runs:
+    """A row per run: what it was a function of, its trace hash, and every metric.
+
+    pandas, polars and pyarrow read it without a copy through `__arrow_c_stream__`.
+    """
+
+    def __init__(self, table: Table, *, known: int = 0) -> None:
+        """Wraps a table; `known` of its runs were executed earlier."""
+        self.table = table
+        self.known = known
+
+    def __len__(self) -> int:
+        """The number of runs."""
+        return len(self.table)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as an Arrow stream."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self.table.column_names
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a pandas data frame."""
+        import pandas as pd
+
+        if hasattr(pd.DataFrame, "from_arrow"):
+            return pd.DataFrame.from_arrow(self)
+        return _through_pyarrow(self)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table as a polars data frame."""
+        import polars as pl
+
+        return pl.DataFrame(self)
+
+    def __repr__(self) -> str:
+        """How many runs and columns."""
+        return f"<anabranch.Runs: {len(self)} runs, {len(self.columns)} columns>"
+
+
+def _through_pyarrow(runs: Runs) -> Any:
+    import pyarrow as pa
+
+    return pa.table(runs).to_pandas()
+
+
+def scenarios() -> list[str]:
+    """Names of the built-in scenarios."""
+    return _native.scenarios()
+
+
+def scenario_text(name: str) -> str:
+    """The TOML text of a built-in scenario.
+
+    Raises ValueError if there is none of this name.
+    """
+    text = _native.scenario_text(name)
+    if text is None:
+        raise ValueError(f"'{name}' is none of the built-in scenarios: {', '.join(_native.scenarios())}")
+    return text
+
+
+def policies_of(scenario: Scenario) -> list[str]:
+    """Names of a scenario's policies, as `policies` takes them."""
+    (request,) = requests(
+        scenario,
+        policies=None,
+        baselines=None,
+        seeds=None,
+        set=None,
+        grid=None,
+        first_policy_only=False,
+        quick=False,
+    )
+    return _native.parts(json.dumps(request))[1]
+
+
+def run(
+    scenario: Scenario,
+    *,
+    policy: str | None = None,
+    seeds: Seeds = None,
+    set: Mapping[str, object] | None = None,
+    grid: Mapping[str, Iterable[object]] | None = None,
+    scheduler: Callable[[], Scheduler] | None = None,
+    congestion: Callable[[], CongestionControl] | None = None,
+    quick: bool = False,
+    jobs: int | None = None,
+    backend: str | object = "local",
+    out: str | None = None,
+    progress: bool | Callable[[int, int, str], object] = False,
+) -> Runs:
+    """Runs a scenario with its first policy, or the one that is named; otherwise like `compare`."""
+    return _runs(
+        scenario,
+        policies=policy,
+        baselines=None,
+        seeds=seeds,
+        set=set,
+        grid=grid,
+        scheduler=scheduler,
+        congestion=congestion,
+        quick=quick,
+        jobs=jobs,
+        backend=backend,
+        out=out,
+        progress=progress,
+        first_policy_only=True,
+    )
+
+
+def compare(
+    scenario: Scenario,
+    *,
+    policies: str | Sequence[str] | None = None,
+    baselines: str | Sequence[str] | None = None,
+    seeds: Seeds = None,
+    set: Mapping[str, object] | None = None,
+    grid: Mapping[str, Iterable[object]] | None = None,
+    scheduler: Callable[[], Scheduler] | None = None,
+    congestion: Callable[[], CongestionControl] | None = None,
+    quick: bool = False,
+    jobs: int | None = None,
+    backend: str | object = "local",
+    out: str | None = None,
+    progress: bool | Callable[[int, int, str], object] = False,
+) -> Runs:
+    """Runs a scenario with each of its policies, or those that are named, on the same seeds.
+
+    scenario: a built-in name, a file, a text in TOML, or a dict of what the file would say.
+    policies, baselines: as `--policy` and `--baseline` of the command.
+    seeds: how many, from 1 on, or which (a range, a list); the scenario's number if None.
+    set: values of the scenario to change, by dotted path; grid: lists of values, all combinations of which are run.
+    scheduler, congestion: a class in Python in place of the policies' own; only with the backend "local".
+    jobs: threads; as many as there are processors if None.
+    backend: "local", "joblib", "dask", "ray", or a client of dask.distributed.
+    out: a directory; rows that are in its runs.jsonl are not computed again, and all are in its runs.parquet.
+    progress: True for a bar, or a function of units done, all units, and a name.
+
+    Raises ValueError, whose text names the place, if anything is wrong with scenario or options; what a policy in
+    Python raises; KeyboardInterrupt. Rows that were written to `out` stay.
+    """
+    return _runs(
+        scenario,
+        policies=policies,
+        baselines=baselines,
+        seeds=seeds,
+        set=set,
+        grid=grid,
+        scheduler=scheduler,
+        congestion=congestion,
+        quick=quick,
+        jobs=jobs,
+        backend=backend,
+        out=out,
+        progress=progress,
+        first_policy_only=False,
+    )
+
+
+def _runs(
+    scenario: Scenario,
+    *,
+    policies: str | Sequence[str] | None,
+    baselines: str | Sequence[str] | None,
+    seeds: Seeds,
+    set: Mapping[str, object] | None,
+    grid: Mapping[str, Iterable[object]] | None,
+    scheduler: Callable[[], Scheduler] | None,
+    congestion: Callable[[], CongestionControl] | None,
+    quick: bool,
+    jobs: int | None,
+    backend: str | object,
+    out: str | None,
+    progress: bool | Callable[[int, int, str], object],
+    first_policy_only: bool,
+) -> Runs:
+    asked = requests(
+        scenario,
+        policies=policies,
+        baselines=baselines,
+        seeds=seeds,
+        set=set,
+        grid=grid,
+        first_policy_only=first_policy_only,
+        quick=quick,
+    )
+    texts = [asked[0]["text"]]
+    told = bar() if progress is True else progress or None
+    if backend != "local":
+        if scheduler is not None or congestion is not None:
+            raise ValueError("policies in Python run with the backend 'local' only")
+        rows, known = _backends.execute(asked, backend=backend, jobs=jobs, out=out, progress=told)
+        return Runs(_native.rows_table(rows, texts), known=known)
+    rows, known = [], 0
+    for request in asked:
+        more, there = _native.execute(
+            json.dumps(request), jobs=jobs, store=out, scheduler=scheduler, congestion=congestion, progress=told
+        )
+        rows += more
+        known += there
+    if progress is True:
+        print(file=sys.stderr)
+    if out is not None:
+        rows = _backends.rows_of(out, asked)
+    return Runs(_native.rows_table(rows, texts), known=known)
+
+
+def series(
+    scenario: Scenario,
+    *,
+    policies: str | Sequence[str] | None = None,
+    seed: int = 1,
+    set: Mapping[str, object] | None = None,
+) -> Table:
+    """Time series of one run of each policy, a row per value.
+
+    Columns: policy, seed, time (s, the middle of the sampling interval), path (null for the connection), metric, unit,
+    value. `scenario`, `policies` and `set` are those of `compare`.
+    """
+    (request,) = requests(
+        scenario,
+        policies=policies,
+        baselines=None,
+        seeds=[seed],
+        set=set,
+        grid=None,
+        first_policy_only=False,
+        quick=False,
+    )
+    return _native.series(json.dumps(request))
+
+
+def sweep(
+    policies: str | Sequence[str],
+    *,
+    points: int = 32,
+    first: int = 0,
+    seed: int = 1,
+    competition: bool = False,
+    jobs: int | None = None,
+    backend: str | object = "local",
+    out: str | None = None,
+) -> Table:
+    """Scores policies on points of a space-filling design of networks: a row per policy and point.
+
+    Columns are those of the command's sweep.parquet: `benefit` is 1 for the sum of the paths and 0 for TCP on the best
+    of them. Seed 1 was used to develop the default combination, others are unseen. `backend` and `out` are those of
+    `compare`.
+    """
+    named = [policies] if isinstance(policies, str) else list(policies)
+    units = _native.sweep_tasks(named, seed, first, points, competition)
+    results = _backends.map_units(units, backend=backend, jobs=jobs, out=out)
+    return _native.sweep_table(named, seed, first, points, competition, results)

@@ -1,0 +1,244 @@
+"""Runs, comparisons, sweeps and series as tables; policies in Python; what is wrong is told."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import anabranch
+from anabranch import Chunk, ConnectionView, SubflowView
+
+SHORT = {"duration": "3 s"}
+
+
+def hashes(runs: anabranch.Runs) -> list[str]:
+    return list(runs.to_pandas()["trace_hash"])
+
+
+def test_a_comparison_has_a_row_for_each_run() -> None:
+    runs = anabranch.compare("two_paths", policies=["plain", "anabranch"], seeds=range(3, 6), set=SHORT)
+    frame = runs.to_pandas()
+    assert sorted(frame["seed"]) == [3, 3, 4, 4, 5, 5]
+    assert set(frame["policy"]) == {"plain", "anabranch"}
+    assert (frame["throughput"] > 5).all()
+    assert frame["set"].unique().tolist() == ['duration="3 s"']
+    assert "[[paths]]" in frame["scenario_text"][0]
+
+
+def test_pandas_polars_and_pyarrow_read_the_same_table() -> None:
+    runs = anabranch.run("two_paths", seeds=2, set=SHORT)
+    table = pa.table(runs)
+    assert table.num_rows == len(runs) == runs.to_polars().height == len(runs.to_pandas())
+    assert table.column("throughput").to_pylist() == runs.to_polars()["throughput"].to_list()
+
+
+def test_the_command_and_python_see_the_same_trace(program: str, tmp_path: Path) -> None:
+    runs = anabranch.compare("two_paths", policies="plain", seeds=2, set=SHORT)
+    line = [program, "compare", "two_paths", "--policy", "plain", "--seeds", "2", "--set", 'duration="3 s"']
+    subprocess.run([*line, "--out", str(tmp_path)], check=True, capture_output=True)
+    entries = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert sorted(hashes(runs)) == sorted(entry["trace_hash"] for entry in entries if "trace_hash" in entry)
+
+
+def test_a_scenario_is_a_name_a_file_a_text_or_a_dict(tmp_path: Path) -> None:
+    text = anabranch.scenario_text("two_paths")
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    paths = [
+        {"name": "a", "links": [{"rate": "10 Mbit/s", "delay": "10 ms", "queue": "50 packets"}]},
+        {"name": "b", "links": [{"rate": "5 Mbit/s", "delay": "40 ms", "queue": "50 packets"}]},
+    ]
+    made = anabranch.run({"duration": "3 s", "paths": paths}, policy="plain", seeds=1)
+    assert len(made) == 1
+    runs = [anabranch.run(source, policy="plain", seeds=1, set=SHORT) for source in ("two_paths", file, text)]
+    assert len({hash for one in runs for hash in hashes(one)}) == 1
+
+
+def test_a_grid_runs_all_combinations() -> None:
+    grid = {"duration": ["3 s", "4 s"], "paths.slow.links.0.loss": ["0 %", "1 %"]}
+    frame = anabranch.run("two_paths", policy="plain", seeds=1, grid=grid).to_pandas()
+    assert len(frame) == 4
+    assert set(frame["duration"]) == {"3 s", "4 s"}
+
+
+def test_rows_in_a_directory_are_not_computed_again(tmp_path: Path) -> None:
+    def run(seeds: int) -> anabranch.Runs:
+        return anabranch.run("two_paths", policy="plain", seeds=seeds, set=SHORT, out=str(tmp_path))
+
+    assert run(2).known == 0
+    again = run(3)
+    assert (len(again), again.known) == (3, 2)
+    assert (tmp_path / "runs.parquet").exists()
+
+
+class LowestRtt:
+    """The built-in scheduler of this name, in Python."""
+
+    def schedule(self, connection: ConnectionView, chunk: Chunk, subflows: Sequence[SubflowView]) -> int | None:
+        del connection
+        there = [one for one in subflows if one.usable and one.has_room and one.id != chunk.last_sent_on]
+        return min(there, key=lambda one: one.smoothed_rtt).id if there else None
+
+
+def test_a_scheduler_in_python_is_the_same_as_in_rust() -> None:
+    mine = anabranch.run("two_paths", policy="plain", seeds=2, set=SHORT, scheduler=LowestRtt)
+    assert hashes(mine) == hashes(anabranch.run("two_paths", policy="plain", seeds=2, set=SHORT))
+    assert mine.to_pandas()["policies"][0].endswith("scheduler=LowestRtt")
+
+
+class HalfOnLoss:
+    """A window of its own."""
+
+    def __init__(self) -> None:
+        self.windows: dict[int, float] = {}
+        self.mss: dict[int, float] = {}
+
+    def on_subflow_added(self, subflow: int, event: Mapping[str, float]) -> None:
+        self.windows[subflow], self.mss[subflow] = event["initial_window"], event["mss"]
+
+    def on_subflow_removed(self, subflow: int, event: Mapping[str, float]) -> None:
+        del event, self.windows[subflow]
+
+    def on_ack(self, subflow: int, event: Mapping[str, float]) -> None:
+        if event["cwnd_limited"] and not event["in_recovery"]:
+            self.windows[subflow] += self.mss[subflow] * event["acked"] / self.windows[subflow]
+
+    def on_congestion(self, subflow: int, event: Mapping[str, float]) -> None:
+        del event
+        self.windows[subflow] = max(self.windows[subflow] / 2, 2 * self.mss[subflow])
+
+    def window(self, subflow: int) -> float:
+        return self.windows.get(subflow, 1400.0)
+
+    def ssthresh(self, subflow: int) -> float:
+        return self.windows.get(subflow, 1400.0)
+
+
+def test_a_congestion_control_in_python_carries_data() -> None:
+    frame = anabranch.run("two_paths", policy="plain", seeds=1, set={"duration": "6 s"}, congestion=HalfOnLoss)
+    assert 3 < frame.to_pandas()["throughput"][0] < 15.9
+
+
+@pytest.mark.parametrize("name", ["lowest_rtt", "blest", "ecf", "round_robin", "anabranch"])
+def test_rust_schedulers_decide_on_views(name: str) -> None:
+    scheduler = anabranch.RustScheduler(name)
+    subflows = [SubflowView(0, smoothed_rtt=0.02), SubflowView(1, smoothed_rtt=0.2)]
+    assert scheduler.schedule(ConnectionView(), Chunk(), subflows) in (0, 1)
+    full = [SubflowView(0, in_flight=14_000), SubflowView(1, established=False)]
+    assert scheduler.schedule(ConnectionView(), Chunk(), full) != 1
+
+
+def test_lowest_rtt_is_the_same_in_both_languages_on_any_view() -> None:
+    rust, python = anabranch.RustScheduler("lowest_rtt"), LowestRtt()
+    for number in range(200):
+        subflows = [
+            SubflowView(at, smoothed_rtt=(1 + number * (at + 3) % 17) / 100, in_flight=1400 * (number * (at + 1) % 11))
+            for at in range(3)
+        ]
+        asked = (ConnectionView(), Chunk(), subflows)
+        assert rust.schedule(*asked) == python.schedule(*asked)
+
+
+class Raises:
+    def schedule(self, *_: object) -> int:
+        raise RuntimeError("mine")
+
+
+class Nonsense:
+    def schedule(self, *_: object) -> object:
+        return "the first"
+
+
+class Elsewhere:
+    def schedule(self, *_: object) -> int:
+        return 99
+
+
+def test_what_a_policy_raises_or_does_wrong_is_told() -> None:
+    def run(scheduler: object) -> None:
+        anabranch.run("two_paths", seeds=1, set=SHORT, scheduler=scheduler)  # type: ignore[arg-type]
+
+    with pytest.raises(RuntimeError, match="mine"):
+        run(Raises)
+    with pytest.raises(ValueError, match=r"returned 'the first'.*id of a subflow"):
+        run(Nonsense)
+    with pytest.raises(ValueError, match="returned 99, which is no usable subflow"):
+        run(Elsewhere)
+
+
+def test_what_is_wrong_with_a_scenario_is_told_with_its_place() -> None:
+    with pytest.raises(ValueError, match="duration"):
+        anabranch.run("two_paths", set={"duration": "soon"})
+    with pytest.raises(FileNotFoundError, match="two_paths"):
+        anabranch.run("no_such_scenario")
+    with pytest.raises(ValueError, match="no_policy"):
+        anabranch.run("two_paths", policy="no_policy")
+    with pytest.raises(ValueError, match="at least one seed"):
+        anabranch.run("two_paths", seeds=0)
+    with pytest.raises(ValueError, match="backend"):
+        anabranch.compare("two_paths", seeds=1, set=SHORT, backend="nowhere")
+
+
+def test_a_series_has_times_paths_and_units() -> None:
+    table = pa.table(anabranch.series("two_paths", policies="plain", set=SHORT))
+    assert set(table.column_names) == {"policy", "seed", "time", "path", "metric", "unit", "value"}
+    assert "throughput" in table.column("metric").to_pylist()
+    assert table.num_rows > 50
+
+
+def test_a_sweep_has_a_row_for_each_point_and_policy_and_is_kept(tmp_path: Path) -> None:
+    table = pa.table(anabranch.sweep(["plain", "anabranch"], points=3, seed=5, out=str(tmp_path)))
+    assert table.num_rows == 6
+    before = (tmp_path / "sweep-units.jsonl").read_text()
+    again = pa.table(anabranch.sweep(["plain", "anabranch"], points=3, seed=5, out=str(tmp_path)))
+    assert again.equals(table)
+    assert (tmp_path / "sweep-units.jsonl").read_text() == before
+
+
+def test_interruption_ends_the_runs_and_keeps_what_was_done(tmp_path: Path) -> None:
+    code = f"import anabranch; anabranch.run('two_paths', seeds=100000, out={str(tmp_path)!r}, jobs=1)"
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    lines = tmp_path / "runs.jsonl"
+    patience = time.monotonic() + 60
+    while time.monotonic() < patience and not (lines.exists() and lines.stat().st_size > 20_000):
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in errors
+    assert len(lines.read_text().splitlines()) > 3
+    assert (tmp_path / "runs.parquet").exists()
+
+
+def test_a_full_disk_is_one_sentence() -> None:
+    code = "import anabranch; anabranch.run('two_paths', seeds=1, out='/dev/full/x')"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "NotADirectoryError" in ended.stderr.splitlines()[-1]
+
+
+def test_progress_is_told_and_may_end_it() -> None:
+    seen: list[tuple[int, int, str]] = []
+    anabranch.run("two_paths", seeds=3, set=SHORT, progress=lambda *told: seen.append(told))
+    done, units, name = seen[-1]
+    assert 0 < done <= units
+    assert "two_paths" in name
+
+    def stop(*_: object) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        anabranch.run("two_paths", seeds=1000, progress=stop)
+
+
+def test_import_is_quick() -> None:
+    code = "import time; start = time.process_time(); import anabranch; print(time.process_time() - start)"
+    times = [float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3)]
+    assert min(times) < 0.3
