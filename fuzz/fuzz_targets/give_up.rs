@@ -27,6 +27,9 @@ fuzz_target!(|data: &[u8]| {
     while let Some((step, after)) = rest.split_first_chunk::<6>() {
         rest = after;
         scene.step(*step);
+        if scene.again {
+            return;
+        }
         scene.check();
     }
 });
@@ -46,6 +49,8 @@ struct Scene {
     base: Option<u64>,
     /// How far beyond the highest byte is that has reached the server.
     seen: u64,
+    /// A SYN that came again opened another connection, after the end of the first.
+    again: bool,
 }
 
 impl Scene {
@@ -77,6 +82,7 @@ impl Scene {
             honest: true,
             base: None,
             seen: 0,
+            again: false,
         };
         scene.drain();
         scene.settle();
@@ -205,7 +211,8 @@ impl Scene {
             }
             while let Some(event) = self.hosts[host].poll_event() {
                 if let Event::Accepted { connection, .. } = event {
-                    self.server = Some(connection);
+                    self.again = self.server.is_some();
+                    self.server.get_or_insert(connection);
                 }
             }
         }
