@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -236,11 +236,12 @@ def dask(
     parts: list[list[str]], work: Callable[[list[str]], list[str]], client: Any
 ) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Workers of dask.distributed: the given client's, or the current one's."""
-    from distributed import as_completed, get_client
+    import distributed
 
-    client = client or get_client()
+    library: Any = distributed
+    client = client or library.get_client()
     futures = {client.submit(each, work, part, pure=False, retries=3): part for part in parts}
-    for future, results in as_completed(list(futures), with_results=True):
+    for future, results in library.as_completed(list(futures), with_results=True):
         yield futures[future], results
         future.release()
 
@@ -251,20 +252,16 @@ def ray(
     """Workers of Ray: the cluster that `ray.init` connected to, or a new one on this machine."""
     import ray
 
-    if not ray.is_initialized():
-        ray.init(num_cpus=jobs, log_to_driver=False)
-    remote: Any = ray.remote(max_retries=3)(each)
+    library: Any = ray
+    if not library.is_initialized():
+        library.init(num_cpus=jobs, log_to_driver=False)
+    remote = library.remote(max_retries=3)(each)
     queue = iter(parts)
-    most = max(2, round(4 * ray.cluster_resources().get("CPU", 1)))
+    most = max(2, round(4 * library.cluster_resources().get("CPU", 1)))
     running = {remote.remote(work, part): part for part in islice(queue, most)}
     while running:
-        (done, *_), _ = ray.wait(list(running), num_returns=1)
+        (done, *_), _ = library.wait(list(running), num_returns=1)
         part = running.pop(done)
-        yield part, ray.get(done)
+        yield part, library.get(done)
         for following in islice(queue, 1):
             running[remote.remote(work, following)] = following
-
-
-def flatten(results: Iterable[list[str]]) -> list[str]:
-    """All results in one list."""
-    return [result for some in results for result in some]

@@ -1,21 +1,24 @@
 """What the tests share."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture(scope="session")
 def program() -> str:
-    """The command, of the same build as the package where there is one."""
-    for profile in ("release", "debug"):
-        path = ROOT / "target" / profile / "anabranch"
-        if path.exists():
-            return str(path)
+    """The command: the one that ANABRANCH_PROGRAM names, of this checkout, or of the system."""
+    target = Path(__file__).resolve().parents[2] / "target"
+    named = [
+        os.environ.get("ANABRANCH_PROGRAM", ""),
+        str(target / "release/anabranch"),
+        str(target / "debug/anabranch"),
+    ]
+    for path in named:
+        if path and Path(path).exists():
+            return path
     found = shutil.which("anabranch")
-    if found is None:
-        pytest.skip("the command is not built: cargo build")
+    assert found is not None, "the command is not built: cargo build --release, or set ANABRANCH_PROGRAM"
     return found
