@@ -300,6 +300,8 @@ def sweep(
     first: int = 0,
     seed: int = 1,
     competition: bool = False,
+    scheduler: Callable[[], Scheduler] | None = None,
+    congestion: Callable[[], CongestionControl] | None = None,
     jobs: int | None = None,
     backend: str | object = "local",
     out: str | None = None,
@@ -308,9 +310,14 @@ def sweep(
 
     Columns are those of the command's sweep.parquet: `benefit` is 1 for the sum of the paths and 0 for TCP on the best
     of them. Seed 1 was used to develop the default combination, others are unseen. `backend` and `out` are those of
-    `compare`.
+    `compare`. Policies in Python replace those of all policies named, and their results are not kept.
     """
     named = [policies] if isinstance(policies, str) else list(policies)
     units = _native.sweep_tasks(named, seed, first, points, competition)
-    results = _backends.map_units(units, backend=backend, jobs=jobs, out=out)
+    if scheduler is not None or congestion is not None:
+        if backend != "local" or out is not None:
+            raise ValueError("policies in Python run with the backend 'local' only, and without 'out'")
+        results = [_native.sweep_run(unit, scheduler=scheduler, congestion=congestion) for unit in units]
+    else:
+        results = _backends.map_units(units, backend=backend, jobs=jobs, out=out)
     return _native.sweep_table(named, seed, first, points, competition, results)

@@ -185,7 +185,7 @@ mod _native {
     #[pymodule_export]
     use super::policies::RustScheduler;
     #[pymodule_export]
-    use super::sweeping::{sweep_run, sweep_table, sweep_tasks};
+    use super::sweeping::{sweep_policies, sweep_run, sweep_table, sweep_tasks};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

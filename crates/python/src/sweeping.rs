@@ -1,8 +1,9 @@
 //! The runs of a sweep one by one, for other machines, and their scores.
 
 use crate::failure::{failure, plain};
+use crate::policies::{self, Fault};
 use crate::table::Table;
-use anabranch_lab::runner::Task as _;
+use anabranch_lab::simulation::{Extras, OwnPolicies};
 use anabranch_lab::sweep::cast::{self, Entrant};
 use anabranch_lab::sweep::journal::Line;
 use anabranch_lab::sweep::network::Load;
@@ -13,6 +14,7 @@ use anabranch_lab::sweep::{competition, design, measure, rows};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A bulk transfer on a point.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,9 +59,16 @@ pub fn sweep_tasks(
     plan.bulk(&points).iter().map(unit).collect()
 }
 
-/// Executes a run; gives its results as JSON for [`sweep_table`].
+/// Executes a run; gives its results as JSON for [`sweep_table`]. Classes of Python replace policies of multipath
+/// entrants, not of the TCP that they are compared with.
 #[pyfunction]
-pub fn sweep_run(py: Python<'_>, unit: &str) -> PyResult<String> {
+#[pyo3(signature = (unit, *, scheduler=None, congestion=None))]
+pub fn sweep_run(
+    py: Python<'_>,
+    unit: &str,
+    scheduler: Option<Py<PyAny>>,
+    congestion: Option<Py<PyAny>>,
+) -> PyResult<String> {
     let unit: Unit = serde_json::from_str(unit).map_err(plain)?;
     let point = if unit.competition { competition::point } else { design::point }(unit.seed, unit.point);
     let entrant = cast::one(&unit.policy).map_err(plain)?;
@@ -67,10 +76,25 @@ pub fn sweep_run(py: Python<'_>, unit: &str) -> PyResult<String> {
     if task.key() != unit.key {
         return Err(plain("this run was planned by another version of anabranch"));
     }
-    let measured = py.detach(|| task.run()).map_err(failure)?;
+    let fault = Arc::new(Fault::default());
+    let own = policies::own(py, scheduler, congestion, &fault)?;
+    let own = if entrant.contender.multipath { own } else { OwnPolicies::default() };
+    let extras = Extras { own, ..Extras::default() };
+    let measured = py.detach(|| task.measure(&extras));
+    if let Some(error) = fault.take() {
+        return Err(error);
+    }
+    let measured = measured.map_err(failure)?;
     let program = env!("CARGO_PKG_VERSION").to_owned();
     let line = Line { key: unit.key, program, point: unit.point, policy: unit.policy, paths: unit.paths, measured };
     serde_json::to_string(&line).map_err(plain)
+}
+
+/// Names of all built-in policies that a sweep compares.
+#[pyfunction]
+pub fn sweep_policies() -> PyResult<Vec<String>> {
+    let cast = cast::choose(&[], true).map_err(failure)?;
+    Ok(cast.iter().map(|entrant| entrant.name().to_owned()).collect())
 }
 
 /// Scores of a sweep from the results of all its runs: a row per policy and point.

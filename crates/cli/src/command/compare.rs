@@ -1,6 +1,6 @@
 //! `compare`: several policies on the same seeds, side by side.
 
-use super::data::{DataOptions, data, write_rows};
+use super::data::{DataOptions, data, say_what_is_not_run, write_rows};
 use super::heading::heading;
 use super::options::{Options, plan};
 use super::results::finish;
@@ -22,8 +22,8 @@ pub fn compare(scenario: &Path, options: &Options, rows: &DataOptions) -> Result
     if rows.is_given() {
         return data(&document, &plan, options, rows);
     }
-    document.scenario()?;
     prepare(&options.out)?;
+    say_what_is_not_run(&document.scenario()?);
     let store = Store::open(&options.out, Shard::WHOLE)?;
     let outcome = progress::run(&document, &plan, Some(&store))?;
     let text = format!("{}\n{}", heading(&outcome), side_by_side(&outcome));

@@ -8,7 +8,7 @@ use anabranch_lab::experiment::{Data, Plan};
 use anabranch_lab::files::prepare;
 use anabranch_lab::runner::{Runner, processors};
 use anabranch_lab::runs::{Grid, Shard, Store, merge, write};
-use anabranch_lab::scenario::Document;
+use anabranch_lab::scenario::{Document, Scenario};
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,14 @@ pub fn data(document: &Document, plan: &Plan, options: &Options, asked: &DataOpt
 /// Writes `runs.parquet` of a directory from what was appended to `store`.
 pub fn write_rows(options: &Options, store: &Store) -> Result<(), Diagnostic> {
     write(store.path(), &options.out.join("runs.parquet")).map(drop)
+}
+
+/// Names the grid that has the values of a scenario's sweep, which only `reproduce` runs.
+pub fn say_what_is_not_run(scenario: &Scenario) {
+    if let Some(sweep) = &scenario.results.sweep {
+        let (key, values) = (&sweep.key, sweep.values.join(","));
+        remark(&format!("the scenario's [sweep] is not run: that is --grid '{key}={values}', or `reproduce`"));
+    }
 }
 
 /// Puts files of rows together in `out`; false if something is missing.

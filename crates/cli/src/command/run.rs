@@ -1,6 +1,6 @@
 //! `run`: runs a scenario with one or more policies and summarizes their metrics.
 
-use super::data::{DataOptions, data, write_rows};
+use super::data::{DataOptions, data, say_what_is_not_run, write_rows};
 use super::heading::heading;
 use super::options::{Options, plan};
 use super::results::finish;
@@ -36,8 +36,8 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options, rows: &DataO
         plan.extras.send = Some(file.clone());
         plan.seeds = plan.seeds.or(Some(1));
     }
-    document.scenario()?;
     prepare(&options.out)?;
+    say_what_is_not_run(&document.scenario()?);
     let store = Store::open(&options.out, Shard::WHOLE)?;
     let outcome = progress::run(&document, &plan, Some(&store))?;
     write_rows(options, &store)?;

@@ -74,10 +74,20 @@ impl runner::Task for Task<'_> {
     }
 
     fn run(&self) -> Result<Self::Done, Diagnostic> {
+        self.measure(&Extras::default())
+    }
+}
+
+impl Task<'_> {
+    /// Executes it, with the policies of `extras` in place of the entrant's where there are some.
+    ///
+    /// # Errors
+    /// The scenario cannot be run.
+    pub fn measure(&self, extras: &Extras) -> Result<BTreeMap<String, f64>, Diagnostic> {
+        use runner::Task as _;
         let fail = |error: Diagnostic| Diagnostic::plain(format!("{}: {}", self.name(), error.message()));
         let scenario = self.point.scenario(self.entrant, self.load).map_err(fail)?;
-        let record =
-            simulation::run(&scenario, &self.entrant.contender, &self.paths, SEED, &Extras::default()).map_err(fail)?;
+        let record = simulation::run(&scenario, &self.entrant.contender, &self.paths, SEED, extras).map_err(fail)?;
         let measured = |name: &&str| Some(((*name).to_owned(), record.metric(name)?));
         Ok(MEASURED.iter().filter_map(measured).filter(|(_, value)| value.is_finite()).collect())
     }

@@ -1,0 +1,42 @@
+"""The leaderboard."""
+
+from pathlib import Path
+
+import pytest
+
+from anabranch import leaderboard
+
+
+def test_built_in_policies_and_one_in_python_have_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "class Mine:\n"
+        "    def schedule(self, connection, chunk, subflows):\n"
+        "        there = [one for one in subflows if one.usable and one.has_room and one.id != chunk.last_sent_on]\n"
+        "        return min(there, key=lambda one: one.smoothed_rtt).id if there else None\n"
+    )
+    page = tmp_path / "page.md"
+    suite = ["--points", "4", "--competing", "2", "--page", str(page)]
+    leaderboard.main(["--policy", "plain", "--policy", "anabranch", "--scheduler", f"{file}:Mine", *suite])
+    lines = [line.split("|") for line in page.read_text().splitlines() if line.startswith("| ") and "`" in line]
+    by_policy = {line[2].strip(): line[3:] for line in lines}
+    assert len(by_policy) == 3
+    # Nearly the same scheduler in another language: plain's is lowest_rtt, which also avoids stale subflows.
+    assert by_policy[f"`{file}:Mine`"][1] == by_policy["`plain`"][1]
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no_such"):
+        leaderboard.main(["--policy", "no_such"])
+    with pytest.raises(SystemExit, match="is FILE"):
+        leaderboard.main(["--scheduler", "nothing"])
+    empty = tmp_path / "empty.py"
+    empty.write_text("")
+    with pytest.raises(SystemExit, match="no 'Mine'"):
+        leaderboard.main(["--scheduler", f"{empty}:Mine"])
+
+
+def test_what_was_not_measured_is_last() -> None:
+    good = leaderboard.Entry("good", 0.9, 0.0, 1.0, 0.0, 1.0, 1.0)
+    unknown = leaderboard.Entry("unknown", float("nan"), 0.0, float("nan"), float("nan"), float("nan"), float("nan"))
+    assert [one.policy for _, one in leaderboard.ranked([unknown, good])] == ["good", "unknown"]
