@@ -72,8 +72,8 @@ impl VectorEnvironment {
         self.count
     }
 
-    /// Begins an episode of each environment, with these seeds; later episodes of an environment have seeds that
-    /// follow by the number of environments.
+    /// Begins an episode of each environment, with these seeds; the seed of each later episode of an environment is
+    /// 2^32 above the one before.
     ///
     /// # Errors
     /// A policy cannot be built.
@@ -297,6 +297,9 @@ mod tests {
         let mut download = spec(Decides::Nothing);
         download.scenario.heading = crate::scenario::model::Heading::Download;
         assert!(VectorEnvironment::new(download, 1, 1).is_err());
+        let single = Spec { contender: Contender::plain_tcp(), ..spec(Decides::Nothing) };
+        let message = VectorEnvironment::new(single, 1, 1).err().map(|error| error.message().to_owned());
+        assert!(message.is_some_and(|text| text.contains("plain_tcp is not")));
         assert!(VectorEnvironment::new(spec(Decides::Nothing), 0, 1).is_err());
     }
 }

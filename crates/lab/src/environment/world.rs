@@ -7,7 +7,7 @@ use crate::scenario::Scenario;
 use crate::scenario::model::{Heading, Link, LinkRate, Path};
 use crate::simulation::{Extras, Simulation};
 use anabranch_policy::time::Duration;
-use anabranch_settings::contender::Contender;
+use anabranch_settings::contender::{Contender, Route};
 use anabranch_settings::diagnostic::Diagnostic;
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ impl Spec {
     /// Checks that it can be an environment.
     ///
     /// # Errors
-    /// It is an ad-hoc network, downloads, has more than 16 paths, no transfer, or an interval of zero.
+    /// It is an ad-hoc network, downloads, has more than 16 paths, no transfer, or an interval of zero; or the contender
+    /// is an oracle or does not use all paths.
     pub fn check(&self) -> Result<(), Diagnostic> {
         let wrong = |what: &str| Err(Diagnostic::plain(format!("{}: {what}", self.scenario.name)));
         let Scenario { mesh, moving, heading, paths, connections, .. } = &self.scenario;
@@ -39,6 +40,10 @@ impl Spec {
         }
         if paths.is_empty() || paths.len() > MOST {
             return wrong("an environment has 1 to 16 paths");
+        }
+        let Contender { name, multipath, route, oracle, .. } = &self.contender;
+        if !multipath || *route != Route::All || *oracle {
+            return wrong(&format!("an environment's policy is multipath on all paths, and {name} is not"));
         }
         if self.interval.is_zero() || self.interval > self.scenario.duration {
             return wrong("the interval of a step is above 0 and at most the duration");
