@@ -1,0 +1,199 @@
+"""Environments: what Gymnasium asks of them, what they share with runs, and what is wrong is told."""
+
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import anabranch
+from anabranch.gym import Environment, VectorEnv
+
+NAMES = ["Scheduler", "CongestionControl", "PathManager"]
+SHORT = {"duration": "3 s"}
+
+
+def episode(env: Environment, action: Any, seed: int) -> tuple[float, list[Any]]:
+    """The sum of the rewards of an episode with one action, and all of its observations."""
+    seen = [env.reset(seed=seed)[0]]
+    total, ended = 0.0, False
+    while not ended:
+        observation, reward, terminated, truncated, _ = env.step(action)
+        ended = terminated or truncated
+        seen.append(observation)
+        total += reward
+    return total, seen
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gymnasium_accepts_them(name: str) -> None:
+    env = gymnasium.make(f"anabranch/{name}-v0", set=SHORT).unwrapped
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Times and sizes have no upper limit.
+        warnings.filterwarnings("ignore", message=".*observation space maximum value is infinity.*")
+        check_env(env)
+
+
+def test_a_constant_policy_leaves_the_trace_of_a_run() -> None:
+    for policy in ("plain", "anabranch"):
+        runs = anabranch.compare("two_paths", policies=policy, seeds=[4, 5], set=SHORT).to_pandas()
+        expected = dict(zip(runs["seed"], runs["trace_hash"], strict=True))
+        env = Environment(policy=policy, set=SHORT, decides="nothing")
+        episode(env, np.ones(2), 4)
+        assert env.trace_hash == expected[4] != expected[5]
+
+
+def test_a_vector_leaves_the_traces_of_runs() -> None:
+    runs = anabranch.run("two_paths", policy="plain", seeds=range(1, 6), set=SHORT).to_pandas()
+    vector = VectorEnv(5, threads=2, policy="plain", set=SHORT, decides="nothing")
+    vector.reset(seed=1)
+    for _ in range(30):
+        truncated = vector.step(np.ones((5, 2)))[3]
+    assert truncated.all()
+    assert vector.trace_hashes == list(runs.sort_values("seed")["trace_hash"])
+
+
+def test_an_episode_is_a_function_of_seed_and_actions() -> None:
+    env = Environment(set=SHORT)
+    one, seen = episode(env, np.array([0.7, 0.3]), 3)
+    assert len(seen) == 31
+    again, seen_again = episode(Environment(set=SHORT), np.array([0.7, 0.3]), 3)
+    assert (one, np.array(seen).tolist()) == (again, np.array(seen_again).tolist())
+    assert episode(env, np.array([1.0, 0.0]), 3)[0] < 0.9 * one
+
+
+def test_seeds_are_drawn_after_the_one_that_was_given() -> None:
+    env, other = Environment(set=SHORT), Environment(set=SHORT)
+    seeds = [[one.reset(seed=9)[1]["seed"], *(one.reset()[1]["seed"] for _ in range(3))] for one in (env, other)]
+    assert seeds[0] == seeds[1]
+    assert seeds[0][0] == 9
+    assert len(set(seeds[0])) == 4
+
+
+def test_make_vec_makes_the_vector_of_the_package() -> None:
+    vector = gymnasium.make_vec(
+        "anabranch/Scheduler-v0", num_envs=4, vectorization_mode="vector_entry_point", set=SHORT, threads=3
+    )
+    assert isinstance(vector, VectorEnv)
+    observations, infos = vector.reset(seed=20)
+    assert observations in vector.observation_space
+    assert infos["seed"].tolist() == [20, 21, 22, 23]
+    vector.action_space.seed(1)
+    observations, rewards, terminated, truncated, _ = vector.step(vector.action_space.sample())
+    assert observations.shape == (4, 26)
+    assert observations.dtype == np.float32
+    assert observations in vector.observation_space
+    assert rewards.shape == terminated.shape == truncated.shape == (4,)
+    vector.close()
+    vector.close()
+
+
+def test_a_vector_does_what_its_environments_do_alone() -> None:
+    action = np.array([0.2, 0.9], np.float32)
+    vector = VectorEnv(3, threads=2, set=SHORT)
+    seen = [vector.reset(seed=[8, 3, 5])[0]] + [vector.step(np.tile(action, (3, 1)))[0] for _ in range(30)]
+    for place, seed in enumerate([8, 3, 5]):
+        alone = episode(Environment(set=SHORT), action, seed)[1]
+        assert np.array_equal(np.array(alone), np.array(seen)[:, place])
+
+
+def test_the_next_episode_begins_in_the_step_after_the_end() -> None:
+    vector = VectorEnv(2, set={"duration": "0.2 s", "warm_up": "0 s", "sample": "100 ms"})
+    vector.reset(seed=1)
+    ones = np.ones((2, 2))
+    ends = [vector.step(ones)[3].tolist() for _ in range(2)]
+    assert ends == [[False, False], [True, True]]
+    observations, rewards, _, truncated, infos = vector.step(ones)
+    assert not observations.any()
+    assert not rewards.any()
+    assert not truncated.any()
+    assert infos["seed"].tolist() == [1 + 2**32, 2 + 2**32]
+
+
+def test_features_have_names_and_units() -> None:
+    features = Environment(set=SHORT).features
+    assert features[2] == ("fast.smoothed_rtt", "ms")
+    assert features[-6] == ("goodput", "Mbit/s")
+    assert len(features) == 26
+
+
+def test_a_path_that_is_suspended_carries_nothing() -> None:
+    env = Environment(decides="path_manager", set=SHORT)
+    seen = episode(env, np.array([0, 1], np.int8), 2)[1]
+    at = [name for name, _ in env.features].index("fast.sent")
+    assert seen[-1][at] == 0 < seen[1][at]
+
+
+@pytest.mark.parametrize("reward", ["goodput", "aurora", "power", "stalls"])
+def test_rewards_are_at_most_one(reward: str) -> None:
+    total, seen = episode(Environment(reward=reward, set=SHORT), np.ones(2), 1)
+    assert 0 < total < len(seen)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"interval": 0}, "interval of a step is a time above 0"),
+        ({"interval": 60.0}, "at most the duration"),
+        ({"reward": "fame"}, "'fame' is none of goodput"),
+        ({"decides": "everything"}, "'everything' is none of nothing"),
+        ({"policy": "plain_tcp"}, "multipath on all paths, and plain_tcp is not"),
+        ({"policy": "no_policy"}, "no_policy"),
+        ({"set": {"duration": "soon"}}, "duration"),
+        ({"set": {"transfer.direction": "download"}}, "needs a transfer by upload"),
+    ],
+)
+def test_what_is_wrong_with_an_environment_is_told(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Environment(**arguments)
+    with pytest.raises(ValueError, match=message):
+        VectorEnv(2, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (np.ones(3), r"fast, slow: an array of shape \(1, 2\) in all, and not \(1, 3\)"),
+        (1.0, r"and not \(1,\)"),
+        ("both", "'both'.* is none"),
+        ([0.5, 1.5], "a number of 0 to 1 for each of fast, slow, and .*1.5"),
+        ([0.5, float("nan")], "has others"),
+    ],
+)
+def test_what_is_wrong_with_an_action_is_told_and_costs_nothing(action: Any, message: str) -> None:
+    env = Environment(set=SHORT)
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match=message):
+        env.step(action)
+    assert env.step(np.ones(2))[0].any()
+
+
+def test_the_order_of_calls_is_told() -> None:
+    env = Environment(set={"duration": "0.1 s", "warm_up": "0 s", "sample": "100 ms"})
+    with pytest.raises(RuntimeError, match="reset comes before"):
+        env.step(np.ones(2))
+    episode(env, np.ones(2), 1)
+    with pytest.raises(RuntimeError, match="after the last one"):
+        env.step(np.ones(2))
+    with pytest.raises(ValueError, match="no options, and not colour"):
+        env.reset(options={"colour": 1})
+    with pytest.raises(ValueError, match="a seed is a whole number"):
+        VectorEnv(2).reset(seed=[1, -1])
+    with pytest.raises(ValueError, match="3 seeds for 2"):
+        VectorEnv(2).reset(seed=[1, 2, 3])
+    with pytest.raises(RuntimeError, match="reset comes before"):
+        VectorEnv(2).step(np.ones((2, 2)))
+    env.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        env.reset()
+
+
+def test_without_gymnasium_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['gymnasium'] = None; import anabranch.gym"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.stderr.splitlines()[-1].endswith("pip install 'anabranch[gym]'")
