@@ -249,12 +249,14 @@ def dask(
 def ray(
     parts: list[list[str]], work: Callable[[list[str]], list[str]], jobs: int | None
 ) -> Iterator[tuple[list[str], list[list[str]]]]:
-    """Workers of Ray: the cluster that `ray.init` connected to, or a new one on this machine."""
+    """Workers of Ray: those of the cluster that `ray.init` connected to or finds, or new ones."""
     import ray
 
     library: Any = ray
     if not library.is_initialized():
-        library.init(num_cpus=jobs, log_to_driver=False)
+        # Without a number of processes, a cluster that runs on this machine is used.
+        own = {} if jobs is None else {"address": "local", "num_cpus": jobs}
+        library.init(log_to_driver=False, **own)
     remote = library.remote(max_retries=3)(each)
     queue = iter(parts)
     most = max(2, round(4 * library.cluster_resources().get("CPU", 1)))

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,7 +110,9 @@ def ray_cluster() -> Iterator[str]:
     """A head without processors, and two nodes with one each; each is a process group that is ended by its id."""
     pytest.importorskip("ray")
     host, port = "127.0.0.1", 26379
-    environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
+    # Short, since sockets are in it; Ray would leave the address of this cluster in its usual place.
+    place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1", "RAY_TMPDIR": place}
     groups: list[subprocess.Popen[bytes]] = []
 
     def start(*more: str) -> None:
@@ -133,6 +137,7 @@ def ray_cluster() -> Iterator[str]:
             except subprocess.TimeoutExpired:
                 os.killpg(group.pid, signal.SIGKILL)
                 group.wait()
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_ray_has_the_results_of_this_process_and_survives_a_killed_worker(ray_cluster: str, tmp_path: Path) -> None:

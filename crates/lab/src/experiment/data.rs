@@ -41,6 +41,28 @@ impl Done {
     }
 }
 
+/// A run of which nothing but its row remains.
+struct Kept<'a> {
+    job: Job<'a>,
+    store: &'a dyn Keep,
+}
+
+impl Task for Kept<'_> {
+    type Done = ();
+
+    fn cost(&self) -> u64 {
+        self.job.cost()
+    }
+
+    fn name(&self) -> String {
+        self.job.name()
+    }
+
+    fn run(&self) -> Result<(), Diagnostic> {
+        self.job.keep(self.store, &self.job.run()?)
+    }
+}
+
 /// The scenario at one combination.
 struct Point {
     scenario: Scenario,
@@ -86,8 +108,8 @@ impl Data<'_> {
             done.known = done.runs - done.executed - jobs.len();
             let cost = jobs.iter().map(Task::cost).sum();
             runner.progress.begin(&format!("{}, {} runs", points[0].scenario.name, jobs.len()), cost);
-            let results = runner.all(&jobs, &|at, record| jobs[at].keep(store, record))?;
-            done.executed += results.iter().flatten().count();
+            let kept: Vec<Kept<'_>> = jobs.into_iter().map(|job| Kept { job, store }).collect();
+            done.executed += runner.all(&kept, &|_, ()| Ok(()))?.iter().flatten().count();
             if runner.stop.load(Ordering::Relaxed) {
                 break;
             }
