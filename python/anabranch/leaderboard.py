@@ -129,7 +129,8 @@ def page(lines: list[tuple[float, Entry]], points: int, competing: int) -> str:
         "Benefit: median, 1 the sum of the paths, 0 TCP on the best of them. < -2 %: points on which goodput is so far",
         "below TCP's on the best path. Delay: of 95 % of the data, over TCP's on its best path, median. Stalls: points",
         "whose longest is more than 0.5 s longer than TCP's. Others keep: mean share of its fair share that competing",
-        "TCP keeps. Jain: mean of the index among its own connections.",
+        "TCP keeps. Jain: mean of the index among its own connections. The score has no weights: who sends little, as",
+        "LIA on paths that lose, adds little delay and disturbs nobody.",
         "",
     ]
     return "\n".join(text)

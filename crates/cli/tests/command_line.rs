@@ -144,7 +144,7 @@ fn a_folder_in_place_of_a_scenario_is_named_so() {
 fn what_is_below_zero_is_told_to_be_and_is_no_unknown_option() {
     let place = Place::new("negative", SCENARIO);
     for (value, words) in [
-        (&["run", "scenario.toml", "--seeds", "-1"][..], "-1 is not in 1..=100000"),
+        (&["run", "scenario.toml", "--seeds", "-1"][..], "write their number, 1 to 100000"),
         (&["sweep", "--point", "-5"], "invalid value '-5' for '--point <N>'"),
         (&["emulate", "scenario.toml", "--duration", "-3 s", "--", "true"], "it must not be negative"),
         (&["stream", "compare", "--rate", "-2 Mbit/s"], "invalid value '-2 Mbit/s' for '--rate <RATE>'"),

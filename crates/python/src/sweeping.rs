@@ -11,6 +11,7 @@ use anabranch_lab::sweep::plan::Plan;
 use anabranch_lab::sweep::point::Point;
 use anabranch_lab::sweep::runs::{Batch, Task};
 use anabranch_lab::sweep::{competition, design, measure, rows};
+use anabranch_settings::contender::ON_NETWORKS;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -90,11 +91,12 @@ pub fn sweep_run(
     serde_json::to_string(&line).map_err(plain)
 }
 
-/// Names of all built-in policies that a sweep compares.
+/// Names of all built-in policies that a sweep compares, and the default on networks.
 #[pyfunction]
 pub fn sweep_policies() -> PyResult<Vec<String>> {
     let cast = cast::choose(&[], true).map_err(failure)?;
-    Ok(cast.iter().map(|entrant| entrant.name().to_owned()).collect())
+    let default = std::iter::once(ON_NETWORKS.to_owned());
+    Ok(default.chain(cast.iter().map(|entrant| entrant.name().to_owned())).collect())
 }
 
 /// Scores of a sweep from the results of all its runs: a row per policy and point.

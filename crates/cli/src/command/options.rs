@@ -21,7 +21,7 @@ pub struct Options {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Runs per policy: their number, or the first and the last seed, as in 11..20 [default: the scenario's number]
-    #[arg(long, value_name = "N|A..B")]
+    #[arg(long, value_name = "N|A..B", allow_hyphen_values = true)]
     pub seeds: Option<Seeds>,
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
