@@ -202,6 +202,12 @@ def test_a_sweep_has_a_row_for_each_point_and_policy_and_is_kept(tmp_path: Path)
     assert (tmp_path / "sweep-units.jsonl").read_text() == before
 
 
+def test_a_sweep_takes_combinations_that_have_no_name_of_their_own() -> None:
+    table = pa.table(anabranch.sweep(["anabranch,congestion=bounded_cubic", "plain"], points=2, seed=5))
+    assert table.num_rows == 4
+    assert len(set(table.column("policy").to_pylist())) == 2
+
+
 def test_interruption_ends_the_runs_and_keeps_what_was_done(tmp_path: Path) -> None:
     code = f"import anabranch; anabranch.run('two_paths', seeds=100000, out={str(tmp_path)!r}, jobs=1)"
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)

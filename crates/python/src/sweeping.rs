@@ -53,7 +53,10 @@ pub fn sweep_tasks(
 ) -> PyResult<Vec<String>> {
     let (plan, points) = (plan(&policies)?, points(seed, first, count, competition)?);
     let unit = |task: &Task<'_>| {
-        let (policy, paths) = (task.entrant.name().to_owned(), task.paths.clone());
+        // A combination is told by its text; its name need not say all of it.
+        let text = plan.cast.iter().position(|known| known == task.entrant).and_then(|place| policies.get(place));
+        let policy = text.map_or_else(|| task.entrant.name().to_owned(), Clone::clone);
+        let paths = task.paths.clone();
         let unit = Unit { key: task.key(), seed, point: task.point.number, competition, policy, paths };
         serde_json::to_string(&unit).map_err(plain)
     };
@@ -95,7 +98,7 @@ pub fn sweep_run(
 #[pyfunction]
 pub fn sweep_policies() -> PyResult<Vec<String>> {
     let cast = cast::choose(&[], true).map_err(failure)?;
-    let default = std::iter::once(ON_NETWORKS.to_owned());
+    let default = std::iter::once(format!("{ON_NETWORKS},name=default_on_networks"));
     Ok(default.chain(cast.iter().map(|entrant| entrant.name().to_owned())).collect())
 }
 
