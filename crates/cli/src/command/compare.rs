@@ -22,8 +22,8 @@ pub fn compare(scenario: &Path, options: &Options, rows: &DataOptions) -> Result
     if rows.is_given() {
         return data(&document, &plan, options, rows);
     }
-    prepare(&options.out)?;
     say_what_is_not_run(&document.scenario()?);
+    prepare(&options.out)?;
     let store = Store::open(&options.out, Shard::WHOLE)?;
     let outcome = progress::run(&document, &plan, Some(&store))?;
     let text = format!("{}\n{}", heading(&outcome), side_by_side(&outcome));

@@ -36,8 +36,8 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options, rows: &DataO
         plan.extras.send = Some(file.clone());
         plan.seeds = plan.seeds.or(Some(1));
     }
-    prepare(&options.out)?;
     say_what_is_not_run(&document.scenario()?);
+    prepare(&options.out)?;
     let store = Store::open(&options.out, Shard::WHOLE)?;
     let outcome = progress::run(&document, &plan, Some(&store))?;
     write_rows(options, &store)?;

@@ -9,7 +9,6 @@ use crate::scenario::{Document, Scenario};
 use crate::simulation::Extras;
 use anabranch_settings::diagnostic::Diagnostic;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 /// Combinations of the grid that are held in memory at once.
 const AT_ONCE: usize = 64;
@@ -103,16 +102,15 @@ impl Data<'_> {
             place += jobs.len();
             let mut at = before..place;
             jobs.retain(|_| at.next().is_some_and(|place| self.shard.has(place)));
-            done.runs += jobs.len();
+            let all = jobs.len();
             jobs.retain(|job| !store.knows(&job.key()));
-            done.known = done.runs - done.executed - jobs.len();
+            done.runs += all;
+            done.known += all - jobs.len();
             let cost = jobs.iter().map(Task::cost).sum();
             runner.progress.begin(&format!("{}, {} runs", points[0].scenario.name, jobs.len()), cost);
             let kept: Vec<Kept<'_>> = jobs.into_iter().map(|job| Kept { job, store }).collect();
+            // Once it is stopped, the rest is only counted.
             done.executed += runner.all(&kept, &|_, ()| Ok(()))?.iter().flatten().count();
-            if runner.stop.load(Ordering::Relaxed) {
-                break;
-            }
         }
         if done.is_complete() {
             store.part(&plan, self.shard, true)?;
@@ -143,5 +141,47 @@ impl Data<'_> {
 impl Point {
     fn jobs<'a>(&'a self, extras: &'a Extras) -> Vec<Job<'a>> {
         jobs_of(&self.scenario, &self.seeds, &self.references, (extras, extras), &self.origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::SCENARIOS;
+    use crate::progress::Progress;
+    use crate::runs::Memory;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    /// Stops everything after so many units of work.
+    struct StopAfter<'a> {
+        left: AtomicU64,
+        stop: &'a AtomicBool,
+    }
+
+    impl Progress for StopAfter<'_> {
+        fn begin(&self, _: &str, _: u64) {}
+
+        fn done(&self, units: u64) {
+            if self.left.fetch_sub(units, Ordering::Relaxed) <= units {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+
+        fn remark(&self, _: &str) {}
+    }
+
+    #[test]
+    fn what_is_stopped_between_two_chunks_of_a_grid_is_not_complete() {
+        let known = SCENARIOS.iter().find(|known| known.name == "two_paths").unwrap();
+        let document = known.document(&["warm_up=\"0 s\"".to_owned(), "duration=\"1 s\"".to_owned()]);
+        let values: Vec<String> = (0..AT_ONCE + 2).map(|value| format!("\"{value} ms\"")).collect();
+        let grid = Grid::read(&[format!("paths.slow.links.0.delay={}", values.join(","))]).unwrap();
+        let plan = Plan { policies: vec!["plain".to_owned()], seeds: Some(1), ..Plan::default() };
+        let data = Data { document: &document, plan: &plan, grid, shard: Shard::WHOLE };
+        let stop = AtomicBool::new(false);
+        let progress = StopAfter { left: AtomicU64::new(AT_ONCE as u64), stop: &stop };
+        let done = data.run(&Memory::default(), &Runner { jobs: 1, stop: &stop, progress: &progress }).unwrap();
+        assert_eq!(done, Done { runs: AT_ONCE + 2, known: 0, executed: AT_ONCE });
+        assert!(!done.is_complete());
     }
 }
