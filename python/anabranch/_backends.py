@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from anabranch import _native
 from anabranch._request import Request
@@ -21,17 +21,18 @@ from anabranch._request import Request
 BATCHES = 8
 
 
-def execute_batch(batch: list[str]) -> list[str]:
-    """Executes requests on one thread; gives their rows."""
-    rows: list[str] = []
-    for request in batch:
-        rows += _native.execute(request, jobs=1)[0]
-    return rows
+#: Executes one item, and gives its results.
+Work: TypeAlias = Callable[[str], list[str]]
 
 
-def run_units(batch: list[str]) -> list[str]:
-    """Executes runs of a sweep; gives their results."""
-    return [_native.sweep_run(unit) for unit in batch]
+def execute_one(request: str) -> list[str]:
+    """Executes a request on one thread; gives its rows."""
+    return _native.execute(request, jobs=1)[0]
+
+
+def run_unit(unit: str) -> list[str]:
+    """Executes a run of a sweep; gives its result."""
+    return [_native.sweep_run(unit)]
 
 
 def single_requests(request: Request) -> Iterator[str]:
@@ -48,29 +49,6 @@ def batches(items: list[str], count: int) -> list[list[str]]:
     """Divides items into about so many batches, neighbours apart, so that each costs about the same."""
     count = max(1, min(count, len(items)))
     return [items[start::count] for start in range(count)]
-
-
-def rows_of(out: str, asked: list[Request]) -> list[str]:
-    """Rows in the directory that belong to these requests."""
-    texts = {request["text"] for request in asked}
-    known: set[str] = set()
-    rows: list[str] = []
-    for line in lines_of(Path(out) / "runs.jsonl"):
-        entry = json.loads(line)
-        if entry.get("scenario_text") in texts:
-            known.add(entry["text"])
-        elif "trace_hash" in entry and entry["text"] in known and belongs(entry, asked):
-            rows.append(line)
-    return rows
-
-
-def belongs(row: dict[str, Any], asked: list[Request]) -> bool:
-    """Whether a row is one of the runs that were asked for."""
-    for request in asked:
-        first, count = request.get("seeds") or (1, 1 << 30)
-        if first <= row["seed"] < first + count and row["set"] == request["set"]:
-            return True
-    return False
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -96,13 +74,13 @@ def execute(
         _native.check(json.dumps(request))
     singles = [single for request in asked for single in single_requests(request)]
     journal = Journal(out, "requests.jsonl")
-    return journal.fill(singles, execute_batch, backend, jobs, progress)
+    return journal.fill(singles, execute_one, backend, jobs, progress)
 
 
 def map_units(units: list[str], *, backend: str | object, jobs: int | None, out: str | None) -> list[str]:
     """Results of all runs of a sweep."""
     journal = Journal(out, "sweep-units.jsonl")
-    return journal.fill(units, run_units, backend, jobs, None)[0]
+    return journal.fill(units, run_unit, backend, jobs, None)[0]
 
 
 class Journal:
@@ -121,7 +99,7 @@ class Journal:
     def fill(
         self,
         items: list[str],
-        work: Callable[[list[str]], list[str]],
+        work: Work,
         backend: str | object,
         jobs: int | None,
         progress: Callable[[int, int, str], object] | None,
@@ -180,13 +158,13 @@ def split(part: list[str], results: list[list[str]]) -> Iterator[tuple[str, list
     yield from zip(part, results, strict=True)
 
 
-def each(work: Callable[[list[str]], list[str]], part: list[str]) -> list[list[str]]:
+def each(work: Work, part: list[str]) -> list[list[str]]:
     """Results of each item of a batch; it is what runs elsewhere."""
-    return [work([item]) for item in part]
+    return [work(item) for item in part]
 
 
 def zip_results(
-    parts: list[list[str]], work: Callable[[list[str]], list[str]], backend: str | object, jobs: int | None
+    parts: list[list[str]], work: Work, backend: str | object, jobs: int | None
 ) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Batches with their results, as they end."""
     if not parts:
@@ -202,9 +180,7 @@ def zip_results(
     raise ValueError(f"the backend is local, joblib, dask, ray or a client of dask.distributed, and not {backend!r}")
 
 
-def local(
-    parts: list[list[str]], work: Callable[[list[str]], list[str]], jobs: int | None
-) -> Iterator[tuple[list[str], list[list[str]]]]:
+def local(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Threads of this process; the lab runs without Python's lock."""
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
@@ -218,9 +194,7 @@ def local(
             raise
 
 
-def joblib(
-    parts: list[list[str]], work: Callable[[list[str]], list[str]], jobs: int | None
-) -> Iterator[tuple[list[str], list[list[str]]]]:
+def joblib(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Processes of this machine, or what a `joblib.parallel_config` around the call says."""
     from joblib import Parallel, delayed
 
@@ -232,9 +206,7 @@ def joblib(
         yield parts[place], results
 
 
-def dask(
-    parts: list[list[str]], work: Callable[[list[str]], list[str]], client: Any
-) -> Iterator[tuple[list[str], list[list[str]]]]:
+def dask(parts: list[list[str]], work: Work, client: Any) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Workers of dask.distributed: the given client's, or the current one's."""
     import distributed
 
@@ -246,9 +218,7 @@ def dask(
         future.release()
 
 
-def ray(
-    parts: list[list[str]], work: Callable[[list[str]], list[str]], jobs: int | None
-) -> Iterator[tuple[list[str], list[list[str]]]]:
+def ray(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Workers of Ray: those of the cluster that `ray.init` connected to or finds, or new ones."""
     import ray
 

@@ -193,7 +193,7 @@ def compare(
     policies, baselines: as `--policy` and `--baseline` of the command.
     seeds: how many, from 1 on, or which (a range, a list); the scenario's number if None.
     set: values of the scenario to change, by dotted path; grid: lists of values, all combinations of which are run.
-    scheduler, congestion: a class in Python in place of the policies' own; only with the backend "local".
+    scheduler, congestion: a class in Python in place of the policies' own; only with the backend "local", without out.
     jobs: threads; as many as there are processors if None.
     backend: "local", "joblib", "dask", "ray", or a client of dask.distributed.
     out: a directory; rows that are in its runs.jsonl are not computed again, and all are in its runs.parquet.
@@ -249,23 +249,35 @@ def _runs(
     )
     texts = [asked[0]["text"]]
     told = bar() if progress is True else progress or None
+    in_python = of_python(scheduler, congestion, backend, out)
     if backend != "local":
-        if scheduler is not None or congestion is not None:
-            raise ValueError("policies in Python run with the backend 'local' only")
         rows, known = _backends.execute(asked, backend=backend, jobs=jobs, out=out, progress=told)
         return Runs(_native.rows_table(rows, texts), known=known)
     rows, known = [], 0
     for request in asked:
-        more, there = _native.execute(
-            json.dumps(request), jobs=jobs, store=out, scheduler=scheduler, congestion=congestion, progress=told
-        )
+        more, there = _native.execute(json.dumps(request), jobs=jobs, store=out, progress=told, **in_python)
         rows += more
         known += there
     if progress is True:
         print(file=sys.stderr)
-    if out is not None:
-        rows = _backends.rows_of(out, asked)
     return Runs(_native.rows_table(rows, texts), known=known)
+
+
+def of_python(
+    scheduler: Callable[[], Scheduler] | None,
+    congestion: Callable[[], CongestionControl] | None,
+    backend: str | object,
+    out: str | None,
+) -> dict[str, Any]:
+    """The policies in Python that there are.
+
+    They run here only, and what they do is not kept: their rows would stand for another class of the same name.
+    """
+    given = {"scheduler": scheduler, "congestion": congestion}
+    there = {family: policy for family, policy in given.items() if policy is not None}
+    if there and (backend != "local" or out is not None):
+        raise ValueError("policies in Python run with the backend 'local' only, and without 'out'")
+    return there
 
 
 def series(
@@ -314,10 +326,9 @@ def sweep(
     """
     named = [policies] if isinstance(policies, str) else list(policies)
     units = _native.sweep_tasks(named, seed, first, points, competition)
-    if scheduler is not None or congestion is not None:
-        if backend != "local" or out is not None:
-            raise ValueError("policies in Python run with the backend 'local' only, and without 'out'")
-        results = [_native.sweep_run(unit, scheduler=scheduler, congestion=congestion) for unit in units]
+    in_python = of_python(scheduler, congestion, backend, out)
+    if in_python:
+        results = [_native.sweep_run(unit, **in_python) for unit in units]
     else:
         results = _backends.map_units(units, backend=backend, jobs=jobs, out=out)
     return _native.sweep_table(named, seed, first, points, competition, results)

@@ -70,8 +70,8 @@ def goodput(policy: Policy, seeds: range) -> list[float]:
     return means
 
 
-def train(steps: int) -> tuple[Policy, Any]:
-    """A policy trained for so many steps, and its model."""
+def train(steps: int) -> Policy:
+    """A policy trained for so many steps."""
     env = VecNormalize(make_vec_env(environment, n_envs=8, seed=FIRST_TRAINED), norm_reward=False)
     model = PPO("MlpPolicy", env, n_steps=256, batch_size=256, gamma=0.9, learning_rate=1e-3, seed=1, device="cpu")
     model.learn(steps)
@@ -82,7 +82,7 @@ def train(steps: int) -> tuple[Policy, Any]:
         action: npt.NDArray[np.float32] = model.predict(normal, deterministic=True)[0]
         return action
 
-    return policy, model
+    return policy
 
 
 def constant(weights: tuple[float, float]) -> Policy:
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=40, help="seeds of the comparison, from 1 on [40]")
     asked = parser.parse_args()
     seeds = range(1, asked.seeds + 1)
-    trained, _ = train(asked.steps)
+    trained = train(asked.steps)
     chosen = max(
         WEIGHTS, key=lambda weights: np.mean(goodput(constant(weights), range(FIRST_TRAINED, FIRST_TRAINED + 20)))
     )

@@ -76,6 +76,14 @@ def test_rows_in_a_directory_are_not_computed_again(tmp_path: Path) -> None:
     again = run(3)
     assert (len(again), again.known) == (3, 2)
     assert (tmp_path / "runs.parquet").exists()
+    # Rows of other policies, values and grids in the same directory are not among those that were asked for.
+    others = anabranch.compare("two_paths", policies=["anabranch", "tcp"], seeds=2, set=SHORT, out=str(tmp_path))
+    assert set(others.to_pandas()["policy"]) == {"anabranch", "tcp"}
+    grid = anabranch.run("two_paths", policy="plain", seeds=2, set=SHORT, grid={"sample": ["1 s"]}, out=str(tmp_path))
+    assert (len(grid), grid.known) == (2, 0)
+    assert sorted(hashes(run(3))) == sorted(hashes(again))
+    with pytest.raises(ValueError, match="without 'out'"):
+        anabranch.run("two_paths", seeds=1, set=SHORT, scheduler=LowestRtt, out=str(tmp_path))
 
 
 class LowestRtt:

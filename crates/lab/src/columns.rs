@@ -94,10 +94,10 @@ fn cannot(path: &Path, error: &ParquetError) -> Diagnostic {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write(path: &Path, columns: &[(String, Column)]) -> Result<(), Diagnostic> {
-    let kinds: Vec<(String, Kind)> = columns.iter().map(|(name, column)| (name.clone(), column.kind())).collect();
+pub fn write(path: &Path, columns: Vec<(String, Column)>) -> Result<(), Diagnostic> {
+    let (kinds, columns): (Vec<(String, Kind)>, Vec<Column>) =
+        columns.into_iter().map(|(name, column)| ((name, column.kind()), column)).unzip();
     let mut writer = Writer::create(path, &kinds, Vec::new())?;
-    let columns: Vec<Column> = columns.iter().map(|(_, column)| column.clone()).collect();
     writer.group(&columns)?;
     writer.close()
 }

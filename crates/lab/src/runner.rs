@@ -42,7 +42,7 @@ pub fn processors() -> usize {
 }
 
 /// Is handed each result, with the index of its task.
-pub type Keep<'a, D> = dyn Fn(usize, &D) -> Result<(), Diagnostic> + Sync + 'a;
+pub type OnDone<'a, D> = dyn Fn(usize, &D) -> Result<(), Diagnostic> + Sync + 'a;
 
 impl Runner<'_> {
     /// Executes `tasks` and hands each result, with its index, to `keep` on the thread that it was computed on. Gives
@@ -50,7 +50,7 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// The first error of a task or of `keep`, after the present runs have ended. A task that panics is an error too.
-    pub fn all<T: Task>(&self, tasks: &[T], keep: &Keep<'_, T::Done>) -> Result<Vec<Option<T::Done>>, Diagnostic> {
+    pub fn all<T: Task>(&self, tasks: &[T], keep: &OnDone<'_, T::Done>) -> Result<Vec<Option<T::Done>>, Diagnostic> {
         let mut order: Vec<usize> = (0..tasks.len()).collect();
         // A stable sort keeps neighbours together.
         order.sort_by_key(|place| std::cmp::Reverse(tasks[*place].cost()));

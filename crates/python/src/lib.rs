@@ -77,7 +77,7 @@ fn parts(request: &str) -> PyResult<Parts> {
 }
 
 /// Executes runs; gives a row each as JSON, and the number of runs whose rows were in the store already. With a
-/// directory, rows go there and none are given.
+/// directory, rows go there too.
 #[pyfunction]
 #[pyo3(signature = (request, *, jobs=None, store=None, scheduler=None, congestion=None, progress=None))]
 fn execute(
@@ -95,32 +95,32 @@ fn execute(
     let (document, plan) = (request.document(), request.plan(own));
     let data = request.data(&document, &plan).map_err(failure)?;
     data.check().map_err(failure)?;
-    let (memory, kept) = match &store {
-        None => (Some(Memory::default()), None),
+    let memory = Memory::default();
+    let store = match &store {
+        None => None,
         Some(directory) => {
             std::fs::create_dir_all(directory)?;
-            (None, Some(Store::open(directory, data.shard).map_err(failure)?))
+            Some(Store::open(directory, data.shard).map_err(failure)?)
         }
     };
     let jobs = jobs.unwrap_or_else(processors).max(1);
     let stop = Arc::clone(&fault.stop);
-    let keep: &dyn Keep = match (&memory, &kept) {
-        (Some(memory), _) => memory,
-        (None, Some(kept)) => kept,
-        (None, None) => unreachable!("rows go somewhere"),
-    };
+    let keep: &dyn Keep = store.as_ref().map_or(&memory, |store| store);
     let done = running::wait(py, &stop, progress.as_ref(), |told| {
         data.run(keep, &Runner { jobs, stop: &stop, progress: told })
     });
-    if let Some(kept) = &kept {
-        let table = kept.path().with_extension("parquet");
-        py.detach(|| write(kept.path(), &table)).map_err(failure)?;
+    if let Some(store) = &store {
+        let table = store.path().with_extension("parquet");
+        py.detach(|| write(store.path(), &table)).map_err(failure)?;
     }
     if let Some(error) = fault.take() {
         return Err(error);
     }
     let done = done?.map_err(failure)?;
-    let rows = memory.map(Memory::rows).unwrap_or_default();
+    let rows = match &store {
+        None => memory.rows(),
+        Some(store) => py.detach(|| store.rows(&data.keys()?)).map_err(failure)?,
+    };
     let text = |row: &Row| serde_json::to_string(row).map_err(plain);
     Ok((rows.iter().map(text).collect::<PyResult<_>>()?, done.known))
 }

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -45,16 +46,20 @@ pub fn wait<T: Send>(
 ) -> PyResult<T> {
     let told = Told::default();
     thread::scope(|scope| {
-        let worker = scope.spawn(|| work(&told));
+        let (ends, ended) = channel();
+        // It is used by this thread alone, which has to be shown where Python's lock is released.
+        let ended = Mutex::new(ended);
+        let told = &told;
+        let worker = scope.spawn(move || {
+            // Dropped at the end, also by a panic.
+            let _ends: Sender<()> = ends;
+            work(told)
+        });
         let mut failure = None;
         loop {
-            let ended = py.detach(|| {
-                if !worker.is_finished() {
-                    thread::sleep(PAUSE.min(if told.done.load(Ordering::Relaxed) == 0 { PAUSE / 10 } else { PAUSE }));
-                }
-                worker.is_finished()
-            });
-            let looked = py.check_signals().and_then(|()| tell(&told, progress));
+            let ended = py.detach(|| ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(PAUSE))
+                == Err(RecvTimeoutError::Disconnected);
+            let looked = py.check_signals().and_then(|()| tell(told, progress));
             if let Err(error) = looked {
                 stop.store(true, Ordering::Relaxed);
                 failure.get_or_insert(error);

@@ -14,6 +14,7 @@ use anabranch_lab::sweep::{competition, design, measure, rows};
 use anabranch_settings::contender::ON_NETWORKS;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -118,15 +119,13 @@ pub fn sweep_table(
         let line: Line = serde_json::from_str(text).map_err(plain)?;
         known.insert(line.key.clone(), line);
     }
-    let mut missing = 0;
-    for task in plan.bulk(&points) {
-        missing += usize::from(!known.contains_key(&task.key()));
-    }
-    if missing > 0 {
-        return Err(plain(format!("the results of {missing} runs are missing")));
-    }
-    let run =
-        |tasks: &[Task<'_>], _: &str| Ok(Batch::of(tasks.iter().map(|task| known.get(&task.key()).cloned()).collect()));
-    let outcomes = measure(&plan, &points, false, run).map_err(failure)?.unwrap_or_default();
+    let missing = Cell::new(0);
+    let run = |tasks: &[Task<'_>], _: &str| {
+        let lines: Vec<Option<Line>> = tasks.iter().map(|task| known.get(&task.key()).cloned()).collect();
+        missing.set(missing.get() + lines.iter().filter(|line| line.is_none()).count());
+        Ok(Batch::of(lines))
+    };
+    let outcomes = measure(&plan, &points, false, run).map_err(failure)?;
+    let outcomes = outcomes.ok_or_else(|| plain(format!("the results of {} runs are missing", missing.get())))?;
     Table::new(rows::columns(&outcomes, &points))
 }

@@ -80,15 +80,16 @@ impl Before {
         features.fill(0.0);
         let [Some(sender), receiver] = ends else { return Totals::default() };
         let rate = |bytes: u64| bytes as f64 * 8e-6 / step.as_secs_f64();
-        let (mut acked, mut sent, mut lost, mut delay) = (0, 0, 0, 0.0);
+        let (mut sent, mut lost, mut delay, mut weight) = (0, 0, 0.0, 0.0);
         let (of_paths, of_connection) = features.split_at_mut(self.paths.len() * PATH_FEATURES.len());
         for subflow in &sender.subflows {
             let path = path_of(subflow.identity.local_address);
             let Some(counters) = self.paths.get_mut(path) else { continue };
             let step = counters.since(subflow);
-            acked += step.acked;
             sent += step.sent;
             lost += step.lost;
+            // A subflow without acknowledgements counts as a byte.
+            weight += step.acked.max(1) as f64;
             delay += milliseconds(subflow.round_trip.rtt) * step.acked.max(1) as f64;
             let values = [
                 1.0,
@@ -118,10 +119,9 @@ impl Before {
         ];
         write(of_connection, &values);
         (self.delivered, self.reinjected) = (delivered, sender.bytes_reinjected);
-        let weight: f64 = sender.subflows.iter().map(|_| 1.0).sum::<f64>().max(1.0).max(acked as f64);
         Totals {
             goodput: rate(new),
-            delay: delay / weight,
+            delay: if weight > 0.0 { delay / weight } else { 0.0 },
             loss: share(lost, sent),
             stalled: self.stalled.as_secs_f64(),
         }

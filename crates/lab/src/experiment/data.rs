@@ -8,6 +8,7 @@ use crate::runs::{Grid, Keep, Origin, Shard};
 use crate::scenario::{Document, Scenario};
 use crate::simulation::Extras;
 use anabranch_settings::diagnostic::Diagnostic;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// Combinations of the grid that are held in memory at once.
@@ -77,11 +78,29 @@ impl Data<'_> {
     /// # Errors
     /// The scenario is wrong at one of them.
     pub fn check(&self) -> Result<usize, Diagnostic> {
-        let extras = Extras::default();
+        let extras = self.extras();
         self.grid
             .points()
             .into_iter()
             .try_fold(0, |runs, grid| Ok(runs + self.point(grid, &extras)?.jobs(&extras).len()))
+    }
+
+    /// Keys of the runs of all shards, as rows have them.
+    ///
+    /// # Errors
+    /// The scenario is wrong at one of the combinations.
+    pub fn keys(&self) -> Result<HashSet<String>, Diagnostic> {
+        let (extras, mut keys) = (self.extras(), HashSet::new());
+        for grid in self.grid.points() {
+            keys.extend(self.point(grid, &extras)?.jobs(&extras).iter().map(Job::key));
+        }
+        Ok(keys)
+    }
+
+    /// Those of all runs.
+    fn extras(&self) -> Extras {
+        let Extras { wire, own, .. } = self.plan.extras.clone();
+        Extras { wire, own, ..Extras::default() }
     }
 
     /// Executes the runs of the shard that are not in the store, and appends their rows.
@@ -91,8 +110,7 @@ impl Data<'_> {
     pub fn run(&self, store: &dyn Keep, runner: &Runner<'_>) -> Result<Done, Diagnostic> {
         let plan = self.key();
         store.part(&plan, self.shard, false)?;
-        let Extras { wire, own, .. } = self.plan.extras.clone();
-        let extras = Extras { wire, own, ..Extras::default() };
+        let extras = self.extras();
         let (mut done, mut place) = (Done::default(), 0);
         for points in self.grid.points().chunks(AT_ONCE) {
             let points: Vec<Point> =

@@ -12,6 +12,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Origin {
     pub text: Arc<str>,
+    /// Key of the text.
+    pub text_key: String,
     /// `key=value` each.
     pub set: Vec<String>,
     /// Parameters that vary between runs, with their values.
@@ -32,7 +34,8 @@ impl Origin {
     /// Of a document whose options are all the same for all runs.
     pub fn of(document: &Document, quick: bool, own: &str) -> Self {
         let (source, own) = (&document.source, own.to_owned());
-        Self { text: source.text.as_str().into(), set: source.options.clone(), grid: Vec::new(), quick, own }
+        let text_key = key(&[&source.text]);
+        Self { text: source.text.as_str().into(), text_key, set: source.options.clone(), grid: Vec::new(), quick, own }
     }
 
     /// The same with these parameters.
@@ -40,16 +43,11 @@ impl Origin {
         Self { grid, ..self.clone() }
     }
 
-    /// Key of the text.
-    pub fn text_key(&self) -> String {
-        key(&[&self.text])
-    }
-
     /// Key of a run.
     pub fn key(&self, contender: &Contender, paths: &[usize], seed: u64) -> String {
         let (set, grid, quick) = (format!("{:?}", self.set), format!("{:?}", self.grid), self.quick.to_string());
         let (contender, paths, seed) = (format!("{contender:?}"), format!("{paths:?}"), seed.to_string());
-        key(&[&self.text, &set, &grid, &quick, &self.own, &contender, &paths, &seed])
+        key(&[&self.text_key, &set, &grid, &quick, &self.own, &contender, &paths, &seed])
     }
 
     /// The row of a run that ended with `record`.
@@ -73,7 +71,7 @@ impl Origin {
             set: self.set.clone(),
             grid: self.grid.clone(),
             quick: self.quick,
-            text: self.text_key(),
+            text: self.text_key.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: commit(),
             program: this_program().to_owned(),

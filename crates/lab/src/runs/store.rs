@@ -4,7 +4,7 @@ use super::keep::Keep;
 use super::origin::{Origin, this_program};
 use super::row::{Line, Part, Row};
 use super::shard::Shard;
-use crate::journal::Journal;
+use crate::journal::{self, Journal};
 use anabranch_settings::diagnostic::Diagnostic;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,19 @@ impl Store {
             Line::Part(_) => {}
         })?;
         Ok(Self { path, journal, known: Mutex::new(known), texts: Mutex::new(texts) })
+    }
+
+    /// Rows that this program has written, with these keys, in the order of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn rows(&self, keys: &HashSet<String>) -> Result<Vec<Row>, Diagnostic> {
+        let mut rows = Vec::new();
+        journal::read(&self.path, |line: Line| match line {
+            Line::Run(row) if row.program == this_program() && keys.contains(&row.key) => rows.push(*row),
+            _ => {}
+        })?;
+        Ok(rows)
     }
 
     /// The file.

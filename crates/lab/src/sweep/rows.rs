@@ -22,7 +22,7 @@ struct Row<'a> {
 
 /// Writes the table.
 pub fn write(path: &Path, outcome: &Outcome, points: &[Point]) -> Result<(), Diagnostic> {
-    columns::write(path, &columns(&outcome.policies, points))
+    columns::write(path, columns(&outcome.policies, points))
 }
 
 /// The table: a row per policy and point.
