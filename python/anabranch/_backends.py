@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from anabranch import _native
@@ -35,30 +34,46 @@ def run_unit(unit: str) -> list[str]:
     return [_native.sweep_run(unit)]
 
 
-def single_requests(request: Request) -> Iterator[str]:
-    """A request for each run, or for each candidate of a policy on the best path."""
-    points, policies, seeds = _native.parts(json.dumps(request))
-    named = request["policies"] or policies
-    for point in points:
-        for policy in named:
-            for seed in seeds:
-                yield json.dumps(request | {"grid": point, "policies": [policy], "seeds": (seed, 1)})
-
-
 def batches(items: list[str], count: int) -> list[list[str]]:
     """Divides items into about so many batches, neighbours apart, so that each costs about the same."""
     count = max(1, min(count, len(items)))
     return [items[start::count] for start in range(count)]
 
 
-def lines_of(path: Path) -> Iterator[str]:
-    """Complete lines of a file; none if it is not there."""
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.endswith("\n"):
-                yield line
+class Rows:
+    """Rows of single requests, in runs.jsonl of a directory if there is one."""
+
+    def __init__(self, out: str | None, keys: dict[str, list[str]]) -> None:
+        """Finds the requests whose rows are there."""
+        self.store = None if out is None else _native.KeptRows(out)
+        self.known: dict[str, list[str]] = {}
+        if self.store is not None:
+            rows = self.store.rows({key for some in keys.values() for key in some})
+            self.known = {
+                item: [rows[key] for key in some] for item, some in keys.items() if all(map(rows.__contains__, some))
+            }
+
+    def keep(self, item: str, results: list[str]) -> None:
+        """A request was executed."""
+        self.known[item] = results
+        if self.store is not None:
+            self.store.keep(item, results)
+
+
+class Units:
+    """Results of runs of a sweep, in sweep.jsonl of a directory if there is one."""
+
+    def __init__(self, out: str | None, units: list[str]) -> None:
+        """Finds the runs whose results are there."""
+        self.journal = None if out is None else _native.KeptUnits(out)
+        found = {} if self.journal is None else {unit: self.journal.find(unit) for unit in units}
+        self.known = {unit: [result] for unit, result in found.items() if result is not None}
+
+    def keep(self, item: str, results: list[str]) -> None:
+        """A run was executed."""
+        self.known[item] = results
+        if self.journal is not None:
+            self.journal.keep(*results)
 
 
 def execute(
@@ -70,85 +85,41 @@ def execute(
     progress: Callable[[int, int, str], object] | None,
 ) -> tuple[list[str], int]:
     """Rows of all requests, and how many were there already."""
-    for request in asked:
-        _native.check(json.dumps(request))
-    singles = [single for request in asked for single in single_requests(request)]
-    journal = Journal(out, "requests.jsonl")
-    return journal.fill(singles, execute_one, backend, jobs, progress)
+    keys = {item: some for request in asked for item, some in _native.single_requests(json.dumps(request))}
+    rows = Rows(out, keys)
+    try:
+        return fill(list(keys), rows, execute_one, backend, jobs, progress)
+    finally:
+        if rows.store is not None:
+            rows.store.write()
 
 
 def map_units(units: list[str], *, backend: str | object, jobs: int | None, out: str | None) -> list[str]:
     """Results of all runs of a sweep."""
-    journal = Journal(out, "sweep-units.jsonl")
-    return journal.fill(units, run_unit, backend, jobs, None)[0]
+    return fill(units, Units(out, units), run_unit, backend, jobs, None)[0]
 
 
-class Journal:
-    """Results by what was asked for, in a file if there is a directory, so that what was killed goes on."""
-
-    def __init__(self, out: str | None, name: str) -> None:
-        """Reads what is there."""
-        self.path = None if out is None else Path(out) / name
-        self.known: dict[str, list[str]] = {}
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            for line in lines_of(self.path):
-                entry = json.loads(line)
-                self.known[entry["asked"]] = entry["results"]
-
-    def fill(
-        self,
-        items: list[str],
-        work: Work,
-        backend: str | object,
-        jobs: int | None,
-        progress: Callable[[int, int, str], object] | None,
-    ) -> tuple[list[str], int]:
-        """Results of all items in their order, and how many were there; the others are computed by the backend."""
-        missing = [item for item in items if item not in self.known]
-        there = len(items) - len(missing)
-        count = BATCHES * (jobs or os.cpu_count() or 1)
-        parts = batches(missing, max(count, len(missing) // 256)) if missing else []
-        done = 0
-        with Sink(self.path) as sink:
-            for part, results in zip_results(parts, work, backend, jobs):
-                # A request for the best path has a row for each of its candidates.
-                for item, own in split(part, results):
-                    self.known[item] = own
-                    sink.write({"asked": item, "results": own})
-                done += len(part)
-                if progress is not None:
-                    progress(done, len(missing), f"{len(missing)} runs")
-        return [result for item in items for result in self.known[item]], there
-
-
-class Sink:
-    """A file to which lines are appended as they come; nothing without a path."""
-
-    def __init__(self, path: Path | None) -> None:
-        """Opens it with the first line."""
-        self.path = path
-        self.file: Any = None
-
-    def __enter__(self) -> Sink:
-        """Removes an incomplete last line, which a killed process left."""
-        if self.path is not None:
-            whole = "".join(lines_of(self.path)).encode()
-            if self.path.exists() and self.path.stat().st_size != len(whole):
-                os.truncate(self.path, len(whole))
-            self.file = self.path.open("a", encoding="utf-8")
-        return self
-
-    def write(self, entry: dict[str, Any]) -> None:
-        """Appends a line."""
-        if self.file is not None:
-            self.file.write(json.dumps(entry) + "\n")
-            self.file.flush()
-
-    def __exit__(self, *_: object) -> None:
-        """Closes it."""
-        if self.file is not None:
-            self.file.close()
+def fill(
+    items: list[str],
+    kept: Rows | Units,
+    work: Work,
+    backend: str | object,
+    jobs: int | None,
+    progress: Callable[[int, int, str], object] | None,
+) -> tuple[list[str], int]:
+    """Results of all items in their order, and how many were there; the others are computed by the backend."""
+    missing = [item for item in items if item not in kept.known]
+    there = sum(len(kept.known[item]) for item in items if item in kept.known)
+    count = BATCHES * (jobs or os.cpu_count() or 1)
+    parts = batches(missing, max(count, len(missing) // 256)) if missing else []
+    done = 0
+    for part, results in zip_results(parts, work, backend, jobs):
+        for item, own in split(part, results):
+            kept.keep(item, own)
+        done += len(part)
+        if progress is not None:
+            progress(done, len(missing), f"{len(missing)} runs")
+    return [result for item in items for result in kept.known[item]], there
 
 
 def split(part: list[str], results: list[list[str]]) -> Iterator[tuple[str, list[str]]]:

@@ -134,7 +134,7 @@ def policies_of(scenario: Scenario) -> list[str]:
         first_policy_only=False,
         quick=False,
     )
-    return _native.parts(json.dumps(request))[1]
+    return _native.policies_of(json.dumps(request))
 
 
 def run(

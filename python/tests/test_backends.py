@@ -39,23 +39,28 @@ def test_what_was_killed_goes_on_with_the_same_command(tmp_path: Path) -> None:
         f"out={str(tmp_path)!r})"
     )
     process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
-    lines = tmp_path / "requests.jsonl"
+    lines = tmp_path / "runs.jsonl"
     patience = time.monotonic() + 120
     while time.monotonic() < patience and not (lines.exists() and lines.stat().st_size > 10_000):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    before = lines.read_text().count("\n")
+    before = lines.read_text().count('"trace_hash"')
     assert 0 < before < 3000
     with lines.open("a") as file:
-        file.write('{"asked": "torn')
+        file.write('{"key": "torn')
     runs = anabranch.compare(
         "two_paths", policies=["plain"], seeds=before + 4, backend="joblib", jobs=2, out=str(tmp_path)
     )
     assert len(runs) == before + 4
     assert 0 < runs.known <= before
-    asked = [line.split('"results"')[0] for line in lines.read_text().splitlines()]
-    assert len(asked) == len(set(asked))
+    keys = [line.split('"scenario"')[0] for line in lines.read_text().splitlines() if "trace_hash" in line]
+    assert len(keys) == len(set(keys))
+    # Any backend goes on with the rows of another one.
+    local = anabranch.compare("two_paths", policies=["plain"], seeds=before + 4, out=str(tmp_path))
+    assert local.known == len(local) == before + 4
+    assert pa.table(local).equals(pa.table(runs))
+    assert (tmp_path / "runs.parquet").exists()
 
 
 @pytest.fixture

@@ -204,10 +204,10 @@ def test_a_series_has_times_paths_and_units() -> None:
 def test_a_sweep_has_a_row_for_each_point_and_policy_and_is_kept(tmp_path: Path) -> None:
     table = pa.table(anabranch.sweep(["plain", "anabranch"], points=3, seed=5, out=str(tmp_path)))
     assert table.num_rows == 6
-    before = (tmp_path / "sweep-units.jsonl").read_text()
+    before = (tmp_path / "sweep.jsonl").read_text()
     again = pa.table(anabranch.sweep(["plain", "anabranch"], points=3, seed=5, out=str(tmp_path)))
     assert again.equals(table)
-    assert (tmp_path / "sweep-units.jsonl").read_text() == before
+    assert (tmp_path / "sweep.jsonl").read_text() == before
 
 
 def test_a_sweep_takes_combinations_that_have_no_name_of_their_own() -> None:

@@ -72,9 +72,9 @@ impl<'a> Experiment<'a> {
         (self.scenario, contender)
     }
 
-    /// Names of the contenders as `--policy` takes them, and the seeds.
-    pub fn parts(&self) -> (Vec<String>, Range<u64>) {
-        (self.scenario.policies.iter().map(|contender| contender.name.clone()).collect(), self.seeds.clone())
+    /// Names of the contenders as `--policy` takes them.
+    pub fn policies(&self) -> Vec<String> {
+        self.scenario.policies.iter().map(|contender| contender.name.clone()).collect()
     }
 
     /// Cost, in units comparable between experiments.

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A file to which this process appends, and no other.
 #[derive(Debug)]
@@ -93,14 +93,27 @@ pub fn key(parts: &[&str]) -> String {
     hexadecimal(&hash.finalize()[..12])
 }
 
-/// The build: a hash of the executable, or version and commit if it cannot be read.
-pub fn program() -> String {
-    let own = ["/proc/self/exe".into(), std::env::current_exe().unwrap_or_default()];
-    let bytes = own.iter().find_map(|path: &PathBuf| std::fs::read(path).ok());
-    match bytes {
-        Some(bytes) => hexadecimal(&Sha256::digest(&bytes)[..6]),
-        None => format!("{} {}", env!("CARGO_PKG_VERSION"), crate::build::commit()),
-    }
+/// The file with the compiled program, if it is not the executable.
+static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says that this program is a library in this file, which another program has loaded: [`program`] is a hash of it.
+/// Only the first call counts.
+pub fn program_is(library: PathBuf) {
+    LIBRARY.get_or_init(|| library);
+}
+
+/// The build, computed once: a hash of the executable or the library, or version and commit if it cannot be read.
+pub fn program() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let library = LIBRARY.get().cloned();
+        let own = || ["/proc/self/exe".into(), std::env::current_exe().unwrap_or_default()];
+        let files = library.map_or_else(|| own().to_vec(), |library| vec![library]);
+        match files.iter().find_map(|path| std::fs::read(path).ok()) {
+            Some(bytes) => hexadecimal(&Sha256::digest(&bytes)[..6]),
+            None => format!("{} {}", env!("CARGO_PKG_VERSION"), crate::build::commit()),
+        }
+    })
 }
 
 #[cfg(test)]

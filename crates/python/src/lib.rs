@@ -2,6 +2,7 @@
 
 mod environments;
 mod failure;
+mod keeping;
 mod policies;
 mod request;
 mod running;
@@ -13,7 +14,7 @@ use anabranch_lab::columns::Column;
 use anabranch_lab::experiment::Experiment;
 use anabranch_lab::library::SCENARIOS;
 use anabranch_lab::runner::{Runner, processors};
-use anabranch_lab::runs::{Grid, Keep, Memory, Row, Store, columns, write};
+use anabranch_lab::runs::{Keep, Memory, Row, Store, columns, write};
 use failure::{failure, plain};
 use policies::Fault;
 use pyo3::prelude::*;
@@ -60,20 +61,12 @@ fn check(request: &str) -> PyResult<usize> {
     request.data(&document, &plan).and_then(|data| data.check()).map_err(failure)
 }
 
-/// Points of a grid, names of policies, and seeds.
-type Parts = (Vec<Vec<String>>, Vec<String>, Vec<u64>);
-
-/// The points of a grid, a list of `key=value` each, and names of the policies and the seeds of the scenario.
+/// Names of the scenario's policies, as `--policy` takes them.
 #[pyfunction]
-fn parts(request: &str) -> PyResult<Parts> {
+fn policies_of(request: &str) -> PyResult<Vec<String>> {
     let request = read(request)?;
     let (document, plan) = (request.document(), request.plan(Default::default()));
-    let grid = Grid::read(&request.grid).map_err(failure)?;
-    let words = |(key, value): (String, String)| format!("{key}={value}");
-    let points = grid.points().into_iter().map(|point| point.into_iter().map(words).collect()).collect();
-    let experiment = Experiment::prepare(&document, &plan).map_err(failure)?;
-    let (policies, seeds) = experiment.parts();
-    Ok((points, policies, seeds.collect()))
+    Experiment::prepare(&document, &plan).map(|experiment| experiment.policies()).map_err(failure)
 }
 
 /// Executes runs; gives a row each as JSON, and the number of runs whose rows were in the store already. With a
@@ -119,7 +112,10 @@ fn execute(
     let done = done?.map_err(failure)?;
     let rows = match &store {
         None => memory.rows(),
-        Some(store) => py.detach(|| store.rows(&data.keys()?)).map_err(failure)?,
+        Some(store) => {
+            let rows = || store.rows(&data.keys()?.into_iter().map(|(_, key)| key).collect());
+            py.detach(rows).map_err(failure)?
+        }
     };
     let text = |row: &Row| serde_json::to_string(row).map_err(plain);
     Ok((rows.iter().map(text).collect::<PyResult<_>>()?, done.known))
@@ -180,8 +176,20 @@ fn series(py: Python<'_>, request: &str) -> PyResult<Table> {
 
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+    use std::path::PathBuf;
+
+    /// Results are kept with a hash of this file: another build may behave differently.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        anabranch_lab::journal::program_is(module.filename()?.extract::<PathBuf>()?);
+        Ok(())
+    }
+
     #[pymodule_export]
     use super::environments::Environments;
+    #[pymodule_export]
+    use super::keeping::{KeptRows, KeptUnits, single_requests};
     #[pymodule_export]
     use super::policies::RustScheduler;
     #[pymodule_export]
@@ -191,5 +199,5 @@ mod _native {
     #[pymodule_export]
     use super::views::{PyChunk, PyConnection, PySubflow};
     #[pymodule_export]
-    use super::{check, execute, parts, rows_table, scenario_text, scenarios, series, toml_of, version};
+    use super::{check, execute, policies_of, rows_table, scenario_text, scenarios, series, toml_of, version};
 }

@@ -6,11 +6,11 @@ use anabranch_lab::scenario::Document;
 use anabranch_lab::simulation::{Extras, OwnPolicies};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::tree::Source;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// A scenario and how to run it.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Request {
     /// Name of the file, for messages.

@@ -43,6 +43,11 @@ fn points(seed: u32, first: u32, count: u32, competing: bool) -> PyResult<Vec<Po
     Ok(if competing { competition::points(seed, first, count) } else { design::points(seed, first, count) })
 }
 
+/// Key of a run as [`sweep_tasks`] gives it.
+pub fn key_of(unit: &str) -> PyResult<String> {
+    serde_json::from_str::<Unit>(unit).map(|unit| unit.key).map_err(plain)
+}
+
 /// The runs of a sweep, each as JSON for [`sweep_run`].
 #[pyfunction]
 pub fn sweep_tasks(
@@ -90,7 +95,7 @@ pub fn sweep_run(
         return Err(error);
     }
     let measured = measured.map_err(failure)?;
-    let program = env!("CARGO_PKG_VERSION").to_owned();
+    let program = anabranch_lab::journal::program().to_owned();
     let line = Line { key: unit.key, program, point: unit.point, policy: unit.policy, paths: unit.paths, measured };
     serde_json::to_string(&line).map_err(plain)
 }

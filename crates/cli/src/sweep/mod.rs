@@ -10,6 +10,7 @@ use crate::ending::watch;
 use crate::progress::Bar;
 use crate::table;
 use anabranch_lab::files::{prepare, write};
+use anabranch_lab::journal::program;
 use anabranch_lab::runner::{Runner, processors};
 use anabranch_lab::sweep::cast::{self, Ends, Entrant};
 use anabranch_lab::sweep::journal::Journal;
@@ -71,7 +72,7 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
             .iter()
             .map(|class| (class.name(), points.iter().filter(|point| point.class == *class).count()))
             .collect(),
-        program: journal.program().to_owned(),
+        program: program().to_owned(),
         commit: anabranch_lab::build::commit(),
         policies,
     };

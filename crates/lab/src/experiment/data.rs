@@ -8,7 +8,6 @@ use crate::runs::{Grid, Keep, Origin, Shard};
 use crate::scenario::{Document, Scenario};
 use crate::simulation::Extras;
 use anabranch_settings::diagnostic::Diagnostic;
-use std::collections::HashSet;
 use std::ops::Range;
 
 /// Combinations of the grid that are held in memory at once.
@@ -85,14 +84,14 @@ impl Data<'_> {
             .try_fold(0, |runs, grid| Ok(runs + self.point(grid, &extras)?.jobs(&extras).len()))
     }
 
-    /// Keys of the runs of all shards, as rows have them.
+    /// Seeds and keys, as rows have them, of the runs of all shards.
     ///
     /// # Errors
     /// The scenario is wrong at one of the combinations.
-    pub fn keys(&self) -> Result<HashSet<String>, Diagnostic> {
-        let (extras, mut keys) = (self.extras(), HashSet::new());
+    pub fn keys(&self) -> Result<Vec<(u64, String)>, Diagnostic> {
+        let (extras, mut keys) = (self.extras(), Vec::new());
         for grid in self.grid.points() {
-            keys.extend(self.point(grid, &extras)?.jobs(&extras).iter().map(Job::key));
+            keys.extend(self.point(grid, &extras)?.jobs(&extras).iter().map(|job| (job.seed, job.key())));
         }
         Ok(keys)
     }

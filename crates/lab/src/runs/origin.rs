@@ -6,7 +6,7 @@ use crate::journal::{key, program};
 use crate::record::Record;
 use crate::scenario::{Document, Scenario};
 use anabranch_settings::contender::Contender;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A scenario's text, and options that change it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -22,12 +22,6 @@ pub struct Origin {
     pub quick: bool,
     /// Name of policies in place of the contender's ([`OwnPolicies`](crate::simulation::OwnPolicies)); empty: none.
     pub own: String,
-}
-
-/// The build of this program, computed once.
-pub fn this_program() -> &'static str {
-    static PROGRAM: OnceLock<String> = OnceLock::new();
-    PROGRAM.get_or_init(program)
 }
 
 impl Origin {
@@ -74,7 +68,7 @@ impl Origin {
             text: self.text_key.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: commit(),
-            program: this_program().to_owned(),
+            program: program().to_owned(),
             metrics: record.metrics.iter().filter(|(_, value)| value.is_finite()).cloned().collect(),
         }
     }

@@ -1,10 +1,10 @@
 //! Where rows go.
 
 use super::keep::Keep;
-use super::origin::{Origin, this_program};
+use super::origin::Origin;
 use super::row::{Line, Part, Row};
 use super::shard::Shard;
-use crate::journal::{self, Journal};
+use crate::journal::{self, Journal, program};
 use anabranch_settings::diagnostic::Diagnostic;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl Store {
         let path = directory.join(format!("{}.jsonl", shard.file()));
         let (mut known, mut texts) = (HashSet::new(), HashSet::new());
         let journal = Journal::open(&path, |line: Line| match line {
-            Line::Run(row) if row.program == this_program() => drop(known.insert(row.key)),
+            Line::Run(row) if row.program == program() => drop(known.insert(row.key)),
             Line::Run(_) => {}
             Line::Text { text, .. } => drop(texts.insert(text)),
             Line::Part(_) => {}
@@ -46,7 +46,7 @@ impl Store {
     pub fn rows(&self, keys: &HashSet<String>) -> Result<Vec<Row>, Diagnostic> {
         let mut rows = Vec::new();
         journal::read(&self.path, |line: Line| match line {
-            Line::Run(row) if row.program == this_program() && keys.contains(&row.key) => rows.push(*row),
+            Line::Run(row) if row.program == program() && keys.contains(&row.key) => rows.push(*row),
             _ => {}
         })?;
         Ok(rows)

@@ -28,7 +28,6 @@ pub struct Line {
 /// The results file of a running sweep.
 #[derive(Debug)]
 pub struct Journal {
-    program: String,
     lines: journal::Journal,
     known: BTreeMap<String, Line>,
 }
@@ -39,18 +38,13 @@ impl Journal {
     /// # Errors
     /// Those of [`journal::Journal::open`].
     pub fn open(path: &Path, any_program: bool) -> Result<Self, Diagnostic> {
-        let (program, mut known) = (program(), BTreeMap::new());
+        let mut known = BTreeMap::new();
         let lines = journal::Journal::open(path, |line: Line| {
-            if any_program || line.program == program {
+            if any_program || line.program == program() {
                 known.insert(line.key.clone(), line);
             }
         })?;
-        Ok(Self { program, lines, known })
-    }
-
-    /// The build of this program.
-    pub fn program(&self) -> &str {
-        &self.program
+        Ok(Self { lines, known })
     }
 
     /// Results of an earlier run.
@@ -81,7 +75,7 @@ mod tests {
     fn lines_of_another_build_are_found_on_demand_only() {
         let path = std::env::temp_dir().join(format!("anabranch-sweep-{}.jsonl", std::process::id()));
         let journal = Journal::open(&path, false).unwrap();
-        let first = line("a", journal.program());
+        let first = line("a", program());
         journal.append(&first).unwrap();
         journal.append(&line("b", "another program")).unwrap();
         drop(journal);

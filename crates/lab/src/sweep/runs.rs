@@ -4,7 +4,7 @@ use super::cast::Entrant;
 use super::journal::{Journal, Line};
 use super::network::{Load, MESSAGE};
 use super::point::Point;
-use crate::journal::key;
+use crate::journal::{key, program};
 use crate::runner::{self, Runner};
 use crate::simulation::{self, Extras};
 use anabranch_settings::diagnostic::Diagnostic;
@@ -129,7 +129,7 @@ pub fn all(tasks: &[Task<'_>], journal: &Journal, runner: &Runner<'_>, what: &st
     runner.progress.begin(&format!("{what}, {} runs", open.len()), cost);
     let line = |at: usize, measured: &BTreeMap<String, f64>| {
         let (task, key) = (&wanted[at], keys[open[at]].clone());
-        let (program, policy) = (journal.program().to_owned(), task.entrant.name().to_owned());
+        let (program, policy) = (program().to_owned(), task.entrant.name().to_owned());
         let (point, paths, measured) = (task.point.number, task.paths.clone(), measured.clone());
         Line { key, program, point, policy, paths, measured }
     };

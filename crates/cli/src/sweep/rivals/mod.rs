@@ -11,6 +11,7 @@ use crate::calibrate::{emulated, side_by_side};
 use crate::console::{print, remark};
 use crate::ending::watch;
 use anabranch_lab::files::{prepare, write};
+use anabranch_lab::journal::program;
 use anabranch_lab::sweep::cast;
 use anabranch_lab::sweep::journal::{Journal, Line};
 use anabranch_settings::contender::RECOMMENDED;
@@ -53,7 +54,7 @@ pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
     }
     remark(&format!("{} runs in real time, of which {} are there already", trials.len(), lines.len()));
     let tally = side_by_side::all(open, &stop, |one, done| {
-        let line = one.line(journal.program(), &done);
+        let line = one.line(program(), &done);
         journal.append(&line)?;
         lines.insert(line.key.clone(), line);
         Ok(())
