@@ -36,16 +36,33 @@ const SCHEMA: &str = "message time_series {
     REQUIRED DOUBLE value;
 }";
 
-/// Rows of one row group by column: all series of one run.
-#[derive(Default)]
-struct Columns {
-    rows: usize,
-    time: Vec<f64>,
-    path: Vec<ByteArray>,
-    path_defined: Vec<i16>,
-    metric: Vec<ByteArray>,
-    unit: Vec<ByteArray>,
-    value: Vec<f64>,
+/// A value of a series.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sample<'a> {
+    /// Seconds since the start.
+    pub time: f64,
+    /// Name of the path, for series that are per path.
+    pub path: Option<&'a str>,
+    pub metric: &'static str,
+    pub unit: &'static str,
+    pub value: f64,
+}
+
+/// All values of a run's series, those that were measured: curves, then delays of single segments.
+pub fn samples<'a>(outcome: &'a Outcome, record: &'a Record) -> impl Iterator<Item = Sample<'a>> {
+    let interval = outcome.scenario.sample.as_secs_f64();
+    let name = |at: usize| outcome.scenario.paths.get(at).map(|path| path.name.as_str());
+    let of_curve = move |curve: &'a Curve| {
+        let (path, metric, unit) = (curve.path.and_then(name), curve.series.name(), curve.series.unit());
+        let values = curve.values.iter().enumerate().filter(|(_, value)| value.is_finite());
+        values.map(move |(at, value)| Sample { time: (at as f64 + 0.5) * interval, path, metric, unit, value: *value })
+    };
+    // At the time of their first transmission.
+    let of_segment = move |segment: &'a SegmentDelay| {
+        let (time, path, value) = (segment.sent, name(segment.path), segment.delay);
+        Sample { time, path, metric: "answer_delay", unit: "ms", value }
+    };
+    record.curves.iter().flat_map(of_curve).chain(record.segment_delays.iter().map(of_segment))
 }
 
 /// Writes all series of an experiment.
@@ -60,51 +77,13 @@ fn write_all(file: File, outcome: &Outcome) -> Result<(), ParquetError> {
     let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
     for runs in &outcome.policies {
         for record in &runs.records {
-            let columns = columns(outcome, record);
+            let samples: Vec<Sample<'_>> = samples(outcome, record).collect();
             let mut group = writer.next_row_group()?;
-            write_group(&mut group, outcome, runs, record, &columns)?;
+            write_group(&mut group, outcome, runs, record, &samples)?;
             group.close()?;
         }
     }
     writer.close().map(drop)
-}
-
-fn columns(outcome: &Outcome, record: &Record) -> Columns {
-    let mut columns = Columns::default();
-    let interval = outcome.scenario.sample.as_secs_f64();
-    for curve in &record.curves {
-        add_curve(&mut columns, outcome, curve, interval);
-    }
-    for delay in &record.segment_delays {
-        add_segment(&mut columns, outcome, delay);
-    }
-    columns
-}
-
-fn add_curve(columns: &mut Columns, outcome: &Outcome, curve: &Curve, interval: f64) {
-    let path = curve.path.and_then(|at| outcome.scenario.paths.get(at)).map(|path| ByteArray::from(path.name.as_str()));
-    let (metric, unit) = (ByteArray::from(curve.series.name()), ByteArray::from(curve.series.unit()));
-    for (at, value) in curve.values.iter().enumerate().filter(|(_, value)| value.is_finite()) {
-        columns.rows += 1;
-        columns.time.push((at as f64 + 0.5) * interval);
-        columns.path_defined.push(i16::from(path.is_some()));
-        columns.path.extend(path.clone());
-        columns.metric.push(metric.clone());
-        columns.unit.push(unit.clone());
-        columns.value.push(*value);
-    }
-}
-
-/// Adds a row for a segment, at the time of its first transmission.
-fn add_segment(columns: &mut Columns, outcome: &Outcome, segment: &SegmentDelay) {
-    let path = outcome.scenario.paths.get(segment.path).map(|path| ByteArray::from(path.name.as_str()));
-    columns.rows += 1;
-    columns.time.push(segment.sent);
-    columns.path_defined.push(i16::from(path.is_some()));
-    columns.path.extend(path);
-    columns.metric.push(ByteArray::from("answer_delay"));
-    columns.unit.push(ByteArray::from("ms"));
-    columns.value.push(segment.delay);
 }
 
 type Group<'a> = SerializedRowGroupWriter<'a, File>;
@@ -114,18 +93,24 @@ fn write_group(
     outcome: &Outcome,
     runs: &PolicyRuns,
     record: &Record,
-    columns: &Columns,
+    samples: &[Sample<'_>],
 ) -> Result<(), ParquetError> {
-    let constant = |text: &str| vec![ByteArray::from(text); columns.rows];
+    let constant = |text: &str| vec![ByteArray::from(text); samples.len()];
+    let texts = |text: fn(&Sample<'_>) -> &'static str| -> Vec<ByteArray> {
+        samples.iter().map(|sample| ByteArray::from(text(sample))).collect()
+    };
+    let numbers = |number: fn(&Sample<'_>) -> f64| -> Vec<f64> { samples.iter().map(number).collect() };
+    let paths: Vec<ByteArray> = samples.iter().filter_map(|sample| sample.path.map(ByteArray::from)).collect();
+    let defined: Vec<i16> = samples.iter().map(|sample| i16::from(sample.path.is_some())).collect();
     write_column::<ByteArrayType>(group, &constant(&outcome.scenario.name), None)?;
     write_column::<ByteArrayType>(group, &constant(&runs.contender.name), None)?;
-    write_column::<Int64Type>(group, &vec![record.seed as i64; columns.rows], None)?;
-    write_column::<DoubleType>(group, &columns.time, None)?;
-    write_column::<Int32Type>(group, &vec![0; columns.rows], None)?;
-    write_column::<ByteArrayType>(group, &columns.path, Some(&columns.path_defined))?;
-    write_column::<ByteArrayType>(group, &columns.metric, None)?;
-    write_column::<ByteArrayType>(group, &columns.unit, None)?;
-    write_column::<DoubleType>(group, &columns.value, None)
+    write_column::<Int64Type>(group, &vec![record.seed as i64; samples.len()], None)?;
+    write_column::<DoubleType>(group, &numbers(|sample| sample.time), None)?;
+    write_column::<Int32Type>(group, &vec![0; samples.len()], None)?;
+    write_column::<ByteArrayType>(group, &paths, Some(&defined))?;
+    write_column::<ByteArrayType>(group, &texts(|sample| sample.metric), None)?;
+    write_column::<ByteArrayType>(group, &texts(|sample| sample.unit), None)?;
+    write_column::<DoubleType>(group, &numbers(|sample| sample.value), None)
 }
 
 /// Writes the next column; `defined` is 1 for each row with a value, if the column is optional.

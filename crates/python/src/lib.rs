@@ -15,6 +15,7 @@ use anabranch_lab::experiment::Experiment;
 use anabranch_lab::library::SCENARIOS;
 use anabranch_lab::runner::{Runner, processors};
 use anabranch_lab::runs::{Keep, Memory, Row, Store, columns, write};
+use anabranch_lab::timeseries::samples;
 use failure::{failure, plain};
 use policies::Fault;
 use pyo3::prelude::*;
@@ -144,22 +145,19 @@ fn series(py: Python<'_>, request: &str) -> PyResult<Table> {
         experiment.run(&Runner { jobs: processors(), stop: &stop, progress: told }, None)
     })?;
     let outcome = outcome.map_err(failure)?;
-    let interval = outcome.scenario.sample.as_secs_f64();
     let (mut policy, mut seed, mut time, mut path) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut metric, mut unit, mut value) = (Vec::new(), Vec::new(), Vec::new());
-    for (runs, record) in outcome.policies.iter().flat_map(|runs| runs.records.iter().map(move |record| (runs, record)))
-    {
-        for curve in &record.curves {
-            let of = curve.path.and_then(|at| outcome.scenario.paths.get(at)).map(|path| Arc::from(path.name.as_str()));
-            for (at, number) in curve.values.iter().enumerate().filter(|(_, number)| number.is_finite()) {
-                policy.push(Some(Arc::from(runs.contender.name.as_str())));
-                seed.push(i64::try_from(record.seed).ok());
-                time.push(Some((at as f64 + 0.5) * interval));
-                path.push(of.clone());
-                metric.push(Some(Arc::from(curve.series.name())));
-                unit.push(Some(Arc::from(curve.series.unit())));
-                value.push(Some(*number));
-            }
+    for runs in &outcome.policies {
+        for (record, sample) in
+            runs.records.iter().flat_map(|record| samples(&outcome, record).map(move |sample| (record, sample)))
+        {
+            policy.push(Some(Arc::from(runs.contender.name.as_str())));
+            seed.push(i64::try_from(record.seed).ok());
+            time.push(Some(sample.time));
+            path.push(sample.path.map(Arc::from));
+            metric.push(Some(Arc::from(sample.metric)));
+            unit.push(Some(Arc::from(sample.unit)));
+            value.push(Some(sample.value));
         }
     }
     let columns = [
