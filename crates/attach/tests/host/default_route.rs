@@ -333,15 +333,21 @@ fn echoed() {
     });
 }
 
+/// A listener; the one before may be held for a moment by a child between fork and exec.
+fn bound(own: &str) -> TcpListener {
+    for _ in 0..100 {
+        match TcpListener::bind(own) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => std::thread::sleep(Duration::from_millis(20)),
+            other => return other.expect("the port is free"),
+        }
+    }
+    panic!("{own} is in use for two seconds");
+}
+
 /// A connection whose other end echoes.
 fn connection(from: &Scene, to: &str, inbound: bool) -> TcpStream {
-    let (listener, address) = if inbound {
-        (from.in_ours(|| TcpListener::bind("[::]:22")), to)
-    } else {
-        (from.in_world(|| TcpListener::bind("0.0.0.0:22")), to)
-    };
-    let listener = listener.expect("the port is free");
-    let to = SocketAddr::new(self::address(address), 22);
+    let listener = if inbound { from.in_ours(|| bound("[::]:22")) } else { from.in_world(|| bound("0.0.0.0:22")) };
+    let to = SocketAddr::new(address(to), 22);
     let connect = || TcpStream::connect(to).expect("it listens");
     let stream = if inbound { from.in_world(connect) } else { from.in_ours(connect) };
     let (mut accepted, _) = listener.accept().expect("it was connected");
