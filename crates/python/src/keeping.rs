@@ -1,7 +1,7 @@
 //! What is kept in a directory of runs that other processes execute: the same files as those of the command.
 
 use crate::failure::{failure, plain};
-use crate::read;
+use crate::request::Request;
 use anabranch_lab::runs::{Grid, Keep, Row, Shard, Store, write};
 use anabranch_lab::sweep::journal::{Journal, Line};
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// candidate of a policy on the best path.
 #[pyfunction]
 pub fn single_requests(py: Python<'_>, request: &str) -> PyResult<Vec<(String, Vec<String>)>> {
-    let whole = read(request)?;
+    let whole = Request::read(request)?;
     py.detach(|| {
         let (document, plan) = (whole.document(), whole.plan(Default::default()));
         let policies = match whole.policies.is_empty() {
@@ -59,7 +59,7 @@ impl KeptRows {
 
     /// Appends rows of a request.
     fn keep(&self, request: &str, rows: Vec<String>) -> PyResult<()> {
-        let request = read(request)?;
+        let request = Request::read(request)?;
         let (document, plan) = (request.document(), request.plan(Default::default()));
         let origin = plan.origin(&document);
         rows.iter().try_for_each(|row| self.0.keep(&origin, serde_json::from_str(row).map_err(plain)?).map_err(failure))

@@ -25,10 +25,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use table::Table;
 
-fn read(request: &str) -> PyResult<Request> {
-    serde_json::from_str(request).map_err(plain)
-}
-
 /// Version of the package, and commit of its source.
 #[pyfunction]
 fn version() -> (&'static str, String) {
@@ -57,7 +53,7 @@ fn toml_of(json: &str) -> PyResult<String> {
 /// Reads the scenario at all points of the grid; gives the number of runs.
 #[pyfunction]
 fn check(request: &str) -> PyResult<usize> {
-    let request = read(request)?;
+    let request = Request::read(request)?;
     let (document, plan) = (request.document(), request.plan(Default::default()));
     request.data(&document, &plan).and_then(|data| data.check()).map_err(failure)
 }
@@ -65,7 +61,7 @@ fn check(request: &str) -> PyResult<usize> {
 /// Names of the scenario's policies, as `--policy` takes them.
 #[pyfunction]
 fn policies_of(request: &str) -> PyResult<Vec<String>> {
-    let request = read(request)?;
+    let request = Request::read(request)?;
     let (document, plan) = (request.document(), request.plan(Default::default()));
     Experiment::prepare(&document, &plan).map(|experiment| experiment.policies()).map_err(failure)
 }
@@ -83,7 +79,7 @@ fn execute(
     congestion: Option<Py<PyAny>>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Vec<String>, usize)> {
-    let request = read(request)?;
+    let request = Request::read(request)?;
     let fault = Arc::new(Fault::default());
     let own = policies::own(py, scheduler, congestion, &fault)?;
     let (document, plan) = (request.document(), request.plan(own));
@@ -136,7 +132,7 @@ fn rows_table(rows: Vec<String>, texts: Vec<String>) -> PyResult<Table> {
 /// Time series of one run, a row per value: time (s), path (null: the connection), metric, unit, value.
 #[pyfunction]
 fn series(py: Python<'_>, request: &str) -> PyResult<Table> {
-    let request = read(request)?;
+    let request = Request::read(request)?;
     let (document, mut plan) = (request.document(), request.plan(Default::default()));
     plan.extras.curves = true;
     let experiment = Experiment::prepare(&document, &plan).map_err(failure)?;

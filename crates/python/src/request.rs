@@ -1,11 +1,13 @@
 //! What is to be run, as the Python side passes it: JSON, so that it can also travel to another process.
 
+use crate::failure::plain;
 use anabranch_lab::experiment::{Data, Plan};
 use anabranch_lab::runs::{Grid, Shard};
 use anabranch_lab::scenario::Document;
 use anabranch_lab::simulation::{Extras, OwnPolicies};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::tree::Source;
+use pyo3::PyResult;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -35,6 +37,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// # Errors
+    /// It is no JSON of a request.
+    pub fn read(text: &str) -> PyResult<Self> {
+        serde_json::from_str(text).map_err(plain)
+    }
+
     pub fn document(&self) -> Document {
         let source = Source::embedded(&self.file, &self.text, &self.set);
         Document { source, directory: self.directory.clone() }
