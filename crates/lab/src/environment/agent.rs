@@ -5,7 +5,7 @@ use anabranch_policy::combination::Combination;
 use anabranch_policy::congestion::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
 use anabranch_policy::ids::{AddressId, SubflowId, SubflowMap};
 use anabranch_policy::path_manager::{Measurements, PathAction, PathEvent, PathManager};
-use anabranch_policy::scheduler::{Chunk, Decision, Scheduler};
+use anabranch_policy::scheduler::{Chunk, Decision, Scheduler, Shares};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use std::str::FromStr;
@@ -109,7 +109,7 @@ pub fn policies(decides: Decides, shared: &Arc<Shared>, interval: Duration) -> O
         Decides::Nothing => {}
         Decides::Scheduler => {
             own.scheduler =
-                Some(Arc::new(move || Box::new(Weights { shared: Arc::clone(&shared), sent: SubflowMap::new() })));
+                Some(Arc::new(move || Box::new(Weights { shared: Arc::clone(&shared), shares: Shares::default() })));
         }
         Decides::Congestion => {
             own.congestion =
@@ -127,36 +127,17 @@ pub fn policies(decides: Decides, shared: &Arc<Shared>, interval: Duration) -> O
 /// Divides new data by the weights of the action.
 struct Weights {
     shared: Arc<Shared>,
-    /// Bytes over weight sent on each subflow since the weights matter: the least goes next.
-    sent: SubflowMap<f64>,
-}
-
-impl Weights {
-    fn weight(&self, subflow: &SubflowView) -> f64 {
-        self.shared.action(path_of(subflow.local_address)).clamp(0.0, 1.0)
-    }
+    shares: Shares,
 }
 
 impl Scheduler for Weights {
     fn schedule(&mut self, _: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
-        let may = |subflow: &&SubflowView| subflow.usable() && Some(subflow.id) != chunk.last_sent_on;
-        let excluded = subflows.iter().filter(may).all(|subflow| self.weight(subflow) <= 0.0);
-        let wanted = subflows.iter().filter(may).filter(|subflow| excluded || self.weight(subflow) > 0.0);
-        let passed = |id: SubflowId| self.sent.get(id).copied().unwrap_or(0.0);
-        let next = wanted
-            .filter(|subflow| subflow.has_room())
-            .min_by(|one, other| passed(one.id).total_cmp(&passed(other.id)).then(one.id.cmp(&other.id)));
-        let Some(next) = next else { return Decision::Wait(None) };
-        let more = f64::from(chunk.length.min(next.mss)) / self.weight(next).max(1e-3);
-        // A subflow that did not take part for a while does not catch up.
-        let least = self.sent.values().copied().fold(f64::INFINITY, f64::min);
-        let base = if least.is_finite() { passed(next.id).max(least) } else { 0.0 };
-        self.sent.insert(next.id, base + more);
-        Decision::Send(next.id)
+        let weight = |subflow: &SubflowView| self.shared.action(path_of(subflow.local_address)).clamp(0.0, 1.0);
+        self.shares.schedule(chunk, subflows, weight)
     }
 
     fn on_subflow_removed(&mut self, id: SubflowId) {
-        self.sent.remove(id);
+        self.shares.remove(id);
     }
 }
 

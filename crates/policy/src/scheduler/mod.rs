@@ -20,6 +20,7 @@ pub mod primary_overflow;
 pub mod qoe;
 pub mod redundant;
 pub mod round_robin;
+mod shares;
 pub mod sttf;
 mod table;
 #[cfg(test)]
@@ -30,4 +31,5 @@ pub use api::{
     Answer, Chunk, ChunkKind, Decision, Hole, Needs, Outstanding, Reinjection, Relief, Scheduler, Unsent, Work, again,
     unsent,
 };
+pub use shares::Shares;
 pub use table::TABLE;
