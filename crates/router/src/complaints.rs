@@ -12,9 +12,11 @@ use std::net::Ipv6Addr;
 pub(super) const MOST: usize = 64;
 
 /// Reasons for drops that point to an attacker or a wrong configuration, with their text.
-const SUSPICIOUS: [(DropReason, &str); 15] = [
+const SUSPICIOUS: [(DropReason, &str); 17] = [
     (DropReason::Area, "belongs to another area"),
-    (DropReason::RouterId, "has the router ID of this router, or none"),
+    (DropReason::RouterId, "has no router ID"),
+    (DropReason::DuplicateRouterId, "has the router ID of this router"),
+    (DropReason::DuplicateNeighbor, "has the router ID of another neighbour"),
     (DropReason::Source, "does not come from a link-local address"),
     (DropReason::HelloInterval, "has another HelloInterval"),
     (DropReason::DeadInterval, "has another RouterDeadInterval"),
@@ -121,7 +123,7 @@ mod tests {
         let (mut complaints, before) = (Complaints::default(), Drops::default());
         let mut after = before;
         assert_eq!(complaints.dropped(&before, &after, "e0", source(1)), None);
-        after[3] += 1;
+        after[5] += 1;
         let told = complaints.dropped(&before, &after, "e0", source(1)).expect("it is news");
         assert!(told.contains("another HelloInterval"), "{told}");
         assert_eq!(complaints.dropped(&before, &after, "e0", source(1)), None);

@@ -76,8 +76,8 @@ pub struct RouteConfig {
     pub families: Vec<Family>,
     /// The instance number within each family, 0 to 31.
     pub instance: u8,
-    /// The router ID. Default: the highest IPv4 address of the loopback interface, else of all interfaces, else the
-    /// last four bytes of a hardware address.
+    /// The router ID. Default: the highest IPv4 address of the loopback interface, else of the interfaces and lanes, else
+    /// the last four bytes of a hardware address, else random; another random one if another router has it.
     pub router_id: Option<Ipv4Addr>,
     /// The kernel's routing table for the routes.
     pub table: u32,
@@ -148,26 +148,6 @@ impl RouteConfig {
     pub(super) fn mute<'a>(&self, ground: &'a Ground) -> Option<&'a Device> {
         let named = self.interfaces.iter().filter_map(|interface| ground.devices.get(&interface.name));
         named.into_iter().find(|device| device.running && device.link_local.is_none())
-    }
-
-    /// The router ID.
-    pub(super) fn choose_router_id(&self, ground: &Ground) -> Result<RouterId, RouteError> {
-        if let Some(chosen) = self.router_id {
-            return Ok(RouterId(chosen.to_bits()));
-        }
-        let ipv4 = |loopback: bool| {
-            let devices = ground.devices.values().filter(move |device| device.loopback == loopback);
-            devices.flat_map(|device| &device.networks).filter_map(|network| match network.address {
-                IpAddr::V4(address) if !address.is_loopback() => Some(address.to_bits()),
-                _ => None,
-            })
-        };
-        let names = self.interfaces.iter().map(|interface| &interface.name);
-        // Neighbours' hardware addresses differ in the last bytes.
-        let last = |device: &Device| device.hardware.last_chunk().map(|bytes| u32::from_be_bytes(*bytes));
-        let made = names.filter_map(|name| ground.devices.get(name).and_then(last)).find(|number| *number != 0);
-        let number = ipv4(true).max().or_else(|| ipv4(false).max()).or(made);
-        number.map(RouterId).ok_or(RouteError::NoRouterId)
     }
 }
 

@@ -5,6 +5,7 @@ use super::complaints::{Complaints, drops};
 use super::config::RouteConfig;
 use super::control::{Asked, Control, is_taken};
 use super::ground::Ground;
+use super::identity::Identity;
 use super::instance::Instance;
 use super::kernel::{Applied, KernelTable, PROTOCOL, Table, tables};
 use super::ports::{Port, ports};
@@ -13,9 +14,11 @@ use super::socket::{ALL_SPF_ROUTERS, OspfSocket};
 use super::transport::{Refusal, Transport};
 use anabranch_host::{Netlink, Setup, Watch};
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_routing::counters::{Counters, DropReason};
 use anabranch_routing::{Destination, Event, Outgoing, Reception};
 use anabranch_system::Clock;
 use anabranch_system::Timer;
+use anabranch_wire::ospf::Packet;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -68,6 +71,7 @@ pub struct RouteDaemon {
     setup: Option<Setup>,
     pub(super) ground: Ground,
     pub(super) ports: Vec<Port>,
+    pub(super) identity: Identity,
     pub(super) instances: Vec<Instance>,
     pub(super) counters: RouteCounters,
     complaints: Complaints,
@@ -114,13 +118,8 @@ impl RouteDaemon {
             kernel.set_rules(ipv6).map_err(RouteError::system("set rules that lead to the routing table"))?;
         }
         let ports = ports(&config, &ground);
-        let router_id = config.choose_router_id(&ground)?;
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed)
-            .map_err(|error| RouteError::system("draw a random number")(io::Error::other(error)))?;
-        let seed = u64::from_ne_bytes(seed);
-        let instances = config.families.iter().map(|family| Instance::new(&config, *family, router_id, seed));
-        let instances = instances.collect::<Result<Vec<_>, _>>()?;
+        let identity = Identity::choose(&config, &ground)?;
+        let instances = instances(&config, &identity, seed()?)?;
         let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let start = since_epoch.map_or(0, |time| time.as_secs() as u32);
         let transport = Transport::new(config.compatibility, config.authentication.clone(), start);
@@ -139,6 +138,7 @@ impl RouteDaemon {
             setup,
             ground: Ground::default(),
             ports,
+            identity,
             instances,
             counters: RouteCounters::default(),
             complaints: Complaints::default(),
@@ -217,6 +217,7 @@ impl RouteDaemon {
                 self.adjust(ground)?;
             }
         }
+        self.settle_identity(now)?;
         for place in 0..self.instances.len() {
             if let Some(instance) = self.instances.get_mut(place)
                 && instance.router.poll_timeout().is_some_and(|due| due <= now)
@@ -284,19 +285,57 @@ impl RouteDaemon {
                     ];
                     let damaged = damaged.into_iter().filter(|(_, count)| *count > 0);
                     let news = damaged.filter_map(|(refusal, count)| refuse(refusal, count)).last();
-                    let Some(instance) = self.instances.get_mut(place) else { continue };
-                    let before = drops(instance.router.counters());
-                    instance.router.handle_packet(now, port.id, &how, &decoded.packet);
-                    let after = drops(instance.router.counters());
-                    let news = complaints.dropped(&before, &after, &port.name, how.source).or(news);
-                    self.drain(place);
-                    news
+                    let port = port.clone();
+                    self.hand_over(now, place, &port, &how, &decoded.packet).or(news)
                 }
                 Err(refusal) => refuse(refusal, 1),
             };
             if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
                 tell(&news);
             }
+        }
+        Ok(())
+    }
+
+    /// Gives a packet to a router. Returns the report on what it dropped, if it is new.
+    fn hand_over(
+        &mut self,
+        now: Instant,
+        place: usize,
+        port: &Port,
+        how: &Reception,
+        packet: &Packet,
+    ) -> Option<String> {
+        let instance = self.instances.get_mut(place)?;
+        let of = |counters: &Counters| {
+            (drops(counters), counters.dropped(DropReason::DuplicateRouterId), counters.router_lsas_of_another)
+        };
+        let before = of(instance.router.counters());
+        instance.router.handle_packet(now, port.id, how, packet);
+        let after = of(instance.router.counters());
+        let news = self.complaints.dropped(&before.0, &after.0, &port.name, how.source);
+        // A host with two interfaces in one network hears itself.
+        if after.1 > before.1 && self.ports.iter().all(|port| port.source != Some(how.source)) {
+            self.identity.hear(now, port.source, how.source);
+        }
+        if after.2 > before.2 {
+            self.identity.lose(now);
+        }
+        self.drain(place);
+        news
+    }
+
+    /// Takes another Router ID if another router has this one. The routers start anew: what has the old ID is the other's.
+    fn settle_identity(&mut self, now: Instant) -> Result<(), RouteError> {
+        let patience = self.config.manet.router_dead_interval;
+        let mut news = self.identity.complaint();
+        if self.identity.must_change(now, patience) {
+            news = Some(self.identity.change(now)?);
+            self.instances = instances(&self.config, &self.identity, seed()?)?;
+            self.adjust(self.ground.clone())?;
+        }
+        if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+            tell(&news);
         }
         Ok(())
     }
@@ -352,6 +391,18 @@ impl RouteDaemon {
         self.counters.kernel.removed += applied.removed;
         self.counters.kernel.refused += applied.refused;
     }
+}
+
+/// A router for each address family.
+fn instances(config: &RouteConfig, identity: &Identity, seed: u64) -> Result<Vec<Instance>, RouteError> {
+    config.families.iter().map(|family| Instance::new(config, *family, identity.id, seed)).collect()
+}
+
+/// A random number for the routers' jitter.
+fn seed() -> Result<u64, RouteError> {
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| RouteError::system("draw a random number")(io::Error::other(error)))?;
+    Ok(u64::from_ne_bytes(seed))
 }
 
 fn look(netlink: &mut Netlink) -> Result<Ground, RouteError> {

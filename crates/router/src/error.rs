@@ -43,9 +43,6 @@ pub enum RouteError {
     /// The kernel has no IPv6.
     #[error("this kernel has no IPv6, which OSPFv3 needs for IPv4 too: boot it without ipv6.disable=1")]
     NoIpv6,
-    /// There is no address to derive a router ID from.
-    #[error("no router id can be made from the addresses of this host: name one with --router-id A.B.C.D")]
-    NoRouterId,
     /// A router with this table is already running.
     #[error(
         "a router is at work in this network namespace with table {table}: end it, or choose another table with --table"

@@ -9,6 +9,7 @@ mod control;
 mod daemon;
 mod error;
 mod ground;
+mod identity;
 mod instance;
 mod kernel;
 mod lanes;

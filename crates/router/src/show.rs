@@ -37,6 +37,8 @@ impl RouteDaemon {
         let refused = counters.refused.iter().map(|(refusal, count)| (refusal.name().to_owned(), (*count).into()));
         json!({
             "router_id": self.instances.first().map(Instance::router_id),
+            "router_id_conflicts": self.identity.sightings,
+            "router_id_changes": self.identity.changes,
             "seconds": now.as_secs_f64(),
             "table": self.config.table,
             "interfaces": interfaces.collect::<Vec<_>>(),

@@ -10,8 +10,12 @@ pub enum DropReason {
     Area,
     /// Of another instance.
     Instance,
-    /// The router ID is zero or the router's own.
+    /// The router ID is zero.
     RouterId,
+    /// The router ID is the router's own: another router has it too, or the router hears itself.
+    DuplicateRouterId,
+    /// From another address than the neighbour with this router ID, which is still heard: two routers have the same ID.
+    DuplicateNeighbor,
     /// The source is no link-local address.
     Source,
     /// HelloInterval differs (RFC 5340, 4.2.2.1).
@@ -89,6 +93,9 @@ pub struct Counters {
     pub lsas_received: u64,
     /// Instances of own LSAs originated.
     pub lsas_originated: u64,
+    /// Router-LSAs received in this router's name that it did not originate: from before a restart, or of another router
+    /// with the same ID.
+    pub router_lsas_of_another: u64,
     /// Calculations of routes.
     pub calculations: u64,
     dropped: [u64; DROPS],

@@ -111,8 +111,8 @@ pub struct RouteOptions {
     /// Route only this address family (repeatable) [default: both]
     #[arg(long = "family", value_name = "FAMILY")]
     pub families: Vec<FamilyOption>,
-    /// The Router ID [default: the highest IPv4 address of the loopback, else of all interfaces, else derived from a
-    /// hardware address]
+    /// The Router ID, kept whatever happens [default: the highest IPv4 address of the loopback, else of the interfaces
+    /// named here, else from a hardware address; a random one if another router has it]
     #[arg(long, value_name = "A.B.C.D")]
     pub router_id: Option<Ipv4Addr>,
     /// Instance number within each family, the same at all routers of a mesh

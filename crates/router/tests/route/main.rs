@@ -2,6 +2,7 @@
 //! root and a kernel with TAP devices; otherwise all tests are counted as ignored and say why.
 
 mod convergence;
+mod field;
 mod frr;
 mod host;
 mod hostile;
@@ -24,7 +25,8 @@ fn main() {
         eprintln!("skipped: {reason}");
     }
     let trials =
-        [mesh::trials(), convergence::trials(), frr::trials(), host::trials(), hostile::trials()].into_iter().flatten();
+        [mesh::trials(), convergence::trials(), field::trials(), frr::trials(), host::trials(), hostile::trials()];
+    let trials = trials.into_iter().flatten();
     let trials: Vec<Trial> =
         trials.map(|trial| if missing.is_some() { trial.with_ignored_flag(true) } else { trial }).collect();
     let mut arguments = Arguments::from_args();

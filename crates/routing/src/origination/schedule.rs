@@ -1,8 +1,10 @@
 //! Schedules the origination of own LSAs (RFC 2328, 12.4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_policy::{Duration, Instant};
+use anabranch_wire::ospf::LsaHeader;
+use anabranch_wire::ospf::lsa::LsaSequence;
 
 use crate::database::Place;
 use crate::handles::InterfaceHandle;
@@ -28,7 +30,12 @@ impl Own {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origination {
     own: BTreeMap<Place, Own>,
+    /// Sequence numbers and checksums of the last Router-LSAs.
+    router_lsas: VecDeque<(LsaSequence, u16)>,
 }
+
+/// Router-LSAs remembered: more than can be on their way at a time.
+const REMEMBERED: usize = 16;
 
 impl Origination {
     /// Schedules an LSA: now, or `interval` after the last instance.
@@ -59,6 +66,19 @@ impl Origination {
     /// An LSA was originated; its refresh is due at `refresh`.
     pub fn set_originated(&mut self, place: Place, now: Instant, refresh: Instant) {
         self.own.insert(place, Own { originated: Some(now), pending: None, refresh: Some(refresh) });
+    }
+
+    /// Remembers a Router-LSA that was originated.
+    pub fn remember(&mut self, header: LsaHeader) {
+        if self.router_lsas.len() >= REMEMBERED {
+            self.router_lsas.pop_front();
+        }
+        self.router_lsas.push_back((header.sequence, header.checksum));
+    }
+
+    /// Whether a Router-LSA in this router's name was originated here lately.
+    pub fn remembers(&self, header: LsaHeader) -> bool {
+        self.router_lsas.contains(&(header.sequence, header.checksum))
     }
 
     /// Stops the refresh of an LSA.

@@ -1,14 +1,15 @@
 //! Sends and receives Hellos (RFC 5614, 4; RFC 2328, 9.5 and 10.5).
 
 use anabranch_policy::Instant;
-use anabranch_wire::ospf::{Body, Hello, Lls};
+use anabranch_wire::ospf::{Body, Hello, LinkStateId, Lls, LsaKey, LsaType};
 
 use crate::counters::DropReason;
+use crate::database::Place;
 use crate::handles::{InterfaceHandle, NeighborHandle};
 use crate::hello::reading::{CheckedHello, ManetHello, Reader, check};
 use crate::hello::writing::next_hello;
 use crate::interface::{Interface, InterfaceTimer};
-use crate::neighbor::NeighborEvent;
+use crate::neighbor::{NeighborEvent, NeighborState};
 use crate::router::Router;
 use crate::verbs::{Destination, Event, Reception};
 
@@ -36,6 +37,7 @@ impl Router {
         lls: Option<&Lls>,
     ) -> Result<(), DropReason> {
         let checked = check(hello, lls, &self.interfaces[at.interface].config, self.config.is_ipv4())?;
+        self.check_address(now, at, how)?;
         self.find_or_add(now, at, how)?;
         let sequence = match &checked {
             CheckedHello::Manet(hello) => Some(hello.sequence()),
@@ -60,6 +62,24 @@ impl Router {
                 Ok(())
             }
         }
+    }
+
+    /// A neighbour that is still heard from another address has the same Router ID as this one, unless it changed its
+    /// address. RFC 5340 does not say what to do. The first one stays, since an exchange with both in turn would never
+    /// end. The other one is told by the first one's Router-LSA.
+    fn check_address(&mut self, now: Instant, at: NeighborHandle, how: &Reception) -> Result<(), DropReason> {
+        let interface = &self.interfaces[at.interface];
+        let Some(neighbor) = interface.neighbors.get(&at.router) else { return Ok(()) };
+        let is_heard = now.since(neighbor.manet.heard) < interface.config.hello_interval * 2;
+        if neighbor.address == how.source || neighbor.state == NeighborState::Down || !is_heard {
+            return Ok(());
+        }
+        let key = LsaKey { kind: LsaType::ROUTER, advertising: at.router, id: LinkStateId(0) };
+        let place = Place { link: None, key };
+        if self.database.get(place).is_some() {
+            self.send_update(now, at.interface, Destination::Neighbor(at.router, how.source), &[place]);
+        }
+        Err(DropReason::DuplicateNeighbor)
     }
 
     /// Adds a neighbour unless it is known.

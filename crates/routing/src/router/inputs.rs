@@ -89,8 +89,11 @@ impl Router {
         if packet.instance != self.config.instance {
             return Err(DropReason::Instance);
         }
-        if packet.router == RouterId::NONE || packet.router == self.config.router_id {
+        if packet.router == RouterId::NONE {
             return Err(DropReason::RouterId);
+        }
+        if packet.router == self.config.router_id {
+            return Err(DropReason::DuplicateRouterId);
         }
         if !how.source.is_unicast_link_local() {
             return Err(DropReason::Source);
@@ -100,6 +103,9 @@ impl Router {
             return self.receive_hello(now, at, how, hello, packet.lls.as_ref());
         }
         let neighbor = self.interfaces.neighbor_mut(at).ok_or(DropReason::UnknownNeighbor)?;
+        if neighbor.address != how.source {
+            return Err(DropReason::DuplicateNeighbor);
+        }
         neighbor.link.hear(now, how.signal);
         match &packet.body {
             Body::Hello(_) => Ok(()),

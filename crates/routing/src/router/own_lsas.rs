@@ -2,7 +2,7 @@
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::lsa::{LsaSequence, MAX_AGE};
-use anabranch_wire::ospf::{AgedLsa, Lsa};
+use anabranch_wire::ospf::{AgedLsa, Lsa, LsaType};
 
 use crate::database::Place;
 use crate::router::Router;
@@ -50,6 +50,9 @@ impl Router {
         let Ok(lsa) = Lsa::new(place.key, sequence, body) else { return };
         self.output.counters.lsas_originated += 1;
         self.origination.set_originated(place, now, now + self.config.ls_refresh_time);
+        if place.key.kind == LsaType::ROUTER {
+            self.origination.remember(lsa.header(0));
+        }
         self.install(now, place, AgedLsa { age: 0, lsa }, false);
         self.forward(now, place, None);
     }

@@ -4,7 +4,9 @@ use core::cmp::Ordering;
 
 use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::lsa::{LsaSequence, MAX_AGE};
-use anabranch_wire::ospf::{AgedLsa, Body, HEADER, LinkStateAcknowledgment, LinkStateUpdate, LsaHeader, RouterId};
+use anabranch_wire::ospf::{
+    AgedLsa, Body, HEADER, LinkStateAcknowledgment, LinkStateUpdate, LsaHeader, LsaType, RouterId,
+};
 
 use crate::counters::DropReason;
 use crate::database::{Entry, Place};
@@ -56,6 +58,12 @@ impl Router {
             return Err(DropReason::LsaHeader);
         }
         let header = aged.header();
+        if place.key.advertising == self.config.router_id
+            && place.key.kind == LsaType::ROUTER
+            && !self.origination.remembers(header)
+        {
+            self.output.counters.router_lsas_of_another += 1;
+        }
         let Some(entry) = self.database.get(place) else { return self.receive_unknown(now, arrival, place, aged) };
         let own = entry.header(now);
         match header.compare_instance(&own) {

@@ -427,7 +427,7 @@ fn packets_that_nobody_should_send_are_counted_by_reason() {
     case(DropReason::Area, &|packet| packet.area = AreaId(1));
     case(DropReason::Instance, &|packet| packet.instance = InstanceId::IPV4);
     case(DropReason::RouterId, &|packet| packet.router = RouterId::NONE);
-    case(DropReason::RouterId, &|packet| packet.router = id(M6));
+    case(DropReason::DuplicateRouterId, &|packet| packet.router = id(M6));
     case(DropReason::HelloInterval, &|packet| body(packet).hello_interval = 2);
     case(DropReason::DeadInterval, &|packet| body(packet).router_dead_interval = 4);
     case(DropReason::Options, &|packet| body(packet).options = Options::V6);

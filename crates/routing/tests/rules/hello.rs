@@ -5,11 +5,11 @@ use anabranch_routing::counters::DropReason;
 use anabranch_routing::election::AdjConnectivity;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::neighborhood::Level;
-use anabranch_routing::{InterfaceChange, InterfaceKind};
+use anabranch_routing::{Destination, InterfaceChange, InterfaceKind, Reception};
 use anabranch_wire::ospf::lls::{MdrMetric, MdrMetrics};
-use anabranch_wire::ospf::{Body, InstanceId, InterfaceId, Options, RouterId, Tlv};
+use anabranch_wire::ospf::{AreaId, Body, InstanceId, InterfaceId, Options, Packet, RouterId, Tlv};
 
-use crate::bench::{Bench, Says, hears, hello, mdr_hears, set};
+use crate::bench::{Bench, Says, eager, hears, hello, mdr_hears, router_lsa, set, source};
 
 fn differential(sequence: u16) -> Says {
     Says { sequence, differential: true, ..Says::default() }
@@ -334,4 +334,35 @@ fn rfc2328_10_3_a_silent_neighbour_is_down_after_the_dead_interval() {
     assert_eq!(bench.state(9), NeighborState::TwoWay);
     bench.pass(0.02);
     assert_eq!(bench.state(9), NeighborState::Down);
+}
+
+#[test]
+fn of_two_neighbours_with_one_router_id_the_first_one_stays_and_the_other_one_is_told() {
+    let mut bench = Bench::new(1, |_, config| eager(config));
+    let says = Says { lists: [vec![], vec![], vec![], vec![], vec![1]], ..Says::default() };
+    bench.hello(9, says.clone());
+    bench.make_full(9);
+    bench.update(9, true, &[router_lsa(9, 1, &[1])]);
+    bench.sent.clear();
+    // The same router ID from another address.
+    let (hello, lls) = hello(&Says { sequence: 70, ..says });
+    let packet = Packet {
+        router: RouterId(9),
+        area: AreaId::BACKBONE,
+        instance: bench.router.config().instance,
+        body: Body::Hello(hello),
+        lls: Some(lls),
+    };
+    let how = Reception { source: source(10), multicast: true, signal: None };
+    bench.router.handle_packet(bench.now, InterfaceId(1), &how, &packet);
+    bench.pass(0.0);
+    assert_eq!((bench.dropped(DropReason::DuplicateNeighbor), bench.neighbor(9).address), (1, source(9)));
+    let told = bench.updates();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].1, Destination::Neighbor(RouterId(9), source(10)));
+    assert_eq!(told[0].2[0].lsa.key().advertising, RouterId(9));
+    // It is the neighbour when the first one is silent.
+    bench.pass(2.5);
+    bench.router.handle_packet(bench.now, InterfaceId(1), &how, &packet);
+    assert_eq!(bench.neighbor(9).address, source(10));
 }

@@ -25,7 +25,7 @@ fn packets_of_another_area_instance_router_id_or_source_are_dropped() {
         (Packet { area: AreaId(1), ..good.clone() }, how, 1, DropReason::Area),
         (Packet { instance: InstanceId(1), ..good.clone() }, how, 1, DropReason::Instance),
         (Packet { router: RouterId(0), ..good.clone() }, how, 1, DropReason::RouterId),
-        (Packet { router: RouterId(5), ..good.clone() }, how, 1, DropReason::RouterId),
+        (Packet { router: RouterId(5), ..good.clone() }, how, 1, DropReason::DuplicateRouterId),
         (good.clone(), Reception { source: "2001:db8::1".parse().unwrap(), ..how }, 1, DropReason::Source),
         (good, how, 7, DropReason::Interface),
     ];

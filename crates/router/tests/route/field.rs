@@ -1,0 +1,108 @@
+//! What happens to routers in the field: hosts with the same addresses, strangers, and what other programs do.
+
+use crate::host::{inside, pair};
+use crate::kernel::ip;
+use crate::scene::{Running, Scene, config, wait_for};
+use anabranch_emulate::{ChannelModel, Ether, Mesh, MeshConfig};
+use anabranch_router::{Family, Question};
+use libtest_mimic::Trial;
+use std::sync::{Arc, Mutex};
+
+pub fn trials() -> Vec<Trial> {
+    let tests: [(&str, fn()); 3] = [
+        ("field::bridges_with_one_address_on_every_host_do_no_harm", bridges_with_one_address_on_every_host_do_no_harm),
+        ("field::of_two_neighbours_with_one_router_id_one_changes", of_two_neighbours_with_one_router_id_one_changes),
+        ("field::of_two_far_routers_with_one_router_id_one_changes", of_two_far_routers_with_one_router_id_one_changes),
+    ];
+    let trial = |(name, test): (&'static str, fn())| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    tests.into_iter().map(trial).collect()
+}
+
+/// What a router has told.
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// A listener for a router's reports.
+fn listener() -> (Log, impl FnMut(&str) + Send + 'static) {
+    let log = Log::default();
+    let heard = Arc::clone(&log);
+    (log, move |news: &str| heard.lock().expect("nobody panics").push(news.to_owned()))
+}
+
+/// How many lines of the log have these words.
+fn lines(log: &Log, words: &str) -> usize {
+    log.lock().expect("nobody panics").iter().filter(|line| line.contains(words)).count()
+}
+
+/// Waits until a router has so many Full neighbours.
+fn full(router: &Running, wanted: usize) {
+    wait_for("Full neighbours", || {
+        let answer = router.ask(Question::Neighbors);
+        let states = answer.as_array().map(Vec::as_slice).unwrap_or_default();
+        if states.iter().filter(|one| one["state"] == "full").count() == wanted { Ok(()) } else { Err(answer) }
+    });
+}
+
+/// A chain of nodes, each of which hears only the next and the one before.
+pub fn chain(nodes: usize) -> MeshConfig {
+    let mut chain = MeshConfig::figure_8(vec![ChannelModel::Ideal]);
+    chain.positions.truncate(nodes);
+    for (node, position) in chain.positions.iter_mut().enumerate() {
+        (position.x, position.y) = (100.0 * node as f64, 0.0);
+    }
+    chain
+}
+
+fn bridges_with_one_address_on_every_host_do_no_harm() {
+    let pair = pair();
+    for namespace in &pair {
+        inside(namespace, || {
+            ip("-4 address flush dev e0 scope global");
+            ip("-4 address flush dev lo scope global");
+            ip("link add docker0 type veth peer name container");
+            ip("address add 172.17.0.1/16 dev docker0");
+            ip("link set docker0 up");
+        });
+    }
+    let routers = pair.each_ref().map(|namespace| Running::start(namespace, config(Family::Ipv6, 1)));
+    routers.iter().for_each(|router| full(router, 1));
+}
+
+fn of_two_neighbours_with_one_router_id_one_changes() {
+    let pair = pair();
+    let routers = pair.each_ref().map(|namespace| {
+        inside(namespace, || ip("address add 10.9.9.9/32 dev lo"));
+        let (log, tell) = listener();
+        (Running::start_telling(namespace, config(Family::Ipv6, 1), tell), log)
+    });
+    routers.iter().for_each(|(router, _)| full(router, 1));
+    let statuses = routers.each_ref().map(|(router, _)| router.ask(Question::Status));
+    let changes = |at: usize| statuses[at]["router_id_changes"].as_u64();
+    assert_eq!(changes(0).zip(changes(1)).map(|(one, other)| one + other), Some(1), "{statuses:#?}");
+    let told: usize = routers.iter().map(|(_, log)| lines(log, "has the Router ID 10.9.9.9 too: this one is")).sum();
+    assert_eq!(told, 1);
+}
+
+fn of_two_far_routers_with_one_router_id_one_changes() {
+    let (mesh, air, ends) = Mesh::new(&chain(3)).expect("namespaces were there a moment ago");
+    for node in [0, 2] {
+        inside(&mesh.nodes()[node].namespace, || ip("address add 223.9.9.9/32 dev lo"));
+    }
+    let ether = Ether::start(air, ends, None).expect("a thread");
+    let routers = mesh.nodes().iter().map(|node| Running::start(&node.namespace, config(Family::Ipv4, 1))).collect();
+    let scene = Scene { routers, mesh, ether };
+    wait_for("another Router ID", || {
+        let statuses = [0, 2].map(|node| scene.routers[node].ask(Question::Status));
+        let changes: u64 = statuses.iter().filter_map(|status| status["router_id_changes"].as_u64()).sum();
+        if changes > 0 && statuses[0]["router_id"] != statuses[1]["router_id"] { Ok(()) } else { Err(statuses) }
+    });
+    let far = anabranch_emulate::mesh::loopback_ipv4(3).to_string();
+    wait_for("the route to the far end", || {
+        let hops = scene.next_hops(1, &far);
+        if hops == [2] { Ok(()) } else { Err(hops) }
+    });
+}
