@@ -10,9 +10,11 @@ alone; `reset(seed=7)` begins what `anabranch.run(scenario, seeds=[7])` would ru
 
 Observations: float32, ten numbers per path in the scenario's order, then six of the connection; `features` has their
 names and units. Of a path: established, suspended (0 or 1); smoothed_rtt, min_rtt (ms); cwnd, in_flight (segments);
-acked, sent (Mbit/s over the step); lost (share of what was sent in the step); since_progress (ms). Of the connection:
-goodput (Mbit/s over the step); outstanding, window_left, out_of_order (kB now); reinjected (kB in the step); stalled
-(ms, length of the present stall). All are zero at the reset, and those of a path while it has no subflow.
+acked, sent without retransmissions (Mbit/s over the step); lost (share of what was sent in the step); since_progress
+(ms). Of the connection: goodput (Mbit/s over the step); outstanding, window_left, out_of_order (kB now); reinjected (kB
+in the step); stalled (ms, length of the present stall). All are zero at the reset, and those of a path while it has no
+established subflow. With `observes="sender"` there are three of the connection, which a scheduler knows on a real
+network too: acked (Mbit/s at data level over the step); outstanding, window_left (kB now).
 
 Actions, a number per path. Scheduler: Box, 0 to 1, the weight by which new data is divided among the subflows with
 room; a path of weight 0 is used only if there is no other. CongestionControl: Box, -1 to 1, the logarithm to base 2 of
@@ -68,6 +70,7 @@ class _Worlds:
         interval: float,
         reward: str,
         decides: str,
+        observes: str,
         set: Mapping[str, object] | None,
         count: int,
         threads: int,
@@ -82,13 +85,15 @@ class _Worlds:
             first_policy_only=True,
             quick=False,
         )
-        self.compiled = _native.Environments(json.dumps(request), decides, reward, interval, count, threads)
+        self.compiled = _native.Environments(json.dumps(request), decides, observes, reward, interval, count, threads)
         self.paths = self.compiled.paths
         self.features = self.compiled.features
         self.action_space = _action_space(decides, len(self.paths))
         self.observation_space = _observation_space(self.features)
         self.limits = (-1.0, 1.0) if decides == "congestion" else (0.0, 1.0)
         self.decides = decides
+        self.observes = observes
+        self.interval = interval
         self.count = count
 
     def reset(self, seeds: list[int]) -> Observation:
@@ -154,6 +159,7 @@ class Environment(gymnasium.Env[Observation, Action]):
         interval: float = 0.1,
         reward: str = "goodput",
         decides: str = "scheduler",
+        observes: str = "both_ends",
         set: Mapping[str, object] | None = None,
     ) -> None:
         """Checks everything; the first episode begins with `reset`.
@@ -165,6 +171,7 @@ class Environment(gymnasium.Env[Observation, Action]):
         reward: "goodput", "aurora", "power" or "stalls".
         decides: what the agent replaces: "scheduler", "congestion", "path_manager", or "nothing", with which the
         policy alone decides and actions change nothing.
+        observes: "both_ends", or "sender" for an agent that is to be exported (`anabranch.learned`).
         set: values of the scenario to change, by dotted path.
 
         Raises ValueError if anything is wrong, FileNotFoundError if there is no such scenario.
@@ -175,6 +182,7 @@ class Environment(gymnasium.Env[Observation, Action]):
             interval=interval,
             reward=reward,
             decides=decides,
+            observes=observes,
             set=set,
             count=1,
             threads=1,
@@ -250,6 +258,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, Action, npt.NDArray[Any]
         interval: float = 0.1,
         reward: str = "goodput",
         decides: str = "scheduler",
+        observes: str = "both_ends",
         set: Mapping[str, object] | None = None,
     ) -> None:
         """Like `Environment`, for `num_envs` of them on `threads` threads: as many as processors if None."""
@@ -261,6 +270,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, Action, npt.NDArray[Any]
             interval=interval,
             reward=reward,
             decides=decides,
+            observes=observes,
             set=set,
             count=num_envs,
             threads=threads or os.cpu_count() or 1,

@@ -26,6 +26,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 import anabranch
 from anabranch.gym import Environment
+from anabranch.learned import Network
 
 DELAY = {"uniform": "10..150 ms", "drawn": "slowly_varying", "every": "500 ms"}
 SET = {
@@ -35,6 +36,9 @@ SET = {
     "paths.fast.links.0.delay": DELAY,
     "paths.slow.links.0.delay": DELAY,
 }
+INTERVAL = 0.1
+#: Of both paths, Mbit/s.
+RATES = 15.0
 POLICIES = ["scheduler=lowest_rtt", "scheduler=blest", "scheduler=ecf", "anabranch"]
 #: Of the training, and of the constant weights: far from those of the comparison.
 FIRST_TRAINED = 1_000_000
@@ -48,32 +52,42 @@ def environment() -> gymnasium.Env[Any, Any]:
 
     Its reward is the share of the paths' rates that is delivered in order.
     """
-    return RescaleAction(
-        Environment(scenario="two_paths", policy="plain", set=SET, reward="goodput"), np.float32(-1), np.float32(1)
+    inner = Environment(
+        scenario="two_paths", policy="plain", set=SET, reward="goodput", observes="sender", interval=INTERVAL
     )
+    return RescaleAction(inner, np.float32(-1), np.float32(1))
 
 
 def goodput(policy: Policy, seeds: range) -> list[float]:
     """Mean goodput of each seed's episode, Mbit/s."""
-    env = environment()
-    place = [name for name, _ in env.unwrapped.features].index("goodput")  # type: ignore[attr-defined]
-    means = []
+    env, means = environment(), []
     for seed in seeds:
         observation, _ = env.reset(seed=seed)
         steps, ended = [], False
         while not ended:
-            observation, _, terminated, truncated, _ = env.step(policy(observation))
-            steps.append(float(observation[place]))
+            observation, reward, terminated, truncated, _ = env.step(policy(observation))
+            steps.append(float(reward) * RATES)
             ended = terminated or truncated
         # The first two seconds are the warm-up of `run`.
         means.append(float(np.mean(steps[20:])))
     return means
 
 
-def train(steps: int) -> Policy:
-    """A policy trained for so many steps."""
+def train(steps: int) -> tuple[Policy, Network]:
+    """A policy trained for so many steps, and its network."""
     env = VecNormalize(make_vec_env(environment, n_envs=8, seed=FIRST_TRAINED), norm_reward=False)
-    model = PPO("MlpPolicy", env, n_steps=256, batch_size=256, gamma=0.9, learning_rate=1e-3, seed=1, device="cpu")
+    small = {"net_arch": {"pi": [32, 32], "vf": [64, 64]}}
+    model = PPO(
+        "MlpPolicy",
+        env,
+        n_steps=256,
+        batch_size=256,
+        gamma=0.9,
+        learning_rate=1e-3,
+        policy_kwargs=small,
+        seed=1,
+        device="cpu",
+    )
     model.learn(steps)
     env.training = False
 
@@ -82,7 +96,8 @@ def train(steps: int) -> Policy:
         action: npt.NDArray[np.float32] = model.predict(normal, deterministic=True)[0]
         return action
 
-    return policy
+    exported = Network.from_stable_baselines3(model, paths=2, interval=INTERVAL, normalize=env, range=(-1.0, 1.0))
+    return policy, exported
 
 
 def constant(weights: tuple[float, float]) -> Policy:
@@ -98,13 +113,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=40, help="seeds of the comparison, from 1 on [40]")
     asked = parser.parse_args()
     seeds = range(1, asked.seeds + 1)
-    trained = train(asked.steps)
+    trained, exported = train(asked.steps)
+    exported.save("trained_scheduler.txt")
     chosen = max(
         WEIGHTS, key=lambda weights: np.mean(goodput(constant(weights), range(FIRST_TRAINED, FIRST_TRAINED + 20)))
     )
-    runs = anabranch.compare("two_paths", policies=POLICIES, seeds=seeds, set=SET).to_pandas()
+    learned = "scheduler=learned,scheduler.weights=@trained_scheduler.txt"
+    runs = anabranch.compare("two_paths", policies=[*POLICIES, learned], seeds=seeds, set=SET).to_pandas()
     results: dict[str, list[float]] = {
-        policy.removeprefix("scheduler="): list(runs[runs["policy"] == policy]["throughput"])
+        policy.removeprefix("scheduler=").split("+")[0]: list(runs[runs["policy"] == policy]["throughput"])
         for policy in runs["policy"].unique()
     }
     results[f"weights {chosen[0]:g}:{chosen[1]:g}"] = goodput(constant(chosen), seeds)

@@ -18,6 +18,7 @@ pub mod datagram;
 pub mod forecast;
 pub mod forward_delay;
 pub mod ids;
+pub mod observation;
 pub mod path_manager;
 pub mod rate;
 pub mod reliability;

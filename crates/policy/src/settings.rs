@@ -6,7 +6,21 @@ use std::collections::BTreeMap;
 /// Settings of an algorithm by name, as in a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    values: BTreeMap<String, String>,
+    values: BTreeMap<String, Value>,
+}
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Value {
+    text: String,
+    /// What stands for a long text wherever settings are shown.
+    shown: Option<String>,
+}
+
+impl Value {
+    fn shown(&self) -> &str {
+        self.shown.as_ref().unwrap_or(&self.text)
+    }
 }
 
 /// Why an algorithm cannot be built.
@@ -51,15 +65,27 @@ impl Settings {
     }
     /// Sets `name` to `value`.
     pub fn set(&mut self, name: &str, value: impl ToString) {
-        self.values.insert(name.to_owned(), value.to_string());
+        self.values.insert(name.to_owned(), Value { text: value.to_string(), shown: None });
     }
-    /// All settings in order of name.
+    /// Replaces each value `@FILE` by the text that `read` gives for `FILE`; it is shown as `@FILE` still.
+    ///
+    /// # Errors
+    /// The first one of `read`.
+    pub fn read_files<E>(&mut self, read: impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
+        for value in self.values.values_mut().filter(|value| value.shown.is_none()) {
+            let Some(file) = value.text.strip_prefix('@') else { continue };
+            let text = read(file)?;
+            value.shown = Some(core::mem::replace(&mut value.text, text));
+        }
+        Ok(())
+    }
+    /// All settings in order of name, with their values as they are shown.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.values.iter().map(|(name, value)| (name.as_str(), value.shown()))
     }
     /// The value as text, if set.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
+        self.values.get(name).map(|value| value.text.as_str())
     }
     /// Passes the settings to `read`, which must accept every one of them.
     pub fn read<T>(&self, read: impl Fn(&mut Reader<'_>) -> Result<T, SettingError>) -> Result<T, SettingError> {
@@ -104,10 +130,11 @@ impl Reader<'_> {
             return Ok(setting.default());
         }
         let name = setting.name();
-        let Some(text) = self.settings.get(name) else { return Ok(setting.default()) };
+        let Some(value) = self.settings.values.get(name) else { return Ok(setting.default()) };
         self.found += 1;
-        let bad = |expected| SettingError::BadValue { name: name.to_owned(), value: text.to_owned(), expected };
-        setting.parse(text).map_err(bad)
+        let bad =
+            |expected| SettingError::BadValue { name: name.to_owned(), value: value.shown().to_owned(), expected };
+        setting.parse(&value.text).map_err(bad)
     }
 
     /// The settings that `read` accepts, in order.

@@ -2,8 +2,9 @@
 
 use crate::failure::{failure, plain};
 use crate::request::Request;
-use anabranch_lab::environment::{CONNECTION_FEATURES, PATH_FEATURES, Spec, Steps, VectorEnvironment};
+use anabranch_lab::environment::{Spec, Steps, VectorEnvironment};
 use anabranch_lab::experiment::Experiment;
+use anabranch_policy::observation::PATH_FEATURES;
 use anabranch_policy::time::Duration;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -24,8 +25,16 @@ pub struct Environments(VectorEnvironment);
 #[pymethods]
 impl Environments {
     #[new]
-    fn new(request: &str, decides: &str, reward: &str, interval: f64, count: usize, threads: usize) -> PyResult<Self> {
-        let request: Request = serde_json::from_str(request).map_err(plain)?;
+    fn new(
+        request: &str,
+        decides: &str,
+        observes: &str,
+        reward: &str,
+        interval: f64,
+        count: usize,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let request = Request::read(request)?;
         let (document, plan) = (request.document(), request.plan(Default::default()));
         let experiment = Experiment::prepare(&document, &plan).map_err(failure)?;
         let (scenario, contender) = experiment.first();
@@ -36,6 +45,7 @@ impl Environments {
             scenario,
             contender,
             decides: decides.parse().map_err(plain)?,
+            observes: observes.parse().map_err(plain)?,
             reward: reward.parse().map_err(plain)?,
             interval: Duration::from_secs_f64(interval),
         };
@@ -53,7 +63,8 @@ impl Environments {
         let paths = self.0.spec().scenario.paths.iter();
         let of_path = |name: &str| PATH_FEATURES.map(|feature| (format!("{name}.{}", feature.name), feature.unit));
         let of_paths = paths.flat_map(|path| of_path(&path.name));
-        of_paths.chain(CONNECTION_FEATURES.map(|feature| (feature.name.to_owned(), feature.unit))).collect()
+        let of_connection = self.0.spec().observes.connection_features().iter();
+        of_paths.chain(of_connection.map(|feature| (feature.name.to_owned(), feature.unit))).collect()
     }
 
     fn reset<'py>(&mut self, py: Python<'py>, seeds: Vec<u64>) -> PyResult<Bound<'py, PyArray2<f32>>> {

@@ -3,6 +3,7 @@
 mod environments;
 mod failure;
 mod keeping;
+mod learned;
 mod policies;
 mod request;
 mod running;
@@ -184,6 +185,8 @@ mod _native {
     use super::environments::Environments;
     #[pymodule_export]
     use super::keeping::{KeptRows, KeptUnits, single_requests};
+    #[pymodule_export]
+    use super::learned::{network_features, network_weights};
     #[pymodule_export]
     use super::policies::RustScheduler;
     #[pymodule_export]

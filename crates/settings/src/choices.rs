@@ -3,6 +3,7 @@
 use crate::contender::{self, Choices};
 use crate::diagnostic::Diagnostic;
 use crate::reader::{Item, Reader};
+use crate::setting_file;
 use crate::tree::Value;
 use anabranch_policy::combination::{Choice, Combination, Family};
 
@@ -36,5 +37,6 @@ pub fn choice(item: &Item<'_>) -> Result<Choice, Diagnostic> {
             other => return Err(value.error(format!("a setting is a word or a number, not {}", other.kind()))),
         }
     }
+    setting_file::read(&mut choice.settings, item.directory()).map_err(|message| item.error(message))?;
     Ok(choice)
 }

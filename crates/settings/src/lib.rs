@@ -11,4 +11,5 @@ pub mod diagnostic;
 pub mod quantity;
 pub mod reader;
 pub mod receive_buffer;
+mod setting_file;
 pub mod tree;

@@ -4,6 +4,7 @@ use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::quantity::{self, Quantity};
 use crate::tree::{Entry, Node, Origin, Source, Value};
 use anabranch_policy::time::Duration;
+use std::path::Path;
 
 /// Whether it is a name that can be used for files and tables.
 pub fn is_name(name: &str) -> bool {
@@ -104,6 +105,11 @@ impl<'a> Item<'a> {
     /// An error message for this value.
     pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         self.source.error(&self.node.origin, message)
+    }
+
+    /// Directory of the file, to which names of files in it are relative.
+    pub fn directory(&self) -> &'a Path {
+        self.source.directory()
     }
 
     fn wrong(&self, expected: &str) -> Diagnostic {

@@ -36,6 +36,11 @@ impl Source {
         Self { file: name.to_owned(), text: text.to_owned(), options: options.to_vec() }
     }
 
+    /// Directory of the file, to which names of files in it are relative.
+    pub fn directory(&self) -> &Path {
+        Path::new(&self.file).parent().unwrap_or(Path::new(""))
+    }
+
     /// An error message for `origin`.
     pub fn error(&self, origin: &Origin, message: impl Into<String>) -> Diagnostic {
         match origin {

@@ -3,7 +3,8 @@
 use crate::simulation::OwnPolicies;
 use anabranch_policy::combination::Combination;
 use anabranch_policy::congestion::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
-use anabranch_policy::ids::{AddressId, SubflowId, SubflowMap};
+use anabranch_policy::ids::{SubflowId, SubflowMap};
+use anabranch_policy::observation::path_of;
 use anabranch_policy::path_manager::{Measurements, PathAction, PathEvent, PathManager};
 use anabranch_policy::scheduler::{Chunk, Decision, Scheduler, Shares};
 use anabranch_policy::time::{Duration, Instant};
@@ -45,11 +46,6 @@ impl FromStr for Decides {
             _ => Err(format!("'{name}' is none of nothing, scheduler, congestion, path_manager")),
         }
     }
-}
-
-/// Index of the path of a sender's address: addresses count from 1, in the order of the paths.
-pub fn path_of(local: AddressId) -> usize {
-    usize::from(local.0.saturating_sub(1))
 }
 
 /// Numbers that the environment and its policies share.
@@ -132,7 +128,9 @@ struct Weights {
 
 impl Scheduler for Weights {
     fn schedule(&mut self, _: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
-        let weight = |subflow: &SubflowView| self.shared.action(path_of(subflow.local_address)).clamp(0.0, 1.0);
+        let weight = |subflow: &SubflowView| {
+            self.shared.action(path_of(subflow.local_address, subflow.remote_address)).clamp(0.0, 1.0)
+        };
         self.shares.schedule(chunk, subflows, weight)
     }
 
@@ -218,7 +216,8 @@ impl PathManager for Uses {
     fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
         self.inner.handle(now, event, actions);
         let PathEvent::Measured { connection, subflows } = event else { return };
-        let wanted = |subflow: &&SubflowView| self.shared.action(path_of(subflow.local_address)) > 0.5;
+        let wanted =
+            |subflow: &&SubflowView| self.shared.action(path_of(subflow.local_address, subflow.remote_address)) > 0.5;
         if !subflows.iter().any(|subflow| wanted(&subflow)) {
             return;
         }

@@ -8,7 +8,7 @@ mod vector;
 mod world;
 
 pub use agent::Decides;
-pub use observation::{CONNECTION_FEATURES, Feature, PATH_FEATURES};
+pub use observation::Observes;
 pub use reward::Reward;
 pub use vector::{Steps, VectorEnvironment};
 pub use world::{Spec, Step, WorldEnvironment};

@@ -213,10 +213,11 @@ const NEXT_EPISODE: u64 = 1 << 32;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Decides, Reward};
+    use super::super::{Decides, Observes, Reward};
     use super::*;
     use crate::library::SCENARIOS;
     use crate::simulation::{self, Extras};
+    use anabranch_policy::observation::PATH_FEATURES;
     use anabranch_policy::time::Duration;
     use anabranch_settings::contender::Contender;
 
@@ -224,7 +225,8 @@ mod tests {
         let known = SCENARIOS.iter().find(|known| known.name == "two_paths").unwrap();
         let scenario = known.document(&["duration=\"5 s\"".to_owned()]).scenario().unwrap();
         let interval = Duration::from_millis(100);
-        Spec { scenario, contender: Contender::plain(), decides, reward: Reward::Goodput, interval }
+        let observes = Observes::BothEnds;
+        Spec { scenario, contender: Contender::plain(), decides, observes, reward: Reward::Goodput, interval }
     }
 
     #[test]
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_path_of_weight_zero_carries_nothing() {
-        let features = super::super::PATH_FEATURES.len();
+        let features = PATH_FEATURES.len();
         let (both, _) = constant(Decides::Scheduler, [1.0, 1.0], 1);
         let (one, last) = constant(Decides::Scheduler, [1.0, 0.0], 2);
         assert!(both > one * 1.1, "{both} {one}");
@@ -268,8 +270,27 @@ mod tests {
     }
 
     #[test]
+    fn a_sender_sees_its_paths_as_both_ends_do_and_knows_what_is_acknowledged() {
+        let last = |observes: Observes| {
+            let spec = Spec { observes, ..spec(Decides::Nothing) };
+            let features = spec.features();
+            let mut vector = VectorEnvironment::new(spec, 1, 1).unwrap();
+            vector.reset(&[1]).unwrap();
+            let steps = (0..20).map(|_| vector.step(&[0.0; 2]).unwrap()).last().unwrap();
+            assert_eq!(steps.observations.len(), features);
+            (steps.observations, steps.steps[0].reward)
+        };
+        let (both, sender) = (last(Observes::BothEnds), last(Observes::Sender));
+        let paths = 2 * PATH_FEATURES.len();
+        assert_eq!((&both.0[..paths], both.1), (&sender.0[..paths], sender.1));
+        let [goodput, outstanding, ..] = both.0[paths..] else { panic!("features of the connection") };
+        assert_eq!(sender.0[paths + 1], outstanding);
+        assert!((sender.0[paths] - goodput).abs() < goodput, "{} {goodput}", sender.0[paths]);
+    }
+
+    #[test]
     fn a_suspended_path_carries_nothing() {
-        let features = super::super::PATH_FEATURES.len();
+        let features = PATH_FEATURES.len();
         let (_, last) = constant(Decides::PathManager, [0.0, 1.0], 1);
         assert!(last[1] == 1.0 && last[7] == 0.0 && last[features + 7] > 0.0, "{last:?}");
     }

@@ -1,11 +1,12 @@
 //! One environment.
 
-use super::agent::{self, Decides, MOST, Shared, path_of};
-use super::observation::{Before, CONNECTION_FEATURES, PATH_FEATURES};
+use super::agent::{self, Decides, MOST, Shared};
+use super::observation::{Before, Observes};
 use super::reward::Reward;
 use crate::scenario::Scenario;
 use crate::scenario::model::{Heading, Link, LinkRate, Path};
 use crate::simulation::{Extras, Simulation};
+use anabranch_policy::observation::path_of;
 use anabranch_policy::time::Duration;
 use anabranch_settings::contender::{Contender, Route};
 use anabranch_settings::diagnostic::Diagnostic;
@@ -18,6 +19,7 @@ pub struct Spec {
     /// Policies of both ends, except the one that the agent replaces.
     pub contender: Contender,
     pub decides: Decides,
+    pub observes: Observes,
     pub reward: Reward,
     /// Simulated time of a step.
     pub interval: Duration,
@@ -58,7 +60,7 @@ impl Spec {
 
     /// Numbers of an observation.
     pub fn features(&self) -> usize {
-        self.scenario.paths.len() * PATH_FEATURES.len() + CONNECTION_FEATURES.len()
+        self.observes.count(self.scenario.paths.len())
     }
 
     /// Sum of the rates of all paths, Mbit/s; of a rate that varies, its mean.
@@ -108,7 +110,7 @@ impl WorldEnvironment {
         let paths: Vec<usize> = (0..spec.scenario.paths.len()).collect();
         let simulation = Simulation::new(&spec.scenario, &spec.contender, &paths, seed, &extras)?;
         observation.fill(0.0);
-        let before = Before::new(paths.len());
+        let before = Before::new(spec.observes, paths.len());
         let now = Duration::ZERO;
         Ok(Self { spec: Arc::clone(spec), seed, shared, simulation, now, before, least_round_trip: f64::INFINITY })
     }
@@ -146,7 +148,7 @@ impl WorldEnvironment {
         if self.spec.decides == Decides::Congestion {
             let [Some(sender), _] = self.simulation.info(self.spec.scenario.heading) else { return };
             for subflow in &sender.subflows {
-                let path = path_of(subflow.identity.local_address);
+                let path = path_of(subflow.identity.local_address, subflow.identity.remote_address);
                 let factor = sanitized(action.get(path).copied().unwrap_or(0.0)).clamp(-1.0, 1.0);
                 self.shared.scale_window(subflow.identity.id, factor.exp2());
             }

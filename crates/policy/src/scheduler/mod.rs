@@ -8,6 +8,7 @@ mod candidates;
 pub mod daps;
 pub mod deadline_reinjection;
 pub mod ecf;
+pub mod learned;
 pub mod linux;
 pub mod lowest_rtt;
 pub mod maps;

@@ -2,7 +2,7 @@
 
 use super::api::Scheduler;
 use super::{
-    anabranch, blest, daps, deadline_reinjection, ecf, linux, lowest_rtt, maps, message_head, ns2, otias,
+    anabranch, blest, daps, deadline_reinjection, ecf, learned, linux, lowest_rtt, maps, message_head, ns2, otias,
     primary_overflow, qoe, redundant, round_robin, sttf, weighted,
 };
 use crate::table::Member;
@@ -110,5 +110,11 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
         summary: "The lowest RTT first; the head of each message goes on a second subflow as well",
         source: "Our own, between redundant (ICC 2016) and lowest_rtt",
         build: message_head::MessageHead::build,
+    },
+    Member {
+        name: "learned",
+        summary: "In proportion to weights that a trained network chooses after each interval",
+        source: "Our own; trained by PPO (Schulman et al., 2017) in the lab's environment, docs/python.md",
+        build: learned::Learned::build,
     },
 ];

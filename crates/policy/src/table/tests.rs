@@ -81,6 +81,17 @@ fn settings_are_listed_in_order_of_name_and_the_last_value_counts() {
 }
 
 #[test]
+fn a_value_from_a_file_is_read_once_and_shown_as_the_file() {
+    let mut settings = Settings::new().with("a", "x").with("b", "@weights.txt");
+    let text = |file: &str| if file == "weights.txt" { Ok("1 2 3".to_owned()) } else { Err(file.to_owned()) };
+    settings.read_files(text).unwrap();
+    settings.read_files(|file| Err(file.to_owned())).expect("it is not read again");
+    assert_eq!((settings.get("a"), settings.get("b")), (Some("x"), Some("1 2 3")));
+    assert_eq!(settings.iter().collect::<Vec<_>>(), [("a", "x"), ("b", "@weights.txt")]);
+    assert_eq!(Settings::new().with("c", "@other").read_files(text), Err("other".to_owned()));
+}
+
+#[test]
 fn what_a_member_reads_is_what_is_known_of_its_settings() {
     let parameters = find(TABLE, "chosen").expect("a member").parameters();
     let shown = |parameter: &Parameter| format!("{}={} ({})", parameter.name, parameter.default, parameter.values);

@@ -8,6 +8,7 @@ use super::scheme::{Scheme, contenders};
 use super::steered;
 use crate::baseline::{self, BASELINES, Baseline};
 use crate::diagnostic::did_you_mean;
+use crate::setting_file;
 use anabranch_policy::combination::{Choice, Combination, Family};
 use std::path::Path;
 
@@ -56,11 +57,15 @@ impl Meant {
 /// It runs under each given baseline unless it names one.
 pub fn all_from_option(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, String> {
     let text = text.trim();
-    let made = if text.contains('=') { from_list(text, around)? } else { from_name(text, around)?.contenders(around) };
+    let mut made =
+        if text.contains('=') { from_list(text, around)? } else { from_name(text, around)?.contenders(around) };
     if made.is_empty() {
         return Err(format!("'{text}' is not run under any of the baselines asked for"));
     }
-    for contender in &made {
+    for contender in &mut made {
+        for family in Family::ALL {
+            setting_file::read(&mut contender.policies.choice_mut(family).settings, Path::new(""))?;
+        }
         check(&contender.policies)?;
         build_datagram(&contender.datagram)?;
     }

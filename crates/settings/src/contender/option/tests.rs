@@ -93,3 +93,20 @@ fn what_cannot_be_understood_is_answered_with_what_was_meant() {
         assert!(error.contains(expected), "{text}: {error}");
     }
 }
+
+#[test]
+fn a_file_of_a_setting_is_read_at_once_and_errors_name_it() {
+    let path = std::env::temp_dir().join(format!("anabranch-setting-{}.txt", std::process::id()));
+    let word = format!("scheduler=learned,scheduler.weights=@{}", path.display());
+    let missing = from_option(&word).unwrap_err();
+    assert!(missing.contains("there is no such file") && missing.contains("anabranch-setting-"), "{missing}");
+    std::fs::write(&path, "anabranch-network 2").unwrap();
+    let wrong = from_option(&word).unwrap_err();
+    assert!(wrong.contains("txt', which is not a trained network: its format is not 1"), "{wrong}");
+    std::fs::write(&path, "built-in").unwrap();
+    let made = from_option(&word).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(made.policies.scheduler.settings.get("weights"), Some("built-in"));
+    assert!(made.policies.to_string().contains(&format!("scheduler.weights=@{}", path.display())), "{made:?}");
+    made.policies.check().unwrap();
+}
