@@ -1,20 +1,20 @@
 """A deterministic lab for multipath TCP (RFC 8684).
 
-`run` and `compare` simulate scenarios, `sweep` scores policies on a design of networks, `series` gives time series of
-a run, and `gym` has environments for learning. Results are tables that pandas, polars and pyarrow read without a copy.
+`run` and `compare` simulate scenarios, `sweep` scores policies on a design of networks, `reproduce` runs the papers'
+experiments, `series` gives time series of a run, `gym` has environments for learning, and `learned` exports what was
+learned. Results are tables that pandas, polars and pyarrow read without a copy.
 """
 
 from anabranch._lab import (
     Chunk,
     CongestionControl,
     ConnectionView,
-    Runs,
     RustScheduler,
     Scheduler,
     SubflowView,
-    Table,
     compare,
     policies_of,
+    reproduce,
     run,
     scenario_text,
     scenarios,
@@ -22,6 +22,7 @@ from anabranch._lab import (
     sweep,
 )
 from anabranch._native import version as _version
+from anabranch._results import Results, Runs
 
 __version__: str = _version()[0]
 __commit__: str = _version()[1]
@@ -30,13 +31,14 @@ __all__ = [
     "Chunk",
     "CongestionControl",
     "ConnectionView",
+    "Results",
     "Runs",
     "RustScheduler",
     "Scheduler",
     "SubflowView",
-    "Table",
     "compare",
     "policies_of",
+    "reproduce",
     "run",
     "scenario_text",
     "scenarios",

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from anabranch import _backends, _native
-from anabranch._native import Chunk, ConnectionView, RustScheduler, SubflowView, Table
+from anabranch._native import Chunk, ConnectionView, RustScheduler, SubflowView
 from anabranch._progress import bar
 from anabranch._request import Scenario, Seeds, requests
+from anabranch._results import Results, Runs
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
-__all__ = ["Chunk", "ConnectionView", "RustScheduler", "SubflowView", "Table"]
+__all__ = ["Chunk", "ConnectionView", "RustScheduler", "SubflowView"]
 
 
 class Scheduler(Protocol):
@@ -55,55 +52,6 @@ class CongestionControl(Protocol):
 
     def ssthresh(self, subflow: int) -> float:
         """The slow-start threshold in bytes."""
-
-
-class Runs:
-    """A row per run: what it was a function of, its trace hash, and every metric.
-
-    pandas, polars and pyarrow read it without a copy through `__arrow_c_stream__`.
-    """
-
-    def __init__(self, table: Table, *, known: int = 0) -> None:
-        """Wraps a table; `known` of its runs were executed earlier."""
-        self.table = table
-        self.known = known
-
-    def __len__(self) -> int:
-        """The number of runs."""
-        return len(self.table)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The table as an Arrow stream."""
-        return self.table.__arrow_c_stream__(requested_schema)
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return self.table.column_names
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The table as a pandas data frame."""
-        import pandas as pd
-
-        if hasattr(pd.DataFrame, "from_arrow"):
-            return pd.DataFrame.from_arrow(self)
-        return _through_pyarrow(self)
-
-    def to_polars(self) -> pl.DataFrame:
-        """The table as a polars data frame."""
-        import polars as pl
-
-        return pl.DataFrame(self)
-
-    def __repr__(self) -> str:
-        """How many runs and columns."""
-        return f"<anabranch.Runs: {len(self)} runs, {len(self.columns)} columns>"
-
-
-def _through_pyarrow(runs: Runs) -> Any:
-    import pyarrow as pa
-
-    return pa.table(runs).to_pandas()
 
 
 def scenarios() -> list[str]:
@@ -286,7 +234,7 @@ def series(
     policies: str | Sequence[str] | None = None,
     seed: int = 1,
     set: Mapping[str, object] | None = None,
-) -> Table:
+) -> Results:
     """Time series of one run of each policy, a row per value.
 
     Columns: policy, seed, time (s, the middle of the sampling interval), path (null for the connection), metric, unit,
@@ -302,7 +250,7 @@ def series(
         first_policy_only=False,
         quick=False,
     )
-    return _native.series(json.dumps(request))
+    return Results(_native.series(json.dumps(request)))
 
 
 def sweep(
@@ -317,7 +265,7 @@ def sweep(
     jobs: int | None = None,
     backend: str | object = "local",
     out: str | None = None,
-) -> Table:
+) -> Results:
     """Scores policies on points of a space-filling design of networks: a row per policy and point.
 
     Columns are those of the command's sweep.parquet: `benefit` is 1 for the sum of the paths and 0 for TCP on the best
@@ -331,4 +279,49 @@ def sweep(
         results = [_native.sweep_run(unit, **in_python) for unit in units]
     else:
         results = _backends.map_units(units, backend=backend, jobs=jobs, out=out)
-    return _native.sweep_table(named, seed, first, points, competition, results)
+    return Results(_native.sweep_table(named, seed, first, points, competition, results))
+
+
+def reproduce(
+    experiment: str | None = None,
+    *,
+    seeds: Seeds = None,
+    set: Mapping[str, object] | None = None,
+    quick: bool = False,
+    jobs: int | None = None,
+    out: str | None = None,
+    progress: bool | Callable[[int, int, str], object] = False,
+) -> Results:
+    """Runs the papers' experiments and compares what they measure with what was published.
+
+    experiment: the beginning of a name; all of them if None, which takes minutes.
+    seeds: how many, from 1 on, or a range; each experiment's own number if None.
+    quick: shorter runs and fewer seeds, whose results say little.
+    out: a directory for the rows of all runs (runs.jsonl, runs.parquet).
+    set, jobs, progress: those of `compare`.
+
+    A row per claim and baseline: experiment, paper, figure, subject, published, baseline, measured, mean and half_width
+    (of the 95 % interval, a share for a change, else in the metric's unit), agreement ("reproduced", "in part",
+    "undecided", "not reproduced", "not measured"), sentence, trace_hash, commit.
+
+    Raises ValueError if there is no such experiment or an option is wrong; KeyboardInterrupt.
+    """
+    told = bar() if progress is True else progress or None
+    measured = []
+    for name in _native.experiments(experiment):
+        asked = requests(
+            name,
+            policies=None,
+            baselines=None,
+            seeds=seeds,
+            set=set,
+            grid=None,
+            first_policy_only=False,
+            quick=quick,
+        )
+        if len(asked) > 1:
+            raise ValueError("seeds of an experiment follow each other")
+        measured.append(_native.reproduce(json.dumps(asked[0]), jobs=jobs, store=out, progress=told))
+    if progress is True:
+        print(file=sys.stderr)
+    return Results(_native.claims_table(measured))

@@ -5,6 +5,7 @@ mod failure;
 mod keeping;
 mod learned;
 mod policies;
+mod reproduction;
 mod request;
 mod running;
 mod sweeping;
@@ -189,6 +190,8 @@ mod _native {
     use super::learned::{network_features, network_weights};
     #[pymodule_export]
     use super::policies::RustScheduler;
+    #[pymodule_export]
+    use super::reproduction::{claims_table, experiments, reproduce};
     #[pymodule_export]
     use super::sweeping::{sweep_policies, sweep_run, sweep_table, sweep_tasks};
     #[pymodule_export]
