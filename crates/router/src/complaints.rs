@@ -5,6 +5,7 @@
 
 use super::transport::Refusal;
 use anabranch_routing::counters::{Counters, DropReason};
+use anabranch_wire::ospf::RouterId;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
@@ -75,6 +76,26 @@ impl Complaints {
         let mut all = SUSPICIOUS.iter().zip(before.iter().zip(after));
         let (_, what) = all.find(|(_, (before, after))| before < after)?.0;
         self.news(what, interface, source)
+    }
+
+    /// Records a neighbour whose exchange of databases does not end. Returns the report, if it is new.
+    pub(super) fn unfinished(
+        &mut self,
+        router: RouterId,
+        interface: &str,
+        source: Ipv6Addr,
+        other_mtu: Option<u16>,
+    ) -> Option<String> {
+        let told = self.news("does not finish the exchange of databases", interface, source)?;
+        if !told.contains("exchange") {
+            return Some(told);
+        }
+        let router = std::net::Ipv4Addr::from_bits(router.0);
+        let why = other_mtu.map_or(String::new(), |mtu| format!(", since its MTU is {mtu}"));
+        Some(format!(
+            "{router} ({source} on {interface}) does not finish the exchange of databases{why}: it is no neighbour for a \
+             while, and the next times are only counted"
+        ))
     }
 
     fn news(&mut self, what: &'static str, interface: &str, source: Ipv6Addr) -> Option<String> {

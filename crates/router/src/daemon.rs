@@ -251,6 +251,13 @@ impl RouteDaemon {
         while let Some(event) = instance.router.poll_event() {
             match event {
                 Event::Routes => self.apply_at = Instant::ZERO,
+                Event::Unfinished { interface, neighbor, address, other_mtu } => {
+                    let name = self.ports.iter().find(|port| port.id == interface).map_or("-", |port| &port.name);
+                    let news = self.complaints.unfinished(neighbor, name, address, other_mtu);
+                    if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+                        tell(&news);
+                    }
+                }
                 Event::Neighbor { .. } | Event::Level { .. } => {}
             }
         }

@@ -59,6 +59,11 @@ pub(super) struct Device {
 }
 
 impl Device {
+    /// The MTU for OSPF. Below the least one of IPv6 the kernel takes the interface's addresses away.
+    pub(super) fn usable_mtu(&self) -> u16 {
+        u16::try_from(self.mtu).unwrap_or(u16::MAX).max(1_280)
+    }
+
     /// The source address for OSPF, if it can send now.
     pub(super) fn speaks(&self) -> Option<Ipv6Addr> {
         self.link_local.filter(|_| self.running)

@@ -29,6 +29,7 @@ struct Told {
     addresses: Vec<(IpAddr, u8)>,
     link_local: Ipv6Addr,
     index: Option<u32>,
+    mtu: Option<u16>,
 }
 
 impl Told {
@@ -82,6 +83,7 @@ impl Instance {
         let link_local = device.and_then(|device| device.link_local).unwrap_or(Ipv6Addr::UNSPECIFIED);
         let up = device.is_some_and(|device| device.running && (!port.is_mesh() || device.link_local.is_some()));
         let addresses = device.map(|device| port.addresses(device, self.family)).unwrap_or_default();
+        let mtu = device.filter(|_| port.is_mesh()).map(Device::usable_mtu);
         let Some(told) = self.told.get_mut(&port.id) else {
             if !up {
                 // A port unknown to the router is added once it is usable.
@@ -89,10 +91,10 @@ impl Instance {
             }
             self.router.add_interface(now, port.config(config, device, self.family))?;
             self.router.handle_interface(now, port.id, InterfaceChange::Up)?;
-            self.told.insert(port.id, Told { up, addresses, link_local, index: port.index });
+            self.told.insert(port.id, Told { up, addresses, link_local, index: port.index, mtu });
             return Ok(());
         };
-        let is_new = Told { up, addresses, link_local, index: port.index };
+        let is_new = Told { up, addresses, link_local, index: port.index, mtu };
         // Recreated between two looks, or with another address: neighbours must restart too.
         let ends = told.up && (!up || told.is_another_than(&is_new));
         let begins = up && (!told.up || ends);
@@ -102,6 +104,9 @@ impl Instance {
         if up && told.addresses != is_new.addresses {
             let change = InterfaceChange::Addresses(is_new.addresses.clone());
             self.router.handle_interface(now, port.id, change)?;
+        }
+        if let Some(mtu) = mtu.filter(|mtu| Some(*mtu) != told.mtu) {
+            self.router.handle_interface(now, port.id, InterfaceChange::Mtu(mtu))?;
         }
         if begins {
             self.router.handle_interface(now, port.id, InterfaceChange::Up)?;

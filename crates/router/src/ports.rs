@@ -83,7 +83,7 @@ impl Port {
             link_local: device.and_then(|device| device.link_local).unwrap_or(Ipv6Addr::UNSPECIFIED),
             addresses,
             cost,
-            mtu: device.map_or(template.mtu, |device| u16::try_from(device.mtu).unwrap_or(u16::MAX)),
+            mtu: device.map_or(template.mtu, Device::usable_mtu),
             ..template
         }
     }

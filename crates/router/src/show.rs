@@ -80,6 +80,7 @@ impl RouteDaemon {
             "lsas_flooded": counters.lsas_flooded,
             "lsas_retransmitted": counters.lsas_retransmitted,
             "lsas_originated": counters.lsas_originated,
+            "exchanges_failed": counters.exchanges_failed,
             "calculations": counters.calculations,
         })
     }

@@ -178,6 +178,9 @@ impl fmt::Debug for Forecast {
     }
 }
 
+/// Least MTU of IPv6 in bytes (RFC 8200, 5).
+pub(crate) const LEAST_MTU: u16 = 1280;
+
 /// The configuration of an interface.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InterfaceConfig {
@@ -258,7 +261,7 @@ impl InterfaceConfig {
         if self.hello_interval.is_zero() || self.hello_interval >= self.router_dead_interval {
             return Err(ConfigError::Intervals);
         }
-        if self.mtu < 1280 {
+        if self.mtu < LEAST_MTU {
             return Err(ConfigError::OutOfRange("mtu"));
         }
         let InterfaceKind::Manet(manet) = &self.kind else { return Ok(()) };
@@ -345,11 +348,13 @@ pub struct Acceptance {
     pub signal_dbm: Option<f32>,
     /// Minimum probability of the link at the forecaster's horizon, if there is a forecaster.
     pub forecast: Option<f64>,
+    /// Not for a while after an exchange of databases with it made no progress.
+    pub finishing: bool,
 }
 
 impl Default for Acceptance {
     fn default() -> Self {
-        Self { consecutive_hellos: 1, signal_dbm: None, forecast: None }
+        Self { consecutive_hellos: 1, signal_dbm: None, forecast: None, finishing: true }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The database exchange with one neighbour: Database Descriptions and Link State Requests (RFC 2328, 10.6 to 10.9; RFC
 //! 5614, 7.4; RFC 5243).
 
-use anabranch_policy::Instant;
+use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::lls::MdrDescription;
 use anabranch_wire::ospf::lsa::MAX_AGE;
 use anabranch_wire::ospf::{
@@ -42,6 +42,13 @@ impl Conversation<'_> {
         usize::from(self.interface.mtu).saturating_sub(IPV6_HEADER + HEADER + fixed) / size
     }
 
+    /// How long an answer is waited for: HelloInterval, and twice as long after each repetition, up to RxmtInterval. That of
+    /// a MANET leaves room for delayed acknowledgments, which descriptions and requests do not have.
+    fn patience(&self) -> Duration {
+        let repeated = self.neighbor.exchange.repeated.min(8);
+        (self.interface.hello_interval * (1 << repeated)).min(self.interface.rxmt_interval)
+    }
+
     /// Enters ExStart: this router claims to be the master. `first` is the sequence number of the first attempt.
     pub fn negotiate(&mut self, first: u32) {
         self.neighbor.clear_lists();
@@ -63,6 +70,7 @@ impl Conversation<'_> {
     /// Sends the next Database Description; `initial` in ExStart.
     pub fn send_description(&mut self, initial: bool) {
         let most = self.room(DatabaseDescription::FIXED + LLS_ROOM, LsaHeader::LENGTH);
+        let again = self.now + self.patience();
         let exchange = &mut self.neighbor.exchange;
         let mut headers = Vec::new();
         while !initial && headers.len() < most {
@@ -73,7 +81,7 @@ impl Conversation<'_> {
         let more = initial || !exchange.summary.is_empty();
         let master = exchange.role == Role::Master;
         match exchange.role {
-            Role::Master => exchange.timers.set(ExchangeTimer::Description, self.now + self.interface.rxmt_interval),
+            Role::Master => exchange.timers.set(ExchangeTimer::Description, again),
             Role::Slave => exchange.timers.stop(ExchangeTimer::Description),
         }
         let description = DatabaseDescription {
@@ -106,11 +114,12 @@ impl Conversation<'_> {
 
     /// The master got no answer, or the slave may discard its last description.
     pub fn description_timeout(&mut self) {
+        self.neighbor.exchange.repeated += 1;
         match self.neighbor.state {
             // Created anew: the roles in it may have changed, and old ones would undo the adjacency.
             NeighborState::ExStart => self.send_description(true),
             NeighborState::Exchange if self.neighbor.exchange.role == Role::Master => {
-                let again = self.now + self.interface.rxmt_interval;
+                let again = self.now + self.patience();
                 self.neighbor.exchange.timers.set(ExchangeTimer::Description, again);
                 self.repeat_description();
             }
@@ -129,6 +138,7 @@ impl Conversation<'_> {
     /// Accepts the description next in sequence, and answers it. Returns the resulting event.
     pub fn accept_description(&mut self, description: &DatabaseDescription) -> Option<NeighborEvent> {
         self.neighbor.exchange.received = Some((description.flags, description.options, description.sequence));
+        self.neighbor.exchange.repeated = 0;
         if !self.list_requests(&description.headers) {
             return Some(NeighborEvent::SeqNumberMismatch);
         }
@@ -179,21 +189,29 @@ impl Conversation<'_> {
     /// Sends a Link State Request if one is needed and none is outstanding (RFC 2328, 10.9).
     pub fn request_more(&mut self) {
         if self.neighbor.exchange.may_request() {
+            self.neighbor.exchange.repeated = 0;
             self.request_again();
         }
     }
 
+    /// The Link State Request was not answered.
+    pub fn request_timeout(&mut self) {
+        self.neighbor.exchange.repeated += 1;
+        self.request_again();
+    }
+
     /// Sends a Link State Request for the first missing LSAs.
-    pub fn request_again(&mut self) {
+    fn request_again(&mut self) {
         let most = self.room(0, LinkStateRequest::ENTRY);
         let is_exchanging = self.neighbor.is_exchanging();
+        let again = self.now + self.patience();
         let exchange = &mut self.neighbor.exchange;
         if exchange.requests.is_empty() || !is_exchanging {
             exchange.timers.stop(ExchangeTimer::Request);
             return;
         }
         exchange.requested = exchange.requests.keys().take(most).copied().collect();
-        exchange.timers.set(ExchangeTimer::Request, self.now + self.interface.rxmt_interval);
+        exchange.timers.set(ExchangeTimer::Request, again);
         let keys = exchange.requested.iter().copied().collect();
         let destination = self.destination();
         self.output.send(self.interface.id, destination, Body::LinkStateRequest(LinkStateRequest { keys }), None);
@@ -214,7 +232,6 @@ impl Conversation<'_> {
 mod tests {
     use super::*;
     use crate::handles::InterfaceHandle;
-    use anabranch_policy::Duration;
     use anabranch_wire::ospf::lsa::{LsaSequence, RouterFlags, RouterLsa};
     use anabranch_wire::ospf::{AgedLsa, InterfaceId, LinkStateId, Lsa, LsaBody, LsaKey, LsaType, Options, Packet};
     use std::net::Ipv6Addr;
@@ -295,7 +312,7 @@ mod tests {
         assert_eq!(scene.talk(|conversation| conversation.requests_answered()), None);
         let [Body::LinkStateRequest(request)] = &scene.sent()[..] else { panic!("one request") };
         assert_eq!(request.keys, [newer.key]);
-        let again = Instant::ZERO + scene.interface.rxmt_interval;
+        let again = Instant::ZERO + scene.interface.hello_interval;
         assert_eq!(scene.neighbor.exchange.timers.expiry(ExchangeTimer::Request), Some(again));
         scene.neighbor.exchange.requests.clear();
         assert_eq!(scene.talk(|conversation| conversation.requests_answered()), Some(NeighborEvent::LoadingDone));

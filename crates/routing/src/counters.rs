@@ -34,6 +34,8 @@ pub enum DropReason {
     NeighborLimit,
     /// The neighbour is not accepted yet (RFC 5614, 4.3).
     NotAccepted,
+    /// The neighbour is not accepted because its exchange of databases did not end.
+    Unfinished,
     /// From no known neighbour.
     UnknownNeighbor,
     /// The neighbour's state does not allow this packet.
@@ -76,6 +78,16 @@ const DROPS: usize = DropReason::Event as usize + 1;
 /// Number of packet types.
 const TYPES: usize = 5;
 
+/// Drops by reason.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Drops([u64; DROPS]);
+
+impl Default for Drops {
+    fn default() -> Self {
+        Self([0; DROPS])
+    }
+}
+
 /// Counters since the start.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
@@ -96,18 +108,20 @@ pub struct Counters {
     /// Router-LSAs received in this router's name that it did not originate: from before a restart, or of another router
     /// with the same ID.
     pub router_lsas_of_another: u64,
+    /// Exchanges of databases that did not end, after which the neighbour is not accepted for a while.
+    pub exchanges_failed: u64,
     /// Calculations of routes.
     pub calculations: u64,
-    dropped: [u64; DROPS],
+    dropped: Drops,
 }
 
 impl Counters {
     pub fn dropped(&self, reason: DropReason) -> u64 {
-        self.dropped.get(reason as usize).copied().unwrap_or(0)
+        self.dropped.0.get(reason as usize).copied().unwrap_or(0)
     }
 
     pub(crate) fn drop(&mut self, reason: DropReason) {
-        if let Some(count) = self.dropped.get_mut(reason as usize) {
+        if let Some(count) = self.dropped.0.get_mut(reason as usize) {
             *count += 1;
         }
     }

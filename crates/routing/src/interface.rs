@@ -11,6 +11,7 @@ use crate::election::Selection;
 use crate::flooding::acknowledgments::AckQueue;
 use crate::flooding::queue::FloodQueue;
 use crate::hello::schedule::HelloSchedule;
+use crate::neighbor::attempt::Barred;
 use crate::neighbor::{Neighbor, NeighborAction, NeighborEvent, NeighborState, NeighborTimer};
 use crate::neighborhood::Level;
 use crate::timers::{Timer, TimerTable};
@@ -145,6 +146,8 @@ pub struct Interface {
     /// Whether inputs of the Selected Advertised Neighbors changed.
     pub(crate) advertised_change: bool,
     pub(crate) neighbors: BTreeMap<RouterId, Neighbor>,
+    /// Neighbours whose exchange did not end.
+    pub(crate) barred: Barred,
     /// Neighbours in state ExStart or greater, in order: the few with LSA lists and timers other than for silence.
     adjacent: Vec<RouterId>,
     /// Costs of links to neighbours that differ from the interface's.
@@ -170,6 +173,7 @@ impl Interface {
             mdr_neighbor_change: false,
             advertised_change: false,
             neighbors: BTreeMap::new(),
+            barred: Barred::default(),
             adjacent: Vec::new(),
             link_costs: BTreeMap::new(),
             suspect_costs: BTreeMap::new(),
@@ -366,6 +370,9 @@ impl Interface {
             // RFC 5614, 4.2.3.
             self.mdr_neighbor_change = true;
             self.advertised_change = true;
+        }
+        if change.to == NeighborState::Full {
+            self.barred.remove(router);
         }
         let neighbor = self.neighbors.get_mut(&router).expect("an event is of a known neighbour");
         if change.to < NeighborState::TwoWay {

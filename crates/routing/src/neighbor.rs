@@ -1,6 +1,7 @@
 //! State of a neighbour on an interface (RFC 2328, 10; RFC 5614, 3.3).
 
 pub(crate) mod announcement;
+pub(crate) mod attempt;
 pub(crate) mod exchange;
 pub(crate) mod link_monitor;
 pub(crate) mod manet;
@@ -14,6 +15,7 @@ use anabranch_policy::{Duration, Instant, LinkForecaster};
 use anabranch_wire::ospf::{InterfaceId, LsaHeader, LsaKey};
 
 use crate::timers::{Timer, TimerTable};
+use attempt::Attempt;
 use exchange::Exchange;
 use link_monitor::LinkMonitor;
 use manet::ManetNeighbor;
@@ -47,6 +49,7 @@ pub struct Neighbor {
     pub(crate) priority: u8,
     pub(crate) timers: TimerTable<NeighborTimer, 2>,
     pub(crate) manet: ManetNeighbor,
+    pub(crate) attempt: Attempt,
     pub(crate) exchange: Exchange,
     pub(crate) retransmissions: RetransmissionList,
     /// Acked LSA list (RFC 5614, 8.4): what it acknowledged and this router has not received.
@@ -66,6 +69,7 @@ impl Neighbor {
             priority: 0,
             timers,
             manet: ManetNeighbor::default(),
+            attempt: Attempt::default(),
             exchange: Exchange::default(),
             retransmissions: RetransmissionList::default(),
             acked: BTreeMap::new(),
@@ -88,6 +92,14 @@ impl Neighbor {
         matches!(self.state, NeighborState::Exchange | NeighborState::Loading)
     }
 
+    /// LSAs have arrived: fewer requests than before are progress of the exchange.
+    pub(crate) fn note_requests(&mut self, now: Instant) {
+        let left = self.exchange.requests.len();
+        if left < core::mem::replace(&mut self.exchange.requests_left, left) {
+            self.attempt.advance(now);
+        }
+    }
+
     /// Clears the lists of LSAs, and what belongs to the exchange.
     pub(crate) fn clear_lists(&mut self) {
         self.retransmissions.clear();
@@ -105,6 +117,7 @@ impl Neighbor {
     ) -> NeighborAction {
         let (to, action) = transition(self.state, event);
         self.state = to;
+        self.attempt.enter(now, to);
         match action {
             NeighborAction::StartInactivityTimer => self.timers.set(NeighborTimer::Inactivity, now + dead_interval),
             NeighborAction::ClearLists => self.clear_lists(),

@@ -55,6 +55,8 @@ pub enum InterfaceChange {
     LinkCost(RouterId, Option<u16>),
     /// A new Router Priority (RFC 5614, 3.1).
     Priority(u8),
+    /// A new MTU in bytes of IP, at least 1280.
+    Mtu(u16),
 }
 
 /// An event for the caller.
@@ -70,6 +72,15 @@ pub enum Event {
         from: NeighborState,
         /// The new state.
         to: NeighborState,
+    },
+    /// The exchange of databases with a neighbour made no progress: it is not accepted for a while.
+    Unfinished {
+        interface: InterfaceId,
+        neighbor: RouterId,
+        /// Its address.
+        address: Ipv6Addr,
+        /// Its MTU in bytes, if that is another than the interface's.
+        other_mtu: Option<u16>,
     },
     /// The MDR Level of the router on an interface changed.
     Level {

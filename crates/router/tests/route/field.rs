@@ -9,10 +9,14 @@ use libtest_mimic::Trial;
 use std::sync::{Arc, Mutex};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 3] = [
+    let tests: [(&str, fn()); 4] = [
         ("field::bridges_with_one_address_on_every_host_do_no_harm", bridges_with_one_address_on_every_host_do_no_harm),
         ("field::of_two_neighbours_with_one_router_id_one_changes", of_two_neighbours_with_one_router_id_one_changes),
         ("field::of_two_far_routers_with_one_router_id_one_changes", of_two_far_routers_with_one_router_id_one_changes),
+        (
+            "field::a_node_with_another_mtu_does_not_silence_the_others",
+            a_node_with_another_mtu_does_not_silence_the_others,
+        ),
     ];
     let trial = |(name, test): (&'static str, fn())| {
         Trial::test(name, move || {
@@ -104,5 +108,45 @@ fn of_two_far_routers_with_one_router_id_one_changes() {
     wait_for("the route to the far end", || {
         let hops = scene.next_hops(1, &far);
         if hops == [2] { Ok(()) } else { Err(hops) }
+    });
+}
+
+/// The total of a counter of the router's instances.
+fn count(router: &Running, counter: &str) -> u64 {
+    let status = router.ask(Question::Status);
+    let instances = status["instances"].as_array().cloned().unwrap_or_default();
+    instances.iter().filter_map(|instance| instance[counter].as_u64()).sum()
+}
+
+fn a_node_with_another_mtu_does_not_silence_the_others() {
+    let mut near = chain(3);
+    near.positions.iter_mut().for_each(|position| position.x /= 4.0);
+    let (mesh, air, ends) = Mesh::new(&near).expect("namespaces were there a moment ago");
+    // The third one has the largest Router ID: the others would choose it as their MDR.
+    inside(&mesh.nodes()[2].namespace, || ip("link set e0 mtu 1400"));
+    let ether = Ether::start(air, ends, None).expect("a thread");
+    let mut logs = Vec::new();
+    let start = |node: &anabranch_emulate::Node| {
+        let (log, tell) = listener();
+        logs.push(log);
+        Running::start_telling(&node.namespace, config(Family::Ipv4, 1), tell)
+    };
+    let routers = mesh.nodes().iter().map(start).collect();
+    let scene = Scene { routers, mesh, ether };
+    let to = |node| anabranch_emulate::mesh::loopback_ipv4(node).to_string();
+    wait_for("the third one to be told of", || {
+        let failed = [0, 1].map(|node| count(&scene.routers[node], "exchanges_failed"));
+        if failed.iter().sum::<u64>() > 0 { Ok(()) } else { Err(failed) }
+    });
+    wait_for("the routes of the two others", || {
+        let hops = (scene.next_hops(1, &to(2)), scene.next_hops(2, &to(1)));
+        if hops == (vec![2], vec![1]) { Ok(()) } else { Err(hops) }
+    });
+    assert!(logs.iter().any(|log| lines(log, "since its MTU is 1400") == 1));
+    // It is repaired while all run.
+    assert_eq!(scene.output(3, "ip link set e0 mtu 1500"), "");
+    wait_for("the route to the third one", || {
+        let hops = scene.next_hops(1, &to(3));
+        if hops == [3] { Ok(()) } else { Err(hops) }
     });
 }

@@ -56,6 +56,10 @@ pub(crate) struct Exchange {
     /// The keys of the outstanding Link State Request.
     pub requested: BTreeSet<LsaKey>,
     pub timers: TimerTable<ExchangeTimer, 2>,
+    /// How often the last description or request was repeated.
+    pub repeated: u32,
+    /// The number of requests when LSAs last arrived.
+    pub requests_left: usize,
 }
 
 impl Exchange {

@@ -48,7 +48,11 @@ impl Router {
         lls: Option<&Lls>,
     ) -> Result<(), DropReason> {
         let config = &self.interfaces[at.interface].config;
-        if !config.ignore_mtu && !description.flags.ipv6_mtu_differs && description.interface_mtu > config.mtu {
+        let other_mtu = Some(description.interface_mtu).filter(|mtu| *mtu != config.mtu && !config.ignore_mtu);
+        let larger =
+            !config.ignore_mtu && !description.flags.ipv6_mtu_differs && description.interface_mtu > config.mtu;
+        self.interfaces[at].attempt.hear_description(other_mtu);
+        if larger {
             return Err(DropReason::Mtu);
         }
         if self.interfaces[at].state == NeighborState::Down {
@@ -115,6 +119,7 @@ impl Router {
     }
 
     fn accept_description(&mut self, now: Instant, at: NeighborHandle, description: &DatabaseDescription) {
+        self.interfaces[at].attempt.advance(now);
         if let Some(event) = self.conversation(now, at).accept_description(description) {
             self.neighbor_event(now, at, event);
         }

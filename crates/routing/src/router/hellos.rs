@@ -38,6 +38,9 @@ impl Router {
     ) -> Result<(), DropReason> {
         let checked = check(hello, lls, &self.interfaces[at.interface].config, self.config.is_ipv4())?;
         self.check_address(now, at, how)?;
+        if self.interfaces[at.interface].barred.contains(at.router, now) {
+            return Err(DropReason::Unfinished);
+        }
         self.find_or_add(now, at, how)?;
         let sequence = match &checked {
             CheckedHello::Manet(hello) => Some(hello.sequence()),
@@ -52,7 +55,11 @@ impl Router {
             self.calculation.schedule(now);
         }
         match checked {
-            CheckedHello::Manet(hello) => self.receive_manet_hello(now, at, how, &hello),
+            CheckedHello::Manet(hello) => {
+                self.receive_manet_hello(now, at, how, &hello)?;
+                self.check_attempt(now, at);
+                Ok(())
+            }
             CheckedHello::Other(hello) => {
                 self.interfaces[at].priority = hello.priority;
                 self.neighbor_event(now, at, NeighborEvent::HelloReceived { accepted: true });
@@ -80,6 +87,22 @@ impl Router {
             self.send_update(now, at.interface, Destination::Neighbor(at.router, how.source), &[place]);
         }
         Err(DropReason::DuplicateNeighbor)
+    }
+
+    /// Gives up an adjacency whose exchange makes no progress: the neighbour must not stay in the election.
+    fn check_attempt(&mut self, now: Instant, at: NeighborHandle) {
+        let interface = &mut self.interfaces[at.interface];
+        let (id, dead_interval) = (interface.config.id, interface.config.router_dead_interval);
+        let Some(neighbor) = interface.neighbors.get(&at.router) else { return };
+        let finishing = interface.manet().is_some_and(|manet| manet.acceptance.finishing);
+        if !finishing || !neighbor.attempt.has_failed(now, dead_interval) {
+            return;
+        }
+        let (address, other_mtu) = (neighbor.address, neighbor.attempt.other_mtu);
+        interface.barred.add(now, at.router, dead_interval, self.config.limits.neighbors);
+        self.output.counters.exchanges_failed += 1;
+        self.output.tell(Event::Unfinished { interface: id, neighbor: at.router, address, other_mtu });
+        self.neighbor_event(now, at, NeighborEvent::KillNbr);
     }
 
     /// Adds a neighbour unless it is known.

@@ -3,9 +3,9 @@
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::RouterId;
 
-use crate::config::{ConfigError, check_addresses};
+use crate::config::{ConfigError, LEAST_MTU, check_addresses};
 use crate::handles::{InterfaceHandle, NeighborHandle};
-use crate::neighbor::NeighborEvent;
+use crate::neighbor::{NeighborEvent, NeighborState};
 use crate::router::Router;
 use crate::verbs::InterfaceChange;
 
@@ -41,6 +41,7 @@ impl Router {
                 };
                 self.calculation.schedule(now);
             }
+            InterfaceChange::Mtu(mtu) => self.change_mtu(now, handle, mtu)?,
             InterfaceChange::Priority(priority) => {
                 // RFC 5614, 3.1.
                 interface.config.priority = priority;
@@ -50,6 +51,24 @@ impl Router {
         self.interfaces[handle].advertised_change = true;
         self.check_router_lsa(now);
         self.check_other_lsas(now);
+        Ok(())
+    }
+
+    /// Exchanges begin anew, since the MTU is told in their descriptions. Neighbours that are Full stay so.
+    fn change_mtu(&mut self, now: Instant, handle: InterfaceHandle, mtu: u16) -> Result<(), ConfigError> {
+        if mtu < LEAST_MTU {
+            return Err(ConfigError::OutOfRange("mtu"));
+        }
+        let interface = &mut self.interfaces[handle];
+        interface.config.mtu = mtu;
+        interface.barred.clear();
+        let unfinished = interface.adjacent().filter(|(_, neighbor)| neighbor.state < NeighborState::Full);
+        let unfinished: Vec<RouterId> = unfinished.map(|(router, _)| router).collect();
+        for router in unfinished {
+            let at = NeighborHandle { interface: handle, router };
+            self.neighbor_event(now, at, NeighborEvent::AdjOk { wanted: false });
+            self.adj_ok.insert(at);
+        }
         Ok(())
     }
 

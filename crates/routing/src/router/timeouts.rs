@@ -56,7 +56,7 @@ impl Router {
             self.conversation(now, at).description_timeout();
         }
         if request {
-            self.conversation(now, at).request_again();
+            self.conversation(now, at).request_timeout();
         }
         if retransmit {
             self.retransmit(now, at);

@@ -55,6 +55,8 @@ pub fn set(config: &mut InterfaceConfig, adj_connectivity: AdjConnectivity, full
     if let InterfaceKind::Manet(manet) = &mut config.kind {
         manet.election.adj_connectivity = adj_connectivity;
         manet.lsa_fullness = fullness;
+        // The neighbours of most tests say nothing but Hello.
+        manet.acceptance.finishing = false;
     }
 }
 

@@ -1,13 +1,16 @@
 //! The exchange of databases (RFC 2328, 10; RFC 5614, 7; RFC 5243).
 
-use anabranch_routing::NeighborState;
 use anabranch_routing::counters::DropReason;
+use anabranch_routing::election::AdjConnectivity;
+use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_routing::{Event, InterfaceChange, InterfaceConfig, InterfaceKind, NeighborState};
 use anabranch_wire::ospf::lls::MdrDescription;
 use anabranch_wire::ospf::{
-    Body, DatabaseDescription, DescriptionFlags, LinkStateRequest, Lls, LsaHeader, LsaKey, LsaType, RouterId, Tlv,
+    Body, DatabaseDescription, DescriptionFlags, InterfaceId, LinkStateRequest, Lls, LsaHeader, LsaKey, LsaType,
+    RouterId, Tlv,
 };
 
-use crate::bench::{Bench, OPTIONS, Says, eager, hears, mdr, mdr_hears, other, router_lsa};
+use crate::bench::{Bench, OPTIONS, Says, eager, hears, mdr, mdr_hears, other, router_lsa, set};
 
 fn description(flags: [bool; 3], sequence: u32, headers: Vec<LsaHeader>) -> Body {
     let flags = DescriptionFlags { init: flags[0], more: flags[1], master: flags[2], ipv6_mtu_differs: false };
@@ -64,15 +67,16 @@ fn rfc2328_10_6_the_larger_router_id_is_the_master() {
 }
 
 #[test]
-fn rfc2328_10_8_the_master_repeats_its_description_after_rxmt_interval() {
+fn rfc2328_10_8_the_master_repeats_its_description() {
     let mut bench = beginning(3);
     let sequence = bench.descriptions().last().unwrap().0.sequence;
     bench.give(3, false, description([false, true, false], sequence, vec![]), None);
     bench.sent.clear();
-    bench.pass_with(8, &[(3, hears(&[5]))]);
+    // After 1, 2 and 4 s, of which the last is too late for a neighbour that does not answer.
+    bench.pass_with(5, &[(3, hears(&[5]))]);
     let all = bench.descriptions();
-    assert_eq!(all.len(), 1);
-    assert_eq!(all[0].0.sequence, sequence.wrapping_add(1));
+    assert_eq!(all.len(), 2);
+    assert!(all.iter().all(|one| one.0.sequence == sequence.wrapping_add(1)));
 }
 
 #[test]
@@ -142,8 +146,8 @@ fn rfc2328_10_9_what_is_lacking_is_requested_and_the_adjacency_is_full_when_it_c
         _ => None,
     });
     assert_eq!(requests.iter().map(|(_, _, keys)| keys.clone()).collect::<Vec<_>>(), [vec![lsa.lsa.key()]]);
-    // It is lost; the request is repeated after RxmtInterval.
-    bench.pass_with(8, &[(9, hears(&[5]))]);
+    // It is lost; the request is repeated after HelloInterval, and then later each time.
+    bench.pass_with(2, &[(9, hears(&[5]))]);
     let again = bench.take(|packet| matches!(packet.body, Body::LinkStateRequest(_)).then_some(()));
     assert_eq!(again.len(), 1);
     bench.update(9, false, &[lsa]);
@@ -225,4 +229,52 @@ fn rfc5614_7_3_an_adjacency_of_two_mdr_others_is_dropped() {
 /// A description that ends any adjacency.
 pub fn mismatch() -> Body {
     description([true, true, true], 9999, vec![])
+}
+
+/// A MANET interface that does not accept neighbours whose exchange does not end.
+fn finishing(interface: &mut InterfaceConfig, adj_connectivity: AdjConnectivity) {
+    set(interface, adj_connectivity, LsaFullness::Full);
+    if let InterfaceKind::Manet(manet) = &mut interface.kind {
+        manet.acceptance.finishing = true;
+    }
+}
+
+/// A neighbour of the highest priority that is an MDR says nothing but Hello.
+fn stranger() -> Says {
+    Says { parent: 99, ..hears(&[5, 3]) }
+}
+
+#[test]
+fn a_neighbour_whose_exchange_does_not_end_is_not_accepted_for_a_while() {
+    let mut bench = Bench::new(5, |_, interface| finishing(interface, AdjConnectivity::Uniconnected));
+    bench.pass_with(4, &[(3, mdr_hears(3, &[5, 99])), (99, stranger())]);
+    assert_eq!(bench.state(99), NeighborState::ExStart);
+    bench.pass_with(3, &[(3, mdr_hears(3, &[5, 99])), (99, stranger())]);
+    assert_eq!(bench.state(99), NeighborState::Down);
+    assert!(bench.dropped(DropReason::Unfinished) > 0);
+    assert_eq!(bench.router.counters().exchanges_failed, 1);
+    let told: Vec<Event> = core::iter::from_fn(|| bench.router.poll_event()).collect();
+    assert!(
+        told.iter().any(|event| matches!(event, Event::Unfinished { neighbor: RouterId(99), other_mtu: None, .. }))
+    );
+}
+
+#[test]
+fn an_mtu_that_changes_begins_exchanges_anew() {
+    let mut bench = Bench::new(5, |_, interface| finishing(interface, AdjConnectivity::Full));
+    bench.pass_with(2, &[(9, hears(&[5]))]);
+    let Body::DatabaseDescription(mut body) = description([true, true, true], 500, vec![]) else { return };
+    body.interface_mtu = 1400;
+    bench.give(9, false, Body::DatabaseDescription(body.clone()), None);
+    // Ours has another MTU, so that it does not answer.
+    bench.pass_with(5, &[(9, hears(&[5]))]);
+    assert_eq!(bench.state(9), NeighborState::Down);
+    let told: Vec<Event> = core::iter::from_fn(|| bench.router.poll_event()).collect();
+    assert!(told.iter().any(|event| matches!(event, Event::Unfinished { other_mtu: Some(1400), .. })), "{told:?}");
+    bench.descriptions();
+    bench.router.handle_interface(bench.now, InterfaceId(1), InterfaceChange::Mtu(1400)).unwrap();
+    bench.pass_with(1, &[(9, hears(&[5]))]);
+    assert_eq!(bench.state(9), NeighborState::ExStart);
+    assert_eq!(bench.descriptions().last().unwrap().0.interface_mtu, 1400);
+    assert!(bench.router.handle_interface(bench.now, InterfaceId(1), InterfaceChange::Mtu(1279)).is_err());
 }

@@ -92,7 +92,7 @@ impl Network {
                     place.counters.neighbor_changes += crosses(NeighborState::TwoWay);
                     place.counters.adjacency_changes += crosses(NeighborState::Full);
                 }
-                Event::Level { .. } => {}
+                Event::Level { .. } | Event::Unfinished { .. } => {}
             }
         }
         if changed {
