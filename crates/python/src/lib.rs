@@ -1,13 +1,16 @@
 //! What the Python package `anabranch` calls; its interface for users is in `python/anabranch`.
 
+mod congestion;
 mod environments;
 mod failure;
+mod fault;
 mod keeping;
 mod learned;
 mod policies;
 mod reproduction;
 mod request;
 mod running;
+mod schedulers;
 mod sweeping;
 mod table;
 mod views;
@@ -19,7 +22,7 @@ use anabranch_lab::runner::{Runner, processors};
 use anabranch_lab::runs::{Keep, Memory, Row, Store, columns, write};
 use anabranch_lab::timeseries::samples;
 use failure::{failure, plain};
-use policies::Fault;
+use fault::Fault;
 use pyo3::prelude::*;
 use request::Request;
 use std::collections::BTreeMap;
@@ -189,7 +192,7 @@ mod _native {
     #[pymodule_export]
     use super::learned::{network_features, network_weights};
     #[pymodule_export]
-    use super::policies::RustScheduler;
+    use super::schedulers::RustScheduler;
     #[pymodule_export]
     use super::reproduction::{claims_table, experiments, reproduce};
     #[pymodule_export]

@@ -1,7 +1,8 @@
 //! The runs of a sweep one by one, for other machines, and their scores.
 
 use crate::failure::{failure, plain};
-use crate::policies::{self, Fault};
+use crate::fault::Fault;
+use crate::policies;
 use crate::table::Table;
 use anabranch_lab::simulation::{Extras, OwnPolicies};
 use anabranch_lab::sweep::cast::{self, Entrant};
