@@ -5,23 +5,10 @@ experiments, `series` gives time series of a run, `gym` has environments for lea
 learned. Results are tables that pandas, polars and pyarrow read without a copy.
 """
 
-from anabranch._lab import (
-    Chunk,
-    CongestionControl,
-    ConnectionView,
-    RustScheduler,
-    Scheduler,
-    SubflowView,
-    compare,
-    policies_of,
-    reproduce,
-    run,
-    scenario_text,
-    scenarios,
-    series,
-    sweep,
-)
+from anabranch._lab import compare, policies_of, reproduce, run, scenario_text, scenarios, series, sweep
+from anabranch._native import Chunk, ConnectionView, RustScheduler, SubflowView
 from anabranch._native import version as _version
+from anabranch._policies import CongestionControl, Scheduler
 from anabranch._results import Results, Runs
 
 __version__: str = _version()[0]

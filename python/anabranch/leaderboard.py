@@ -21,7 +21,8 @@ from statistics import mean, median
 from typing import Any
 
 from anabranch import __commit__, __version__, _native
-from anabranch._lab import Scheduler, sweep
+from anabranch._lab import sweep
+from anabranch._policies import Scheduler
 
 #: Seeds of the suite.
 ALONE_SEED, COMPETING_SEED = 3_141_592, 2_718_281
