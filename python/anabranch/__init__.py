@@ -6,9 +6,18 @@ learned. Results are tables that pandas, polars and pyarrow read without a copy.
 """
 
 from anabranch._lab import compare, policies_of, reproduce, run, scenario_text, scenarios, series, sweep
-from anabranch._native import Chunk, ConnectionView, RustScheduler, SubflowView
+from anabranch._native import (
+    Chunk,
+    ConnectionView,
+    PathAction,
+    PathEvent,
+    RustCongestionControl,
+    RustPathManager,
+    RustScheduler,
+    SubflowView,
+)
 from anabranch._native import version as _version
-from anabranch._policies import CongestionControl, Scheduler
+from anabranch._policies import CongestionControl, PathManager, Scheduler
 from anabranch._results import Results, Runs
 
 __version__: str = _version()[0]
@@ -18,8 +27,13 @@ __all__ = [
     "Chunk",
     "CongestionControl",
     "ConnectionView",
+    "PathAction",
+    "PathEvent",
+    "PathManager",
     "Results",
     "Runs",
+    "RustCongestionControl",
+    "RustPathManager",
     "RustScheduler",
     "Scheduler",
     "SubflowView",

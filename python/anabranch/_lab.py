@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from anabranch import _backends, _native
-from anabranch._policies import CongestionControl, Scheduler
+from anabranch._policies import CongestionControl, InPython, PathManager, Scheduler, check, in_python
 from anabranch._progress import bar
 from anabranch._request import Scenario, Seeds, requests
 from anabranch._results import Results, Runs
@@ -54,6 +54,7 @@ def run(
     grid: Mapping[str, Iterable[object]] | None = None,
     scheduler: Callable[[], Scheduler] | None = None,
     congestion: Callable[[], CongestionControl] | None = None,
+    path_manager: Callable[[], PathManager] | None = None,
     quick: bool = False,
     jobs: int | None = None,
     backend: str | object = "local",
@@ -68,8 +69,7 @@ def run(
         seeds=seeds,
         set=set,
         grid=grid,
-        scheduler=scheduler,
-        congestion=congestion,
+        in_python=in_python(scheduler, congestion, path_manager),
         quick=quick,
         jobs=jobs,
         backend=backend,
@@ -89,6 +89,7 @@ def compare(
     grid: Mapping[str, Iterable[object]] | None = None,
     scheduler: Callable[[], Scheduler] | None = None,
     congestion: Callable[[], CongestionControl] | None = None,
+    path_manager: Callable[[], PathManager] | None = None,
     quick: bool = False,
     jobs: int | None = None,
     backend: str | object = "local",
@@ -101,7 +102,8 @@ def compare(
     policies, baselines: as `--policy` and `--baseline` of the command.
     seeds: how many, from 1 on, or which (a range, a list); the scenario's number if None.
     set: values of the scenario to change, by dotted path; grid: lists of values, all combinations of which are run.
-    scheduler, congestion: a class in Python in place of the policies' own; only with the backend "local", without out.
+    scheduler, congestion, path_manager: a class in Python in place of the policies' own; only with the backend "local",
+    without out.
     jobs: threads; as many as there are processors if None.
     backend: "local", "joblib", "dask", "ray", or a client of dask.distributed.
     out: a directory; rows that are in its runs.jsonl are not computed again, and all are in its runs.parquet.
@@ -117,8 +119,7 @@ def compare(
         seeds=seeds,
         set=set,
         grid=grid,
-        scheduler=scheduler,
-        congestion=congestion,
+        in_python=in_python(scheduler, congestion, path_manager),
         quick=quick,
         jobs=jobs,
         backend=backend,
@@ -136,8 +137,7 @@ def _runs(
     seeds: Seeds,
     set: Mapping[str, object] | None,
     grid: Mapping[str, Iterable[object]] | None,
-    scheduler: Callable[[], Scheduler] | None,
-    congestion: Callable[[], CongestionControl] | None,
+    in_python: InPython,
     quick: bool,
     jobs: int | None,
     backend: str | object,
@@ -157,35 +157,18 @@ def _runs(
     )
     texts = [asked[0]["text"]]
     told = bar() if progress is True else progress or None
-    in_python = of_python(scheduler, congestion, backend, out)
+    check(in_python, backend, out)
     if backend != "local":
         rows, known = _backends.execute(asked, backend=backend, jobs=jobs, out=out, progress=told)
         return Runs(_native.rows_table(rows, texts), known=known)
     rows, known = [], 0
     for request in asked:
-        more, there = _native.execute(json.dumps(request), jobs=jobs, store=out, progress=told, **in_python)
+        more, there = _native.execute(json.dumps(request), jobs=jobs, store=out, policies=in_python, progress=told)
         rows += more
         known += there
     if progress is True:
         print(file=sys.stderr)
     return Runs(_native.rows_table(rows, texts), known=known)
-
-
-def of_python(
-    scheduler: Callable[[], Scheduler] | None,
-    congestion: Callable[[], CongestionControl] | None,
-    backend: str | object,
-    out: str | None,
-) -> dict[str, Any]:
-    """The policies in Python that there are.
-
-    They run here only, and what they do is not kept: their rows would stand for another class of the same name.
-    """
-    given = {"scheduler": scheduler, "congestion": congestion}
-    there = {family: policy for family, policy in given.items() if policy is not None}
-    if there and (backend != "local" or out is not None):
-        raise ValueError("policies in Python run with the backend 'local' only, and without 'out'")
-    return there
 
 
 def series(
@@ -222,6 +205,7 @@ def sweep(
     competition: bool = False,
     scheduler: Callable[[], Scheduler] | None = None,
     congestion: Callable[[], CongestionControl] | None = None,
+    path_manager: Callable[[], PathManager] | None = None,
     jobs: int | None = None,
     backend: str | object = "local",
     out: str | None = None,
@@ -234,9 +218,10 @@ def sweep(
     """
     named = [policies] if isinstance(policies, str) else list(policies)
     units = _native.sweep_tasks(named, seed, first, points, competition)
-    in_python = of_python(scheduler, congestion, backend, out)
-    if in_python:
-        results = [_native.sweep_run(unit, **in_python) for unit in units]
+    own = in_python(scheduler, congestion, path_manager)
+    check(own, backend, out)
+    if any(own.values()):
+        results = [_native.sweep_run(unit, policies=own) for unit in units]
     else:
         results = _backends.map_units(units, backend=backend, jobs=jobs, out=out)
     return Results(_native.sweep_table(named, seed, first, points, competition, results))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
-from anabranch._native import Chunk, ConnectionView, SubflowView
+from anabranch._native import Chunk, ConnectionView, PathAction, PathEvent, SubflowView
+
+#: Classes by family; what the compiled part takes.
+InPython: TypeAlias = dict[str, Any]
 
 
 class Scheduler(Protocol):
@@ -22,25 +25,72 @@ class Scheduler(Protocol):
 class CongestionControl(Protocol):
     """A congestion control in Python: a class without arguments, of which each connection has an instance.
 
-    `event` has floats by name: times in seconds, sizes in bytes, rates in bytes per second; what is unknown is NaN.
+    `event` has floats by name: times in seconds, sizes in bytes, rates in bytes per second, 1 for true and 0 for false;
+    what is unknown is NaN.
+
+    A class may also have these methods: `on_sent(subflow, event)`: now, bytes, in_flight, total_delivered, app_limited;
+    `on_recovery_end(subflow, event)` and `on_spurious(subflow, event)`: now; `on_idle_restart(subflow, event)`: window;
+    `on_mss(subflow, event)`: mss; `on_rest()`: the connection is idle; `pacing_rate(subflow)` and `bandwidth(subflow)`,
+    which return bytes per second or None; `shares_bottleneck(one, other)`, which returns True, False or None;
+    `governs_recovery()`, which returns whether the window limits sending during recovery too and losses are reported to
+    `on_lost(subflow, event)`: now, bytes, total_lost, total_delivered, prior_lost, tx_in_flight, app_limited.
     """
 
     def on_subflow_added(self, subflow: int, event: Mapping[str, float]) -> None:
-        """A subflow begins: now, mss, initial_window."""
+        """A subflow begins: now, mss, initial_window, smoothed_rtt (of the handshake)."""
 
     def on_subflow_removed(self, subflow: int, event: Mapping[str, float]) -> None:
         """A subflow ended; the event is empty."""
 
     def on_ack(self, subflow: int, event: Mapping[str, float]) -> None:
-        """Data was acknowledged: now, acked, delivered, in_flight, rtt, smoothed_rtt, min_rtt, delivery_rate, lost,
-        cwnd_limited, in_recovery.
+        """Data was acknowledged.
+
+        now, acked (cumulatively), delivered (or selectively), in_flight and prior_in_flight (after and before it), rtt
+        (its sample), smoothed_rtt, min_rtt, delivery_rate, lost, cwnd_limited, in_recovery, app_limited; since the
+        subflow began: total_acked, total_sent, total_delivered, total_lost; when the newest segment that is
+        acknowledged was sent: prior_delivered, prior_lost, tx_in_flight.
         """
 
     def on_congestion(self, subflow: int, event: Mapping[str, float]) -> None:
-        """The window must shrink: now, in_flight, lost, and 1.0 for one of timeout, mark, penalty, 0.0 for a loss."""
+        """The window must shrink.
+
+        now, in_flight, lost, and 1.0 for one of timeout, mark, penalty, 0.0 for a loss; repeated: this is not the first
+        timeout of the same data.
+        """
 
     def window(self, subflow: int) -> float:
         """The congestion window in bytes."""
 
     def ssthresh(self, subflow: int) -> float:
         """The slow-start threshold in bytes."""
+
+
+class PathManager(Protocol):
+    """A path manager in Python: a class without arguments, of which each host has an instance.
+
+    A class may also have `measurements()`, the interval of `PathEvent.Measured`: None (never, as without the method),
+    "every_round_trip" (the longest smoothed one of the connection's usable subflows, at least 10 ms) or seconds, 0.001
+    or more; and `forward_delays()`, the one-way delays to be measured: None, "of_arrivals" or "of_acknowledgements".
+    Both are asked once per connection.
+    """
+
+    def handle(self, now: float, event: PathEvent) -> Iterable[PathAction] | None:
+        """Handles an event at a time in seconds; returns actions, or yields them."""
+
+
+def in_python(
+    scheduler: Callable[[], Scheduler] | None,
+    congestion: Callable[[], CongestionControl] | None,
+    path_manager: Callable[[], PathManager] | None,
+) -> InPython:
+    """Classes by family."""
+    return {"scheduler": scheduler, "congestion": congestion, "path_manager": path_manager}
+
+
+def check(own: InPython, backend: str | object, out: str | None) -> None:
+    """Policies in Python run here only, and what they do is not kept.
+
+    Their rows would stand for another class of the same name.
+    """
+    if any(own.values()) and (backend != "local" or out is not None):
+        raise ValueError("policies in Python run with the backend 'local' only, and without 'out'")

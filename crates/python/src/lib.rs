@@ -1,11 +1,17 @@
 //! What the Python package `anabranch` calls; its interface for users is in `python/anabranch`.
 
+mod choice;
 mod congestion;
+mod congestion_values;
 mod environments;
 mod failure;
 mod fault;
+mod instance;
 mod keeping;
 mod learned;
+mod path_actions;
+mod path_events;
+mod path_managers;
 mod policies;
 mod reproduction;
 mod request;
@@ -23,6 +29,7 @@ use anabranch_lab::runs::{Keep, Memory, Row, Store, columns, write};
 use anabranch_lab::timeseries::samples;
 use failure::{failure, plain};
 use fault::Fault;
+use policies::InPython;
 use pyo3::prelude::*;
 use request::Request;
 use std::collections::BTreeMap;
@@ -74,19 +81,18 @@ fn policies_of(request: &str) -> PyResult<Vec<String>> {
 /// Executes runs; gives a row each as JSON, and the number of runs whose rows were in the store already. With a
 /// directory, rows go there too.
 #[pyfunction]
-#[pyo3(signature = (request, *, jobs=None, store=None, scheduler=None, congestion=None, progress=None))]
+#[pyo3(signature = (request, *, jobs=None, store=None, policies=None, progress=None))]
 fn execute(
     py: Python<'_>,
     request: &str,
     jobs: Option<usize>,
     store: Option<PathBuf>,
-    scheduler: Option<Py<PyAny>>,
-    congestion: Option<Py<PyAny>>,
+    policies: Option<InPython>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Vec<String>, usize)> {
     let request = Request::read(request)?;
     let fault = Arc::new(Fault::default());
-    let own = policies::own(py, scheduler, congestion, &fault)?;
+    let own = policies.unwrap_or_default().policies(py, &fault)?;
     let (document, plan) = (request.document(), request.plan(own));
     let data = request.data(&document, &plan).map_err(failure)?;
     data.check().map_err(failure)?;
@@ -186,11 +192,19 @@ mod _native {
     }
 
     #[pymodule_export]
+    use super::congestion::RustCongestionControl;
+    #[pymodule_export]
     use super::environments::Environments;
     #[pymodule_export]
     use super::keeping::{KeptRows, KeptUnits, single_requests};
     #[pymodule_export]
     use super::learned::{network_features, network_weights};
+    #[pymodule_export]
+    use super::path_actions::PyPathAction;
+    #[pymodule_export]
+    use super::path_events::PyPathEvent;
+    #[pymodule_export]
+    use super::path_managers::RustPathManager;
     #[pymodule_export]
     use super::schedulers::RustScheduler;
     #[pymodule_export]

@@ -1,44 +1,48 @@
-//! Classes of Python in place of policies.
+//! Classes of Python in place of policies, and choices of Rust's.
 
 use crate::congestion::PythonCongestion;
 use crate::fault::Fault;
+use crate::instance::Class;
+use crate::path_managers::PythonPathManager;
 use crate::schedulers::PythonScheduler;
 use anabranch_lab::simulation::OwnPolicies;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Classes of Python in place of policies; each connection has an instance.
-pub fn own(
-    py: Python<'_>,
+/// What a dict of Python has in place of policies: classes, or None.
+#[derive(Default, FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct InPython {
     scheduler: Option<Py<PyAny>>,
     congestion: Option<Py<PyAny>>,
-    fault: &Arc<Fault>,
-) -> PyResult<OwnPolicies> {
-    let mut own = OwnPolicies::default();
-    let mut names = Vec::new();
-    let mut name = |family: &str, class: &Py<PyAny>| -> PyResult<()> {
-        let class = class.bind(py);
-        let name =
-            class.getattr("__qualname__").map_or_else(|_| class.repr().map(|it| it.to_string()), |it| it.extract());
-        names.push(format!("{family}={}", name?));
-        Ok(())
-    };
-    if let Some(class) = scheduler {
-        name("scheduler", &class)?;
-        let (fault, class) = (Arc::clone(fault), Arc::new(class));
-        own.scheduler = Some(Arc::new(move || {
-            let object = Python::attach(|py| fault.or(class.call0(py), py.None()));
-            Box::new(PythonScheduler { object, fault: Arc::clone(&fault) })
-        }));
+    path_manager: Option<Py<PyAny>>,
+}
+
+impl InPython {
+    /// Policies for runs. Each connection has an object of scheduler and congestion control, each host one of the path
+    /// manager.
+    ///
+    /// # Errors
+    /// A class has no name.
+    pub fn policies(&self, py: Python<'_>, fault: &Arc<Fault>) -> PyResult<OwnPolicies> {
+        let mut own = OwnPolicies::default();
+        let mut names = Vec::new();
+        let mut class = |family: &str, class: &Option<Py<PyAny>>| -> PyResult<Option<Arc<Class>>> {
+            let Some(class) = class else { return Ok(None) };
+            let class = Class::new(class.bind(py), fault)?;
+            names.push(format!("{family}={}", class.name));
+            Ok(Some(class))
+        };
+        if let Some(class) = class("scheduler", &self.scheduler)? {
+            own.scheduler = Some(Arc::new(move || Box::new(PythonScheduler(class.instance()))));
+        }
+        if let Some(class) = class("congestion", &self.congestion)? {
+            own.congestion = Some(Arc::new(move || Box::new(PythonCongestion::new(class.instance()))));
+        }
+        if let Some(class) = class("path_manager", &self.path_manager)? {
+            own.path_manager = Some(Arc::new(move || Box::new(PythonPathManager(class.instance()))));
+        }
+        own.name = names.join(",");
+        Ok(own)
     }
-    if let Some(class) = congestion {
-        name("congestion", &class)?;
-        let (fault, class) = (Arc::clone(fault), Arc::new(class));
-        own.congestion = Some(Arc::new(move || {
-            let object = Python::attach(|py| fault.or(class.call0(py), py.None()));
-            Box::new(PythonCongestion { object, fault: Arc::clone(&fault) })
-        }));
-    }
-    own.name = names.join(",");
-    Ok(own)
 }

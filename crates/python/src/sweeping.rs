@@ -2,7 +2,7 @@
 
 use crate::failure::{failure, plain};
 use crate::fault::Fault;
-use crate::policies;
+use crate::policies::InPython;
 use crate::table::Table;
 use anabranch_lab::simulation::{Extras, OwnPolicies};
 use anabranch_lab::sweep::cast::{self, Entrant};
@@ -73,13 +73,8 @@ pub fn sweep_tasks(
 /// Executes a run; gives its results as JSON for [`sweep_table`]. Classes of Python replace policies of multipath
 /// entrants, not of the TCP that they are compared with.
 #[pyfunction]
-#[pyo3(signature = (unit, *, scheduler=None, congestion=None))]
-pub fn sweep_run(
-    py: Python<'_>,
-    unit: &str,
-    scheduler: Option<Py<PyAny>>,
-    congestion: Option<Py<PyAny>>,
-) -> PyResult<String> {
+#[pyo3(signature = (unit, *, policies=None))]
+pub fn sweep_run(py: Python<'_>, unit: &str, policies: Option<InPython>) -> PyResult<String> {
     let unit: Unit = serde_json::from_str(unit).map_err(plain)?;
     let point = if unit.competition { competition::point } else { design::point }(unit.seed, unit.point);
     let entrant = cast::one(&unit.policy).map_err(plain)?;
@@ -88,7 +83,7 @@ pub fn sweep_run(
         return Err(plain("this run was planned by another version of anabranch"));
     }
     let fault = Arc::new(Fault::default());
-    let own = policies::own(py, scheduler, congestion, &fault)?;
+    let own = policies.unwrap_or_default().policies(py, &fault)?;
     let own = if entrant.contender.multipath { own } else { OwnPolicies::default() };
     let extras = Extras { own, ..Extras::default() };
     let measured = py.detach(|| task.measure(&extras));

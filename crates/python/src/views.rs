@@ -1,4 +1,4 @@
-//! What a scheduler sees, as Python objects.
+//! What a scheduler or path manager sees, as Python objects.
 
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::rate::Rate;
@@ -90,6 +90,33 @@ impl PySubflow {
         self.0.local_address.0
     }
 
+    /// Identifier of the remote address; 0 is that of the initial subflow.
+    #[getter]
+    fn remote_address(&self) -> u8 {
+        self.0.remote_address.0
+    }
+
+    /// "opening", "established" or "closing".
+    #[getter]
+    fn state(&self) -> &'static str {
+        match self.0.state {
+            SubflowState::Opening => "opening",
+            SubflowState::Established => "established",
+            SubflowState::Closing => "closing",
+        }
+    }
+
+    /// "slow_start", "congestion_avoidance", "fast_recovery" or "timeout_recovery".
+    #[getter]
+    fn phase(&self) -> &'static str {
+        match self.0.phase {
+            Phase::SlowStart => "slow_start",
+            Phase::CongestionAvoidance => "congestion_avoidance",
+            Phase::FastRecovery => "fast_recovery",
+            Phase::TimeoutRecovery => "timeout_recovery",
+        }
+    }
+
     #[getter]
     fn usable(&self) -> bool {
         self.0.usable()
@@ -111,6 +138,11 @@ impl PySubflow {
     }
 
     #[getter]
+    fn suspended(&self) -> bool {
+        self.0.suspended
+    }
+
+    #[getter]
     fn stale(&self) -> bool {
         self.0.stale
     }
@@ -123,6 +155,11 @@ impl PySubflow {
     #[getter]
     fn cwnd(&self) -> u64 {
         self.0.cwnd
+    }
+
+    #[getter]
+    fn ssthresh(&self) -> u64 {
+        self.0.ssthresh
     }
 
     #[getter]
@@ -156,6 +193,77 @@ impl PySubflow {
     }
 
     #[getter]
+    fn latest_rtt(&self) -> f64 {
+        self.0.latest_rtt.as_secs_f64()
+    }
+
+    #[getter]
+    fn rto(&self) -> f64 {
+        self.0.rto.as_secs_f64()
+    }
+
+    /// When an acknowledgement last made progress.
+    #[getter]
+    fn last_progress(&self) -> f64 {
+        self.0.last_progress.as_secs_f64()
+    }
+
+    /// When data was last sent.
+    #[getter]
+    fn last_sent(&self) -> f64 {
+        self.0.last_sent.as_secs_f64()
+    }
+
+    #[getter]
+    fn delivery_rate(&self) -> f64 {
+        self.0.rates.delivery.bits_per_second() as f64 / 8.0
+    }
+
+    #[getter]
+    fn app_limited(&self) -> bool {
+        self.0.rates.app_limited
+    }
+
+    #[getter]
+    fn bytes_sent(&self) -> u64 {
+        self.0.counters.bytes_sent
+    }
+
+    #[getter]
+    fn bytes_acked(&self) -> u64 {
+        self.0.counters.bytes_acked
+    }
+
+    #[getter]
+    fn bytes_received(&self) -> u64 {
+        self.0.counters.bytes_received
+    }
+
+    #[getter]
+    fn bytes_lost(&self) -> u64 {
+        self.0.counters.bytes_lost
+    }
+
+    #[getter]
+    fn timeouts(&self) -> u32 {
+        self.0.counters.timeouts
+    }
+
+    /// Retransmission timeouts since the last acknowledgement that made progress.
+    #[getter]
+    fn timeouts_in_row(&self) -> u32 {
+        self.0.counters.timeouts_in_row
+    }
+
+    /// One-way delay as of its latest sample, smoothed, of which only differences have a meaning; None unless the path
+    /// manager asked for it.
+    #[getter]
+    fn forward_delay(&self) -> Option<f64> {
+        let delay = self.0.forward_delay.as_ref().filter(|delay| delay.samples() > 0)?;
+        Some(delay.smoothed(delay.latest_at(), 0.0) * 1e-6)
+    }
+
+    #[getter]
     fn bandwidth(&self) -> f64 {
         self.0.bytes_per_second()
     }
@@ -173,10 +281,10 @@ impl PySubflow {
 #[pymethods]
 impl PyConnection {
     #[new]
-    #[pyo3(signature = (*, now=1.0, data_una=0, data_nxt=0, unsent=1_000_000, window_left=1_000_000, backlogged=true))]
-    fn new(now: f64, data_una: u64, data_nxt: u64, unsent: u64, window_left: u64, backlogged: bool) -> Self {
+    #[pyo3(signature = (*, id=0, now=1.0, data_una=0, data_nxt=0, unsent=1_000_000, window_left=1_000_000, backlogged=true))]
+    fn new(id: u64, now: f64, data_una: u64, data_nxt: u64, unsent: u64, window_left: u64, backlogged: bool) -> Self {
         Self(ConnectionView {
-            id: ConnectionId(0),
+            id: ConnectionId(id),
             now: Instant::ZERO + duration(now),
             data_una,
             data_nxt,
@@ -197,6 +305,11 @@ impl PyConnection {
     }
 
     #[getter]
+    fn id(&self) -> u64 {
+        self.0.id.0
+    }
+
+    #[getter]
     fn data_una(&self) -> u64 {
         self.0.data_una
     }
@@ -214,6 +327,12 @@ impl PyConnection {
     #[getter]
     fn window_left(&self) -> u64 {
         self.0.window_left
+    }
+
+    /// The connection-level send window, from `data_una`.
+    #[getter]
+    fn window(&self) -> u64 {
+        self.0.window
     }
 
     #[getter]
