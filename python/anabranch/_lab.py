@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from anabranch import _backends, _native
-from anabranch._policies import CongestionControl, InPython, PathManager, Scheduler, check, in_python
+from anabranch._policies import CongestionControl, InPython, PathManager, Scheduler, check, in_python, is_given
 from anabranch._progress import bar
 from anabranch._request import Scenario, Seeds, requests
 from anabranch._results import Results, Runs
@@ -55,6 +54,7 @@ def run(
     scheduler: Callable[[], Scheduler] | None = None,
     congestion: Callable[[], CongestionControl] | None = None,
     path_manager: Callable[[], PathManager] | None = None,
+    policy_timeout: float | None = None,
     quick: bool = False,
     jobs: int | None = None,
     backend: str | object = "local",
@@ -69,7 +69,7 @@ def run(
         seeds=seeds,
         set=set,
         grid=grid,
-        in_python=in_python(scheduler, congestion, path_manager),
+        in_python=in_python(scheduler, congestion, path_manager, policy_timeout),
         quick=quick,
         jobs=jobs,
         backend=backend,
@@ -90,6 +90,7 @@ def compare(
     scheduler: Callable[[], Scheduler] | None = None,
     congestion: Callable[[], CongestionControl] | None = None,
     path_manager: Callable[[], PathManager] | None = None,
+    policy_timeout: float | None = None,
     quick: bool = False,
     jobs: int | None = None,
     backend: str | object = "local",
@@ -104,13 +105,16 @@ def compare(
     set: values of the scenario to change, by dotted path; grid: lists of values, all combinations of which are run.
     scheduler, congestion, path_manager: a class in Python in place of the policies' own; only with the backend "local",
     without out.
+    policy_timeout: how long the calls of one object of such a class may take together, in seconds of wall time: of the
+    scheduler or congestion control of one connection, the path manager of one host. No limit if None.
     jobs: threads; as many as there are processors if None.
     backend: "local", "joblib", "dask", "ray", or a client of dask.distributed.
     out: a directory; rows that are in its runs.jsonl are not computed again, and all are in its runs.parquet.
     progress: True for a bar, or a function of units done, all units, and a name.
 
     Raises ValueError, whose text names the place, if anything is wrong with scenario or options; what a policy in
-    Python raises; KeyboardInterrupt. Rows that were written to `out` stay.
+    Python raises; TimeoutError if one is too slow; KeyboardInterrupt. Rows that were written to `out` stay; without
+    it, what is raised while runs execute has those that were done as `runs`.
     """
     return _runs(
         scenario,
@@ -119,7 +123,7 @@ def compare(
         seeds=seeds,
         set=set,
         grid=grid,
-        in_python=in_python(scheduler, congestion, path_manager),
+        in_python=in_python(scheduler, congestion, path_manager, policy_timeout),
         quick=quick,
         jobs=jobs,
         backend=backend,
@@ -163,7 +167,12 @@ def _runs(
         return Runs(_native.rows_table(rows, texts), known=known)
     rows, known = [], 0
     for request in asked:
-        more, there = _native.execute(json.dumps(request), jobs=jobs, store=out, policies=in_python, progress=told)
+        try:
+            more, there = _native.execute(json.dumps(request), jobs=jobs, store=out, policies=in_python, progress=told)
+        except BaseException as error:
+            rows += vars(error).pop("rows", [])
+            error.runs = Runs(_native.rows_table(rows, texts), known=known)  # type: ignore[attr-defined]
+            raise
         rows += more
         known += there
     if progress is True:
@@ -206,6 +215,7 @@ def sweep(
     scheduler: Callable[[], Scheduler] | None = None,
     congestion: Callable[[], CongestionControl] | None = None,
     path_manager: Callable[[], PathManager] | None = None,
+    policy_timeout: float | None = None,
     jobs: int | None = None,
     backend: str | object = "local",
     out: str | None = None,
@@ -218,9 +228,9 @@ def sweep(
     """
     named = [policies] if isinstance(policies, str) else list(policies)
     units = _native.sweep_tasks(named, seed, first, points, competition)
-    own = in_python(scheduler, congestion, path_manager)
+    own = in_python(scheduler, congestion, path_manager, policy_timeout)
     check(own, backend, out)
-    if any(own.values()):
+    if is_given(own):
         results = [_native.sweep_run(unit, policies=own) for unit in units]
     else:
         results = _backends.map_units(units, backend=backend, jobs=jobs, out=out)

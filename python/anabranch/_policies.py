@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 from anabranch._native import Chunk, ConnectionView, PathAction, PathEvent, SubflowView
 
-#: Classes by family; what the compiled part takes.
+#: Classes by family, and the limit of their time; what the compiled part takes.
 InPython: TypeAlias = dict[str, Any]
 
 
@@ -82,9 +82,20 @@ def in_python(
     scheduler: Callable[[], Scheduler] | None,
     congestion: Callable[[], CongestionControl] | None,
     path_manager: Callable[[], PathManager] | None,
+    policy_timeout: float | None,
 ) -> InPython:
-    """Classes by family."""
-    return {"scheduler": scheduler, "congestion": congestion, "path_manager": path_manager}
+    """Classes by family, and the limit of their time."""
+    return {
+        "scheduler": scheduler,
+        "congestion": congestion,
+        "path_manager": path_manager,
+        "timeout": policy_timeout,
+    }
+
+
+def is_given(own: InPython) -> bool:
+    """Whether there is any class."""
+    return any(own[family] is not None for family in ("scheduler", "congestion", "path_manager"))
 
 
 def check(own: InPython, backend: str | object, out: str | None) -> None:
@@ -92,5 +103,5 @@ def check(own: InPython, backend: str | object, out: str | None) -> None:
 
     Their rows would stand for another class of the same name.
     """
-    if any(own.values()) and (backend != "local" or out is not None):
+    if is_given(own) and (backend != "local" or out is not None):
         raise ValueError("policies in Python run with the backend 'local' only, and without 'out'")

@@ -1,12 +1,19 @@
 """Policies in Python beside those in Rust: the same decisions, by hand and in runs; what goes wrong is told."""
 
-from collections.abc import Iterator
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import anabranch
-from anabranch import ConnectionView, PathAction, PathEvent, SubflowView
+from anabranch import Chunk, ConnectionView, PathAction, PathEvent, SubflowView
 
 SHORT = {"duration": "5 s"}
 
@@ -231,3 +238,84 @@ def test_views_have_what_rust_has() -> None:
     )
     assert (view.rto, view.delivery_rate, view.forward_delay) == (0.2, 125_000.0, None)
     assert ConnectionView(id=4).id == 4
+
+
+class Sleeps:
+    """A scheduler that needs far more time than its limit: a second for each of its hundreds of calls."""
+
+    def schedule(self, connection: ConnectionView, chunk: Chunk, subflows: Sequence[SubflowView]) -> int | None:
+        del connection, chunk
+        time.sleep(1.0)
+        return next((one.id for one in subflows if one.usable and one.has_room), None)
+
+
+class NeverReturns(FullMesh):
+    def measurements(self) -> str:
+        return "every_round_trip"
+
+    def handle(self, now: float, event: PathEvent) -> Iterator[PathAction]:
+        while isinstance(event, PathEvent.Measured) and now > 2.0:
+            # Whoever ends it may not be an Exception.
+            with contextlib.suppress(Exception):
+                sum(range(1000))
+        yield from super().handle(now, event)
+
+
+def test_a_policy_that_is_too_slow_is_told_with_its_calls_per_second() -> None:
+    sentence = (
+        r"^Sleeps is too slow: 1 call in a run took \d+\.\d+ s of wall time, more than policy_timeout=0.5 s: \d+\.\d"
+    )
+    with pytest.raises(TimeoutError, match=sentence + " calls per second$"):
+        hashes(scheduler=Sleeps, policy_timeout=0.5)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_policy_that_does_not_return_is_interrupted(jobs: int) -> None:
+    sentence = r"^NeverReturns is too slow: \d+ calls in a run took .* policy_timeout=0.3 s"
+    with pytest.raises(TimeoutError, match=sentence):
+        hashes(path_manager=NeverReturns, policy_timeout=0.3, jobs=jobs)
+
+
+def test_a_limit_that_is_kept_changes_nothing() -> None:
+    assert hashes(path_manager=FullMesh, policy_timeout=1e6) == hashes()
+    with pytest.raises(ValueError, match="policy_timeout is a time above 0"):
+        hashes(path_manager=FullMesh, policy_timeout=0)
+
+
+def test_runs_that_were_done_are_in_what_is_raised() -> None:
+    done: list[int] = []
+
+    class Third(FullMesh):
+        """Raises in the third run: each has two hosts."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            done.append(1)
+            if len(done) > 4:
+                raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough") as raised:
+        anabranch.run("two_paths", policy="plain", seeds=4, set=SHORT, path_manager=Third, jobs=1)
+    runs: anabranch.Runs = raised.value.runs  # type: ignore[attr-defined]
+    assert list(runs.to_pandas()["trace_hash"]) == hashes()
+
+
+def test_interruption_ends_a_policy_that_does_not_return(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    file = tmp_path / "endless.py"
+    file.write_text(
+        "import anabranch\n"
+        "class Endless:\n"
+        "    def schedule(self, *_):\n"
+        f"        open({str(begun)!r}, 'w').close()\n"
+        "        while True: pass\n"
+        "anabranch.run('two_paths', seeds=1, scheduler=Endless)\n"
+    )
+    process = subprocess.Popen([sys.executable, str(file)], stderr=subprocess.PIPE, text=True)
+    patience = time.monotonic() + 60
+    while time.monotonic() < patience and not begun.exists():
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert errors.splitlines()[-1].startswith("KeyboardInterrupt")

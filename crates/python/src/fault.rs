@@ -30,7 +30,10 @@ impl Fault {
     /// The result of a call, or else `instead`.
     pub fn or<T>(&self, result: PyResult<T>, instead: T) -> T {
         result.unwrap_or_else(|error| {
-            self.set(error);
+            // Who interrupted it has another reason.
+            if !self.over() {
+                self.set(error);
+            }
             instead
         })
     }

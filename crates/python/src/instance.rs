@@ -1,33 +1,42 @@
 //! Objects of Python in place of policies.
 
+use crate::calls::{Calls, Spent};
 use crate::failure::plain;
 use crate::fault::Fault;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// A class of Python whose objects are policies.
 pub struct Class {
     /// As in Python.
-    pub name: String,
+    pub name: Arc<str>,
     class: Py<PyAny>,
     fault: Arc<Fault>,
+    calls: Arc<Calls>,
 }
 
 impl Class {
     /// # Errors
     /// It has no name.
-    pub fn new(class: &Bound<'_, PyAny>, fault: &Arc<Fault>) -> PyResult<Arc<Self>> {
-        let name = match class.getattr("__qualname__") {
+    pub fn new(class: &Bound<'_, PyAny>, fault: &Arc<Fault>, calls: &Arc<Calls>) -> PyResult<Arc<Self>> {
+        let name: String = match class.getattr("__qualname__") {
             Ok(name) => name.extract()?,
             Err(_) => class.repr()?.to_string(),
         };
-        Ok(Arc::new(Self { name, class: class.clone().unbind(), fault: Arc::clone(fault) }))
+        let (fault, calls) = (Arc::clone(fault), Arc::clone(calls));
+        Ok(Arc::new(Self { name: name.into(), class: class.clone().unbind(), fault, calls }))
     }
 
     /// An object of it; if that raises, one that does nothing.
     pub fn instance(self: &Arc<Self>) -> Instance {
-        let object = Python::attach(|py| self.fault.or(self.class.call0(py), py.None()));
-        Instance { object, class: Arc::clone(self) }
+        let spent = Cell::default();
+        let object = Python::attach(|py| {
+            let made = self.calls.make(py, &self.name, &spent, || self.class.call0(py));
+            spent.set(spent.get().uncounted());
+            self.fault.or(made, py.None())
+        });
+        Instance { object, class: Arc::clone(self), spent }
     }
 }
 
@@ -35,16 +44,21 @@ impl Class {
 pub struct Instance {
     object: Py<PyAny>,
     class: Arc<Class>,
+    spent: Cell<Spent>,
 }
 
 impl Instance {
     /// What the work gets out of the object; none if the run is to end, since something was raised.
     pub fn ask<T>(&self, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
-        if self.class.fault.over() {
+        let Class { name, fault, calls, .. } = &*self.class;
+        if fault.over() {
             return None;
         }
-        let asked = Python::attach(|py| work(self.object.bind(py)).map(Some));
-        self.class.fault.or(asked, None)
+        let asked = Python::attach(|py| {
+            let object = self.object.bind(py);
+            calls.make(py, name, &self.spent, || work(object))
+        });
+        fault.or(asked.map(Some), None)
     }
 
     /// Whether it has an attribute that it need not have.

@@ -1,5 +1,6 @@
 //! What the Python package `anabranch` calls; its interface for users is in `python/anabranch`.
 
+mod calls;
 mod choice;
 mod congestion;
 mod congestion_values;
@@ -9,6 +10,7 @@ mod fault;
 mod instance;
 mod keeping;
 mod learned;
+mod memory;
 mod path_actions;
 mod path_events;
 mod path_managers;
@@ -25,10 +27,11 @@ use anabranch_lab::columns::Column;
 use anabranch_lab::experiment::Experiment;
 use anabranch_lab::library::SCENARIOS;
 use anabranch_lab::runner::{Runner, processors};
-use anabranch_lab::runs::{Keep, Memory, Row, Store, columns, write};
+use anabranch_lab::runs::{Keep, Row, Store, columns, write};
 use anabranch_lab::timeseries::samples;
 use failure::{failure, plain};
 use fault::Fault;
+use memory::SoundRows;
 use policies::InPython;
 use pyo3::prelude::*;
 use request::Request;
@@ -79,7 +82,7 @@ fn policies_of(request: &str) -> PyResult<Vec<String>> {
 }
 
 /// Executes runs; gives a row each as JSON, and the number of runs whose rows were in the store already. With a
-/// directory, rows go there too.
+/// directory, rows go there too; without one, what ends the runs has the rows until then as `rows`.
 #[pyfunction]
 #[pyo3(signature = (request, *, jobs=None, store=None, policies=None, progress=None))]
 fn execute(
@@ -92,11 +95,15 @@ fn execute(
 ) -> PyResult<(Vec<String>, usize)> {
     let request = Request::read(request)?;
     let fault = Arc::new(Fault::default());
-    let own = policies.unwrap_or_default().policies(py, &fault)?;
+    let in_python = policies.unwrap_or_default();
+    let calls = in_python.calls()?;
+    let own = in_python.policies(py, &fault, &calls)?;
+    let own_name = own.name.clone();
     let (document, plan) = (request.document(), request.plan(own));
     let data = request.data(&document, &plan).map_err(failure)?;
     data.check().map_err(failure)?;
-    let memory = Memory::default();
+    let memory = SoundRows::new((!own_name.is_empty()).then(|| Arc::clone(&fault)));
+    let text = |row: &Row| serde_json::to_string(row).map_err(plain);
     let store = match &store {
         None => None,
         Some(directory) => {
@@ -107,17 +114,22 @@ fn execute(
     let jobs = jobs.unwrap_or_else(processors).max(1);
     let stop = Arc::clone(&fault.stop);
     let keep: &dyn Keep = store.as_ref().map_or(&memory, |store| store);
-    let done = running::wait(py, &stop, progress.as_ref(), |told| {
+    let look = |py: Python<'_>| calls.look(py, &fault);
+    let done = running::wait_and_look(py, &stop, progress.as_ref(), look, |told| {
         data.run(keep, &Runner { jobs, stop: &stop, progress: told })
     });
     if let Some(store) = &store {
         let table = store.path().with_extension("parquet");
         py.detach(|| write(store.path(), &table)).map_err(failure)?;
     }
-    if let Some(error) = fault.take() {
-        return Err(error);
-    }
-    let done = done?.map_err(failure)?;
+    let done = match (fault.take(), done) {
+        (None, Ok(done)) => done.map_err(failure)?,
+        (Some(error), _) | (None, Err(error)) => {
+            // What was done until then is not lost with it.
+            let rows: Vec<String> = memory.rows().iter().map(text).collect::<PyResult<_>>()?;
+            return Err(error.value(py).setattr("rows", rows).err().unwrap_or(error));
+        }
+    };
     let rows = match &store {
         None => memory.rows(),
         Some(store) => {
@@ -125,7 +137,6 @@ fn execute(
             py.detach(rows).map_err(failure)?
         }
     };
-    let text = |row: &Row| serde_json::to_string(row).map_err(plain);
     Ok((rows.iter().map(text).collect::<PyResult<_>>()?, done.known))
 }
 

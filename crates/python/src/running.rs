@@ -44,6 +44,20 @@ pub fn wait<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Told) -> T + Send,
 ) -> PyResult<T> {
+    wait_and_look(py, stop, progress, |_| Ok(()), work)
+}
+
+/// The same, and `look` is called at each pause.
+///
+/// # Errors
+/// Those of [`wait`], or what `look` raised.
+pub fn wait_and_look<T: Send>(
+    py: Python<'_>,
+    stop: &AtomicBool,
+    progress: Option<&Bound<'_, PyAny>>,
+    look: impl Fn(Python<'_>) -> PyResult<()>,
+    work: impl FnOnce(&Told) -> T + Send,
+) -> PyResult<T> {
     let told = Told::default();
     thread::scope(|scope| {
         let (ends, ended) = channel();
@@ -61,6 +75,10 @@ pub fn wait<T: Send>(
                 == Err(RecvTimeoutError::Disconnected);
             let looked = py.check_signals().and_then(|()| tell(told, progress));
             if let Err(error) = looked {
+                stop.store(true, Ordering::Relaxed);
+                failure.get_or_insert(error);
+            }
+            if let Err(error) = look(py) {
                 stop.store(true, Ordering::Relaxed);
                 failure.get_or_insert(error);
             }

@@ -3,6 +3,7 @@
 use crate::failure::{failure, plain};
 use crate::fault::Fault;
 use crate::policies::InPython;
+use crate::running;
 use crate::table::Table;
 use anabranch_lab::simulation::{Extras, OwnPolicies};
 use anabranch_lab::sweep::cast::{self, Entrant};
@@ -83,14 +84,17 @@ pub fn sweep_run(py: Python<'_>, unit: &str, policies: Option<InPython>) -> PyRe
         return Err(plain("this run was planned by another version of anabranch"));
     }
     let fault = Arc::new(Fault::default());
-    let own = policies.unwrap_or_default().policies(py, &fault)?;
+    let in_python = policies.unwrap_or_default();
+    let calls = in_python.calls()?;
+    let own = in_python.policies(py, &fault, &calls)?;
     let own = if entrant.contender.multipath { own } else { OwnPolicies::default() };
     let extras = Extras { own, ..Extras::default() };
-    let measured = py.detach(|| task.measure(&extras));
+    let look = |py: Python<'_>| calls.look(py, &fault);
+    let measured = running::wait_and_look(py, &fault.stop, None, look, |_| task.measure(&extras));
     if let Some(error) = fault.take() {
         return Err(error);
     }
-    let measured = measured.map_err(failure)?;
+    let measured = measured?.map_err(failure)?;
     let program = anabranch_lab::journal::program().to_owned();
     let line = Line { key: unit.key, program, point: unit.point, policy: unit.policy, paths: unit.paths, measured };
     serde_json::to_string(&line).map_err(plain)
