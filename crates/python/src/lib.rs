@@ -217,9 +217,9 @@ mod _native {
     #[pymodule_export]
     use super::path_managers::RustPathManager;
     #[pymodule_export]
-    use super::schedulers::RustScheduler;
-    #[pymodule_export]
     use super::reproduction::{claims_table, experiments, reproduce};
+    #[pymodule_export]
+    use super::schedulers::RustScheduler;
     #[pymodule_export]
     use super::sweeping::{sweep_policies, sweep_run, sweep_table, sweep_tasks};
     #[pymodule_export]
