@@ -2,7 +2,8 @@
 //
 // ns-3 has no MPTCP: each path has a TCP flow of its own, which moves the same bytes with less work. A line on standard
 // input is an action and simulates 100 ms; a line on standard output has the bytes received on each path by then. That is
-// the least that a bridge from Python to ns-3 does (ns3-gym has ZeroMQ and protobuf in place of the lines).
+// the least that a bridge from Python to ns-3 does. Compiled with NS3_GYM and the sources of ns3-gym, it is stepped by
+// ns3-gym instead, with ZeroMQ and protobuf in place of the lines.
 //
 //     pip install --no-deps ns3==3.44.post0
 //     W=$(python -c "import pathlib, sysconfig; print(pathlib.Path(sysconfig.get_paths()['purelib'], 'ns3'))")
@@ -15,6 +16,13 @@
 #include "ns3/internet-module.h"
 #include "ns3/network-module.h"
 #include "ns3/point-to-point-module.h"
+
+#ifdef NS3_GYM
+#include "container.h"
+#include "opengym_env.h"
+#include "opengym_interface.h"
+#include "spaces.h"
+#endif
 
 #include <iostream>
 #include <string>
@@ -50,6 +58,80 @@ Connect(NodeContainer nodes, const Path& path)
     return DynamicCast<PacketSink>(receiver.Get(0));
 }
 
+#ifdef NS3_GYM
+/// Two numbers of an action, which change nothing, and the bytes received on each path.
+class TwoPaths : public OpenGymEnv
+{
+  public:
+    TwoPaths(Ptr<PacketSink> fast, Ptr<PacketSink> slow)
+        : m_sinks{fast, slow}
+    {
+    }
+
+    Ptr<OpenGymSpace> GetActionSpace() override
+    {
+        return CreateObject<OpenGymBoxSpace>(0.0F, 1.0F, std::vector<uint32_t>{2}, "float");
+    }
+
+    Ptr<OpenGymSpace> GetObservationSpace() override
+    {
+        return CreateObject<OpenGymBoxSpace>(0.0F, 1e9F, std::vector<uint32_t>{2}, "float");
+    }
+
+    Ptr<OpenGymDataContainer> GetObservation() override
+    {
+        auto values = CreateObject<OpenGymBoxContainer<float>>(std::vector<uint32_t>{2});
+        for (const auto& sink : m_sinks)
+        {
+            values->AddValue(static_cast<float>(sink->GetTotalRx()));
+        }
+        return values;
+    }
+
+    bool GetGameOver() override
+    {
+        return false;
+    }
+
+    float GetReward() override
+    {
+        return 0;
+    }
+
+    std::string GetExtraInfo() override
+    {
+        return "";
+    }
+
+    bool ExecuteActions(Ptr<OpenGymDataContainer>) override
+    {
+        return true;
+    }
+
+    /// The end of a step, and of those that follow.
+    void Step()
+    {
+        Simulator::Schedule(MilliSeconds(100), &TwoPaths::Step, this);
+        Notify();
+    }
+
+  private:
+    Ptr<PacketSink> m_sinks[2];
+};
+
+/// Steps by ns3-gym, which listens at this port, for 30 s.
+static void
+RunGym(uint32_t port, Ptr<PacketSink> fast, Ptr<PacketSink> slow)
+{
+    auto environment = CreateObject<TwoPaths>(fast, slow);
+    environment->SetOpenGymInterface(CreateObject<OpenGymInterface>(port));
+    Simulator::Schedule(MilliSeconds(0), &TwoPaths::Step, environment);
+    Simulator::Stop(Seconds(30));
+    Simulator::Run();
+    environment->NotifySimulationEnd();
+}
+#endif
+
 int
 main(int count, char** arguments)
 {
@@ -63,6 +145,14 @@ main(int count, char** arguments)
     auto fast = Connect(nodes, {"10Mbps", "10ms", "10.1.1.0", 5001});
     auto slow = Connect(nodes, {"5Mbps", "40ms", "10.1.2.0", 5002});
 
+#ifdef NS3_GYM
+    if (count > 1)
+    {
+        RunGym(std::stoul(arguments[1]), fast, slow);
+        Simulator::Destroy();
+        return 0;
+    }
+#endif
     std::string action;
     while (std::getline(std::cin, action))
     {
