@@ -3,8 +3,8 @@
 use super::RouteError;
 use super::complaints::{Complaints, drops};
 use super::config::RouteConfig;
-use super::control::{Asked, Control, is_taken};
-use super::ground::Ground;
+use super::control::{Asked, Control, Question, is_taken};
+use super::ground::{Ground, Network};
 use super::identity::Identity;
 use super::instance::Instance;
 use super::kernel::{Applied, KernelTable, PROTOCOL, Table, tables};
@@ -19,7 +19,7 @@ use anabranch_routing::{Destination, Event, Outgoing, Reception};
 use anabranch_system::Clock;
 use anabranch_system::Timer;
 use anabranch_wire::ospf::Packet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::Ipv4Addr;
@@ -36,6 +36,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Delay before a retry of changes that the kernel refused.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Delay of a look at the kernel's tables after another program changed them, so that a burst of changes needs one.
+const CALM: Duration = Duration::from_millis(200);
+
+/// Least time between two reports of such changes.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// How long an interface that is up may take to get a link-local address, during duplicate address detection.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(4);
@@ -82,6 +88,16 @@ pub struct RouteDaemon {
     looked: Instant,
     /// When to update the kernel's table.
     apply_at: Instant,
+    repair: Repair,
+}
+
+/// The repair of routes and rules that other programs remove.
+struct Repair {
+    watch: Watch,
+    /// When to compare the kernel's tables with ours.
+    due: Instant,
+    /// When the next report may be made.
+    tell_from: Instant,
 }
 
 /// Why the loop woke up.
@@ -89,6 +105,7 @@ enum Wake {
     Time,
     Packets,
     Changed,
+    Rerouted,
     Asked(Asked),
     End,
 }
@@ -106,6 +123,9 @@ impl RouteDaemon {
         let mut netlink = open()?;
         // The watch starts before the first look, so that no change is missed.
         let watch = Watch::interfaces().map_err(RouteError::system("watch the network over rtnetlink"))?;
+        let watching =
+            Watch::routing(PROTOCOL, config.table).map_err(RouteError::system("watch the routing tables"))?;
+        let repair = Repair { watch: watching, due: Instant::NEVER, tell_from: Instant::ZERO };
         let ground = settled(&config, &mut netlink).await?;
         let control = Control::open(config.table)?;
         let socket = OspfSocket::open().map_err(RouteError::system("open a raw socket"))?;
@@ -146,6 +166,7 @@ impl RouteDaemon {
             changed: false,
             looked: Instant::ZERO,
             apply_at: Instant::NEVER,
+            repair,
         };
         daemon.adjust(ground)?;
         Ok(daemon)
@@ -179,20 +200,26 @@ impl RouteDaemon {
         let mut end = pin!(end);
         loop {
             self.turn()?;
-            let Self { timer, socket, watch, control, .. } = &mut self;
+            let Self { timer, socket, watch, control, repair, .. } = &mut self;
             let wake = tokio::select! {
                 biased;
                 () = &mut end => Ok(Wake::End),
                 outcome = poll_fn(|context| timer.poll_expired(context)) => outcome.map(|()| Wake::Time),
                 outcome = socket.readable() => outcome.map(|()| Wake::Packets),
                 outcome = watch.changed() => outcome.map(|()| Wake::Changed),
+                outcome = repair.watch.changed() => outcome.map(|()| Wake::Rerouted),
                 asked = control.asked() => Ok(Wake::Asked(asked)),
             };
             match wake.map_err(RouteError::system("wait for packets"))? {
                 Wake::Time => {}
                 Wake::Packets => self.receive().map_err(RouteError::system("receive packets"))?,
                 Wake::Changed => self.changed = true,
+                Wake::Rerouted => self.repair.due = self.repair.due.min(self.clock.now() + CALM),
                 Wake::Asked(asked) => {
+                    if asked.question() == Question::Routes {
+                        // What the kernel has now, not what it was given.
+                        self.repair(self.clock.now())?;
+                    }
                     let text = self.answer(asked.question()).to_string();
                     asked.answer(text);
                 }
@@ -226,12 +253,15 @@ impl RouteDaemon {
             }
             self.drain(place);
         }
+        if self.repair.due <= now {
+            self.repair(now)?;
+        }
         if self.apply_at <= now {
-            self.apply(now);
+            self.apply(now, &BTreeSet::new());
         }
         let routers = self.instances.iter().filter_map(|instance| instance.router.poll_timeout()).min();
         let look = if self.changed { self.looked + PAUSE } else { Instant::NEVER };
-        let due = routers.unwrap_or(Instant::NEVER).min(look).min(self.apply_at);
+        let due = routers.unwrap_or(Instant::NEVER).min(look).min(self.apply_at).min(self.repair.due);
         self.timer.set(&self.clock, due).map_err(RouteError::system("set a timer"))
     }
 
@@ -387,16 +417,39 @@ impl RouteDaemon {
         Ok(())
     }
 
-    fn apply(&mut self, now: Instant) {
+    /// Sets routes and rules again that another program has removed or changed.
+    fn repair(&mut self, now: Instant) -> Result<(), RouteError> {
+        self.repair.due = Instant::NEVER;
+        let failed = || RouteError::system("read the routing tables");
+        let rules = self.kernel.repair_rules().map_err(failed())?;
+        let lost = self.kernel.refresh().map_err(failed())?;
+        let routes = if lost.is_empty() { 0 } else { self.apply(now, &lost) };
+        self.counters.kernel.restored += rules;
+        if rules + routes > 0 && now >= self.repair.tell_from {
+            self.repair.tell_from = now + QUIET;
+            let table = self.config.table;
+            if let Some(tell) = &mut self.tell {
+                tell(&format!(
+                    "another program removed or changed {routes} routes and {rules} rules of table {table}: they are set again"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Updates the kernel's table. Returns how many of the routes that were `lost` it has again.
+    fn apply(&mut self, now: Instant, lost: &BTreeSet<Network>) -> u64 {
         let mut wanted = Table::new();
         self.instances
             .iter()
             .for_each(|instance| instance.add_to(&mut wanted, &self.config.lane_settings, &self.ports, &self.ground));
-        let applied = self.kernel.apply(&wanted);
+        let applied = self.kernel.apply(&wanted, lost);
         self.apply_at = if applied.refused > 0 { now + RETRY } else { Instant::NEVER };
         self.counters.kernel.set += applied.set;
         self.counters.kernel.removed += applied.removed;
         self.counters.kernel.refused += applied.refused;
+        self.counters.kernel.restored += applied.restored;
+        applied.restored
     }
 }
 

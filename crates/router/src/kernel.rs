@@ -59,6 +59,8 @@ pub(super) struct Applied {
     pub removed: u64,
     /// Changes that the kernel refused; the next update repeats them.
     pub refused: u64,
+    /// Routes and rules set again that another program had removed or changed.
+    pub restored: u64,
 }
 
 /// Our routes in one of the kernel's tables.
@@ -66,12 +68,14 @@ pub(super) struct KernelTable {
     netlink: Netlink,
     table: u32,
     installed: Table,
+    /// The families whose rules were set: whether it is IPv6.
+    ruled: BTreeSet<bool>,
 }
 
 impl KernelTable {
     /// Takes over a table, and removes routes of a killed predecessor.
     pub(super) fn open(netlink: Netlink, table: u32) -> io::Result<Self> {
-        let mut kernel = Self { netlink, table, installed: Table::new() };
+        let mut kernel = Self { netlink, table, installed: Table::new(), ruled: BTreeSet::new() };
         kernel.purge()?;
         Ok(kernel)
     }
@@ -84,11 +88,24 @@ impl KernelTable {
         for message in rules(self.table, ipv6) {
             self.netlink.change(RouteNetlinkMessage::NewRule(message), NLM_F_CREATE | NLM_F_EXCL)?;
         }
+        self.ruled.insert(ipv6);
         Ok(())
     }
 
-    /// Updates the kernel's routes. Refused changes are counted, and not recorded as installed.
-    pub(super) fn apply(&mut self, wanted: &Table) -> Applied {
+    /// Sets the rules again that another program has removed. Returns their number.
+    pub(super) fn repair_rules(&mut self) -> io::Result<u64> {
+        let found: Vec<(AddressFamily, u32)> = self.list_rules()?.iter().filter_map(place_of).collect();
+        let wanted = self.ruled.iter().flat_map(|ipv6| rules(self.table, *ipv6));
+        let missing: Vec<_> = wanted.filter(|rule| place_of(rule).is_some_and(|at| !found.contains(&at))).collect();
+        for message in &missing {
+            self.netlink.change(RouteNetlinkMessage::NewRule(message.clone()), NLM_F_CREATE)?;
+        }
+        Ok(missing.len() as u64)
+    }
+
+    /// Updates the kernel's routes, of which `lost` were removed or changed by others. Refused changes are counted, and not
+    /// recorded as installed.
+    pub(super) fn apply(&mut self, wanted: &Table, lost: &BTreeSet<Network>) -> Applied {
         let mut applied = Applied::default();
         let gone: Vec<Network> =
             self.installed.keys().filter(|network| !wanted.contains_key(*network)).copied().collect();
@@ -102,6 +119,7 @@ impl KernelTable {
             }
         }
         for (network, ways) in wanted {
+            let ways = &as_shown(ways);
             if self.installed.get(network) == Some(ways) {
                 continue;
             }
@@ -109,6 +127,7 @@ impl KernelTable {
             match self.netlink.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE) {
                 Ok(()) => {
                     applied.set += 1;
+                    applied.restored += u64::from(lost.contains(network));
                     self.installed.insert(*network, ways.clone());
                 }
                 Err(_) => applied.refused += 1,
@@ -122,12 +141,14 @@ impl KernelTable {
         &self.installed
     }
 
-    /// Reads which of our routes the kernel still has: it silently removes those of an interface that goes down.
-    pub(super) fn refresh(&mut self) -> io::Result<()> {
-        let found: BTreeSet<Network> = self.list_routes()?.iter().filter_map(network_of).collect();
-        // Next hops are not compared: multipath routes are installed again, which costs one message each.
-        self.installed.retain(|network, ways| found.contains(network) && ways.len() == 1);
-        Ok(())
+    /// Reads which of our routes the kernel has. It silently removes those of an interface that goes down, and other
+    /// programs remove or replace them. Returns those that are no longer as they were set.
+    pub(super) fn refresh(&mut self) -> io::Result<BTreeSet<Network>> {
+        let routes = self.list_routes()?;
+        let found: Table = routes.iter().filter_map(|route| Some((network_of(route)?, ways_of(route)))).collect();
+        let before = core::mem::replace(&mut self.installed, found);
+        let as_before = |(network, ways): &(Network, BTreeSet<Way>)| self.installed.get(network) == Some(ways);
+        Ok(before.into_iter().filter(|route| !as_before(route)).map(|(network, _)| network).collect())
     }
 
     /// Removes all routes and rules of ours for this table.
@@ -295,6 +316,48 @@ fn network_of(message: &RouteMessage) -> Option<Network> {
     Some(Network { address: destination.unwrap_or(anywhere), length })
 }
 
+/// The family and priority of a rule.
+fn place_of(rule: &RuleMessage) -> Option<(AddressFamily, u32)> {
+    rule.attributes.iter().find_map(|attribute| match attribute {
+        RuleAttribute::Priority(priority) => Some((rule.header.family, *priority)),
+        _ => None,
+    })
+}
+
+/// Next hops as the kernel shows them: a single one has no weight, and there is a limit.
+fn as_shown(ways: &BTreeSet<Way>) -> BTreeSet<Way> {
+    let weight = |way: &Way| if ways.len() == 1 { 1 } else { way.weight.clamp(1, 256) };
+    ways.iter().take(MAX_NEXT_HOPS).map(|way| Way { weight: weight(way), ..*way }).collect()
+}
+
+/// The next hops of a route.
+fn ways_of(message: &RouteMessage) -> BTreeSet<Way> {
+    let gateway = |attributes: &[RouteAttribute]| {
+        attributes.iter().find_map(|attribute| match attribute {
+            RouteAttribute::Gateway(RouteAddress::Inet(address)) => Some(IpAddr::V4(*address)),
+            RouteAttribute::Gateway(RouteAddress::Inet6(address)) | RouteAttribute::Via(RouteVia::Inet6(address)) => {
+                Some(IpAddr::V6(*address))
+            }
+            _ => None,
+        })
+    };
+    let mut ways = BTreeSet::new();
+    let mut device = None;
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Oif(index) => device = Some(*index),
+            RouteAttribute::MultiPath(hops) => ways.extend(hops.iter().filter_map(|hop| {
+                let (interface, weight) = (hop.interface_index, u16::from(hop.hops) + 1);
+                Some(Way { interface, gateway: gateway(&hop.attributes)?, weight })
+            })),
+            _ => {}
+        }
+    }
+    let single = device.zip(gateway(&message.attributes));
+    ways.extend(single.map(|(interface, gateway)| Way { interface, gateway, weight: 1 }));
+    ways
+}
+
 /// Whether the error means that the route or rule no longer exists.
 fn is_gone(error: &io::Error) -> bool {
     let gone = [Errno::ESRCH, Errno::ENOENT, Errno::ENODEV];
@@ -346,6 +409,10 @@ mod tests {
         Way { interface, gateway: gateway.parse().expect("an address"), weight }
     }
 
+    fn none() -> BTreeSet<Network> {
+        BTreeSet::new()
+    }
+
     fn open(table: u32) -> KernelTable {
         KernelTable::open(Netlink::open().expect("rtnetlink"), table).expect("the tables can be read")
     }
@@ -358,17 +425,17 @@ mod tests {
             let mut wanted = Table::new();
             wanted.insert(v4, [way(one, "10.9.9.2", 1), way(two, "fe80::2", 3)].into());
             wanted.insert(v6, [way(one, "fe80::3", 2), way(two, "fe80::2", 1)].into());
-            assert_eq!(kernel.apply(&wanted), Applied { set: 2, removed: 0, refused: 0 });
+            assert_eq!(kernel.apply(&wanted, &none()), Applied { set: 2, removed: 0, refused: 0, restored: 0 });
             let shown = ip("route show table 199 proto 199");
             assert!(shown.contains("nexthop via 10.9.9.2 dev one weight 1 onlink"), "{shown}");
             assert!(shown.contains("nexthop via inet6 fe80::2 dev two weight 3 onlink"), "{shown}");
             let shown = ip("-6 route show table 199 proto 199");
             assert!(shown.contains("nexthop via fe80::3 dev one weight 2"), "{shown}");
             // No change.
-            assert_eq!(kernel.apply(&wanted), Applied::default());
+            assert_eq!(kernel.apply(&wanted, &none()), Applied::default());
             wanted.insert(v6, [way(two, "fe80::9", 1)].into());
             wanted.remove(&v4);
-            assert_eq!(kernel.apply(&wanted), Applied { set: 1, removed: 1, refused: 0 });
+            assert_eq!(kernel.apply(&wanted, &none()), Applied { set: 1, removed: 1, refused: 0, restored: 0 });
             let shown = ip("-6 route show table 199 proto 199");
             assert!(shown.starts_with("2001:db8::/32 via fe80::9 dev two metric 199"), "{shown}");
             assert!(!shown.contains("fe80::3"), "{shown}");
@@ -383,7 +450,7 @@ mod tests {
             let mut wanted = Table::new();
             wanted.insert(network("192.0.2.0", 24), [way(one, "10.9.9.2", 1)].into());
             wanted.insert(network("2001:db8::1", 128), [way(one, "fe80::2", 1)].into());
-            killed.apply(&wanted);
+            killed.apply(&wanted, &none());
             killed.set_rules(true).expect("rules can be set");
             killed.set_rules(false).expect("rules can be set");
             std::mem::forget(killed);
@@ -402,13 +469,42 @@ mod tests {
             let mut kernel = open(TABLE);
             let mut wanted = Table::new();
             wanted.insert(network("2001:db8::1", 128), [way(one, "fe80::2", 1)].into());
-            kernel.apply(&wanted);
+            kernel.apply(&wanted, &none());
             ip("link set one down");
             kernel.refresh().expect("readable");
-            assert_eq!(kernel.apply(&wanted).refused, 1);
+            assert_eq!(kernel.apply(&wanted, &none()).refused, 1);
             ip("link set one up");
-            assert_eq!(kernel.apply(&wanted), Applied { set: 1, removed: 0, refused: 0 });
+            assert_eq!(kernel.apply(&wanted, &none()), Applied { set: 1, removed: 0, refused: 0, restored: 0 });
             assert!(ip("-6 route show table 199").starts_with("2001:db8::1 via fe80::2 dev one"));
+        });
+    }
+
+    #[test]
+    fn routes_and_rules_that_another_program_removed_or_changed_are_found_and_set_again() {
+        with_two_links(|one, two| {
+            let mut kernel = open(TABLE);
+            let mut wanted = Table::new();
+            wanted.insert(network("192.0.2.7", 32), [way(one, "10.9.9.2", 1), way(two, "fe80::2", 3)].into());
+            wanted.insert(network("192.0.2.8", 32), [way(one, "10.9.9.2", 5)].into());
+            wanted.insert(network("192.0.2.9", 32), [way(one, "10.9.9.2", 1)].into());
+            wanted.insert(network("2001:db8::", 32), [way(one, "fe80::3", 2), way(two, "fe80::2", 1)].into());
+            wanted.insert(network("2001:db8::1", 128), [way(one, "fe80::2", 1)].into());
+            kernel.apply(&wanted, &none());
+            kernel.set_rules(true).expect("rules can be set");
+            kernel.set_rules(false).expect("rules can be set");
+            // Nothing is found where nothing was done.
+            assert_eq!((kernel.refresh().expect("readable"), kernel.repair_rules().expect("readable")), (none(), 0));
+            ip("route del 192.0.2.7 table 199");
+            ip("route replace 192.0.2.8 via 10.9.9.3 dev one table 199 metric 199 proto 199");
+            ip("route replace 192.0.2.9 via 10.9.9.3 dev one table 199 metric 199 proto static");
+            ip("-6 route flush table 199");
+            ip("rule del priority 199");
+            ip("-6 rule flush");
+            let lost = kernel.refresh().expect("readable");
+            assert_eq!(lost.len(), 5);
+            assert_eq!(kernel.apply(&wanted, &lost), Applied { set: 5, removed: 0, refused: 0, restored: 5 });
+            assert_eq!(kernel.repair_rules().expect("readable"), 3);
+            assert_eq!((kernel.refresh().expect("readable"), kernel.repair_rules().expect("readable")), (none(), 0));
         });
     }
 }

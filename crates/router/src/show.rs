@@ -52,6 +52,7 @@ impl RouteDaemon {
             "refused": refused.collect::<Map<String, Value>>(),
             "routes_set": counters.kernel.set,
             "routes_removed": counters.kernel.removed,
+            "routes_and_rules_restored": counters.kernel.restored,
             "routes_refused_by_the_kernel": counters.kernel.refused,
         })
     }

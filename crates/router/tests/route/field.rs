@@ -1,15 +1,15 @@
 //! What happens to routers in the field: hosts with the same addresses, strangers, and what other programs do.
 
-use crate::host::{inside, pair};
+use crate::host::{inside, pair, routed, state};
 use crate::kernel::ip;
 use crate::scene::{Running, Scene, config, wait_for};
 use anabranch_emulate::{ChannelModel, Ether, Mesh, MeshConfig};
-use anabranch_router::{Family, Question};
+use anabranch_router::{Family, Question, RouteConfig};
 use libtest_mimic::Trial;
 use std::sync::{Arc, Mutex};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 4] = [
+    let tests: [(&str, fn()); 5] = [
         ("field::bridges_with_one_address_on_every_host_do_no_harm", bridges_with_one_address_on_every_host_do_no_harm),
         ("field::of_two_neighbours_with_one_router_id_one_changes", of_two_neighbours_with_one_router_id_one_changes),
         ("field::of_two_far_routers_with_one_router_id_one_changes", of_two_far_routers_with_one_router_id_one_changes),
@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
             "field::a_node_with_another_mtu_does_not_silence_the_others",
             a_node_with_another_mtu_does_not_silence_the_others,
         ),
+        ("field::routes_and_rules_that_others_remove_come_back", routes_and_rules_that_others_remove_come_back),
     ];
     let trial = |(name, test): (&'static str, fn())| {
         Trial::test(name, move || {
@@ -149,4 +150,37 @@ fn a_node_with_another_mtu_does_not_silence_the_others() {
         let hops = scene.next_hops(1, &to(3));
         if hops == [3] { Ok(()) } else { Err(hops) }
     });
+}
+
+fn routes_and_rules_that_others_remove_come_back() {
+    let pair = pair();
+    let both = |tell| {
+        let families = vec![Family::Ipv6, Family::Ipv4];
+        Running::start_telling(&pair[0], RouteConfig { families, ..config(Family::Ipv4, 1) }, tell)
+    };
+    let (log, tell) = listener();
+    let routers = [both(tell), Running::start(&pair[1], config(Family::Ipv4, 1))];
+    routed(&pair);
+    // What another daemon leaves when it starts again.
+    inside(&pair[0], || {
+        ip("route flush table 199");
+        ip("rule del priority 199");
+        ip("-6 rule del priority 32768");
+    });
+    wait_for("the rules", || {
+        let found = state(&pair[0]);
+        let rules = found.iter().filter(|line| line.contains("lookup 199")).count();
+        if rules == 4 { Ok(()) } else { Err(found) }
+    });
+    routed(&pair);
+    // The neighbour's two addresses, and two rules. They may be found at different times.
+    let counted = |status: &serde_json::Value| status["routes_and_rules_restored"].as_u64();
+    wait_for("the counter", || {
+        let status = routers[0].ask(Question::Status);
+        if counted(&status) >= Some(3) { Ok(()) } else { Err(status) }
+    });
+    assert_eq!(lines(&log, "another program removed or changed"), 1);
+    let routes = routers[0].ask(Question::Routes);
+    let mut there = routes.as_array().into_iter().flatten().filter(|route| route["prefix"] == "10.9.9.2/32");
+    assert!(there.any(|route| route["installed"] == true), "{routes:#}");
 }

@@ -77,7 +77,7 @@ fn with_settings(name: &str) -> RouteConfig {
 }
 
 /// All state that a router may change, as printed by `ip`.
-fn state(namespace: &Namespace) -> Vec<String> {
+pub fn state(namespace: &Namespace) -> Vec<String> {
     let look = || {
         let mut text = String::new();
         for words in ["rule", "-6 rule", "route show table all", "-6 route show table all"] {
@@ -114,7 +114,7 @@ fn settled(namespace: &Namespace) {
 }
 
 /// Waits until each has a route to the other's loopback.
-fn routed(pair: &[Namespace; 2]) {
+pub fn routed(pair: &[Namespace; 2]) {
     for (namespace, other) in pair.iter().zip([2, 1]) {
         let wanted = format!("10.9.9.{other} via 10.9.0.{other} dev e0");
         wait_for("the route to the neighbour", || {
