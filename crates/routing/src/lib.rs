@@ -22,6 +22,7 @@ pub mod show;
 pub mod spf;
 
 mod adjacency;
+pub mod bfd;
 mod bit_matrix;
 mod calculation;
 mod conversation;

@@ -1,4 +1,4 @@
-//! Parsing and emitting of wire formats: IP, TCP, TCP options, MPTCP options, message headers, OSPFv3, pcapng. No
+//! Parsing and emitting of wire formats: IP, TCP, TCP options, MPTCP options, message headers, OSPFv3, BFD, pcapng. No
 //! state, no time.
 //!
 //! Parsing accepts any bytes and returns a value or a [`ParseError`]; it never panics. Emitting a value and parsing it
@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
+pub mod bfd;
 pub mod checksum;
 pub mod echo;
 pub mod encapsulation;
