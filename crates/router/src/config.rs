@@ -3,6 +3,7 @@
 use super::RouteError;
 use super::ground::{Device, Ground};
 use super::kernel::TABLE;
+use anabranch_routing::bfd::BfdSettings;
 use anabranch_routing::lanes::LaneSettings;
 use anabranch_routing::{Config, InterfaceConfig};
 use anabranch_wire::ospf::authentication::SecurityAssociation;
@@ -87,6 +88,8 @@ pub struct RouteConfig {
     pub journal: Option<PathBuf>,
     /// The key shared by all routers of the mesh, for authentication (RFC 7166).
     pub authentication: Option<SecurityAssociation>,
+    /// Bidirectional Forwarding Detection with the neighbours that use it.
+    pub bfd: Option<BfdSettings>,
     /// Workarounds for implementations that violate the RFCs.
     pub compatibility: Compatibility,
     /// Other settings of the router; ID, instance and seed are filled in.
@@ -114,6 +117,7 @@ impl Default for RouteConfig {
             keep_settings: false,
             journal: None,
             authentication: None,
+            bfd: None,
             compatibility: Compatibility::default(),
             router: Config::new(RouterId(0)),
             manet: InterfaceConfig::manet(nobody, Ipv6Addr::UNSPECIFIED),

@@ -1,6 +1,7 @@
 //! The router daemon: a loop between the network, the kernel's routing tables, and clients that query its state.
 
 use super::RouteError;
+use super::bfd::{Bfd, Peer};
 use super::complaints::{Complaints, drops};
 use super::config::RouteConfig;
 use super::control::{Asked, Control, Question, is_taken};
@@ -15,7 +16,7 @@ use super::transport::{Refusal, Transport};
 use anabranch_host::{Netlink, Setup, Watch};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::counters::{Counters, DropReason};
-use anabranch_routing::{Destination, Event, Outgoing, Reception};
+use anabranch_routing::{Destination, Event, NeighborState, Outgoing, Reception};
 use anabranch_system::Clock;
 use anabranch_system::Timer;
 use anabranch_wire::ospf::Packet;
@@ -69,6 +70,8 @@ pub struct RouteDaemon {
     pub(super) clock: Clock,
     timer: Timer,
     socket: OspfSocket,
+    /// None unless asked for.
+    pub(super) bfd: Option<Bfd>,
     transport: Transport,
     watch: Watch,
     netlink: Netlink,
@@ -143,6 +146,8 @@ impl RouteDaemon {
         let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let start = since_epoch.map_or(0, |time| time.as_secs() as u32);
         let transport = Transport::new(config.compatibility, config.authentication.clone(), start);
+        let bfd =
+            config.bfd.map(|settings| Bfd::open(settings, seed()?).map_err(RouteError::system("open sockets for BFD")));
         let clock = Clock::new();
         let timer = Timer::new().map_err(RouteError::system("make a timer"))?;
         let mut daemon = Self {
@@ -150,6 +155,7 @@ impl RouteDaemon {
             clock,
             timer,
             socket,
+            bfd: bfd.transpose()?,
             transport,
             watch,
             netlink,
@@ -200,12 +206,13 @@ impl RouteDaemon {
         let mut end = pin!(end);
         loop {
             self.turn()?;
-            let Self { timer, socket, watch, control, repair, .. } = &mut self;
+            let Self { timer, socket, bfd, watch, control, repair, .. } = &mut self;
             let wake = tokio::select! {
                 biased;
                 () = &mut end => Ok(Wake::End),
                 outcome = poll_fn(|context| timer.poll_expired(context)) => outcome.map(|()| Wake::Time),
                 outcome = socket.readable() => outcome.map(|()| Wake::Packets),
+                outcome = heard(bfd.as_ref()) => outcome.map(|()| Wake::Time),
                 outcome = watch.changed() => outcome.map(|()| Wake::Changed),
                 outcome = repair.watch.changed() => outcome.map(|()| Wake::Rerouted),
                 asked = control.asked() => Ok(Wake::Asked(asked)),
@@ -226,6 +233,9 @@ impl RouteDaemon {
                 Wake::End => break,
             }
         }
+        if let Some(bfd) = &self.bfd {
+            bfd.leave(&self.ports);
+        }
         self.kernel.purge().map_err(RouteError::system("remove the routes"))?;
         match self.setup.as_mut().map(Setup::undo) {
             Some(outcome) => Ok(outcome?),
@@ -245,6 +255,7 @@ impl RouteDaemon {
             }
         }
         self.settle_identity(now)?;
+        self.detect(now).map_err(RouteError::system("receive packets of BFD"))?;
         for place in 0..self.instances.len() {
             if let Some(instance) = self.instances.get_mut(place)
                 && instance.router.poll_timeout().is_some_and(|due| due <= now)
@@ -262,7 +273,28 @@ impl RouteDaemon {
         let routers = self.instances.iter().filter_map(|instance| instance.router.poll_timeout()).min();
         let look = if self.changed { self.looked + PAUSE } else { Instant::NEVER };
         let due = routers.unwrap_or(Instant::NEVER).min(look).min(self.apply_at).min(self.repair.due);
+        let due = due.min(self.bfd.as_ref().map_or(Instant::NEVER, Bfd::poll_timeout));
         self.timer.set(&self.clock, due).map_err(RouteError::system("set a timer"))
+    }
+
+    /// BFD: neighbours that do not answer are lost.
+    fn detect(&mut self, now: Instant) -> io::Result<()> {
+        let Some(bfd) = &mut self.bfd else { return Ok(()) };
+        if core::mem::take(&mut bfd.unsettled) {
+            let neighbors = self.instances.iter().flat_map(|instance| instance.router.neighbors(now));
+            let heard = neighbors.filter(|neighbor| neighbor.state >= NeighborState::TwoWay);
+            let mut peers: Vec<Peer> =
+                heard.map(|neighbor| Peer { port: neighbor.interface, address: neighbor.address }).collect();
+            peers.sort_unstable();
+            peers.dedup();
+            bfd.follow(now, &peers);
+        }
+        for lost in bfd.turn(now, &self.ports)? {
+            for instance in &mut self.instances {
+                instance.router.handle_lost(now, lost.port, lost.address);
+            }
+        }
+        Ok(())
     }
 
     /// Sends a router's packets, and handles its events.
@@ -288,7 +320,8 @@ impl RouteDaemon {
                         tell(&news);
                     }
                 }
-                Event::Neighbor { .. } | Event::Level { .. } => {}
+                Event::Neighbor { .. } => self.bfd.iter_mut().for_each(|bfd| bfd.unsettled = true),
+                Event::Level { .. } => {}
             }
         }
     }
@@ -450,6 +483,14 @@ impl RouteDaemon {
         self.counters.kernel.refused += applied.refused;
         self.counters.kernel.restored += applied.restored;
         applied.restored
+    }
+}
+
+/// Completes when a packet of BFD may be readable.
+async fn heard(bfd: Option<&Bfd>) -> io::Result<()> {
+    match bfd {
+        Some(bfd) => bfd.readable().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`RouteDaemon`] drives an [`anabranch_routing::Router`] for each address family. Its routes and rules have their own
 //! protocol number. They are removed at its end, or after a kill by the next start. [`ask`] queries a running router.
 
+mod bfd;
 mod complaints;
 mod config;
 mod control;

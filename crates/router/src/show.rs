@@ -1,5 +1,6 @@
 //! The state of a running router as JSON.
 
+use super::bfd::Peer;
 use super::control::Question;
 use super::daemon::RouteDaemon;
 use super::ground::Network;
@@ -8,6 +9,7 @@ use anabranch_policy::time::Instant;
 use anabranch_routing::neighborhood::Level;
 use anabranch_routing::show::{InterfaceView, NeighborView};
 use anabranch_routing::{InterfaceState, NeighborState, NextHop};
+use anabranch_wire::bfd::State;
 use anabranch_wire::ospf::{AgedLsa, InterfaceId, LsaType, RouterId};
 use serde_json::{Map, Value, json};
 use std::net::Ipv4Addr;
@@ -50,6 +52,7 @@ impl RouteDaemon {
             "not_sent": counters.not_sent,
             "of_other_instances": counters.other_instances,
             "refused": refused.collect::<Map<String, Value>>(),
+            "bfd": self.bfd.as_ref().map(|bfd| json!({ "lost_neighbors": bfd.lost, "discarded": bfd.discarded })),
             "routes_set": counters.kernel.set,
             "routes_removed": counters.kernel.removed,
             "routes_and_rules_restored": counters.kernel.restored,
@@ -102,6 +105,8 @@ impl RouteDaemon {
     }
 
     fn neighbor(&self, neighbor: &NeighborView) -> Value {
+        let peer = Peer { port: neighbor.interface, address: neighbor.address };
+        let bfd = self.bfd.as_ref().and_then(|bfd| bfd.state(peer));
         json!({
             "interface": self.name(neighbor.interface),
             "router": dotted(neighbor.router),
@@ -115,6 +120,7 @@ impl RouteDaemon {
             "cost": neighbor.cost,
             "heard_seconds_ago": neighbor.heard.as_secs_f64(),
             "unacknowledged": neighbor.unacknowledged,
+            "bfd": bfd.map(State::name),
         })
     }
 

@@ -6,6 +6,7 @@ use anabranch_policy::time::Duration;
 use anabranch_proxy::Key;
 use anabranch_router::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, TABLE};
 use anabranch_routing::InterfaceKind;
+use anabranch_routing::bfd::BfdSettings;
 use anabranch_routing::config::{Forecast, Manet};
 use anabranch_routing::election::AdjConnectivity;
 use anabranch_routing::lanes::{LanePolicy, PathMode};
@@ -83,6 +84,9 @@ pub enum Dialect {
     Misplaced,
 }
 
+/// Least interval of BFD.
+const LEAST_BFD: Duration = Duration::from_millis(10);
+
 /// How to route.
 #[derive(Clone, Debug, Args)]
 pub struct RouteOptions {
@@ -153,6 +157,13 @@ pub struct ProtocolOptions {
     /// One of N Hellos is full, the others are differential [default of RFC 5614: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub two_hop_refresh: Option<u16>,
+    /// Detect neighbours that do not answer by BFD (RFC 5880), with a packet in each interval, from 10 ms on; the neighbour
+    /// needs it too [default of TIME: 100 ms]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100 ms", value_parser = time)]
+    pub bfd: Option<Duration>,
+    /// Missing packets of BFD after which a neighbour is lost
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "bfd", value_parser = clap::value_parser!(u8).range(1..))]
+    pub bfd_multiplier: u8,
     /// AdjConnectivity: adjacencies with all (0), connected (1), biconnected (2) [default of RFC 5614: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2))]
     pub adjacency: Option<u8>,
@@ -311,6 +322,10 @@ impl ProtocolOptions {
         config.compatibility = self.dialect.compatibility();
         if let Some(text) = &self.forecaster {
             config.router.forecast = Some(self.forecast(text)?);
+        }
+        config.bfd = self.bfd.map(|interval| BfdSettings { interval, multiplier: self.bfd_multiplier });
+        if self.bfd.is_some_and(|interval| interval < LEAST_BFD) {
+            return Err(Diagnostic::option("bfd", "an interval of BFD is at least 10 ms"));
         }
         if let Some(path) = &self.key {
             let key = crate::serving::read_key(path)?;

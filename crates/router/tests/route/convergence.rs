@@ -1,8 +1,8 @@
 //! How long the paper's mesh is without a route after a link is cut: silently, as when a radio is out of range, or
 //! fading.
 //!
-//! `ANABRANCH_CUTS=8` makes 8 cuts of each kind and prints the results (docs/measurements/routing.md has the figures);
-//! without it one silent cut is made, which only has to be survived.
+//! `ANABRANCH_CUTS=8` makes 8 cuts of each kind and prints the results (docs/measurements/routing.md has the figures), the
+//! silent ones with BFD if there is `ANABRANCH_BFD`; without it one silent cut is made, which only has to be survived.
 
 use crate::mesh::routes_are_there;
 use crate::probe::{Probe, Seen, Target, ports};
@@ -11,6 +11,7 @@ use anabranch_emulate::{ChannelModel, mesh};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::Duration as Span;
 use anabranch_router::{Family, Question, RouteConfig};
+use anabranch_routing::bfd::BfdSettings;
 use anabranch_routing::config::Forecast;
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use libtest_mimic::Trial;
@@ -102,7 +103,9 @@ fn rate_since(scene: &Scene, before: &[u64], begun: Instant) -> f64 {
 }
 
 fn silent_cuts(cuts: usize) {
-    let scene = Scene::new(vec![ChannelModel::Ideal], &config(Family::Ipv4, 1));
+    let mut config = config(Family::Ipv4, 1);
+    config.bfd = std::env::var_os("ANABRANCH_BFD").map(|_| BfdSettings::default());
+    let scene = Scene::new(vec![ChannelModel::Ideal], &config);
     routes_are_there(&scene);
     // Databases have been exchanged and acknowledged.
     std::thread::sleep(Duration::from_secs(15));

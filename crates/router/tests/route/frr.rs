@@ -1,10 +1,12 @@
 //! FRRouting's OSPFv3 at the other end of a point-to-point link: adjacency, and routes in both directions. Needs the
 //! programs of the Debian package `frr`.
 
+use crate::bfd::{lost, sessions};
 use crate::kernel::ip;
 use crate::scene::{Running, wait_for};
 use anabranch_policy::time::Duration;
 use anabranch_router::{Family, MeshInterface, Question, RouteConfig};
+use anabranch_routing::bfd::BfdSettings;
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
 use serde_json::Value;
@@ -22,7 +24,8 @@ pub fn trials() -> Vec<Trial> {
     if !there {
         eprintln!("skipped: frr::*: there is no {PROGRAMS}/ospf6d (Debian package frr)");
     }
-    let tests: [(&str, fn()); 2] = [
+    let tests: [(&str, fn()); 3] = [
+        ("frr::a_neighbor_that_is_killed_is_lost_by_bfd", a_neighbor_that_is_killed_is_lost_by_bfd),
         ("frr::becomes_fully_adjacent_and_routes_are_exchanged", becomes_fully_adjacent_and_routes_are_exchanged),
         ("frr::a_neighbor_that_is_killed_and_comes_back_is_used_again", a_neighbor_that_is_killed_comes_back),
     ];
@@ -72,7 +75,23 @@ impl Frr {
     }
 
     fn start(&mut self) {
-        for (program, readiness) in [("zebra", "zserv.api"), ("ospf6d", "ospf6d.vty")] {
+        self.start_all(&[("zebra", "zserv.api"), ("ospf6d", "ospf6d.vty")]);
+    }
+
+    /// The same with BFD on the link, a packet every 100 ms; and with a dead interval that nobody waits for.
+    fn start_with_bfd(&mut self) {
+        let file = |name: &str| self.directory.join(name);
+        let detecting = " ipv6 ospf6 dead-interval 600\n ipv6 ospf6 bfd profile fast\n";
+        let configuration = CONFIGURATION.replace(" ipv6 ospf6 dead-interval 4\n", detecting);
+        fs::write(file("ospf6d.conf"), configuration).expect("there is room for a file");
+        let profile = "bfd\n profile fast\n  receive-interval 100\n  transmit-interval 100\n";
+        fs::write(file("bfdd.conf"), profile).expect("there is room for a file");
+        self.start_all(&[("zebra", "zserv.api"), ("bfdd", "bfdd.vty"), ("ospf6d", "ospf6d.vty")]);
+    }
+
+    /// Starts daemons, each once the file of the one before is there.
+    fn start_all(&mut self, daemons: &[(&str, &str)]) {
+        for (program, readiness) in daemons {
             let file = |name: &str| self.directory.join(name);
             let mut command = Command::new(Path::new(PROGRAMS).join(program));
             command.arg("-f").arg(file(&format!("{program}.conf"))).arg("-i").arg(file(&format!("{program}.pid")));
@@ -96,7 +115,7 @@ impl Frr {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
-        for name in ["zserv.api", "ospf6d.vty", "zebra.vty"] {
+        for name in ["zserv.api", "ospf6d.vty", "zebra.vty", "bfdd.vty"] {
             let _ = fs::remove_file(self.directory.join(name));
         }
     }
@@ -207,4 +226,28 @@ fn a_neighbor_that_is_killed_comes_back() {
     });
     frr.start();
     joined(&ours, &frr, &router);
+}
+
+fn a_neighbor_that_is_killed_is_lost_by_bfd() {
+    let (ours, mut frr) = linked();
+    frr.start_with_bfd();
+    let mut config = config();
+    config.bfd = Some(BfdSettings::default());
+    config.point_to_point.router_dead_interval = Duration::from_secs(600);
+    let router = Running::start(&ours, config);
+    joined(&ours, &frr, &router);
+    wait_for("the session to be up at both ends", || {
+        let peers = frr.show("show bfd peers json");
+        let theirs: Value = serde_json::from_str(&peers).unwrap_or_default();
+        let up = theirs[0]["status"] == "up" && theirs[0]["remote-transmit-interval"] == 100;
+        if up && sessions(&router) == ["up"] { Ok(()) } else { Err((peers, sessions(&router), frr.log("bfdd"))) }
+    });
+    frr.kill();
+    wait_for("our route to be gone", || {
+        let shown =
+            ours.run(|| Command::new("ip").args(["-6", "route", "show", "table", "all", "proto", "199"]).output());
+        let shown = shown.expect("it can be entered").expect("ip runs").stdout;
+        if shown.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&shown).into_owned()) }
+    });
+    assert_eq!(lost(&router), 1);
 }

@@ -1,6 +1,7 @@
 //! The router on real interfaces in network namespaces: on the paper's mesh, with FRRouting, and its cleanup. Needs
 //! root and a kernel with TAP devices; otherwise all tests are counted as ignored and say why.
 
+mod bfd;
 mod convergence;
 mod field;
 mod frr;
@@ -24,8 +25,15 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials =
-        [mesh::trials(), convergence::trials(), field::trials(), frr::trials(), host::trials(), hostile::trials()];
+    let trials = [
+        mesh::trials(),
+        bfd::trials(),
+        convergence::trials(),
+        field::trials(),
+        frr::trials(),
+        host::trials(),
+        hostile::trials(),
+    ];
     let trials = trials.into_iter().flatten();
     let trials: Vec<Trial> =
         trials.map(|trial| if missing.is_some() { trial.with_ignored_flag(true) } else { trial }).collect();

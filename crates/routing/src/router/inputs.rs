@@ -1,5 +1,7 @@
 //! Inputs of the router: packets, changes of interfaces, results of transmissions, time.
 
+use std::net::Ipv6Addr;
+
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::{Body, InterfaceId, Packet, RouterId};
 
@@ -7,6 +9,7 @@ use crate::config::{ConfigError, InterfaceConfig};
 use crate::counters::DropReason;
 use crate::handles::NeighborHandle;
 use crate::interface::Interface;
+use crate::neighbor::{Neighbor, NeighborEvent};
 use crate::router::Router;
 use crate::verbs::{InterfaceChange, Reception};
 
@@ -59,6 +62,17 @@ impl Router {
         let at = NeighborHandle { interface: handle, router: neighbor };
         if let Some(neighbor) = self.interfaces.neighbor_mut(at) {
             neighbor.link.transmitted(now, delivered);
+        }
+        self.settle(now);
+    }
+
+    /// Something faster than Hellos has found that the neighbour with this address is unreachable (RFC 5882, section 4.4).
+    pub fn handle_lost(&mut self, now: Instant, interface: InterfaceId, address: Ipv6Addr) {
+        let Some(handle) = self.interfaces.find(interface) else { return };
+        let with = |(router, neighbor): (&RouterId, &Neighbor)| (neighbor.address == address).then_some(*router);
+        let lost: Vec<RouterId> = self.interfaces[handle].neighbors.iter().filter_map(with).collect();
+        for router in lost {
+            self.neighbor_event(now, NeighborHandle { interface: handle, router }, NeighborEvent::KillNbr);
         }
         self.settle(now);
     }
