@@ -15,6 +15,7 @@ use super::socket::{ALL_SPF_ROUTERS, OspfSocket};
 use super::transport::{Refusal, Transport};
 use anabranch_host::{Netlink, Setup, Watch};
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_routing::bfd::BfdSettings;
 use anabranch_routing::counters::{Counters, DropReason};
 use anabranch_routing::{Destination, Event, NeighborState, Outgoing, Reception};
 use anabranch_system::Clock;
@@ -143,11 +144,8 @@ impl RouteDaemon {
         let ports = ports(&config, &ground);
         let identity = Identity::choose(&config, &ground)?;
         let instances = instances(&config, &identity, seed()?)?;
-        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let start = since_epoch.map_or(0, |time| time.as_secs() as u32);
-        let transport = Transport::new(config.compatibility, config.authentication.clone(), start);
-        let bfd =
-            config.bfd.map(|settings| Bfd::open(settings, seed()?).map_err(RouteError::system("open sockets for BFD")));
+        let transport = Transport::new(config.compatibility, config.authentication.clone(), seconds_since_epoch());
+        let bfd = config.bfd.map(detector).transpose()?;
         let clock = Clock::new();
         let timer = Timer::new().map_err(RouteError::system("make a timer"))?;
         let mut daemon = Self {
@@ -155,7 +153,7 @@ impl RouteDaemon {
             clock,
             timer,
             socket,
-            bfd: bfd.transpose()?,
+            bfd,
             transport,
             watch,
             netlink,
@@ -486,6 +484,10 @@ impl RouteDaemon {
     }
 }
 
+fn detector(settings: BfdSettings) -> Result<Bfd, RouteError> {
+    Bfd::open(settings, seed()?).map_err(RouteError::system("open sockets for BFD"))
+}
+
 /// Completes when a packet of BFD may be readable.
 async fn heard(bfd: Option<&Bfd>) -> io::Result<()> {
     match bfd {
@@ -504,6 +506,12 @@ fn seed() -> Result<u64, RouteError> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| RouteError::system("draw a random number")(io::Error::other(error)))?;
     Ok(u64::from_ne_bytes(seed))
+}
+
+/// 0 if the clock is before the epoch.
+fn seconds_since_epoch() -> u32 {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since_epoch.map_or(0, |time| time.as_secs() as u32)
 }
 
 fn look(netlink: &mut Netlink) -> Result<Ground, RouteError> {

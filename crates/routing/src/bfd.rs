@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Time without a packet after which the session is down (section 6.8.4).
-    pub fn detection_time(&self) -> Duration {
+    fn detection_time(&self) -> Duration {
         self.settings.interval.max(self.remote.desired_min_tx) * u64::from(self.remote.multiplier)
     }
 
@@ -172,7 +172,7 @@ impl Session {
         interval.map(|_| self.packet())
     }
 
-    /// The last packet of a session that is given up by its administrator (section 6.8.16).
+    /// The last packet of a session that its administrator ends (section 6.8.16).
     pub fn farewell(&self) -> ControlPacket {
         ControlPacket { state: State::AdminDown, diagnostic: Diagnostic(7), poll: false, ..self.packet() }
     }

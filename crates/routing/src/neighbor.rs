@@ -93,7 +93,7 @@ impl Neighbor {
     }
 
     /// LSAs have arrived: fewer requests than before are progress of the exchange.
-    pub(crate) fn note_requests(&mut self, now: Instant) {
+    pub(crate) fn on_requests(&mut self, now: Instant) {
         let left = self.exchange.requests.len();
         if left < core::mem::replace(&mut self.exchange.requests_left, left) {
             self.attempt.advance(now);

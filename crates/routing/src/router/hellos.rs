@@ -89,7 +89,7 @@ impl Router {
         Err(DropReason::DuplicateNeighbor)
     }
 
-    /// Gives up an adjacency whose exchange makes no progress: the neighbour must not stay in the election.
+    /// Abandons an adjacency whose exchange makes no progress: the neighbour must not stay in the election.
     fn check_attempt(&mut self, now: Instant, at: NeighborHandle) {
         let interface = &mut self.interfaces[at.interface];
         let (id, dead_interval) = (interface.config.id, interface.config.router_dead_interval);

@@ -42,7 +42,7 @@ impl Router {
                 break;
             }
         }
-        self.interfaces[at].note_requests(now);
+        self.interfaces[at].on_requests(now);
         self.requests_answered(now);
         if self.interfaces[at.interface].acknowledgments.is_due(now) {
             self.send_acknowledgments(now, at.interface, Duration::ZERO);
