@@ -104,6 +104,13 @@ struct Repair {
     tell_from: Instant,
 }
 
+impl Repair {
+    fn watch(table: u32) -> Result<Self, RouteError> {
+        let watch = Watch::routing(PROTOCOL, table).map_err(RouteError::system("watch the routing tables"))?;
+        Ok(Self { watch, due: Instant::NEVER, tell_from: Instant::ZERO })
+    }
+}
+
 /// Why the loop woke up.
 enum Wake {
     Time,
@@ -127,9 +134,7 @@ impl RouteDaemon {
         let mut netlink = open()?;
         // The watch starts before the first look, so that no change is missed.
         let watch = Watch::interfaces().map_err(RouteError::system("watch the network over rtnetlink"))?;
-        let watching =
-            Watch::routing(PROTOCOL, config.table).map_err(RouteError::system("watch the routing tables"))?;
-        let repair = Repair { watch: watching, due: Instant::NEVER, tell_from: Instant::ZERO };
+        let repair = Repair::watch(config.table)?;
         let ground = settled(&config, &mut netlink).await?;
         let control = Control::open(config.table)?;
         let socket = OspfSocket::open().map_err(RouteError::system("open a raw socket"))?;
