@@ -3,7 +3,7 @@
 use super::RouteError;
 use super::bfd::{Bfd, Peer};
 use super::complaints::{Complaints, drops};
-use super::config::RouteConfig;
+use super::config::{Family, RouteConfig};
 use super::control::{Asked, Control, Question, is_taken};
 use super::ground::{Ground, Network};
 use super::identity::Identity;
@@ -142,10 +142,7 @@ impl RouteDaemon {
         let mut kernel =
             KernelTable::open(open()?, config.table).map_err(RouteError::system("read the routing tables"))?;
         let setup = if config.keep_settings { None } else { Some(prepare(&config)?) };
-        for family in &config.families {
-            let ipv6 = family.has(std::net::Ipv6Addr::UNSPECIFIED.into());
-            kernel.set_rules(ipv6).map_err(RouteError::system("set rules that lead to the routing table"))?;
-        }
+        set_rules(&mut kernel, &config.families)?;
         let ports = ports(&config, &ground);
         let identity = Identity::choose(&config, &ground)?;
         let instances = instances(&config, &identity, seed()?)?;
@@ -535,6 +532,14 @@ async fn settled(config: &RouteConfig, netlink: &mut Netlink) -> Result<Ground, 
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
+}
+
+/// Sets the rules that lead to the routing table.
+fn set_rules(kernel: &mut KernelTable, families: &[Family]) -> Result<(), RouteError> {
+    families.iter().try_for_each(|family| {
+        let ipv6 = family.has(std::net::Ipv6Addr::UNSPECIFIED.into());
+        kernel.set_rules(ipv6).map_err(RouteError::system("set rules that lead to the routing table"))
+    })
 }
 
 /// Removes routes of killed routers in other tables.
