@@ -20,6 +20,9 @@ from anabranch._request import Request
 BATCHES = 8
 
 
+#: What is said when a cluster is lost.
+KEPT = "with 'out' the rows until then are kept, and the same call goes on where this one ended"
+
 #: Executes one item, and gives its results.
 Work: TypeAlias = Callable[[str], list[str]]
 
@@ -184,7 +187,12 @@ def dask(parts: list[list[str]], work: Work, client: Any) -> Iterator[tuple[list
     library: Any = distributed
     client = client or library.get_client()
     futures = {client.submit(each, work, part, pure=False, retries=3): part for part in parts}
-    for future, results in library.as_completed(list(futures), with_results=True):
+    # An error comes in place of results; those of a scheduler that is gone would not be raised.
+    for future, results in library.as_completed(list(futures), with_results=True, raise_errors=False):
+        if future.status == "cancelled":
+            raise ConnectionError(f"the scheduler of Dask is lost: {KEPT}")
+        if future.status == "error":
+            future.result()
         yield futures[future], results
         future.release()
 

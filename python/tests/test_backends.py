@@ -1,6 +1,7 @@
 """Runs on other processes: results equal the local ones to the last bit, whatever is killed."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ import pytest
 import anabranch
 
 SHORT = {"duration": "3 s"}
+HOST = "127.0.0.1"
 POLICIES = ["plain", "anabranch", "tcp"]
 
 
@@ -120,39 +122,71 @@ def pids_with(variable: str) -> list[int]:
     return found
 
 
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[str]:
-    """A cluster of one node with two workers, a process group that is ended by its id.
+class Processes:
+    """Processes of a cluster, which are found by a variable of their environment and ended by their ids."""
 
-    Two further nodes on the address of the head raced for its ports: one of them did not always join.
-    """
-    pytest.importorskip("ray")
-    host, port = "127.0.0.1", 26379
-    # Short, since sockets are in it; Ray would leave the address of this cluster in its usual place.
-    place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-    environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1", "RAY_TMPDIR": place}
-    # A token of another cluster, if this user has one, is not this one's; it listens on loopback only.
-    environment["RAY_AUTH_MODE"] = "disabled"
-    groups: list[subprocess.Popen[bytes]] = []
+    def __init__(self, name: str) -> None:
+        # Short, since Ray has sockets in it; it would leave the address of this cluster in its usual place.
+        self.place = tempfile.mkdtemp(prefix=f"{name}-", dir="/tmp")
+        self.environment = {
+            **os.environ,
+            "RAY_TMPDIR": self.place,
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",
+            # A token of another cluster, if this user has one, is not this one's; it listens on loopback only.
+            "RAY_AUTH_MODE": "disabled",
+        }
+        self.groups: list[subprocess.Popen[bytes]] = []
 
-    def start(*more: str) -> None:
-        line = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
-        line += ["--object-store-memory=100000000", f"--node-ip-address={host}", *more]
+    def start(self, *arguments: str) -> None:
+        line = [sys.executable, "-m", *arguments]
         quiet = subprocess.DEVNULL
-        groups.append(subprocess.Popen(line, env=environment, stdout=quiet, stderr=quiet, start_new_session=True))
+        self.groups.append(
+            subprocess.Popen(line, env=self.environment, stdout=quiet, stderr=quiet, start_new_session=True)
+        )
 
+    def kill(self) -> None:
+        # They have sessions of their own, but all inherit the environment.
+        while pids := pids_with(f"RAY_TMPDIR={self.place}"):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for group in self.groups:
+                group.wait()
+            self.groups = []
+
+    def start_ray(self, port: int) -> None:
+        """One node with two workers; two further nodes on the address of the head raced for its ports."""
+        self.start(
+            *("ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats", "--num-cpus=2"),
+            *("--object-store-memory=100000000", f"--node-ip-address={HOST}", f"--port={port}"),
+            "--include-dashboard=false",
+        )
+        until_up((HOST, port))
+
+    def start_dask(self, port: int) -> None:
+        """A scheduler and two workers."""
+        address = f"tcp://{HOST}:{port}"
+        self.start("distributed.cli.dask_scheduler", f"--host={HOST}", f"--port={port}", "--no-dashboard")
+        until_up((HOST, port))
+        for _ in range(2):
+            self.start("distributed.cli.dask_worker", address, "--nthreads=1", "--no-dashboard", f"--host={HOST}")
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    cluster = Processes("cluster")
     try:
-        start("--head", f"--port={port}", "--num-cpus=2", "--include-dashboard=false")
-        until_up((host, port))
-        yield f"{host}:{port}"
+        yield cluster
     finally:
-        # Ray's processes have sessions of their own, but all inherit the environment.
-        for pid in pids_with(f"RAY_TMPDIR={place}"):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        for group in groups:
-            group.wait()
-        shutil.rmtree(place, ignore_errors=True)
+        cluster.kill()
+        shutil.rmtree(cluster.place, ignore_errors=True)
+
+
+@pytest.fixture
+def ray_cluster(processes: Processes) -> str:
+    pytest.importorskip("ray")
+    processes.start_ray(26379)
+    return f"{HOST}:26379"
 
 
 def test_ray_has_the_results_of_this_process_and_survives_a_killed_worker(
@@ -183,6 +217,62 @@ def test_ray_has_the_results_of_this_process_and_survives_a_killed_worker(
         assert pa.table(runs).equals(compare("local", seeds=60))
     finally:
         ray.shutdown()
+
+
+#: A run of all policies on a cluster, as its own program: what happens to it when the cluster is lost is its own.
+DRIVER = """
+import sys
+import anabranch
+backend, address, out = sys.argv[1:]
+if backend == "ray":
+    import ray
+    ray.init(address=address, log_to_driver=False)
+else:
+    import distributed
+    backend = distributed.Client(address)
+anabranch.compare("two_paths", policies=["plain", "anabranch", "tcp"], seeds=100, set={"duration": "3 s"},
+                  backend=backend, jobs=2, out=out)
+"""
+
+
+@pytest.mark.parametrize("backend", ["ray", "dask"])
+def test_a_head_that_is_killed_and_started_again_loses_nothing(
+    backend: str, processes: Processes, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray" if backend == "ray" else "distributed")
+    port = {"ray": 26380, "dask": 26381}[backend]
+    address = f"{HOST}:{port}" if backend == "ray" else f"tcp://{HOST}:{port}"
+    start = processes.start_ray if backend == "ray" else processes.start_dask
+    lines = tmp_path / "runs.jsonl"
+    # Ray's driver gives up a head that does not answer after this time.
+    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_gcs_rpc_server_reconnect_timeout_s": "3"}
+
+    def driver() -> subprocess.Popen[str]:
+        line = [sys.executable, "-c", DRIVER, backend, address, str(tmp_path)]
+        return subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
+
+    start(port)
+    first = driver()
+    patience = time.monotonic() + 120
+    while time.monotonic() < patience and not (lines.exists() and lines.read_text().count('"trace_hash"') > 20):
+        time.sleep(0.02)
+    processes.kill()
+    errors = first.communicate(timeout=120)[1]
+    # Ray ends the program itself.
+    sentence = "Failed to connect to GCS" if backend == "ray" else "ConnectionError: the scheduler of Dask is lost"
+    assert sentence in errors, errors
+    before = lines.read_text().count('"trace_hash"')
+    assert first.returncode != 0
+    assert 20 < before < 400
+    start(port)
+    again = driver()
+    again.communicate(timeout=240)
+    assert again.returncode == 0
+    keys = [json.loads(line)["key"] for line in lines.read_text().splitlines() if '"trace_hash"' in line]
+    assert len(keys) == len(set(keys)) == 400
+    local = anabranch.compare("two_paths", policies=POLICIES, seeds=100, set=SHORT, out=str(tmp_path))
+    assert local.known == len(local) == 400
+    assert pa.table(local).equals(compare("local", seeds=100))
 
 
 def test_a_sweep_elsewhere_has_the_same_scores() -> None:
