@@ -513,7 +513,7 @@ class Environments:
     """A vector of environments."""
 
     def __init__(
-        self, request: str, decides: str, observes: str, reward: str, interval: float, count: int, threads: int
+        self, request: str, decides: str, observes: str, reward: str, interval: float, sizes: tuple[int, int, int]
     ) -> None: ...
     @property
     def paths(self) -> list[str]: ...

@@ -74,6 +74,7 @@ class _Worlds:
         set: Mapping[str, object] | None,
         count: int,
         threads: int,
+        agents: int = 1,
     ) -> None:
         (request,) = requests(
             scenario,
@@ -85,7 +86,9 @@ class _Worlds:
             first_policy_only=True,
             quick=False,
         )
-        self.compiled = _native.Environments(json.dumps(request), decides, observes, reward, interval, count, threads)
+        self.compiled = _native.Environments(
+            json.dumps(request), decides, observes, reward, interval, (count, agents, threads)
+        )
         self.paths = self.compiled.paths
         self.features = self.compiled.features
         self.action_space = _action_space(decides, len(self.paths))
@@ -94,14 +97,14 @@ class _Worlds:
         self.decides = decides
         self.observes = observes
         self.interval = interval
-        self.count = count
+        self.rows = count * agents
 
     def reset(self, seeds: list[int]) -> Observation:
         """Begins an episode of each environment."""
         return self.compiled.reset(seeds)
 
     def step(self, actions: object) -> tuple[Observation, Rewards, Flags, Flags, npt.NDArray[np.uint64]]:
-        """Carries out a row of actions for each environment."""
+        """Carries out a row of actions for each agent of each environment."""
         return self.compiled.step(self._checked(actions))
 
     def _checked(self, actions: object) -> npt.NDArray[np.float32]:
@@ -112,7 +115,7 @@ class _Worlds:
             numbers = np.ascontiguousarray(actions, dtype=np.float32)
         except (TypeError, ValueError):
             raise ValueError(f"{wanted}, and {actions!r} is none") from None
-        shape = (self.count, len(self.paths))
+        shape = (self.rows, len(self.paths))
         if numbers.shape != shape:
             raise ValueError(f"{wanted}: an array of shape {shape} in all, and not {numbers.shape}")
         # This is also false for NaN.

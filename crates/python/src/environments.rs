@@ -24,6 +24,7 @@ pub struct Environments(VectorEnvironment);
 
 #[pymethods]
 impl Environments {
+    /// `sizes`: how many environments, agents in each, and threads.
     #[new]
     fn new(
         request: &str,
@@ -31,10 +32,10 @@ impl Environments {
         observes: &str,
         reward: &str,
         interval: f64,
-        count: usize,
-        threads: usize,
+        sizes: (usize, usize, usize),
     ) -> PyResult<Self> {
         let request = Request::read(request)?;
+        let (count, agents, threads) = sizes;
         let (document, plan) = (request.document(), request.plan(Default::default()));
         let experiment = Experiment::prepare(&document, &plan).map_err(failure)?;
         let (scenario, contender) = experiment.first();
@@ -44,6 +45,7 @@ impl Environments {
         let spec = Spec {
             scenario,
             contender,
+            agents,
             decides: decides.parse().map_err(plain)?,
             observes: observes.parse().map_err(plain)?,
             reward: reward.parse().map_err(plain)?,
@@ -99,7 +101,8 @@ impl Environments {
 
 impl Environments {
     fn observations<'py>(&self, py: Python<'py>, values: Vec<f32>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let (rows, columns) = (self.0.count(), self.0.spec().features());
+        let spec = self.0.spec();
+        let (rows, columns) = (self.0.count() * spec.agents, spec.features());
         PyArray1::from_vec(py, values).reshape([rows, columns])
     }
 }

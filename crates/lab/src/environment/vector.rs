@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Results of all environments, one after the other.
+/// Results of all agents of all environments, one after the other.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Steps {
     pub observations: Vec<f32>,
@@ -81,16 +81,16 @@ impl VectorEnvironment {
         self.ask(|range| Order::Reset(seeds[range].to_vec()))
     }
 
-    /// Carries out the actions of all environments, one after the other.
+    /// Carries out the actions of all agents of all environments, one after the other.
     ///
     /// # Errors
     /// A policy cannot be built, or the numbers of actions are not those of the environments.
     pub fn step(&mut self, actions: &[f32]) -> Answer {
-        let each = self.spec.actions();
+        let each = self.spec.agents * self.spec.actions();
         if actions.len() != each * self.count {
-            let (given, count) = (actions.len(), self.count);
+            let (given, rows, paths) = (actions.len(), self.count * self.spec.agents, self.spec.actions());
             return Err(Diagnostic::plain(format!(
-                "{given} numbers are no actions of {count} environments with {each} paths"
+                "{given} numbers are no actions of {rows} agents with {paths} paths"
             )));
         }
         self.ask(|range| Order::Step(actions[range.start * each..range.end * each].to_vec()))
@@ -165,7 +165,8 @@ struct Worlds {
 
 impl Worlds {
     fn carry_out(&mut self, order: Order) -> Answer {
-        let features = self.spec.features();
+        let agents = self.spec.agents;
+        let features = agents * self.spec.features();
         match order {
             Order::Reset(seeds) => {
                 self.worlds.clear();
@@ -179,17 +180,14 @@ impl Worlds {
             Order::Step(actions) => {
                 let count = self.worlds.len();
                 let mut all = self.blank(count);
-                let each = self.spec.actions();
-                let observations = all.observations.chunks_mut(features);
-                for (place, observation) in (0..count).zip(observations) {
-                    let (world, ended) = &mut self.worlds[place];
+                let given = actions.chunks(agents * self.spec.actions());
+                let seen = all.observations.chunks_mut(features).zip(all.steps.chunks_mut(agents));
+                for ((world, ended), (actions, (observations, steps))) in self.worlds.iter_mut().zip(given.zip(seen)) {
                     if *ended {
                         let next = world.seed() + NEXT_EPISODE;
-                        self.worlds[place] = (WorldEnvironment::new(&self.spec, next, observation)?, false);
+                        (*world, *ended) = (WorldEnvironment::new(&self.spec, next, observations)?, false);
                     } else {
-                        let step = world.step(&actions[place * each..(place + 1) * each], observation);
-                        *ended = step.terminated || step.truncated;
-                        all.steps[place] = step;
+                        *ended = world.step(actions, observations, steps);
                     }
                 }
                 all.seeds = self.worlds.iter().map(|(world, _)| world.seed()).collect();
@@ -203,8 +201,9 @@ impl Worlds {
     }
 
     fn blank(&self, count: usize) -> Steps {
-        let observations = vec![0.0; count * self.spec.features()];
-        Steps { observations, steps: vec![Step::default(); count], ..Steps::default() }
+        let rows = count * self.spec.agents;
+        let observations = vec![0.0; rows * self.spec.features()];
+        Steps { observations, steps: vec![Step::default(); rows], ..Steps::default() }
     }
 }
 
@@ -226,7 +225,8 @@ mod tests {
         let scenario = known.document(&["duration=\"5 s\"".to_owned()]).scenario().unwrap();
         let interval = Duration::from_millis(100);
         let observes = Observes::BothEnds;
-        Spec { scenario, contender: Contender::plain(), decides, observes, reward: Reward::Goodput, interval }
+        let contender = Contender::plain();
+        Spec { scenario, contender, agents: 1, decides, observes, reward: Reward::Goodput, interval }
     }
 
     #[test]
@@ -307,6 +307,68 @@ mod tests {
     fn the_number_of_threads_changes_nothing() {
         let action = [0.7, 0.3];
         assert_eq!(constant(Decides::Scheduler, action, 1), constant(Decides::Scheduler, action, 3));
+    }
+
+    /// Two connections with an agent each, the second of which begins within the first second.
+    fn two_agents(decides: Decides) -> Spec {
+        let mut two = Spec { agents: 2, ..spec(decides) };
+        two.scenario.connections = 2;
+        two
+    }
+
+    #[test]
+    fn agents_decide_for_their_own_connections() {
+        let spec = two_agents(Decides::Scheduler);
+        let (features, paths) = (spec.features(), PATH_FEATURES.len());
+        let mut vector = VectorEnvironment::new(spec, 2, 2).unwrap();
+        vector.reset(&[1, 2]).unwrap();
+        let mut last = Steps::default();
+        for _ in 0..50 {
+            last = vector.step(&[1.0, 0.0, 0.0, 1.0].repeat(2)).unwrap();
+        }
+        assert_eq!((last.steps.len(), last.seeds.len()), (4, 2));
+        for seen in last.observations.chunks(2 * features) {
+            let sent = |agent: usize, path: usize| seen[agent * features + path * paths + 7];
+            assert!(sent(0, 0) > 1.0 && sent(0, 1) == 0.0, "{seen:?}");
+            assert!(sent(1, 0) == 0.0 && sent(1, 1) > 1.0, "{seen:?}");
+        }
+        // Neither has all of the network.
+        assert!(last.steps.iter().all(|step| step.truncated && step.reward > 0.1 && step.reward < 0.9));
+    }
+
+    #[test]
+    fn agents_set_the_windows_of_their_own_connections() {
+        let spec = two_agents(Decides::Congestion);
+        let features = spec.features();
+        let mut vector = VectorEnvironment::new(spec, 1, 1).unwrap();
+        vector.reset(&[1]).unwrap();
+        let mut windows = [0.0; 2];
+        for _ in 0..30 {
+            let seen = vector.step(&[-1.0, -1.0, 0.0, 0.0]).unwrap().observations;
+            windows = [seen[4], seen[features + 4]];
+        }
+        assert!(windows[0] <= 2.0 && windows[1] > 5.0, "{windows:?}");
+    }
+
+    #[test]
+    fn agents_that_decide_nothing_change_nothing() {
+        let spec = two_agents(Decides::Nothing);
+        let whole = simulation::run(&spec.scenario, &spec.contender, &[0, 1], 3, &Extras::default()).unwrap();
+        let mut vector = VectorEnvironment::new(spec, 1, 1).unwrap();
+        vector.reset(&[3]).unwrap();
+        for _ in 0..50 {
+            vector.step(&[0.0; 4]).unwrap();
+        }
+        assert_eq!(vector.trace_hashes().unwrap(), [whole.trace_hash]);
+    }
+
+    #[test]
+    fn agents_need_connections_and_what_is_theirs_to_decide() {
+        let message = |spec| VectorEnvironment::new(spec, 1, 1).err().map(|error| error.message().to_owned()).unwrap();
+        let lonely = Spec { agents: 2, ..spec(Decides::Scheduler) };
+        assert!(message(lonely).contains("2 agents need as many connections: set 'transfer.connections', which is 1"));
+        assert!(message(two_agents(Decides::PathManager)).contains("a path manager is a host's"));
+        assert!(message(Spec { agents: 0, ..spec(Decides::Scheduler) }).contains("0 agents"));
     }
 
     #[test]

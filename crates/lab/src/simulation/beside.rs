@@ -2,6 +2,7 @@
 //! the same links.
 
 use super::network::{self, Lines};
+use super::own::OwnPolicies;
 use super::settings;
 use crate::scenario::Scenario;
 use crate::scenario::beside::START;
@@ -28,16 +29,21 @@ pub fn name(beside: &Beside, number: u32) -> String {
     format!("beside/{}/{number}", beside.name)
 }
 
-/// Adds the transfer's connections and gives the first, which is `first`; each further one starts at its own time.
-pub fn add_own(world: &mut World, scenario: &Scenario, first: FlowConfig) -> Option<FlowId> {
-    let mut flows = (0..scenario.connections).map(|number| {
+/// Adds the transfer's connections, the first of which is `first`; each further one starts at its own time. `own` has the
+/// policies of the first ones, in order.
+pub fn add_own(world: &mut World, scenario: &Scenario, first: &FlowConfig, own: &[OwnPolicies]) -> Vec<FlowId> {
+    let mut flows = Vec::new();
+    for number in 0..scenario.connections {
         let name = own_name(number);
         let start = if number == 0 { first.start } else { start(world, &name, START) };
-        world.add_flow(FlowConfig { name, start, ..first.clone() })
-    });
-    let measured = flows.next();
-    flows.for_each(drop);
-    measured
+        let mut flow = FlowConfig { name, start, ..first.clone() };
+        if let Some(own) = own.get(number as usize) {
+            own.apply(&mut flow.client_config);
+            own.apply(&mut flow.server_config);
+        }
+        flows.push(world.add_flow(flow));
+    }
+    flows
 }
 
 /// Adds the other hosts' connections on all present paths.

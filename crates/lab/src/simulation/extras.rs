@@ -30,6 +30,8 @@ pub struct Extras {
     pub send: Option<Arc<SentFile>>,
     /// Policies in place of the contender's.
     pub own: OwnPolicies,
+    /// Schedulers and congestion controls in place of those, of the transfer's first connections, in order.
+    pub own_by_connection: Vec<OwnPolicies>,
 }
 
 /// With `--wire` every decoded packet must equal the original.

@@ -20,8 +20,8 @@ pub struct Simulation {
     world: World,
     client: HostId,
     server: HostId,
-    /// The first connection of the transfer, if it has some.
-    flow: Option<FlowId>,
+    /// The connections of the transfer.
+    flows: Vec<FlowId>,
     paths: Vec<usize>,
     /// Whether it ends with its transfers.
     finite: bool,
@@ -71,7 +71,7 @@ impl Simulation {
             server_config: config,
             record: Some(scenario.sample),
         };
-        let flow = beside::add_own(&mut world, scenario, transfer);
+        let flows = beside::add_own(&mut world, scenario, &transfer, &extras.own_by_connection);
         datagrams::add(&mut world, scenario, contender, &lines)?;
         let steered = steering::add(&mut world, scenario, contender, (client, server))?;
         let capture = match &extras.pcap {
@@ -82,7 +82,7 @@ impl Simulation {
             _ => None,
         };
         let finite = matches!(scenario.transfer, Transfer::Finite(_) | Transfer::Video) || extras.send.is_some();
-        Ok(Self { world, client, server, flow, paths: paths.to_vec(), finite, before: None, steered, capture })
+        Ok(Self { world, client, server, flows, paths: paths.to_vec(), finite, before: None, steered, capture })
     }
 
     /// Advances to this time since the beginning, at most to the end of the transfers if all of them end. Returns
@@ -101,11 +101,11 @@ impl Simulation {
         false
     }
 
-    /// State of the transfer's first connection at its sender and its receiver; none where it does not exist yet or
-    /// any more.
-    pub fn info(&self, heading: Heading) -> [Option<ConnectionInfo>; 2] {
+    /// State of a connection of the transfer, by its index, at its sender and its receiver; none where it does not exist
+    /// yet or any more.
+    pub fn info(&self, connection: usize, heading: Heading) -> [Option<ConnectionInfo>; 2] {
         let of = |side: Side, host: HostId| {
-            let connection = self.world.connection(self.flow?, side)?;
+            let connection = self.world.connection(*self.flows.get(connection)?, side)?;
             self.world.endpoint(host).info(self.world.now(), connection)
         };
         let (client, server) = (of(Side::Client, self.client), of(Side::Server, self.server));
