@@ -39,6 +39,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Delay before a retry of changes that the kernel refused.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Time until the last packets are repeated, and how long this host forwards after that.
+const AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
+const LINGER: std::time::Duration = std::time::Duration::from_millis(300);
+
 /// Delay of a look at the kernel's tables after another program changed them, so that a burst of changes needs one.
 const CALM: Duration = Duration::from_millis(200);
 
@@ -236,10 +240,33 @@ impl RouteDaemon {
         if let Some(bfd) = &self.bfd {
             bfd.leave(&self.ports);
         }
+        self.leave().await;
         self.kernel.purge().map_err(RouteError::system("remove the routes"))?;
         match self.setup.as_mut().map(Setup::undo) {
             Some(outcome) => Ok(outcome?),
             None => Ok(()),
+        }
+    }
+
+    /// Tells the neighbours that this router ends, twice since packets may be lost. It forwards until they have other routes.
+    async fn leave(&mut self) {
+        let now = self.clock.now();
+        let mut last = Vec::new();
+        let mut is_alone = true;
+        for instance in &mut self.instances {
+            is_alone &= instance.router.neighbors(now).all(|neighbor| neighbor.state < NeighborState::TwoWay);
+            instance.router.leave(now);
+            last.extend(std::iter::from_fn(|| instance.router.poll_transmit()));
+        }
+        for pause in [AGAIN, LINGER] {
+            for outgoing in &last {
+                // A packet that is lost costs the neighbours RouterDeadInterval, as without it.
+                let _ = send(&self.socket, &mut self.transport, &self.ports, outgoing);
+            }
+            if is_alone {
+                return;
+            }
+            tokio::time::sleep(pause).await;
         }
     }
 

@@ -1,8 +1,9 @@
 //! The router: its parts and its outputs.
 //!
-//! Its inputs are in `inputs`. The modules below call downwards only, in the order of their declaration.
+//! Its inputs are in `inputs`, and in `leaving` the last one. The modules below call downwards only, in the order of their declaration.
 
 mod inputs;
+mod leaving;
 
 mod interfaces;
 mod timeouts;

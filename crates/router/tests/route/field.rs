@@ -2,6 +2,7 @@
 
 use crate::host::{inside, pair, routed, state};
 use crate::kernel::ip;
+use crate::probe::{Probe, Target};
 use crate::scene::{Running, Scene, config, wait_for};
 use anabranch_emulate::{ChannelModel, Ether, Mesh, MeshConfig};
 use anabranch_router::{Family, Question, RouteConfig};
@@ -9,7 +10,7 @@ use libtest_mimic::Trial;
 use std::sync::{Arc, Mutex};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 5] = [
+    let tests: [(&str, fn()); 6] = [
         ("field::bridges_with_one_address_on_every_host_do_no_harm", bridges_with_one_address_on_every_host_do_no_harm),
         ("field::of_two_neighbours_with_one_router_id_one_changes", of_two_neighbours_with_one_router_id_one_changes),
         ("field::of_two_far_routers_with_one_router_id_one_changes", of_two_far_routers_with_one_router_id_one_changes),
@@ -18,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
             a_node_with_another_mtu_does_not_silence_the_others,
         ),
         ("field::routes_and_rules_that_others_remove_come_back", routes_and_rules_that_others_remove_come_back),
+        ("field::a_relay_that_ends_loses_next_to_nothing", a_relay_that_ends_loses_next_to_nothing),
     ];
     let trial = |(name, test): (&'static str, fn())| {
         Trial::test(name, move || {
@@ -183,4 +185,28 @@ fn routes_and_rules_that_others_remove_come_back() {
     let routes = routers[0].ask(Question::Routes);
     let mut there = routes.as_array().into_iter().flatten().filter(|route| route["prefix"] == "10.9.9.2/32");
     assert!(there.any(|route| route["installed"] == true), "{routes:#}");
+}
+
+/// In figure 8 M1 has three ways to M8, by M2, M3 and M4, over which the flows of the probes spread.
+fn a_relay_that_ends_loses_next_to_nothing() {
+    let mut scene = Scene::new(vec![ChannelModel::Ideal], &config(Family::Ipv4, 1));
+    let far = anabranch_emulate::mesh::loopback_ipv4(8).to_string();
+    wait_for("the routes", || {
+        let hops = scene.next_hops(1, &far);
+        if hops == [2, 3, 4] { Ok(()) } else { Err(hops) }
+    });
+    let probes: Vec<Probe> = (0..8).map(|flow| Probe::start(&scene, Target::Ipv4, flow)).collect();
+    wait_for("answers", || if probes.iter().all(|probe| probe.answered() > 50) { Ok(()) } else { Err(()) });
+    let marks: Vec<_> = probes.iter().map(Probe::mark).collect();
+    // Two of the three, so that most flows are concerned.
+    for _ in 0..2 {
+        scene.routers.remove(1).stop().expect("it ends well");
+    }
+    let enough = |probe: &Probe, mark| probe.since(mark).answered + probe.since(mark).lost >= 500;
+    let all = || probes.iter().zip(&marks).all(|(probe, mark)| enough(probe, mark));
+    wait_for("500 probes", || if all() { Ok(()) } else { Err(()) });
+    let lost: Vec<u32> = probes.iter().zip(&marks).map(|(probe, mark)| probe.since(mark).lost).collect();
+    println!("lost of 500 probes on each of eight flows while two relays end: {lost:?}");
+    // Silence would cost a flow 200 probes and more.
+    assert!(lost.iter().all(|lost| *lost < 100), "{lost:?}");
 }

@@ -88,6 +88,19 @@ fn metric_of(interface: &Interface, manet: &Manet, all: &[(List, RouterId)]) -> 
     Some(MdrMetric { default, metrics })
 }
 
+/// The last Hello of an interface: a full one that lists nobody, of a router that is no candidate in any election.
+pub(crate) fn last_hello(interface: &mut Interface, own: RouterId, options: Options) -> (Hello, Option<Lls>) {
+    let (hello, lls) = next_hello(interface, own, options);
+    let nobody = RouterId::NONE;
+    let (designated_router, backup_designated_router) = (nobody, nobody);
+    let hello = Hello { priority: 0, designated_router, backup_designated_router, neighbors: Vec::new(), ..hello };
+    let lls = lls.as_ref().and_then(Lls::mdr_hello).map(|mdr| {
+        let lists = MdrHello { differential: false, down: 0, init: 0, dependent: 0, selected_advertised: 0, ..*mdr };
+        Lls { tlvs: vec![Tlv::MdrHello(lists)] }
+    });
+    (hello, lls)
+}
+
 /// The next Hello of an interface, and its LLS block on a MANET.
 pub(crate) fn next_hello(interface: &mut Interface, own: RouterId, options: Options) -> (Hello, Option<Lls>) {
     let mut hello = Hello {

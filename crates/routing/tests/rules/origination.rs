@@ -305,3 +305,28 @@ fn rfc5340_4_8_1_a_prefix_of_a_network_behind_a_neighbour_has_the_cost_of_the_wa
     assert_eq!(route.cost, routes.routers[&RouterId(101)].cost + 4 + 2);
     assert_eq!(route.next_hops, routes.routers[&RouterId(101)].next_hops);
 }
+
+#[test]
+fn a_router_that_leaves_flushes_its_lsas_and_tells_its_neighbours_that_it_hears_nobody() {
+    let mut bench = Bench::new(5, |_, config| eager(config));
+    bench.pass_with(3, &[(9, hears(&[5]))]);
+    bench.make_full(9);
+    bench.pass_with(6, &[(9, hears(&[5]))]);
+    bench.sent.clear();
+    bench.router.leave(bench.now);
+    bench.pass(0.0);
+    let sent = core::mem::take(&mut bench.sent);
+    let (last, before) = sent.split_last().unwrap();
+    let Body::Hello(hello) = &last.1.packet.body else { panic!("a Hello is last") };
+    let mdr = last.1.packet.lls.as_ref().and_then(|lls| lls.mdr_hello()).unwrap();
+    assert!(hello.neighbors.is_empty() && hello.priority == 0 && !mdr.differential);
+    let flushed = before.iter().flat_map(|(_, outgoing)| match &outgoing.packet.body {
+        Body::LinkStateUpdate(update) => update.lsas.clone(),
+        _ => Vec::new(),
+    });
+    let flushed: Vec<_> = flushed.map(|aged| (aged.age, aged.lsa.key().advertising)).collect();
+    assert!(!flushed.is_empty() && flushed.iter().all(|one| *one == (3600, RouterId(5))), "{flushed:?}");
+    // Nothing follows.
+    bench.pass(20.0);
+    assert_eq!(bench.sent.len(), 0);
+}
