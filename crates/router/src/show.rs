@@ -6,6 +6,7 @@ use super::daemon::RouteDaemon;
 use super::ground::Network;
 use super::instance::Instance;
 use anabranch_policy::time::Instant;
+use anabranch_routing::counters::DropReason;
 use anabranch_routing::neighborhood::Level;
 use anabranch_routing::show::{InterfaceView, NeighborView};
 use anabranch_routing::{InterfaceState, NeighborState, NextHop};
@@ -65,6 +66,8 @@ impl RouteDaemon {
         let by_type = |counts: &[u64; 5]| -> Map<String, Value> {
             TYPES.iter().zip(counts).map(|(name, count)| ((*name).to_owned(), (*count).into())).collect()
         };
+        let dropped = DropReason::ALL.into_iter().map(|(reason, name)| (name, counters.dropped(reason)));
+        let dropped = dropped.filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count.into()));
         let interface = |view: InterfaceView| {
             json!({
                 "name": self.name(view.id),
@@ -81,6 +84,7 @@ impl RouteDaemon {
             "sent_packets": by_type(&counters.sent),
             "sent_bytes": by_type(&counters.sent_bytes),
             "received_packets": by_type(&counters.received),
+            "dropped": dropped.collect::<Map<String, Value>>(),
             "lsas_flooded": counters.lsas_flooded,
             "lsas_retransmitted": counters.lsas_retransmitted,
             "lsas_originated": counters.lsas_originated,

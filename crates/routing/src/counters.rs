@@ -72,6 +72,45 @@ pub enum DropReason {
     Event,
 }
 
+impl DropReason {
+    /// All reasons with their names, in the order of their numbers.
+    pub const ALL: [(Self, &'static str); DROPS] = [
+        (Self::Interface, "interface"),
+        (Self::Area, "area"),
+        (Self::Instance, "instance"),
+        (Self::RouterId, "router_id"),
+        (Self::DuplicateRouterId, "duplicate_router_id"),
+        (Self::DuplicateNeighbor, "duplicate_neighbor"),
+        (Self::Source, "source"),
+        (Self::HelloInterval, "hello_interval"),
+        (Self::DeadInterval, "dead_interval"),
+        (Self::Options, "options"),
+        (Self::AddressFamily, "address_family"),
+        (Self::NoMdrHello, "no_mdr_hello"),
+        (Self::HelloLists, "hello_lists"),
+        (Self::NeighborLimit, "neighbor_limit"),
+        (Self::NotAccepted, "not_accepted"),
+        (Self::Unfinished, "unfinished"),
+        (Self::UnknownNeighbor, "unknown_neighbor"),
+        (Self::NeighborState, "neighbor_state"),
+        (Self::Mtu, "mtu"),
+        (Self::DuplicateDescription, "duplicate_description"),
+        (Self::LsaChecksum, "lsa_checksum"),
+        (Self::LsaType, "lsa_type"),
+        (Self::LsaHeader, "lsa_header"),
+        (Self::LsaTooSoon, "lsa_too_soon"),
+        (Self::LsaOlder, "lsa_older"),
+        (Self::LsaLimit, "lsa_limit"),
+        (Self::LsaMaxAge, "lsa_max_age"),
+        (Self::RetransmissionLimit, "retransmission_limit"),
+        (Self::QuestionableAcknowledgment, "questionable_acknowledgment"),
+        (Self::PrefixFamily, "prefix_family"),
+        (Self::PrefixOwner, "prefix_owner"),
+        (Self::AcknowledgmentLimit, "acknowledgment_limit"),
+        (Self::Event, "event"),
+    ];
+}
+
 /// Number of reasons.
 const DROPS: usize = DropReason::Event as usize + 1;
 
@@ -143,5 +182,18 @@ impl Counters {
     /// Bytes of all packets sent, IPv6 header included.
     pub fn all_sent_bytes(&self) -> u64 {
         self.sent_bytes.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_listed_under_its_own_number_and_has_a_name_of_its_own() {
+        for (number, (reason, name)) in DropReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, number);
+            assert!(DropReason::ALL.iter().filter(|(_, other)| *other == name).count() == 1, "{name}");
+        }
     }
 }

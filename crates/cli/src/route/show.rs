@@ -44,12 +44,72 @@ const FORECAST: Columns = &[
 /// The answer as text.
 pub fn text(question: Question, answer: &Value) -> String {
     match question {
-        Question::Status => format!("{answer:#}\n"),
+        Question::Status => status(answer),
         Question::Neighbors => list(NEIGHBORS, answer),
         Question::Database => list(DATABASE, answer),
         Question::Forecast => list(FORECAST, answer),
         Question::Routes => routes(answer),
     }
+}
+
+/// The router, its interfaces, its packets by type, and what it dropped by reason; each as a table.
+fn status(answer: &Value) -> String {
+    let parts = [single(answer), interfaces(answer), packets(answer), dropped(answer)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// The values of the router as a whole.
+fn single(answer: &Value) -> String {
+    let values = answer.as_object().into_iter().flatten().filter(|(_, value)| !value.is_array() && !value.is_object());
+    let rows: Vec<Vec<String>> = values.map(|(key, value)| vec![key.replace('_', " "), cell(value)]).collect();
+    table::render(&["router", ""], &rows)
+}
+
+/// The elements of a list in an object.
+fn elements<'a>(object: &'a Value, key: &str) -> &'a [Value] {
+    object[key].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn interfaces(answer: &Value) -> String {
+    let mut rows = Vec::new();
+    for instance in elements(answer, "instances") {
+        for interface in elements(instance, "interfaces") {
+            let of = elements(answer, "interfaces").iter().find(|one| one["name"] == interface["name"]);
+            let address = of.map_or("-".to_owned(), |one| cell(&one["link_local"]));
+            let keys = ["name", "state", "parent", "backup_parent"];
+            let mut row: Vec<String> = keys.iter().map(|key| cell(&interface[*key])).collect();
+            row.insert(1, cell(&instance["family"]));
+            row.push(address);
+            rows.push(row);
+        }
+    }
+    table::render(&["interface", "family", "state", "parent", "backup parent", "address"], &rows)
+}
+
+fn packets(answer: &Value) -> String {
+    let mut rows = Vec::new();
+    for instance in elements(answer, "instances") {
+        for (kind, sent) in instance["sent_packets"].as_object().into_iter().flatten() {
+            let others = [&instance["sent_bytes"][kind], &instance["received_packets"][kind]].map(cell);
+            let mut row = vec![kind.replace('_', " "), cell(&instance["family"]), cell(sent)];
+            row.extend(others);
+            rows.push(row);
+        }
+    }
+    table::render(&["packets", "family", "sent", "bytes", "received"], &rows)
+}
+
+/// What was dropped: by a router, or before it could be given to one.
+fn dropped(answer: &Value) -> String {
+    let of_instances = elements(answer, "instances").iter().flat_map(|instance| {
+        let counts = instance["dropped"].as_object().into_iter().flatten();
+        counts.map(|(reason, count)| (reason, cell(&instance["family"]), count))
+    });
+    let refused = answer["refused"].as_object().into_iter().flatten();
+    let all = of_instances.chain(refused.map(|(reason, count)| (reason, "-".to_owned(), count)));
+    let rows: Vec<Vec<String>> =
+        all.map(|(reason, family, count)| vec![reason.replace('_', " "), family, cell(count)]).collect();
+    if rows.is_empty() { String::new() } else { table::render(&["dropped because of", "family", "times"], &rows) }
 }
 
 fn list(columns: Columns, answer: &Value) -> String {
@@ -99,6 +159,27 @@ fn cell(value: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_status_is_a_table_that_tells_why_packets_were_dropped() {
+        let answer = json!({
+            "router_id": "10.0.0.1", "table": 199, "refused": { "checksum": 2 },
+            "interfaces": [{ "name": "e0", "up": true, "link_local": "fe80::1" }],
+            "instances": [{
+                "family": "ipv4",
+                "interfaces": [{ "name": "e0", "state": "mdr", "parent": "10.0.0.1", "backup_parent": null }],
+                "sent_packets": { "hello": 7 }, "sent_bytes": { "hello": 700 }, "received_packets": { "hello": 6 },
+                "dropped": { "hello_interval": 3 },
+            }],
+        });
+        let text = text(Question::Status, &answer);
+        let has = |words: &[&str]| text.lines().any(|line| line.split_whitespace().eq(words.iter().copied()));
+        assert!(has(&["router", "id", "10.0.0.1"]), "{text}");
+        assert!(has(&["e0", "ipv4", "mdr", "10.0.0.1", "-", "fe80::1"]), "{text}");
+        assert!(has(&["hello", "ipv4", "7", "700", "6"]), "{text}");
+        assert!(has(&["hello", "interval", "ipv4", "3"]) && has(&["checksum", "-", "2"]), "{text}");
+        assert!(!text.contains('{'), "{text}");
+    }
 
     #[test]
     fn a_route_with_two_next_hops_has_two_rows() {

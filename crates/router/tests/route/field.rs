@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use std::sync::{Arc, Mutex};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 7] = [
         ("field::bridges_with_one_address_on_every_host_do_no_harm", bridges_with_one_address_on_every_host_do_no_harm),
         ("field::of_two_neighbours_with_one_router_id_one_changes", of_two_neighbours_with_one_router_id_one_changes),
         ("field::of_two_far_routers_with_one_router_id_one_changes", of_two_far_routers_with_one_router_id_one_changes),
@@ -20,6 +20,7 @@ pub fn trials() -> Vec<Trial> {
         ),
         ("field::routes_and_rules_that_others_remove_come_back", routes_and_rules_that_others_remove_come_back),
         ("field::a_relay_that_ends_loses_next_to_nothing", a_relay_that_ends_loses_next_to_nothing),
+        ("field::what_is_dropped_is_counted_by_reason", what_is_dropped_is_counted_by_reason),
     ];
     let trial = |(name, test): (&'static str, fn())| {
         Trial::test(name, move || {
@@ -206,7 +207,19 @@ fn a_relay_that_ends_loses_next_to_nothing() {
     let all = || probes.iter().zip(&marks).all(|(probe, mark)| enough(probe, mark));
     wait_for("500 probes", || if all() { Ok(()) } else { Err(()) });
     let lost: Vec<u32> = probes.iter().zip(&marks).map(|(probe, mark)| probe.since(mark).lost).collect();
-    println!("lost of 500 probes on each of eight flows while two relays end: {lost:?}");
+    eprintln!("lost of 500 probes on each of eight flows while two relays end: {lost:?}");
     // Silence would cost a flow 200 probes and more.
     assert!(lost.iter().all(|lost| *lost < 100), "{lost:?}");
+}
+
+fn what_is_dropped_is_counted_by_reason() {
+    let pair = pair();
+    let mut slower = config(Family::Ipv4, 1);
+    slower.manet.hello_interval = anabranch_policy::time::Duration::from_secs(2);
+    let routers = [Running::start(&pair[0], config(Family::Ipv4, 1)), Running::start(&pair[1], slower)];
+    wait_for("Hellos that do not fit", || {
+        let statuses = routers.each_ref().map(|router| router.ask(Question::Status));
+        let counted = |status: &serde_json::Value| status["instances"][0]["dropped"]["hello_interval"].as_u64();
+        if statuses.iter().all(|status| counted(status) > Some(0)) { Ok(()) } else { Err(statuses) }
+    });
 }
