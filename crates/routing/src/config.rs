@@ -181,6 +181,16 @@ impl fmt::Debug for Forecast {
 /// Least MTU of IPv6 in bytes (RFC 8200, 5).
 pub(crate) const LEAST_MTU: u16 = 1280;
 
+/// What a link to a neighbour costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LinkCost {
+    /// The interface's cost.
+    #[default]
+    Interface,
+    /// The interface's cost, which is that of a link without loss, by the expected number of transmissions (ETX), from 1 to 16.
+    Etx,
+}
+
 /// The configuration of an interface.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InterfaceConfig {
@@ -195,6 +205,8 @@ pub struct InterfaceConfig {
     pub addresses: Vec<(IpAddr, u8)>,
     /// Interface output cost, 1 to 65535.
     pub cost: u16,
+    /// What a link costs.
+    pub link_cost: LinkCost,
     /// Router Priority: a larger one makes a router more likely to become MDR (RFC 5614, 3.1).
     pub priority: u8,
     /// HelloInterval.
@@ -237,6 +249,7 @@ impl InterfaceConfig {
             link_local,
             addresses: Vec::new(),
             cost: 1,
+            link_cost: LinkCost::Interface,
             priority: 1,
             hello_interval: Duration::from_secs(10),
             router_dead_interval: Duration::from_secs(40),

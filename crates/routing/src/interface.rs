@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use anabranch_policy::{Duration, Instant, LinkForecaster};
 use anabranch_wire::ospf::{HEADER, LinkStateUpdate, LsaHeader, LsaKey, RouterId};
 
-use crate::config::{HELLO_REPEAT_COUNT, InterfaceConfig, InterfaceKind, Manet};
+use crate::config::{HELLO_REPEAT_COUNT, InterfaceConfig, InterfaceKind, LinkCost, Manet};
 use crate::election::Selection;
 use crate::flooding::acknowledgments::AckQueue;
 use crate::flooding::queue::FloodQueue;
@@ -391,6 +391,19 @@ impl Interface {
         if let Some(missed) = neighbor.timers.expiry(NeighborTimer::MissedHello) {
             self.timers.set_at_latest(InterfaceTimer::Silence, missed);
         }
+    }
+
+    /// Updates the cost of the link to a neighbour by what arrived of it. True if it changed.
+    pub(crate) fn update_link_cost(&mut self, router: RouterId) -> bool {
+        let Some(neighbor) = self.neighbors.get_mut(&router).filter(|_| self.config.link_cost == LinkCost::Etx) else {
+            return false;
+        };
+        let new = neighbor.delivery.new_cost(self.config.cost, self.link_costs.get(&router).copied());
+        if let Some(cost) = new {
+            self.link_costs.insert(router, cost);
+            self.advertised_change = true;
+        }
+        new.is_some()
     }
 
     /// The neighbours with an expired timer.

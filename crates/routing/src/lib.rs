@@ -41,7 +41,7 @@ mod random;
 mod timers;
 mod verbs;
 
-pub use config::{Config, ConfigError, InterfaceConfig, InterfaceKind};
+pub use config::{Config, ConfigError, InterfaceConfig, InterfaceKind, LinkCost};
 pub use interface::InterfaceState;
 pub use neighbor::NeighborState;
 pub use router::Router;

@@ -2,6 +2,7 @@
 
 pub(crate) mod announcement;
 pub(crate) mod attempt;
+pub(crate) mod delivery;
 pub(crate) mod exchange;
 pub(crate) mod link_monitor;
 pub(crate) mod manet;
@@ -16,6 +17,7 @@ use anabranch_wire::ospf::{InterfaceId, LsaHeader, LsaKey};
 
 use crate::timers::{Timer, TimerTable};
 use attempt::Attempt;
+use delivery::Delivery;
 use exchange::Exchange;
 use link_monitor::LinkMonitor;
 use manet::ManetNeighbor;
@@ -55,6 +57,7 @@ pub struct Neighbor {
     /// Acked LSA list (RFC 5614, 8.4): what it acknowledged and this router has not received.
     pub(crate) acked: BTreeMap<LsaKey, LsaHeader>,
     pub(crate) link: LinkMonitor,
+    pub(crate) delivery: Delivery,
 }
 
 impl Neighbor {
@@ -74,6 +77,7 @@ impl Neighbor {
             retransmissions: RetransmissionList::default(),
             acked: BTreeMap::new(),
             link: LinkMonitor::new(forecaster),
+            delivery: Delivery::default(),
         }
     }
 
@@ -162,6 +166,11 @@ impl Neighbor {
         let last = self.manet.said.sequence;
         let gap = last.zip(sequence).map(|(last, sequence)| sequence.wrapping_sub(last).saturating_sub(1));
         let most = u16::try_from(dead_interval.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u16::MAX);
+        match gap {
+            Some(missing) if missing <= most.saturating_mul(2) => self.delivery.hear(missing),
+            Some(_) => self.delivery.restart(),
+            None => self.delivery.hear(0),
+        }
         if self.link.hear_hello(now, signal, gap, most) {
             self.timers.set(NeighborTimer::MissedHello, now + link_monitor::missing_after(interval));
         }

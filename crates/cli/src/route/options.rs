@@ -5,13 +5,13 @@ use anabranch_policy::combination::{self, Combination};
 use anabranch_policy::time::Duration;
 use anabranch_proxy::Key;
 use anabranch_router::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, TABLE};
-use anabranch_routing::InterfaceKind;
 use anabranch_routing::bfd::BfdSettings;
 use anabranch_routing::config::{Forecast, Manet};
 use anabranch_routing::election::AdjConnectivity;
 use anabranch_routing::lanes::{LanePolicy, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
+use anabranch_routing::{InterfaceKind, LinkCost};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity;
 use anabranch_wire::ospf::Compatibility;
@@ -62,6 +62,15 @@ pub enum FamilyOption {
     Ipv4,
 }
 
+/// What a link costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LinkCostOption {
+    /// The cost of the interface
+    Hops,
+    /// By the Hellos that arrive
+    Etx,
+}
+
 /// Which next hop a lane has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum LaneOption {
@@ -83,6 +92,9 @@ pub enum Dialect {
     /// Read and write them
     Misplaced,
 }
+
+/// Cost of a link without loss where transmissions count: their parts are told apart.
+const ETX_COST: u16 = 10;
 
 /// Least interval of BFD.
 const LEAST_BFD: Duration = Duration::from_millis(10);
@@ -164,6 +176,10 @@ pub struct ProtocolOptions {
     /// Missing packets of BFD after which a neighbour is lost
     #[arg(long, value_name = "N", default_value_t = 3, requires = "bfd", value_parser = clap::value_parser!(u8).range(1..))]
     pub bfd_multiplier: u8,
+    /// What a link costs: `hops`, the cost of the interface; or `etx`, that cost (here 10 unless given) times the expected
+    /// number of transmissions, by the Hellos that arrive. The same at all routers of a mesh
+    #[arg(long, value_name = "METRIC", default_value = "hops")]
+    pub link_cost: LinkCostOption,
     /// AdjConnectivity: adjacencies with all (0), connected (1), biconnected (2) [default of RFC 5614: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2))]
     pub adjacency: Option<u8>,
@@ -313,6 +329,9 @@ impl ProtocolOptions {
             interface.router_dead_interval = dead;
             interface.rxmt_interval = self.retransmit_interval.unwrap_or(interface.rxmt_interval);
             interface.priority = self.priority;
+            if self.link_cost == LinkCostOption::Etx {
+                (interface.cost, interface.link_cost) = (ETX_COST, LinkCost::Etx);
+            }
         }
         if let InterfaceKind::Manet(manet) = &mut config.manet.kind {
             self.apply_to_manet(manet);

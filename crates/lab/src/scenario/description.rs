@@ -61,5 +61,6 @@ fn describe_routers(contender: &Contender) -> String {
             format!("links by {}, {told}", contender.policies.choice(Family::Forecaster))
         }
     };
-    format!("OSPF-MDR: {fullness}, {hellos}, {forecasts}")
+    let cost = if contender.mesh.etx { ", cost by ETX" } else { "" };
+    format!("OSPF-MDR: {fullness}, {hellos}, {forecasts}{cost}")
 }

@@ -48,7 +48,7 @@ pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
     let Some(item) = policy.get("mesh") else { return Ok(routes) };
     let table = item.table(
         "a policy's mesh",
-        &["interfaces", "next_hops", "lane_policy", "routes", "two_hop_refresh", "flood_suspects"],
+        &["interfaces", "next_hops", "lane_policy", "routes", "two_hop_refresh", "flood_suspects", "link_cost"],
     )?;
     if let Some(item) = table.get("interfaces") {
         routes.lanes.interfaces = item.word(&[("real", LaneInterfaces::Real), ("virtual", LaneInterfaces::Virtual)])?;
@@ -61,6 +61,9 @@ pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
         routes.lanes.policy = item.word(&words)?;
     }
     routes.fullness = table.get("routes").map(|item| item.word(&FULLNESS)).transpose()?;
+    if let Some(item) = table.get("link_cost") {
+        routes.etx = item.word(&[("hops", false), ("etx", true)])?;
+    }
     routes.flood_suspects = table.flag("flood_suspects", false)?;
     let refresh = table.get("two_hop_refresh").map(|item| item.count(1..=100)).transpose()?;
     routes.two_hop_refresh = refresh.map(|count| count as u16);

@@ -17,6 +17,7 @@ const MOVING: &[&str] = &[
     "hello_interval",
     "dead_interval",
     "probe_interval",
+    "probe_bytes",
     "cut_speed",
 ];
 
@@ -42,6 +43,7 @@ pub fn moving(top: &Reader<'_>) -> Result<Option<Moving>, Diagnostic> {
         hello_interval: table.quantity("hello_interval")?.unwrap_or(Duration::from_secs(2)),
         dead_interval: table.quantity("dead_interval")?.unwrap_or(Duration::from_secs(6)),
         probe_interval: table.quantity("probe_interval")?.unwrap_or(Duration::from_millis(100)),
+        probe_bytes: table.get("probe_bytes").map(|item| item.count(40..=1500)).transpose()?.unwrap_or(40) as u32,
     }))
 }
 

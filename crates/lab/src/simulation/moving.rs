@@ -5,6 +5,7 @@ use crate::record::Record;
 use crate::scenario::Scenario;
 use crate::scenario::model::Moving;
 use anabranch_policy::combination::Choice;
+use anabranch_routing::LinkCost;
 use anabranch_routing::config::{Config, Forecast, Manet};
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_settings::contender::Contender;
@@ -16,6 +17,9 @@ use anabranch_sim::mesh::moving_network::{MovingNetwork, RouterChange, Seen};
 use anabranch_sim::mobility::{Area, Model, Span};
 use anabranch_sim::radio::{MediumConfig, Overlap, PathLoss, Reach};
 use std::sync::Arc;
+
+/// Cost of a link without loss where ETX counts: its parts are told apart.
+const ETX_COST: u16 = 10;
 
 /// Additional cost of a suspect link if it is flooded in LSAs.
 const SUSPECT_COST: u16 = 2;
@@ -50,6 +54,10 @@ pub fn run(
     network.hello_interval = moving.hello_interval;
     network.router_dead_interval = moving.dead_interval;
     network.probe_interval = moving.probe_interval;
+    network.probe_bytes = moving.probe_bytes;
+    if contender.mesh.etx {
+        network.cost = (ETX_COST, LinkCost::Etx);
+    }
     network.warm_up = scenario.warm_up;
     network.duration = scenario.duration - scenario.warm_up;
     network.wire = extras.wire;

@@ -151,3 +151,32 @@ fn what_is_flooded_is_not_sent_again_before_rxmt_interval() {
     assert!(due(Instant::ZERO).is_empty());
     assert_eq!(due(Instant::ZERO + rxmt), [key]);
 }
+
+#[test]
+fn a_link_costs_its_expected_transmissions_if_they_count() {
+    let (mut interface, router) = (manet(), RouterId(2));
+    (interface.config.cost, interface.config.link_cost) = (10, LinkCost::Etx);
+    interface.add_neighbor(second(0), router, Ipv6Addr::UNSPECIFIED, None);
+    let mut hear = |sequence: u16| {
+        interface.hear_hello(second(sequence.into()), router, None, Some(sequence));
+        let neighbor = interface.neighbors.get_mut(&router).unwrap();
+        neighbor.manet.said.sequence = Some(sequence);
+        let changed = interface.update_link_cost(router);
+        (changed, interface.cost_to(router))
+    };
+    // As if half of them were missing, until there are eight.
+    assert_eq!(hear(1), (true, 40));
+    assert!((2..8).all(|sequence| hear(sequence) == (false, 40)));
+    assert_eq!((hear(8), hear(9)), ((true, 10), (false, 10)));
+    // From here on every second one is missing: half of sixteen in the end.
+    let last = (11..60).step_by(2).map(&mut hear).last();
+    assert_eq!(last, Some((false, 40)));
+}
+
+#[test]
+fn the_cost_of_the_interface_stays_if_transmissions_do_not_count() {
+    let (mut interface, router) = (manet(), RouterId(2));
+    interface.add_neighbor(second(0), router, Ipv6Addr::UNSPECIFIED, None);
+    interface.hear_hello(second(1), router, None, Some(1));
+    assert_eq!((interface.update_link_cost(router), interface.cost_to(router)), (false, 1));
+}

@@ -47,6 +47,10 @@ impl Router {
             CheckedHello::Other(_) => None,
         };
         self.interfaces[at.interface].hear_hello(now, at.router, how.signal, sequence);
+        if self.interfaces[at.interface].update_link_cost(at.router) && self.interfaces[at].is_bidirectional() {
+            self.calculation.schedule(now);
+            self.check_router_lsa(now);
+        }
         let neighbor = &mut self.interfaces[at];
         neighbor.address = how.source;
         let moved = neighbor.interface != hello.interface && neighbor.is_bidirectional();

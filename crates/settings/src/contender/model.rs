@@ -30,6 +30,8 @@ pub struct MeshRoutes {
     pub fullness: Option<LsaFullness>,
     /// One of this many Hellos is full; none: 3.
     pub two_hop_refresh: Option<u16>,
+    /// Whether mobile nodes count the transmissions that a link needs (ETX) instead of hops.
+    pub etx: bool,
     /// Whether suspect links are flooded in LSAs instead of announced to neighbours only; mobile nodes only.
     pub flood_suspects: bool,
     /// Radios and next hops of the paths.

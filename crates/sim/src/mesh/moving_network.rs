@@ -23,7 +23,7 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::config::{Config, Manet};
 use anabranch_routing::lsa_fullness::LsaFullness;
-use anabranch_routing::{InterfaceConfig, InterfaceKind, NeighborState};
+use anabranch_routing::{InterfaceConfig, InterfaceKind, LinkCost, NeighborState};
 use std::sync::Arc;
 
 /// Bytes of an IPv6 header.
@@ -44,6 +44,8 @@ pub struct MovingNetwork {
     pub manet: Manet,
     pub hello_interval: Duration,
     pub router_dead_interval: Duration,
+    /// Cost of a link without loss, and what else a link costs.
+    pub cost: (u16, LinkCost),
     /// Any other change of the routers' configuration.
     pub router: Option<RouterChange>,
     /// Mean time between probes in the whole network.
@@ -94,6 +96,7 @@ impl MovingNetwork {
             manet: Manet { lsa_fullness: fullness, two_hop_refresh: 3, ..Manet::default() },
             hello_interval: Duration::from_secs(2),
             router_dead_interval: Duration::from_secs(6),
+            cost: (1, LinkCost::Interface),
             router: None,
             probe_interval: Duration::from_millis(100),
             probe_bytes: 40,
@@ -163,6 +166,8 @@ impl MovingNetwork {
             kind: InterfaceKind::Manet(self.manet.clone()),
             hello_interval: self.hello_interval,
             router_dead_interval: self.router_dead_interval,
+            cost: self.cost.0,
+            link_cost: self.cost.1,
             ..world.radio_interface(node, radio, &[interface])
         };
         world.add_mesh_router(node, start, config, vec![interface]).map_err(|error| error.to_string())

@@ -180,6 +180,8 @@ pub struct Moving {
     pub dead_interval: Duration,
     /// Mean interval between probes in the whole network.
     pub probe_interval: Duration,
+    /// Bytes of a probe, IP header included.
+    pub probe_bytes: u32,
     /// Speed at which one of eight nodes in three rows repeatedly leaves, m/s, while the others stand still; none: all
     /// move.
     pub cut_speed: Option<f64>,

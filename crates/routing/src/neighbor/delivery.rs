@@ -1,0 +1,124 @@
+//! Cost of a link by the share of the neighbour's Hellos that arrive: the expected number of transmissions, ETX (De Couto
+//! et al., "A High-Throughput Path Metric for Multi-Hop Wireless Routing", MobiCom 2003).
+//!
+//! A frame and its acknowledgement must arrive: ETX = 1 / (d_f d_r). Hellos tell d_r alone; d_f is taken to be the same, so
+//! that the cost is that of the interface over d^2. Each router advertises its own direction.
+//!
+//! Decisions:
+//! - d is the share of the last 16 Hellos; before 8 of them were due, the cost is that of d = 1/2.
+//! - Hysteresis: the cost changes if it would do so by more than a third, and after 8 Hellos at the earliest, or at once if
+//!   it has doubled. A link whose share wavers does not flood an LSA for each Hello.
+
+/// Hellos that count.
+const WINDOW: u32 = 16;
+/// Hellos before the first cost, and between two costs.
+const PAUSE: u32 = 8;
+/// Change that is worth an LSA.
+const WORTH: f64 = 4.0 / 3.0;
+/// Change that does not wait.
+const URGENT: f64 = 2.0;
+/// Least share that is told apart.
+const LEAST: f64 = 0.25;
+
+/// Which of the last Hellos of a neighbour arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Delivery {
+    /// A bit for each, the last one lowest.
+    arrived: u16,
+    /// Hellos that were due, at most `WINDOW`.
+    due: u32,
+    /// Hellos since the cost last changed.
+    since: u32,
+}
+
+impl Delivery {
+    /// A Hello arrived after `missing` that did not.
+    pub fn hear(&mut self, missing: u16) {
+        let missing = u32::from(missing).min(WINDOW - 1);
+        self.arrived = self.arrived.checked_shl(missing + 1).unwrap_or(0) | 1;
+        self.due = (self.due + missing + 1).min(WINDOW);
+        self.since = self.since.saturating_add(missing + 1);
+    }
+
+    /// The neighbour began anew: what was missing before says nothing.
+    pub fn restart(&mut self) {
+        *self = Self::default();
+    }
+
+    fn share(self) -> f64 {
+        if self.due < PAUSE {
+            return 0.5;
+        }
+        let counted = u16::MAX >> (WINDOW - self.due);
+        f64::from((self.arrived & counted).count_ones()) / f64::from(self.due)
+    }
+
+    /// The cost, if it is to change from `current`.
+    pub fn new_cost(&mut self, of_interface: u16, current: Option<u16>) -> Option<u16> {
+        let etx = self.share().max(LEAST).powi(-2);
+        let cost = (f64::from(of_interface) * etx).round().clamp(1.0, f64::from(u16::MAX - 1));
+        let change = current.map_or(f64::INFINITY, |current| {
+            let ratio = cost / f64::from(current);
+            ratio.max(1.0 / ratio)
+        });
+        if change < WORTH || (self.since < PAUSE && change < URGENT) {
+            return None;
+        }
+        self.since = 0;
+        Some(cost as u16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Costs, in order, after Hellos with so many missing before each; the interface costs 10.
+    fn costs(missing: &[u16]) -> Vec<u16> {
+        let (mut delivery, mut costs) = (Delivery::default(), Vec::new());
+        for count in missing {
+            delivery.hear(*count);
+            costs.extend(delivery.new_cost(10, costs.last().copied()));
+        }
+        costs
+    }
+
+    #[test]
+    fn a_new_link_costs_as_if_half_of_its_hellos_were_missing_and_then_what_arrives() {
+        assert_eq!(costs(&[0; 7]), [40]);
+        assert_eq!(costs(&[0; 20]), [40, 10]);
+        assert_eq!(costs(&[1; 20]), [40]);
+        // Two of three: 10 / (2/3)^2, of 9 and of 16 Hellos.
+        assert_eq!(costs(&[0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]), [40, 23]);
+    }
+
+    #[test]
+    fn a_link_that_wavers_keeps_its_cost_and_one_that_breaks_does_not() {
+        let mut hellos = vec![0; 16];
+        // One of sixteen is missing: 11, which is not worth an LSA.
+        hellos.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(costs(&hellos), [40, 10]);
+        hellos.extend([7]);
+        // Nine of sixteen are left.
+        assert_eq!(*costs(&hellos).last().unwrap(), 32);
+    }
+
+    #[test]
+    fn no_share_and_no_cost_is_out_of_range() {
+        let mut delivery = Delivery::default();
+        delivery.hear(u16::MAX);
+        assert_eq!(delivery.due, WINDOW);
+        assert_eq!(delivery.new_cost(10, None), Some(160));
+        assert_eq!(delivery.new_cost(u16::MAX, Some(10)), Some(u16::MAX - 1));
+        assert_eq!(delivery.new_cost(1, None), Some(16));
+    }
+
+    #[test]
+    fn a_neighbour_that_begins_anew_is_new() {
+        let mut delivery = Delivery::default();
+        (0..16).for_each(|_| delivery.hear(0));
+        delivery.restart();
+        delivery.hear(0);
+        assert_eq!(delivery.new_cost(10, None), Some(40));
+    }
+}
