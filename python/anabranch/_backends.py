@@ -7,6 +7,7 @@ here; a worker that is killed costs its batch, which its library gives to anothe
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -62,6 +63,11 @@ class Rows:
         if self.store is not None:
             self.store.keep(item, results)
 
+    def write(self) -> None:
+        """Writes all rows of the directory as a table."""
+        if self.store is not None:
+            self.store.write()
+
 
 class Units:
     """Results of runs of a sweep, in sweep.jsonl of a directory if there is one."""
@@ -91,10 +97,14 @@ def execute(
     keys = {item: some for request in asked for item, some in _native.single_requests(json.dumps(request))}
     rows = Rows(out, keys)
     try:
-        return fill(list(keys), rows, execute_one, backend, jobs, progress)
-    finally:
-        if rows.store is not None:
-            rows.store.write()
+        filled = fill(list(keys), rows, execute_one, backend, jobs, progress)
+    except BaseException:
+        # What ended the runs is raised, and not what may have the same cause.
+        with contextlib.suppress(ValueError):
+            rows.write()
+        raise
+    rows.write()
+    return filled
 
 
 def map_units(units: list[str], *, backend: str | object, jobs: int | None, out: str | None) -> list[str]:

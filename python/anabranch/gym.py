@@ -112,7 +112,10 @@ class _Worlds:
         low, high = self.limits
         wanted = f"an action is a number of {low:g} to {high:g} for each of {', '.join(self.paths)}"
         try:
-            numbers = np.ascontiguousarray(actions, dtype=np.float32)
+            given = np.asarray(actions)
+            if np.iscomplexobj(given):
+                raise ValueError("numbers with an imaginary part")
+            numbers = np.ascontiguousarray(given, dtype=np.float32)
         except (TypeError, ValueError):
             raise ValueError(f"{wanted}, and {actions!r} is none") from None
         shape = (self.rows, len(self.paths))
@@ -121,6 +124,10 @@ class _Worlds:
         # This is also false for NaN.
         if self.decides != "nothing" and not (numbers.min() >= low and numbers.max() <= high):
             raise ValueError(f"{wanted}, and {numbers.tolist()} has others")
+        if self.decides == "path_manager" and not np.isin(numbers, (0.0, 1.0)).all():
+            raise ValueError(
+                f"an action is 0 or 1 for each of {', '.join(self.paths)}, and {numbers.tolist()} has others"
+            )
         return numbers
 
 

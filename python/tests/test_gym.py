@@ -173,6 +173,22 @@ def test_what_is_wrong_with_an_action_is_told_and_costs_nothing(action: Any, mes
     assert env.step(np.ones(2))[0].any()
 
 
+def test_an_action_of_another_space_is_told() -> None:
+    paths = Environment(set=SHORT, decides="path_manager")
+    paths.reset(seed=1)
+    with pytest.raises(ValueError, match=r"an action is 0 or 1 for each of fast, slow, and .*0.5"):
+        paths.step(np.array([0.5, 1.0]))
+    windows = Environment(set=SHORT, decides="congestion")
+    windows.reset(seed=1)
+    for wrong in ({"fast": 1.0}, None, np.array([1j, 0]), 7, [[0.5, 0.5], [0.5, 0.5]]):
+        with pytest.raises(ValueError, match="an action is a number of -1 to 1 for each of fast, slow"):
+            windows.step(wrong)  # type: ignore[arg-type]
+    vector = VectorEnv(3, set=SHORT)
+    vector.reset(seed=1)
+    with pytest.raises(ValueError, match=r"an array of shape \(3, 2\) in all, and not \(2, 3\)"):
+        vector.step(np.ones((2, 3)))
+
+
 def test_the_order_of_calls_is_told() -> None:
     env = Environment(set={"duration": "0.1 s", "warm_up": "0 s", "sample": "100 ms"})
     with pytest.raises(RuntimeError, match="reset comes before"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import anabranch
-from anabranch import Chunk, ConnectionView, SubflowView
+from anabranch import Chunk, ConnectionView, SubflowView, _native
 
 SHORT = {"duration": "3 s"}
 
@@ -231,11 +231,56 @@ def test_interruption_ends_the_runs_and_keeps_what_was_done(tmp_path: Path) -> N
     assert (tmp_path / "runs.parquet").exists()
 
 
-def test_a_full_disk_is_one_sentence() -> None:
-    code = "import anabranch; anabranch.run('two_paths', seeds=1, out='/dev/full/x')"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
-    assert "NotADirectoryError" in ended.stderr.splitlines()[-1]
+def test_a_directory_that_cannot_be_is_one_sentence() -> None:
+    for backend in ("local", "joblib"):
+        with pytest.raises(NotADirectoryError, match="Not a directory: '/dev/null/x'"):
+            anabranch.run("two_paths", seeds=1, out="/dev/null/x", backend=backend)
+
+
+RUN = "anabranch.run('two_paths', policy='plain', seeds=100, set={'duration': '3 s'}, jobs=2, out='disk', backend=%r)"
+SWEEP = "anabranch.sweep(['plain', 'anabranch'], points=60, jobs=2, out='disk')"
+SWEPT = len(_native.sweep_tasks(["plain", "anabranch"], 1, 0, 60, False))
+
+
+@pytest.mark.parametrize(
+    ("call", "file", "count"),
+    [(RUN % "local", "runs.jsonl", 100), (RUN % "joblib", "runs.jsonl", 100), (SWEEP, "sweep.jsonl", SWEPT)],
+)
+def test_a_full_disk_is_one_sentence_and_what_was_done_is_kept(
+    call: str, file: str, count: int, tmp_path: Path
+) -> None:
+    """The disk is a small one in memory, in a mount namespace of its own, with which it ends."""
+    code = f"""
+import subprocess
+import anabranch
+try:
+    {call}
+except ValueError as error:
+    print(error)
+subprocess.run(["cp", "-r", "disk", "before"], check=True)
+subprocess.run(["mount", "-o", "remount,size=16m", "disk"], check=True)
+{call}
+subprocess.run(["cp", "-r", "disk", "after"], check=True)
+"""
+    (tmp_path / "disk").mkdir()
+    mount = f"mount -t tmpfs -o size=40k tmpfs disk && exec {sys.executable} -c '{code.replace(chr(39), chr(34))}'"
+    line = ["unshare", "--mount", "--propagation=private", "sh", "-c", mount]
+    ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if "unshare failed" in ended.stderr or "permission denied" in ended.stderr:
+        pytest.skip("a disk of the test's own needs the right to mount")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == f"cannot write the results disk/{file}: No space left on device (os error 28)\n"
+
+    def keys(place: str) -> list[str]:
+        lines = (tmp_path / place / file).read_text().splitlines()
+        entries = [json.loads(line) for line in lines]
+        return [entry["key"] for entry in entries if "key" in entry]
+
+    before, after = keys("before"), keys("after")
+    assert 0 < len(before) < len(after) == count
+    assert after[: len(before)] == before
+    assert len(set(after)) == count
+    assert [one.name for one in (tmp_path / "before").iterdir()] == [file]
 
 
 def test_progress_is_told_and_may_end_it() -> None:

@@ -41,8 +41,18 @@ impl Column {
 /// Writes a table group by group, into a file that gets its name when it is complete.
 pub struct Writer {
     path: PathBuf,
-    unfinished: PathBuf,
     writer: SerializedFileWriter<File>,
+    unfinished: Unfinished,
+}
+
+/// The file as long as it is not complete; it is removed if that does not come.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // When it has its name nothing is left here.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 impl Writer {
@@ -51,8 +61,8 @@ impl Writer {
     /// # Errors
     /// The file cannot be written.
     pub fn create(path: &Path, columns: &[(String, Kind)], notes: Vec<(String, String)>) -> Result<Self, Diagnostic> {
-        let unfinished = path.with_extension("parquet.part");
-        let file = File::create(&unfinished).map_err(|error| Diagnostic::file(path, "write", &error))?;
+        let unfinished = Unfinished(path.with_extension("parquet.part"));
+        let file = File::create(&unfinished.0).map_err(|error| Diagnostic::file(path, "write", &error))?;
         let notes = notes.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -60,7 +70,7 @@ impl Writer {
             .build();
         let begin = || SerializedFileWriter::new(file, Arc::new(schema(columns)?), Arc::new(properties));
         let writer = begin().map_err(|error| cannot(path, &error))?;
-        Ok(Self { path: path.to_owned(), unfinished, writer })
+        Ok(Self { path: path.to_owned(), writer, unfinished })
     }
 
     /// Writes rows: all columns, in the order of [`Self::create`], and of one length.
@@ -82,12 +92,17 @@ impl Writer {
     /// The file cannot be written.
     pub fn close(self) -> Result<(), Diagnostic> {
         self.writer.close().map_err(|error| cannot(&self.path, &error))?;
-        std::fs::rename(&self.unfinished, &self.path).map_err(|error| Diagnostic::file(&self.path, "write", &error))
+        std::fs::rename(&self.unfinished.0, &self.path).map_err(|error| Diagnostic::file(&self.path, "write", &error))
     }
 }
 
 fn cannot(path: &Path, error: &ParquetError) -> Diagnostic {
-    Diagnostic::plain(format!("cannot write {}: {error}", path.display()))
+    let path = path.display();
+    Diagnostic::plain(match error {
+        // Of the system, without the library's own words.
+        ParquetError::External(error) => format!("cannot write {path}: {error}"),
+        error => format!("cannot write {path}: {error}"),
+    })
 }
 
 /// Writes all of `columns` at once.

@@ -2,12 +2,20 @@
 
 use anabranch_settings::diagnostic::Diagnostic;
 use pyo3::PyErr;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use std::path::Path;
 
 /// An error in the scenario, the options or the files; the text has its place.
 pub fn failure(error: Diagnostic) -> PyErr {
     let text = error.to_string();
     PyValueError::new_err(text.strip_prefix("error: ").unwrap_or(&text).to_owned())
+}
+
+/// An error of the system about a file or directory, as Python's own functions raise it.
+pub fn system(error: &std::io::Error, path: &Path) -> PyErr {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+    PyOSError::new_err((error.raw_os_error(), text, path.display().to_string()))
 }
 
 /// Any other error of an argument.

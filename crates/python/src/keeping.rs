@@ -1,6 +1,6 @@
 //! What is kept in a directory of runs that other processes execute: the same files as those of the command.
 
-use crate::failure::{failure, plain};
+use crate::failure::{failure, plain, system};
 use crate::request::Request;
 use anabranch_lab::runs::{Grid, Keep, Row, Shard, Store, write};
 use anabranch_lab::sweep::journal::{Journal, Line};
@@ -47,7 +47,7 @@ pub struct KeptRows(Store);
 impl KeptRows {
     #[new]
     fn new(directory: PathBuf) -> PyResult<Self> {
-        std::fs::create_dir_all(&directory)?;
+        std::fs::create_dir_all(&directory).map_err(|error| system(&error, &directory))?;
         Store::open(&directory, Shard::WHOLE).map(Self).map_err(failure)
     }
 
@@ -79,7 +79,7 @@ pub struct KeptUnits(Journal);
 impl KeptUnits {
     #[new]
     fn new(directory: PathBuf) -> PyResult<Self> {
-        std::fs::create_dir_all(&directory)?;
+        std::fs::create_dir_all(&directory).map_err(|error| system(&error, &directory))?;
         Journal::open(&directory.join("sweep.jsonl"), false).map(Self).map_err(failure)
     }
 

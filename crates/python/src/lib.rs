@@ -29,7 +29,7 @@ use anabranch_lab::library::SCENARIOS;
 use anabranch_lab::runner::{Runner, processors};
 use anabranch_lab::runs::{Keep, Row, Store, columns, write};
 use anabranch_lab::timeseries::samples;
-use failure::{failure, plain};
+use failure::{failure, plain, system};
 use fault::Fault;
 use memory::SoundRows;
 use policies::InPython;
@@ -107,7 +107,7 @@ fn execute(
     let store = match &store {
         None => None,
         Some(directory) => {
-            std::fs::create_dir_all(directory)?;
+            std::fs::create_dir_all(directory).map_err(|error| system(&error, directory))?;
             Some(Store::open(directory, data.shard).map_err(failure)?)
         }
     };
@@ -118,10 +118,10 @@ fn execute(
     let done = running::wait_and_look(py, &stop, progress.as_ref(), look, |told| {
         data.run(keep, &Runner { jobs, stop: &stop, progress: told })
     });
-    if let Some(store) = &store {
+    let written = store.as_ref().map_or(Ok(0), |store| {
         let table = store.path().with_extension("parquet");
-        py.detach(|| write(store.path(), &table)).map_err(failure)?;
-    }
+        py.detach(|| write(store.path(), &table)).map_err(failure)
+    });
     let done = match (fault.take(), done) {
         (None, Ok(done)) => done.map_err(failure)?,
         (Some(error), _) | (None, Err(error)) => {
@@ -130,6 +130,8 @@ fn execute(
             return Err(error.value(py).setattr("rows", rows).err().unwrap_or(error));
         }
     };
+    // What ended the runs is told before this, which may have the same cause.
+    written?;
     let rows = match &store {
         None => memory.rows(),
         Some(store) => {
