@@ -145,7 +145,7 @@ impl RouteDaemon {
         clean(&mut netlink, config.table)?;
         let mut kernel =
             KernelTable::open(open()?, config.table).map_err(RouteError::system("read the routing tables"))?;
-        let setup = if config.keep_settings { None } else { Some(prepare(&config)?) };
+        let setup = if config.keep_settings { None } else { Some(settings::prepare(&config)?) };
         set_rules(&mut kernel, &config.families)?;
         let ports = ports(&config, &ground);
         let identity = Identity::choose(&config, &ground)?;
@@ -577,18 +577,6 @@ fn clean(netlink: &mut Netlink, ours: u32) -> Result<(), RouteError> {
         KernelTable::open(netlink, table).map_err(RouteError::system("remove what a killed router left"))?;
     }
     Ok(())
-}
-
-/// Changes the kernel settings that a router needs.
-fn prepare(config: &RouteConfig) -> Result<Setup, RouteError> {
-    let (mut setup, _directory, _) = Setup::begin(config.journal.as_deref(), false)?;
-    let mesh = config.interfaces.iter().map(|interface| interface.name.as_str());
-    let others = config.lanes.iter().chain(&config.passive);
-    let names = mesh.chain(others.map(String::as_str));
-    for step in settings::steps(names, &config.families) {
-        setup.carry_out(&step)?;
-    }
-    Ok(setup)
 }
 
 /// Sends a packet. Returns its IP bytes, or `None` if it could not be sent.

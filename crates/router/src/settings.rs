@@ -1,12 +1,25 @@
 //! The kernel settings that a router of the mesh needs, on its own interfaces where possible.
 
-use super::config::Family;
-use anabranch_host::{Step, read_setting};
+use super::RouteError;
+use super::config::{Family, RouteConfig};
+use anabranch_host::{Setup, Step, read_setting};
 
 /// The step for an interface's setting, unless it already has the value.
 fn wanted(key: String, value: &str) -> Option<Step> {
     let before = read_setting(&key)?;
     (before != value).then(|| Step::Setting { key, value: value.to_owned(), before: Some(before), unless: None })
+}
+
+/// Changes the kernel settings that a router needs.
+pub(super) fn prepare(config: &RouteConfig) -> Result<Setup, RouteError> {
+    let (mut setup, _directory, _) = Setup::begin(config.journal.as_deref(), false)?;
+    let mesh = config.interfaces.iter().map(|interface| interface.name.as_str());
+    let others = config.lanes.iter().chain(&config.passive);
+    let names = mesh.chain(others.map(String::as_str));
+    for step in steps(names, &config.families) {
+        setup.carry_out(&step)?;
+    }
+    Ok(setup)
 }
 
 /// The steps after which the host forwards packets from these interfaces, accepts asymmetric routes, and ignores
