@@ -3,6 +3,7 @@
     python -m anabranch.leaderboard                          every built-in policy; writes leaderboard.md
     python -m anabranch.leaderboard --policy lowest_rtt+cubic --policy scheduler=ecf
     python -m anabranch.leaderboard --scheduler mine.py:MyScheduler
+    python -m anabranch.leaderboard --congestion mine.py:MyWindows --path-manager mine.py:MyPaths
 
 The suite is two sets of points: networks of the sweep's design, each with one transfer, and networks of its second
 design, where connections compete, paths pause and rates walk. Their seeds were drawn for it and are used for nothing
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
@@ -22,12 +23,13 @@ from typing import Any
 
 from anabranch import __commit__, __version__, _native
 from anabranch._lab import sweep
-from anabranch._policies import Scheduler
 
 #: Seeds of the suite.
 ALONE_SEED, COMPETING_SEED = 3_141_592, 2_718_281
 #: Points of each set.
 POINTS, COMPETING_POINTS = 64, 36
+#: Families of policies that classes of Python may replace.
+FAMILIES = ("scheduler", "congestion", "path_manager")
 
 
 @dataclass(frozen=True)
@@ -140,37 +142,35 @@ def page(lines: list[tuple[float, Entry]], points: int, competing: int) -> str:
 def evaluate(
     policies: Sequence[str],
     *,
-    scheduler: Callable[[], Scheduler] | None = None,
+    classes: Mapping[str, Any] | None = None,
     points: int = POINTS,
     competing: int = COMPETING_POINTS,
     backend: str | object = "local",
     out: str | None = None,
 ) -> list[Entry]:
-    """Lines of these policies on the suite; with a class of Python in place of their scheduler, if there is one."""
+    """Lines of these policies on the suite; with classes of Python, by family, in place of their own."""
     asked = list(policies)
 
     def rows(seed: int, count: int, competition: bool) -> dict[str, list[dict[str, Any]]]:
-        return rows_of(
-            sweep(
-                asked, points=count, seed=seed, competition=competition, scheduler=scheduler, backend=backend, out=out
-            )
-        )
+        suite: dict[str, Any] = {"points": count, "seed": seed, "competition": competition}
+        return rows_of(sweep(asked, backend=backend, out=out, **suite, **(classes or {})))
 
     alone, beside = rows(ALONE_SEED, points, False), rows(COMPETING_SEED, competing, True)
     return [entry(policy, alone[policy], beside[policy]) for policy in alone]
 
 
-def load(place: str) -> Callable[[], Scheduler]:
+def load(family: str, place: str) -> Callable[[], Any]:
     """A class of a file, named as FILE:CLASS."""
+    option = "--" + family.replace("_", "-")
     file, _, name = place.rpartition(":")
     spec = importlib.util.spec_from_file_location("policy", file)
     if not file or spec is None or spec.loader is None or not Path(file).exists():
-        raise SystemExit(f"--scheduler {place}: it is FILE.py:CLASS, and the file is there")
+        raise SystemExit(f"{option} {place}: it is FILE.py:CLASS, and the file is there")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if not hasattr(module, name):
-        raise SystemExit(f"--scheduler {place}: there is no '{name}' in {file}")
-    found: Callable[[], Scheduler] = getattr(module, name)
+        raise SystemExit(f"{option} {place}: there is no '{name}' in {file}")
+    found: Callable[[], Any] = getattr(module, name)
     return found
 
 
@@ -178,7 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m anabranch.leaderboard", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--policy", action="append", default=[], help="as of `anabranch sweep` (repeatable) [all]")
-    parser.add_argument("--scheduler", help="a scheduler in Python, FILE.py:CLASS, with the other policies of `plain`")
+    for family in FAMILIES:
+        option, words = "--" + family.replace("_", "-"), family.replace("_", " ")
+        parser.add_argument(option, help=f"a {words} in Python, FILE.py:CLASS, with the other policies of `plain`")
     parser.add_argument("--points", type=int, default=POINTS, help=f"networks alone [{POINTS}]")
     parser.add_argument(
         "--competing", type=int, default=COMPETING_POINTS, help=f"with competition [{COMPETING_POINTS}]"
@@ -190,11 +192,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     suite = {"points": asked.points, "competing": asked.competing, "backend": asked.backend}
     try:
         entries: list[Entry] = []
-        if asked.policy or not asked.scheduler:
+        places = {family: place for family in FAMILIES if (place := getattr(asked, family)) is not None}
+        if asked.policy or not places:
             entries += evaluate(asked.policy or _native.sweep_policies(), out=asked.out, **suite)
-        if asked.scheduler:
-            (own,) = evaluate(["plain"], scheduler=load(asked.scheduler), **suite)
-            entries.append(Entry(**{**own.__dict__, "policy": asked.scheduler}))
+        if places:
+            classes = {family: load(family, place) for family, place in places.items()}
+            (own,) = evaluate(["plain"], classes=classes, **suite)
+            entries.append(Entry(**{**own.__dict__, "policy": " ".join(places.values())}))
     except ValueError as error:
         raise SystemExit(f"error: {error}") from None
     text = page(ranked(entries), asked.points, asked.competing)

@@ -25,11 +25,30 @@ def test_built_in_policies_and_one_in_python_have_their_lines(tmp_path: Path) ->
     assert by_policy[f"`{file}:Mine`"][1] == by_policy["`plain`"][1]
 
 
+def test_classes_of_several_families_make_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import anabranch\n"
+        "def windows(): return anabranch.RustCongestionControl('cubic')\n"
+        "def paths(): return anabranch.RustPathManager('full_mesh')\n"
+    )
+    page = tmp_path / "page.md"
+    mine = ["--congestion", f"{file}:windows", "--path-manager", f"{file}:paths"]
+    suite = ["--points", "2", "--competing", "1", "--page", str(page)]
+    leaderboard.main([*mine, "--policy", "congestion=cubic", *suite])
+    lines = [line.split("|") for line in page.read_text().splitlines() if line.startswith("| ") and "`" in line]
+    by_policy = {line[2].strip(): line[3:] for line in lines}
+    assert by_policy[f"`{file}:windows {file}:paths`"][1:] == by_policy["`congestion=cubic`"][1:]
+    assert len(by_policy) == 2
+
+
 def test_mistakes_are_told(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no_such"):
         leaderboard.main(["--policy", "no_such"])
     with pytest.raises(SystemExit, match="is FILE"):
         leaderboard.main(["--scheduler", "nothing"])
+    with pytest.raises(SystemExit, match=r"--path-manager nothing: it is FILE"):
+        leaderboard.main(["--path-manager", "nothing"])
     empty = tmp_path / "empty.py"
     empty.write_text("")
     with pytest.raises(SystemExit, match="no 'Mine'"):
