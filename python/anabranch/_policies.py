@@ -18,7 +18,7 @@ class Scheduler(Protocol):
         """Chooses the subflow of the chunk.
 
         Returns the id of a usable subflow; if its window is full, the chunk queues there. None waits until anything
-        changes, a float until that time in seconds at the latest.
+        changes, a float until that time in seconds at the latest, which is later than `connection.now`.
         """
 
 

@@ -164,6 +164,11 @@ class Nonsense:
         return "the first"
 
 
+class Past:
+    def schedule(self, *_: object) -> float:
+        return 0.0
+
+
 class Elsewhere:
     def schedule(self, *_: object) -> int:
         return 99
@@ -179,6 +184,8 @@ def test_what_a_policy_raises_or_does_wrong_is_told() -> None:
         run(Nonsense)
     with pytest.raises(ValueError, match="returned 99, which is no usable subflow"):
         run(Elsewhere)
+    with pytest.raises(ValueError, match=r"asked to wait until 0 s, and it is 0\.\d+ s: the time is a later one"):
+        run(Past)
 
 
 def test_what_is_wrong_with_a_scenario_is_told_with_its_place() -> None:

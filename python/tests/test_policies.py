@@ -212,7 +212,8 @@ def test_what_a_path_manager_raises_is_raised_and_a_missing_method_told() -> Non
     [
         ("window", "much", r"window\(\) returned 'much': it is a number of bytes"),
         ("ssthresh", -1.0, r"ssthresh\(\) returned -1.0: it is a number of bytes"),
-        ("pacing_rate", -1.0, r"pacing_rate\(\) returned -1.0: it is a rate above 0"),
+        ("pacing_rate", 0.5, r"pacing_rate\(\) returned 0.5"),
+        ("pacing_rate", -1.0, r"pacing_rate\(\) returned -1.0: it is a rate of 1 byte"),
         ("governs_recovery", "perhaps", r"returned 'perhaps': it is True or False"),
     ],
 )

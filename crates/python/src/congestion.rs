@@ -76,8 +76,8 @@ impl PythonCongestion {
             let answer = object.call_method1(method, (id.0,))?;
             match answer.extract::<Option<f64>>() {
                 Ok(None) => Ok(None),
-                Ok(Some(bytes)) if bytes.is_finite() && bytes > 0.0 => Ok(Some(rate_of(bytes))),
-                _ => Err(returned(method, &answer, "a rate above 0 in bytes per second, or None")),
+                Ok(Some(bytes)) if bytes.is_finite() && bytes >= 1.0 => Ok(Some(rate_of(bytes))),
+                _ => Err(returned(method, &answer, "a rate of 1 byte per second or more, or None")),
             }
         });
         asked.flatten()

@@ -20,13 +20,13 @@ impl Scheduler for PythonScheduler {
         let asked = self.0.ask(|object| {
             let there: Vec<PySubflow> = subflows.iter().cloned().map(PySubflow).collect();
             let arguments = (PyConnection(connection.clone()), PyChunk(*chunk), there);
-            decision(&object.call_method1("schedule", arguments)?, subflows)
+            decision(&object.call_method1("schedule", arguments)?, connection.now, subflows)
         });
         asked.unwrap_or(Decision::Wait(None))
     }
 }
 
-fn decision(answer: &Bound<'_, PyAny>, subflows: &[SubflowView]) -> PyResult<Decision> {
+fn decision(answer: &Bound<'_, PyAny>, now: Instant, subflows: &[SubflowView]) -> PyResult<Decision> {
     if answer.is_none() {
         return Ok(Decision::Wait(None));
     }
@@ -43,7 +43,12 @@ fn decision(answer: &Bound<'_, PyAny>, subflows: &[SubflowView]) -> PyResult<Dec
     }
     match answer.extract::<f64>() {
         Ok(time) if time.is_finite() => {
-            Ok(Decision::Wait(Some(Instant::ZERO + Duration::from_secs_f64(time.max(0.0)))))
+            let until = Instant::ZERO + Duration::from_secs_f64(time.max(0.0));
+            if until > now {
+                return Ok(Decision::Wait(Some(until)));
+            }
+            let now = now.as_secs_f64();
+            Err(plain(format!("schedule() asked to wait until {time} s, and it is {now} s: the time is a later one")))
         }
         _ => {
             let wanted = "the id of a subflow, None to wait, or a time in seconds until which to wait at most";
