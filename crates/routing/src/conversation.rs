@@ -60,7 +60,7 @@ impl Conversation<'_> {
     pub fn summarize(&mut self) {
         for (place, entry) in self.database.described(self.with.interface) {
             if entry.is_aged_out(self.now) {
-                self.neighbor.retransmissions.add(place.key, self.now + self.interface.rxmt_interval);
+                self.neighbor.retransmissions.add(place.key, self.now, self.interface.rxmt_interval);
             } else {
                 self.neighbor.exchange.summary.insert(place.key);
             }

@@ -81,7 +81,7 @@ mod tests {
         let key = |id: u32| LsaKey { advertising: RouterId(id), ..LsaKey::default() };
         let headers = |range: core::ops::Range<u32>| range.map(|id| (key(id), LsaHeader::default()));
         listing.exchange.requests.extend(headers(0..2));
-        (0..3).for_each(|id| listing.retransmissions.add(key(id), Instant::ZERO));
+        (0..3).for_each(|id| listing.retransmissions.add(key(id), Instant::ZERO, anabranch_policy::Duration::ZERO));
         listing.acked.extend(headers(0..5));
         assert_eq!(of(&listing) - empty, (2 + 3 + 5) * (size_of::<LsaKey>() + size_of::<LsaHeader>()));
     }

@@ -383,6 +383,14 @@ impl Interface {
         }
     }
 
+    /// A packet other than a Hello was received from a neighbour: it is alive (RFC 4222, 2, recommendation 2).
+    pub(crate) fn hear(&mut self, now: Instant, router: RouterId) {
+        let dead_interval = self.config.router_dead_interval;
+        if let Some(neighbor) = self.neighbors.get_mut(&router).filter(|one| one.state >= NeighborState::Init) {
+            neighbor.timers.set(NeighborTimer::Inactivity, now + dead_interval);
+        }
+    }
+
     /// A Hello of a neighbour was received.
     pub(crate) fn hear_hello(&mut self, now: Instant, router: RouterId, signal: Option<f32>, sequence: Option<u16>) {
         let (interval, dead_interval) = (self.config.hello_interval, self.config.router_dead_interval);
@@ -433,7 +441,7 @@ impl Interface {
         sender: Option<RouterId>,
         most: usize,
     ) -> Listed {
-        let due = now + self.config.rxmt_interval;
+        let interval = self.config.rxmt_interval;
         let mut listed = Listed::default();
         self.for_each_adjacent(|router, neighbor| {
             if !neighbor.is_exchanging() {
@@ -457,7 +465,7 @@ impl Interface {
                 listed.overflown.push(router);
                 return;
             }
-            neighbor.retransmissions.add(header.key, due);
+            neighbor.retransmissions.add(header.key, now, interval);
             listed.any = true;
         });
         listed
@@ -465,8 +473,8 @@ impl Interface {
 
     /// An LSA is flooded here now: it is not retransmitted before RxmtInterval.
     pub(crate) fn postpone_retransmissions(&mut self, now: Instant, key: LsaKey) {
-        let due = now + self.config.rxmt_interval;
-        self.for_each_adjacent(|_, neighbor| neighbor.retransmissions.postpone(key, due));
+        let interval = self.config.rxmt_interval;
+        self.for_each_adjacent(|_, neighbor| neighbor.retransmissions.postpone(key, now, interval));
     }
 }
 

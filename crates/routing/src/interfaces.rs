@@ -150,7 +150,7 @@ mod tests {
             let mut interface = Interface::new(InterfaceConfig::manet(InterfaceId(id), Ipv6Addr::UNSPECIFIED));
             interface.add_adjacent(Instant::ZERO, RouterId(2));
             interface.for_each_adjacent(|_, neighbor| {
-                neighbor.retransmissions.add(header.key, Instant::ZERO);
+                neighbor.retransmissions.add(header.key, Instant::ZERO, anabranch_policy::Duration::ZERO);
                 neighbor.acked.insert(header.key, *header);
             });
             interfaces.add(interface);

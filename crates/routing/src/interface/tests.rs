@@ -140,7 +140,7 @@ fn what_is_flooded_is_not_sent_again_before_rxmt_interval() {
     let key = LsaKey::default();
     let mut interface = Interface::new(InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED));
     interface.add_adjacent(Instant::ZERO, RouterId(2));
-    interface.for_each_adjacent(|_, neighbor| neighbor.retransmissions.add(key, Instant::ZERO));
+    interface.for_each_adjacent(|_, neighbor| neighbor.retransmissions.add(key, Instant::ZERO, Duration::ZERO));
     interface.postpone_retransmissions(Instant::ZERO, key);
     let rxmt = interface.config.rxmt_interval;
     let mut due = |at: Instant| {

@@ -10,10 +10,23 @@ const COMPANY: Duration = Duration::from_millis(100);
 /// Time between packets, since one packet is sent at a time (RFC 2328, 13.6).
 const PACE: Duration = Duration::from_millis(50);
 
+/// Largest interval between retransmissions of one LSA (RFC 4222, 2, recommendation 3: Rmax).
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// When an LSA is retransmitted.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    at: Instant,
+    /// The interval that ends then.
+    interval: Duration,
+    /// Retransmissions so far.
+    repeated: u32,
+}
+
 /// The LSAs that a neighbour has not acknowledged, with the time of the next retransmission.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RetransmissionList {
-    due: BTreeMap<LsaKey, Instant>,
+    due: BTreeMap<LsaKey, Due>,
     /// Nothing is due before this; none if nothing was added since the list was last empty.
     next: Option<Instant>,
 }
@@ -32,9 +45,10 @@ impl RetransmissionList {
         self.next
     }
 
-    /// Adds an LSA, or changes its time.
-    pub fn add(&mut self, key: LsaKey, at: Instant) {
-        self.due.insert(key, at);
+    /// Adds a new instance of an LSA, to be retransmitted after `interval`.
+    pub fn add(&mut self, key: LsaKey, now: Instant, interval: Duration) {
+        let at = now + interval;
+        self.due.insert(key, Due { at, interval, repeated: 0 });
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
@@ -44,9 +58,9 @@ impl RetransmissionList {
     }
 
     /// Changes the time of an LSA that is in the list.
-    pub fn postpone(&mut self, key: LsaKey, at: Instant) {
+    pub fn postpone(&mut self, key: LsaKey, now: Instant, interval: Duration) {
         if let Some(due) = self.due.get_mut(&key) {
-            *due = at;
+            (due.at, due.interval) = (now + interval, interval);
         }
     }
 
@@ -54,8 +68,9 @@ impl RetransmissionList {
         *self = Self::default();
     }
 
-    /// The LSAs of the next packet, which has `room` bytes for them: if any is due, all that are due soon, or as many
-    /// as fit. They are due again after `rxmt`.
+    /// The LSAs of the next packet, which has `room` bytes for them: if any is due, all that are due soon, and then those
+    /// that have waited for half of their intervals, as many as fit. They are due again after `rxmt`, twice as long after
+    /// each retransmission (RFC 4222, 2, recommendation 3).
     pub fn take_due(
         &mut self,
         now: Instant,
@@ -65,19 +80,29 @@ impl RetransmissionList {
     ) -> Vec<LsaKey> {
         let mut taken = Vec::new();
         let mut left = false;
-        if self.due.values().any(|due| *due <= now) {
-            for (key, due) in self.due.iter_mut().filter(|(_, due)| **due <= now + COMPANY) {
-                let length = length(*key);
-                if length > room && !taken.is_empty() {
-                    left = true;
-                    break;
+        if self.due.values().any(|due| due.at <= now) {
+            for company in [true, false] {
+                for (key, due) in &mut self.due {
+                    let wanted =
+                        if company { due.at <= now + COMPANY } else { due.at <= now + due.interval.mul_f64(0.5) };
+                    if !wanted {
+                        continue;
+                    }
+                    let length = length(*key);
+                    if length > room && !taken.is_empty() {
+                        left |= company;
+                        continue;
+                    }
+                    room = room.saturating_sub(length);
+                    due.repeated += 1;
+                    due.interval = (rxmt * (1 << due.repeated.min(8))).min(LONGEST.max(rxmt));
+                    due.at = now + due.interval;
+                    taken.push(*key);
                 }
-                room = room.saturating_sub(length);
-                *due = now + rxmt;
-                taken.push(*key);
             }
         }
-        self.next = if left { Some(now + PACE) } else { self.due.values().copied().min() };
+        let soonest = self.due.values().map(|due| due.at).min();
+        self.next = if left { Some(now + PACE) } else { soonest };
         taken
     }
 }
@@ -88,6 +113,7 @@ mod tests {
     use anabranch_wire::ospf::{LinkStateId, LsaType, RouterId};
 
     const RXMT: Duration = Duration::from_secs(5);
+    const SECOND: Duration = Duration::from_secs(1);
 
     fn key(id: u32) -> LsaKey {
         LsaKey { kind: LsaType::ROUTER, advertising: RouterId(1), id: LinkStateId(id) }
@@ -104,12 +130,12 @@ mod tests {
     #[test]
     fn what_is_due_soon_goes_along_and_is_due_again_after_rxmt_interval() {
         let mut list = RetransmissionList::default();
-        for (id, due) in [(1, 1000), (2, 1090), (3, 1200)] {
-            list.add(key(id), at(due));
+        for (id, added) in [(1, 0), (2, 90), (3, 200)] {
+            list.add(key(id), at(added), SECOND);
         }
         assert_eq!(list.next(), Some(at(1000)));
         assert!(list.take_due(at(990), RXMT, 1000, |_| 10).is_empty());
-        assert_eq!(ids(&list.take_due(at(1000), RXMT, 1000, |_| 10)), [1, 2]);
+        assert_eq!(ids(&list.take_due(at(1000), RXMT, 20, |_| 10)), [1, 2]);
         assert_eq!(list.next(), Some(at(1200)));
         assert_eq!(list.len(), 3);
     }
@@ -117,22 +143,47 @@ mod tests {
     #[test]
     fn what_does_not_fit_goes_a_little_later_and_one_lsa_goes_however_long() {
         let mut list = RetransmissionList::default();
-        (1..=3).for_each(|id| list.add(key(id), at(1000)));
+        (1..=3).for_each(|id| list.add(key(id), at(0), SECOND));
         assert_eq!(ids(&list.take_due(at(1000), RXMT, 25, |_| 10)), [1, 2]);
         assert_eq!(list.next(), Some(at(1050)));
         assert_eq!(ids(&list.take_due(at(1050), RXMT, 5, |_| 10)), [3]);
-        assert_eq!(list.next(), Some(at(6000)));
+        assert_eq!(list.next(), Some(at(11_000)));
     }
 
     #[test]
     fn what_is_acknowledged_is_not_sent_again() {
         let mut list = RetransmissionList::default();
-        list.add(key(1), at(1000));
-        list.add(key(2), at(1000));
+        list.add(key(1), at(0), SECOND);
+        list.add(key(2), at(0), SECOND);
         assert!(list.remove(key(1)) && !list.remove(key(1)));
-        list.postpone(key(2), at(3000));
-        list.postpone(key(1), at(3000));
+        list.postpone(key(2), at(2000), SECOND);
+        list.postpone(key(1), at(2000), SECOND);
         assert!(list.take_due(at(1000), RXMT, 100, |_| 10).is_empty());
         assert_eq!((list.next(), list.contains(key(1)), list.contains(key(2))), (Some(at(3000)), false, true));
+    }
+
+    #[test]
+    fn rfc4222_a_packet_is_filled_with_what_has_waited_for_half_of_its_interval() {
+        let mut list = RetransmissionList::default();
+        for (id, added) in [(1, 400), (2, 600), (3, 0)] {
+            list.add(key(id), at(added), SECOND);
+        }
+        assert_eq!(ids(&list.take_due(at(1000), RXMT, 1000, |_| 10)), [3, 1]);
+        assert_eq!(list.next(), Some(at(1600)));
+    }
+
+    #[test]
+    fn rfc4222_each_retransmission_waits_twice_as_long_up_to_a_minute() {
+        let mut list = RetransmissionList::default();
+        list.add(key(1), at(0), RXMT);
+        let mut times = Vec::new();
+        while let Some(next) = list.next().filter(|next| *next < at(250_000)) {
+            assert_eq!(ids(&list.take_due(next, RXMT, 1000, |_| 10)), [1]);
+            times.push(next.since(Instant::ZERO).as_secs_f64() as u32);
+        }
+        // 5, then 10, 20, 40, and a minute each.
+        assert_eq!(times, [5, 15, 35, 75, 135, 195]);
+        list.add(key(1), at(300_000), RXMT);
+        assert_eq!(list.next(), Some(at(255_000)));
     }
 }

@@ -121,6 +121,7 @@ impl Router {
             return Err(DropReason::DuplicateNeighbor);
         }
         neighbor.link.hear(now, how.signal);
+        self.interfaces[at.interface].hear(now, at.router);
         match &packet.body {
             Body::Hello(_) => Ok(()),
             Body::DatabaseDescription(description) => {

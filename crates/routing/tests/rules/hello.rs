@@ -366,3 +366,18 @@ fn of_two_neighbours_with_one_router_id_the_first_one_stays_and_the_other_one_is
     bench.router.handle_packet(bench.now, InterfaceId(1), &how, &packet);
     assert_eq!(bench.neighbor(9).address, source(10));
 }
+
+#[test]
+fn rfc4222_any_packet_of_a_neighbour_is_a_sign_of_life() {
+    let mut bench = Bench::new(5, |_, _| {});
+    bench.hello(9, hears(&[5]));
+    assert_eq!(bench.state(9), NeighborState::TwoWay);
+    // RouterDeadInterval is 3 s. Its Hellos are lost, its acknowledgments are not.
+    for _ in 0..5 {
+        bench.pass(2.0);
+        bench.acknowledge(9, &[]);
+    }
+    assert_eq!(bench.state(9), NeighborState::TwoWay);
+    bench.pass(3.1);
+    assert_eq!(bench.state(9), NeighborState::Down);
+}
