@@ -12,6 +12,7 @@ use crate::flooding::acknowledgments::AckQueue;
 use crate::flooding::queue::FloodQueue;
 use crate::hello::schedule::HelloSchedule;
 use crate::neighbor::attempt::Barred;
+use crate::neighbor::retransmission::Pace;
 use crate::neighbor::{Neighbor, NeighborAction, NeighborEvent, NeighborState, NeighborTimer};
 use crate::neighborhood::Level;
 use crate::timers::{Timer, TimerTable};
@@ -160,6 +161,8 @@ pub struct Interface {
     pub(crate) flood: FloodQueue,
     /// Acknowledgments to be sent.
     pub(crate) acknowledgments: AckQueue,
+    /// When the next packet of retransmissions may be sent.
+    pub(crate) pace: Pace,
 }
 
 impl Interface {
@@ -180,6 +183,7 @@ impl Interface {
             suspects_announced: BTreeSet::new(),
             flood: FloodQueue::default(),
             acknowledgments: AckQueue::default(),
+            pace: Pace::default(),
         }
     }
 
@@ -282,6 +286,11 @@ impl Interface {
         let own = [self.timers.next(), self.flood.next(), self.acknowledgments.next()];
         let neighbors = self.adjacent().filter_map(|(_, neighbor)| neighbor.next_exchange_timeout());
         neighbors.chain(own.into_iter().flatten()).min()
+    }
+
+    /// The LSAs that neighbours have not acknowledged.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.adjacent().map(|(_, neighbor)| neighbor.retransmissions.len()).sum()
     }
 
     /// The neighbours in state ExStart or greater, in order.

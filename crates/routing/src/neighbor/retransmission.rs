@@ -13,6 +13,13 @@ const PACE: Duration = Duration::from_millis(50);
 /// Largest interval between retransmissions of one LSA (RFC 4222, 2, recommendation 3: Rmax).
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// The high- and low-water marks of unacknowledged LSAs, and the limits of the gap (RFC 4222, 2, recommendation 4: H, L, Gmin
+/// and Gmax).
+const MANY: usize = 20;
+const FEW: usize = 10;
+const LEAST_GAP: Duration = Duration::from_millis(20);
+const LARGEST_GAP: Duration = Duration::from_secs(1);
+
 /// When an LSA is retransmitted.
 #[derive(Clone, Copy, Debug)]
 struct Due {
@@ -21,6 +28,37 @@ struct Due {
     interval: Duration,
     /// Retransmissions so far.
     repeated: u32,
+}
+
+/// The gaps between packets of retransmissions on an interface, all neighbours together (RFC 4222, 2, recommendation 4):
+/// many unacknowledged LSAs mean that the network is congested.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    gap: Duration,
+    from: Instant,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { gap: LEAST_GAP, from: Instant::ZERO }
+    }
+}
+
+impl Pace {
+    /// When a packet may be sent.
+    pub fn next(&self) -> Instant {
+        self.from
+    }
+
+    /// A packet is sent, while so many LSAs are not acknowledged by all neighbours.
+    pub fn send(&mut self, now: Instant, unacknowledged: usize) {
+        if unacknowledged > MANY {
+            self.gap = (self.gap * 2).min(LARGEST_GAP);
+        } else if unacknowledged < FEW {
+            self.gap = self.gap.mul_f64(0.5).max(LEAST_GAP);
+        }
+        self.from = now + self.gap;
+    }
 }
 
 /// The LSAs that a neighbour has not acknowledged, with the time of the next retransmission.
@@ -62,6 +100,11 @@ impl RetransmissionList {
         if let Some(due) = self.due.get_mut(&key) {
             (due.at, due.interval) = (now + interval, interval);
         }
+    }
+
+    /// Nothing may be sent before `at`.
+    pub fn defer(&mut self, at: Instant) {
+        self.next = Some(at);
     }
 
     pub fn clear(&mut self) {
@@ -185,5 +228,22 @@ mod tests {
         assert_eq!(times, [5, 15, 35, 75, 135, 195]);
         list.add(key(1), at(300_000), RXMT);
         assert_eq!(list.next(), Some(at(255_000)));
+    }
+
+    #[test]
+    fn rfc4222_the_gap_grows_with_many_unacknowledged_lsas_and_shrinks_with_few() {
+        let mut pace = Pace::default();
+        let mut gap = |unacknowledged| {
+            pace.send(at(1000), unacknowledged);
+            pace.next().since(at(1000)).as_secs_f64()
+        };
+        assert_eq!(
+            [gap(21), gap(21), gap(20), gap(10), gap(9), gap(9), gap(9)],
+            [0.04, 0.08, 0.08, 0.08, 0.04, 0.02, 0.02]
+        );
+        (0..9).for_each(|_| {
+            gap(100);
+        });
+        assert_eq!(gap(100), 1.0);
     }
 }

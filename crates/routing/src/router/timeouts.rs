@@ -65,6 +65,12 @@ impl Router {
 
     /// Retransmits what a neighbour has not acknowledged.
     fn retransmit(&mut self, now: Instant, at: NeighborHandle) {
+        let interface = &mut self.interfaces[at.interface];
+        let (next, is_manet) = (interface.pace.next(), interface.manet().is_some());
+        if is_manet && next > now {
+            self.interfaces[at].retransmissions.defer(next);
+            return;
+        }
         let Self { interfaces, database, .. } = self;
         let rxmt = interfaces[at.interface].config.rxmt_interval;
         let room = interfaces[at.interface].update_room();
@@ -74,6 +80,11 @@ impl Router {
         let destination = Destination::Neighbor(at.router, neighbor.address);
         let keys = neighbor.retransmissions.take_due(now, rxmt, room, length);
         let places: Vec<Place> = keys.into_iter().map(place).collect();
+        if places.is_empty() {
+            return;
+        }
+        let unacknowledged = interfaces[at.interface].unacknowledged();
+        interfaces[at.interface].pace.send(now, unacknowledged);
         self.output.counters.lsas_retransmitted += places.len() as u64;
         self.send_update(now, at.interface, destination, &places);
     }
