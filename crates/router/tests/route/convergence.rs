@@ -52,7 +52,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// The nodes on the current route of a flow of probes from M1 to M8.
-fn way(scene: &Scene, flow: u16) -> Vec<usize> {
+pub fn way(scene: &Scene, flow: u16) -> Vec<usize> {
     let (from, to) = (mesh::loopback_ipv4(1), mesh::loopback_ipv4(8));
     let mut way = vec![1];
     while let Some(&here) = way.last().filter(|here| **here != 8 && way.len() < 9) {
@@ -136,7 +136,7 @@ fn silent_cuts(cuts: usize) {
     eprintln!("control bytes per second and node, after the cuts: {rate:.1}");
 }
 
-fn summary(values: &mut [f64]) -> String {
+pub fn summary(values: &mut [f64]) -> String {
     values.sort_by(f64::total_cmp);
     let count = values.len();
     let at = |place: usize| values.get(place).copied().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The router on real interfaces in network namespaces: on the paper's mesh, with FRRouting, and its cleanup. Needs
 //! root and a kernel with TAP devices; otherwise all tests are counted as ignored and say why.
 
+mod beside;
 mod bfd;
 mod convergence;
 mod field;
@@ -27,6 +28,7 @@ fn main() {
     }
     let trials = [
         mesh::trials(),
+        beside::trials(),
         bfd::trials(),
         convergence::trials(),
         field::trials(),
