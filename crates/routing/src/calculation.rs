@@ -1,6 +1,7 @@
 //! Calculates the paths: when, and from which data (RFC 5614, 10; RFC 5340, 4.8; RFC 2328, 16).
 
 mod alternates;
+mod outside;
 pub(crate) mod table;
 
 use std::collections::BTreeSet;

@@ -45,6 +45,29 @@ impl RoutingTable {
     }
 }
 
+/// Adds a route to a prefix: the lowest cost counts, with the next hops of all routes of that cost. The router's own
+/// prefixes have no next hop.
+pub(crate) fn add(prefixes: &mut BTreeMap<Prefix, Route>, prefix: Prefix, route: Route) {
+    let Some(known) = prefixes.get_mut(&prefix) else {
+        prefixes.insert(prefix, route);
+        return;
+    };
+    match route.cost.cmp(&known.cost) {
+        core::cmp::Ordering::Less => *known = route,
+        core::cmp::Ordering::Equal => {
+            known.destination = known.destination.min(route.destination);
+            if known.next_hops.is_empty() || route.next_hops.is_empty() {
+                known.next_hops.clear();
+            } else {
+                known.next_hops.extend(route.next_hops);
+                known.next_hops.sort_unstable();
+                known.next_hops.dedup();
+            }
+        }
+        core::cmp::Ordering::Greater => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

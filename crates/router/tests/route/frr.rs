@@ -24,9 +24,10 @@ pub fn trials() -> Vec<Trial> {
     if !there {
         eprintln!("skipped: frr::*: there is no {PROGRAMS}/ospf6d (Debian package frr)");
     }
-    let tests: [(&str, fn()); 3] = [
+    let tests: [(&str, fn()); 4] = [
         ("frr::a_neighbor_that_is_killed_is_lost_by_bfd", a_neighbor_that_is_killed_is_lost_by_bfd),
         ("frr::becomes_fully_adjacent_and_routes_are_exchanged", becomes_fully_adjacent_and_routes_are_exchanged),
+        ("frr::the_default_route_of_a_gateway_is_used", the_default_route_of_a_gateway_is_used),
         ("frr::a_neighbor_that_is_killed_and_comes_back_is_used_again", a_neighbor_that_is_killed_comes_back),
     ];
     let trial = |(name, test): (&'static str, fn())| {
@@ -126,6 +127,19 @@ impl Frr {
         vtysh.arg("--vty_socket").arg(&self.directory).args(["-c", command]);
         let output = self.namespace.run(|| vtysh.output()).expect("it can be entered").expect("vtysh runs");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Frr {
+    /// Gives commands of the configuration.
+    fn configure(&self, commands: &[&str]) {
+        let mut vtysh = Command::new("vtysh");
+        vtysh.arg("--vty_socket").arg(&self.directory);
+        for command in [&["configure terminal"], commands].concat() {
+            vtysh.args(["-c", command]);
+        }
+        let output = self.namespace.run(|| vtysh.output()).expect("it can be entered").expect("vtysh runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
 }
 
@@ -250,4 +264,18 @@ fn a_neighbor_that_is_killed_is_lost_by_bfd() {
         if shown.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&shown).into_owned()) }
     });
     assert_eq!(lost(&router), 1);
+}
+
+/// FRR as the gateway of a team: it knows the way to the Internet and tells it in an AS-External-LSA.
+fn the_default_route_of_a_gateway_is_used() {
+    let (ours, mut frr) = linked();
+    frr.start();
+    let router = Running::start(&ours, config());
+    joined(&ours, &frr, &router);
+    frr.configure(&["router ospf6", "default-information originate always"]);
+    wait_for("the default route", || {
+        let shown = ours.run(|| Command::new("ip").args(["-6", "route", "show", "table", "199", "default"]).output());
+        let shown = String::from_utf8_lossy(&shown.expect("it can be entered").expect("ip runs").stdout).into_owned();
+        if shown.contains("via fe80:") { Ok(()) } else { Err((shown, router.ask(Question::Database))) }
+    });
 }

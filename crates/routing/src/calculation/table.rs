@@ -1,12 +1,12 @@
 //! From paths to routers to routes to prefixes (RFC 5340, 4.8.1, second stage, and 4.8.2; RFC 5838, 2.3 and 2.5).
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Prefix, PrefixOptions, RouterId};
+use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, PrefixOptions, RouterId};
 
 use super::Calculation;
 use super::alternates::Alternates;
+use super::outside::Outside;
 use crate::config::Config;
 use crate::counters::DropReason;
 use crate::database::Database;
@@ -14,7 +14,7 @@ use crate::forecasts::Forecasts;
 use crate::graph::Vertex;
 use crate::handles::NeighborHandle;
 use crate::interfaces::Interfaces;
-use crate::routing_table::{NextHop, Route, RoutingTable};
+use crate::routing_table::{NextHop, Route, RoutingTable, add};
 
 /// The inputs of the routing table.
 pub(crate) struct TableMaker<'a> {
@@ -116,33 +116,12 @@ impl TableMaker<'_> {
                 add(&mut table.prefixes, prefix.prefix, Route { cost, ..route.clone() });
             }
         }
+        let Self { config, database, .. } = *self;
+        Outside { config, database, now }.add_to(&mut table);
         let most = self.config.maximum_paths;
         for route in table.prefixes.values_mut() {
             route.next_hops.truncate(most);
         }
         table
-    }
-}
-
-/// Adds a route to a prefix: the lowest cost counts, with the next hops of all routes of that cost. The router's own
-/// prefixes have no next hop.
-fn add(prefixes: &mut BTreeMap<Prefix, Route>, prefix: Prefix, route: Route) {
-    let Some(known) = prefixes.get_mut(&prefix) else {
-        prefixes.insert(prefix, route);
-        return;
-    };
-    match route.cost.cmp(&known.cost) {
-        core::cmp::Ordering::Less => *known = route,
-        core::cmp::Ordering::Equal => {
-            known.destination = known.destination.min(route.destination);
-            if known.next_hops.is_empty() || route.next_hops.is_empty() {
-                known.next_hops.clear();
-            } else {
-                known.next_hops.extend(route.next_hops);
-                known.next_hops.sort_unstable();
-                known.next_hops.dedup();
-            }
-        }
-        core::cmp::Ordering::Greater => {}
     }
 }

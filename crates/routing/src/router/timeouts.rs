@@ -1,6 +1,7 @@
 //! Handles expired timers.
 
 use anabranch_policy::Instant;
+use anabranch_wire::ospf::LsaType;
 
 use crate::database::Place;
 use crate::handles::{InterfaceHandle, NeighborHandle};
@@ -113,7 +114,10 @@ impl Router {
         }
         // Alternates around suspect links depend on more than the router's own paths.
         let around = self.forecasts.uses_alternates() && !self.forecasts.trusts_all();
-        if changed.paths || changed.prefixes || around {
+        // The flags of border routers are in no path.
+        let outside = [LsaType::INTER_AREA_PREFIX, LsaType::AS_EXTERNAL];
+        let outside = outside.into_iter().any(|kind| self.database.of_type(kind).next().is_some());
+        if changed.paths || changed.prefixes || around || outside {
             self.output.tell(Event::Routes);
         }
     }

@@ -4,8 +4,8 @@ use anabranch_policy::Duration;
 use anabranch_routing::config::Manet;
 use anabranch_routing::{InterfaceChange, InterfaceKind, NextHop};
 use anabranch_wire::ospf::lsa::{
-    IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa, LsaSequence, MAX_AGE, NetworkLsa, RouterFlags, RouterLink,
-    RouterLsa,
+    AsExternalLsa, InterAreaPrefixLsa, IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa, LsaSequence, MAX_AGE,
+    MetricType, NetworkLsa, RouterFlags, RouterLink, RouterLsa,
 };
 use anabranch_wire::ospf::{
     AgedLsa, Body, InstanceId, InterfaceId, LinkStateId, Lsa, LsaBody, LsaKey, LsaType, Options, Prefix, PrefixOptions,
@@ -329,4 +329,69 @@ fn a_router_that_leaves_flushes_its_lsas_and_tells_its_neighbours_that_it_hears_
     // Nothing follows.
     bench.pass(20.0);
     assert_eq!(bench.sent.len(), 0);
+}
+
+/// Router 5 between the border routers 8 and 9, with what 8 and 9 know of other places.
+fn with_borders(lsas: &[(LsaType, u32, LsaBody)]) -> Bench {
+    let mut bench = Bench::new(5, |_, config| eager(config));
+    let hellos = [(8, hears(&[5])), (9, hears(&[5]))];
+    bench.pass_with(3, &hellos);
+    for border in [8, 9] {
+        bench.make_full(border);
+        let flags = RouterFlags { area_border: true, as_boundary: true, ..RouterFlags::default() };
+        let body = match router_lsa(border, 1, &[5]).lsa.body() {
+            LsaBody::Router(lsa) => LsaBody::Router(RouterLsa { flags, ..lsa.clone() }),
+            _ => unreachable!(),
+        };
+        let key = LsaKey { kind: LsaType::ROUTER, advertising: RouterId(border), id: LinkStateId(0) };
+        let lsa = AgedLsa { age: 1, lsa: Lsa::new(key, LsaSequence::INITIAL, body).unwrap() };
+        bench.update(border, true, &[lsa]);
+    }
+    for (number, (kind, border, body)) in lsas.iter().enumerate() {
+        let key = LsaKey { kind: *kind, advertising: RouterId(*border), id: LinkStateId(number as u32 + 1) };
+        let lsa = Lsa::new(key, LsaSequence::INITIAL, body.clone()).unwrap();
+        bench.update(*border, true, &[AgedLsa { age: 1, lsa }]);
+    }
+    bench.pass_with(2, &hellos);
+    bench
+}
+
+fn external(prefix: Prefix, metric_type: MetricType, metric: u32) -> LsaBody {
+    let options = PrefixOptions::NONE;
+    let (forwarding, tag, referenced) = (None, None, None);
+    LsaBody::AsExternal(AsExternalLsa { metric_type, metric, prefix, options, forwarding, tag, referenced })
+}
+
+#[test]
+fn rfc2328_16_4_of_external_routes_type_1_counts_before_type_2_and_of_these_the_smaller_metric() {
+    let default = Prefix::v6("::".parse().unwrap(), 0).unwrap();
+    let way = |lsas: &[(u32, MetricType, u32)]| {
+        let lsas = lsas
+            .iter()
+            .map(|(border, kind, metric)| (LsaType::AS_EXTERNAL, *border, external(default, *kind, *metric)));
+        let bench = with_borders(&lsas.collect::<Vec<_>>());
+        let route = bench.router.routes().prefixes.get(&default).cloned();
+        route.map(|route| (route.cost, route.next_hops.iter().map(|hop| hop.router.0).collect::<Vec<_>>()))
+    };
+    assert_eq!(way(&[]), None);
+    assert_eq!(way(&[(8, MetricType::Two, 20)]), Some((20, vec![8])));
+    assert_eq!(way(&[(8, MetricType::Two, 20), (9, MetricType::Two, 10)]), Some((10, vec![9])));
+    // As near: both.
+    assert_eq!(way(&[(8, MetricType::Two, 20), (9, MetricType::Two, 20)]), Some((20, vec![8, 9])));
+    // One link and the metric.
+    assert_eq!(way(&[(8, MetricType::One, 30), (9, MetricType::Two, 1)]), Some((31, vec![8])));
+    // LSInfinity.
+    assert_eq!(way(&[(8, MetricType::Two, 0xff_ffff)]), None);
+}
+
+#[test]
+fn rfc2328_11_another_area_counts_before_what_is_external() {
+    let prefix = Prefix::v6("fd99::".parse().unwrap(), 32).unwrap();
+    let inter = LsaBody::InterAreaPrefix(InterAreaPrefixLsa { metric: 70, prefix, options: PrefixOptions::NONE });
+    let bench = with_borders(&[
+        (LsaType::INTER_AREA_PREFIX, 9, inter),
+        (LsaType::AS_EXTERNAL, 8, external(prefix, MetricType::One, 1)),
+    ]);
+    let route = bench.router.routes().prefixes.get(&prefix).cloned().expect("a route");
+    assert_eq!((route.cost, route.destination), (71, RouterId(9)));
 }
