@@ -226,18 +226,22 @@ fn becomes_fully_adjacent_and_routes_are_exchanged() {
     assert!(left.expect("it can be entered").expect("ip runs").stdout.is_empty(), "its routes are gone");
 }
 
-fn a_neighbor_that_is_killed_comes_back() {
-    let (ours, mut frr) = linked();
-    frr.start();
-    let router = Running::start(&ours, config());
-    joined(&ours, &frr, &router);
-    frr.kill();
+fn our_route_is_gone(ours: &Namespace) {
     wait_for("our route to be gone", || {
         let shown =
             ours.run(|| Command::new("ip").args(["-6", "route", "show", "table", "all", "proto", "199"]).output());
         let shown = shown.expect("it can be entered").expect("ip runs").stdout;
         if shown.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&shown).into_owned()) }
     });
+}
+
+fn a_neighbor_that_is_killed_comes_back() {
+    let (ours, mut frr) = linked();
+    frr.start();
+    let router = Running::start(&ours, config());
+    joined(&ours, &frr, &router);
+    frr.kill();
+    our_route_is_gone(&ours);
     frr.start();
     joined(&ours, &frr, &router);
 }
@@ -257,12 +261,7 @@ fn a_neighbor_that_is_killed_is_lost_by_bfd() {
         if up && sessions(&router) == ["up"] { Ok(()) } else { Err((peers, sessions(&router), frr.log("bfdd"))) }
     });
     frr.kill();
-    wait_for("our route to be gone", || {
-        let shown =
-            ours.run(|| Command::new("ip").args(["-6", "route", "show", "table", "all", "proto", "199"]).output());
-        let shown = shown.expect("it can be entered").expect("ip runs").stdout;
-        if shown.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&shown).into_owned()) }
-    });
+    our_route_is_gone(&ours);
     assert_eq!(lost(&router), 1);
 }
 
