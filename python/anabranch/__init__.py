@@ -1,11 +1,11 @@
 """A deterministic lab for multipath TCP (RFC 8684).
 
 `run` and `compare` simulate scenarios, `sweep` scores policies on a design of networks, `reproduce` runs the papers'
-experiments, `series` gives time series of a run, `gym` has environments for learning, and `learned` exports what was
-learned. Results are tables that pandas, polars and pyarrow read without a copy.
+experiments, `series` gives time series of a run and `capture` its packets, `gym` has environments for learning, and
+`learned` exports what was learned. Results are tables that pandas, polars and pyarrow read without a copy.
 """
 
-from anabranch._lab import compare, policies_of, reproduce, run, scenario_text, scenarios, series, sweep
+from anabranch._lab import capture, compare, policies_of, reproduce, run, scenario_text, scenarios, series, sweep
 from anabranch._native import (
     Chunk,
     ConnectionView,
@@ -37,6 +37,7 @@ __all__ = [
     "RustScheduler",
     "Scheduler",
     "SubflowView",
+    "capture",
     "compare",
     "policies_of",
     "reproduce",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from anabranch import _backends, _native
 from anabranch._policies import CongestionControl, InPython, PathManager, Scheduler, check, in_python, is_given
@@ -203,6 +205,34 @@ def series(
         quick=False,
     )
     return Results(_native.series(json.dumps(request)))
+
+
+def capture(
+    scenario: Scenario,
+    out: str | os.PathLike[str],
+    *,
+    policies: str | Sequence[str] | None = None,
+    seed: int = 1,
+    set: Mapping[str, object] | None = None,
+) -> list[Path]:
+    """Captures of one run of each policy: all packets to and from the server (pcapng, for Wireshark).
+
+    out: the directory of the files, whose names are those of scenario and policy; it is made if it is not there.
+    `scenario`, `policies` and `set` are those of `compare`.
+
+    Raises ValueError if anything is wrong with scenario or options, or a file cannot be written.
+    """
+    (request,) = requests(
+        scenario,
+        policies=policies,
+        baselines=None,
+        seeds=[seed],
+        set=set,
+        grid=None,
+        first_policy_only=False,
+        quick=False,
+    )
+    return _native.capture(json.dumps(request), os.fspath(out))
 
 
 def sweep(

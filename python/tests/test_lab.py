@@ -208,6 +208,23 @@ def test_a_series_has_times_paths_and_units() -> None:
     assert table.num_rows > 50
 
 
+def test_a_capture_has_the_packets_of_a_run(tmp_path: Path) -> None:
+    out = tmp_path / "captures"
+    (plain, cubic) = anabranch.capture("two_paths", out, policies=["plain", "cubic"], set=SHORT)
+    assert plain == out / "two_paths-plain.pcapng"
+    # The section header of pcapng, and more than half of 3 s of 15 Mbit/s.
+    assert plain.read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+    assert plain.stat().st_size > 2_500_000
+    assert cubic.stat().st_size > 2_500_000
+    before = plain.read_bytes()
+    anabranch.capture("two_paths", out, policies="plain", set=SHORT)
+    assert plain.read_bytes() == before
+    cubic.unlink()
+    cubic.mkdir()
+    with pytest.raises(ValueError, match="cannot write the capture"):
+        anabranch.capture("two_paths", out, policies="cubic", set=SHORT)
+
+
 def test_a_sweep_has_a_row_for_each_point_and_policy_and_is_kept(tmp_path: Path) -> None:
     table = pa.table(anabranch.sweep(["plain", "anabranch"], points=3, seed=5, out=str(tmp_path)))
     assert table.num_rows == 6

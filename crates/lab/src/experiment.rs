@@ -13,7 +13,7 @@ use crate::runner::Runner;
 use crate::runs::{Keep, Origin};
 use crate::scenario::model::Transfer;
 use crate::scenario::{Document, Scenario};
-use crate::simulation::{Extras, capacity};
+use crate::simulation::{Extras, capacity, capture_name};
 use crate::summary::combine;
 use crate::{derived, quality};
 use anabranch_settings::contender::{Contender, Route};
@@ -85,6 +85,16 @@ impl<'a> Experiment<'a> {
         };
         let points: u64 = self.points.iter().map(|point| of(&point.scenario, &point.seeds)).sum();
         of(&self.scenario, &self.seeds) + points
+    }
+
+    /// Names of the files that [`Extras::pcap`] lets write, in the order of the policies.
+    pub fn captures(&self) -> Vec<String> {
+        let scenario = &self.scenario;
+        let of = |contender: &Contender| {
+            let name = |paths: &Vec<usize>| capture_name(scenario, contender, paths);
+            path_sets(scenario, contender).iter().map(name).collect::<Vec<_>>()
+        };
+        scenario.policies.iter().flat_map(of).collect()
     }
 
     /// Executes all runs; rows go to `store` as they end. What was stopped is an error.

@@ -125,7 +125,7 @@ impl Observer {
         Self { paths: vec![Bytes::default(); paths], acked: 0 }
     }
 
-    /// Numbers of [`Self::observe_paths`].
+    /// Numbers that [`Self::observe_path`] writes for all paths.
     pub fn path_features(&self) -> usize {
         self.paths.len() * PATH_FEATURES.len()
     }

@@ -1,6 +1,7 @@
 //! What the Python package `anabranch` calls; its interface for users is in `python/anabranch`.
 
 mod calls;
+mod capturing;
 mod choice;
 mod congestion;
 mod congestion_values;
@@ -204,6 +205,8 @@ mod _native {
         Ok(())
     }
 
+    #[pymodule_export]
+    use super::capturing::capture;
     #[pymodule_export]
     use super::congestion::RustCongestionControl;
     #[pymodule_export]

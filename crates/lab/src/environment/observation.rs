@@ -21,7 +21,7 @@ pub const CONNECTION_FEATURES: [Feature; 6] = [
 /// Whose knowledge an observation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Observes {
-    /// The paths and [`CONNECTION_FEATURES`].
+    /// The paths, and what sender and receiver know of the connection.
     BothEnds,
     /// The paths and [`SENDER_FEATURES`]: what a scheduler can see on a real network.
     Sender,

@@ -21,6 +21,7 @@ pub mod traffic;
 pub mod video;
 mod window;
 
+pub use capture::file_name as capture_name;
 pub use extras::{Extras, SentFile};
 pub use own::OwnPolicies;
 pub use simulated::Simulation;
