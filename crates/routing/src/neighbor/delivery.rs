@@ -55,8 +55,8 @@ impl Delivery {
 
     /// The cost, if it is to change from `current`.
     pub fn new_cost(&mut self, of_interface: u16, current: Option<u16>) -> Option<u16> {
-        let etx = self.share().max(LEAST).powi(-2);
-        let cost = (f64::from(of_interface) * etx).round().clamp(1.0, f64::from(u16::MAX - 1));
+        let share = self.share().max(LEAST);
+        let cost = (f64::from(of_interface) / (share * share)).round().clamp(1.0, f64::from(u16::MAX - 1));
         let change = current.map_or(f64::INFINITY, |current| {
             let ratio = cost / f64::from(current);
             ratio.max(1.0 / ratio)
