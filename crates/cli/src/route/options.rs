@@ -344,7 +344,7 @@ impl ProtocolOptions {
         }
         config.bfd = self.bfd.map(|interval| BfdSettings { interval, multiplier: self.bfd_multiplier });
         if self.bfd.is_some_and(|interval| interval < LEAST_BFD) {
-            return Err(Diagnostic::option("bfd", "an interval of BFD is at least 10 ms"));
+            return Err(Diagnostic::option("--bfd", "an interval of BFD is at least 10 ms"));
         }
         if let Some(path) = &self.key {
             let key = crate::serving::read_key(path)?;
