@@ -217,7 +217,8 @@ impl Interface {
 
     /// The cost of the link to a neighbour.
     pub(crate) fn cost_to(&self, neighbor: RouterId) -> u16 {
-        let usual = self.link_costs.get(&neighbor).copied().unwrap_or(self.config.cost);
+        let measured = self.neighbors.get(&neighbor).and_then(|neighbor| neighbor.delivery.cost());
+        let usual = self.link_costs.get(&neighbor).copied().or(measured).unwrap_or(self.config.cost);
         usual.saturating_add(self.suspect_costs.get(&neighbor).copied().unwrap_or(0))
     }
 
@@ -415,12 +416,9 @@ impl Interface {
         let Some(neighbor) = self.neighbors.get_mut(&router).filter(|_| self.config.link_cost == LinkCost::Etx) else {
             return false;
         };
-        let new = neighbor.delivery.new_cost(self.config.cost, self.link_costs.get(&router).copied());
-        if let Some(cost) = new {
-            self.link_costs.insert(router, cost);
-            self.advertised_change = true;
-        }
-        new.is_some()
+        let changed = neighbor.delivery.update_cost(self.config.cost);
+        self.advertised_change |= changed;
+        changed
     }
 
     /// The neighbours with an expired timer.

@@ -38,7 +38,7 @@ fn listed(interface: &mut Interface, own: RouterId, differential: bool) -> Vec<(
     for (router, neighbor) in neighbors {
         let list = list_of(neighbor);
         let deaf = neighbor.is_bidirectional() && !neighbor.manet.said.sets.hears(own);
-        let usual = link_costs.get(router).copied().unwrap_or(config.cost);
+        let usual = link_costs.get(router).copied().or(neighbor.delivery.cost()).unwrap_or(config.cost);
         let cost = if suspects_announced.contains(router) { MAX_LINK_METRIC } else { usual };
         let announcement = &mut neighbor.manet.announcement;
         announcement.update(list, cost);

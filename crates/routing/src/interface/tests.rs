@@ -171,6 +171,12 @@ fn a_link_costs_its_expected_transmissions_if_they_count() {
     // From here on every second one is missing: half of sixteen in the end.
     let last = (11..60).step_by(2).map(&mut hear).last();
     assert_eq!(last, Some((false, 40)));
+    // What was measured goes with the neighbour; what was set stays, and comes first.
+    interface.link_costs.insert(router, 7);
+    assert_eq!(interface.cost_to(router), 7);
+    interface.link_costs.clear();
+    interface.remove_neighbors();
+    assert_eq!(interface.cost_to(router), 10);
 }
 
 #[test]

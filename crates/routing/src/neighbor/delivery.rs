@@ -29,6 +29,8 @@ pub(crate) struct Delivery {
     due: u32,
     /// Hellos since the cost last changed.
     since: u32,
+    /// None before the first Hello, and where transmissions do not count.
+    cost: Option<u16>,
 }
 
 impl Delivery {
@@ -42,7 +44,12 @@ impl Delivery {
 
     /// The neighbour began anew: what was missing before says nothing.
     pub fn restart(&mut self) {
-        *self = Self::default();
+        *self = Self { cost: self.cost, ..Self::default() };
+    }
+
+    /// The cost of the link.
+    pub fn cost(self) -> Option<u16> {
+        self.cost
     }
 
     fn share(self) -> f64 {
@@ -53,19 +60,19 @@ impl Delivery {
         f64::from((self.arrived & counted).count_ones()) / f64::from(self.due)
     }
 
-    /// The cost, if it is to change from `current`.
-    pub fn new_cost(&mut self, of_interface: u16, current: Option<u16>) -> Option<u16> {
+    /// Updates the cost. True if it changed.
+    pub fn update_cost(&mut self, of_interface: u16) -> bool {
         let share = self.share().max(LEAST);
         let cost = (f64::from(of_interface) / (share * share)).round().clamp(1.0, f64::from(u16::MAX - 1));
-        let change = current.map_or(f64::INFINITY, |current| {
+        let change = self.cost.map_or(f64::INFINITY, |current| {
             let ratio = cost / f64::from(current);
             ratio.max(1.0 / ratio)
         });
         if change < WORTH || (self.since < PAUSE && change < URGENT) {
-            return None;
+            return false;
         }
-        self.since = 0;
-        Some(cost as u16)
+        (self.since, self.cost) = (0, Some(cost as u16));
+        true
     }
 }
 
@@ -78,7 +85,9 @@ mod tests {
         let (mut delivery, mut costs) = (Delivery::default(), Vec::new());
         for count in missing {
             delivery.hear(*count);
-            costs.extend(delivery.new_cost(10, costs.last().copied()));
+            if delivery.update_cost(10) {
+                costs.extend(delivery.cost());
+            }
         }
         costs
     }
@@ -108,17 +117,24 @@ mod tests {
         let mut delivery = Delivery::default();
         delivery.hear(u16::MAX);
         assert_eq!(delivery.due, WINDOW);
-        assert_eq!(delivery.new_cost(10, None), Some(160));
-        assert_eq!(delivery.new_cost(u16::MAX, Some(10)), Some(u16::MAX - 1));
-        assert_eq!(delivery.new_cost(1, None), Some(16));
+        let cost = |of_interface: u16, current: Option<u16>| {
+            let mut delivery = Delivery { cost: current, ..delivery };
+            delivery.update_cost(of_interface).then(|| delivery.cost()).flatten()
+        };
+        assert_eq!(cost(10, None), Some(160));
+        assert_eq!(cost(u16::MAX, Some(10)), Some(u16::MAX - 1));
+        assert_eq!(cost(1, None), Some(16));
     }
 
     #[test]
     fn a_neighbour_that_begins_anew_is_new() {
         let mut delivery = Delivery::default();
         (0..16).for_each(|_| delivery.hear(0));
+        assert!(delivery.update_cost(10));
         delivery.restart();
+        assert_eq!(delivery.cost(), Some(10), "until something is known");
         delivery.hear(0);
-        assert_eq!(delivery.new_cost(10, None), Some(40));
+        assert!(delivery.update_cost(10));
+        assert_eq!(delivery.cost(), Some(40));
     }
 }
