@@ -1,5 +1,6 @@
 //! Division of data by weights that change while the connection runs.
 
+use super::candidates::preferred;
 use super::{Chunk, Decision};
 use crate::ids::{SubflowId, SubflowMap};
 use crate::view::SubflowView;
@@ -15,17 +16,18 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// The subflow of a chunk, among those with room and a weight (0 to 1) above zero. Weight 0 excludes a subflow as
-    /// long as another one is usable. A subflow that did not take part for a while does not catch up.
+    /// The subflow of a chunk, among the preferred ones with room and a weight (0 to 1) above zero. Weight 0 excludes a
+    /// subflow as long as another one is preferred: backups and stale subflows take part only when nothing better is left,
+    /// as with the other schedulers. A subflow that did not take part for a while does not catch up.
     pub fn schedule(
         &mut self,
         chunk: &Chunk,
         subflows: &[SubflowView],
         weight: impl Fn(&SubflowView) -> f64,
     ) -> Decision {
-        let may = |subflow: &&SubflowView| subflow.usable() && Some(subflow.id) != chunk.last_sent_on;
-        let excluded = subflows.iter().filter(may).all(|subflow| weight(subflow) <= 0.0);
-        let wanted = subflows.iter().filter(may).filter(|subflow| excluded || weight(subflow) > 0.0);
+        let candidates = preferred(subflows, chunk.last_sent_on);
+        let excluded = candidates.clone().all(|subflow| weight(subflow) <= 0.0);
+        let wanted = candidates.filter(|subflow| excluded || weight(subflow) > 0.0);
         let passed = |id: SubflowId| self.sent.get(id).copied().unwrap_or(0.0);
         let next = wanted
             .filter(|subflow| subflow.has_room())

@@ -134,3 +134,15 @@ fn what_is_wrong_with_a_file_is_told() {
 fn the_built_in_network_can_be_read() {
     assert_eq!(WEIGHTS.default().paths(), 2);
 }
+
+#[test]
+fn a_stale_subflow_and_a_backup_wait_for_others_whatever_the_weights() {
+    let mut scheduler = learned(&network([&[(BIAS, 1.0)], &[(BIAS, 0.0)]]));
+    sent(&mut *scheduler, 0, 1);
+    assert_eq!(sent(&mut *scheduler, 100, 10), [10, 0]);
+    let stale = [SubflowView { stale: true, ..subflow(0, 10) }, subflow(1, 50)];
+    assert_eq!(scheduler.schedule(&connection(150), &new_data(), &stale), send(1));
+    let backup = [SubflowView { backup: true, ..subflow(0, 10) }, subflow(1, 50)];
+    assert_eq!(scheduler.schedule(&connection(150), &new_data(), &backup), send(1));
+    assert_eq!(scheduler.schedule(&connection(150), &new_data(), &backup[..1]), send(0));
+}
