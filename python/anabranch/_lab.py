@@ -35,13 +35,6 @@ def policies_of(scenario: Scenario) -> list[str]:
     """Names of a scenario's policies, as `policies` takes them."""
     (request,) = requests(
         scenario,
-        policies=None,
-        baselines=None,
-        seeds=None,
-        set=None,
-        grid=None,
-        first_policy_only=False,
-        quick=False,
     )
     return _native.policies_of(json.dumps(request))
 
@@ -197,12 +190,8 @@ def series(
     (request,) = requests(
         scenario,
         policies=policies,
-        baselines=None,
         seeds=[seed],
         set=set,
-        grid=None,
-        first_policy_only=False,
-        quick=False,
     )
     return Results(_native.series(json.dumps(request)))
 
@@ -225,12 +214,8 @@ def capture(
     (request,) = requests(
         scenario,
         policies=policies,
-        baselines=None,
         seeds=[seed],
         set=set,
-        grid=None,
-        first_policy_only=False,
-        quick=False,
     )
     return _native.capture(json.dumps(request), os.fspath(out))
 
@@ -296,12 +281,8 @@ def reproduce(
     for name in _native.experiments(experiment):
         asked = requests(
             name,
-            policies=None,
-            baselines=None,
             seeds=seeds,
             set=set,
-            grid=None,
-            first_policy_only=False,
             quick=quick,
         )
         if len(asked) > 1:

@@ -86,13 +86,13 @@ def seeds_of(seeds: Seeds) -> list[tuple[int, int]]:
 def requests(
     scenario: Scenario,
     *,
-    policies: str | Sequence[str] | None,
-    baselines: str | Sequence[str] | None,
-    seeds: Seeds,
-    set: Mapping[str, object] | None,
-    grid: Mapping[str, Iterable[object]] | None,
-    first_policy_only: bool,
-    quick: bool,
+    policies: str | Sequence[str] | None = None,
+    baselines: str | Sequence[str] | None = None,
+    seeds: Seeds = None,
+    set: Mapping[str, object] | None = None,
+    grid: Mapping[str, Iterable[object]] | None = None,
+    first_policy_only: bool = False,
+    quick: bool = False,
 ) -> list[Request]:
     """A request for each run of consecutive seeds."""
     name, text, directory = text_of(scenario)

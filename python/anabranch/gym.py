@@ -79,12 +79,8 @@ class _Worlds:
         (request,) = requests(
             scenario,
             policies=policy,
-            baselines=None,
-            seeds=None,
             set=set,
-            grid=None,
             first_policy_only=True,
-            quick=False,
         )
         self.compiled = _native.Environments(
             json.dumps(request), decides, observes, reward, interval, (count, agents, threads)
