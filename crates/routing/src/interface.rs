@@ -217,7 +217,10 @@ impl Interface {
 
     /// The cost of the link to a neighbour.
     pub(crate) fn cost_to(&self, neighbor: RouterId) -> u16 {
-        let measured = self.neighbors.get(&neighbor).and_then(|neighbor| neighbor.delivery.cost());
+        let measured = match self.config.link_cost {
+            LinkCost::Interface => None,
+            LinkCost::Etx => self.neighbors.get(&neighbor).and_then(|neighbor| neighbor.delivery.cost()),
+        };
         let usual = self.link_costs.get(&neighbor).copied().or(measured).unwrap_or(self.config.cost);
         usual.saturating_add(self.suspect_costs.get(&neighbor).copied().unwrap_or(0))
     }
