@@ -4,6 +4,7 @@
 //! down (RFC 5882, section 4.4). A neighbour whose session never comes up does not use BFD, and is judged by Hellos alone.
 
 use super::ports::Port;
+use super::socket::{NETWORK_CONTROL, next, send_from};
 use anabranch_policy::time::Instant;
 use anabranch_routing::bfd::{BfdSettings, Change, Session};
 use anabranch_system::watch;
@@ -13,12 +14,11 @@ use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::sockopt::{Ipv6RecvHopLimit, Ipv6RecvPacketInfo};
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn6, recvmsg, sendmsg, setsockopt};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn6, recvmsg, setsockopt};
 use socket2::{Domain, Socket, Type};
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSliceMut};
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Ports that packets are sent from (RFC 5881, section 4).
@@ -29,9 +29,6 @@ const HOP_LIMIT: u32 = 255;
 
 /// Packets read before timers are handled.
 const BATCH: usize = 64;
-
-/// Class selector 6 (RFC 2474), as for OSPF.
-const NETWORK_CONTROL: u32 = 48 << 2;
 
 /// A neighbour on an interface of the mesh.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -112,7 +109,7 @@ impl Bfd {
     pub(super) fn turn(&mut self, now: Instant, ports: &[Port]) -> io::Result<Vec<Peer>> {
         let mut lost = Vec::new();
         for _ in 0..BATCH {
-            let Some(received) = self.receive()? else { break };
+            let Some(received) = next(&self.receiving, receive)? else { break };
             match self.hand_over(now, ports, &received) {
                 Some((peer, Some(Change::Down(_)))) => lost.push(peer),
                 Some(_) => {}
@@ -148,18 +145,6 @@ impl Bfd {
         let known = [0, session.discriminator()].contains(&packet.your_discriminator);
         (received.hop_limit == Some(HOP_LIMIT as i32) && known).then(|| (*peer, session.handle_packet(now, &packet)))
     }
-
-    fn receive(&self) -> io::Result<Option<Received>> {
-        loop {
-            match self.receiving.try_io(Interest::READABLE, |socket| Ok(receive(socket)?)) {
-                Ok(Some(received)) => return Ok(Some(received)),
-                Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
 }
 
 /// Binds to a free source port, beginning somewhere.
@@ -180,10 +165,7 @@ fn bind(socket: &Socket, seed: u64) -> io::Result<()> {
 fn send(socket: &Socket, ports: &[Port], peer: Peer, packet: &ControlPacket) -> Option<()> {
     let port = ports.iter().find(|port| port.id == peer.port)?;
     let (index, source) = (port.index?, port.source?);
-    let information = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: source.octets() }, ipi6_ifindex: index };
-    let to = SockaddrIn6::from(SocketAddrV6::new(peer.address, PORT, 0, index));
-    let (control, bytes) = ([ControlMessage::Ipv6PacketInfo(&information)], packet.emit());
-    sendmsg(socket.as_raw_fd(), &[IoSlice::new(&bytes)], &control, MsgFlags::empty(), Some(&to)).ok().map(|_| ())
+    send_from(socket, source, SocketAddrV6::new(peer.address, PORT, 0, index), &packet.emit()).ok()
 }
 
 /// A received packet.

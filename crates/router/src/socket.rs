@@ -20,7 +20,7 @@ use tokio::io::unix::AsyncFd;
 const OSPF: i32 = 89;
 
 /// Class selector 6, network control (RFC 2474): the upper six bits of the traffic class.
-const NETWORK_CONTROL: u32 = 48 << 2;
+pub(super) const NETWORK_CONTROL: u32 = 48 << 2;
 
 /// The group AllSPFRouters (RFC 5340, 2.9).
 pub(super) const ALL_SPF_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
@@ -81,13 +81,7 @@ impl OspfSocket {
 
     /// Sends a packet, whose checksum must be set.
     pub(super) fn send(&self, interface: u32, source: Ipv6Addr, destination: Ipv6Addr, bytes: &[u8]) -> io::Result<()> {
-        let information =
-            libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: source.octets() }, ipi6_ifindex: interface };
-        let to = SockaddrIn6::from(SocketAddrV6::new(destination, 0, 0, interface));
-        let control = [ControlMessage::Ipv6PacketInfo(&information)];
-        let pieces = [IoSlice::new(bytes)];
-        sendmsg(self.socket.as_raw_fd(), &pieces, &control, MsgFlags::empty(), Some(&to))?;
-        Ok(())
+        send_from(&self.socket, source, SocketAddrV6::new(destination, 0, 0, interface), bytes)
     }
 
     /// Completes when a packet may be readable.
@@ -97,21 +91,39 @@ impl OspfSocket {
 
     /// The next packet, if any. A packet without ancillary data on its origin is skipped.
     pub(super) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
-        loop {
-            let buffer = &mut self.buffer;
-            // `try_io` clears the readiness when there is none.
-            let read = self.descriptor.try_io(Interest::READABLE, |socket| Ok(receive(socket, buffer)?));
-            match read {
-                Ok(Some((length, interface, source, destination))) => {
-                    let bytes = self.buffer.get(..length).unwrap_or_default();
-                    return Ok(Some(Received { interface, source, destination, bytes }));
-                }
-                Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // Reported once when an interface goes down; the socket stays usable.
-                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
-                Err(error) => return Err(error),
-            }
+        let buffer = &mut self.buffer;
+        let read = next(&self.descriptor, |socket| receive(socket, buffer))?;
+        Ok(read.map(|(length, interface, source, destination)| {
+            let bytes = self.buffer.get(..length).unwrap_or_default();
+            Received { interface, source, destination, bytes }
+        }))
+    }
+}
+
+/// Sends a packet from this address on the interface that is the scope of the destination.
+pub(super) fn send_from(socket: &Socket, source: Ipv6Addr, to: SocketAddrV6, bytes: &[u8]) -> io::Result<()> {
+    let information =
+        libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: source.octets() }, ipi6_ifindex: to.scope_id() };
+    let control = [ControlMessage::Ipv6PacketInfo(&information)];
+    let pieces = [IoSlice::new(bytes)];
+    sendmsg(socket.as_raw_fd(), &pieces, &control, MsgFlags::empty(), Some(&SockaddrIn6::from(to)))?;
+    Ok(())
+}
+
+/// The next packet that `read` does not skip by none; none if there is no packet.
+pub(super) fn next<T>(
+    descriptor: &AsyncFd<OwnedFd>,
+    mut read: impl FnMut(&OwnedFd) -> Result<Option<T>, Errno>,
+) -> io::Result<Option<T>> {
+    loop {
+        // `try_io` clears the readiness when there is none.
+        match descriptor.try_io(Interest::READABLE, |socket| Ok(read(socket)?)) {
+            Ok(Some(packet)) => return Ok(Some(packet)),
+            Ok(None) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            // Reported once when an interface goes down; the socket stays usable.
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
+            Err(error) => return Err(error),
         }
     }
 }
