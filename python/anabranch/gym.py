@@ -17,9 +17,9 @@ established subflow. With `observes="sender"` there are three of the connection,
 network too: acked (Mbit/s at data level over the step); outstanding, window_left (kB now).
 
 Actions, a number per path. Scheduler: Box, 0 to 1, the weight by which new data is divided among the subflows with
-room; a path of weight 0 is used only if there is no other. CongestionControl: Box, -1 to 1, the logarithm to base 2 of
-the factor of the congestion window in this step. PathManager: MultiBinary, 1 where the path may carry new data and 0
-where it is suspended; if all are 0, nothing changes.
+room; a path of weight 0, a backup or a stale subflow is used only if there is no other. CongestionControl: Box, -1 to
+1, the logarithm to base 2 of the factor of the congestion window in this step. PathManager: MultiBinary, 1 where the
+path may carry new data and 0 where it is suspended; if all are 0, nothing changes.
 
 Rewards of a step: "goodput", data delivered in order as a share of the sum of the paths' rates; "aurora", the linear
 reward of Jay et al. (ICML 2019), divided by its throughput term at full rate; "power", the square root of the first

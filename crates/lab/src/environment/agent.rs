@@ -24,7 +24,8 @@ pub enum Decides {
     /// Nothing: the policies of the contender decide, and actions are ignored.
     Nothing,
     /// The scheduler. Action: a weight of 0 to 1 per path. New data is divided in proportion to the weights among the
-    /// subflows with room; weight 0 excludes a path as long as another one is usable.
+    /// subflows with room; weight 0 excludes a path as long as another one is preferred (not a
+    /// backup, not stale).
     Scheduler,
     /// The congestion control. Action: per path, the logarithm to base 2 of the factor of the congestion window, -1 to
     /// 1; 0 keeps it.

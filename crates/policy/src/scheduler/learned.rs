@@ -2,7 +2,8 @@
 //!
 //! At the first decision after each interval the network is given the observation of the interval
 //! ([`crate::observation`]) and answers with a weight of each path, 0 to 1, for the next one. New data is divided in
-//! proportion to the weights among the subflows with room; weight 0 excludes a path as long as another one is usable.
+//! proportion to the weights among the subflows with room; weight 0 excludes a path as long as another one is preferred
+//! (not a backup, not stale).
 //! Until the first interval is over, all weights are 1.
 //!
 //! Decisions:
