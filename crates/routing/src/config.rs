@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anabranch_policy::combination::Choice;
 use anabranch_policy::table::{self, SettingError};
 use anabranch_policy::{Duration, LinkForecaster, forecast};
+use anabranch_wire::ospf::lsa::MetricType;
 use anabranch_wire::ospf::{AddressFamily, AreaId, InstanceId, InterfaceId, Options, Prefix, RouterId};
 
 use crate::election::{AdjConnectivity, ElectionSettings};
@@ -40,6 +41,10 @@ pub struct Config {
     pub maximum_paths: usize,
     /// Prefixes behind this router besides those of its interfaces, with their metrics.
     pub attached: Vec<(Prefix, u16)>,
+    /// Whether it is a border router of the routing domain (bit E of its Router-LSA), which may tell of a way out of it.
+    pub as_boundary: bool,
+    /// The metric of the default route that it tells the others, if any; see [`crate::Router::set_default_route`].
+    pub default_route: Option<ExternalMetric>,
     /// Limits of its memory.
     pub limits: Limits,
     /// Forecasts of links, used for the local choice among next hops only.
@@ -62,6 +67,8 @@ impl Config {
             flood_delay: Duration::from_millis(50),
             maximum_paths: 16,
             attached: Vec::new(),
+            as_boundary: false,
+            default_route: None,
             limits: Limits::default(),
             forecast: None,
         }
@@ -90,6 +97,15 @@ impl Config {
             }
         }
     }
+}
+
+/// The metric of a route out of the routing domain (RFC 5340, A.4.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExternalMetric {
+    /// How it is compared.
+    pub kind: MetricType,
+    /// 0 to 16,777,214: LSInfinity, one more, is unreachable.
+    pub metric: u32,
 }
 
 /// Limits of a router's memory, whatever the network sends.

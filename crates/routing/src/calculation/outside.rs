@@ -85,7 +85,9 @@ impl Outside<'_> {
         let mut best: BTreeMap<Prefix, (Rank, BTreeMap<Prefix, Route>)> = BTreeMap::new();
         for (body, border) in self.advertised(LsaType::AS_EXTERNAL, table, |flags| flags.as_boundary) {
             let LsaBody::AsExternal(lsa) = body else { continue };
-            if !self.fits(lsa.prefix, lsa.options, lsa.metric) {
+            // A router with a way out of its own needs no other's.
+            let has_own = self.config.default_route.is_some() && lsa.prefix.length() == 0;
+            if has_own || !self.fits(lsa.prefix, lsa.options, lsa.metric) {
                 continue;
             }
             let Some(route) = self.way(lsa, border, table) else { continue };

@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use anabranch_wire::ospf::lsa::{
-    IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa, LinkPrefix, RouterFlags, RouterLink, RouterLsa,
+    AsExternalLsa, IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa, LinkPrefix, RouterFlags, RouterLink,
+    RouterLsa,
 };
 use anabranch_wire::ospf::{LinkStateId, LsaBody, LsaKey, LsaType, Prefix, PrefixOptions, RouterId};
 
 use crate::adjacency::is_backbone;
-use crate::config::Config;
+use crate::config::{Config, ExternalMetric};
 use crate::database::{Database, Place};
 use crate::election::AdjConnectivity;
 use crate::handles::InterfaceHandle;
@@ -25,6 +26,19 @@ fn prefix_of(address: IpAddr, length: u8) -> Option<Prefix> {
     }
 }
 
+/// A default route without a forwarding address: packets go to this router.
+fn default_route(ExternalMetric { kind, metric }: ExternalMetric) -> AsExternalLsa {
+    AsExternalLsa {
+        metric_type: kind,
+        metric,
+        prefix: Prefix::DEFAULT,
+        options: PrefixOptions::NONE,
+        forwarding: None,
+        tag: None,
+        referenced: None,
+    }
+}
+
 /// The inputs of the own LSAs.
 pub(crate) struct OwnLsas<'a> {
     pub config: &'a Config,
@@ -35,6 +49,11 @@ impl OwnLsas<'_> {
     /// The place of the own Router-LSA.
     pub fn router_place(&self) -> Place {
         self.wide_place(LsaType::ROUTER)
+    }
+
+    /// The place of the LSA of the default route.
+    pub fn default_route_place(&self) -> Place {
+        self.wide_place(LsaType::AS_EXTERNAL)
     }
 
     /// The place of an own LSA that is not of link-local scope.
@@ -52,7 +71,7 @@ impl OwnLsas<'_> {
     pub fn contents(&self, place: Place) -> Option<LsaBody> {
         if place == self.router_place() {
             return Some(LsaBody::Router(RouterLsa {
-                flags: RouterFlags::default(),
+                flags: self.flags(),
                 options: self.config.options(),
                 links: self.advertised_links(),
             }));
@@ -63,10 +82,18 @@ impl OwnLsas<'_> {
             let empty = prefixes.is_empty();
             return (!empty).then_some(LsaBody::IntraAreaPrefix(IntraAreaPrefixLsa { referenced, prefixes }));
         }
+        if place == self.default_route_place() {
+            return self.config.default_route.map(|metric| LsaBody::AsExternal(default_route(metric)));
+        }
         let handle = place.link?;
         let interface = &self.interfaces[handle];
         let wanted = interface.is_active() && !interface.config.link_lsa_suppression;
         (wanted && place == self.link_place(handle)).then(|| LsaBody::Link(self.link_lsa(interface)))
+    }
+
+    /// The flags of the Router-LSA.
+    fn flags(&self) -> RouterFlags {
+        RouterFlags { as_boundary: self.config.as_boundary, ..RouterFlags::default() }
     }
 
     /// Whether one of the conditions of RFC 5614, 9.4, for a new Router-LSA holds: a neighbour is missing in the one of
@@ -87,7 +114,7 @@ impl OwnLsas<'_> {
             interface.neighbors.get(&link.neighbor).is_none_or(|one| one.state < least)
                 || interface.cost_to(link.neighbor) != link.metric
         };
-        !self.advertised_links().iter().all(is_there) || current.links.iter().any(gone)
+        current.flags != self.flags() || !self.advertised_links().iter().all(is_there) || current.links.iter().any(gone)
     }
 
     /// The other LSAs whose contents differ from those in the database.

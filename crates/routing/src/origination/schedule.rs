@@ -88,6 +88,13 @@ impl Origination {
         }
     }
 
+    /// An LSA is flushed: only when it was last originated counts, for when it may be told again.
+    pub fn withdraw(&mut self, place: Place) {
+        if let Some(own) = self.own.get_mut(&place) {
+            (own.pending, own.refresh) = (None, None);
+        }
+    }
+
     pub fn forget(&mut self, place: Place) {
         self.own.remove(&place);
     }

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::{Body, InterfaceId, Packet, RouterId};
 
-use crate::config::{ConfigError, InterfaceConfig};
+use crate::config::{ConfigError, ExternalMetric, InterfaceConfig};
 use crate::counters::DropReason;
 use crate::handles::NeighborHandle;
 use crate::interface::Interface;
@@ -75,6 +75,19 @@ impl Router {
             self.neighbor_event(now, NeighborHandle { interface: handle, router }, NeighborEvent::KillNbr);
         }
         self.settle(now);
+    }
+
+    /// There is a way out of the routing domain through this router, or none any more: a default route is told to the
+    /// others or withdrawn at once, with [`crate::Config::as_boundary`] only. While there is one, those of others are not used:
+    /// two gateways would send packets to each other.
+    pub fn set_default_route(&mut self, now: Instant, metric: Option<ExternalMetric>) {
+        let metric = metric.filter(|_| self.config.as_boundary);
+        if self.config.default_route != metric {
+            self.config.default_route = metric;
+            self.check_default_route(now);
+            self.calculation.schedule(now);
+            self.settle(now);
+        }
     }
 
     /// The time of [`Self::poll_timeout`].

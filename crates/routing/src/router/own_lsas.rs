@@ -15,6 +15,20 @@ impl Router {
         }
     }
 
+    /// Originates the LSA of the default route, or flushes it at once if there is none: MinLSInterval holds back only how
+    /// soon it is told again, so that no packet follows a way that has ended.
+    pub(super) fn check_default_route(&mut self, now: Instant) {
+        let place = self.own_lsas().default_route_place();
+        if self.config.default_route.is_some() {
+            self.origination.schedule(place, now, self.config.min_ls_interval);
+        } else {
+            self.origination.withdraw(place);
+            if self.database.get(place).is_some_and(|entry| !entry.is_aged_out(now)) {
+                self.flush(now, place);
+            }
+        }
+    }
+
     /// Originates the LSAs that are due.
     pub(super) fn originate_due(&mut self, now: Instant) {
         while let Some(place) = self.origination.take_due(now) {

@@ -1,7 +1,7 @@
 //! Originating LSAs (RFC 2328, 12.4 and 13.4; RFC 5340, 4.4.3; RFC 5614, 9.4; RFC 5838).
 
 use anabranch_policy::Duration;
-use anabranch_routing::config::Manet;
+use anabranch_routing::config::{ExternalMetric, Manet};
 use anabranch_routing::{InterfaceChange, InterfaceKind, NextHop};
 use anabranch_wire::ospf::lsa::{
     AsExternalLsa, InterAreaPrefixLsa, IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa, LsaSequence, MAX_AGE,
@@ -333,7 +333,10 @@ fn a_router_that_leaves_flushes_its_lsas_and_tells_its_neighbours_that_it_hears_
 
 /// Router 5 between the border routers 8 and 9, with what 8 and 9 know of other places.
 fn with_borders(lsas: &[(LsaType, u32, LsaBody)]) -> Bench {
-    let mut bench = Bench::new(5, |_, config| eager(config));
+    let mut bench = Bench::new(5, |own, interface| {
+        own.as_boundary = true;
+        eager(interface);
+    });
     let hellos = [(8, hears(&[5])), (9, hears(&[5]))];
     bench.pass_with(3, &hellos);
     for border in [8, 9] {
@@ -394,4 +397,52 @@ fn rfc2328_11_another_area_counts_before_what_is_external() {
     ]);
     let route = bench.router.routes().prefixes.get(&prefix).cloned().expect("a route");
     assert_eq!((route.cost, route.destination), (71, RouterId(9)));
+}
+
+#[test]
+fn rfc5340_4_4_3_6_a_default_route_is_told_while_there_is_one_and_withdrawn_at_once() {
+    let metric = |metric| ExternalMetric { kind: MetricType::One, metric };
+    let prefix = Prefix::v6("::".parse().unwrap(), 0).unwrap();
+    let mut bench = with_borders(&[(LsaType::AS_EXTERNAL, 8, external(prefix, MetricType::One, 1))]);
+    let others = |bench: &Bench| bench.router.routes().prefixes.contains_key(&prefix);
+    let own = |bench: &Bench| bench.lsa(LsaType::AS_EXTERNAL, 5).filter(|aged| aged.age < MAX_AGE).is_some();
+    let LsaBody::Router(lsa) = bench.lsa(LsaType::ROUTER, 5).unwrap().lsa.body().clone() else { unreachable!() };
+    assert!(lsa.flags.as_boundary && others(&bench) && !own(&bench));
+    bench.sent.clear();
+    bench.router.set_default_route(bench.now, Some(metric(7)));
+    bench.pass(0.2);
+    let told = |bench: &mut Bench| -> Vec<(u16, LsaBody)> {
+        let lsas = bench.updates().into_iter().flat_map(|(_, _, lsas)| lsas);
+        lsas.map(|aged| (aged.age, aged.lsa.body().clone())).collect()
+    };
+    let body = external(prefix, MetricType::One, 7);
+    assert_eq!(told(&mut bench), [(1, body.clone())]);
+    // It has a way of its own and does not go through the other one, which may come through this one.
+    assert!(own(&bench) && !others(&bench));
+    // MinLSInterval does not hold it back.
+    bench.router.set_default_route(bench.now, None);
+    bench.pass(0.2);
+    assert_eq!(told(&mut bench), [(MAX_AGE, body)]);
+    assert!(others(&bench));
+    // It holds back a new one.
+    let since = bench.now;
+    bench.router.set_default_route(bench.now, Some(metric(7)));
+    bench.hello(8, hears(&[5]));
+    bench.hello(9, hears(&[5]));
+    bench.pass(2.0);
+    assert!(!own(&bench));
+    while !own(&bench) {
+        bench.hello(8, hears(&[5]));
+        bench.hello(9, hears(&[5]));
+        bench.pass(0.5);
+    }
+    assert!(bench.now.since(since) < Duration::from_secs(6));
+}
+
+#[test]
+fn a_router_that_is_no_border_router_tells_no_default_route() {
+    let mut bench = mdr();
+    bench.router.set_default_route(bench.now, Some(ExternalMetric { kind: MetricType::Two, metric: 1 }));
+    bench.pass(1.0);
+    assert!(bench.lsa(LsaType::AS_EXTERNAL, 100).is_none());
 }
