@@ -2,52 +2,31 @@
 
 use super::RouteError;
 use super::bfd::{Bfd, Peer};
-use super::complaints::{Complaints, drops};
+use super::complaints::Complaints;
 use super::config::{Family, RouteConfig};
 use super::control::{Asked, Control, Question, is_taken};
-use super::ground::{Ground, Network};
+use super::ground::Ground;
 use super::identity::Identity;
 use super::instance::Instance;
-use super::kernel::{Applied, KernelTable, PROTOCOL, Table, tables};
+use super::kernel::{Applied, KernelTable, PROTOCOL, tables};
 use super::ports::{Port, ports};
 use super::settings;
-use super::socket::{ALL_SPF_ROUTERS, OspfSocket};
+use super::socket::OspfSocket;
 use super::transport::{Refusal, Transport};
 use anabranch_host::{Netlink, Setup, Watch};
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_routing::NeighborState;
 use anabranch_routing::bfd::BfdSettings;
-use anabranch_routing::counters::{Counters, DropReason};
-use anabranch_routing::{Destination, Event, NeighborState, Outgoing, Reception};
 use anabranch_system::Clock;
 use anabranch_system::Timer;
-use anabranch_wire::ospf::Packet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::Ipv4Addr;
 use std::pin::pin;
 
-/// Packets read before timers are handled.
-const BATCH: usize = 64;
-
-/// Bytes of an IPv6 header.
-const IPV6_HEADER: u64 = 40;
-
 /// Least time between two looks at the host's interfaces.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// Delay before a retry of changes that the kernel refused.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// Time until the last packets are repeated, and how long this host forwards after that.
-const AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
-const LINGER: std::time::Duration = std::time::Duration::from_millis(300);
-
-/// Delay of a look at the kernel's tables after another program changed them, so that a burst of changes needs one.
-const CALM: Duration = Duration::from_millis(200);
-
-/// Least time between two reports of such changes.
-const QUIET: Duration = Duration::from_secs(10);
 
 /// How long an interface that is up may take to get a link-local address, during duplicate address detection.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(4);
@@ -67,45 +46,45 @@ pub(super) struct RouteCounters {
     pub kernel: Applied,
 }
 
-type Tell = Box<dyn FnMut(&str)>;
+pub(super) type Tell = Box<dyn FnMut(&str)>;
 
 /// A router on this host. Dropping it removes its routes and restores settings.
 pub struct RouteDaemon {
     pub(super) config: RouteConfig,
     pub(super) clock: Clock,
     timer: Timer,
-    socket: OspfSocket,
+    pub(super) socket: OspfSocket,
     /// None unless asked for.
     pub(super) bfd: Option<Bfd>,
-    transport: Transport,
+    pub(super) transport: Transport,
     watch: Watch,
     netlink: Netlink,
     control: Control,
     pub(super) kernel: KernelTable,
-    setup: Option<Setup>,
+    pub(super) setup: Option<Setup>,
     pub(super) ground: Ground,
     pub(super) ports: Vec<Port>,
     pub(super) identity: Identity,
     pub(super) instances: Vec<Instance>,
     pub(super) counters: RouteCounters,
-    complaints: Complaints,
+    pub(super) complaints: Complaints,
     /// Called with a sentence on each reported rejection.
-    tell: Option<Tell>,
+    pub(super) tell: Option<Tell>,
     /// The host's interfaces have changed since the last look.
     changed: bool,
     looked: Instant,
     /// When to update the kernel's table.
-    apply_at: Instant,
-    repair: Repair,
+    pub(super) apply_at: Instant,
+    pub(super) repair: Repair,
 }
 
 /// The repair of routes and rules that other programs remove.
-struct Repair {
+pub(super) struct Repair {
     watch: Watch,
     /// When to compare the kernel's tables with ours.
-    due: Instant,
+    pub(super) due: Instant,
     /// When the next report may be made.
-    tell_from: Instant,
+    pub(super) tell_from: Instant,
 }
 
 impl Repair {
@@ -225,7 +204,7 @@ impl RouteDaemon {
                 Wake::Time => {}
                 Wake::Packets => self.receive().map_err(RouteError::system("receive packets"))?,
                 Wake::Changed => self.changed = true,
-                Wake::Rerouted => self.repair.due = self.repair.due.min(self.clock.now() + CALM),
+                Wake::Rerouted => self.rerouted(),
                 Wake::Asked(asked) => {
                     if asked.question() == Question::Routes {
                         // What the kernel has now, not what it was given.
@@ -245,28 +224,6 @@ impl RouteDaemon {
         match self.setup.as_mut().map(Setup::undo) {
             Some(outcome) => Ok(outcome?),
             None => Ok(()),
-        }
-    }
-
-    /// Tells the neighbours that this router ends, twice since packets may be lost. It forwards until they have other routes.
-    async fn leave(&mut self) {
-        let now = self.clock.now();
-        let mut last = Vec::new();
-        let mut is_alone = true;
-        for instance in &mut self.instances {
-            is_alone &= instance.router.neighbors(now).all(|neighbor| neighbor.state < NeighborState::TwoWay);
-            instance.router.leave(now);
-            last.extend(std::iter::from_fn(|| instance.router.poll_transmit()));
-        }
-        for pause in [AGAIN, LINGER] {
-            for outgoing in &last {
-                // A packet that is lost costs the neighbours RouterDeadInterval, as without it.
-                let _ = send(&self.socket, &mut self.transport, &self.ports, outgoing);
-            }
-            if is_alone {
-                return;
-            }
-            tokio::time::sleep(pause).await;
         }
     }
 
@@ -324,104 +281,6 @@ impl RouteDaemon {
         Ok(())
     }
 
-    /// Sends a router's packets, and handles its events.
-    fn drain(&mut self, place: usize) {
-        let Some(instance) = self.instances.get_mut(place) else { return };
-        while let Some(outgoing) = instance.router.poll_transmit() {
-            let outcome = send(&self.socket, &mut self.transport, &self.ports, &outgoing);
-            match outcome {
-                Some(bytes) => {
-                    self.counters.sent.0 += 1;
-                    self.counters.sent.1 += bytes;
-                }
-                None => self.counters.not_sent += 1,
-            }
-        }
-        while let Some(event) = instance.router.poll_event() {
-            match event {
-                Event::Routes => self.apply_at = Instant::ZERO,
-                Event::Unfinished { interface, neighbor, address, other_mtu } => {
-                    let name = self.ports.iter().find(|port| port.id == interface).map_or("-", |port| &port.name);
-                    let news = self.complaints.unfinished(neighbor, name, address, other_mtu);
-                    if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
-                        tell(&news);
-                    }
-                }
-                Event::Neighbor { .. } => self.bfd.iter_mut().for_each(|bfd| bfd.unsettled = true),
-                Event::Level { .. } => {}
-            }
-        }
-    }
-
-    fn receive(&mut self) -> io::Result<()> {
-        for _ in 0..BATCH {
-            let now = self.clock.now();
-            let Some(received) = self.socket.receive()? else { return Ok(()) };
-            let mesh = self.ports.iter().find(|port| port.index == Some(received.interface) && port.is_mesh());
-            // Other programs on this host may listen to OSPF on other interfaces.
-            let Some(port) = mesh else { continue };
-            self.counters.received.0 += 1;
-            self.counters.received.1 += IPV6_HEADER + received.bytes.len() as u64;
-            let number = received.bytes.get(14).copied().unwrap_or_default();
-            let Some(place) = self.instances.iter().position(|instance| instance.number == number) else {
-                self.counters.other_instances += 1;
-                continue;
-            };
-            let how =
-                Reception { source: received.source, multicast: received.destination.is_multicast(), signal: None };
-            let Self { counters, complaints, .. } = self;
-            let mut refuse = |refusal: Refusal, count: u64| {
-                *counters.refused.entry(refusal).or_default() += count;
-                complaints.refused(refusal, &port.name, how.source)
-            };
-            let news = match self.transport.decode(&received) {
-                Ok(decoded) => {
-                    let damaged = [
-                        (Refusal::Signalling, u64::from(decoded.dropped_lls.is_some())),
-                        (Refusal::Advertisement, decoded.dropped_lsas.len() as u64),
-                    ];
-                    let damaged = damaged.into_iter().filter(|(_, count)| *count > 0);
-                    let news = damaged.filter_map(|(refusal, count)| refuse(refusal, count)).last();
-                    let port = port.clone();
-                    self.hand_over(now, place, &port, &how, &decoded.packet).or(news)
-                }
-                Err(refusal) => refuse(refusal, 1),
-            };
-            if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
-                tell(&news);
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives a packet to a router. Returns the report on what it dropped, if it is new.
-    fn hand_over(
-        &mut self,
-        now: Instant,
-        place: usize,
-        port: &Port,
-        how: &Reception,
-        packet: &Packet,
-    ) -> Option<String> {
-        let instance = self.instances.get_mut(place)?;
-        let of = |counters: &Counters| {
-            (drops(counters), counters.dropped(DropReason::DuplicateRouterId), counters.router_lsas_of_another)
-        };
-        let before = of(instance.router.counters());
-        instance.router.handle_packet(now, port.id, how, packet);
-        let after = of(instance.router.counters());
-        let news = self.complaints.dropped(&before.0, &after.0, &port.name, how.source);
-        // A host with two interfaces in one network hears itself.
-        if after.1 > before.1 && self.ports.iter().all(|port| port.source != Some(how.source)) {
-            self.identity.hear(now, port.source, how.source);
-        }
-        if after.2 > before.2 {
-            self.identity.lose(now);
-        }
-        self.drain(place);
-        news
-    }
-
     /// Takes another Router ID if another router has this one. The routers start anew: what has the old ID is the other's.
     fn settle_identity(&mut self, now: Instant) -> Result<(), RouteError> {
         let patience = self.config.manet.router_dead_interval;
@@ -475,41 +334,6 @@ impl RouteDaemon {
         self.kernel.refresh().map_err(RouteError::system("read the routing tables"))?;
         self.apply_at = Instant::ZERO;
         Ok(())
-    }
-
-    /// Sets routes and rules again that another program has removed or changed.
-    fn repair(&mut self, now: Instant) -> Result<(), RouteError> {
-        self.repair.due = Instant::NEVER;
-        let failed = || RouteError::system("read the routing tables");
-        let rules = self.kernel.repair_rules().map_err(failed())?;
-        let lost = self.kernel.refresh().map_err(failed())?;
-        let routes = if lost.is_empty() { 0 } else { self.apply(now, &lost) };
-        self.counters.kernel.restored += rules;
-        if rules + routes > 0 && now >= self.repair.tell_from {
-            self.repair.tell_from = now + QUIET;
-            let table = self.config.table;
-            if let Some(tell) = &mut self.tell {
-                tell(&format!(
-                    "another program removed or changed {routes} routes and {rules} rules of table {table}: they are set again"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Updates the kernel's table. Returns how many of the routes that were `lost` it has again.
-    fn apply(&mut self, now: Instant, lost: &BTreeSet<Network>) -> u64 {
-        let mut wanted = Table::new();
-        self.instances
-            .iter()
-            .for_each(|instance| instance.add_to(&mut wanted, &self.config.lane_settings, &self.ports, &self.ground));
-        let applied = self.kernel.apply(&wanted, lost);
-        self.apply_at = if applied.refused > 0 { now + RETRY } else { Instant::NEVER };
-        self.counters.kernel.set += applied.set;
-        self.counters.kernel.removed += applied.removed;
-        self.counters.kernel.refused += applied.refused;
-        self.counters.kernel.restored += applied.restored;
-        applied.restored
     }
 }
 
@@ -577,17 +401,4 @@ fn clean(netlink: &mut Netlink, ours: u32) -> Result<(), RouteError> {
         KernelTable::open(netlink, table).map_err(RouteError::system("remove what a killed router left"))?;
     }
     Ok(())
-}
-
-/// Sends a packet. Returns its IP bytes, or `None` if it could not be sent.
-fn send(socket: &OspfSocket, transport: &mut Transport, ports: &[Port], outgoing: &Outgoing) -> Option<u64> {
-    let port = ports.iter().find(|port| port.id == outgoing.interface)?;
-    let (index, source) = (port.index?, port.source?);
-    let destination = match outgoing.destination {
-        Destination::AllSpfRouters => ALL_SPF_ROUTERS,
-        Destination::Neighbor(_, address) => address,
-    };
-    let bytes = transport.encode(source, destination, &outgoing.packet)?;
-    socket.send(index, source, destination, bytes).ok()?;
-    Some(IPV6_HEADER + bytes.len() as u64)
 }

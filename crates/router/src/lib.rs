@@ -14,11 +14,13 @@ mod identity;
 mod instance;
 mod kernel;
 mod lanes;
+mod packets;
 mod ports;
 mod settings;
 mod show;
 mod socket;
 mod transport;
+mod upkeep;
 
 pub use config::{Family, MeshInterface, RouteConfig};
 pub use control::{Question, ask};

@@ -1,0 +1,158 @@
+//! Packets between the routers and the network.
+
+use super::complaints::drops;
+use super::daemon::RouteDaemon;
+use super::ports::Port;
+use super::socket::{ALL_SPF_ROUTERS, OspfSocket};
+use super::transport::{Refusal, Transport};
+use anabranch_policy::time::Instant;
+use anabranch_routing::counters::{Counters, DropReason};
+use anabranch_routing::{Destination, Event, NeighborState, Outgoing, Reception};
+use anabranch_wire::ospf::Packet;
+use std::io;
+
+/// Packets read before timers are handled.
+const BATCH: usize = 64;
+
+/// Bytes of an IPv6 header.
+const IPV6_HEADER: u64 = 40;
+
+/// Time until the last packets are repeated, and how long this host forwards after that.
+const AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
+const LINGER: std::time::Duration = std::time::Duration::from_millis(300);
+
+impl RouteDaemon {
+    /// Tells the neighbours that this router ends, twice since packets may be lost. It forwards until they have other routes.
+    pub(super) async fn leave(&mut self) {
+        let now = self.clock.now();
+        let mut last = Vec::new();
+        let mut is_alone = true;
+        for instance in &mut self.instances {
+            is_alone &= instance.router.neighbors(now).all(|neighbor| neighbor.state < NeighborState::TwoWay);
+            instance.router.leave(now);
+            last.extend(std::iter::from_fn(|| instance.router.poll_transmit()));
+        }
+        for pause in [AGAIN, LINGER] {
+            for outgoing in &last {
+                // A packet that is lost costs the neighbours RouterDeadInterval, as without it.
+                let _ = send(&self.socket, &mut self.transport, &self.ports, outgoing);
+            }
+            if is_alone {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Sends a router's packets, and handles its events.
+    pub(super) fn drain(&mut self, place: usize) {
+        let Some(instance) = self.instances.get_mut(place) else { return };
+        while let Some(outgoing) = instance.router.poll_transmit() {
+            let outcome = send(&self.socket, &mut self.transport, &self.ports, &outgoing);
+            match outcome {
+                Some(bytes) => {
+                    self.counters.sent.0 += 1;
+                    self.counters.sent.1 += bytes;
+                }
+                None => self.counters.not_sent += 1,
+            }
+        }
+        while let Some(event) = instance.router.poll_event() {
+            match event {
+                Event::Routes => self.apply_at = Instant::ZERO,
+                Event::Unfinished { interface, neighbor, address, other_mtu } => {
+                    let name = self.ports.iter().find(|port| port.id == interface).map_or("-", |port| &port.name);
+                    let news = self.complaints.unfinished(neighbor, name, address, other_mtu);
+                    if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+                        tell(&news);
+                    }
+                }
+                Event::Neighbor { .. } => self.bfd.iter_mut().for_each(|bfd| bfd.unsettled = true),
+                Event::Level { .. } => {}
+            }
+        }
+    }
+
+    /// Gives the packets that have arrived to the routers.
+    pub(super) fn receive(&mut self) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let now = self.clock.now();
+            let Some(received) = self.socket.receive()? else { return Ok(()) };
+            let mesh = self.ports.iter().find(|port| port.index == Some(received.interface) && port.is_mesh());
+            // Other programs on this host may listen to OSPF on other interfaces.
+            let Some(port) = mesh else { continue };
+            self.counters.received.0 += 1;
+            self.counters.received.1 += IPV6_HEADER + received.bytes.len() as u64;
+            let number = received.bytes.get(14).copied().unwrap_or_default();
+            let Some(place) = self.instances.iter().position(|instance| instance.number == number) else {
+                self.counters.other_instances += 1;
+                continue;
+            };
+            let how =
+                Reception { source: received.source, multicast: received.destination.is_multicast(), signal: None };
+            let Self { counters, complaints, .. } = self;
+            let mut refuse = |refusal: Refusal, count: u64| {
+                *counters.refused.entry(refusal).or_default() += count;
+                complaints.refused(refusal, &port.name, how.source)
+            };
+            let news = match self.transport.decode(&received) {
+                Ok(decoded) => {
+                    let damaged = [
+                        (Refusal::Signalling, u64::from(decoded.dropped_lls.is_some())),
+                        (Refusal::Advertisement, decoded.dropped_lsas.len() as u64),
+                    ];
+                    let damaged = damaged.into_iter().filter(|(_, count)| *count > 0);
+                    let news = damaged.filter_map(|(refusal, count)| refuse(refusal, count)).last();
+                    let port = port.clone();
+                    self.hand_over(now, place, &port, &how, &decoded.packet).or(news)
+                }
+                Err(refusal) => refuse(refusal, 1),
+            };
+            if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+                tell(&news);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a packet to a router. Returns the report on what it dropped, if it is new.
+    fn hand_over(
+        &mut self,
+        now: Instant,
+        place: usize,
+        port: &Port,
+        how: &Reception,
+        packet: &Packet,
+    ) -> Option<String> {
+        let instance = self.instances.get_mut(place)?;
+        let of = |counters: &Counters| {
+            (drops(counters), counters.dropped(DropReason::DuplicateRouterId), counters.router_lsas_of_another)
+        };
+        let before = of(instance.router.counters());
+        instance.router.handle_packet(now, port.id, how, packet);
+        let after = of(instance.router.counters());
+        let news = self.complaints.dropped(&before.0, &after.0, &port.name, how.source);
+        // A host with two interfaces in one network hears itself.
+        if after.1 > before.1 && self.ports.iter().all(|port| port.source != Some(how.source)) {
+            self.identity.hear(now, port.source, how.source);
+        }
+        if after.2 > before.2 {
+            self.identity.lose(now);
+        }
+        self.drain(place);
+        news
+    }
+}
+
+/// Sends a packet. Returns its IP bytes, or `None` if it could not be sent.
+fn send(socket: &OspfSocket, transport: &mut Transport, ports: &[Port], outgoing: &Outgoing) -> Option<u64> {
+    let port = ports.iter().find(|port| port.id == outgoing.interface)?;
+    let (index, source) = (port.index?, port.source?);
+    let destination = match outgoing.destination {
+        Destination::AllSpfRouters => ALL_SPF_ROUTERS,
+        Destination::Neighbor(_, address) => address,
+    };
+    let bytes = transport.encode(source, destination, &outgoing.packet)?;
+    socket.send(index, source, destination, bytes).ok()?;
+    Some(IPV6_HEADER + bytes.len() as u64)
+}
