@@ -23,32 +23,51 @@ const ROUTING: libc::c_int = libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE |
 /// A socket for the kernel's notifications of changes.
 pub struct Watch {
     socket: AsyncFd<OwnedFd>,
-    /// The protocol number and the table of the routes watched; none: all messages count.
-    routes: Option<(u8, u32)>,
+    filter: Filter,
+}
+
+/// Which messages count.
+#[derive(Clone, Copy)]
+enum Filter {
+    All,
+    /// What others do to the routes of this protocol number in this table, and rules.
+    Routes {
+        protocol: u8,
+        table: u32,
+    },
+    /// Default routes but for those of this protocol number.
+    DefaultRoutes {
+        but: u8,
+    },
 }
 
 impl Watch {
     /// Listens to all changes in the caller's namespace. Call this within a runtime.
     pub fn open() -> io::Result<Self> {
-        Self::of(ALL, None)
+        Self::of(ALL, Filter::All)
     }
 
     /// Listens to changes of links and addresses, not of routes.
     pub fn interfaces() -> io::Result<Self> {
-        Self::of(INTERFACES, None)
+        Self::of(INTERFACES, Filter::All)
     }
 
     /// Listens to what others do to the routes of a protocol number in a table: routes of it that are removed, other
     /// routes that are set in the table, and all changes of rules.
     pub fn routing(protocol: u8, table: u32) -> io::Result<Self> {
-        Self::of(ROUTING, Some((protocol, table)))
+        Self::of(ROUTING, Filter::Routes { protocol, table })
     }
 
-    fn of(groups: libc::c_int, routes: Option<(u8, u32)>) -> io::Result<Self> {
+    /// Listens to changes of default routes, in any table, but for those of a protocol number.
+    pub fn default_routes(but: u8) -> io::Result<Self> {
+        Self::of(libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE, Filter::DefaultRoutes { but })
+    }
+
+    fn of(groups: libc::c_int, filter: Filter) -> io::Result<Self> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
         bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups as u32))?;
-        Ok(Self { socket: watch(socket)?, routes })
+        Ok(Self { socket: watch(socket)?, filter })
     }
 
     /// Completes when something has changed; discards the pending messages.
@@ -60,7 +79,7 @@ impl Watch {
                 let mut message = [0; 4_096];
                 loop {
                     match recv(socket.as_raw_fd(), &mut message, MsgFlags::empty()) {
-                        Ok(length) => heard |= concerns(self.routes, message.get(..length).unwrap_or_default()),
+                        Ok(length) => heard |= concerns(self.filter, message.get(..length).unwrap_or_default()),
                         // The queue overflowed: something has changed.
                         Err(Errno::ENOBUFS) => heard = true,
                         Err(error) => return Err::<(), _>(io::Error::from(error)),
@@ -72,17 +91,20 @@ impl Watch {
     }
 }
 
-/// Whether a message counts. Its type is at offset 4 of `struct nlmsghdr`; `struct rtmsg` follows with the table, up to
-/// 255, at offset 4 and the protocol at 5 (rtnetlink(7)).
-fn concerns(routes: Option<(u8, u32)>, message: &[u8]) -> bool {
-    let Some((protocol, table)) = routes else { return true };
+/// Whether a message counts. Its type is at offset 4 of `struct nlmsghdr`; `struct rtmsg` follows with the prefix length at
+/// offset 1, the table, up to 255, at 4 and the protocol at 5 (rtnetlink(7)).
+fn concerns(filter: Filter, message: &[u8]) -> bool {
     let byte = |at: usize| message.get(at).copied().unwrap_or_default();
-    let is_ours = byte(21) == protocol;
-    match u16::from_ne_bytes([byte(4), byte(5)]) {
-        libc::RTM_DELROUTE => is_ours,
-        libc::RTM_NEWROUTE => !is_ours && (table > 255 || u32::from(byte(20)) == table),
-        libc::RTM_NEWRULE | libc::RTM_DELRULE => true,
-        _ => false,
+    let kind = u16::from_ne_bytes([byte(4), byte(5)]);
+    match (filter, kind) {
+        (Filter::All, _) => true,
+        (Filter::Routes { protocol, .. }, libc::RTM_DELROUTE) => byte(21) == protocol,
+        (Filter::Routes { protocol, table }, libc::RTM_NEWROUTE) => {
+            byte(21) != protocol && (table > 255 || u32::from(byte(20)) == table)
+        }
+        (Filter::Routes { .. }, libc::RTM_NEWRULE | libc::RTM_DELRULE) => true,
+        (Filter::DefaultRoutes { but }, libc::RTM_NEWROUTE | libc::RTM_DELROUTE) => byte(17) == 0 && byte(21) != but,
+        (Filter::Routes { .. } | Filter::DefaultRoutes { .. }, _) => false,
     }
 }
 
@@ -96,12 +118,25 @@ mod tests {
             let mut message = [0; 28];
             message[4..6].copy_from_slice(&kind.to_ne_bytes());
             (message[20], message[21]) = (table, protocol);
-            concerns(Some((199, 198)), &message)
+            concerns(Filter::Routes { protocol: 199, table: 198 }, &message)
         };
         assert!(message(libc::RTM_DELROUTE, 198, 199) && !message(libc::RTM_DELROUTE, 254, 2));
         assert!(message(libc::RTM_NEWROUTE, 198, 3) && !message(libc::RTM_NEWROUTE, 254, 3));
         assert!(!message(libc::RTM_NEWROUTE, 198, 199));
         assert!(message(libc::RTM_DELRULE, 0, 0) && message(libc::RTM_NEWRULE, 0, 0));
-        assert!(!message(libc::RTM_NEWLINK, 0, 0) && concerns(None, &[]));
+        assert!(!message(libc::RTM_NEWLINK, 0, 0) && concerns(Filter::All, &[]));
+    }
+
+    #[test]
+    fn default_routes_count_but_for_those_of_one_protocol() {
+        let message = |kind: u16, length, protocol| {
+            let mut message = [0; 28];
+            message[4..6].copy_from_slice(&kind.to_ne_bytes());
+            (message[17], message[21]) = (length, protocol);
+            concerns(Filter::DefaultRoutes { but: 199 }, &message)
+        };
+        assert!(message(libc::RTM_DELROUTE, 0, 3) && message(libc::RTM_NEWROUTE, 0, 9));
+        assert!(!message(libc::RTM_DELROUTE, 0, 199) && !message(libc::RTM_NEWROUTE, 24, 3));
+        assert!(!message(libc::RTM_NEWRULE, 0, 3) && !message(libc::RTM_NEWLINK, 0, 3));
     }
 }

@@ -86,6 +86,8 @@ pub struct RouteConfig {
     pub keep_settings: bool,
     /// Directory of the journal of settings to restore after a crash; by default the usual one.
     pub journal: Option<PathBuf>,
+    /// Tells the mesh a default route while the host has one of its own, and adds this to the way to it: 1 to 16,777,214.
+    pub gateway: Option<u32>,
     /// The key shared by all routers of the mesh, for authentication (RFC 7166).
     pub authentication: Option<SecurityAssociation>,
     /// Bidirectional Forwarding Detection with the neighbours that use it.
@@ -116,6 +118,7 @@ impl Default for RouteConfig {
             table: TABLE,
             keep_settings: false,
             journal: None,
+            gateway: None,
             authentication: None,
             bfd: None,
             compatibility: Compatibility::default(),

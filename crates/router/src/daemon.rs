@@ -5,6 +5,7 @@ use super::bfd::{Bfd, Peer};
 use super::complaints::Complaints;
 use super::config::{Family, RouteConfig};
 use super::control::{Asked, Control, Question, is_taken};
+use super::gateway::{Gateway, uplink};
 use super::ground::Ground;
 use super::identity::Identity;
 use super::instance::Instance;
@@ -58,7 +59,7 @@ pub struct RouteDaemon {
     pub(super) bfd: Option<Bfd>,
     pub(super) transport: Transport,
     watch: Watch,
-    netlink: Netlink,
+    pub(super) netlink: Netlink,
     control: Control,
     pub(super) kernel: KernelTable,
     pub(super) setup: Option<Setup>,
@@ -76,6 +77,8 @@ pub struct RouteDaemon {
     /// When to update the kernel's table.
     pub(super) apply_at: Instant,
     pub(super) repair: Repair,
+    /// None unless asked for.
+    pub(super) gateway: Option<Gateway>,
 }
 
 /// The repair of routes and rules that other programs remove.
@@ -100,6 +103,7 @@ enum Wake {
     Packets,
     Changed,
     Rerouted,
+    Uplinks,
     Asked(Asked),
     End,
 }
@@ -113,24 +117,21 @@ impl RouteDaemon {
         if !std::path::Path::new("/proc/sys/net/ipv6").exists() {
             return Err(RouteError::NoIpv6);
         }
-        let open = || Netlink::open().map_err(RouteError::system("talk to the kernel over rtnetlink"));
-        let mut netlink = open()?;
+        let mut netlink = Netlink::open().map_err(RouteError::system("talk to the kernel over rtnetlink"))?;
         // The watch starts before the first look, so that no change is missed.
         let watch = Watch::interfaces().map_err(RouteError::system("watch the network over rtnetlink"))?;
         let repair = Repair::watch(config.table)?;
         let ground = settled(&config, &mut netlink).await?;
         let control = Control::open(config.table)?;
         let socket = OspfSocket::open().map_err(RouteError::system("open a raw socket"))?;
-        clean(&mut netlink, config.table)?;
-        let mut kernel =
-            KernelTable::open(open()?, config.table).map_err(RouteError::system("read the routing tables"))?;
-        let setup = if config.keep_settings { None } else { Some(settings::prepare(&config)?) };
-        set_rules(&mut kernel, &config.families)?;
+        let kernel = take_over(&mut netlink, &config)?;
         let ports = ports(&config, &ground);
+        let setup = prepared(&mut netlink, &config, &ground, &ports)?;
         let identity = Identity::choose(&config, &ground)?;
         let instances = instances(&config, &identity, seed()?)?;
         let transport = Transport::new(config.compatibility, config.authentication.clone(), seconds_since_epoch());
         let bfd = config.bfd.map(detector).transpose()?;
+        let gateway = config.gateway.map(Gateway::new).transpose()?;
         let clock = Clock::new();
         let timer = Timer::new().map_err(RouteError::system("make a timer"))?;
         let mut daemon = Self {
@@ -156,6 +157,7 @@ impl RouteDaemon {
             looked: Instant::ZERO,
             apply_at: Instant::NEVER,
             repair,
+            gateway,
         };
         daemon.adjust(ground)?;
         Ok(daemon)
@@ -189,7 +191,7 @@ impl RouteDaemon {
         let mut end = pin!(end);
         loop {
             self.turn()?;
-            let Self { timer, socket, bfd, watch, control, repair, .. } = &mut self;
+            let Self { timer, socket, bfd, watch, control, repair, gateway, .. } = &mut self;
             let wake = tokio::select! {
                 biased;
                 () = &mut end => Ok(Wake::End),
@@ -197,6 +199,7 @@ impl RouteDaemon {
                 outcome = socket.readable() => outcome.map(|()| Wake::Packets),
                 outcome = heard(bfd.as_ref()) => outcome.map(|()| Wake::Time),
                 outcome = watch.changed() => outcome.map(|()| Wake::Changed),
+                outcome = turned(gateway.as_ref()) => outcome.map(|()| Wake::Uplinks),
                 outcome = repair.watch.changed() => outcome.map(|()| Wake::Rerouted),
                 asked = control.asked() => Ok(Wake::Asked(asked)),
             };
@@ -205,6 +208,7 @@ impl RouteDaemon {
                 Wake::Packets => self.receive().map_err(RouteError::system("receive packets"))?,
                 Wake::Changed => self.changed = true,
                 Wake::Rerouted => self.rerouted(),
+                Wake::Uplinks => self.uplinks_changed(),
                 Wake::Asked(asked) => {
                     if asked.question() == Question::Routes {
                         // What the kernel has now, not what it was given.
@@ -248,6 +252,7 @@ impl RouteDaemon {
             }
             self.drain(place);
         }
+        self.look_for_uplinks(now)?;
         if self.repair.due <= now {
             self.repair(now)?;
         }
@@ -258,6 +263,7 @@ impl RouteDaemon {
         let look = if self.changed { self.looked + PAUSE } else { Instant::NEVER };
         let due = routers.unwrap_or(Instant::NEVER).min(look).min(self.apply_at).min(self.repair.due);
         let due = due.min(self.bfd.as_ref().map_or(Instant::NEVER, Bfd::poll_timeout));
+        let due = due.min(self.gateway.as_ref().map_or(Instant::NEVER, |gateway| gateway.due));
         self.timer.set(&self.clock, due).map_err(RouteError::system("set a timer"))
     }
 
@@ -330,6 +336,9 @@ impl RouteDaemon {
             }
             self.drain(place);
         }
+        if let Some(gateway) = &mut self.gateway {
+            gateway.due = Instant::ZERO;
+        }
         // The kernel removes routes itself when an interface goes down.
         self.kernel.refresh().map_err(RouteError::system("read the routing tables"))?;
         self.apply_at = Instant::ZERO;
@@ -345,6 +354,14 @@ fn detector(settings: BfdSettings) -> Result<Bfd, RouteError> {
 async fn heard(bfd: Option<&Bfd>) -> io::Result<()> {
     match bfd {
         Some(bfd) => bfd.readable().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Completes when a default route of the host has changed.
+async fn turned(gateway: Option<&Gateway>) -> io::Result<()> {
+    match gateway {
+        Some(gateway) => gateway.changed().await,
         None => std::future::pending().await,
     }
 }
@@ -391,6 +408,33 @@ fn set_rules(kernel: &mut KernelTable, families: &[Family]) -> Result<(), RouteE
         let ipv6 = family.has(std::net::Ipv6Addr::UNSPECIFIED.into());
         kernel.set_rules(ipv6).map_err(RouteError::system("set rules that lead to the routing table"))
     })
+}
+
+/// The kernel's settings, with those of a gateway's uplinks first: a host that begins to forward IPv6 forgets the default
+/// routes that were advertised to it.
+fn prepared(
+    netlink: &mut Netlink,
+    config: &RouteConfig,
+    ground: &Ground,
+    ports: &[Port],
+) -> Result<Option<Setup>, RouteError> {
+    if config.keep_settings {
+        return Ok(None);
+    }
+    let families = config.families.iter().filter(|_| config.gateway.is_some());
+    let found = families.map(|family| uplink(netlink, *family, ground, ports));
+    let found: io::Result<Vec<Option<String>>> = found.collect();
+    let found = found.map_err(RouteError::system("read the default routes"))?;
+    settings::prepare(config, found.into_iter().flatten()).map(Some)
+}
+
+/// Our routing table, without what killed routers left, and the rules that lead to it.
+fn take_over(netlink: &mut Netlink, config: &RouteConfig) -> Result<KernelTable, RouteError> {
+    clean(netlink, config.table)?;
+    let own = Netlink::open().map_err(RouteError::system("talk to the kernel over rtnetlink"))?;
+    let mut kernel = KernelTable::open(own, config.table).map_err(RouteError::system("read the routing tables"))?;
+    set_rules(&mut kernel, &config.families)?;
+    Ok(kernel)
 }
 
 /// Removes routes of killed routers in other tables.

@@ -50,6 +50,7 @@ impl Instance {
         let of_family = config.networks.iter().filter(|(address, _)| family.has(*address));
         let attached = of_family.filter_map(|(address, length)| Some((prefix(*address, *length)?, 0)));
         let mut whole = Config { router_id, instance: InstanceId(number), seed, ..config.router.clone() };
+        whole.as_boundary = config.gateway.is_some();
         whole.attached.extend(attached);
         let router = Router::new(whole).map_err(|error| RouteError::Setting(error.to_string()))?;
         Ok(Self { family, number, router, told: BTreeMap::new() })

@@ -293,7 +293,7 @@ fn family(ipv6: bool) -> AddressFamily {
     if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
 }
 
-fn table_of(message: &RouteMessage) -> u32 {
+pub(super) fn table_of(message: &RouteMessage) -> u32 {
     let attribute = message.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Table(table) => Some(*table),
         _ => None,

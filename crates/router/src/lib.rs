@@ -9,6 +9,7 @@ mod config;
 mod control;
 mod daemon;
 mod error;
+mod gateway;
 mod ground;
 mod identity;
 mod instance;

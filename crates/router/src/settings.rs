@@ -11,8 +11,11 @@ fn wanted(key: String, value: &str) -> Option<Step> {
 }
 
 /// Changes the kernel settings that a router needs.
-pub(super) fn prepare(config: &RouteConfig) -> Result<Setup, RouteError> {
+pub(super) fn prepare(config: &RouteConfig, uplinks: impl Iterator<Item = String>) -> Result<Setup, RouteError> {
     let (mut setup, _directory, _) = Setup::begin(config.journal.as_deref(), false)?;
+    for name in uplinks {
+        uplink_steps(&name, &config.families).iter().try_for_each(|step| setup.carry_out(step))?;
+    }
     let mesh = config.interfaces.iter().map(|interface| interface.name.as_str());
     let others = config.lanes.iter().chain(&config.passive);
     let names = mesh.chain(others.map(String::as_str));
@@ -20,6 +23,22 @@ pub(super) fn prepare(config: &RouteConfig) -> Result<Setup, RouteError> {
         setup.carry_out(&step)?;
     }
     Ok(setup)
+}
+
+/// The steps after which the host forwards packets that come back from an uplink, and still learns its default route.
+pub(super) fn uplink_steps(name: &str, families: &[Family]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if families.contains(&Family::Ipv4) {
+        steps.extend(wanted(format!("net/ipv4/conf/{name}/forwarding"), "1"));
+    }
+    if families.contains(&Family::Ipv6) {
+        // A host that forwards IPv6 as a whole ignores router advertisements unless this is 2.
+        if read_setting(&format!("net/ipv6/conf/{name}/accept_ra")).as_deref() == Some("1") {
+            steps.extend(wanted(format!("net/ipv6/conf/{name}/accept_ra"), "2"));
+        }
+        steps.extend(wanted(format!("net/ipv6/conf/{name}/force_forwarding"), "1"));
+    }
+    steps
 }
 
 /// The steps after which the host forwards packets from these interfaces, accepts asymmetric routes, and ignores

@@ -1,6 +1,7 @@
 //! The state of a running router as JSON.
 
 use super::bfd::Peer;
+use super::config::Family;
 use super::control::Question;
 use super::daemon::RouteDaemon;
 use super::ground::Network;
@@ -44,6 +45,9 @@ impl RouteDaemon {
             "router_id_changes": self.identity.changes,
             "seconds": now.as_secs_f64(),
             "table": self.config.table,
+            "way_out_ipv4": self.way_out(Family::Ipv4),
+            "way_out_ipv6": self.way_out(Family::Ipv6),
+            "way_out_changes": self.gateway.as_ref().map(|gateway| gateway.changes),
             "interfaces": interfaces.collect::<Vec<_>>(),
             "instances": self.instances.iter().map(|instance| self.instance(instance)).collect::<Vec<_>>(),
             "sent_packets": counters.sent.0,
@@ -59,6 +63,11 @@ impl RouteDaemon {
             "routes_and_rules_restored": counters.kernel.restored,
             "routes_refused_by_the_kernel": counters.kernel.refused,
         })
+    }
+
+    /// The uplink by which this router is a gateway.
+    fn way_out(&self, family: Family) -> Option<&str> {
+        self.gateway.as_ref()?.uplinks.get(&family)?.as_deref()
     }
 
     fn instance(&self, instance: &Instance) -> Value {

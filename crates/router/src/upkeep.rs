@@ -2,8 +2,10 @@
 
 use super::RouteError;
 use super::daemon::RouteDaemon;
+use super::gateway::uplink;
 use super::ground::Network;
 use super::kernel::Table;
+use super::settings;
 use anabranch_policy::time::{Duration, Instant};
 use std::collections::BTreeSet;
 
@@ -12,6 +14,9 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Delay of a look at the kernel's tables after another program changed them, so that a burst of changes needs one.
 const CALM: Duration = Duration::from_millis(200);
+
+/// Delay of a look at the default routes after a change. A daemon that renews one removes it for a moment.
+const BRIEF: Duration = Duration::from_millis(50);
 
 /// Least time between two reports of such changes.
 const QUIET: Duration = Duration::from_secs(10);
@@ -39,6 +44,35 @@ impl RouteDaemon {
                 ));
             }
         }
+        Ok(())
+    }
+
+    /// A default route of the host has changed.
+    pub(super) fn uplinks_changed(&mut self) {
+        if let Some(gateway) = &mut self.gateway {
+            gateway.due = gateway.due.min(self.clock.now() + BRIEF);
+        }
+    }
+
+    /// Tells the mesh of the host's own default routes, or withdraws them.
+    pub(super) fn look_for_uplinks(&mut self, now: Instant) -> Result<(), RouteError> {
+        let Some(gateway) = self.gateway.as_mut().filter(|gateway| gateway.due <= now) else { return Ok(()) };
+        gateway.due = Instant::NEVER;
+        for instance in &mut self.instances {
+            let family = instance.family;
+            let found = uplink(&mut self.netlink, family, &self.ground, &self.ports);
+            let found = found.map_err(RouteError::system("read the default routes"))?;
+            let news = gateway.note(family, found.clone());
+            if let Some((name, setup)) = found.filter(|_| news.is_some()).zip(self.setup.as_mut()) {
+                let steps = settings::uplink_steps(&name, &[family]);
+                steps.iter().try_for_each(|step| setup.carry_out(step))?;
+            }
+            if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+                tell(&news);
+            }
+            instance.router.set_default_route(now, gateway.metric(family));
+        }
+        (0..self.instances.len()).for_each(|place| self.drain(place));
         Ok(())
     }
 

@@ -124,6 +124,10 @@ pub struct RouteOptions {
     /// Advertise this prefix too, e.g. 0.0.0.0/0 for a default route (repeatable)
     #[arg(long = "network", value_name = "PREFIX", value_parser = network)]
     pub networks: Vec<(IpAddr, u8)>,
+    /// Be a gateway: while this host has a default route of its own, in the main table and not through the mesh, tell the mesh
+    /// one, at this cost beyond this router
+    #[arg(long, value_name = "COST", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u32).range(1..=0xff_fffe))]
+    pub gateway: Option<u32>,
     /// Route only this address family (repeatable) [default: both]
     #[arg(long = "family", value_name = "FAMILY")]
     pub families: Vec<FamilyOption>,
@@ -277,6 +281,7 @@ impl RouteOptions {
             config.families.sort_unstable();
             config.families.dedup();
         }
+        config.gateway = self.gateway;
         config.router_id = self.router_id;
         config.instance = self.instance;
         config.keep_settings = self.keep_settings;

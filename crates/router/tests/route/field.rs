@@ -32,17 +32,17 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// What a router has told.
-type Log = Arc<Mutex<Vec<String>>>;
+pub type Log = Arc<Mutex<Vec<String>>>;
 
 /// A listener for a router's reports.
-fn listener() -> (Log, impl FnMut(&str) + Send + 'static) {
+pub fn listener() -> (Log, impl FnMut(&str) + Send + 'static) {
     let log = Log::default();
     let heard = Arc::clone(&log);
     (log, move |news: &str| heard.lock().expect("nobody panics").push(news.to_owned()))
 }
 
 /// How many lines of the log have these words.
-fn lines(log: &Log, words: &str) -> usize {
+pub fn lines(log: &Log, words: &str) -> usize {
     log.lock().expect("nobody panics").iter().filter(|line| line.contains(words)).count()
 }
 

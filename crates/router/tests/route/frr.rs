@@ -2,6 +2,7 @@
 //! programs of the Debian package `frr`.
 
 use crate::bfd::{lost, sessions};
+use crate::gateway::give_uplink;
 use crate::kernel::ip;
 use crate::scene::{Running, wait_for};
 use anabranch_policy::time::Duration;
@@ -24,7 +25,8 @@ pub fn trials() -> Vec<Trial> {
     if !there {
         eprintln!("skipped: frr::*: there is no {PROGRAMS}/ospf6d (Debian package frr)");
     }
-    let tests: [(&str, fn()); 4] = [
+    let tests: [(&str, fn()); 5] = [
+        ("frr::uses_our_way_out_while_there_is_one", uses_our_way_out_while_there_is_one),
         ("frr::a_neighbor_that_is_killed_is_lost_by_bfd", a_neighbor_that_is_killed_is_lost_by_bfd),
         ("frr::becomes_fully_adjacent_and_routes_are_exchanged", becomes_fully_adjacent_and_routes_are_exchanged),
         ("frr::the_default_route_of_a_gateway_is_used", the_default_route_of_a_gateway_is_used),
@@ -277,4 +279,28 @@ fn the_default_route_of_a_gateway_is_used() {
         let shown = String::from_utf8_lossy(&shown.expect("it can be entered").expect("ip runs").stdout).into_owned();
         if shown.contains("via fe80:") { Ok(()) } else { Err((shown, router.ask(Question::Database))) }
     });
+}
+
+/// This router as the gateway of FRR.
+fn uses_our_way_out_while_there_is_one() {
+    let (ours, mut frr) = linked();
+    give_uplink(&ours);
+    frr.start();
+    let router = Running::start(&ours, RouteConfig { gateway: Some(7), ..config() });
+    let default = |wanted: bool| {
+        wait_for("their default route", || {
+            let words = ["-6", "route", "show", "default"];
+            let shown = frr.namespace.run(|| Command::new("ip").args(words).output());
+            let shown =
+                String::from_utf8_lossy(&shown.expect("it can be entered").expect("ip runs").stdout).into_owned();
+            let there = shown.contains("via fe80:") && shown.contains("proto ospf");
+            if there == wanted { Ok(()) } else { Err((shown, frr.show("show ipv6 ospf6 database as-external detail"))) }
+        });
+    };
+    default(true);
+    let shown = frr.show("show ipv6 ospf6 route external-1");
+    assert!(shown.contains("::/0"), "{shown}");
+    ours.run(|| ip("-6 route del default dev up0")).expect("it can be entered");
+    default(false);
+    router.stop().expect("it ends well");
 }

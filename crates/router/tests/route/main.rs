@@ -6,6 +6,7 @@ mod bfd;
 mod convergence;
 mod field;
 mod frr;
+mod gateway;
 mod host;
 mod hostile;
 #[allow(dead_code)] // the other tests use the rest
@@ -33,6 +34,7 @@ fn main() {
         convergence::trials(),
         field::trials(),
         frr::trials(),
+        gateway::trials(),
         host::trials(),
         hostile::trials(),
     ];

@@ -88,11 +88,9 @@ impl Origination {
         }
     }
 
-    /// An LSA is flushed: only when it was last originated counts, for when it may be told again.
-    pub fn withdraw(&mut self, place: Place) {
-        if let Some(own) = self.own.get_mut(&place) {
-            (own.pending, own.refresh) = (None, None);
-        }
+    /// An LSA is flushed, and may be originated again after the interval of [`Self::schedule`].
+    pub fn withdraw(&mut self, place: Place, now: Instant) {
+        self.own.insert(place, Own { originated: Some(now), pending: None, refresh: None });
     }
 
     pub fn forget(&mut self, place: Place) {

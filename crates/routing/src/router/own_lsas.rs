@@ -15,18 +15,15 @@ impl Router {
         }
     }
 
-    /// Originates the LSA of the default route, or flushes it at once if there is none: MinLSInterval holds back only how
-    /// soon it is told again, so that no packet follows a way that has ended.
+    /// Originates the LSA of the default route, or flushes it at once if there is none, so that no packet follows a way that
+    /// has ended: MinLSInterval holds back only how soon it is told again. What has just been told is withdrawn after
+    /// MinLSArrival, before which no router would believe it.
     pub(super) fn check_default_route(&mut self, now: Instant) {
         let place = self.own_lsas().default_route_place();
-        if self.config.default_route.is_some() {
-            self.origination.schedule(place, now, self.config.min_ls_interval);
-        } else {
-            self.origination.withdraw(place);
-            if self.database.get(place).is_some_and(|entry| !entry.is_aged_out(now)) {
-                self.flush(now, place);
-            }
-        }
+        let arrival = self.config.min_ls_arrival;
+        let wait =
+            if self.config.default_route.is_some() { self.config.min_ls_interval } else { arrival + arrival / 2 };
+        self.origination.schedule(place, now, wait);
     }
 
     /// Originates the LSAs that are due.
@@ -41,7 +38,11 @@ impl Router {
         let current = self.database.get(place);
         let is_alive = current.is_some_and(|entry| !entry.is_aged_out(now));
         let Some(body) = body else {
-            self.origination.forget(place);
+            if place == self.own_lsas().default_route_place() {
+                self.origination.withdraw(place, now);
+            } else {
+                self.origination.forget(place);
+            }
             if is_alive {
                 self.flush(now, place);
             }

@@ -419,8 +419,10 @@ fn rfc5340_4_4_3_6_a_default_route_is_told_while_there_is_one_and_withdrawn_at_o
     assert_eq!(told(&mut bench), [(1, body.clone())]);
     // It has a way of its own and does not go through the other one, which may come through this one.
     assert!(own(&bench) && !others(&bench));
-    // MinLSInterval does not hold it back.
+    // Nobody would believe the withdrawal before MinLSArrival, and MinLSInterval does not hold it back.
     bench.router.set_default_route(bench.now, None);
+    bench.pass(1.2);
+    assert!(own(&bench) && others(&bench));
     bench.pass(0.2);
     assert_eq!(told(&mut bench), [(MAX_AGE, body)]);
     assert!(others(&bench));
