@@ -78,8 +78,11 @@ pub struct RouteConfig {
     /// The instance number within each family, 0 to 31.
     pub instance: u8,
     /// The router ID. Default: the highest IPv4 address of the loopback interface, else of the interfaces and lanes, else
-    /// the last four bytes of a hardware address, else random; another random one if another router has it.
+    /// a random one; another random one if another router has it.
     pub router_id: Option<Ipv4Addr>,
+    /// Directory in which a random router ID is kept for the next start; none: it is not kept, and the last four bytes of a
+    /// hardware address are preferred to it.
+    pub state: Option<PathBuf>,
     /// The kernel's routing table for the routes.
     pub table: u32,
     /// Leaves kernel settings such as forwarding unchanged.
@@ -115,6 +118,7 @@ impl Default for RouteConfig {
             families: vec![Family::Ipv6, Family::Ipv4],
             instance: 0,
             router_id: None,
+            state: None,
             table: TABLE,
             keep_settings: false,
             journal: None,

@@ -3,11 +3,13 @@
 //! RFC 5340 says that a Router ID is unique and not what to do if it is not. Two routers with one ID replace each other's
 //! LSAs for ever, and neither hears the other. A router whose ID was chosen by its user keeps it and says so. One that
 //! chose by itself draws another: at once if it hears the other and its own link-local address is the larger one, so that
-//! one of the two changes; otherwise when the conflict has lasted for RouterDeadInterval and a random time.
+//! one of the two changes; otherwise when the conflict has lasted for RouterDeadInterval and a random time. What was drawn is
+//! kept on disk, with the ID that it replaces.
 
 use super::RouteError;
 use super::config::RouteConfig;
 use super::ground::{Device, Ground};
+use super::kept::Keeping;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::ospf::RouterId;
 use std::net::{IpAddr, Ipv6Addr};
@@ -41,6 +43,7 @@ pub(super) struct Identity {
     yields: bool,
     outdone: Vec<Instant>,
     told: bool,
+    keeping: Keeping,
     not_before: Instant,
     /// From 0 to 1, of which routers of one ID have different ones.
     jitter: f64,
@@ -49,12 +52,18 @@ pub(super) struct Identity {
 impl Identity {
     /// Chooses a Router ID for a router with these settings on this host.
     pub(super) fn choose(config: &RouteConfig, ground: &Ground) -> Result<Self, RouteError> {
-        let id = match config.router_id {
-            Some(chosen) => RouterId(chosen.to_bits()),
-            None => own_choice(config, ground).map_or_else(random, Ok)?,
+        let own = of_addresses(config, ground);
+        let state = config.state.clone().filter(|_| config.router_id.is_none());
+        let mut keeping = Keeping::new(own, state);
+        let before = keeping.before();
+        let id = match (config.router_id.map(|id| RouterId(id.to_bits())), before.or(own)) {
+            (Some(chosen), _) | (None, Some(chosen)) => chosen,
+            (None, None) if keeping.works() => random()?,
+            (None, None) => of_hardware(config, ground).map_or_else(random, Ok)?,
         };
-        Ok(Self {
+        let mut identity = Self {
             id,
+            keeping,
             fixed: config.router_id.is_some(),
             sightings: 0,
             changes: 0,
@@ -64,7 +73,11 @@ impl Identity {
             told: false,
             not_before: Instant::ZERO,
             jitter: f64::from(random()?.0) / f64::from(u32::MAX),
-        })
+        };
+        if before.or(own).is_none() {
+            identity.keeping.keep(id);
+        }
+        Ok(identity)
     }
 
     /// A packet with this router's ID came from another router, `other`, on an interface whose address is `own`.
@@ -90,8 +103,11 @@ impl Identity {
         self.conflict = Some((began, now));
     }
 
-    /// A sentence about a new conflict that this router does not end.
+    /// A sentence about an ID that cannot be kept, or a new conflict that this router does not end.
     pub(super) fn complaint(&mut self) -> Option<String> {
+        if let Some(unkept) = self.keeping.failure.take() {
+            return Some(unkept);
+        }
         if !self.fixed || self.conflict.is_none() || core::mem::replace(&mut self.told, true) {
             return None;
         }
@@ -114,24 +130,29 @@ impl Identity {
         self.changes += 1;
         (self.id, self.conflict, self.yields) = (id, None, false);
         self.outdone.clear();
+        self.keeping.keep(id);
         let id = std::net::Ipv4Addr::from_bits(id.0);
         Ok(format!("another router has the Router ID {before} too: this one is {id} from now on"))
     }
 }
 
+/// The interfaces that were named.
+fn named<'a>(config: &'a RouteConfig, ground: &'a Ground) -> impl Iterator<Item = &'a Device> {
+    let names = config.interfaces.iter().map(|interface| &interface.name).chain(&config.lanes);
+    names.filter_map(|name| ground.devices.get(name))
+}
+
 /// An ID from the addresses of the loopback interface and of the interfaces that were named, in this order. Other
 /// interfaces do not count: bridges of containers and virtual machines have the same address on every host.
-fn own_choice(config: &RouteConfig, ground: &Ground) -> Option<RouterId> {
-    let named = || {
-        let names = config.interfaces.iter().map(|interface| &interface.name).chain(&config.lanes);
-        names.filter_map(|name| ground.devices.get(name))
-    };
+fn of_addresses(config: &RouteConfig, ground: &Ground) -> Option<RouterId> {
     let loopback = ground.devices.values().filter(|device| device.loopback);
-    // Neighbours' hardware addresses differ in the last bytes.
+    highest_ipv4(loopback).or_else(|| highest_ipv4(named(config, ground))).map(RouterId)
+}
+
+/// An ID from a hardware address: neighbours' differ in the last bytes.
+fn of_hardware(config: &RouteConfig, ground: &Ground) -> Option<RouterId> {
     let last = |device: &Device| device.hardware.last_chunk().map(|bytes| u32::from_be_bytes(*bytes));
-    let hardware = || named().filter_map(last).find(|number| *number != 0);
-    let number = highest_ipv4(loopback).or_else(|| highest_ipv4(named())).or_else(hardware);
-    number.map(RouterId)
+    named(config, ground).filter_map(last).find(|number| *number != 0).map(RouterId)
 }
 
 fn highest_ipv4<'a>(devices: impl Iterator<Item = &'a Device>) -> Option<u32> {
@@ -193,6 +214,36 @@ mod tests {
         assert_eq!(id(&["127.0.0.1", "10.0.0.1"], &["192.168.0.1"]), "10.0.0.1");
         assert_eq!(id(&["127.0.0.1"], &["10.0.0.3", "10.0.0.4"]), "10.0.0.4");
         assert_eq!(id(&["127.0.0.1"], &["fe80::1"]), "0.0.0.9");
+    }
+
+    #[test]
+    fn a_router_without_ipv4_or_one_that_had_to_change_has_the_same_id_after_a_restart() {
+        let directory = std::env::temp_dir().join(format!("anabranch-identity-{}", std::process::id()));
+        let start = |address: &[&str]| {
+            let e0 = device("e0", address);
+            let named = MeshInterface { name: "e0".to_owned(), point_to_point: false, cost: None };
+            let (interfaces, state) = (vec![named], Some(directory.clone()));
+            let config = RouteConfig { interfaces, state, ..RouteConfig::default() };
+            let ground = Ground { devices: [(e0.name.clone(), e0)].into() };
+            Identity::choose(&config, &ground).expect("there are random numbers")
+        };
+        let first = start(&[]).id;
+        assert!(first != RouterId(9), "not from the hardware address, which may change");
+        assert_eq!(start(&[]).id, first);
+        // It is given an address, and then another has the same one.
+        let mut changed = start(&["10.9.9.9"]);
+        assert_eq!(changed.id, RouterId(0x0a09_0909));
+        changed.change(at(1)).expect("there are random numbers");
+        let second = changed.id;
+        drop(changed);
+        assert_eq!(start(&["10.9.9.9"]).id, second);
+        assert_eq!(start(&["10.9.9.8"]).id, RouterId(0x0a09_0908));
+        // A second router of this host has another one, and says why.
+        let running = start(&["10.9.9.9"]);
+        let mut beside = start(&[]);
+        assert!(beside.complaint().is_some_and(|text| text.ends_with("another router uses it")));
+        assert_eq!((running.id, beside.id), (second, RouterId(9)));
+        std::fs::remove_dir_all(directory).expect("it is there");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod gateway;
 mod ground;
 mod identity;
 mod instance;
+mod kept;
 mod kernel;
 mod lanes;
 mod packets;

@@ -1,6 +1,7 @@
 //! Options of `anabranch route`.
 
 use super::profile::Profile;
+use crate::uplink_care::state_directory;
 use anabranch_policy::combination::{self, Combination};
 use anabranch_policy::time::Duration;
 use anabranch_proxy::Key;
@@ -132,9 +133,12 @@ pub struct RouteOptions {
     #[arg(long = "family", value_name = "FAMILY")]
     pub families: Vec<FamilyOption>,
     /// The Router ID, kept whatever happens [default: the highest IPv4 address of the loopback, else of the interfaces
-    /// named here, else from a hardware address; a random one if another router has it]
+    /// named here, else a random one; another random one if another router has it]
     #[arg(long, value_name = "A.B.C.D")]
     pub router_id: Option<Ipv4Addr>,
+    /// Directory in which a random Router ID is kept for the next start [default: $STATE_DIRECTORY, /var/lib/anabranch]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// Instance number within each family, the same at all routers of a mesh
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=31))]
     pub instance: u8,
@@ -283,6 +287,7 @@ impl RouteOptions {
         }
         config.gateway = self.gateway;
         config.router_id = self.router_id;
+        config.state = Some(state_directory(self.state.as_deref()));
         config.instance = self.instance;
         config.keep_settings = self.keep_settings;
         config.journal.clone_from(&self.journal);

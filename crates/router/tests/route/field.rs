@@ -82,10 +82,12 @@ fn bridges_with_one_address_on_every_host_do_no_harm() {
 
 fn of_two_neighbours_with_one_router_id_one_changes() {
     let pair = pair();
-    let routers = pair.each_ref().map(|namespace| {
-        inside(namespace, || ip("address add 10.9.9.9/32 dev lo"));
+    let state = |at: usize| std::env::temp_dir().join(format!("anabranch-one-id-{}-{at}", std::process::id()));
+    let keeping = |at| RouteConfig { state: Some(state(at)), ..config(Family::Ipv6, 1) };
+    let routers = [0, 1].map(|at| {
+        inside(&pair[at], || ip("address add 10.9.9.9/32 dev lo"));
         let (log, tell) = listener();
-        (Running::start_telling(namespace, config(Family::Ipv6, 1), tell), log)
+        (Running::start_telling(&pair[at], keeping(at), tell), log)
     });
     routers.iter().for_each(|(router, _)| full(router, 1));
     let statuses = routers.each_ref().map(|(router, _)| router.ask(Question::Status));
@@ -93,6 +95,20 @@ fn of_two_neighbours_with_one_router_id_one_changes() {
     assert_eq!(changes(0).zip(changes(1)).map(|(one, other)| one + other), Some(1), "{statuses:#?}");
     let told: usize = routers.iter().map(|(_, log)| lines(log, "has the Router ID 10.9.9.9 too: this one is")).sum();
     assert_eq!(told, 1);
+    // The one that changed has the new ID after a restart too.
+    let at = usize::from(changes(1) == Some(1));
+    let [one, two] = routers;
+    let (changed, stays) = if at == 0 { (one, two) } else { (two, one) };
+    changed.0.stop().expect("it ends well");
+    let again = Running::start(&pair[at], keeping(at));
+    wait_for("the same Router ID", || {
+        let status = again.ask(Question::Status);
+        if status["router_id"] == statuses[at]["router_id"] { Ok(()) } else { Err(status) }
+    });
+    [&again, &stays.0].into_iter().for_each(|router| full(router, 1));
+    assert_eq!(again.ask(Question::Status)["router_id_changes"], 0);
+    std::fs::remove_dir_all(state(at)).expect("it was kept there");
+    assert!(!state(1 - at).exists(), "the other one had nothing to keep");
 }
 
 fn of_two_far_routers_with_one_router_id_one_changes() {
