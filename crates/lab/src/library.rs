@@ -62,6 +62,7 @@ pub const SCENARIOS: &[Embedded] = embedded! {
         "call_dead_path",
         "call_beside_tcp",
         "large_stream",
+        "mesh_download",
         "mesh_quality",
         "steering",
         "two_paths",

@@ -18,6 +18,7 @@ const MOVING: &[&str] = &[
     "dead_interval",
     "probe_interval",
     "probe_bytes",
+    "download",
     "cut_speed",
 ];
 
@@ -43,8 +44,23 @@ pub fn moving(top: &Reader<'_>) -> Result<Option<Moving>, Diagnostic> {
         hello_interval: table.quantity("hello_interval")?.unwrap_or(Duration::from_secs(2)),
         dead_interval: table.quantity("dead_interval")?.unwrap_or(Duration::from_secs(6)),
         probe_interval: table.quantity("probe_interval")?.unwrap_or(Duration::from_millis(100)),
+        download: download(&table)?,
         probe_bytes: table.get("probe_bytes").map(|item| item.count(40..=1500)).transpose()?.unwrap_or(40) as u32,
     }))
+}
+
+/// Duration of a download.
+fn download(table: &Reader<'_>) -> Result<Option<Duration>, Diagnostic> {
+    let Some(item) = table.get("download") else { return Ok(None) };
+    let probes = ["probe_interval", "probe_bytes", "cut_speed"].iter().find(|key| table.get(key).is_some());
+    if let Some(key) = probes {
+        return Err(item.error(format!("downloads are instead of probes: leave '{key}' out")));
+    }
+    let each: Duration = item.quantity()?;
+    if each < Duration::from_secs(1) {
+        return Err(item.error("a download takes 1 s or more"));
+    }
+    Ok(Some(each))
 }
 
 /// Minimum and maximum speed.

@@ -1,9 +1,11 @@
 //! Runs a contender's routers on mobile nodes.
 
 use super::extras::Extras;
+use super::settings;
 use crate::record::Record;
 use crate::scenario::Scenario;
 use crate::scenario::model::Moving;
+use crate::statistics::median;
 use anabranch_policy::combination::Choice;
 use anabranch_routing::LinkCost;
 use anabranch_routing::config::{Config, Forecast, Manet};
@@ -13,6 +15,7 @@ use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_sim::forecast_score::Setting;
 use anabranch_sim::mesh::NodeId;
 use anabranch_sim::mesh::cut_network::{CutNetwork, CutsSeen, PLACES};
+use anabranch_sim::mesh::downloads::Downloads;
 use anabranch_sim::mesh::moving_network::{MovingNetwork, RouterChange, Seen};
 use anabranch_sim::mobility::{Area, Model, Span};
 use anabranch_sim::radio::{MediumConfig, Overlap, PathLoss, Reach};
@@ -55,6 +58,8 @@ pub fn run(
     network.router_dead_interval = moving.dead_interval;
     network.probe_interval = moving.probe_interval;
     network.probe_bytes = moving.probe_bytes;
+    network.downloads =
+        moving.download.map(|each| Downloads { each, connection: settings::connection(scenario, contender) });
     if contender.mesh.etx {
         network.cost = (ETX_COST, LinkCost::Etx);
     }
@@ -132,14 +137,21 @@ fn forecast_by(choice: &Choice, flood_suspects: bool) -> Result<RouterChange, St
 fn metrics(seen: &Seen, network: &MovingNetwork) -> Vec<(String, f64)> {
     let share = |count: u64| count as f64 / seen.probes.max(1) as f64 * 100.0;
     let (nodes, seconds) = (network.nodes.max(1) as f64, network.duration.as_secs_f64());
-    let values = [
-        ("overhead", seen.overhead / 1e3),
-        ("control_traffic", seen.overhead / 8.0 / nodes),
+    let of_probes = [
         ("delivery", share(seen.delivered)),
         ("undelivered", share(seen.probes.saturating_sub(seen.delivered))),
         ("dead_next_hop", share(seen.not_acknowledged)),
         ("no_route", share(seen.no_route)),
         ("hops", seen.hops),
+    ];
+    let of_downloads = [
+        ("download", seen.downloads.iter().sum::<f64>() / seen.downloads.len().max(1) as f64 / 1e6),
+        ("download_median", median(&seen.downloads) / 1e6),
+        ("download_hops", seen.hops),
+    ];
+    let of_traffic = if network.downloads.is_some() { &of_downloads[..] } else { &of_probes };
+    let of_routing = [("overhead", seen.overhead / 1e3), ("control_traffic", seen.overhead / 8.0 / nodes)];
+    let values = [
         ("neighbors", seen.neighbors),
         ("neighbor_changes", seen.neighbor_changes),
         ("route_changes", seen.route_changes),
@@ -149,7 +161,8 @@ fn metrics(seen: &Seen, network: &MovingNetwork) -> Vec<(String, f64)> {
         ("lsas_received", seen.cost.lsas_received as f64 / nodes / seconds),
         ("router_memory", seen.memory as f64 / 1e3),
     ];
-    let mut metrics = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let all = of_routing.iter().chain(of_traffic).chain(&values);
+    let mut metrics: Vec<_> = all.map(|(name, value)| ((*name).to_owned(), *value)).collect();
     let [paper, spread, planned] = &seen.lanes.rules;
     let shares = [
         ("disjoint_lanes", spread.nodes_share()),

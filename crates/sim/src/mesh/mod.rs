@@ -12,6 +12,7 @@ pub mod building;
 mod control;
 pub mod cost;
 pub mod cut_network;
+pub mod downloads;
 pub mod forwarding;
 mod freight;
 mod happenings;

@@ -6,6 +6,7 @@
 //! delivery ratio is that of probes sent after the warm-up; packets under way at the end count as lost.
 
 use super::cost::MeshCost;
+use super::downloads::Downloads;
 use super::lane_survey::LaneSurvey;
 use super::results::{NodeCounters, NodeResult};
 use super::snapshot::Snapshot;
@@ -52,6 +53,8 @@ pub struct MovingNetwork {
     pub probe_interval: Duration,
     /// Bytes of a whole probe.
     pub probe_bytes: u32,
+    /// Downloads in the time of the measurements, instead of probes.
+    pub downloads: Option<Downloads>,
     /// Routers start at random times within this interval.
     pub start_within: Duration,
     /// Time before measurements begin.
@@ -100,6 +103,7 @@ impl MovingNetwork {
             router: None,
             probe_interval: Duration::from_millis(100),
             probe_bytes: 40,
+            downloads: None,
             start_within: Duration::from_secs(2),
             warm_up,
             duration: Duration::from_secs(600),
@@ -139,15 +143,20 @@ impl MovingNetwork {
             self.add_router(&mut world, node, radio, interface, start)?;
         }
         world.set_movement(Box::new(movement), self.step);
-        world.add_probes(ProbeConfig {
-            name: "probes".to_owned(),
-            among,
-            one_way: false,
-            interval: self.probe_interval,
-            bytes: self.probe_bytes,
-            start: Instant::ZERO + self.warm_up,
-            stop: Instant::ZERO + length,
-        });
+        let (start, stop) = (Instant::ZERO + self.warm_up, Instant::ZERO + length);
+        if let Some(downloads) = &self.downloads {
+            downloads.add(&mut world, &among, (start, stop));
+        } else {
+            world.add_probes(ProbeConfig {
+                name: "probes".to_owned(),
+                among,
+                one_way: false,
+                interval: self.probe_interval,
+                bytes: self.probe_bytes,
+                start,
+                stop,
+            });
+        }
         Ok(world)
     }
     pub(super) fn add_router(
@@ -224,6 +233,7 @@ impl MovingNetwork {
             by_type,
             probes,
             delivered,
+            downloads: self.downloads.as_ref().map_or(Vec::new(), |downloads| downloads.throughputs(&result)),
             hops: sum(|node| node.hops) as f64 / delivered.max(1) as f64,
             no_route: drops(DropCause::NoRoute),
             not_acknowledged: drops(DropCause::Loss),
@@ -258,6 +268,8 @@ pub struct Seen {
     pub by_type: [(u64, u64); 5],
     pub probes: u64,
     pub delivered: u64,
+    /// Throughput of each download in bits per second, in order.
+    pub downloads: Vec<f64>,
     /// Mean hops of delivered probes.
     pub hops: f64,
     /// Probes dropped at a node without a route.

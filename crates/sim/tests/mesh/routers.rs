@@ -1,7 +1,10 @@
 //! Routers on nodes: a minute of RFC 5614's appendix E, and independence of the `--wire` mode.
 
+use anabranch_mptcp::{ConnectionConfig, Policies};
+use anabranch_policy::combination::Combination;
 use anabranch_policy::time::Duration;
 use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_sim::mesh::downloads::Downloads;
 use anabranch_sim::mesh::moving_network::{MovingNetwork, Seen};
 use anabranch_sim::mobility::{Model, Span};
 
@@ -36,6 +39,20 @@ fn nodes_that_move_are_found_again() {
     assert!(seen.delivery() > 0.91, "{seen:?}");
     assert!((15_000.0..45_000.0).contains(&seen.overhead), "{seen:?}");
     assert!((1.1..1.7).contains(&seen.hops), "{seen:?}");
+}
+
+#[test]
+fn downloads_come_one_after_another_and_share_the_channel_with_hellos_alone() {
+    let mut still = network(30);
+    still.model = Model::RandomWaypoint { speed: Span::new(0.000_1, 0.000_2), pause: Span::only(0.0) };
+    let policies = Policies::of(&Combination::default()).expect("the default");
+    let connection = ConnectionConfig { multipath: false, ..ConnectionConfig::new(policies) };
+    still.downloads = Some(Downloads { each: Duration::from_secs(7), connection });
+    let seen = run(&still);
+    // Four of seven seconds fit into thirty, and no probes are sent.
+    assert_eq!((seen.downloads.len(), seen.probes), (4, 0));
+    // TCP has 5.1 Mbit/s of a channel of 11 on one hop, and shares it with itself on more.
+    assert!(seen.downloads.iter().all(|throughput| (0.5e6..5.2e6).contains(throughput)), "{:?}", seen.downloads);
 }
 
 #[test]

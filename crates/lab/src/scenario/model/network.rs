@@ -157,7 +157,7 @@ pub struct Mesh {
     pub routers: Option<LsaFullness>,
 }
 
-/// An ad-hoc network of mobile nodes that each run a router, with probes between random pairs.
+/// An ad-hoc network of mobile nodes that each run a router, with probes or downloads between random pairs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Moving {
     /// Number of nodes.
@@ -182,6 +182,8 @@ pub struct Moving {
     pub probe_interval: Duration,
     /// Bytes of a probe, IP header included.
     pub probe_bytes: u32,
+    /// Duration of the downloads between random pairs, one at a time; none: probes.
+    pub download: Option<Duration>,
     /// Speed at which one of eight nodes in three rows repeatedly leaves, m/s, while the others stand still; none: all
     /// move.
     pub cut_speed: Option<f64>,
