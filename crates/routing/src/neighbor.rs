@@ -166,11 +166,7 @@ impl Neighbor {
         let last = self.manet.said.sequence;
         let gap = last.zip(sequence).map(|(last, sequence)| sequence.wrapping_sub(last).saturating_sub(1));
         let most = u16::try_from(dead_interval.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u16::MAX);
-        match gap {
-            Some(missing) if missing <= most.saturating_mul(2) => self.delivery.hear(missing),
-            Some(_) => self.delivery.restart(),
-            None => self.delivery.hear(0),
-        }
+        self.delivery.hear(gap);
         if self.link.hear_hello(now, signal, gap, most) {
             self.timers.set(NeighborTimer::MissedHello, now + link_monitor::missing_after(interval));
         }

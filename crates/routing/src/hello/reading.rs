@@ -1,12 +1,13 @@
 //! Reads Hellos (RFC 5614, 4.2; RFC 5340, 4.2.2.1; RFC 2328, 10.5).
 
-use anabranch_policy::Instant;
+use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::lls::{MdrHello, MdrMetric, MdrMetrics};
 use anabranch_wire::ospf::{Hello, Lls, Options, RouterId};
 
 use super::{MAX_LINK_METRIC, seconds};
-use crate::config::{Acceptance, HELLO_REPEAT_COUNT, InterfaceConfig, InterfaceKind};
+use crate::config::{Acceptance, HELLO_REPEAT_COUNT, InterfaceConfig, InterfaceKind, LinkCost};
 use crate::counters::DropReason;
+use crate::neighbor::delivery;
 use crate::neighbor::manet::{ManetNeighbor, NeighborSets, Said};
 use crate::neighbor::{Neighbor, NeighborEvent, NeighborState, NeighborTimer};
 use crate::neighborhood::Level;
@@ -148,9 +149,11 @@ impl ManetHello<'_> {
         let last = manet.said.sequence.replace(self.mdr.sequence);
         let in_a_row = last.is_some_and(|last| self.mdr.sequence.wrapping_sub(last) == 1);
         manet.consecutive = if in_a_row { manet.consecutive.saturating_add(1) } else { 1 };
-        let accepted = is_accepted(&self.acceptance, manet.consecutive, reader);
+        let poor = interface.link_cost == LinkCost::Etx && neighbor.delivery.is_poor();
+        let accepted = is_accepted(&self.acceptance, manet.consecutive, reader) && !poor;
         if neighbor.state == NeighborState::Down && !accepted {
-            let forget = reader.now + interface.router_dead_interval;
+            let poor_for = if poor { interface.hello_interval * u64::from(delivery::WINDOW) } else { Duration::ZERO };
+            let forget = reader.now + interface.router_dead_interval.max(poor_for);
             let known = neighbor.timers.expiry(NeighborTimer::Inactivity);
             neighbor.timers.set(NeighborTimer::Inactivity, known.map_or(forget, |known| known.max(forget)));
             return Err(DropReason::NotAccepted);
@@ -349,12 +352,17 @@ mod tests {
     }
 
     /// Reads a Hello as one of `SENDER`.
-    fn read(
+    fn read(neighbor: &mut Neighbor, said: &(Hello, Lls), acceptance: Acceptance) -> Result<HelloRead, DropReason> {
+        read_at_cost(neighbor, said, acceptance, LinkCost::Interface)
+    }
+
+    fn read_at_cost(
         neighbor: &mut Neighbor,
         (hello, lls): &(Hello, Lls),
         acceptance: Acceptance,
+        link_cost: LinkCost,
     ) -> Result<HelloRead, DropReason> {
-        let mut config = config();
+        let mut config = InterfaceConfig { link_cost, ..config() };
         config.kind = InterfaceKind::Manet(Manet { acceptance, ..Manet::default() });
         let CheckedHello::Manet(checked) = check(hello, Some(lls), &config, false)? else { panic!("a MANET") };
         let reader = Reader { now: Instant::ZERO, own: OWN, signal: None, forecast: None, most: 5 };
@@ -423,6 +431,19 @@ mod tests {
         assert!(neighbor.manet.said.suspects.contains(&RouterId(4)));
         let second = read(&mut neighbor, &hello(2, false, lists, None), Acceptance::default()).unwrap();
         assert!(second.changes.metrics && second.changes.suspects && neighbor.manet.said.metrics.is_empty());
+    }
+
+    #[test]
+    fn rfc5614_4_3_where_transmissions_count_a_lost_neighbour_is_accepted_again_if_most_arrives() {
+        let mut neighbor = neighbor(NeighborState::Down);
+        let mut say = |sequence, link_cost, missing| {
+            neighbor.delivery.hear(Some(missing));
+            let said = hello(sequence, false, [&[]; 5], None);
+            read_at_cost(&mut neighbor, &said, Acceptance::default(), link_cost).map(|read| read.accepted)
+        };
+        assert_eq!(say(1, LinkCost::Etx, 0), Ok(true), "a new one");
+        assert_eq!(say(9, LinkCost::Etx, 7), Err(DropReason::NotAccepted));
+        assert_eq!(say(10, LinkCost::Interface, 0), Ok(true));
     }
 
     #[test]

@@ -8,15 +8,21 @@
 //! - d is the share of the last 16 Hellos; before 8 of them were due, the cost is that of d = 1/2.
 //! - Hysteresis: the cost changes if it would do so by more than a third, and after 8 Hellos at the earliest, or at once if
 //!   it has doubled. A link whose share wavers does not flood an LSA for each Hello.
+//! - A neighbour that was lost is accepted again (RFC 5614, 4.3) if 3/4 of its last Hellos arrived. A new one is accepted at
+//!   its first Hello, so that the start does not wait.
 
 /// Hellos that count.
-const WINDOW: u32 = 16;
+pub(crate) const WINDOW: u32 = 16;
 /// Hellos before the first cost, and between two costs.
 const PAUSE: u32 = 8;
 /// Change that is worth an LSA.
 const WORTH: f64 = 4.0 / 3.0;
 /// Change that does not wait.
 const URGENT: f64 = 2.0;
+/// Missing Hellos in a row that mean that the neighbour began anew.
+const RESTARTED: u32 = 64;
+/// Least share of a neighbour that is accepted again after it was lost.
+const ACCEPTED: f64 = 0.75;
 /// Least share that is told apart.
 const LEAST: f64 = 0.25;
 
@@ -34,16 +40,20 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// A Hello arrived after `missing` that did not.
-    pub fn hear(&mut self, missing: u16) {
-        let missing = u32::from(missing).min(WINDOW - 1);
+    /// A Hello arrived, by its sequence number after `missing` that did not.
+    pub fn hear(&mut self, missing: Option<u16>) {
+        let missing = u32::from(missing.unwrap_or(0));
+        if missing > RESTARTED {
+            return self.restart();
+        }
+        let missing = missing.min(WINDOW - 1);
         self.arrived = self.arrived.checked_shl(missing + 1).unwrap_or(0) | 1;
         self.due = (self.due + missing + 1).min(WINDOW);
         self.since = self.since.saturating_add(missing + 1);
     }
 
     /// The neighbour began anew: what was missing before says nothing.
-    pub fn restart(&mut self) {
+    fn restart(&mut self) {
         *self = Self { cost: self.cost, ..Self::default() };
     }
 
@@ -58,6 +68,11 @@ impl Delivery {
         }
         let counted = u16::MAX >> (WINDOW - self.due);
         f64::from((self.arrived & counted).count_ones()) / f64::from(self.due)
+    }
+
+    /// Whether so many Hellos are missing that the link would come and go. Not of a new neighbour.
+    pub fn is_poor(self) -> bool {
+        self.due >= PAUSE && self.share() < ACCEPTED
     }
 
     /// Updates the cost. True if it changed.
@@ -84,7 +99,7 @@ mod tests {
     fn costs(missing: &[u16]) -> Vec<u16> {
         let (mut delivery, mut costs) = (Delivery::default(), Vec::new());
         for count in missing {
-            delivery.hear(*count);
+            delivery.hear(Some(*count));
             if delivery.update_cost(10) {
                 costs.extend(delivery.cost());
             }
@@ -115,7 +130,7 @@ mod tests {
     #[test]
     fn no_share_and_no_cost_is_out_of_range() {
         let mut delivery = Delivery::default();
-        delivery.hear(u16::MAX);
+        delivery.hear(Some(RESTARTED as u16));
         assert_eq!(delivery.due, WINDOW);
         let cost = |of_interface: u16, current: Option<u16>| {
             let mut delivery = Delivery { cost: current, ..delivery };
@@ -127,13 +142,27 @@ mod tests {
     }
 
     #[test]
+    fn a_link_is_poor_if_more_than_a_quarter_is_missing() {
+        let after = |missing: &[u16]| {
+            let mut delivery = Delivery::default();
+            missing.iter().for_each(|count| delivery.hear(Some(*count)));
+            delivery.is_poor()
+        };
+        assert!(!after(&[1, 1, 1]), "six Hellos tell too little");
+        assert!(after(&[1, 1, 1, 1]));
+        assert!(after(&[5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), "11 of 16");
+        assert!(!after(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), "12 of 16");
+        assert!(after(&[0, 64]) && !after(&[0, 65]), "a long silence, and a restart");
+    }
+
+    #[test]
     fn a_neighbour_that_begins_anew_is_new() {
         let mut delivery = Delivery::default();
-        (0..16).for_each(|_| delivery.hear(0));
+        (0..16).for_each(|_| delivery.hear(Some(0)));
         assert!(delivery.update_cost(10));
-        delivery.restart();
+        delivery.hear(Some(RESTARTED as u16 + 1));
         assert_eq!(delivery.cost(), Some(10), "until something is known");
-        delivery.hear(0);
+        delivery.hear(Some(0));
         assert!(delivery.update_cost(10));
         assert_eq!(delivery.cost(), Some(40));
     }
