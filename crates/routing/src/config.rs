@@ -345,6 +345,8 @@ pub struct Manet {
     pub lsa_fullness: LsaFullness,
     /// 2HopRefresh: one of this many Hellos is full.
     pub two_hop_refresh: u16,
+    /// Not in RFC 5614: newcomers are answered by Hellos out of turn, and Waiting ends when all that are heard are known.
+    pub prompt: bool,
     /// When a neighbour in state Down is accepted (RFC 5614, 4.3).
     pub acceptance: Acceptance,
     /// When a neighbour's link is good enough for its routes (RFC 5614, 9.1).
@@ -362,6 +364,7 @@ impl Default for Manet {
             ack_interval: Duration::from_secs(1),
             lsa_fullness: LsaFullness::MinCost,
             two_hop_refresh: 1,
+            prompt: true,
             acceptance: Acceptance::default(),
             routable: RoutableQuality::default(),
         }

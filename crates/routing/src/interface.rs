@@ -135,12 +135,25 @@ pub(crate) struct Listed {
     pub overflown: Vec<RouterId>,
 }
 
+/// Part of HelloInterval for which nobody new must be heard before Waiting ends early.
+const QUIET: f64 = 0.2;
+
+/// When Waiting ends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// At the latest.
+    until: Instant,
+    /// When someone was last heard for the first time.
+    newest: Instant,
+}
+
 /// An interface.
 pub struct Interface {
     pub(crate) config: InterfaceConfig,
     pub(crate) state: InterfaceState,
     pub(crate) timers: TimerTable<InterfaceTimer, 3>,
     pub(crate) hello: HelloSchedule,
+    waiting: Waiting,
     pub(crate) selection: Selection,
     /// MDRNeighborChange.
     pub(crate) mdr_neighbor_change: bool,
@@ -172,6 +185,7 @@ impl Interface {
             state: InterfaceState::Down,
             timers: TimerTable::default(),
             hello: HelloSchedule::default(),
+            waiting: Waiting::default(),
             selection: Selection::default(),
             mdr_neighbor_change: false,
             advertised_change: false,
@@ -252,9 +266,41 @@ impl Interface {
             self.timers.set(InterfaceTimer::Hello, now + first);
         }
         if let (InterfaceState::Waiting, Some(manet)) = (self.state, self.manet()) {
-            let wait = self.config.hello_interval * u64::from(manet.two_hop_refresh);
-            self.timers.set(InterfaceTimer::Wait, now + wait);
+            let until = now + self.config.hello_interval * u64::from(manet.two_hop_refresh);
+            self.waiting = Waiting { until, newest: now };
+            self.timers.set(InterfaceTimer::Wait, until);
         }
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.manet().is_some_and(|manet| manet.prompt)
+    }
+
+    /// What a full Hello says should soon be known to a neighbour. `random` is from 0 to 1.
+    pub(crate) fn hasten_hello(&mut self, now: Instant, random: f64) {
+        if self.is_prompt() && self.is_active() {
+            self.hello.hasten(now, self.config.hello_interval, random);
+            self.timers.set(InterfaceTimer::Hello, self.hello.at());
+        }
+    }
+
+    /// A neighbour is heard for the first time, or again.
+    pub(crate) fn meet(&mut self, now: Instant) {
+        self.waiting.newest = now;
+    }
+
+    /// Waiting, in which every neighbour has time for a full Hello (RFC 5614, 6.3), ends early if all that are heard have sent
+    /// one and are bidirectional neighbours, and nobody new was heard for a while.
+    pub(crate) fn review_waiting(&mut self) {
+        if self.state != InterfaceState::Waiting || !self.is_prompt() {
+            return;
+        }
+        let mut heard = self.neighbors.values().filter(|neighbor| neighbor.state >= NeighborState::Init).peekable();
+        let is_complete = heard.peek().is_some()
+            && heard.all(|neighbor| neighbor.is_bidirectional() && neighbor.manet.said.full_hello_received);
+        let Waiting { until, newest } = self.waiting;
+        let quiet = newest + self.config.hello_interval.mul_f64(QUIET);
+        self.timers.set(InterfaceTimer::Wait, if is_complete { quiet.min(until) } else { until });
     }
 
     /// It can no longer send and receive.

@@ -22,8 +22,8 @@ impl Router {
             self.output.tell(Event::Routes);
         }
         let (interval, jitter) = (interface.config.hello_interval, interface.config.hello_jitter);
-        let next = interface.hello.next(now, interval, jitter, self.random.unit());
-        interface.timers.set(InterfaceTimer::Hello, next);
+        interface.hello.send(now, interval, jitter, self.random.unit());
+        interface.timers.set(InterfaceTimer::Hello, interface.hello.at());
         let (hello, lls) = next_hello(interface, self.config.router_id, self.config.options());
         self.output.send(interface.config.id, Destination::AllSpfRouters, Body::Hello(hello), lls);
     }
@@ -123,6 +123,22 @@ impl Router {
         Ok(())
     }
 
+    /// A neighbour that is heard, or known to hear this router, since its last Hello, and does not know yet that it is heard,
+    /// is told so soon.
+    fn answer_newcomer(&mut self, now: Instant, at: NeighborHandle, before: NeighborState) {
+        let neighbor = &self.interfaces[at];
+        let is_told = neighbor.manet.said.sets.hears(self.config.router_id);
+        let (is_nearer, is_new) = (neighbor.state > before, before == NeighborState::Down);
+        let interface = &mut self.interfaces[at.interface];
+        if is_new {
+            interface.meet(now);
+        }
+        if is_nearer && !is_told {
+            interface.hasten_hello(now, self.random.unit());
+        }
+        interface.review_waiting();
+    }
+
     fn receive_manet_hello(
         &mut self,
         now: Instant,
@@ -139,9 +155,11 @@ impl Router {
         };
         let Interface { config, neighbors, .. } = &mut self.interfaces[at.interface];
         let neighbor = neighbors.get_mut(&at.router).expect("the sender of a Hello was added");
+        let before = neighbor.state;
         let read = hello.read(&reader, config, at.router, neighbor)?;
         self.neighbor_event(now, at, NeighborEvent::HelloReceived { accepted: read.accepted });
         self.neighbor_event(now, at, read.hearing);
+        self.answer_newcomer(now, at, before);
         let changes = read.changes;
         let two_way = read.hearing == NeighborEvent::TwoWayReceived;
         let interface = &mut self.interfaces[at.interface];

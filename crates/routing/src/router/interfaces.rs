@@ -21,6 +21,7 @@ impl Router {
             InterfaceChange::Up => {
                 self.forecasts.start(now);
                 interface.bring_up(now, self.random.unit());
+                interface.hasten_hello(now, self.random.unit());
             }
             InterfaceChange::Down => self.bring_down(now, handle),
             InterfaceChange::Addresses(addresses) => {

@@ -78,6 +78,8 @@ impl Router {
         let bidirectional = interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional());
         self.adj_ok.extend(bidirectional.map(|(router, _)| NeighborHandle { interface: handle, router: *router }));
         if level_changed {
+            self.interfaces[handle].hasten_hello(now, self.random.unit());
+            let interface = &self.interfaces[handle];
             self.output.tell(Event::Level { interface: interface.config.id, level: interface.selection.level });
         }
         self.decide_adjacencies(now);

@@ -57,6 +57,8 @@ pub fn set(config: &mut InterfaceConfig, adj_connectivity: AdjConnectivity, full
         manet.lsa_fullness = fullness;
         // The neighbours of most tests say nothing but Hello.
         manet.acceptance.finishing = false;
+        // Hellos have the times of RFC 5614.
+        manet.prompt = false;
     }
 }
 

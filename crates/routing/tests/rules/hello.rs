@@ -1,5 +1,6 @@
 //! Hellos (RFC 5614, 4).
 
+use anabranch_policy::Duration;
 use anabranch_routing::NeighborState;
 use anabranch_routing::counters::DropReason;
 use anabranch_routing::election::AdjConnectivity;
@@ -250,6 +251,58 @@ fn rfc5614_6_3_mdrs_are_selected_when_waiting_ends() {
     bench.hello(1, hears(&[5]));
     bench.pass(0.02);
     assert_eq!(bench.level(), Level::Mdr);
+}
+
+/// A MANET interface with 2HopRefresh 3 that answers newcomers by Hellos out of turn.
+fn prompt() -> Bench {
+    Bench::new(5, |_, interface| {
+        if let InterfaceKind::Manet(manet) = &mut interface.kind {
+            (manet.two_hop_refresh, manet.prompt) = (3, true);
+        }
+    })
+}
+
+#[test]
+fn waiting_ends_when_all_that_are_heard_are_known_and_nobody_new_was_heard_for_a_while() {
+    let mut bench = prompt();
+    bench.pass(0.1);
+    bench.hello(1, hears(&[5]));
+    bench.pass(0.19);
+    // One who does not hear us yet.
+    bench.hello(2, hears(&[]));
+    bench.pass(0.5);
+    assert_eq!(bench.level(), Level::Other);
+    bench.hello(2, hears(&[5]));
+    bench.pass(0.01);
+    assert_eq!(bench.level(), Level::Mdr);
+}
+
+#[test]
+fn waiting_lasts_while_a_neighbour_has_sent_no_full_hello_but_not_for_ever() {
+    let mut bench = prompt();
+    bench.hello(1, Says { differential: true, ..hears(&[5]) });
+    bench.pass(2.9);
+    assert_eq!(bench.level(), Level::Other);
+    bench.pass(0.2);
+    assert_eq!(bench.level(), Level::Mdr);
+}
+
+#[test]
+fn a_newcomer_is_told_soon_that_it_is_heard_and_once() {
+    let mut bench = prompt();
+    bench.pass(10.5);
+    bench.hellos();
+    let start = bench.now;
+    bench.hello(1, hears(&[]));
+    bench.pass(0.11);
+    let hellos = bench.hellos();
+    let [(at, hello, mdr)] = &hellos[..] else { panic!("{hellos:?}") };
+    assert!(at.since(start) <= Duration::from_millis(100), "a tenth of HelloInterval");
+    assert_eq!((hello.neighbors.as_slice(), mdr.differential), (&[RouterId(1)][..], false));
+    // It does not hear us, as it seems: that is no news.
+    bench.hello(1, hears(&[]));
+    bench.pass(0.2);
+    assert_eq!(bench.hellos().len(), 0);
 }
 
 #[test]
