@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_policy::{Duration, Instant};
-use anabranch_wire::ospf::LsaHeader;
 use anabranch_wire::ospf::lsa::LsaSequence;
+use anabranch_wire::ospf::{LsaHeader, LsaType};
 
 use crate::database::Place;
 use crate::handles::InterfaceHandle;
@@ -18,9 +18,29 @@ struct Own {
     pending: Option<Instant>,
     /// When the LSA is refreshed even without a change.
     refresh: Option<Instant>,
+    /// When all instances so far would have been originated at one per MinLSInterval.
+    paid: Instant,
 }
 
+/// Instances of an LSA that may come sooner than MinLSInterval after the one before, if there was none for long.
+const BURST: u64 = 2;
+
+/// The first interval of a burst, as a part of MinLSInterval: 1.25 s of 5 s. Receivers drop what comes sooner than MinLSArrival,
+/// 1 s, and flooding delays instances unequally. Each further interval is twice as long.
+const FIRST: f64 = 0.25;
+
+/// How long the first Router-LSA waits for adjacencies that are Full a little later, so that it has their links too.
+const COMPANY: Duration = Duration::from_millis(200);
+
 impl Own {
+    /// When the next instance may be originated.
+    fn soonest(&self, interval: Duration) -> Option<Instant> {
+        let last = self.originated?;
+        let borrowed = self.paid.since(last).as_nanos().saturating_sub(1) / interval.as_nanos().max(1);
+        let gap = if borrowed > BURST { interval } else { interval.mul_f64(FIRST) * (1 << borrowed) };
+        Some(last + gap.min(interval))
+    }
+
     fn next(&self) -> Option<Instant> {
         [self.pending, self.refresh].into_iter().flatten().min()
     }
@@ -38,8 +58,17 @@ pub(crate) struct Origination {
 const REMEMBERED: usize = 16;
 
 impl Origination {
-    /// Schedules an LSA: now, or `interval` after the last instance.
+    /// Schedules an LSA: now, or as soon as MinLSInterval, `interval`, allows after the last instance. A burst may come sooner: two
+    /// instances more than one per `interval`, however long it is looked at.
     pub fn schedule(&mut self, place: Place, now: Instant, interval: Duration) {
+        let own = self.own.entry(place).or_default();
+        let first = if place.key.kind == LsaType::ROUTER { now + COMPANY } else { now };
+        let soonest = own.soonest(interval).map_or(first, |soonest| soonest.max(now));
+        own.pending = Some(own.pending.map_or(soonest, |pending| pending.min(soonest)));
+    }
+
+    /// Schedules an LSA of which a wrong instance came back: now, or `interval` after the last instance.
+    pub fn correct(&mut self, place: Place, now: Instant, interval: Duration) {
         let own = self.own.entry(place).or_default();
         let soonest = own.originated.map_or(now, |last| (last + interval).max(now));
         own.pending = Some(own.pending.map_or(soonest, |pending| pending.min(soonest)));
@@ -64,8 +93,17 @@ impl Origination {
     }
 
     /// An LSA was originated; its refresh is due at `refresh`.
-    pub fn set_originated(&mut self, place: Place, now: Instant, refresh: Instant) {
-        self.own.insert(place, Own { originated: Some(now), pending: None, refresh: Some(refresh) });
+    pub fn set_originated(&mut self, place: Place, now: Instant, interval: Duration, refresh: Instant) {
+        let own = self.own.entry(place).or_default();
+        let paid = own.paid.max(now) + interval;
+        *own = Own { originated: Some(now), pending: None, refresh: Some(refresh), paid };
+    }
+
+    /// An own LSA was flushed, and is to be originated again. Routers far away may still have an older instance, which would
+    /// seem to be the newer one: no burst begins before they are reached too.
+    pub fn begin_anew(&mut self, place: Place, now: Instant, interval: Duration) {
+        self.withdraw(place, now, interval);
+        self.schedule(place, now, interval);
     }
 
     /// Remembers a Router-LSA that was originated.
@@ -88,9 +126,10 @@ impl Origination {
         }
     }
 
-    /// An LSA is flushed, and may be originated again after the interval of [`Self::schedule`].
-    pub fn withdraw(&mut self, place: Place, now: Instant) {
-        self.own.insert(place, Own { originated: Some(now), pending: None, refresh: None });
+    /// An LSA is flushed, and may be originated again after `interval`, and no burst begins then.
+    pub fn withdraw(&mut self, place: Place, now: Instant, interval: Duration) {
+        let paid = now + interval * (BURST + 2);
+        self.own.insert(place, Own { originated: Some(now), pending: None, refresh: None, paid });
     }
 
     pub fn forget(&mut self, place: Place) {
@@ -123,22 +162,74 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
+    /// When instances are originated, in ms, if there is always a reason from `from` on until `until`, in ms.
+    fn times(origination: &mut Origination, from: u64, until: u64) -> Vec<u64> {
+        let mut times = Vec::new();
+        for milli in (from..until).step_by(50) {
+            let now = Instant::ZERO + Duration::from_millis(milli);
+            origination.schedule(place(), now, INTERVAL);
+            if origination.take_due(now).is_some() {
+                origination.set_originated(place(), now, INTERVAL, now + INTERVAL * 1000);
+                times.push(milli);
+            }
+        }
+        times
+    }
+
     #[test]
-    fn rfc2328_12_4_the_next_instance_waits_for_min_ls_interval() {
+    fn rfc2328_12_4_after_a_short_burst_instances_are_min_ls_interval_apart() {
         let mut origination = Origination::default();
-        origination.schedule(place(), second(1), INTERVAL);
+        assert_eq!(times(&mut origination, 0, 20_000), [0, 1250, 3750, 8750, 13_750, 18_750]);
+        // A pause of 6 s is good for one more instance, a long one for a whole burst.
+        assert_eq!(times(&mut origination, 25_000, 40_000), [25_000, 27_500, 32_500, 37_500]);
+        assert_eq!(times(&mut origination, 100_000, 105_000), [100_000, 101_250, 103_750]);
+    }
+
+    #[test]
+    fn two_instances_more_than_one_per_min_ls_interval_are_originated_at_most() {
+        let mut origination = Origination::default();
+        let mut all = Vec::new();
+        // Changes that last for a while, and pauses.
+        for (from, until) in [(0, 3000), (9000, 12_000), (14_000, 30_000), (33_000, 36_000), (44_000, 60_000)] {
+            all.extend(times(&mut origination, from, until));
+        }
+        for (first, from) in all.iter().enumerate() {
+            for (last, until) in all.iter().enumerate().skip(first) {
+                let most = BURST + (until - from) / 5000;
+                assert!((last - first) as u64 <= most, "{} from {from} to {until} ms", last - first + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_flushed_begins_anew_after_min_ls_interval_and_without_a_burst() {
+        let mut origination = Origination::default();
+        origination.begin_anew(place(), second(1), INTERVAL);
+        assert_eq!(times(&mut origination, 1000, 17_000), [6000, 11_000, 16_000]);
+    }
+
+    #[test]
+    fn a_wrong_instance_is_corrected_after_the_interval_given() {
+        let mut origination = Origination::default();
+        origination.correct(place(), second(1), INTERVAL);
         assert_eq!(origination.take_due(second(1)), Some(place()));
-        assert_eq!(origination.take_due(second(1)), None);
-        origination.set_originated(place(), second(1), second(31));
-        origination.schedule(place(), second(2), INTERVAL);
-        assert_eq!((origination.next(), origination.take_due(second(5))), (Some(second(6)), None));
-        assert_eq!(origination.take_due(second(6)), Some(place()));
+        origination.set_originated(place(), second(1), INTERVAL, second(99));
+        origination.correct(place(), second(1), Duration::from_secs(1));
+        assert_eq!((origination.take_due(second(1)), origination.next()), (None, Some(second(2))));
+    }
+
+    #[test]
+    fn the_first_router_lsa_waits_a_little() {
+        let key = LsaKey { kind: LsaType::ROUTER, ..LsaKey::default() };
+        let mut origination = Origination::default();
+        origination.schedule(Place { link: None, key }, second(1), INTERVAL);
+        assert_eq!(origination.next(), Some(second(1) + COMPANY));
     }
 
     #[test]
     fn an_lsa_is_refreshed_until_that_is_stopped() {
         let mut origination = Origination::default();
-        origination.set_originated(place(), second(1), second(31));
+        origination.set_originated(place(), second(1), INTERVAL, second(31));
         origination.schedule_refreshes(second(30));
         assert_eq!((origination.next(), origination.take_due(second(30))), (Some(second(31)), None));
         origination.schedule_refreshes(second(31));

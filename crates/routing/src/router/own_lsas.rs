@@ -39,7 +39,7 @@ impl Router {
         let is_alive = current.is_some_and(|entry| !entry.is_aged_out(now));
         let Some(body) = body else {
             if place == self.own_lsas().default_route_place() {
-                self.origination.withdraw(place, now);
+                self.origination.withdraw(place, now, self.config.min_ls_interval);
             } else {
                 self.origination.forget(place);
             }
@@ -64,7 +64,8 @@ impl Router {
         };
         let Ok(lsa) = Lsa::new(place.key, sequence, body) else { return };
         self.output.counters.lsas_originated += 1;
-        self.origination.set_originated(place, now, now + self.config.ls_refresh_time);
+        let interval = self.config.min_ls_interval;
+        self.origination.set_originated(place, now, interval, now + self.config.ls_refresh_time);
         if place.key.kind == LsaType::ROUTER {
             self.origination.remember(lsa.header(0));
         }
@@ -78,7 +79,7 @@ impl Router {
         if self.own_lsas().contents(place).is_some() {
             // Without MinLSInterval, since the network has wrong data. MinLSArrival bounds the rate that a forger can
             // cause.
-            self.origination.schedule(place, now, self.config.min_ls_arrival);
+            self.origination.correct(place, now, self.config.min_ls_arrival);
         } else if self.database.get(place).is_some_and(|entry| entry.age(now) < MAX_AGE) {
             self.flush(now, place);
         }
@@ -101,7 +102,7 @@ impl Router {
         for place in removable {
             self.database.remove(place);
             if place.key.advertising == self.config.router_id && self.own_lsas().contents(place).is_some() {
-                self.origination.schedule(place, now, self.config.min_ls_interval);
+                self.origination.begin_anew(place, now, self.config.min_ls_interval);
             }
         }
     }
