@@ -155,9 +155,26 @@ fn rfc2328_10_9_what_is_lacking_is_requested_and_the_adjacency_is_full_when_it_c
 }
 
 #[test]
+fn a_new_instance_is_taken_at_once_after_one_that_was_requested() {
+    let mut bench = beginning(9);
+    let old = router_lsa(77, 0, &[9]);
+    bench.give(9, false, description([true, true, true], 500, vec![]), None);
+    bench.give(9, false, description([false, false, true], 501, vec![old.header()]), None);
+    bench.update(9, false, &[old]);
+    assert_eq!(bench.state(9), NeighborState::Full);
+    let newer = router_lsa(77, 1, &[5, 9]);
+    bench.update(9, true, std::slice::from_ref(&newer));
+    assert_eq!(bench.lsa(LsaType::ROUTER, 77).unwrap().lsa, newer.lsa);
+    // MinLSArrival counts from there.
+    bench.update(9, true, &[router_lsa(77, 2, &[9])]);
+    assert_eq!(bench.dropped(DropReason::LsaTooSoon), 1);
+}
+
+#[test]
 fn rfc2328_10_7_a_request_is_answered_and_one_for_what_is_not_there_begins_the_exchange_again() {
     let mut bench = beginning(9);
     bench.make_full(9);
+    bench.pass(0.25);
     let key = LsaKey { kind: LsaType::ROUTER, advertising: RouterId(5), ..LsaKey::default() };
     bench.sent.clear();
     bench.give(9, false, Body::LinkStateRequest(LinkStateRequest { keys: vec![key] }), None);

@@ -242,6 +242,12 @@ fn rfc2328_13_step_5a_an_instance_that_comes_sooner_than_min_ls_arrival_is_dropp
     bench.pass(0.01);
     bench.update(1, true, &[router_lsa(77, 2, &[1])]);
     assert_eq!(bench.lsa(LsaType::ROUTER, 77).unwrap().lsa.sequence(), LsaSequence(LsaSequence::INITIAL.0 + 2));
+    // MinLSInterval, 5 s, and more lie between them by their ages. What is older by them may not come sooner.
+    let with_age = |age, sequence| AgedLsa { age, ..router_lsa(78, sequence, &[1]) };
+    for (age, sequence, dropped) in [(9, 0, 1), (1, 1, 1), (9, 2, 2), (1, 3, 3)] {
+        bench.update(1, true, &[with_age(age, sequence)]);
+        assert_eq!(bench.dropped(DropReason::LsaTooSoon), dropped, "{sequence}");
+    }
 }
 
 #[test]
