@@ -105,6 +105,16 @@ pub struct RouteConfig {
     pub point_to_point: InterfaceConfig,
 }
 
+/// A configuration for a router that runs.
+#[derive(Clone)]
+pub struct NewConfig {
+    /// Taken from it are the interfaces, lanes and passive interfaces, further networks, whether it is a gateway, BFD, and the
+    /// settings of interfaces; the rest is left.
+    pub config: RouteConfig,
+    /// The names of what has changed and is left, for the report.
+    pub left: Vec<String>,
+}
+
 impl Default for RouteConfig {
     /// Both families with the RFCs' defaults, in a separate table, without interfaces.
     fn default() -> Self {

@@ -3,7 +3,7 @@
 use super::RouteError;
 use super::bfd::{Bfd, Peer};
 use super::complaints::Complaints;
-use super::config::{Family, RouteConfig};
+use super::config::{Family, NewConfig, RouteConfig};
 use super::control::{Asked, Control, Question, is_taken};
 use super::gateway::{Gateway, uplink};
 use super::ground::Ground;
@@ -25,6 +25,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::Ipv4Addr;
 use std::pin::pin;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Least time between two looks at the host's interfaces.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -45,6 +46,8 @@ pub(super) struct RouteCounters {
     pub other_instances: u64,
     pub refused: BTreeMap<Refusal, u64>,
     pub kernel: Applied,
+    /// Configurations taken, and refused, while it runs.
+    pub configurations: (u64, u64),
 }
 
 pub(super) type Tell = Box<dyn FnMut(&str)>;
@@ -79,6 +82,8 @@ pub struct RouteDaemon {
     pub(super) repair: Repair,
     /// None unless asked for.
     pub(super) gateway: Option<Gateway>,
+    /// Configurations that replace the present one.
+    news: Option<UnboundedReceiver<NewConfig>>,
 }
 
 /// The repair of routes and rules that other programs remove.
@@ -104,6 +109,7 @@ enum Wake {
     Changed,
     Rerouted,
     Uplinks,
+    Configured(Box<NewConfig>),
     Asked(Asked),
     End,
 }
@@ -125,7 +131,7 @@ impl RouteDaemon {
         let control = Control::open(config.table)?;
         let socket = OspfSocket::open().map_err(RouteError::system("open a raw socket"))?;
         let kernel = take_over(&mut netlink, &config)?;
-        let ports = ports(&config, &ground);
+        let ports = ports(&config, &ground, &[]);
         let setup = prepared(&mut netlink, &config, &ground, &ports)?;
         let identity = Identity::choose(&config, &ground)?;
         let instances = instances(&config, &identity, seed()?)?;
@@ -158,6 +164,7 @@ impl RouteDaemon {
             apply_at: Instant::NEVER,
             repair,
             gateway,
+            news: None,
         };
         daemon.adjust(ground)?;
         Ok(daemon)
@@ -167,6 +174,13 @@ impl RouteDaemon {
     #[must_use]
     pub fn telling(mut self, tell: impl FnMut(&str) + 'static) -> Self {
         self.tell = Some(Box::new(tell));
+        self
+    }
+
+    /// Takes the configurations that come by `news` in place of its own, as far as they can change while it runs.
+    #[must_use]
+    pub fn following(mut self, news: UnboundedReceiver<NewConfig>) -> Self {
+        self.news = Some(news);
         self
     }
 
@@ -191,7 +205,7 @@ impl RouteDaemon {
         let mut end = pin!(end);
         loop {
             self.turn()?;
-            let Self { timer, socket, bfd, watch, control, repair, gateway, .. } = &mut self;
+            let Self { timer, socket, bfd, watch, control, repair, gateway, news, .. } = &mut self;
             let wake = tokio::select! {
                 biased;
                 () = &mut end => Ok(Wake::End),
@@ -201,6 +215,7 @@ impl RouteDaemon {
                 outcome = watch.changed() => outcome.map(|()| Wake::Changed),
                 outcome = turned(gateway.as_ref()) => outcome.map(|()| Wake::Uplinks),
                 outcome = repair.watch.changed() => outcome.map(|()| Wake::Rerouted),
+                new = next(news.as_mut()) => Ok(Wake::Configured(Box::new(new))),
                 asked = control.asked() => Ok(Wake::Asked(asked)),
             };
             match wake.map_err(RouteError::system("wait for packets"))? {
@@ -208,6 +223,7 @@ impl RouteDaemon {
                 Wake::Packets => self.receive().map_err(RouteError::system("receive packets"))?,
                 Wake::Changed => self.changed = true,
                 Wake::Rerouted => self.rerouted(),
+                Wake::Configured(new) => self.reconfigure(*new)?,
                 Wake::Uplinks => self.uplinks_changed(),
                 Wake::Asked(asked) => {
                     if asked.question() == Question::Routes {
@@ -303,10 +319,10 @@ impl RouteDaemon {
     }
 
     /// Updates all parts for the host's current interfaces.
-    fn adjust(&mut self, ground: Ground) -> Result<(), RouteError> {
+    pub(super) fn adjust(&mut self, ground: Ground) -> Result<(), RouteError> {
         let now = self.clock.now();
         for port in &mut self.ports {
-            let device = ground.devices.get(&port.name);
+            let device = port.device(&ground);
             let index = device.map(|device| device.index);
             if port.is_mesh() {
                 if let Some(before) = port.index.filter(|before| Some(*before) != index) {
@@ -346,7 +362,7 @@ impl RouteDaemon {
     }
 }
 
-fn detector(settings: BfdSettings) -> Result<Bfd, RouteError> {
+pub(super) fn detector(settings: BfdSettings) -> Result<Bfd, RouteError> {
     Bfd::open(settings, seed()?).map_err(RouteError::system("open sockets for BFD"))
 }
 
@@ -354,6 +370,18 @@ fn detector(settings: BfdSettings) -> Result<Bfd, RouteError> {
 async fn heard(bfd: Option<&Bfd>) -> io::Result<()> {
     match bfd {
         Some(bfd) => bfd.readable().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next configuration.
+async fn next(news: Option<&mut UnboundedReceiver<NewConfig>>) -> NewConfig {
+    let new = match news {
+        Some(news) => news.recv().await,
+        None => None,
+    };
+    match new {
+        Some(new) => new,
         None => std::future::pending().await,
     }
 }
@@ -384,7 +412,7 @@ fn seconds_since_epoch() -> u32 {
     since_epoch.map_or(0, |time| time.as_secs() as u32)
 }
 
-fn look(netlink: &mut Netlink) -> Result<Ground, RouteError> {
+pub(super) fn look(netlink: &mut Netlink) -> Result<Ground, RouteError> {
     Ground::take(netlink).map_err(RouteError::system("read the network's state over rtnetlink"))
 }
 

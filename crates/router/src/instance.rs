@@ -5,10 +5,10 @@ use super::config::{Family, RouteConfig};
 use super::ground::{Device, Ground, Network};
 use super::kernel::{Table, Way};
 use super::lanes;
-use super::ports::Port;
+use super::ports::{Port, Role};
 use anabranch_policy::time::Instant;
 use anabranch_routing::lanes::LaneSettings;
-use anabranch_routing::{Config, ConfigError, InterfaceChange, Router};
+use anabranch_routing::{Config, ConfigError, InterfaceChange, InterfaceConfig, Router};
 use anabranch_wire::ospf::{InstanceId, InterfaceId, Prefix, RouterId};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -30,6 +30,8 @@ struct Told {
     link_local: Ipv6Addr,
     index: Option<u32>,
     mtu: Option<u16>,
+    /// What does not depend on the host.
+    settings: InterfaceConfig,
 }
 
 impl Told {
@@ -47,13 +49,27 @@ impl Instance {
         seed: u64,
     ) -> Result<Self, RouteError> {
         let number = family.first_instance() + config.instance;
-        let of_family = config.networks.iter().filter(|(address, _)| family.has(*address));
-        let attached = of_family.filter_map(|(address, length)| Some((prefix(*address, *length)?, 0)));
         let mut whole = Config { router_id, instance: InstanceId(number), seed, ..config.router.clone() };
         whole.as_boundary = config.gateway.is_some();
-        whole.attached.extend(attached);
+        whole.attached.extend(networks(config, family));
         let router = Router::new(whole).map_err(|error| RouteError::Setting(error.to_string()))?;
         Ok(Self { family, number, router, told: BTreeMap::new() })
+    }
+
+    /// Whether the router could have these ports with these settings.
+    pub(super) fn check(&self, config: &RouteConfig, ports: &[Port], ground: &Ground) -> Result<(), RouteError> {
+        let ports = ports.iter().filter(|port| port.role != Role::Gone);
+        let outcome = ports.map(|port| {
+            let wanted = port.config(config, port.device(ground), self.family);
+            wanted.check(self.family == Family::Ipv4)
+        });
+        outcome.collect::<Result<(), ConfigError>>().map_err(|error| RouteError::Setting(error.to_string()))
+    }
+
+    /// Tells the router what else the configuration has changed.
+    pub(super) fn reconfigure(&mut self, now: Instant, config: &RouteConfig) {
+        let attached = config.router.attached.iter().copied().chain(networks(config, self.family)).collect();
+        self.router.set_behind(now, attached, config.gateway.is_some());
     }
 
     pub(super) fn router_id(&self) -> Ipv4Addr {
@@ -69,7 +85,7 @@ impl Instance {
         ground: &Ground,
     ) -> Result<(), RouteError> {
         ports.iter().try_for_each(|port| {
-            let device = ground.devices.get(&port.name);
+            let device = port.device(ground);
             self.adjust_port(now, config, port, device).map_err(|error| RouteError::Setting(error.to_string()))
         })
     }
@@ -85,6 +101,7 @@ impl Instance {
         let up = device.is_some_and(|device| device.running && (!port.is_mesh() || device.link_local.is_some()));
         let addresses = device.map(|device| port.addresses(device, self.family)).unwrap_or_default();
         let mtu = device.filter(|_| port.is_mesh()).map(Device::usable_mtu);
+        let settings = port.config(config, None, self.family);
         let Some(told) = self.told.get_mut(&port.id) else {
             if !up {
                 // A port unknown to the router is added once it is usable.
@@ -92,10 +109,18 @@ impl Instance {
             }
             self.router.add_interface(now, port.config(config, device, self.family))?;
             self.router.handle_interface(now, port.id, InterfaceChange::Up)?;
-            self.told.insert(port.id, Told { up, addresses, link_local, index: port.index, mtu });
+            self.told.insert(port.id, Told { up, addresses, link_local, index: port.index, mtu, settings });
             return Ok(());
         };
-        let is_new = Told { up, addresses, link_local, index: port.index, mtu };
+        let is_new = Told { up, addresses, link_local, index: port.index, mtu, settings };
+        if port.role != Role::Gone && is_new.settings != told.settings {
+            if is_new.settings == (InterfaceConfig { cost: is_new.settings.cost, ..told.settings.clone() }) {
+                self.router.handle_interface(now, port.id, InterfaceChange::Cost(is_new.settings.cost))?;
+            } else {
+                self.router.replace_interface(now, port.config(config, device, self.family))?;
+                (told.up, told.addresses, told.mtu) = (false, is_new.addresses.clone(), is_new.mtu);
+            }
+        }
         // Recreated between two looks, or with another address: neighbours must restart too.
         let ends = told.up && (!up || told.is_another_than(&is_new));
         let begins = up && (!told.up || ends);
@@ -141,6 +166,12 @@ impl Instance {
         }
         lanes::replace(table, &self.router, self.family, lane_settings, ports, ground);
     }
+}
+
+/// The configured networks of a family.
+fn networks(config: &RouteConfig, family: Family) -> impl Iterator<Item = (Prefix, u16)> {
+    let of_family = config.networks.iter().filter(move |(address, _)| family.has(*address));
+    of_family.filter_map(|(address, length)| Some((prefix(*address, *length)?, 0)))
 }
 
 fn prefix(address: IpAddr, length: u8) -> Option<Prefix> {

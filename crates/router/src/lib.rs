@@ -18,13 +18,14 @@ mod kernel;
 mod lanes;
 mod packets;
 mod ports;
+mod reconfiguration;
 mod settings;
 mod show;
 mod socket;
 mod transport;
 mod upkeep;
 
-pub use config::{Family, MeshInterface, RouteConfig};
+pub use config::{Family, MeshInterface, NewConfig, RouteConfig};
 pub use control::{Question, ask};
 pub use daemon::RouteDaemon;
 pub use error::RouteError;

@@ -17,6 +17,8 @@ pub(super) enum Role {
     Lane,
     /// Its addresses are advertised.
     Loopback,
+    /// It is no longer named. Its number stays its own.
+    Gone,
 }
 
 /// A router's interface on an interface of the host.
@@ -31,8 +33,9 @@ pub(super) struct Port {
     pub source: Option<Ipv6Addr>,
 }
 
-/// All ports, numbered from 1.
-pub(super) fn ports(config: &RouteConfig, ground: &Ground) -> Vec<Port> {
+/// All ports, in the order of the configuration. Those that were there `before` keep their numbers, new ones have the next, from
+/// 1; those no longer named come last.
+pub(super) fn ports(config: &RouteConfig, ground: &Ground, before: &[Port]) -> Vec<Port> {
     let mesh = config.interfaces.iter().map(|interface| {
         let role = Role::Mesh { point_to_point: interface.point_to_point, cost: interface.cost };
         (interface.name.clone(), role)
@@ -42,12 +45,20 @@ pub(super) fn ports(config: &RouteConfig, ground: &Ground) -> Vec<Port> {
     let loopback =
         ground.devices.values().filter(|device| device.loopback).map(|device| (device.name.clone(), Role::Loopback));
     let mut ports: Vec<Port> = Vec::new();
+    let mut next = before.len() as u32 + 1;
     for (name, role) in mesh.chain(lanes).chain(passive).chain(loopback) {
-        if ports.iter().all(|known| known.name != name) {
-            let id = InterfaceId(ports.len() as u32 + 1);
-            ports.push(Port { id, name, role, index: None, source: None });
+        if ports.iter().any(|known| known.name == name) {
+            continue;
+        }
+        if let Some(known) = before.iter().find(|known| known.name == name) {
+            ports.push(Port { role, ..known.clone() });
+        } else {
+            ports.push(Port { id: InterfaceId(next), name, role, index: None, source: None });
+            next += 1;
         }
     }
+    let gone: Vec<Port> = before.iter().filter(|one| ports.iter().all(|port| port.name != one.name)).cloned().collect();
+    ports.extend(gone.into_iter().map(|port| Port { role: Role::Gone, index: None, source: None, ..port }));
     ports
 }
 
@@ -61,6 +72,11 @@ impl Port {
         told.map(|network| (network.address, network.length)).collect()
     }
 
+    /// Its interface of the host.
+    pub(super) fn device<'a>(&self, ground: &'a Ground) -> Option<&'a Device> {
+        ground.devices.get(&self.name).filter(|_| self.role != Role::Gone)
+    }
+
     /// Whether it runs OSPF.
     pub(super) fn is_mesh(&self) -> bool {
         matches!(self.role, Role::Mesh { .. })
@@ -72,7 +88,7 @@ impl Port {
         let template = match self.role {
             Role::Mesh { point_to_point: true, .. } => config.point_to_point.clone(),
             Role::Mesh { .. } => config.manet.clone(),
-            Role::Passive | Role::Lane | Role::Loopback => InterfaceConfig::loopback(self.id),
+            Role::Passive | Role::Lane | Role::Loopback | Role::Gone => InterfaceConfig::loopback(self.id),
         };
         let cost = match self.role {
             Role::Mesh { cost: Some(cost), .. } => cost,

@@ -58,6 +58,8 @@ impl RouteDaemon {
             "of_other_instances": counters.other_instances,
             "refused": refused.collect::<Map<String, Value>>(),
             "bfd": self.bfd.as_ref().map(|bfd| json!({ "lost_neighbors": bfd.lost, "discarded": bfd.discarded })),
+            "configurations_taken": counters.configurations.0,
+            "configurations_refused": counters.configurations.1,
             "routes_set": counters.kernel.set,
             "routes_removed": counters.kernel.removed,
             "routes_and_rules_restored": counters.kernel.restored,

@@ -278,8 +278,11 @@ impl InterfaceConfig {
         }
     }
 
-    /// Checks the configuration.
-    pub(crate) fn check(&self, ipv4: bool) -> Result<(), ConfigError> {
+    /// Checks the configuration, for an instance of IPv4 or of IPv6.
+    ///
+    /// # Errors
+    /// The first value that cannot be.
+    pub fn check(&self, ipv4: bool) -> Result<(), ConfigError> {
         if self.id == InterfaceId(0) {
             return Err(ConfigError::InterfaceId(self.id));
         }

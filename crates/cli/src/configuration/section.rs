@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Options that make sense only for a single run.
-const ONLY_ON_THE_COMMAND_LINE: [&str; 6] = [OPTION, "check", "down", "dry-run", "help", "live"];
+const ONLY_ON_THE_COMMAND_LINE: [&str; 7] = [OPTION, "check", "down", "dry-run", "help", "live", "show"];
 
 /// Whether an option is allowed in the file.
 pub(super) fn may_stand_in_a_file(option: &str) -> bool {

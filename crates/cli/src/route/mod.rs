@@ -6,10 +6,14 @@ mod show;
 
 pub use options::RouteOptions;
 
+use crate::configuration::ReadAgain;
 use crate::console::{print, remark};
-use crate::ending::block_on;
-use anabranch_router::{Question, RouteConfig, RouteDaemon, RouteError, ask};
+use crate::ending::{asked_to_end, block_on};
+use crate::service_manager;
+use anabranch_router::{NewConfig, Question, RouteDaemon, RouteError, ask};
 use anabranch_settings::diagnostic::Diagnostic;
+use std::convert::Infallible;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// Routes until it is told to end, or prints the state of a running router.
 ///
@@ -18,7 +22,7 @@ use anabranch_settings::diagnostic::Diagnostic;
 pub fn route(options: &RouteOptions) -> Result<(), Diagnostic> {
     match options.show {
         Some(what) => show(options, what.question()),
-        None => run(options.config()?),
+        None => run(options),
     }
 }
 
@@ -32,21 +36,72 @@ fn show(options: &RouteOptions, question: Question) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-fn run(config: RouteConfig) -> Result<(), Diagnostic> {
+/// Keys of the file that take effect while the router runs; not the forecasts that some profiles have.
+const TAKEN: [&str; 22] = [
+    "interface",
+    "point-to-point",
+    "lane",
+    "full-path",
+    "lane-policy",
+    "passive",
+    "network",
+    "gateway",
+    "profile",
+    "hello-interval",
+    "dead-interval",
+    "two-hop-refresh",
+    "bfd",
+    "bfd-multiplier",
+    "link-cost",
+    "adjacency",
+    "lsa-fullness",
+    "mdr-constraint",
+    "retransmit-interval",
+    "ack-interval",
+    "backup-wait",
+    "priority",
+];
+
+fn run(options: &RouteOptions) -> Result<(), Diagnostic> {
+    let config = options.config()?;
     let unheard = |error: std::io::Error| Diagnostic::plain(format!("signals cannot be waited for: {error}"));
     // Before the host's configuration changes.
     anabranch_attach::listen_for_the_end().map_err(unheard)?;
     block_on(async {
+        let again = ReadAgain::new::<RouteOptions>("route", &options.configuration)?;
+        let (sender, news) = unbounded_channel();
+        let reading = read_again(again, sender);
         let daemon = RouteDaemon::start(config).await.map_err(|error| diagnostic(&error))?;
         print(&format!("{}\n", daemon.describe()));
+        service_manager::ready();
         let end = async {
-            if anabranch_attach::asked_to_end().await.is_err() {
-                // Then only SIGKILL ends it.
-                std::future::pending::<()>().await;
+            tokio::select! {
+                () = asked_to_end(None) => {}
+                never = reading => match never {},
             }
         };
-        daemon.telling(remark).run(end).await.map_err(|error| diagnostic(&error))
+        let outcome = daemon.telling(remark).following(news).run(end).await;
+        service_manager::stopping();
+        outcome.map_err(|error| diagnostic(&error))
     })
+}
+
+/// Reads the file again at each SIGHUP. Without a file, SIGHUP ends the router.
+async fn read_again(again: Option<ReadAgain>, sender: UnboundedSender<NewConfig>) -> Infallible {
+    let heard = again.map(|again| anabranch_attach::listen_for_hang_ups().map(|hang_ups| (again, hang_ups)));
+    let Some(Ok((again, mut hang_ups))) = heard else { return std::future::pending().await };
+    loop {
+        hang_ups.next().await;
+        let read = again.options::<RouteOptions>().and_then(|(options, changed)| Ok((options.config()?, changed)));
+        match read {
+            Ok((config, changed)) => {
+                let left = changed.into_iter().filter(|key| !TAKEN.contains(&key.as_str())).collect();
+                // The receiver lives as long as this.
+                let _ = sender.send(NewConfig { config, left });
+            }
+            Err(wrong) => remark(&format!("the configuration stays as it was: {}", wrong.whole())),
+        }
+    }
 }
 
 fn diagnostic(error: &RouteError) -> Diagnostic {

@@ -1,6 +1,7 @@
 //! Options of `anabranch route`.
 
 use super::profile::Profile;
+use crate::configuration::ConfigurationOption;
 use crate::uplink_care::state_directory;
 use anabranch_policy::combination::{self, Combination};
 use anabranch_policy::time::Duration;
@@ -157,6 +158,8 @@ pub struct RouteOptions {
     /// Print as JSON
     #[arg(long, requires = "show")]
     pub json: bool,
+    #[command(flatten)]
+    pub configuration: ConfigurationOption,
     #[command(flatten)]
     pub protocol: ProtocolOptions,
 }

@@ -47,7 +47,7 @@ pub fn lines(log: &Log, words: &str) -> usize {
 }
 
 /// Waits until a router has so many Full neighbours.
-fn full(router: &Running, wanted: usize) {
+pub fn full(router: &Running, wanted: usize) {
     wait_for("Full neighbours", || {
         let answer = router.ask(Question::Neighbors);
         let states = answer.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -14,6 +14,7 @@ mod hostile;
 mod kernel;
 mod mesh;
 mod probe;
+mod reconfiguration;
 mod scene;
 
 use anabranch_system::{Need, missing};
@@ -37,6 +38,7 @@ fn main() {
         gateway::trials(),
         host::trials(),
         hostile::trials(),
+        reconfiguration::trials(),
     ];
     let trials = trials.into_iter().flatten();
     let trials: Vec<Trial> =

@@ -2,7 +2,7 @@
 
 use anabranch_emulate::{AntennaId, ChannelModel, Ether, Mesh, MeshConfig};
 use anabranch_policy::time::Duration;
-use anabranch_router::{Family, MeshInterface, Question, RouteConfig, RouteDaemon, RouteError, TABLE, ask};
+use anabranch_router::{Family, MeshInterface, NewConfig, Question, RouteConfig, RouteDaemon, RouteError, TABLE, ask};
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_system::Namespace;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Instant;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 
 /// Timeout of any operation.
@@ -29,6 +30,16 @@ impl Running {
 
     /// The same, with a listener for reports of rejected packets.
     pub fn start_telling(namespace: &Namespace, config: RouteConfig, tell: impl FnMut(&str) + Send + 'static) -> Self {
+        Self::start_following(namespace, config, tell, unbounded_channel().1)
+    }
+
+    /// The same, with configurations that replace the first.
+    pub fn start_following(
+        namespace: &Namespace,
+        config: RouteConfig,
+        tell: impl FnMut(&str) + Send + 'static,
+        news: UnboundedReceiver<NewConfig>,
+    ) -> Self {
         let (end, ended) = oneshot::channel();
         let inside = namespace.clone();
         let work = move || {
@@ -39,6 +50,7 @@ impl Running {
                         RouteDaemon::start(config).await.inspect_err(|error| eprintln!("a router: {error}"))?;
                     daemon
                         .telling(tell)
+                        .following(news)
                         .run(async {
                             // A dropped sender ends the router too.
                             let _ = ended.await;

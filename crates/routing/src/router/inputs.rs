@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use anabranch_policy::Instant;
-use anabranch_wire::ospf::{Body, InterfaceId, Packet, RouterId};
+use anabranch_wire::ospf::{Body, InterfaceId, Packet, Prefix, RouterId};
 
 use crate::config::{ConfigError, ExternalMetric, InterfaceConfig};
 use crate::counters::DropReason;
@@ -25,6 +25,30 @@ impl Router {
         self.interfaces.add(Interface::new(config));
         self.settle(now);
         Ok(())
+    }
+
+    /// Gives an interface another configuration. It is down until [`InterfaceChange::Up`], with no neighbours; other interfaces
+    /// go on.
+    ///
+    /// # Errors If there is no such interface, or its configuration is invalid.
+    pub fn replace_interface(&mut self, now: Instant, config: InterfaceConfig) -> Result<(), ConfigError> {
+        config.check(self.config.is_ipv4())?;
+        let handle = self.interfaces.find(config.id).ok_or(ConfigError::NoSuchInterface(config.id))?;
+        self.begin_anew(now, handle, config);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Tells other prefixes behind this router, as [`crate::Config::attached`], and whether it is a border router.
+    pub fn set_behind(&mut self, now: Instant, attached: Vec<(Prefix, u16)>, as_boundary: bool) {
+        (self.config.attached, self.config.as_boundary) = (attached, as_boundary);
+        if !as_boundary && self.config.default_route.take().is_some() {
+            self.check_default_route(now);
+        }
+        self.check_router_lsa(now);
+        self.check_other_lsas(now);
+        self.calculation.schedule(now);
+        self.settle(now);
     }
 
     /// A change of an interface.

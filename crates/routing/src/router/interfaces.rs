@@ -3,8 +3,9 @@
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::RouterId;
 
-use crate::config::{ConfigError, LEAST_MTU, check_addresses};
+use crate::config::{ConfigError, InterfaceConfig, LEAST_MTU, check_addresses};
 use crate::handles::{InterfaceHandle, NeighborHandle};
+use crate::interface::Interface;
 use crate::neighbor::{NeighborEvent, NeighborState};
 use crate::router::Router;
 use crate::verbs::InterfaceChange;
@@ -53,6 +54,15 @@ impl Router {
         self.check_router_lsa(now);
         self.check_other_lsas(now);
         Ok(())
+    }
+
+    /// An interface with another configuration.
+    pub(super) fn begin_anew(&mut self, now: Instant, handle: InterfaceHandle, config: InterfaceConfig) {
+        self.bring_down(now, handle);
+        self.interfaces[handle] = Interface::new(config);
+        self.interfaces[handle].advertised_change = true;
+        self.check_router_lsa(now);
+        self.check_other_lsas(now);
     }
 
     /// Exchanges begin anew, since the MTU is told in their descriptions. Neighbours that are Full stay so.

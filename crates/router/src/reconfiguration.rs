@@ -1,0 +1,95 @@
+//! Another configuration while the router runs. An interface whose settings stay keeps its neighbours and routes.
+
+use super::RouteError;
+use super::bfd::Bfd;
+use super::config::{NewConfig, RouteConfig};
+use super::daemon::{RouteDaemon, detector, look};
+use super::gateway::Gateway;
+use super::ground::Ground;
+use super::ports::{Port, ports};
+use super::settings;
+use anabranch_host::Setup;
+
+impl RouteDaemon {
+    /// Takes another configuration, or tells why not and goes on with its own.
+    pub(super) fn reconfigure(&mut self, new: NewConfig) -> Result<(), RouteError> {
+        let NewConfig { config, left } = new;
+        let ground = look(&mut self.netlink)?;
+        let ports = ports(&config, &ground, &self.ports);
+        let checked = config
+            .check(&ground)
+            .and_then(|()| self.instances.iter().try_for_each(|instance| instance.check(&config, &ports, &ground)));
+        let said = match checked {
+            Ok(()) => {
+                self.counters.configurations.0 += 1;
+                self.take(config, ports, ground)?;
+                let rest = if left.is_empty() {
+                    String::new()
+                } else {
+                    format!("; a restart is needed for {}", left.join(", "))
+                };
+                format!("the configuration was read again{rest}")
+            }
+            Err(error) => {
+                self.counters.configurations.1 += 1;
+                format!("the configuration stays as it was: {error}")
+            }
+        };
+        if let Some(tell) = &mut self.tell {
+            tell(&said);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, new: RouteConfig, ports: Vec<Port>, ground: Ground) -> Result<(), RouteError> {
+        let now = self.clock.now();
+        let (bfd, gateway) = (self.config.bfd != new.bfd, self.config.gateway != new.gateway);
+        let RouteConfig { interfaces, lanes, lane_settings, passive, networks, manet, point_to_point, .. } = new;
+        self.config = RouteConfig {
+            interfaces,
+            lanes,
+            lane_settings,
+            passive,
+            networks,
+            manet,
+            point_to_point,
+            bfd: new.bfd,
+            gateway: new.gateway,
+            ..self.config.clone()
+        };
+        for port in self.ports.iter().filter(|port| port.is_mesh()) {
+            let stays = ports.iter().any(|one| one.id == port.id && one.is_mesh());
+            if let Some(index) = port.index.filter(|_| !stays) {
+                self.socket.leave(index);
+            }
+        }
+        let named: Vec<String> = ports
+            .iter()
+            .filter(|port| !self.ports.iter().any(|old| old.name == port.name))
+            .map(|port| port.name.clone())
+            .collect();
+        if let Some(setup) = &mut self.setup {
+            prepare(setup, &self.config, &named)?;
+        }
+        self.ports = ports;
+        if bfd {
+            if let Some(old) = self.bfd.take() {
+                old.leave(&self.ports);
+            }
+            self.bfd = self.config.bfd.map(detector).transpose()?;
+            self.bfd.iter_mut().for_each(|bfd: &mut Bfd| bfd.unsettled = true);
+        }
+        if gateway {
+            self.gateway = self.config.gateway.map(Gateway::new).transpose()?;
+        }
+        for instance in &mut self.instances {
+            instance.reconfigure(now, &self.config);
+        }
+        self.adjust(ground)
+    }
+}
+
+fn prepare(setup: &mut Setup, config: &RouteConfig, names: &[String]) -> Result<(), RouteError> {
+    let steps = settings::steps(names.iter().map(String::as_str), &config.families);
+    Ok(steps.iter().try_for_each(|step| setup.carry_out(step))?)
+}
