@@ -16,6 +16,7 @@ mod setup;
 mod snapshot;
 mod step;
 mod watch;
+mod wireless;
 
 pub use default_route::{DefaultRoute, Ipv6, leads_the_default_route};
 pub use error::HostError;
@@ -33,3 +34,4 @@ pub use snapshot::{Interface, Snapshot, address_of};
 pub use step::read_setting;
 pub use step::{Route, Step, Target};
 pub use watch::Watch;
+pub use wireless::{Station, Wireless};

@@ -1,9 +1,11 @@
-//! Requests to the kernel over rtnetlink, one at a time. They block: the kernel answers at once, and setup can also be
+//! Requests to the kernel over netlink, one at a time. They block: the kernel answers at once, and setup can also be
 //! undone where nothing can be awaited.
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{NetlinkDeserializable, NetlinkSerializable};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
+use netlink_sys::{Socket, SocketAddr};
 use std::borrow::Cow;
 use std::io;
 
@@ -13,28 +15,57 @@ const DUMP_INTERRUPTED: u16 = 0x10;
 /// Attempts at reading a consistent list.
 const ATTEMPTS: usize = 10;
 
-/// A socket for requests, in the namespace of the thread that opened it.
+/// A socket for requests over rtnetlink, in the namespace of the thread that opened it.
 pub struct Netlink {
-    socket: Socket,
-    sequence: u32,
+    channel: Channel,
 }
 
 impl Netlink {
     /// A socket in the caller's namespace.
     pub fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Self { socket, sequence: 0 })
+        Ok(Self { channel: Channel::open(NETLINK_ROUTE, without_metrics)? })
     }
 
     /// Requests a change; `flags` say what may already exist (NLM_F_CREATE, NLM_F_EXCL, ...).
     pub fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        self.exchange(message, NLM_F_ACK | flags).map(|_| ())
+        self.channel.exchange(message, NLM_F_ACK | flags).map(|_| ())
     }
 
     /// Requests a list.
     pub fn list(&mut self, message: &RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
+        self.channel.list(message)
+    }
+}
+
+/// Changes the bytes of a message that its parser would refuse.
+type Mend = fn(&[u8]) -> Cow<'_, [u8]>;
+
+/// A socket of one of netlink's protocols.
+pub(crate) struct Channel {
+    socket: Socket,
+    sequence: u32,
+    mend: Mend,
+}
+
+impl Channel {
+    /// A socket of generic netlink.
+    pub(crate) fn generic() -> io::Result<Self> {
+        Self::open(NETLINK_GENERIC, |message| Cow::Borrowed(message))
+    }
+
+    fn open(protocol: isize, mend: Mend) -> io::Result<Self> {
+        let mut socket = Socket::new(protocol)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0, mend })
+    }
+
+    /// Requests a list.
+    pub(crate) fn list<M>(&mut self, message: &M) -> io::Result<Vec<M>>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable + Clone,
+        NetlinkPayload<M>: From<M>,
+    {
         for _ in 0..ATTEMPTS {
             let (answers, whole) = self.exchange(message.clone(), NLM_F_DUMP)?;
             if whole {
@@ -45,7 +76,11 @@ impl Netlink {
     }
 
     /// Sends a request. Returns the answers, and whether they are a consistent list.
-    fn exchange(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<(Vec<RouteNetlinkMessage>, bool)> {
+    pub(crate) fn exchange<M>(&mut self, message: M, flags: u16) -> io::Result<(Vec<M>, bool)>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable,
+        NetlinkPayload<M>: From<M>,
+    {
         self.sequence = self.sequence.wrapping_add(1);
         let mut request = NetlinkMessage::from(message);
         request.header.flags = NLM_F_REQUEST | flags;
@@ -58,7 +93,7 @@ impl Netlink {
         let mut whole = true;
         loop {
             let (datagram, _) = self.socket.recv_from_full()?;
-            for answer in messages(&datagram) {
+            for answer in messages(&datagram, self.mend) {
                 if answer.header.sequence_number != self.sequence {
                     continue;
                 }
@@ -81,7 +116,10 @@ pub(crate) fn family(ipv6: bool) -> AddressFamily {
 }
 
 /// The messages in a datagram. Unknown ones are skipped.
-fn messages(mut datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<RouteNetlinkMessage>> {
+pub(crate) fn messages<M: NetlinkDeserializable>(
+    mut datagram: &[u8],
+    mend: Mend,
+) -> impl Iterator<Item = NetlinkMessage<M>> {
     std::iter::from_fn(move || {
         loop {
             let length = datagram.get(..4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes)? as usize;
@@ -91,7 +129,7 @@ fn messages(mut datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<RouteNet
             let message = datagram.get(..length)?;
             // Messages are aligned to four bytes.
             datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
-            if let Ok(message) = NetlinkMessage::deserialize(&without_metrics(message)) {
+            if let Ok(message) = NetlinkMessage::deserialize(&mend(message)) {
                 return Some(message);
             }
         }
@@ -144,7 +182,7 @@ mod tests {
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
         assert!(NetlinkMessage::<RouteNetlinkMessage>::deserialize(&bytes).is_err(), "the parser has learnt it");
-        let read: Vec<_> = messages(&bytes).collect();
+        let read: Vec<_> = messages::<RouteNetlinkMessage>(&bytes, without_metrics).collect();
         let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) = &read[0].payload else {
             panic!("{read:?}");
         };
