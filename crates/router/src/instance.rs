@@ -35,6 +35,18 @@ struct Told {
 }
 
 impl Told {
+    /// What a router is to be told of a port on a device of the host.
+    fn of(port: &Port, device: Option<&Device>, config: &RouteConfig, family: Family) -> Self {
+        Self {
+            up: device.is_some_and(|device| device.running && (!port.is_mesh() || device.link_local.is_some())),
+            addresses: device.map(|device| port.addresses(device, family)).unwrap_or_default(),
+            link_local: device.and_then(|device| device.link_local).unwrap_or(Ipv6Addr::UNSPECIFIED),
+            index: port.index,
+            mtu: device.filter(|_| port.is_mesh()).map(Device::usable_mtu),
+            settings: port.config(config, None, family),
+        }
+    }
+
     fn is_another_than(&self, other: &Self) -> bool {
         self.index != other.index || self.link_local != other.link_local
     }
@@ -97,30 +109,18 @@ impl Instance {
         port: &Port,
         device: Option<&Device>,
     ) -> Result<(), ConfigError> {
-        let link_local = device.and_then(|device| device.link_local).unwrap_or(Ipv6Addr::UNSPECIFIED);
-        let up = device.is_some_and(|device| device.running && (!port.is_mesh() || device.link_local.is_some()));
-        let addresses = device.map(|device| port.addresses(device, self.family)).unwrap_or_default();
-        let mtu = device.filter(|_| port.is_mesh()).map(Device::usable_mtu);
-        let settings = port.config(config, None, self.family);
-        let Some(told) = self.told.get_mut(&port.id) else {
-            if !up {
+        let is_new = Told::of(port, device, config, self.family);
+        let up = is_new.up;
+        let Some(told) = self.told.get(&port.id).cloned() else {
+            if up {
                 // A port unknown to the router is added once it is usable.
-                return Ok(());
+                self.router.add_interface(now, port.config(config, device, self.family))?;
+                self.router.handle_interface(now, port.id, InterfaceChange::Up)?;
+                self.told.insert(port.id, is_new);
             }
-            self.router.add_interface(now, port.config(config, device, self.family))?;
-            self.router.handle_interface(now, port.id, InterfaceChange::Up)?;
-            self.told.insert(port.id, Told { up, addresses, link_local, index: port.index, mtu, settings });
             return Ok(());
         };
-        let is_new = Told { up, addresses, link_local, index: port.index, mtu, settings };
-        if port.role != Role::Gone && is_new.settings != told.settings {
-            if is_new.settings == (InterfaceConfig { cost: is_new.settings.cost, ..told.settings.clone() }) {
-                self.router.handle_interface(now, port.id, InterfaceChange::Cost(is_new.settings.cost))?;
-            } else {
-                self.router.replace_interface(now, port.config(config, device, self.family))?;
-                (told.up, told.addresses, told.mtu) = (false, is_new.addresses.clone(), is_new.mtu);
-            }
-        }
+        let told = self.adjust_settings(now, told, &is_new, port, port.config(config, device, self.family))?;
         // Recreated between two looks, or with another address: neighbours must restart too.
         let ends = told.up && (!up || told.is_another_than(&is_new));
         let begins = up && (!told.up || ends);
@@ -131,14 +131,34 @@ impl Instance {
             let change = InterfaceChange::Addresses(is_new.addresses.clone());
             self.router.handle_interface(now, port.id, change)?;
         }
-        if let Some(mtu) = mtu.filter(|mtu| Some(*mtu) != told.mtu) {
+        if let Some(mtu) = is_new.mtu.filter(|mtu| Some(*mtu) != told.mtu) {
             self.router.handle_interface(now, port.id, InterfaceChange::Mtu(mtu))?;
         }
         if begins {
             self.router.handle_interface(now, port.id, InterfaceChange::Up)?;
         }
-        *told = is_new;
+        self.told.insert(port.id, is_new);
         Ok(())
+    }
+
+    /// Passes changed settings of a port to the router. Returns what the router has then.
+    fn adjust_settings(
+        &mut self,
+        now: Instant,
+        told: Told,
+        is_new: &Told,
+        port: &Port,
+        whole: InterfaceConfig,
+    ) -> Result<Told, ConfigError> {
+        if port.role == Role::Gone || is_new.settings == told.settings {
+            return Ok(told);
+        }
+        if is_new.settings == (InterfaceConfig { cost: is_new.settings.cost, ..told.settings.clone() }) {
+            self.router.handle_interface(now, port.id, InterfaceChange::Cost(is_new.settings.cost))?;
+            return Ok(told);
+        }
+        self.router.replace_interface(now, whole)?;
+        Ok(Told { up: false, ..is_new.clone() })
     }
 
     /// Adds the routes of this instance to a kernel table. Networks on the host's own links are left to the host.
