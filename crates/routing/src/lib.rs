@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
+pub mod airtime;
 pub mod config;
 pub mod counters;
 pub mod election;
@@ -20,6 +21,7 @@ pub mod router;
 pub mod routing_table;
 pub mod show;
 pub mod spf;
+mod steady_cost;
 
 mod adjacency;
 pub mod bfd;

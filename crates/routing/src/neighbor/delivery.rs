@@ -6,19 +6,14 @@
 //!
 //! Decisions:
 //! - d is the share of the last 16 Hellos; before 8 of them were due, the cost is that of d = 1/2.
-//! - Hysteresis: the cost changes if it would do so by more than a third, and after 8 Hellos at the earliest, or at once if
-//!   it has doubled. A link whose share wavers does not flood an LSA for each Hello.
+//! - Each Hello is a measurement of [`SteadyCost`].
 //! - A neighbour that was lost is accepted again (RFC 5614, 4.3) if 3/4 of its last Hellos arrived. A new one is accepted at
 //!   its first Hello, so that the start does not wait.
 
+use crate::steady_cost::{PAUSE, SteadyCost};
+
 /// Hellos that count.
 pub(crate) const WINDOW: u32 = 16;
-/// Hellos before the first cost, and between two costs.
-const PAUSE: u32 = 8;
-/// Change that is worth an LSA.
-const WORTH: f64 = 4.0 / 3.0;
-/// Change that does not wait.
-const URGENT: f64 = 2.0;
 /// Missing Hellos in a row that mean that the neighbour began anew.
 const RESTARTED: u32 = 64;
 /// Least share of a neighbour that is accepted again after it was lost.
@@ -33,10 +28,8 @@ pub(crate) struct Delivery {
     arrived: u16,
     /// Hellos that were due, at most `WINDOW`.
     due: u32,
-    /// Hellos since the cost last changed.
-    since: u32,
     /// None before the first Hello, and where transmissions do not count.
-    cost: Option<u16>,
+    cost: SteadyCost,
 }
 
 impl Delivery {
@@ -49,17 +42,18 @@ impl Delivery {
         let missing = missing.min(WINDOW - 1);
         self.arrived = self.arrived.checked_shl(missing + 1).unwrap_or(0) | 1;
         self.due = (self.due + missing + 1).min(WINDOW);
-        self.since = self.since.saturating_add(missing + 1);
+        self.cost.wait(missing + 1);
     }
 
     /// The neighbour began anew: what was missing before says nothing.
     fn restart(&mut self) {
+        self.cost.restart();
         *self = Self { cost: self.cost, ..Self::default() };
     }
 
     /// The cost of the link.
     pub fn cost(self) -> Option<u16> {
-        self.cost
+        self.cost.get()
     }
 
     fn share(self) -> f64 {
@@ -78,16 +72,7 @@ impl Delivery {
     /// Updates the cost. True if it changed.
     pub fn update_cost(&mut self, of_interface: u16) -> bool {
         let share = self.share().max(LEAST);
-        let cost = (f64::from(of_interface) / (share * share)).round().clamp(1.0, f64::from(u16::MAX - 1));
-        let change = self.cost.map_or(f64::INFINITY, |current| {
-            let ratio = cost / f64::from(current);
-            ratio.max(1.0 / ratio)
-        });
-        if change < WORTH || (self.since < PAUSE && change < URGENT) {
-            return false;
-        }
-        (self.since, self.cost) = (0, Some(cost as u16));
-        true
+        self.cost.update(f64::from(of_interface) / (share * share))
     }
 }
 
@@ -133,7 +118,7 @@ mod tests {
         delivery.hear(Some(RESTARTED as u16));
         assert_eq!(delivery.due, WINDOW);
         let cost = |of_interface: u16, current: Option<u16>| {
-            let mut delivery = Delivery { cost: current, ..delivery };
+            let mut delivery = Delivery { cost: SteadyCost::of(current), ..delivery };
             delivery.update_cost(of_interface).then(|| delivery.cost()).flatten()
         };
         assert_eq!(cost(10, None), Some(160));
