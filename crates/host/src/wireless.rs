@@ -45,7 +45,7 @@ pub struct Station {
     pub rate: Option<u32>,
     /// Throughput in kbit/s that the rate control expects, with its losses.
     pub expected_throughput: Option<u32>,
-    /// Frames sent, retries, and frames given up, since the station is known. They wrap.
+    /// Frames sent, retries, and frames dropped after the last retry, since the station is known. They wrap.
     pub sent: u32,
     pub retries: u32,
     pub failed: u32,

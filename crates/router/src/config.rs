@@ -91,6 +91,8 @@ pub struct RouteConfig {
     pub journal: Option<PathBuf>,
     /// Tells the mesh a default route while the host has one of its own, and adds this to the way to it: 1 to 16,777,214.
     pub gateway: Option<u32>,
+    /// Costs of links by the airtime that the drivers of wireless interfaces tell, in place of the interfaces' costs.
+    pub airtime: bool,
     /// The key shared by all routers of the mesh, for authentication (RFC 7166).
     pub authentication: Option<SecurityAssociation>,
     /// Bidirectional Forwarding Detection with the neighbours that use it.
@@ -133,6 +135,7 @@ impl Default for RouteConfig {
             keep_settings: false,
             journal: None,
             gateway: None,
+            airtime: false,
             authentication: None,
             bfd: None,
             compatibility: Compatibility::default(),
@@ -144,6 +147,11 @@ impl Default for RouteConfig {
 }
 
 impl RouteConfig {
+    /// Whether anything uses what drivers of wireless interfaces tell.
+    pub(super) fn looks_at_radios(&self) -> bool {
+        self.airtime || self.router.forecast.is_some()
+    }
+
     /// Checks the configuration against the host's interfaces.
     pub(super) fn check(&self, ground: &Ground) -> Result<(), RouteError> {
         if self.interfaces.is_empty() {

@@ -11,6 +11,7 @@ use super::identity::Identity;
 use super::instance::Instance;
 use super::kernel::{Applied, KernelTable, PROTOCOL, tables};
 use super::ports::{Port, ports};
+use super::radio::Radio;
 use super::settings;
 use super::socket::OspfSocket;
 use super::transport::{Refusal, Transport};
@@ -82,6 +83,8 @@ pub struct RouteDaemon {
     pub(super) repair: Repair,
     /// None unless asked for.
     pub(super) gateway: Option<Gateway>,
+    /// None unless asked for, or where nothing is wireless.
+    pub(super) radio: Option<Radio>,
     /// Configurations that replace the present one.
     news: Option<UnboundedReceiver<NewConfig>>,
 }
@@ -138,6 +141,7 @@ impl RouteDaemon {
         let transport = Transport::new(config.compatibility, config.authentication.clone(), seconds_since_epoch());
         let bfd = config.bfd.map(detector).transpose()?;
         let gateway = config.gateway.map(Gateway::new).transpose()?;
+        let radio = if config.looks_at_radios() { Radio::open()? } else { None };
         let clock = Clock::new();
         let timer = Timer::new().map_err(RouteError::system("make a timer"))?;
         let mut daemon = Self {
@@ -164,6 +168,7 @@ impl RouteDaemon {
             apply_at: Instant::NEVER,
             repair,
             gateway,
+            radio,
             news: None,
         };
         daemon.adjust(ground)?;
@@ -172,7 +177,10 @@ impl RouteDaemon {
 
     /// Reports rejected packets, a sentence each: every reason once per sender, and at most 65 in total.
     #[must_use]
-    pub fn telling(mut self, tell: impl FnMut(&str) + 'static) -> Self {
+    pub fn telling(mut self, mut tell: impl FnMut(&str) + 'static) -> Self {
+        if self.config.airtime && self.radio.is_none() {
+            tell("this kernel has no wireless interfaces (nl80211): links cost what their Hellos tell");
+        }
         self.tell = Some(Box::new(tell));
         self
     }
@@ -269,6 +277,7 @@ impl RouteDaemon {
             self.drain(place);
         }
         self.look_for_uplinks(now)?;
+        self.look_at_radios(now);
         if self.repair.due <= now {
             self.repair(now)?;
         }
@@ -279,6 +288,7 @@ impl RouteDaemon {
         let look = if self.changed { self.looked + PAUSE } else { Instant::NEVER };
         let due = routers.unwrap_or(Instant::NEVER).min(look).min(self.apply_at).min(self.repair.due);
         let due = due.min(self.bfd.as_ref().map_or(Instant::NEVER, Bfd::poll_timeout));
+        let due = due.min(self.radio.as_ref().map_or(Instant::NEVER, |radio| radio.due));
         let due = due.min(self.gateway.as_ref().map_or(Instant::NEVER, |gateway| gateway.due));
         self.timer.set(&self.clock, due).map_err(RouteError::system("set a timer"))
     }
@@ -310,6 +320,7 @@ impl RouteDaemon {
         if self.identity.must_change(now, patience) {
             news = Some(self.identity.change(now)?);
             self.instances = instances(&self.config, &self.identity, seed()?)?;
+            self.forget_radios();
             self.adjust(self.ground.clone())?;
         }
         if let Some((news, tell)) = news.zip(self.tell.as_mut()) {

@@ -88,8 +88,12 @@ impl RouteDaemon {
                 self.counters.other_instances += 1;
                 continue;
             };
-            let how =
-                Reception { source: received.source, multicast: received.destination.is_multicast(), signal: None };
+            let radio = self.radio.as_ref();
+            let how = Reception {
+                source: received.source,
+                multicast: received.destination.is_multicast(),
+                signal: radio.and_then(|radio| radio.signal(now, port.id, received.source)),
+            };
             let Self { counters, complaints, .. } = self;
             let mut refuse = |refusal: Refusal, count: u64| {
                 *counters.refused.entry(refusal).or_default() += count;

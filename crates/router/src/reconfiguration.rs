@@ -43,6 +43,7 @@ impl RouteDaemon {
 
     fn take(&mut self, new: RouteConfig, ports: Vec<Port>, ground: Ground) -> Result<(), RouteError> {
         let now = self.clock.now();
+        self.forget_radios();
         let (bfd, gateway) = (self.config.bfd != new.bfd, self.config.gateway != new.gateway);
         let RouteConfig { interfaces, lanes, lane_settings, passive, networks, manet, point_to_point, .. } = new;
         self.config = RouteConfig {

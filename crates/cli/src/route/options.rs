@@ -71,6 +71,8 @@ pub enum LinkCostOption {
     Hops,
     /// By the Hellos that arrive
     Etx,
+    /// By what the drivers of wireless interfaces tell; of others by the Hellos that arrive
+    Airtime,
 }
 
 /// Which next hop a lane has.
@@ -188,7 +190,8 @@ pub struct ProtocolOptions {
     #[arg(long, value_name = "N", default_value_t = 3, requires = "bfd", value_parser = clap::value_parser!(u8).range(1..))]
     pub bfd_multiplier: u8,
     /// What a link costs: `hops`, the cost of the interface; or `etx`, that cost (here 10 unless given) times the expected
-    /// number of transmissions, by the Hellos that arrive. The same at all routers of a mesh
+    /// number of transmissions, by the Hellos that arrive; or `airtime`, the time that a frame takes on the air, by what the
+    /// drivers of wireless interfaces tell. The same at all routers of a mesh
     #[arg(long, value_name = "METRIC", default_value = "hops")]
     pub link_cost: LinkCostOption,
     /// AdjConnectivity: adjacencies with all (0), connected (1), biconnected (2) [default of RFC 5614: 1]
@@ -342,7 +345,7 @@ impl ProtocolOptions {
             interface.router_dead_interval = dead;
             interface.rxmt_interval = self.retransmit_interval.unwrap_or(interface.rxmt_interval);
             interface.priority = self.priority;
-            if self.link_cost == LinkCostOption::Etx {
+            if self.link_cost != LinkCostOption::Hops {
                 (interface.cost, interface.link_cost) = (ETX_COST, LinkCost::Etx);
             }
         }
@@ -355,6 +358,7 @@ impl ProtocolOptions {
         if let Some(text) = &self.forecaster {
             config.router.forecast = Some(self.forecast(text)?);
         }
+        config.airtime = self.link_cost == LinkCostOption::Airtime;
         config.bfd = self.bfd.map(|interval| BfdSettings { interval, multiplier: self.bfd_multiplier });
         if self.bfd.is_some_and(|interval| interval < LEAST_BFD) {
             return Err(Diagnostic::option("--bfd", "an interval of BFD is at least 10 ms"));
