@@ -98,6 +98,24 @@ impl Complaints {
         ))
     }
 
+    /// Records a neighbour with a bidirectional link that is lost. Returns the report, if it is new.
+    pub(super) fn lost(&mut self, router: RouterId, interface: &str) -> Option<String> {
+        let router = std::net::Ipv4Addr::from_bits(router.0);
+        // An IPv4-mapped address stands for the router.
+        let told = self.news("is lost", interface, router.to_ipv6_mapped())?;
+        let whole = format!("the neighbour {router} on {interface} is lost; the next times are only counted");
+        Some(if told.contains("is lost") { whole } else { told })
+    }
+
+    /// Records an interface of the mesh that can no longer send. Returns the report, if it is new.
+    pub(super) fn down(&mut self, interface: &str) -> Option<String> {
+        let told = self.news("is down", interface, Ipv6Addr::UNSPECIFIED)?;
+        let whole = format!(
+            "{interface} is down or has no link-local address: it is used when that is over; the next times are only counted"
+        );
+        Some(if told.contains("is down") { whole } else { told })
+    }
+
     fn news(&mut self, what: &'static str, interface: &str, source: Ipv6Addr) -> Option<String> {
         if self.told.len() >= MOST {
             let last = "of further packets that are not used only their number is kept (--show status)";
@@ -137,6 +155,17 @@ mod tests {
         // The last report says that no more follow.
         assert_eq!(told.count(), MOST + 1);
         assert_eq!(complaints.told.len(), MOST);
+    }
+
+    #[test]
+    fn a_neighbour_and_an_interface_that_come_and_go_are_told_once() {
+        let mut complaints = Complaints::default();
+        let lost = complaints.lost(RouterId(0x0a00_0001), "e0");
+        assert_eq!(lost.as_deref(), Some("the neighbour 10.0.0.1 on e0 is lost; the next times are only counted"));
+        assert!(complaints.lost(RouterId(0x0a00_0001), "e0").is_none());
+        assert!(complaints.lost(RouterId(0x0a00_0001), "e1").is_some());
+        assert!(complaints.down("e0").is_some_and(|text| text.starts_with("e0 is down")));
+        assert!(complaints.down("e0").is_none());
     }
 
     #[test]

@@ -47,6 +47,10 @@ pub(super) struct RouteCounters {
     pub other_instances: u64,
     pub refused: BTreeMap<Refusal, u64>,
     pub kernel: Applied,
+    /// How often a neighbour with a bidirectional link was lost, and an interface of the mesh.
+    pub lost: (u64, u64),
+    /// Changes of the MTU of an interface of the mesh.
+    pub mtu_changes: u64,
     /// Configurations taken, and refused, while it runs.
     pub configurations: (u64, u64),
 }
@@ -332,6 +336,7 @@ impl RouteDaemon {
     /// Updates all parts for the host's current interfaces.
     pub(super) fn adjust(&mut self, ground: Ground) -> Result<(), RouteError> {
         let now = self.clock.now();
+        self.note_changes(&ground);
         for port in &mut self.ports {
             let device = port.device(&ground);
             let index = device.map(|device| device.index);

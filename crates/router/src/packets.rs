@@ -67,7 +67,17 @@ impl RouteDaemon {
                         tell(&news);
                     }
                 }
-                Event::Neighbor { .. } => self.bfd.iter_mut().for_each(|bfd| bfd.unsettled = true),
+                Event::Neighbor { interface, neighbor, from, to } => {
+                    self.bfd.iter_mut().for_each(|bfd| bfd.unsettled = true);
+                    if from >= NeighborState::TwoWay && to < NeighborState::TwoWay {
+                        self.counters.lost.0 += 1;
+                        let name = self.ports.iter().find(|port| port.id == interface).map_or("-", |port| &port.name);
+                        let news = self.complaints.lost(neighbor, name);
+                        if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+                            tell(&news);
+                        }
+                    }
+                }
                 Event::Level { .. } => {}
             }
         }

@@ -3,7 +3,7 @@
 use super::RouteError;
 use super::daemon::RouteDaemon;
 use super::gateway::uplink;
-use super::ground::Network;
+use super::ground::{Device, Ground, Network};
 use super::kernel::Table;
 use super::settings;
 use anabranch_policy::time::{Duration, Instant};
@@ -45,6 +45,26 @@ impl RouteDaemon {
             }
         }
         Ok(())
+    }
+
+    /// Counts and tells what has changed at the interfaces of the mesh.
+    pub(super) fn note_changes(&mut self, ground: &Ground) {
+        let mut news = Vec::new();
+        for port in self.ports.iter().filter(|port| port.is_mesh()) {
+            let device = port.device(ground);
+            if port.source.is_some() && device.and_then(Device::speaks).is_none() {
+                self.counters.lost.1 += 1;
+                news.extend(self.complaints.down(&port.name));
+            }
+            let before = self.ground.devices.get(&port.name).map(|device| device.mtu);
+            if let Some((before, device)) = before.zip(device).filter(|(before, device)| *before != device.mtu) {
+                self.counters.mtu_changes += 1;
+                news.push(format!("the MTU of {} is {} instead of {before} from now on", port.name, device.mtu));
+            }
+        }
+        if let Some(tell) = &mut self.tell {
+            news.iter().for_each(|news| tell(news));
+        }
     }
 
     /// A default route of the host has changed.

@@ -1,16 +1,25 @@
 //! What happens to routers in the field: hosts with the same addresses, strangers, and what other programs do.
 
-use crate::host::{inside, pair, routed, state};
+use crate::host::{Killed, inside, journal, pair, routed, state};
+use crate::hostile::{ALL, Wire};
 use crate::kernel::ip;
 use crate::probe::{Probe, Target};
 use crate::scene::{Running, Scene, config, wait_for};
 use anabranch_emulate::{ChannelModel, Ether, Mesh, MeshConfig};
 use anabranch_router::{Family, Question, RouteConfig};
+use anabranch_wire::ospf::lls::MdrHello;
+use anabranch_wire::ospf::{
+    AreaId, Body, Compatibility, Hello, InstanceId, Integrity, InterfaceId, Lls, Options, Packet, RouterId, Tlv,
+};
 use libtest_mimic::Trial;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 7] = [
+    let tests: [(&str, fn()); 10] = [
+        ("field::a_stranger_that_only_says_hello_does_not_silence_the_others", a_stranger_that_only_says_hello),
+        ("field::a_relay_that_is_killed_is_replaced_and_used_again_when_it_is_back", a_relay_that_is_killed),
+        ("field::an_interface_that_flaps_is_used_again_and_told_once", an_interface_that_flaps),
         ("field::bridges_with_one_address_on_every_host_do_no_harm", bridges_with_one_address_on_every_host_do_no_harm),
         ("field::of_two_neighbours_with_one_router_id_one_changes", of_two_neighbours_with_one_router_id_one_changes),
         ("field::of_two_far_routers_with_one_router_id_one_changes", of_two_far_routers_with_one_router_id_one_changes),
@@ -163,12 +172,15 @@ fn a_node_with_another_mtu_does_not_silence_the_others() {
         if hops == (vec![2], vec![1]) { Ok(()) } else { Err(hops) }
     });
     assert!(logs.iter().any(|log| lines(log, "since its MTU is 1400") == 1));
+    assert_eq!(scene.routers[2].ask(Question::Status)["mtu_changes"], 0);
     // It is repaired while all run.
     assert_eq!(scene.output(3, "ip link set e0 mtu 1500"), "");
     wait_for("the route to the third one", || {
         let hops = scene.next_hops(1, &to(3));
         if hops == [3] { Ok(()) } else { Err(hops) }
     });
+    assert_eq!(lines(&logs[2], "the MTU of e0 is 1500 instead of 1400 from now on"), 1);
+    assert_eq!(scene.routers[2].ask(Question::Status)["mtu_changes"], 1);
 }
 
 fn routes_and_rules_that_others_remove_come_back() {
@@ -238,4 +250,132 @@ fn what_is_dropped_is_counted_by_reason() {
         let counted = |status: &serde_json::Value| status["instances"][0]["dropped"]["hello_interval"].as_u64();
         if statuses.iter().all(|status| counted(status) > Some(0)) { Ok(()) } else { Err(statuses) }
     });
+}
+
+/// A Hello in the IPv4 instance of a router with the largest Router ID and priority, which calls itself an MDR and hears these.
+fn tempting(wire: &Wire, sequence: u16, heard: &[RouterId]) -> Vec<u8> {
+    let own = RouterId(0xdfff_fffe);
+    let (mut hello, lls) = (
+        Hello {
+            interface: InterfaceId(1),
+            priority: 255,
+            hello_interval: 1,
+            router_dead_interval: 3,
+            options: Options::V6 | Options::E | Options::R | Options::AF,
+            designated_router: own,
+            neighbors: heard.to_vec(),
+            ..Hello::default()
+        },
+        MdrHello { sequence, ..MdrHello::default() },
+    );
+    hello.options = hello.options | Options::L;
+    let lls = Some(Lls { tlvs: vec![Tlv::MdrHello(lls)] });
+    let (area, instance) = (AreaId::BACKBONE, InstanceId::IPV4);
+    let packet = Packet { router: own, area, instance, body: Body::Hello(hello), lls };
+    let mut bytes = Vec::new();
+    let integrity = Integrity::Checksum { source: wire.own, destination: ALL };
+    packet.encode(integrity, Compatibility::default(), &mut bytes).expect("it fits");
+    bytes
+}
+
+/// A node that says Hello with the largest priority, lists the others, and answers nothing else.
+fn a_stranger_that_only_says_hello() {
+    let mut near = chain(3);
+    near.positions.iter_mut().for_each(|position| position.x /= 4.0);
+    let (mesh, air, ends) = Mesh::new(&near).expect("namespaces were there a moment ago");
+    let wire = Wire::open(&mesh.nodes()[2].namespace);
+    let ether = Ether::start(air, ends, None).expect("a thread");
+    let heard = [1, 2].map(|node| RouterId(anabranch_emulate::mesh::loopback_ipv4(node).to_bits()));
+    let end = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&end);
+    let talking = std::thread::spawn(move || {
+        let mut sequence = 0;
+        while !ended.load(Ordering::Relaxed) {
+            wire.send(&tempting(&wire, sequence, &heard));
+            sequence = sequence.wrapping_add(1);
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        }
+    });
+    let mut logs = Vec::new();
+    let start = |node: &anabranch_emulate::Node| {
+        let (log, tell) = listener();
+        logs.push(log);
+        Running::start_telling(&node.namespace, config(Family::Ipv4, 1), tell)
+    };
+    let routers = mesh.nodes()[..2].iter().map(start).collect();
+    let scene = Scene { routers, mesh, ether };
+    let to = |node| anabranch_emulate::mesh::loopback_ipv4(node).to_string();
+    wait_for("the stranger to be told of", || {
+        let failed = [0, 1].map(|node| count(&scene.routers[node], "exchanges_failed"));
+        if failed.iter().sum::<u64>() > 0 { Ok(()) } else { Err(failed) }
+    });
+    wait_for("the routes of the two others", || {
+        let hops = (scene.next_hops(1, &to(2)), scene.next_hops(2, &to(1)));
+        if hops == (vec![2], vec![1]) { Ok(()) } else { Err(hops) }
+    });
+    assert!(logs.iter().any(|log| lines(log, "does not finish the exchange of databases") == 1));
+    end.store(true, Ordering::Relaxed);
+    talking.join().expect("it does not panic");
+}
+
+/// Two relays between two ends, one of which is killed.
+fn a_relay_that_is_killed() {
+    let mut diamond = chain(4);
+    for (position, (x, y)) in
+        diamond.positions.iter_mut().zip([(0.0, 0.0), (100.0, 60.0), (100.0, -60.0), (200.0, 0.0)])
+    {
+        (position.x, position.y) = (x, y);
+    }
+    let (mesh, air, ends) = Mesh::new(&diamond).expect("namespaces were there a moment ago");
+    let ether = Ether::start(air, ends, None).expect("a thread");
+    let journal = journal("relay");
+    let relay = Killed::start(&mesh.nodes()[1].namespace, &journal);
+    let mut logs = Vec::new();
+    let start = |node: usize| {
+        let (log, tell) = listener();
+        logs.push(log);
+        Running::start_telling(&mesh.nodes()[node].namespace, config(Family::Ipv4, 1), tell)
+    };
+    let routers = [0, 2, 3].map(start).into();
+    let scene = Scene { routers, mesh, ether };
+    let far = anabranch_emulate::mesh::loopback_ipv4(4).to_string();
+    let over = |wanted: &[u8]| {
+        wait_for("the route to the far end", || {
+            let hops = scene.next_hops(1, &far);
+            if hops == wanted { Ok(()) } else { Err(hops) }
+        });
+    };
+    over(&[2, 3]);
+    relay.kill();
+    let begun = std::time::Instant::now();
+    over(&[3]);
+    // RouterDeadInterval is 3 s, and the last Hello up to a second old.
+    eprintln!("a killed relay was left after {:?}", begun.elapsed());
+    assert_eq!(lines(&logs[0], "the neighbour 10.26.255.2 on e0 is lost"), 1);
+    assert!(scene.routers[0].ask(Question::Status)["neighbors_lost"].as_u64() >= Some(1));
+    let relay = Killed::start(scene.node(2), &journal);
+    over(&[2, 3]);
+    relay.kill();
+    drop(scene);
+    let _ = std::fs::remove_dir_all(journal);
+}
+
+fn an_interface_that_flaps() {
+    let pair = pair();
+    let (log, tell) = listener();
+    let routers = [
+        Running::start_telling(&pair[0], config(Family::Ipv4, 1), tell),
+        Running::start(&pair[1], config(Family::Ipv4, 1)),
+    ];
+    routed(&pair);
+    for _ in 0..4 {
+        inside(&pair[0], || ip("link set e0 down"));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        inside(&pair[0], || ip("link set e0 up"));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    routed(&pair);
+    full(&routers[0], 1);
+    assert_eq!(lines(&log, "e0 is down"), 1);
+    assert_eq!(routers[0].ask(Question::Status)["interfaces_lost"], 4);
 }

@@ -66,7 +66,7 @@ fn furnish(number: u8) {
     ip("link set e0 up");
 }
 
-fn journal(namespace: &str) -> PathBuf {
+pub fn journal(namespace: &str) -> PathBuf {
     std::env::temp_dir().join(format!("anabranch-route-{}-{namespace}", std::process::id()))
 }
 
@@ -169,7 +169,24 @@ pub fn child() {
     runtime.block_on(work).expect("it runs until it is killed");
 }
 
-struct Killed(Child);
+/// A router in a process of its own.
+pub struct Killed(Child);
+
+impl Killed {
+    /// Starts it in a namespace, on `e0` in both families.
+    pub fn start(namespace: &Namespace, journal: &std::path::Path) -> Self {
+        let program = std::env::current_exe().expect("this program");
+        let mut command = Command::new(program);
+        command.env(CHILD, journal).stdin(Stdio::null());
+        Self(inside(namespace, || command.spawn()).expect("it starts"))
+    }
+
+    /// Kills it without a goodbye.
+    pub fn kill(mut self) {
+        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGKILL).expect("it runs");
+        self.0.wait().expect("it ran");
+    }
+}
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -183,13 +200,9 @@ fn what_a_killed_router_left_is_removed_by_the_next() {
     let pair = pair();
     let before = state(&pair[0]);
     let other = Running::start(&pair[1], with_settings("other"));
-    let program = std::env::current_exe().expect("this program");
-    let mut command = Command::new(program);
-    command.env(CHILD, journal("killed")).stdin(Stdio::null());
-    let mut child = Killed(inside(&pair[0], || command.spawn()).expect("it starts"));
+    let child = Killed::start(&pair[0], &journal("killed"));
     routed(&pair);
-    kill(Pid::from_raw(child.0.id() as i32), Signal::SIGKILL).expect("it runs");
-    child.0.wait().expect("it ran");
+    child.kill();
     let left = state(&pair[0]);
     assert!(left.iter().any(|line| line.contains("proto 199")), "{left:#?}");
     // The next router has another table and still cleans up.

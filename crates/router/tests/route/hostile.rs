@@ -13,7 +13,7 @@ use std::net::{Ipv6Addr, SocketAddrV6};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-const ALL: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
+pub const ALL: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
 
 pub fn trials() -> Vec<Trial> {
     let tests: [(&str, fn()); 4] = [
@@ -40,14 +40,14 @@ fn keyed(key: Option<&[u8]>) -> RouteConfig {
 const KEY: Option<&[u8]> = Some(b"a key of the mesh");
 
 /// A raw socket beside the router's on `e0`.
-struct Wire {
+pub struct Wire {
     socket: Socket,
     interface: u32,
-    own: Ipv6Addr,
+    pub own: Ipv6Addr,
 }
 
 impl Wire {
-    fn open(namespace: &Namespace) -> Self {
+    pub fn open(namespace: &Namespace) -> Self {
         inside(namespace, || {
             let socket = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::from(89))).expect("root may");
             let table = std::fs::read_to_string("/proc/thread-self/net/if_inet6").expect("it is there");
@@ -64,7 +64,7 @@ impl Wire {
         })
     }
 
-    fn send(&self, bytes: &[u8]) {
+    pub fn send(&self, bytes: &[u8]) {
         let to = SocketAddrV6::new(ALL, 0, 0, self.interface);
         self.socket.send_to(bytes, &to.into()).expect("the link is up");
     }
