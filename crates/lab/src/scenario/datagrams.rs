@@ -1,12 +1,11 @@
 //! Parses `[[datagrams]]`: programs that send datagrams between client and server.
 
-use anabranch_datagram::LARGEST_PAYLOAD;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity::Size;
 use anabranch_settings::reader::{Item, Reader};
-use anabranch_sim::datagrams::{DatagramFlow, LEAST_PAYLOAD, Pattern};
+use anabranch_sim::datagrams::{DatagramFlow, LARGEST_PAYLOAD, LEAST_PAYLOAD, Pattern};
 
 const COMMON: &[&str] = &["name", "kind", "count", "start", "stop", "deadline"];
 const CALL: &[&str] = &["rate", "size", "direction"];
@@ -122,7 +121,7 @@ fn interval(table: &Reader<'_>) -> Result<Duration, Diagnostic> {
 fn size(table: &Reader<'_>, key: &str) -> Result<Option<u32>, Diagnostic> {
     let Some(item) = table.get(key) else { return Ok(None) };
     let size: Size = item.quantity()?;
-    if size.0 < LEAST_PAYLOAD.into() || size.0 > LARGEST_PAYLOAD as u64 {
+    if size.0 < LEAST_PAYLOAD.into() || size.0 > LARGEST_PAYLOAD.into() {
         let message = format!("a datagram carries from {LEAST_PAYLOAD} to {LARGEST_PAYLOAD} bytes");
         return Err(item.error(message));
     }

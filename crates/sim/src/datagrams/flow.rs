@@ -7,6 +7,9 @@ use anabranch_policy::time::{Duration, Instant};
 /// Least payload in bytes: it contains the number of the datagram.
 pub const LEAST_PAYLOAD: u32 = 8;
 
+/// Largest payload in bytes: that of UDP.
+pub const LARGEST_PAYLOAD: u16 = u16::MAX;
+
 /// What a program sends. Sizes are bytes of payload; the least is [`LEAST_PAYLOAD`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {

@@ -10,7 +10,7 @@ mod score;
 mod session;
 
 pub use carrier::Carrier;
-pub use flow::{DatagramFlow, LEAST_PAYLOAD, Pattern};
+pub use flow::{DatagramFlow, LARGEST_PAYLOAD, LEAST_PAYLOAD, Pattern};
 pub use score::{FlowScore, Sent};
 pub use session::{DatagramsConfig, DatagramsResult, PathOctets};
 pub(crate) use session::{Session, Transmit};

@@ -25,8 +25,17 @@ const FIRST_PORT: u16 = 10_000;
 /// and of their peers.
 const OUTSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 443);
 
+/// Both ends of a session over `paths` paths: the client's with its policy, and the server's, which makes one of the choice
+/// for each client.
+///
+/// # Errors
+/// None here; where there are no sessions, that as text.
+pub fn ends(policy: Box<dyn DatagramPolicy>, choice: Choice, paths: usize) -> Result<[Box<dyn Carrier>; 2], String> {
+    Ok([client(policy, paths), server(choice)])
+}
+
 /// The client's end with `paths` paths.
-pub fn client(policy: Box<dyn DatagramPolicy>, paths: usize) -> Box<dyn Carrier> {
+fn client(policy: Box<dyn DatagramPolicy>, paths: usize) -> Box<dyn Carrier> {
     let mut session = ClientSession::new(KEY, CLIENT, policy, Instant::ZERO);
     let paths = paths.min(MAX_PATHS);
     (0..paths).for_each(|path| session.open_path(path as u8, Instant::ZERO));
@@ -34,7 +43,7 @@ pub fn client(policy: Box<dyn DatagramPolicy>, paths: usize) -> Box<dyn Carrier>
 }
 
 /// The server's end. The policy is already validated.
-pub fn server(policy: Choice) -> Box<dyn Carrier> {
+fn server(policy: Choice) -> Box<dyn Carrier> {
     let policy = Arc::new(move || build_datagram(&policy).expect("the choice was checked"));
     let mut drawn = 0;
     let draw = move || {

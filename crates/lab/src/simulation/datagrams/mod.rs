@@ -1,5 +1,9 @@
 //! Programs' datagrams in the lab, carried by the sessions of `up`, `run` and `serve` in virtual time.
 
+#[cfg(not(target_family = "wasm"))]
+mod carriers;
+#[cfg(target_family = "wasm")]
+#[path = "no_carriers.rs"]
 mod carriers;
 mod measure;
 #[cfg(test)]
@@ -27,8 +31,7 @@ pub fn add(world: &mut World, scenario: &Scenario, contender: &Contender, lines:
         flows: scenario.datagrams.clone(),
         sample: scenario.sample,
     };
-    let client = carriers::client(policy, lines.interfaces.len());
-    let server = carriers::server(contender.datagram.clone());
+    let [client, server] = carriers::ends(policy, contender.datagram.clone(), lines.interfaces.len()).map_err(fail)?;
     world.add_datagrams(config, client, server);
     Ok(())
 }
