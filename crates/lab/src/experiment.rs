@@ -6,6 +6,7 @@ mod pairwise;
 mod plan;
 
 pub use data::{Data, Done};
+pub use job::path_sets;
 pub use plan::{Plan, Seeds};
 
 use crate::record::{Outcome, PolicyRuns, Record, SensitivityPoint, SweepPoint};
@@ -18,7 +19,7 @@ use crate::summary::combine;
 use crate::{derived, quality};
 use anabranch_settings::contender::{Contender, Route};
 use anabranch_settings::diagnostic::Diagnostic;
-use job::{Job, References, effort, jobs_of, path_sets};
+use job::{Job, References, effort, jobs_of};
 use plan::{choose_policies, shorten};
 use std::ops::Range;
 use std::time::Instant;

@@ -428,6 +428,19 @@ impl Network {
         slot.link.handle_rate(now, rate, &mut self.pool);
         Self::arm(&mut self.events, &mut self.links[link.index()], link);
     }
+    /// Changes a link from the next packet on.
+    pub(crate) fn change_link(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        change: impl FnOnce(&mut Link<PacketId>, &str, &mut Pool),
+    ) {
+        let slot = &mut self.links[link.index()];
+        (slot.transparent, slot.steady) = (false, false);
+        change(&mut slot.link, &slot.name, &mut self.pool);
+        slot.link.handle_timeout(now, &mut self.pool);
+        Self::arm(&mut self.events, &mut self.links[link.index()], link);
+    }
     /// Brings all links up to date, so that their counters are those of `now`.
     pub(crate) fn settle(&mut self, now: Instant) {
         for slot in &mut self.links {

@@ -14,6 +14,17 @@ use bytes::Bytes;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketId(u32);
 
+/// What a packet carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carried {
+    /// TCP payload.
+    Data,
+    /// A TCP segment without payload.
+    Acknowledgement,
+    /// UDP.
+    Other,
+}
+
 /// The fields that the network reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
@@ -113,6 +124,16 @@ impl Pool {
     #[inline]
     pub(crate) fn header_mut(&mut self, id: PacketId) -> &mut Header {
         &mut self.headers[id.0 as usize]
+    }
+    /// Length and contents of a packet in the network.
+    pub(crate) fn carried(&self, id: PacketId) -> (u32, Carried) {
+        let header = self.header(id);
+        let carried = match (header.is_udp, self.packets[id.0 as usize].segment.payload.is_empty()) {
+            (true, _) => Carried::Other,
+            (false, true) => Carried::Acknowledgement,
+            (false, false) => Carried::Data,
+        };
+        (header.length, carried)
     }
     /// Source and destination port; 0 for UDP, whose ports are not modelled.
     pub(crate) fn ports(&self, id: PacketId) -> u32 {

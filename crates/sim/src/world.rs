@@ -3,13 +3,14 @@
 mod carrying;
 mod event_kinds;
 mod run;
+pub mod view;
 
 use crate::address::InterfaceId;
 use crate::datagrams::Session;
 use crate::event_queue::Target;
 use crate::flow::{Flow, FlowConfig, FlowId, Side};
 use crate::identifiers::{HostId, LinkId, RouterId};
-use crate::link::{LinkConfig, LinkCounters};
+use crate::link::{LinkConfig, LinkCounters, QueueLimit};
 use crate::network::{End, Network, Tap, WireCheck};
 use crate::random::derive_key;
 use crate::results::{HostResult, LinkResult, RunResult};
@@ -36,12 +37,18 @@ pub struct WorldConfig {
 }
 
 /// A scheduled change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Change {
     /// A link goes up or down. Its hosts are not notified.
     LinkState(LinkId, bool),
     /// A link has this fixed rate from now on.
     LinkRate(LinkId, Rate),
+    /// A link has this fixed delay from now on.
+    LinkDelay(LinkId, Duration),
+    /// A link loses each packet with this probability from now on, in place of its loss models.
+    LinkLoss(LinkId, f64),
+    /// The queue of a link has this limit from now on.
+    LinkQueue(LinkId, QueueLimit),
     /// The address of a host's interface comes up or goes down.
     Address(InterfaceId, bool),
     /// One end of a flow aborts its connection.

@@ -32,6 +32,7 @@ use anabranch_mptcp::ConnectionConfig;
 use anabranch_settings::contender::Contender;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity::Share;
+use std::borrow::Cow;
 
 /// Connection settings of both ends for `contender`.
 pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfig {
@@ -52,16 +53,15 @@ pub fn run(
     if let Some(moving) = &scenario.moving {
         return moving::run(scenario, moving, contender, seed, extras);
     }
-    let kept;
-    let scenario = if contender.oracle {
-        kept = without_losses(scenario);
-        &kept
-    } else {
-        scenario
-    };
+    let scenario = &*as_it_meets(scenario, contender);
     let mut simulation = Simulation::new(scenario, contender, paths, seed, extras)?;
     simulation.advance(scenario, scenario.duration);
     simulation.finish(scenario, contender, extras)
+}
+
+/// The scenario as it is for this contender.
+pub fn as_it_meets<'a>(scenario: &'a Scenario, contender: &Contender) -> Cow<'a, Scenario> {
+    if contender.oracle { Cow::Owned(without_losses(scenario)) } else { Cow::Borrowed(scenario) }
 }
 
 /// The scenario of an oracle: links have no loss, since lost packets would not be sent.

@@ -23,6 +23,9 @@ pub struct Lines {
     pub server: InterfaceId,
     /// Per path in use: the first forward link, the last backward link, and the router after the first link.
     pub ends: Vec<PathEnd>,
+    /// Per path in use: its links from the client on, and per shared link, both directions of each.
+    pub links: Vec<Vec<PathEnd>>,
+    pub shared: Vec<PathEnd>,
     /// Per path in use: the routers after its links, from the client to the server.
     pub routers: Vec<Vec<RouterId>>,
     /// Paths used only by cross traffic, by index: they compete with other paths for shared links.
@@ -31,24 +34,26 @@ pub struct Lines {
     pub server_links: (LinkId, LinkId),
 }
 
-/// The client's end of a path.
+/// Both directions of a link: the client's end of a path, or one behind it.
 #[derive(Clone, Copy, Debug)]
 pub struct PathEnd {
     /// Link from the client.
     pub forward: LinkId,
     /// Link to the client.
     pub backward: LinkId,
-    /// Router after the first link.
+    /// Router after it.
     pub router: RouterId,
 }
 
 pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: HostId, server: HostId) -> Lines {
     let meeting = world.add_router();
     let (mut interfaces, mut ends, mut routers) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut links, mut shared) = (Vec::new(), Vec::new());
     for path in paths.iter().filter_map(|place| scenario.paths.get(*place)) {
-        let mut chain = chain(world, &path.name, &path.links, End::Hosts, meeting);
+        let chain = chain(world, &path.name, &path.links, End::Hosts, meeting);
         routers.push(chain.iter().map(|end| end.router).collect());
-        let end = chain.remove(0);
+        let Some(end) = chain.first().copied() else { continue };
+        links.push(chain);
         interfaces.push(world.add_interface(client, end.forward, &[end.backward]));
         ends.push(end);
     }
@@ -61,14 +66,15 @@ pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: Ho
     let mut last = meeting;
     for (at, link) in scenario.shared.iter().enumerate() {
         let next = world.add_router();
-        pair(world, &format!("shared/{at}"), link, End::Router(last), End::Router(next));
+        let (forward, backward) = pair(world, &format!("shared/{at}"), link, End::Router(last), End::Router(next));
+        shared.push(PathEnd { forward, backward, router: next });
         last = next;
     }
     let nothing = LinkConfig { queue: unlimited(), ..LinkConfig::default() };
     let arrive = world.add_link("server/in", &nothing, End::Router(last), End::Hosts);
     let leave = world.add_link("server/out", &nothing, End::Hosts, End::Router(last));
     let server = world.add_interface(server, leave, &[arrive]);
-    Lines { interfaces, server, ends, routers, others, server_links: (arrive, leave) }
+    Lines { interfaces, server, ends, links, shared, routers, others, server_links: (arrive, leave) }
 }
 
 /// Indices of the paths in use and of those with cross traffic only.

@@ -23,6 +23,7 @@ pub struct Simulation {
     /// The connections of the transfer.
     flows: Vec<FlowId>,
     paths: Vec<usize>,
+    lines: network::Lines,
     /// Whether it ends with its transfers.
     finite: bool,
     /// Results at the end of the warm-up.
@@ -82,7 +83,8 @@ impl Simulation {
             _ => None,
         };
         let finite = matches!(scenario.transfer, Transfer::Finite(_) | Transfer::Video) || extras.send.is_some();
-        Ok(Self { world, client, server, flows, paths: paths.to_vec(), finite, before: None, steered, capture })
+        let paths = paths.to_vec();
+        Ok(Self { world, client, server, flows, paths, lines, finite, before: None, steered, capture })
     }
 
     /// Advances to this time since the beginning, at most to the end of the transfers if all of them end. Returns
@@ -99,6 +101,34 @@ impl Simulation {
         }
         self.world.run_until(time);
         false
+    }
+
+    /// Advances to the next delivery of a packet by a link. Returns whether the transfers, or the scenario, have ended.
+    pub fn step(&mut self, scenario: &Scenario) -> bool {
+        let end = Instant::ZERO + scenario.duration;
+        let warm = Instant::ZERO + scenario.warm_up;
+        if !self.finite && self.before.is_none() && scenario.warm_up > Duration::ZERO {
+            if self.world.run_until_delivery(warm) {
+                return false;
+            }
+            self.before = Some(self.world.results());
+        }
+        !self.world.run_until_delivery(end) || (self.finite && self.world.run_until_finished(self.world.now()))
+    }
+
+    /// The hosts and links.
+    pub fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    /// Which links are those of which path.
+    pub fn lines(&self) -> &network::Lines {
+        &self.lines
+    }
+
+    /// The indices of the paths in use among the scenario's, in the order of [`Self::lines`].
+    pub fn paths(&self) -> &[usize] {
+        &self.paths
     }
 
     /// State of a connection of the transfer, by its index, at its sender and its receiver; none where it does not exist

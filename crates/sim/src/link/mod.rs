@@ -14,6 +14,7 @@
 //! Service does not need events. Every call replays the transmissions that started since the last one, in order and at
 //! exact times, so that a packet costs one event per link: its delivery.
 
+mod changes;
 mod counters;
 mod coverage;
 mod delay;

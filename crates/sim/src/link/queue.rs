@@ -77,6 +77,9 @@ impl<T> Queue<T> {
         };
         Self { waiting: VecDeque::new(), bytes: 0, limit: config.limit, codel }
     }
+    pub(super) fn set_limit(&mut self, limit: QueueLimit) {
+        self.limit = limit;
+    }
     pub(super) fn packets(&self) -> usize {
         self.waiting.len()
     }

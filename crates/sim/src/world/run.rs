@@ -14,6 +14,7 @@ use crate::event_queue::Target;
 use crate::flow::{Flow, FlowId, Side, SubflowChange};
 use crate::identifiers::{HostId, LinkId};
 use crate::network::{Arrival, LINK_EVENT};
+use crate::random::RandomStream;
 use anabranch_mptcp::OperationError;
 use anabranch_mptcp::{Endpoint, Event, TraceRecord};
 use anabranch_policy::ids::{AddressId, ConnectionId};
@@ -27,17 +28,24 @@ const STALLED: u32 = 100_000;
 impl World {
     /// Advances time to `end`.
     pub fn run_until(&mut self, end: Instant) {
-        self.run(end, false);
+        self.run(end, |_| false);
         self.now = self.now.max(end);
     }
     /// Advances time until all finite flows have ended, at most to `end`. Returns whether they have ended.
     pub fn run_until_finished(&mut self, end: Instant) -> bool {
-        self.run(end, true);
+        self.run(end, |world| world.unfinished == 0);
         self.unfinished == 0
     }
-    fn run(&mut self, end: Instant, until_finished: bool) {
+    /// Advances time until a link has delivered a packet, at most to `end`. Returns whether one has.
+    pub fn run_until_delivery(&mut self, end: Instant) -> bool {
+        let before = self.network.hash.deliveries();
+        self.run(end, |world| world.network.hash.deliveries() > before);
+        self.network.hash.deliveries() > before
+    }
+    #[inline]
+    fn run(&mut self, end: Instant, is_done: impl Fn(&Self) -> bool) {
         self.network.update_routes();
-        while !(until_finished && self.unfinished == 0) {
+        while !is_done(self) {
             let Some((time, target)) = self.network.events.take(end) else {
                 self.now = self.now.max(end);
                 return;
@@ -147,6 +155,21 @@ impl World {
         match change {
             Change::LinkState(link, up) => self.network.set_link_state(self.now, link, up),
             Change::LinkRate(link, rate) => self.network.set_link_rate(self.now, link, rate),
+            Change::LinkDelay(link, delay) => {
+                let now = self.now;
+                self.network.change_link(now, link, |link, _, pool| link.handle_delay(now, delay, pool));
+            }
+            Change::LinkLoss(link, loss) => {
+                let (now, seed) = (self.now, self.config.seed);
+                self.network.change_link(now, link, |link, name, pool| {
+                    let random = RandomStream::new(seed, &format!("link/{name}/changed loss"));
+                    link.handle_loss(now, loss, random, pool);
+                });
+            }
+            Change::LinkQueue(link, limit) => {
+                let now = self.now;
+                self.network.change_link(now, link, |link, _, pool| link.handle_queue_limit(now, limit, pool));
+            }
             Change::Address(interface, up) => {
                 let address = self.address(interface);
                 let Some(id) = self.host_of(interface) else { return };

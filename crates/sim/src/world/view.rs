@@ -1,0 +1,111 @@
+//! What is on the links at present.
+
+use super::World;
+use crate::identifiers::LinkId;
+use crate::link::LinkCounters;
+pub use crate::pool::Carried;
+use anabranch_policy::time::Instant;
+
+/// A packet under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketView {
+    /// When it arrives at the end of the link; never at rate zero.
+    pub arrives: Instant,
+    /// Whole packet in bytes.
+    pub length: u32,
+    pub carried: Carried,
+}
+
+/// A link at present.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LinkView {
+    pub up: bool,
+    /// Packets and bytes in the queue.
+    pub waiting: (usize, u64),
+    pub counters: LinkCounters,
+    /// In order of arrival. Those being transmitted are among them.
+    pub under_way: Vec<PacketView>,
+}
+
+impl World {
+    /// What is on a link.
+    ///
+    /// # Panics
+    /// If this world does not have the link.
+    pub fn link_view(&mut self, link: LinkId) -> LinkView {
+        self.network.settle(self.now);
+        let (_, found) = self.network.links().nth(link.index()).expect("a link of this world");
+        let packet = |(arrives, id)| {
+            let (length, carried) = self.network.pool.carried(id);
+            PacketView { arrives, length, carried }
+        };
+        let under_way = found.under_way().map(|(arrives, id)| packet((arrives, *id))).collect();
+        LinkView { up: found.is_up(), waiting: found.waiting(), counters: *found.counters(), under_way }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{DropCause, LinkConfig, QueueLimit};
+    use crate::{Change, End, InterfaceId, UdpConfig, WorldConfig};
+    use anabranch_mptcp::EndpointConfig;
+    use anabranch_policy::rate::Rate;
+    use anabranch_policy::time::Duration;
+
+    fn millis(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Two hosts, and a packet of 1,000 bytes every 8 ms over a link of 1 Mbit/s, which it fills, with a delay of 20 ms.
+    fn scene() -> (World, LinkId) {
+        let mut world = World::new(WorldConfig { seed: 1, ..WorldConfig::default() });
+        let config = LinkConfig::new(Rate::from_bits_per_second(1_000_000), Duration::from_millis(20), 10);
+        let [there, back] = ["there", "back"].map(|name| world.add_link(name, &config, End::Hosts, End::Hosts));
+        let mut host = |name: &str, sends_on, receives_on| -> InterfaceId {
+            let host = world.add_host(name, &EndpointConfig::default(), Box::new(crate::topology::NoPaths));
+            world.add_interface(host, sends_on, &[receives_on])
+        };
+        let (from, to) = (host("a", there, back), host("b", back, there));
+        world.add_udp(UdpConfig::steady("load", from, to, Rate::from_bits_per_second(1_000_000), 1_000));
+        (world, there)
+    }
+
+    #[test]
+    fn packets_under_way_and_in_the_queue_are_seen() {
+        let (mut world, link) = scene();
+        world.run_until(millis(100));
+        let view = world.link_view(link);
+        assert!(view.up && view.under_way.len() >= 3, "{view:?}");
+        assert!(view.under_way.iter().all(|packet| packet.arrives > millis(100) && packet.arrives <= millis(130)));
+        assert!(view.under_way.iter().all(|packet| packet.length == 1_000 && packet.carried == Carried::Other));
+    }
+
+    #[test]
+    fn a_link_changes_while_it_is_used() {
+        let (mut world, link) = scene();
+        world.schedule(millis(100), Change::LinkDelay(link, Duration::from_millis(200)));
+        world.schedule(millis(500), Change::LinkLoss(link, 1.0));
+        world.run_until(millis(499));
+        // 220 ms of packets instead of 28.
+        assert!(world.link_view(link).under_way.len() >= 24, "{:?}", world.link_view(link));
+        world.run_until(millis(1_000));
+        let lost = world.link_view(link);
+        assert!(lost.under_way.is_empty() && lost.counters.drops.get(DropCause::Loss) > 50, "{lost:?}");
+        world.schedule(millis(1_000), Change::LinkLoss(link, 0.0));
+        world.schedule(millis(1_000), Change::LinkRate(link, Rate::from_bits_per_second(100_000)));
+        world.schedule(millis(1_000), Change::LinkQueue(link, QueueLimit::Packets(3)));
+        world.run_until(millis(2_000));
+        let slow = world.link_view(link);
+        assert_eq!(slow.waiting.0, 3);
+        assert!(slow.counters.drops.get(DropCause::Overflow) > 50, "{slow:?}");
+    }
+
+    #[test]
+    fn a_step_ends_with_a_delivery() {
+        let (mut world, link) = scene();
+        assert!(world.run_until_delivery(millis(1_000)));
+        assert_eq!(world.link_view(link).counters.delivered_packets, 1);
+        assert!(!world.run_until_delivery(world.now()));
+    }
+}
