@@ -57,6 +57,8 @@ const fn sentence(refusal: Refusal) -> &'static str {
 pub(super) struct Complaints {
     told: BTreeSet<(&'static str, String, Ipv6Addr)>,
     ended: bool,
+    /// Neighbours, and interfaces, whose first loss was told.
+    losses: BTreeSet<(Option<std::net::Ipv4Addr>, String)>,
 }
 
 impl Complaints {
@@ -101,19 +103,20 @@ impl Complaints {
     /// Records a neighbour with a bidirectional link that is lost. Returns the report, if it is new.
     pub(super) fn lost(&mut self, router: RouterId, interface: &str) -> Option<String> {
         let router = std::net::Ipv4Addr::from_bits(router.0);
-        // An IPv4-mapped address stands for the router.
-        let told = self.news("is lost", interface, router.to_ipv6_mapped())?;
-        let whole = format!("the neighbour {router} on {interface} is lost; the next times are only counted");
-        Some(if told.contains("is lost") { whole } else { told })
+        let is_new = self.is_first(Some(router), interface);
+        is_new.then(|| format!("the neighbour {router} on {interface} is lost; the next times are only counted"))
     }
 
     /// Records an interface of the mesh that can no longer send. Returns the report, if it is new.
     pub(super) fn down(&mut self, interface: &str) -> Option<String> {
-        let told = self.news("is down", interface, Ipv6Addr::UNSPECIFIED)?;
-        let whole = format!(
-            "{interface} is down or has no link-local address: it is used when that is over; the next times are only counted"
-        );
-        Some(if told.contains("is down") { whole } else { told })
+        self.is_first(None, interface).then(|| {
+            format!("{interface} is down or has no link-local address, and is used when that is over; the next times are only counted")
+        })
+    }
+
+    /// Whether a neighbour or an interface is lost for the first time. There are as many of these reports as of the others.
+    fn is_first(&mut self, router: Option<std::net::Ipv4Addr>, interface: &str) -> bool {
+        self.losses.len() < MOST && self.losses.insert((router, interface.to_owned()))
     }
 
     fn news(&mut self, what: &'static str, interface: &str, source: Ipv6Addr) -> Option<String> {

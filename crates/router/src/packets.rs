@@ -7,8 +7,8 @@ use super::socket::{ALL_SPF_ROUTERS, OspfSocket};
 use super::transport::{Refusal, Transport};
 use anabranch_policy::time::Instant;
 use anabranch_routing::counters::{Counters, DropReason};
-use anabranch_routing::{Destination, Event, NeighborState, Outgoing, Reception};
-use anabranch_wire::ospf::Packet;
+use anabranch_routing::{Destination, Event, NeighborState, Outgoing, Reception, Restart};
+use anabranch_wire::ospf::{Packet, RouterId};
 use std::io;
 
 /// Packets read before timers are handled.
@@ -76,6 +76,12 @@ impl RouteDaemon {
                         if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
                             tell(&news);
                         }
+                    }
+                }
+                Event::Restart { interface, neighbor, restart } => {
+                    let name = self.ports.iter().find(|port| port.id == interface).map_or("-", |port| &port.name);
+                    if let Some(tell) = &mut self.tell {
+                        tell(&restarted(neighbor, name, restart));
                     }
                 }
                 Event::Level { .. } => {}
@@ -156,6 +162,19 @@ impl RouteDaemon {
         self.drain(place);
         news
     }
+}
+
+/// A sentence about a neighbour that restarts.
+fn restarted(neighbor: RouterId, interface: &str, restart: Restart) -> String {
+    let neighbor = std::net::Ipv4Addr::from_bits(neighbor.0);
+    let what = match restart {
+        Restart::Begun(grace) => format!("restarts and stays a neighbour for {} s", grace.as_secs_f64()),
+        Restart::Refused => "restarts and cannot be helped, since it does not know the network as it is".to_owned(),
+        Restart::Over => "has restarted".to_owned(),
+        Restart::Expired => "has not restarted in time".to_owned(),
+        Restart::Changed => "restarts while the network changes, and is helped no longer".to_owned(),
+    };
+    format!("the neighbour {neighbor} on {interface} {what}")
 }
 
 /// Sends a packet. Returns its IP bytes, or `None` if it could not be sent.

@@ -103,6 +103,7 @@ impl RouteDaemon {
             "lsas_retransmitted": counters.lsas_retransmitted,
             "lsas_originated": counters.lsas_originated,
             "exchanges_failed": counters.exchanges_failed,
+            "restarts_helped": counters.restarts_helped,
             "calculations": counters.calculations,
         })
     }

@@ -237,7 +237,7 @@ impl Calculation {
                     cost: interface.cost_to(*router),
                     manet: interface.manet().is_some(),
                     bidirectional: true,
-                    full: neighbor.state == NeighborState::Full,
+                    full: neighbor.standing() == NeighborState::Full,
                     routable: neighbor.manet.chosen.routable,
                     quality: interface.manet().is_some_and(|manet| good(&manet.routable)),
                 });

@@ -149,6 +149,8 @@ pub struct Counters {
     pub router_lsas_of_another: u64,
     /// Exchanges of databases that did not end, after which the neighbour is not accepted for a while.
     pub exchanges_failed: u64,
+    /// Neighbours that restarted and were helped.
+    pub restarts_helped: u64,
     /// Calculations of routes.
     pub calculations: u64,
     dropped: Drops,

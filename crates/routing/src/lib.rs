@@ -48,4 +48,4 @@ pub use interface::InterfaceState;
 pub use neighbor::NeighborState;
 pub use router::Router;
 pub use routing_table::{NextHop, Route, RoutingTable};
-pub use verbs::{Destination, Event, InterfaceChange, Outgoing, Reception};
+pub use verbs::{Destination, Event, InterfaceChange, Outgoing, Reception, Restart};

@@ -33,6 +33,8 @@ pub(crate) enum NeighborTimer {
     Inactivity,
     /// The next Hello is missing; used only with a forecaster.
     MissedHello,
+    /// The end of its grace period, while it restarts.
+    Grace,
 }
 
 impl Timer for NeighborTimer {
@@ -49,8 +51,10 @@ pub struct Neighbor {
     /// Its own number for its interface.
     pub(crate) interface: InterfaceId,
     pub(crate) priority: u8,
-    pub(crate) timers: TimerTable<NeighborTimer, 2>,
+    pub(crate) timers: TimerTable<NeighborTimer, 3>,
     pub(crate) manet: ManetNeighbor,
+    /// Its state before it began to restart with a grace period, which counts until that ends.
+    pub(crate) grace: Option<NeighborState>,
     pub(crate) attempt: Attempt,
     pub(crate) exchange: Exchange,
     pub(crate) retransmissions: RetransmissionList,
@@ -72,6 +76,7 @@ impl Neighbor {
             priority: 0,
             timers,
             manet: ManetNeighbor::default(),
+            grace: None,
             attempt: Attempt::default(),
             exchange: Exchange::default(),
             retransmissions: RetransmissionList::default(),
@@ -79,6 +84,11 @@ impl Neighbor {
             link: LinkMonitor::new(forecaster),
             delivery: Delivery::default(),
         }
+    }
+
+    /// The state that counts for routes and LSAs (RFC 3623, 3).
+    pub(crate) fn standing(&self) -> NeighborState {
+        self.grace.map_or(self.state, |before| before.max(self.state))
     }
 
     /// Whether it is a bidirectional neighbour.
@@ -127,6 +137,8 @@ impl Neighbor {
             NeighborAction::ClearLists => self.clear_lists(),
             NeighborAction::Forget => {
                 self.clear_lists();
+                self.grace = None;
+                self.timers.stop(NeighborTimer::Grace);
                 self.timers.set(NeighborTimer::Inactivity, now + forget_after);
             }
             NeighborAction::None

@@ -16,6 +16,8 @@ mod own_lsas;
 
 mod flooding;
 
+mod grace;
+
 mod neighbors;
 
 use std::cell::OnceCell;
@@ -54,6 +56,8 @@ pub struct Router {
     backup_waits: BackupWaits,
     /// Neighbours whose adjacency has to be decided.
     adj_ok: BTreeSet<NeighborHandle>,
+    /// Neighbours that restart and are helped.
+    helped: BTreeSet<NeighborHandle>,
     selection: MdrSelection,
     pub(crate) forecasts: Forecasts,
     random: Random,
@@ -77,6 +81,7 @@ impl Router {
             calculation: Calculation::new(&config),
             backup_waits: BackupWaits::default(),
             adj_ok: BTreeSet::new(),
+            helped: BTreeSet::new(),
             selection: MdrSelection::default(),
             forecasts: Forecasts::new(config.forecast.clone()),
             random: Random::new(config.seed, config.router_id),

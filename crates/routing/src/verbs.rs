@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use anabranch_policy::Duration;
 use anabranch_wire::ospf::{InterfaceId, Packet, RouterId};
 
 use crate::neighbor::NeighborState;
@@ -59,6 +60,21 @@ pub enum InterfaceChange {
     Mtu(u16),
 }
 
+/// What becomes of the help for a neighbour that restarts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Restart {
+    /// It stays a neighbour for so long.
+    Begun(Duration),
+    /// It asked for help, and has not all LSAs or is no full neighbour.
+    Refused,
+    /// It has restarted, or does not want help any more.
+    Over,
+    /// It has not done so in time.
+    Expired,
+    /// The network has changed meanwhile.
+    Changed,
+}
+
 /// An event for the caller.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
@@ -82,6 +98,8 @@ pub enum Event {
         /// Its MTU in bytes, if that is another than the interface's.
         other_mtu: Option<u16>,
     },
+    /// A neighbour restarts its software (RFC 3623, RFC 5187).
+    Restart { interface: InterfaceId, neighbor: RouterId, restart: Restart },
     /// The MDR Level of the router on an interface changed.
     Level {
         interface: InterfaceId,

@@ -2,6 +2,7 @@
 //! programs of the Debian package `frr`.
 
 use crate::bfd::{lost, sessions};
+use crate::field::{lines, listener};
 use crate::gateway::give_uplink;
 use crate::kernel::ip;
 use crate::scene::{Running, wait_for};
@@ -25,7 +26,8 @@ pub fn trials() -> Vec<Trial> {
     if !there {
         eprintln!("skipped: frr::*: there is no {PROGRAMS}/ospf6d (Debian package frr)");
     }
-    let tests: [(&str, fn()); 5] = [
+    let tests: [(&str, fn()); 6] = [
+        ("frr::restarts_and_no_route_through_it_is_lost", restarts_and_no_route_through_it_is_lost),
         ("frr::uses_our_way_out_while_there_is_one", uses_our_way_out_while_there_is_one),
         ("frr::a_neighbor_that_is_killed_is_lost_by_bfd", a_neighbor_that_is_killed_is_lost_by_bfd),
         ("frr::becomes_fully_adjacent_and_routes_are_exchanged", becomes_fully_adjacent_and_routes_are_exchanged),
@@ -109,6 +111,20 @@ impl Frr {
 
     fn log(&self, program: &str) -> String {
         fs::read_to_string(self.directory.join(format!("{program}.log"))).unwrap_or_default()
+    }
+
+    /// Tells the neighbours that it restarts.
+    fn begin_restart(&mut self) {
+        let said = self.show("graceful-restart prepare ipv6 ospf");
+        assert_eq!(said.trim(), "");
+    }
+
+    fn kill_ospf(&mut self) {
+        if let Some(mut daemon) = self.daemons.pop() {
+            daemon.kill().expect("it runs");
+            daemon.wait().expect("it ran");
+        }
+        fs::remove_file(self.directory.join("ospf6d.vty")).expect("it was there");
     }
 
     /// Kills the daemons without a goodbye.
@@ -303,4 +319,38 @@ fn uses_our_way_out_while_there_is_one() {
     ours.run(|| ip("-6 route del default dev up0")).expect("it can be entered");
     default(false);
     router.stop().expect("it ends well");
+}
+
+/// RFC 5187: FRR restarts its daemon of OSPF, and its kernel goes on forwarding.
+fn restarts_and_no_route_through_it_is_lost() {
+    let (ours, mut frr) = linked();
+    let configuration = CONFIGURATION.to_owned() + " graceful-restart grace-period 60\n";
+    fs::write(frr.directory.join("ospf6d.conf"), configuration).expect("there is room for a file");
+    frr.start();
+    let (log, tell) = listener();
+    let router = Running::start_telling(&ours, config(), tell);
+    joined(&ours, &frr, &router);
+    // It acknowledges our LSAs a second late.
+    wait_for("acknowledgments", || {
+        let answer = router.ask(Question::Neighbors);
+        if answer[0]["unacknowledged"] == 0 { Ok(()) } else { Err(answer) }
+    });
+    let said = |words: &str| {
+        wait_for("a sentence", || {
+            if lines(&log, words) == 1 { Ok(()) } else { Err(log.lock().map(|log| log.clone()).ok()) }
+        });
+    };
+    frr.begin_restart();
+    said("the neighbour 9.9.9.9 on near restarts and stays a neighbour for");
+    frr.kill_ospf();
+    let removed = || router.ask(Question::Status)["routes_removed"].clone();
+    let before = removed();
+    // Its RouterDeadInterval is 4 s.
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    assert_eq!(router.ask(Question::Neighbors)[0]["state"], "full");
+    frr.start_all(&[("ospf6d", "ospf6d.vty")]);
+    said("the neighbour 9.9.9.9 on near has restarted");
+    joined(&ours, &frr, &router);
+    assert_eq!(removed(), before);
+    assert_eq!(router.ask(Question::Status)["instances"][0]["restarts_helped"], 1);
 }

@@ -65,7 +65,7 @@ fn distances(graph: &Graph, from: RouterId, hears: impl Fn(RouterId) -> bool) ->
 
 /// Whether a neighbour may be a next hop.
 fn is_usable(neighbor: &Neighbor) -> bool {
-    neighbor.state == NeighborState::Full || neighbor.is_bidirectional() && neighbor.manet.chosen.routable
+    neighbor.standing() == NeighborState::Full || neighbor.is_bidirectional() && neighbor.manet.chosen.routable
 }
 
 /// The inputs of the calculation of alternates.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::LsaKey;
+use anabranch_wire::ospf::lsa::Scope;
 
 /// LSAs due within this time share the packet.
 const COMPANY: Duration = Duration::from_millis(100);
@@ -76,6 +77,11 @@ impl RetransmissionList {
 
     pub fn contains(&self, key: LsaKey) -> bool {
         self.due.contains_key(&key)
+    }
+
+    /// Whether it has an LSA that is not of link-local scope.
+    pub fn has_wide(&self) -> bool {
+        self.due.keys().any(|key| key.kind.scope() != Some(Scope::Link))
     }
 
     /// When [`Self::take_due`] may return something.

@@ -104,14 +104,15 @@ impl OwnLsas<'_> {
             // The first instance is not needed before the first adjacency; an empty one would delay the one with the
             // first link by MinLSInterval.
             let mut all = self.interfaces.iter().flat_map(|(_, interface)| interface.neighbors.values());
-            return all.any(|neighbor| neighbor.state == NeighborState::Full) || !self.advertised_links().is_empty();
+            return all.any(|neighbor| neighbor.standing() == NeighborState::Full)
+                || !self.advertised_links().is_empty();
         };
         let is_there = |link: &RouterLink| current.links.contains(link);
         let gone = |link: &RouterLink| {
             let Some(handle) = self.interfaces.find(link.interface) else { return true };
             let interface = &self.interfaces[handle];
             let least = if interface.manet().is_some() { NeighborState::TwoWay } else { NeighborState::Full };
-            interface.neighbors.get(&link.neighbor).is_none_or(|one| one.state < least)
+            interface.neighbors.get(&link.neighbor).is_none_or(|one| one.standing() < least)
                 || interface.cost_to(link.neighbor) != link.metric
         };
         current.flags != self.flags() || !self.advertised_links().iter().all(is_there) || current.links.iter().any(gone)
@@ -146,7 +147,7 @@ impl OwnLsas<'_> {
 
     /// Whether a neighbour is in the Router-LSA (RFC 5614, 9.4; RFC 5340, 4.4.3.2).
     fn is_advertised(&self, interface: &Interface, router: RouterId, neighbor: &Neighbor) -> bool {
-        let full = neighbor.state == NeighborState::Full;
+        let full = neighbor.standing() == NeighborState::Full;
         let Some(manet) = interface.manet() else { return full };
         let mut everywhere = self.interfaces.iter().filter_map(|(_, one)| one.neighbors.get(&router));
         let standing = Standing {

@@ -18,7 +18,15 @@ impl Router {
         self.interfaces.stop_retransmitting(place);
         self.backup_waits.stop(place);
         if self.database.install(place, aged, now, received) {
-            self.calculation.contents_changed(now, place.key);
+            self.database_changed(now, place);
+        }
+    }
+
+    /// The contents of the database have changed, and with them perhaps the network.
+    fn database_changed(&mut self, now: Instant, place: Place) {
+        self.calculation.contents_changed(now, place.key);
+        if place.link.is_none() {
+            self.end_all_graces(now);
         }
     }
 
@@ -28,7 +36,7 @@ impl Router {
         self.interfaces.stop_retransmitting(place);
         self.backup_waits.stop(place);
         if self.database.age_out(place, now) {
-            self.calculation.contents_changed(now, place.key);
+            self.database_changed(now, place);
         }
         self.forward(now, place, None);
     }

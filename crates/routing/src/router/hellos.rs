@@ -68,6 +68,7 @@ impl Router {
                 self.interfaces[at].priority = hello.priority;
                 self.neighbor_event(now, at, NeighborEvent::HelloReceived { accepted: true });
                 let heard = hello.neighbors.contains(&self.config.router_id);
+                let heard = heard || self.interfaces[at].grace.is_some();
                 let event = if heard { NeighborEvent::TwoWayReceived } else { NeighborEvent::OneWayReceived };
                 self.neighbor_event(now, at, event);
                 Ok(())
@@ -158,7 +159,9 @@ impl Router {
         let before = neighbor.state;
         let read = hello.read(&reader, config, at.router, neighbor)?;
         self.neighbor_event(now, at, NeighborEvent::HelloReceived { accepted: read.accepted });
-        self.neighbor_event(now, at, read.hearing);
+        if read.hearing != NeighborEvent::OneWayReceived || self.interfaces[at].grace.is_none() {
+            self.neighbor_event(now, at, read.hearing);
+        }
         self.answer_newcomer(now, at, before);
         let changes = read.changes;
         let two_way = read.hearing == NeighborEvent::TwoWayReceived;

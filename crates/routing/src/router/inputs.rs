@@ -93,7 +93,9 @@ impl Router {
     /// Something faster than Hellos has found that the neighbour with this address is unreachable (RFC 5882, section 4.4).
     pub fn handle_lost(&mut self, now: Instant, interface: InterfaceId, address: Ipv6Addr) {
         let Some(handle) = self.interfaces.find(interface) else { return };
-        let with = |(router, neighbor): (&RouterId, &Neighbor)| (neighbor.address == address).then_some(*router);
+        // One that restarts does not answer.
+        let is_lost = |neighbor: &Neighbor| neighbor.address == address && neighbor.grace.is_none();
+        let with = |(router, neighbor): (&RouterId, &Neighbor)| is_lost(neighbor).then_some(*router);
         let lost: Vec<RouterId> = self.interfaces[handle].neighbors.iter().filter_map(with).collect();
         for router in lost {
             self.neighbor_event(now, NeighborHandle { interface: handle, router }, NeighborEvent::KillNbr);

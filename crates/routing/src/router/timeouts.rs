@@ -9,7 +9,7 @@ use crate::interface::InterfaceTimer;
 use crate::neighbor::exchange::ExchangeTimer;
 use crate::neighbor::{NeighborEvent, NeighborState, NeighborTimer};
 use crate::router::Router;
-use crate::verbs::{Destination, Event};
+use crate::verbs::{Destination, Event, Restart};
 
 impl Router {
     /// The timers of an interface and its neighbours.
@@ -37,6 +37,16 @@ impl Router {
 
     /// The timers of one neighbour.
     fn neighbor_timeouts(&mut self, now: Instant, at: NeighborHandle) {
+        if self.interfaces[at].timers.is_due(NeighborTimer::Grace, now) {
+            self.end_grace(now, at, Restart::Expired);
+        }
+        let neighbor = &mut self.interfaces[at];
+        if let Some(end) = neighbor.timers.expiry(NeighborTimer::Grace)
+            && neighbor.timers.is_due(NeighborTimer::Inactivity, now)
+        {
+            // It may be silent until then.
+            neighbor.timers.set(NeighborTimer::Inactivity, end);
+        }
         if self.interfaces[at].timers.is_due(NeighborTimer::Inactivity, now) {
             if self.interfaces[at].state == NeighborState::Down {
                 // It has been Down long enough.

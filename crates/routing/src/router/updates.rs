@@ -162,6 +162,7 @@ impl Router {
         }
         let flooded = self.forward(now, place, Some(arrival));
         self.acknowledge_new(now, arrival, place, aged.header(), &flooded);
+        self.receive_grace(now, place, aged);
         if place.key.advertising == self.config.router_id {
             self.own_lsa_received(now, place);
         }

@@ -201,6 +201,12 @@ impl Bench {
 
     /// Makes a neighbour with a larger router ID Full; it has no LSAs that this router lacks.
     pub fn make_full(&mut self, from: u32) {
+        self.describe(from);
+        assert_eq!(self.state(from), NeighborState::Full);
+    }
+
+    /// Gives the two descriptions of such a neighbour.
+    pub fn describe(&mut self, from: u32) {
         let description = |flags: [bool; 3], sequence| DatabaseDescription {
             options: OPTIONS,
             interface_mtu: 1500,
@@ -215,7 +221,6 @@ impl Bench {
         };
         self.give(from, false, Body::DatabaseDescription(description([true, true, true], 500)), None);
         self.give(from, false, Body::DatabaseDescription(description([false, false, true], 501)), None);
-        assert_eq!(self.state(from), NeighborState::Full);
     }
 }
 

@@ -4,6 +4,7 @@ mod ageing;
 mod bench;
 mod exchange;
 mod flooding;
+mod grace;
 mod hello;
 mod hostile;
 mod origination;

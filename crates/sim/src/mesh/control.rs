@@ -92,7 +92,7 @@ impl Network {
                     place.counters.neighbor_changes += crosses(NeighborState::TwoWay);
                     place.counters.adjacency_changes += crosses(NeighborState::Full);
                 }
-                Event::Level { .. } | Event::Unfinished { .. } => {}
+                Event::Level { .. } | Event::Unfinished { .. } | Event::Restart { .. } => {}
             }
         }
         if changed {
