@@ -202,6 +202,9 @@ impl Network {
     pub(crate) fn links(&self) -> impl Iterator<Item = (&str, &Link<PacketId>)> {
         self.links.iter().map(|slot| (slot.name.as_str(), &slot.link))
     }
+    pub(crate) fn link(&self, link: LinkId) -> &Link<PacketId> {
+        &self.links[link.index()].link
+    }
     pub(crate) fn set_tapped(&mut self, link: LinkId, tapped: bool) {
         self.links[link.index()].tapped = tapped;
     }

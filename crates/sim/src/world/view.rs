@@ -28,13 +28,16 @@ pub struct LinkView {
 }
 
 impl World {
-    /// What is on a link.
+    /// Brings all links up to date for [`Self::link_view`].
+    pub fn settle(&mut self) {
+        self.network.settle(self.now);
+    }
+    /// What is on a link as of its last input.
     ///
     /// # Panics
     /// If this world does not have the link.
-    pub fn link_view(&mut self, link: LinkId) -> LinkView {
-        self.network.settle(self.now);
-        let (_, found) = self.network.links().nth(link.index()).expect("a link of this world");
+    pub fn link_view(&self, link: LinkId) -> LinkView {
+        let found = self.network.link(link);
         let packet = |(arrives, id)| {
             let (length, carried) = self.network.pool.carried(id);
             PacketView { arrives, length, carried }
@@ -75,6 +78,7 @@ mod tests {
     fn packets_under_way_and_in_the_queue_are_seen() {
         let (mut world, link) = scene();
         world.run_until(millis(100));
+        world.settle();
         let view = world.link_view(link);
         assert!(view.up && view.under_way.len() >= 3, "{view:?}");
         assert!(view.under_way.iter().all(|packet| packet.arrives > millis(100) && packet.arrives <= millis(130)));
@@ -90,12 +94,14 @@ mod tests {
         // 220 ms of packets instead of 28.
         assert!(world.link_view(link).under_way.len() >= 24, "{:?}", world.link_view(link));
         world.run_until(millis(1_000));
+        world.settle();
         let lost = world.link_view(link);
         assert!(lost.under_way.is_empty() && lost.counters.drops.get(DropCause::Loss) > 50, "{lost:?}");
         world.schedule(millis(1_000), Change::LinkLoss(link, 0.0));
         world.schedule(millis(1_000), Change::LinkRate(link, Rate::from_bits_per_second(100_000)));
         world.schedule(millis(1_000), Change::LinkQueue(link, QueueLimit::Packets(3)));
         world.run_until(millis(2_000));
+        world.settle();
         let slow = world.link_view(link);
         assert_eq!(slow.waiting.0, 3);
         assert!(slow.counters.drops.get(DropCause::Overflow) > 50, "{slow:?}");

@@ -1,0 +1,180 @@
+//! A run that is watched.
+
+use crate::catalogue::{json, read};
+use crate::change::Quantity;
+use crate::frame::{ConnectionFrame, Frame, LaneFrame, SubflowFrame};
+use crate::lanes::{Lane, add_packets, lanes_of, links_of};
+use crate::witness::Witness;
+use anabranch_lab::experiment::path_sets;
+use anabranch_lab::scenario::Scenario;
+use anabranch_lab::scenario::model::{LinkRate, Path};
+use anabranch_lab::simulation::{Extras, OwnPolicies, Simulation, as_it_meets, connection};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_settings::contender::{Contender, Route};
+use anabranch_sim::LinkId;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One policy in one scenario with one seed.
+pub struct Playground {
+    scenario: Scenario,
+    simulation: Simulation,
+    witness: Witness,
+    lanes: Vec<Lane>,
+    links: Vec<LinkId>,
+    /// The addresses of the client's interfaces, with the indices of their paths.
+    addresses: Vec<(IpAddr, usize)>,
+    ended: bool,
+}
+
+impl Playground {
+    /// A run at its beginning. A contender that uses its best path gets the one with the highest rate.
+    ///
+    /// # Errors
+    /// What is wrong with the scenario, or that it has no such policy.
+    pub fn new(text: &str, policy: &str, seed: u64) -> Result<Self, String> {
+        let scenario = read(text)?;
+        let contender = scenario.policies.iter().find(|contender| contender.name == policy).ok_or_else(|| {
+            let known: Vec<&str> = scenario.policies.iter().map(|contender| contender.name.as_str()).collect();
+            format!("the scenario has no policy '{policy}': it has {}", known.join(", "))
+        })?;
+        let scenario = as_it_meets(&scenario, contender).into_owned();
+        let contender = contender.clone();
+        let paths = match contender.route {
+            Route::Best => scenario.paths.iter().enumerate().max_by_key(|(_, path)| rate(path)).map(|(at, _)| vec![at]),
+            _ => path_sets(&scenario, &contender).into_iter().next(),
+        };
+        let paths = paths.unwrap_or_default();
+        let witness = Witness::default();
+        let extras = Extras { own: watched(&witness, &scenario, &contender), ..Extras::default() };
+        let simulation =
+            Simulation::new(&scenario, &contender, &paths, seed, &extras).map_err(|error| error.to_string())?;
+        let (lanes, links) = (lanes_of(&scenario, &paths, seed), links_of(simulation.lines()));
+        let mut made = Self { scenario, simulation, witness, lanes, links, addresses: Vec::new(), ended: false };
+        let interfaces = made.simulation.lines().interfaces.clone();
+        let addresses = interfaces.into_iter().map(|interface| made.simulation.world().address(interface));
+        made.addresses = addresses.zip(paths).collect();
+        Ok(made)
+    }
+
+    /// In seconds.
+    pub fn now(&mut self) -> f64 {
+        self.simulation.world().now().since(Instant::ZERO).as_secs_f64()
+    }
+
+    /// Of the scenario, in seconds.
+    pub fn duration(&self) -> f64 {
+        self.scenario.duration.as_secs_f64()
+    }
+
+    /// Whether the scenario, or its transfers, have ended.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Advances by so many seconds, at most to the end. Others than positive ones do nothing.
+    pub fn advance(&mut self, seconds: f64) {
+        if self.ended || seconds.is_nan() || seconds <= 0.0 {
+            return;
+        }
+        let to = Duration::from_secs_f64((self.now() + seconds).min(self.duration()));
+        self.ended = self.simulation.advance(&self.scenario, to) || to >= self.scenario.duration;
+    }
+
+    /// Advances to the next delivery of a packet.
+    pub fn step(&mut self) {
+        self.ended = self.ended || self.simulation.step(&self.scenario);
+    }
+
+    /// Over all events so far, in hexadecimal. At the end, that of the command for the same scenario, policy and seed, if
+    /// nothing was changed.
+    pub fn trace_hash(&mut self) -> String {
+        format!("{:016x}", self.simulation.trace_hash())
+    }
+
+    /// The lanes, as JSON.
+    pub fn lanes(&self) -> String {
+        json(&self.lanes)
+    }
+
+    /// Four numbers for each packet under way: index of its lane, position from 0 to 1, bytes, and 0 for data, 1 for an
+    /// acknowledgement, 2 for other traffic.
+    pub fn packets(&mut self) -> Vec<f32> {
+        let world = self.simulation.world();
+        world.settle();
+        let mut packets = Vec::new();
+        for (at, (lane, link)) in self.lanes.iter().zip(&self.links).enumerate() {
+            add_packets(world, *link, (at, lane), &mut packets);
+        }
+        packets
+    }
+
+    /// Queues, the connection and its subflows, as JSON.
+    pub fn frame(&mut self) -> String {
+        let time = self.now();
+        let world = self.simulation.world();
+        world.settle();
+        let lanes = self.links.iter().map(|link| LaneFrame::of(&world.link_view(*link))).collect();
+        let [sender, receiver] = self.simulation.info(0, self.scenario.heading);
+        let connection = sender.as_ref().map(|sender| ConnectionFrame::of(sender, receiver.as_ref()));
+        let of = |info| SubflowFrame::of(info, &self.addresses);
+        let subflows = sender.iter().flat_map(|sender| &sender.subflows).map(of).collect();
+        let goodput_bytes = receiver.map_or(0, |receiver| receiver.bytes_received);
+        json(&Frame { time, lanes, goodput_bytes, connection, subflows })
+    }
+
+    /// The latest decisions of the schedulers, the newest last, as JSON.
+    pub fn decisions(&self) -> String {
+        json(&self.witness.choices())
+    }
+
+    /// The latest actions of the path managers, the newest last, as JSON.
+    pub fn actions(&self) -> String {
+        json(&self.witness.actions())
+    }
+
+    /// Changes a path, by its index among the scenario's, from now on.
+    ///
+    /// # Errors
+    /// What is wrong with the path, the quantity or the value.
+    pub fn change(&mut self, path: usize, quantity: &str, value: f64) -> Result<(), String> {
+        let quantity = Quantity::named(quantity)?;
+        quantity.check(value)?;
+        let links = self.scenario.paths.get(path).and_then(|path| path.links.first());
+        let losing = links.ok_or_else(|| format!("there is no path {path}"))?.loss_direction;
+        let world = self.simulation.world();
+        let now = world.now();
+        for (lane, link) in self.lanes.iter_mut().zip(&self.links) {
+            if lane.path == Some(path) && quantity.concerns(lane, losing) {
+                let change = quantity.change(lane, *link, value);
+                world.schedule(now, change);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rate of a path's slowest link in bits per second.
+fn rate(path: &Path) -> u64 {
+    let of = |rate: &LinkRate| match rate {
+        LinkRate::Fixed(rate) => rate.bits_per_second(),
+        LinkRate::Trace(_) => 0,
+    };
+    path.links.iter().map(|link| of(&link.rate)).min().unwrap_or(0)
+}
+
+/// The contender's scheduler and path managers, with a witness.
+fn watched(witness: &Witness, scenario: &Scenario, contender: &Contender) -> OwnPolicies {
+    let scheduler = witness.scheduler(connection(scenario, contender).policies.scheduler);
+    let (witness, policies, made) = (witness.clone(), contender.policies.clone(), AtomicUsize::new(0));
+    let path_manager = move || {
+        // The client's is made first.
+        let end = if made.fetch_add(1, Ordering::Relaxed) == 0 { "the client" } else { "the server" };
+        witness.path_manager(end, policies.build_path_manager().expect("the combination was checked"))
+    };
+    OwnPolicies { scheduler: Some(scheduler), path_manager: Some(Arc::new(path_manager)), ..OwnPolicies::default() }
+}
+
+#[cfg(test)]
+mod tests;

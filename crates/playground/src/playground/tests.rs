@@ -1,0 +1,142 @@
+use super::*;
+use crate::catalogue::scenario_text;
+use anabranch_lab::simulation;
+
+/// A scenario of ten seconds.
+const SHORT: &str = r#"
+name = "short"
+duration = "10 s"
+connection.receive_buffer = "1 MB"
+[[paths]]
+name = "wifi"
+[[paths.links]]
+name = "radio"
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = "60 packets"
+[[paths]]
+name = "lte"
+[[paths.links]]
+name = "radio"
+rate = "10 Mbit/s"
+delay = "40 ms"
+queue = "100 packets"
+loss = "0.1 %"
+[[policies]]
+name = "anabranch"
+[[policies]]
+name = "tcp"
+paths = "best"
+multipath = false
+congestion = "cubic"
+"#;
+
+fn of(text: &str, policy: &str) -> Playground {
+    Playground::new(text, policy, 7).unwrap()
+}
+
+fn value(json: &str) -> serde_json::Value {
+    serde_json::from_str(json).unwrap()
+}
+
+/// Hash of the run as the command makes it.
+fn hash_of_command(text: &str, policy: &str) -> String {
+    let scenario = read(text).unwrap();
+    let contender = scenario.policies.iter().find(|contender| contender.name == policy).unwrap();
+    let paths = path_sets(&scenario, contender).remove(0);
+    let record = simulation::run(&scenario, contender, &paths, 7, &Extras::default()).unwrap();
+    format!("{:016x}", record.trace_hash)
+}
+
+#[test]
+fn a_run_that_is_watched_in_steps_is_that_of_the_command() {
+    let mut run = of(SHORT, "anabranch");
+    while !run.ended() {
+        for _ in 0..20 {
+            run.step();
+        }
+        run.advance(0.137);
+        let _ = (run.packets(), run.frame(), run.decisions(), run.actions());
+    }
+    assert_eq!(run.trace_hash(), hash_of_command(SHORT, "anabranch"));
+    assert!((run.now() - 10.0).abs() < 1e-9, "{}", run.now());
+}
+
+#[test]
+fn papers_experiments_have_the_hashes_of_the_command() {
+    for (name, policy) in [("lm3_motivation", "case_2_lm3"), ("maps", "maps")] {
+        let text = scenario_text(name).unwrap();
+        let policy = read(text).unwrap().policies.iter().find(|one| one.name.starts_with(policy)).unwrap().name.clone();
+        let mut run = of(text, &policy);
+        while !run.ended() {
+            run.advance(10.0);
+        }
+        assert_eq!(run.trace_hash(), hash_of_command(text, &policy), "{name}");
+    }
+}
+
+#[test]
+fn packets_queues_and_decisions_are_seen() {
+    let mut run = of(SHORT, "anabranch");
+    run.advance(5.0);
+    let lanes = value(&run.lanes());
+    assert_eq!(lanes.as_array().unwrap().len(), 4);
+    assert_eq!((&lanes[0]["name"], &lanes[0]["rate"]), (&"wifi".into(), &20e6.into()));
+    let packets = run.packets();
+    assert!(packets.len() > 4 * 20 && packets.len().is_multiple_of(4), "{}", packets.len());
+    for packet in packets.chunks(4) {
+        assert!((0.0..=1.0).contains(&packet[1]) && packet[0] < 4.0 && packet[2] >= 40.0, "{packet:?}");
+    }
+    let frame = value(&run.frame());
+    assert!(frame["goodput_bytes"].as_u64().unwrap() > 5_000_000, "{frame}");
+    let paths: Vec<_> = frame["subflows"].as_array().unwrap().iter().map(|one| one["path"].as_u64()).collect();
+    assert_eq!(paths, [Some(0), Some(1)]);
+    let decisions = value(&run.decisions());
+    assert_eq!(decisions.as_array().unwrap().len(), 50);
+    let last = &decisions[49];
+    assert!(last["view"].as_array().unwrap().len() == 2 && last["time"].as_f64().unwrap() > 4.5, "{last}");
+    let actions = value(&run.actions());
+    assert!(actions.to_string().contains("opens a subflow"), "{actions}");
+}
+
+#[test]
+fn a_path_that_is_cut_carries_nothing_and_one_that_is_slowed_less() {
+    let delivered =
+        |run: &mut Playground, lane: usize| value(&run.frame())["lanes"][lane]["delivered_bytes"].as_u64().unwrap();
+    let mut run = of(SHORT, "anabranch");
+    run.advance(3.0);
+    run.change(0, "up", 0.0).unwrap();
+    run.change(1, "rate", 1e6).unwrap();
+    run.change(1, "loss", 0.02).unwrap();
+    run.advance(1.0);
+    // Data flows from the client to the server.
+    let before = [delivered(&mut run, 0), delivered(&mut run, 2)];
+    run.advance(4.0);
+    let after = [delivered(&mut run, 0), delivered(&mut run, 2)];
+    assert_eq!(after[0], before[0]);
+    let rate = (after[1] - before[1]) as f64 * 8.0 / 4.0;
+    assert!((0.5e6..=1.01e6).contains(&rate), "{rate}");
+    assert_eq!(value(&run.lanes())[0]["up"], false);
+    assert_ne!(run.trace_hash(), hash_of_command(SHORT, "anabranch"));
+}
+
+#[test]
+fn values_that_cannot_be_are_refused_in_a_sentence_and_the_run_goes_on() {
+    let mut run = of(SHORT, "anabranch");
+    for (path, quantity, value) in [
+        (0, "rate", 0.0),
+        (0, "loss", 1.5),
+        (0, "delay", -1.0),
+        (9, "rate", 1e6),
+        (0, "colour", 1.0),
+        (0, "queue", f64::NAN),
+    ] {
+        assert!(run.change(path, quantity, value).is_err(), "{path} {quantity} {value}");
+    }
+    run.advance(f64::NAN);
+    run.advance(-5.0);
+    run.advance(1e300);
+    assert!(run.ended());
+    run.step();
+    assert!(Playground::new(SHORT, "nobody", 1).err().unwrap().contains("it has anabranch, tcp"));
+}
