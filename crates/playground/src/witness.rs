@@ -236,7 +236,7 @@ impl PathManager for Managed {
     fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
         let before = actions.len();
         self.inner.handle(now, event, actions);
-        for text in actions.iter().skip(before).filter_map(|action| describe(action)) {
+        for text in actions.iter().skip(before).filter_map(describe) {
             let time = now.since(Instant::ZERO).as_secs_f64();
             let text = format!("{}: {text}, {}", self.end, reason(event));
             self.witness.write(|log| push(&mut log.actions, Action { time, text }));
