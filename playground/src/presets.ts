@@ -1,0 +1,139 @@
+/** What can be chosen to begin with, and what to look at in each. */
+
+import bufferbloat from "./presets/bufferbloat.toml?raw";
+import deadPath from "./presets/dead_path.toml?raw";
+import slowSecondPath from "./presets/slow_second_path.toml?raw";
+
+export interface Preset {
+  /** The name of a scenario of the lab, or of one of this page's own. */
+  name: string;
+  /** The text of one of this page's own. */
+  toml?: string;
+  /** Policies to run side by side. Those that the scenario does not have are left out; none: its first two. */
+  policies: string[];
+  /** Three sentences. */
+  look: [string, string, string];
+}
+
+export const PRESETS: Preset[] = [
+  {
+    name: "two_paths",
+    policies: ["plain", "tcp"],
+    look: [
+      "Both carry about what their paths can: plain MPTCP the sum, TCP the fast path alone.",
+      "Watch the queues: they fill until a packet is dropped, and each packet behind them waits.",
+      "Then make the slow path slower and see how long data waits out of order for what the slow path still holds.",
+    ],
+  },
+  {
+    name: "slow_second_path",
+    toml: slowSecondPath,
+    policies: ["tcp", "linux", "anabranch"],
+    look: [
+      "A second path can make things worse: as Linux schedules it, MPTCP carries half of what TCP carries on the fast path alone.",
+      "The receive buffer is full of data that waits for what the slow path holds, so the fast path stands still; see it in the curve of data out of order.",
+      "Anabranch's scheduler asks whether the slow path is worth the receive window, and waits; select it and read why.",
+    ],
+  },
+  {
+    name: "dead_path",
+    toml: deadPath,
+    policies: ["plain", "linux", "anabranch"],
+    look: [
+      "At 10 s path A dies behind its first link, and the host's own interface says nothing of it.",
+      "What was sent there is missing at the receiver until it is reinjected on path B: see how long goodput stands at zero.",
+      "At 20 s the path is back; see when each policy uses it again.",
+    ],
+  },
+  {
+    name: "bufferbloat",
+    toml: bufferbloat,
+    policies: ["cubic", "anabranch"],
+    look: [
+      "CUBIC fills a queue until it overflows, and here that takes seconds: watch the bars and the RTT.",
+      "Anabranch's congestion control models the path instead, and leaves the queues nearly empty at the same goodput.",
+      "Shorten a queue to 50 packets while it runs and see what CUBIC loses.",
+    ],
+  },
+  {
+    name: "wifi-lte",
+    policies: ["plain", "linux", "anabranch"],
+    look: [
+      "Wi-Fi fails from 20 to 23 s; LTE has half a second of queue.",
+      "Watch what the outage costs: how long goodput stays down, and what is reinjected on LTE.",
+      "Before and after it, see whether LTE's queue holds up what Wi-Fi carries.",
+    ],
+  },
+  {
+    name: "stream_two_paths",
+    policies: ["plain", "tcp", "anabranch"],
+    look: [
+      "Both paths lose packets at random: 2 % on the near one, 7 % on the far one.",
+      "LIA and CUBIC take each loss for congestion, so their windows stay small, although the queues are empty.",
+      "Select Anabranch: its window follows the bandwidth of the path, and random losses do not count.",
+    ],
+  },
+  {
+    name: "beside",
+    policies: ["plain", "anabranch,congestion=bounded_cubic", "anabranch"],
+    look: [
+      "Each path carries a CUBIC connection of somebody else, drawn hollow.",
+      "Compare how much each policy leaves them: the colours on the lanes tell whose packets stand in the queue.",
+      "The policy anabranch takes more than its share beside them; bounded_cubic is meant for links that others use.",
+    ],
+  },
+  {
+    name: "bottleneck",
+    policies: ["congestion=cubic", "congestion=bbr", "congestion=anabranch"],
+    look: [
+      "One path and nobody else: three congestion controls find its bandwidth.",
+      "CUBIC needs the queue to know that the path is full; the other two keep it short.",
+      "Halve the rate while it runs and see how soon each has noticed.",
+    ],
+  },
+  {
+    name: "lm3_motivation",
+    policies: ["case_1", "case_2", "case_2_lm3"],
+    look: [
+      "LM³'s first figures: at 30 s path B dies for good.",
+      "On the papers' simulator nothing is reinjected, so what B held blocks the whole connection while path A would be free.",
+      "LM³ takes the path out of use in time: see the path manager's actions.",
+    ],
+  },
+  {
+    name: "lm3_evaluation",
+    policies: ["mptcp", "pu2m2", "lm3"],
+    look: [
+      "LM³'s evaluation: three lossy paths with traffic of others; path C is gone from 10 to 30 s and from 50 s on.",
+      "64 kB of receive buffer fill at once when C holds a segment: watch data out of order.",
+      "See when each path manager suspends C, and for which reason.",
+    ],
+  },
+  {
+    name: "maps",
+    policies: ["current", "maps"],
+    look: [
+      "MAPS' walk: Wi-Fi's rate falls while the walker leaves, is gone at 25 s, and comes back.",
+      "The current selection uses one path at a time; MAPS uses both and moves away before the Wi-Fi is gone.",
+      "Read the decisions around 20 s: what the scheduler saw when it left.",
+    ],
+  },
+  {
+    name: "maps_stream",
+    policies: ["current", "maps"],
+    look: [
+      "The same walk with a source that one path can carry, so that the scheduler really chooses.",
+      "See which lane carries the data, and when that changes.",
+      "Read the decisions around that time.",
+    ],
+  },
+  {
+    name: "recpr_bulk",
+    policies: ["mptcp", "recpr"],
+    look: [
+      "recPR's three paths: A and B are alike; C has four times their delay, five times their loss, and hardly any room.",
+      "MPTCP uses C as well, and data from A and B waits for it in the receive buffer.",
+      "recPR compares one-way delays and suspends C: see the path manager's actions.",
+    ],
+  },
+];
