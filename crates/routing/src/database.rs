@@ -44,8 +44,8 @@ pub(crate) struct Entry {
     pub installed: Instant,
     /// Whether it was received by flooding, not originated here.
     pub received: bool,
-    /// Whether it was received because it had been requested.
-    pub requested: bool,
+    /// When the instance before it was installed, if there was one.
+    pub previous: Option<Instant>,
     /// When it was last sent.
     pub sent: Option<Instant>,
 }
@@ -140,7 +140,7 @@ impl Database {
     /// sequence number, or a flush (RFC 2328, 13.2).
     pub fn install(&mut self, place: Place, aged: AgedLsa, now: Instant, received: bool) -> bool {
         let AgedLsa { age, lsa } = aged;
-        let entry = Entry { lsa, age: age.min(MAX_AGE), installed: now, received, requested: false, sent: None };
+        let entry = Entry { lsa, age: age.min(MAX_AGE), installed: now, received, previous: None, sent: None };
         if entry.age >= MAX_AGE {
             self.aged_out.insert(place);
         } else {
@@ -155,7 +155,7 @@ impl Database {
                 let before = old.lsa.encoded_len();
                 let changed = old.is_aged_out(now) != flushed
                     || !Arc::ptr_eq(&old.lsa, &entry.lsa) && old.lsa.body() != entry.lsa.body();
-                *old = entry;
+                *old = Entry { previous: Some(old.installed), ..entry };
                 self.bytes = self.bytes + length - before;
                 changed
             }
@@ -165,13 +165,6 @@ impl Database {
                 self.bytes += length;
                 !flushed
             }
-        }
-    }
-
-    /// An LSA was received because it had been requested.
-    pub fn set_requested(&mut self, place: Place) {
-        if let Some(entry) = self.map_mut(place.link).and_then(|map| map.get_mut(&place.key)) {
-            entry.requested = true;
         }
     }
 

@@ -70,7 +70,7 @@ impl Router {
         match header.compare_instance(&own) {
             // Step 5.
             Ordering::Greater => {
-                if self.is_too_soon(now, entry, &header) {
+                if self.is_too_soon(now, entry) {
                     return Err(DropReason::LsaTooSoon);
                 }
                 let more = aged.lsa.encoded_len().saturating_sub(entry.lsa.encoded_len());
@@ -105,12 +105,12 @@ impl Router {
         }
     }
 
-    /// Whether an instance comes less than MinLSArrival after the one in the database (step 5a). When an instance came that was
-    /// fetched from a neighbour's database, or that is by its age much older, says nothing about the pace of the originator.
-    fn is_too_soon(&self, now: Instant, entry: &Entry, newer: &LsaHeader) -> bool {
-        let older = Duration::from_secs(u64::from(entry.age(now).saturating_sub(newer.age)));
-        let flooded = entry.received && !entry.requested && older <= self.config.min_ls_interval;
-        flooded && now.since(entry.installed) < self.config.min_ls_arrival
+    /// Whether an instance comes less than MinLSArrival after the one in the database (step 5a). One may, if that one came not
+    /// too soon itself: it may be old, and have come from a neighbour's database or by a detour.
+    fn is_too_soon(&self, now: Instant, entry: &Entry) -> bool {
+        let least = self.config.min_ls_arrival;
+        let early = entry.previous.is_some_and(|previous| now.since(previous) < least * 2);
+        entry.received && early && now.since(entry.installed) < least
     }
 
     /// Whether an older LSA is answered with the database's (step 8).
@@ -155,11 +155,7 @@ impl Router {
 
     /// Step 5b to 5f: a new LSA is installed, flooded and acknowledged.
     fn accept_lsa(&mut self, now: Instant, arrival: Arrival, place: Place, aged: &AgedLsa) {
-        let requested = self.interfaces[arrival.from].exchange.requests.contains_key(&place.key);
         self.install(now, place, aged.clone(), true);
-        if requested {
-            self.database.set_requested(place);
-        }
         let flooded = self.forward(now, place, Some(arrival));
         self.acknowledge_new(now, arrival, place, aged.header(), &flooded);
         self.receive_grace(now, place, aged);

@@ -116,8 +116,6 @@ fn a_forged_lsa_of_another_router_is_overtaken_by_its_owner() {
     let before = net.router(7).counters().lsas_originated;
     let forged = router_lsa(id(7), sequence(1000), &[]);
     send_as(&mut net, M3, M6, update(vec![AgedLsa { age: 0, lsa: forged }]));
-    net.run_for(SECOND / 2);
-    assert!(fault(&net).is_some(), "the forger is believed for a moment");
     net.run_for(SECOND * 10);
     assert_converged(&net);
     assert_eq!(net.router(7).counters().lsas_originated, before + 1);

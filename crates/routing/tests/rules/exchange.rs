@@ -165,7 +165,7 @@ fn a_new_instance_is_taken_at_once_after_one_that_was_requested() {
     let newer = router_lsa(77, 1, &[5, 9]);
     bench.update(9, true, std::slice::from_ref(&newer));
     assert_eq!(bench.lsa(LsaType::ROUTER, 77).unwrap().lsa, newer.lsa);
-    // MinLSArrival counts from there.
+    // That was the one that may.
     bench.update(9, true, &[router_lsa(77, 2, &[9])]);
     assert_eq!(bench.dropped(DropReason::LsaTooSoon), 1);
 }

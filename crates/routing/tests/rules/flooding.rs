@@ -235,18 +235,26 @@ fn rfc2328_13_step_8_the_newer_one_is_not_sent_again_within_min_ls_arrival() {
 #[test]
 fn rfc2328_13_step_5a_an_instance_that_comes_sooner_than_min_ls_arrival_is_dropped() {
     let mut bench = mdr();
-    bench.update(1, true, &[router_lsa(77, 0, &[1])]);
-    bench.pass(0.99);
-    bench.update(1, true, &[router_lsa(77, 1, &[1])]);
-    assert_eq!(bench.dropped(DropReason::LsaTooSoon), 1);
-    bench.pass(0.01);
-    bench.update(1, true, &[router_lsa(77, 2, &[1])]);
-    assert_eq!(bench.lsa(LsaType::ROUTER, 77).unwrap().lsa.sequence(), LsaSequence(LsaSequence::INITIAL.0 + 2));
-    // MinLSInterval, 5 s, and more lie between them by their ages. What is older by them may not come sooner.
-    let with_age = |age, sequence| AgedLsa { age, ..router_lsa(78, sequence, &[1]) };
-    for (age, sequence, dropped) in [(9, 0, 1), (1, 1, 1), (9, 2, 2), (1, 3, 3)] {
-        bench.update(1, true, &[with_age(age, sequence)]);
-        assert_eq!(bench.dropped(DropReason::LsaTooSoon), dropped, "{sequence}");
+    let (start, mut dropped) = (bench.now, 0);
+    // In ms. The second one may come soon, and then none before MinLSArrival is kept on the average.
+    for (sequence, (at, taken)) in [
+        (0, true),
+        (10, true),
+        (1000, false),
+        (1009, false),
+        (1011, true),
+        (2009, false),
+        (2012, true),
+        (5000, true),
+        (5001, true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        bench.pass((start + Duration::from_millis(at)).since(bench.now).as_secs_f64());
+        bench.update(1, true, &[router_lsa(77, sequence as i32, &[1])]);
+        dropped += u64::from(!taken);
+        assert_eq!(bench.dropped(DropReason::LsaTooSoon), dropped, "{at} ms");
     }
 }
 
