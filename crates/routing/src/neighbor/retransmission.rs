@@ -11,6 +11,9 @@ const COMPANY: Duration = Duration::from_millis(100);
 /// Time between packets, since one packet is sent at a time (RFC 2328, 13.6).
 const PACE: Duration = Duration::from_millis(50);
 
+/// Delayed acknowledgments leave so long before RxmtInterval ends at the latest (RFC 5614, 8.2).
+const OVERDUE: Duration = Duration::from_millis(500);
+
 /// Largest interval between retransmissions of one LSA (RFC 4222, 2, recommendation 3: Rmax).
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -29,6 +32,14 @@ struct Due {
     interval: Duration,
     /// Retransmissions so far.
     repeated: u32,
+}
+
+impl Due {
+    /// By how much earlier it may leave if a packet has room: half of the interval after a retransmission. Before the first one the
+    /// acknowledgment may be on its way until OVERDUE before the end.
+    fn spare(&self) -> Duration {
+        if self.repeated > 0 { self.interval.mul_f64(0.5) } else { OVERDUE }
+    }
 }
 
 /// The gaps between packets of retransmissions on an interface, all neighbours together (RFC 4222, 2, recommendation 4):
@@ -118,7 +129,7 @@ impl RetransmissionList {
     }
 
     /// The LSAs of the next packet, which has `room` bytes for them: if any is due, all that are due soon, and then those
-    /// that have waited for half of their intervals, as many as fit. They are due again after `rxmt`, twice as long after
+    /// that were sent again already and have waited for half of their intervals, as many as fit. They are due again after `rxmt`, twice as long after
     /// each retransmission (RFC 4222, 2, recommendation 3).
     pub fn take_due(
         &mut self,
@@ -132,9 +143,7 @@ impl RetransmissionList {
         if self.due.values().any(|due| due.at <= now) {
             for company in [true, false] {
                 for (key, due) in &mut self.due {
-                    let wanted =
-                        if company { due.at <= now + COMPANY } else { due.at <= now + due.interval.mul_f64(0.5) };
-                    if !wanted {
+                    if due.at > now + if company { COMPANY } else { due.spare() } {
                         continue;
                     }
                     let length = length(*key);
@@ -212,13 +221,21 @@ mod tests {
     }
 
     #[test]
-    fn rfc4222_a_packet_is_filled_with_what_has_waited_for_half_of_its_interval() {
+    fn rfc4222_a_packet_is_filled_with_what_was_sent_again_before_and_what_should_have_been_acknowledged() {
         let mut list = RetransmissionList::default();
-        for (id, added) in [(1, 400), (2, 600), (3, 0)] {
+        for (id, added) in [(1, 0), (2, 0)] {
             list.add(key(id), at(added), SECOND);
         }
-        assert_eq!(ids(&list.take_due(at(1000), RXMT, 1000, |_| 10)), [3, 1]);
-        assert_eq!(list.next(), Some(at(1600)));
+        assert_eq!(ids(&list.take_due(at(1000), RXMT, 10, |_| 10)), [1]);
+        assert_eq!(ids(&list.take_due(at(1050), RXMT, 10, |_| 10)), [2]);
+        // Both are due at 11,000 ms again.
+        for (id, added) in [(3, 4500), (4, 5400), (5, 5600)] {
+            list.add(key(id), at(added), SECOND * 2);
+        }
+        // 5 s of 10 have passed: 1 goes along, and 2 does not. 3 is due, 4 less than half a second later; 5 may yet be
+        // acknowledged.
+        assert_eq!(ids(&list.take_due(at(6500), RXMT, 1000, |_| 10)), [3, 1, 2]);
+        assert_eq!(ids(&list.take_due(at(7400), RXMT, 1000, |_| 10)), [4, 5]);
     }
 
     #[test]
