@@ -5,7 +5,8 @@ use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::lls::MdrDescription;
 use anabranch_wire::ospf::lsa::MAX_AGE;
 use anabranch_wire::ospf::{
-    Body, DatabaseDescription, DescriptionFlags, HEADER, LinkStateRequest, Lls, LsaHeader, RouterId, Tlv,
+    Body, DatabaseDescription, DescriptionFlags, HEADER, LinkStateRequest, LinkStateUpdate, Lls, LsaHeader, RouterId,
+    Tlv,
 };
 
 use crate::config::{Config, InterfaceConfig, InterfaceKind};
@@ -200,9 +201,18 @@ impl Conversation<'_> {
         self.request_again();
     }
 
-    /// Sends a Link State Request for the first missing LSAs.
+    /// Sends a Link State Request for the first missing LSAs, as many as one update has room for: the next one is sent when
+    /// these have arrived, so that an exchange has one packet in the queues at a time.
     fn request_again(&mut self) {
-        let most = self.room(0, LinkStateRequest::ENTRY);
+        let fits = self.room(0, LinkStateRequest::ENTRY);
+        let mut left = self.room(LinkStateUpdate::FIXED, 1);
+        let lengths = self.neighbor.exchange.requests.values().map(|header| usize::from(header.length));
+        let one_update = lengths.take_while(|length| {
+            let room = left >= *length;
+            left = left.saturating_sub(*length);
+            room
+        });
+        let most = one_update.count().clamp(1, fits.max(1));
         let is_exchanging = self.neighbor.is_exchanging();
         let again = self.now + self.patience();
         let exchange = &mut self.neighbor.exchange;

@@ -138,6 +138,9 @@ pub(crate) struct Listed {
 /// Part of HelloInterval for which nobody new must be heard before Waiting ends early.
 const QUIET: f64 = 0.2;
 
+/// Exchanges of databases at once (RFC 4222, 2, recommendation 5: n).
+const EXCHANGES: usize = 4;
+
 /// When Waiting ends.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
@@ -346,6 +349,19 @@ impl Interface {
     /// The neighbours in state ExStart or greater, in order.
     pub(crate) fn adjacent(&self) -> impl Iterator<Item = (RouterId, &Neighbor)> {
         self.adjacent.iter().filter_map(|router| Some((*router, self.neighbors.get(router)?)))
+    }
+
+    /// Whether as many databases are exchanged as may be at once (RFC 4222, 2, recommendation 5), on a MANET interface.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.manet().is_some() && self.adjacent().filter(|(_, one)| one.is_fetching()).count() >= EXCHANGES
+    }
+
+    /// The neighbour that has waited longest for the end of exchanges with others.
+    pub(crate) fn next_held(&self) -> Option<RouterId> {
+        let held = |(router, one): (RouterId, &Neighbor)| {
+            (one.state == NeighborState::ExStart).then_some((one.exchange.held?, router))
+        };
+        self.adjacent().filter_map(held).min().map(|(_, router)| router)
     }
 
     /// Calls `act` for each neighbour in state ExStart or greater, in order.

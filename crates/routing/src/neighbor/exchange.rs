@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use anabranch_policy::Instant;
 use anabranch_wire::ospf::{Body, DatabaseDescription, DescriptionFlags, LsaHeader, LsaKey, Options, Packet, RouterId};
 
 use crate::timers::{Timer, TimerTable};
@@ -60,6 +61,8 @@ pub(crate) struct Exchange {
     pub repeated: u32,
     /// The number of requests when LSAs last arrived.
     pub requests_left: usize,
+    /// Since when the neighbour waits, in state ExStart, for the end of exchanges with others.
+    pub held: Option<Instant>,
 }
 
 impl Exchange {

@@ -8,7 +8,7 @@ use anabranch_wire::ospf::{DatabaseDescription, LinkStateRequest, Lls, LsaKey};
 
 use crate::counters::DropReason;
 use crate::database::Place;
-use crate::handles::NeighborHandle;
+use crate::handles::{InterfaceHandle, NeighborHandle};
 use crate::neighbor::exchange::{Negotiation, Role};
 use crate::neighbor::{NeighborEvent, NeighborState};
 use crate::neighborhood::Level;
@@ -94,6 +94,15 @@ impl Router {
         }
     }
 
+    /// An exchange has ended: the neighbour that has waited longest is told that it may begin.
+    pub(super) fn begin_next_exchange(&mut self, now: Instant, handle: InterfaceHandle) {
+        let interface = &self.interfaces[handle];
+        let Some(router) = interface.next_held().filter(|_| !interface.is_busy()) else { return };
+        let at = NeighborHandle { interface: handle, router };
+        self.interfaces[at].exchange.held = None;
+        self.conversation(now, at).send_description(true);
+    }
+
     /// A description in state ExStart: decides who is the master.
     fn negotiate(
         &mut self,
@@ -102,6 +111,13 @@ impl Router {
         description: &DatabaseDescription,
     ) -> Result<(), DropReason> {
         let own = self.config.router_id;
+        if self.interfaces[at.interface].is_busy() {
+            // Its turn comes: it is not one that never finishes.
+            let neighbor = &mut self.interfaces[at];
+            neighbor.exchange.held.get_or_insert(now);
+            neighbor.attempt.advance(now);
+            return Err(DropReason::NeighborState);
+        }
         match self.interfaces[at].exchange.negotiate(own, at.router, description) {
             Negotiation::Done => {
                 self.neighbor_event(now, at, NeighborEvent::NegotiationDone);

@@ -178,6 +178,7 @@ impl Router {
         self.decide_adjacencies(now);
         self.originate_due(now);
         for handle in self.interfaces.handles() {
+            self.begin_next_exchange(now, handle);
             self.flush_flood(now, handle);
         }
         self.remove_aged_out(now);

@@ -3,14 +3,14 @@
 use anabranch_routing::counters::DropReason;
 use anabranch_routing::election::AdjConnectivity;
 use anabranch_routing::lsa_fullness::LsaFullness;
-use anabranch_routing::{Event, InterfaceChange, InterfaceConfig, InterfaceKind, NeighborState};
+use anabranch_routing::{Destination, Event, InterfaceChange, InterfaceConfig, InterfaceKind, NeighborState};
 use anabranch_wire::ospf::lls::MdrDescription;
 use anabranch_wire::ospf::{
     Body, DatabaseDescription, DescriptionFlags, InterfaceId, LinkStateRequest, Lls, LsaHeader, LsaKey, LsaType,
     RouterId, Tlv,
 };
 
-use crate::bench::{Bench, OPTIONS, Says, eager, hears, mdr, mdr_hears, other, router_lsa, set};
+use crate::bench::{Bench, OPTIONS, Says, eager, hears, mdr, mdr_hears, other, router_lsa, set, source};
 
 fn description(flags: [bool; 3], sequence: u32, headers: Vec<LsaHeader>) -> Body {
     let flags = DescriptionFlags { init: flags[0], more: flags[1], master: flags[2], ipv6_mtu_differs: false };
@@ -168,6 +168,57 @@ fn a_new_instance_is_taken_at_once_after_one_that_was_requested() {
     // That was the one that may.
     bench.update(9, true, &[router_lsa(77, 2, &[9])]);
     assert_eq!(bench.dropped(DropReason::LsaTooSoon), 1);
+}
+
+#[test]
+fn a_request_asks_for_as_much_as_one_update_has_room_for() {
+    let mut bench = beginning(9);
+    let links: Vec<u32> = (1..=60).collect();
+    // 24 bytes and 16 for each link are 984: one fits into 1500.
+    let lsas: Vec<_> = (71..=73).map(|router| router_lsa(router, 0, &links)).collect();
+    bench.give(9, false, description([true, true, true], 500, vec![]), None);
+    let headers = lsas.iter().map(|aged| aged.header()).collect();
+    bench.give(9, false, description([false, false, true], 501, headers), None);
+    for lsa in lsas {
+        let requests = bench.take(|packet| match &packet.body {
+            Body::LinkStateRequest(request) => Some(request.keys.clone()),
+            _ => None,
+        });
+        assert_eq!(requests.into_iter().map(|(_, _, keys)| keys).collect::<Vec<_>>(), [vec![lsa.lsa.key()]]);
+        bench.update(9, false, &[lsa]);
+    }
+    assert_eq!(bench.state(9), NeighborState::Full);
+}
+
+#[test]
+fn rfc4222_few_databases_are_exchanged_at_once_and_the_others_in_their_turn() {
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    let neighbors: Vec<u32> = (11..=16).collect();
+    let hellos: Vec<(u32, Says)> = neighbors.iter().map(|router| (*router, hears(&[5]))).collect();
+    bench.pass_with(2, &hellos);
+    let lsa = |router: u32| router_lsa(router, 0, &[5]);
+    for router in &neighbors {
+        bench.give(*router, false, description([true, true, true], 500, vec![]), None);
+    }
+    let state = |bench: &Bench, state| neighbors.iter().filter(|router| bench.state(**router) == state).count();
+    assert_eq!((state(&bench, NeighborState::Exchange), state(&bench, NeighborState::ExStart)), (4, 2));
+    bench.descriptions();
+    // One ends: the first of those that wait is told so, and begins.
+    bench.give(11, false, description([false, false, true], 501, vec![lsa(11).header()]), None);
+    assert_eq!(bench.descriptions().len(), 1, "the answer");
+    bench.update(11, false, &[lsa(11)]);
+    assert_eq!(bench.state(11), NeighborState::Full);
+    let begun = bench.take(|packet| match &packet.body {
+        Body::DatabaseDescription(description) => Some(description.flags.init),
+        _ => None,
+    });
+    assert_eq!(
+        begun.iter().map(|(_, to, init)| (*to, *init)).collect::<Vec<_>>(),
+        [(Destination::Neighbor(RouterId(15), source(15)), true)]
+    );
+    bench.give(15, false, description([true, true, true], 500, vec![]), None);
+    assert_eq!(bench.state(15), NeighborState::Exchange);
+    assert_eq!(bench.state(16), NeighborState::ExStart);
 }
 
 #[test]
