@@ -119,10 +119,15 @@ impl Network {
         };
         let packet = self.control_through_bytes(&outgoing.packet, source, address);
         let length = packet.encoded_len() as u32 + IPV6_HEADER;
-        let kind = usize::from(packet.body.packet_type()) - 1;
+        let (kind, urgent) = (usize::from(packet.body.packet_type()) - 1, packet.body.is_urgent());
         let digest = digest_of(&packet, length);
         let freight = self.mesh.freight.store(Freight::Control(Control { packet, source, digest }));
-        let sent = self.mesh.channels[channel.index()].medium.enqueue(now, station, to, freight, length);
+        let medium = &mut self.mesh.channels[channel.index()].medium;
+        let sent = if urgent {
+            medium.enqueue_urgent(now, station, to, freight, length)
+        } else {
+            medium.enqueue(now, station, to, freight, length)
+        };
         let counters = &mut self.mesh.nodes[node.index()].counters.control;
         counters.packets[kind] += 1;
         counters.bytes[kind] += u64::from(length);

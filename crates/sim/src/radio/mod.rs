@@ -40,6 +40,9 @@ use station::{Frame, Kind, Station, Waiting};
 use std::collections::VecDeque;
 use timers::{Due, Timers};
 
+/// Urgent packets that a station takes although its queue is full.
+pub const URGENT_FRAMES: usize = 8;
+
 /// A station of a channel, numbered from 0 in the order of addition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StationId(pub u32);
@@ -186,18 +189,37 @@ impl<C: Clone> Medium<C> {
         cargo: C,
         bytes: u32,
     ) -> Result<(), C> {
+        self.put(now, station, Waiting::new(destination.map(|to| to.0), cargo, bytes, false))
+    }
+    /// The same for a packet that goes before all that is not urgent, but for the packet that the station is trying to send.
+    /// [`URGENT_FRAMES`] of them have room where the queue is full.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue`].
+    pub fn enqueue_urgent(
+        &mut self,
+        now: Instant,
+        station: StationId,
+        destination: Option<StationId>,
+        cargo: C,
+        bytes: u32,
+    ) -> Result<(), C> {
+        self.put(now, station, Waiting::new(destination.map(|to| to.0), cargo, bytes, true))
+    }
+    /// Puts a packet into its place in a station's queue.
+    fn put(&mut self, now: Instant, station: StationId, mut packet: Waiting<C>) -> Result<(), C> {
         // Frames that end now have ended; frames that begin now may still collide with this one.
         self.advance(now, Due::Timeout);
         let index = station.0 as usize;
         let (sender, carrier) = (&mut self.stations[index], &mut self.carriers[index]);
         sender.counters.offered += 1;
-        if sender.queue.len() >= self.config.queue_frames || !carrier.on {
+        let room = self.config.queue_frames + if packet.urgent { URGENT_FRAMES } else { 0 };
+        if sender.queue.len() >= room || !carrier.on {
             sender.counters.refused += 1;
-            return Err(cargo);
+            return Err(packet.cargo);
         }
-        let destination = destination.map(|destination| destination.0);
-        let expires = self.config.lifetime.map_or(Instant::NEVER, |lifetime| now + lifetime);
-        sender.queue.push_back(Waiting { destination, cargo, bytes, expires, received: false });
+        packet.expires = self.config.lifetime.map_or(Instant::NEVER, |lifetime| now + lifetime);
+        sender.queue_up(packet);
         if sender.queue.len() == 1 {
             self.contend(now, index);
         }

@@ -14,6 +14,14 @@ pub struct Waiting<C> {
     pub expires: Instant,
     /// The destination has it already and will recognise duplicates.
     pub received: bool,
+    /// It goes before packets that are not urgent.
+    pub urgent: bool,
+}
+
+impl<C> Waiting<C> {
+    pub fn new(destination: Option<u32>, cargo: C, bytes: u32, urgent: bool) -> Self {
+        Self { destination, cargo, bytes, expires: Instant::NEVER, received: false, urgent }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,6 +122,16 @@ impl<C> Station<C> {
             random,
             counters: StationCounters::default(),
         }
+    }
+    /// Puts a packet at the end of the queue, or an urgent one before what is not urgent; the first one may be on the air.
+    pub fn queue_up(&mut self, packet: Waiting<C>) {
+        let end = self.queue.len();
+        let place = if packet.urgent {
+            (self.queue.iter().skip(1).take_while(|waiting| waiting.urgent).count() + 1).min(end)
+        } else {
+            end
+        };
+        self.queue.insert(place, packet);
     }
     /// Draws a back-off in slots.
     pub fn draw(&mut self) -> u32 {

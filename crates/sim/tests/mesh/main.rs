@@ -1,5 +1,6 @@
 //! Meshes in the lab: forwarding by nodes, and transport over several hops.
 
+mod crowded;
 mod forwarding;
 mod moving;
 mod paper;

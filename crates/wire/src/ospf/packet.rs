@@ -61,6 +61,12 @@ impl Body {
         }
     }
 
+    /// Whether it should leave before packets of the other types: Hellos and acknowledgements (RFC 4222, section 2, recommendation
+    /// 1).
+    pub const fn is_urgent(&self) -> bool {
+        matches!(self, Self::Hello(_) | Self::LinkStateAcknowledgment(_))
+    }
+
     /// Encoded length in bytes, without the packet header.
     pub fn encoded_len(&self) -> usize {
         match self {
@@ -82,5 +88,18 @@ impl Packet {
     /// authentication trailer is added to it, see [`super::authentication::Algorithm::trailer_len`].
     pub fn encoded_len(&self) -> usize {
         HEADER + self.body.encoded_len() + self.lls.as_ref().map_or(0, Lls::encoded_len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hellos_and_acknowledgments_are_urgent() {
+        let acknowledgment = LinkStateAcknowledgment { headers: Vec::new() };
+        assert!(Body::LinkStateAcknowledgment(acknowledgment).is_urgent());
+        assert!(!Body::LinkStateUpdate(LinkStateUpdate { lsas: Vec::new() }).is_urgent());
+        assert!(!Body::LinkStateRequest(LinkStateRequest { keys: Vec::new() }).is_urgent());
     }
 }

@@ -86,3 +86,19 @@ fn packets_queued_for_longer_than_their_lifetime_are_dropped() {
     enqueue(&mut medium, 1_000_000, 0, Some(1), 4, 1500);
     assert_eq!(run(&mut medium, 2_000_000).statuses, [(0, true, 4)]);
 }
+
+#[test]
+fn urgent_packets_go_before_the_others_but_not_before_the_one_on_the_air_nor_each_other() {
+    let mut medium = chain(MediumConfig { queue_frames: 4, ..MediumConfig::default() }, 2);
+    for cargo in [1, 2, 3] {
+        enqueue(&mut medium, 0, 0, Some(1), cargo, 1000);
+    }
+    let mut urgent = |cargo| medium.enqueue_urgent(at(0), StationId(0), None, cargo, 100);
+    assert_eq!((urgent(11), urgent(12)), (Ok(()), Ok(())));
+    assert_eq!(medium.enqueue(at(0), StationId(0), Some(StationId(1)), 4, 1000), Err(4), "the queue is full");
+    // And there is a little room for urgent ones.
+    let taken = (0..20).filter(|_| medium.enqueue_urgent(at(0), StationId(0), None, 13, 100).is_ok()).count();
+    assert_eq!(taken, 4 + URGENT_FRAMES - 5);
+    let cargo: Vec<u32> = run(&mut medium, 1_000_000).deliveries.iter().map(|(_, _, _, cargo)| *cargo).collect();
+    assert_eq!((&cargo[..3], &cargo[cargo.len() - 2..]), (&[1, 11, 12][..], &[2, 3][..]));
+}
