@@ -101,6 +101,11 @@ impl Neighbor {
         self.state >= NeighborState::Exchange
     }
 
+    /// Whether an adjacency with it is being formed.
+    pub(crate) fn is_forming(&self) -> bool {
+        self.state > NeighborState::TwoWay && self.state < NeighborState::Full
+    }
+
     /// Whether its database is described or fetched.
     pub(crate) fn is_fetching(&self) -> bool {
         matches!(self.state, NeighborState::Exchange | NeighborState::Loading)

@@ -67,18 +67,25 @@ impl Router {
         }
     }
 
-    /// From now on a neighbour counts as what it is.
+    /// From now on a neighbour counts as what it is. One that has restarted while this router still reads its database has
+    /// RouterDeadInterval for the rest.
     pub(super) fn end_grace(&mut self, now: Instant, at: NeighborHandle, restart: Restart) {
-        self.helped.remove(&at);
+        let told = !self.helped.remove(&at);
         let dead_interval = self.interfaces[at.interface].config.router_dead_interval;
         let id = self.interfaces[at.interface].config.id;
-        let Some(neighbor) = self.interfaces.neighbor_mut(at) else { return };
-        neighbor.timers.stop(NeighborTimer::Grace);
-        if neighbor.grace.take().is_none() {
+        let Some(neighbor) = self.interfaces.neighbor_mut(at).filter(|neighbor| neighbor.grace.is_some()) else {
+            return;
+        };
+        if !told {
+            self.output.tell(Event::Restart { interface: id, neighbor: at.router, restart });
+        }
+        if restart == Restart::Over && neighbor.is_forming() {
+            neighbor.timers.set(NeighborTimer::Grace, now + dead_interval);
             return;
         }
+        neighbor.timers.stop(NeighborTimer::Grace);
+        neighbor.grace = None;
         neighbor.timers.set(NeighborTimer::Inactivity, (neighbor.manet.heard + dead_interval).max(now));
-        self.output.tell(Event::Restart { interface: id, neighbor: at.router, restart });
         self.interfaces[at.interface].mdr_neighbor_change = true;
         self.calculation.schedule(now);
         self.check_router_lsa(now);

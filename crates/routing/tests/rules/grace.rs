@@ -100,3 +100,18 @@ fn rfc3623_3_1_who_lacks_an_lsa_is_not_helped_and_strangers_change_nothing() {
     assert_eq!(told(&mut bench), [Restart::Refused]);
     assert_eq!(bench.router.counters().restarts_helped, 0);
 }
+
+#[test]
+fn rfc3623_3_2_who_has_restarted_before_its_database_was_read_counts_until_it_was() {
+    let mut bench = helping();
+    let eight = (8, hears(&[5]));
+    bench.pass_with(2, &[eight.clone(), (9, hears(&[]))]);
+    bench.describe(9);
+    bench.update(9, true, &[grace(9, 0, MAX_AGE)]);
+    assert_eq!(told(&mut bench), [BEGUN, Restart::Over]);
+    bench.pass_with(1, &[eight.clone(), (9, hears(&[5]))]);
+    assert_eq!((links(&bench), bench.state(9)), (vec![8, 9], NeighborState::ExStart));
+    bench.make_full(9);
+    bench.pass_with(20, &[eight, (9, hears(&[5]))]);
+    assert_eq!((links(&bench), bench.state(9), told(&mut bench)), (vec![8, 9], NeighborState::Full, vec![]));
+}
