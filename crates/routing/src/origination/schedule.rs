@@ -20,7 +20,16 @@ struct Own {
     refresh: Option<Instant>,
     /// When all instances so far would have been originated at one per MinLSInterval.
     paid: Instant,
+    /// Instances in a row that came as soon as they might.
+    strained: u32,
 }
+
+/// After so many instances in a row that came as soon as they might, intervals are doubled, and after as many again once more:
+/// where links change all the time, the LSAs of a large network fill its channel, and more links are lost by that.
+const LASTING: u32 = 3;
+
+/// An instance came as soon as it might if it came so much later at most, as a part of MinLSInterval.
+const AT_ONCE: f64 = 0.2;
 
 /// Instances of an LSA that may come sooner than MinLSInterval after the one before, if there was none for long.
 const BURST: u64 = 2;
@@ -38,7 +47,7 @@ impl Own {
         let last = self.originated?;
         let borrowed = self.paid.since(last).as_nanos().saturating_sub(1) / interval.as_nanos().max(1);
         let gap = if borrowed > BURST { interval } else { interval.mul_f64(FIRST) * (1 << borrowed) };
-        Some(last + gap.min(interval))
+        Some(last + gap.min(interval) * (1 << (self.strained / LASTING).min(2)))
     }
 
     fn next(&self) -> Option<Instant> {
@@ -95,8 +104,12 @@ impl Origination {
     /// An LSA was originated; its refresh is due at `refresh`.
     pub fn set_originated(&mut self, place: Place, now: Instant, interval: Duration, refresh: Instant) {
         let own = self.own.entry(place).or_default();
+        let strained = match own.soonest(interval) {
+            Some(soonest) if now < soonest + interval.mul_f64(AT_ONCE) => own.strained.saturating_add(1),
+            _ => 0,
+        };
         let paid = own.paid.max(now) + interval;
-        *own = Own { originated: Some(now), pending: None, refresh: Some(refresh), paid };
+        *own = Own { originated: Some(now), pending: None, refresh: Some(refresh), paid, strained };
     }
 
     /// An own LSA was flushed, and is to be originated again. Routers far away may still have an older instance, which would
@@ -129,7 +142,7 @@ impl Origination {
     /// An LSA is flushed, and may be originated again after `interval`, and no burst begins then.
     pub fn withdraw(&mut self, place: Place, now: Instant, interval: Duration) {
         let paid = now + interval * (BURST + 2);
-        self.own.insert(place, Own { originated: Some(now), pending: None, refresh: None, paid });
+        self.own.insert(place, Own { originated: Some(now), pending: None, refresh: None, paid, strained: 0 });
     }
 
     pub fn forget(&mut self, place: Place) {
@@ -177,11 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn rfc2328_12_4_after_a_short_burst_instances_are_min_ls_interval_apart() {
+    fn rfc2328_12_4_after_a_short_burst_instances_are_min_ls_interval_apart_and_then_further() {
         let mut origination = Origination::default();
-        assert_eq!(times(&mut origination, 0, 20_000), [0, 1250, 3750, 8750, 13_750, 18_750]);
-        // A pause of 6 s is good for one more instance, a long one for a whole burst.
-        assert_eq!(times(&mut origination, 25_000, 40_000), [25_000, 27_500, 32_500, 37_500]);
+        let expected = [0, 1250, 3750, 8750, 18_750, 23_750, 28_750, 38_750, 43_750, 48_750];
+        assert_eq!(times(&mut origination, 0, 50_000), expected);
+        // A pause is good for a whole burst.
         assert_eq!(times(&mut origination, 100_000, 105_000), [100_000, 101_250, 103_750]);
     }
 
