@@ -45,6 +45,8 @@ class App {
   private next: State = FIRST;
   private text = "";
   private nextText = "";
+  /** What is told once the next scenario is loaded. */
+  private warning = "";
   private description: Description | null = null;
   private ended = false;
   private drawn = 0;
@@ -84,8 +86,9 @@ class App {
     try {
       state = await fromFragment(location.hash);
     } catch (error) {
-      this.say(error instanceof Error ? error.message : String(error));
+      this.warning = error instanceof Error ? error.message : String(error);
       if (this.description !== null) {
+        this.say(this.warning);
         return;
       }
     }
@@ -195,7 +198,8 @@ class App {
     const labels = policies.map((name) => description.policies.find((policy) => policy.name === name)?.label ?? name);
     const paths = description.paths.map(({ name }) => name);
     this.toml.value = this.text;
-    this.say("");
+    this.say(this.warning);
+    this.warning = "";
     this.hashes.hidden = true;
     this.reset.disabled = changes.length === 0;
     this.choice.show(scenario, seed, description, policies);

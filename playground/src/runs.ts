@@ -64,7 +64,7 @@ export class Runs {
   advance(seconds: number, allowed: () => boolean): number {
     const begin = this.now;
     const end = Math.min(begin + seconds, this.duration);
-    while (!this.ended && end - this.now > LEAST) {
+    while (!this.ended && (end - this.now > LEAST || end === this.duration)) {
       this.advanceTo(Math.min(end, this.now + SLICE));
       if (!allowed()) {
         break;
@@ -120,11 +120,13 @@ export class Runs {
         };
   }
 
+  /** A run that stands a hair before its end is pushed over it; the engine stops there. */
   private advanceTo(time: number): void {
+    const last = time >= this.duration;
     for (const { playground } of this.runs) {
       const missing = time - playground.now();
-      if (missing > LEAST && !playground.ended()) {
-        playground.advance(missing);
+      if ((missing > LEAST || last) && !playground.ended()) {
+        playground.advance(Math.max(missing, 2 * LEAST));
       }
     }
   }

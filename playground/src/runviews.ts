@@ -130,7 +130,13 @@ function column({ canvas, label, rate, body }: View, index: number): HTMLElement
   const heading = make("h2", {}, make("i", { className: "mark" }), label, " ", rate);
   const head = make("tr", {}, ...HEADS.map((text) => make("th", { scope: "col" }, text)));
   const table = make("table", { className: "subflows" }, make("thead", {}, head), body);
-  const article = make("article", { className: "card run" }, heading, make("div", { className: "lanes" }, canvas), make("div", { className: "scrolled" }, table));
+  const pictures = make("div", { className: "lanes", tabIndex: 0 }, canvas);
+  const tables = make("div", { className: "scrolled", tabIndex: 0 }, table);
+  for (const [scrolled, what] of [[pictures, "paths"], [tables, "subflows"]] as const) {
+    scrolled.setAttribute("role", "group");
+    scrolled.setAttribute("aria-label", `${label}: ${what}`);
+  }
+  const article = make("article", { className: "card run" }, heading, pictures, tables);
   article.style.setProperty("--colour", `var(--run-${index + 1})`);
   return article;
 }

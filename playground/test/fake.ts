@@ -34,7 +34,7 @@ interface Scenario {
 
 function read(toml: string): Scenario {
   const number = (key: string, other: number): number => Number(new RegExp(`^${key} = "?(\\d+)`, "m").exec(toml)?.[1] ?? other);
-  const wrong = toml.split("\n").findIndex((line) => line.includes("=") && !/^\s*[\w.-]+\s*=\s*\S/.test(line));
+  const wrong = toml.split("\n").findIndex((line) => /=\s*$/.test(line));
   if (wrong >= 0 || !toml.includes("=")) {
     throw new Error(`scenario.toml:${Math.max(wrong, 0) + 1}:1: a value is missing`);
   }

@@ -1,0 +1,384 @@
+/**
+ * The built page in Chromium: `dist` is served below a folder, as any web server would. $CHROMIUM is the browser, otherwise
+ * /usr/bin/chromium. With a `dist` of `npm run build:fake` the tests of the engine are skipped, and say so.
+ */
+
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test, type TestContext } from "node:test";
+import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+import { FIRST, toFragment } from "../src/state.ts";
+import { serve, type Served } from "./serve.ts";
+
+const DIST = "dist";
+const HASHES = "test/hashes.json";
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SCENARIOS_OF_THE_LAB = "../scenarios";
+
+let browser: Browser;
+let served: Served;
+let fake = false;
+
+before(async () => {
+  served = await serve(DIST);
+  browser = await chromium.launch({
+    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-dev-shm-usage"],
+  });
+  const page = await open();
+  fake = await page.locator("#fake").isVisible();
+  await page.close();
+});
+
+after(async () => {
+  await browser.close();
+  served.close();
+});
+
+/** What the console of each page says that should not be there. */
+const complaints = new WeakMap<Page, string[]>();
+
+async function open(fragment = "", options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(15_000);
+  const page = await context.newPage();
+  const heard: string[] = [];
+  complaints.set(page, heard);
+  page.on("console", (message) => message.type() === "error" && heard.push(message.text()));
+  page.on("pageerror", (error) => heard.push(error.message));
+  page.on("requestfailed", (request) => heard.push(`${request.url()} failed`));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(served.address) && !request.url().startsWith("data:")) {
+      heard.push(`${request.url()} is elsewhere`);
+    }
+  });
+  await page.goto(served.address + (fragment === "" ? "" : `#${fragment}`));
+  await page.locator(".run").first().waitFor();
+  return page;
+}
+
+async function close(page: Page): Promise<void> {
+  assert.deepEqual(complaints.get(page), []);
+  await page.context().close();
+}
+
+async function clock(page: Page): Promise<number> {
+  return Number.parseFloat((await page.locator("#clock").textContent()) ?? "");
+}
+
+async function waitForClock(page: Page, seconds: number): Promise<void> {
+  await page.waitForFunction((least) => Number.parseFloat(document.getElementById("clock")?.textContent ?? "") >= least, seconds);
+}
+
+async function waitForSentence(page: Page, expected: string): Promise<void> {
+  await page.waitForFunction((text) => document.getElementById("sentence")?.textContent?.includes(text), expected);
+}
+
+/** The share of the points of a canvas that are drawn, and how many colours there are. */
+function ink(page: Page, selector: string): Promise<{ drawn: number; colours: number }> {
+  return page.locator(selector).first().evaluate((element) => {
+    const canvas = element as HTMLCanvasElement;
+    const points = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? new Uint8ClampedArray();
+    const words = new Uint32Array(points.buffer);
+    return { drawn: words.filter((word) => word !== 0).length / words.length, colours: new Set(words).size };
+  });
+}
+
+function needsEngine(context: TestContext): boolean {
+  if (fake) {
+    context.skip("dist has the stand-in, not the engine");
+  }
+  return !fake;
+}
+
+test("the folder is smaller than 5 MB, and its addresses are relative", () => {
+  const files = readdirSync(DIST, { recursive: true, encoding: "utf8" }).map((name) => join(DIST, name));
+  const size = files.filter((file) => statSync(file).isFile()).reduce((sum, file) => sum + statSync(file).size, 0);
+  console.log(`dist: ${size} bytes`);
+  assert.ok(size < 5_000_000);
+  assert.doesNotMatch(readFileSync(join(DIST, "index.html"), "utf8"), /(src|href)="(\/|https?:)/);
+});
+
+test("the page loads, moves and complains of nothing", async () => {
+  const begin = performance.now();
+  const page = await open();
+  await waitForClock(page, 0.01);
+  console.log(`first movement after ${Math.round(performance.now() - begin)} ms`);
+  await waitForClock(page, 0.5);
+  const { drawn, colours } = await ink(page, ".run canvas");
+  assert.ok(drawn > 0.01 && colours > 4, `${drawn} drawn in ${colours} colours`);
+  await page.waitForTimeout(400);
+  for (const chart of ["#charts .card:nth-child(1) canvas", "#charts .card:nth-child(3) canvas"]) {
+    assert.ok((await ink(page, chart)).colours > 2, chart);
+  }
+  assert.ok((await page.screenshot()).length > 20_000);
+  await close(page);
+});
+
+test("every scenario of the list runs", async () => {
+  const page = await open("speed=5");
+  const names = await page.locator("#scenario option:not([hidden])").evaluateAll((all) => all.map((each) => (each as HTMLOptionElement).value));
+  assert.ok(names.length >= 3);
+  for (const name of names) {
+    await page.locator("#scenario").selectOption(name);
+    await page.waitForFunction((text) => location.hash.includes(`scenario=${text}&`), name);
+    await waitForClock(page, 0.5);
+    assert.ok((await page.locator("#look li").count()) > 0, name);
+    assert.equal(await page.locator("#sentence").textContent(), "", name);
+  }
+  await close(page);
+});
+
+interface Hash {
+  scenario: string;
+  policy: string;
+  seed: number | string;
+  /** In seconds; where it is another than the scenario's, the scenario is cut. */
+  duration: number;
+  hash: string;
+}
+
+test("the trace hashes are those of the command", async (context) => {
+  if (!needsEngine(context)) {
+    return;
+  }
+  assert.ok(existsSync(HASHES), `${HASHES} is missing: the tests of the crate playground write it`);
+  const known = JSON.parse(readFileSync(HASHES, "utf8")) as Hash[];
+  assert.ok(known.length >= 5);
+  for (const { scenario, policy, seed, duration, hash } of known) {
+    const text = readFileSync(join(SCENARIOS_OF_THE_LAB, `${scenario}.toml`), "utf8");
+    const toml = text.replace(/^duration = ".*"$/m, `duration = "${duration} s"`);
+    const page = await open(await toFragment({ ...FIRST, toml, policies: [policy], seed: BigInt(seed), speed: Infinity }));
+    await page.locator("#hashes").waitFor({ timeout: 120_000 });
+    const told = await page.locator("#hashes").textContent();
+    assert.ok(told?.includes(`${policy} ${hash}`), `${scenario}, ${policy}, seed ${seed}: ${told}, not ${hash}`);
+    await close(page);
+  }
+});
+
+test("a cut path carries nothing, and carries again when it is back", async () => {
+  const page = await open();
+  const goodput = page.locator("#charts .card:nth-child(1) figcaption b").first();
+  await page.waitForFunction(() => /[1-9]/.test(document.querySelector("#charts figcaption b")?.textContent ?? ""));
+  for (const cut of await page.getByRole("switch").all()) {
+    await cut.check();
+  }
+  await page.waitForFunction(() => document.querySelector("#charts figcaption b")?.textContent === "0 bit/s");
+  await page.getByRole("switch").first().uncheck();
+  await page.waitForFunction(() => /[1-9]/.test(document.querySelector("#charts figcaption b")?.textContent ?? ""), undefined, { timeout: 60_000 });
+  assert.notEqual(await goodput.textContent(), "0 bit/s");
+  assert.match(page.url(), /set=1\.up%3D0/);
+  await close(page);
+});
+
+test("sliders go by arrow keys, tell their value, and can be taken back", async () => {
+  const page = await open("paused=1");
+  const slider = page.locator(".path").first().locator("input[data-what=rate]");
+  const first = await slider.getAttribute("aria-valuetext");
+  await slider.focus();
+  await page.keyboard.press("ArrowRight");
+  assert.notEqual(await slider.getAttribute("aria-valuetext"), first);
+  await page.waitForFunction(() => location.hash.includes("set=0.rate"));
+  await page.locator("#reset").click();
+  await page.waitForFunction(() => !location.hash.includes("set="));
+  assert.equal(await page.locator(".path").first().locator("input[data-what=rate]").getAttribute("aria-valuetext"), first);
+  await close(page);
+});
+
+test("a link carries scenario, policies, seed, speed and sliders", async () => {
+  const page = await open("paused=1");
+  const boxes = page.locator("#policies input");
+  if ((await boxes.count()) > 1) {
+    await boxes.nth(1).uncheck();
+  }
+  await page.locator("#seed").fill("12345678901234567890");
+  await page.locator("#seed").press("Tab");
+  await page.waitForFunction(() => location.hash.includes("seed=12345678901234567890"));
+  await page.locator("#speed label").nth(3).click();
+  await page.locator(".path").nth(1).locator("input[data-what=loss]").fill("200");
+  await page.waitForFunction(() => location.hash.includes("set=1.loss") && location.hash.includes("speed=5"));
+  const link = page.url();
+  const told = (of: Page) =>
+    of.evaluate(() => ({
+      policies: [...document.querySelectorAll<HTMLInputElement>("#policies input")].map((box) => box.checked),
+      seed: document.querySelector<HTMLInputElement>("#seed")?.value,
+      speed: [...document.querySelectorAll<HTMLInputElement>("#speed input")].map((radio) => radio.checked),
+      sliders: [...document.querySelectorAll("#sliders input[type=range]")].map((slider) => slider.getAttribute("aria-valuetext")),
+    }));
+  const other = await open(link.split("#")[1]);
+  assert.deepEqual(await told(other), await told(page));
+  await close(page);
+  await close(other);
+});
+
+test("a text of one's own runs and goes into the link; a bad one is told in a sentence and the old one goes on", async () => {
+  const page = await open();
+  await page.locator("#text summary").click();
+  const text = await page.locator("#toml").inputValue();
+  await page.locator("#toml").fill(text.replace(/^title = ".*"$/m, 'title = "My own"'));
+  await page.locator("#run").click();
+  await page.waitForFunction(() => document.getElementById("title")?.textContent === "My own" && location.hash.includes("toml="));
+  const other = await open(page.url().split("#")[1]);
+  assert.equal(await other.locator("#title").textContent(), "My own");
+  await close(other);
+  await page.locator("#toml").fill("title = \n");
+  await page.locator("#run").click();
+  await waitForSentence(page, "scenario.toml:1:");
+  assert.equal(await page.locator("#title").textContent(), "My own");
+  const before = await clock(page);
+  await waitForClock(page, before + 0.3);
+  await close(page);
+});
+
+test("a dropped file runs", async () => {
+  const page = await open("paused=1");
+  const text = (await page.locator("#toml").inputValue()).replace(/^title = ".*"$/m, 'title = "Dropped"');
+  await page.evaluate((content) => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([content], "mine.toml"));
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+  }, text);
+  await page.waitForFunction(() => document.getElementById("title")?.textContent === "Dropped");
+  await close(page);
+});
+
+test("a damaged link is told, and the first scenario runs", async () => {
+  const page = await open("toml=%21%21");
+  await waitForSentence(page, "cannot be unpacked");
+  await waitForClock(page, 0.1);
+  await close(page);
+});
+
+test("too many paths and a rate of zero are sentences", async (context) => {
+  if (!needsEngine(context)) {
+    return;
+  }
+  const page = await open("paused=1");
+  const text = await page.locator("#toml").inputValue();
+  const path = (index: number): string =>
+    `\n[[paths]]\nname = "p${index}"\nlinks = [{ name = "l", rate = "1 Mbit/s", delay = "1 ms", queue = "9 packets" }]\n`;
+  await page.locator("#text summary").click();
+  await page.locator("#toml").fill(text + Array.from({ length: 98 }, (_, index) => path(index)).join(""));
+  await page.locator("#run").click();
+  await page.waitForFunction(() => /paths/.test(document.getElementById("sentence")?.textContent ?? ""));
+  console.log(await page.locator("#sentence").textContent());
+  await page.locator("#toml").fill(text.replace('rate = "10 Mbit/s"', 'rate = "0 bit/s"'));
+  await page.locator("#run").click();
+  await page.waitForFunction(() => /rate/.test(document.getElementById("sentence")?.textContent ?? ""));
+  console.log(await page.locator("#sentence").textContent());
+  await page.locator("#step").click();
+  await page.waitForFunction(() => document.getElementById("clock")?.textContent !== "0.000 s");
+  await close(page);
+});
+
+test("space pauses and goes on, a point steps", async () => {
+  const page = await open();
+  await waitForClock(page, 0.3);
+  await page.locator("h1").click();
+  await page.keyboard.press("Space");
+  await page.waitForFunction(() => document.getElementById("play")?.textContent === "Play");
+  await page.waitForTimeout(200);
+  const before = await clock(page);
+  await page.waitForTimeout(300);
+  assert.equal(await clock(page), before);
+  for (let steps = 0; steps < 20; steps++) {
+    await page.keyboard.press(".");
+  }
+  await page.waitForFunction((time) => Number.parseFloat(document.getElementById("clock")?.textContent ?? "") > time, before);
+  assert.ok((await clock(page)) < before + 0.5);
+  await page.keyboard.press("Space");
+  await waitForClock(page, before + 0.5);
+  await close(page);
+});
+
+test("a decision can be chosen, and stays while others come", async () => {
+  const page = await open();
+  await waitForClock(page, 1);
+  // The list stands while somebody points at it.
+  await page.locator("#decisions").hover();
+  await page.locator("#decisions button").nth(3).click();
+  const told = await page.locator("#decision").textContent();
+  assert.match(told ?? "", /^At \d/);
+  await page.waitForTimeout(700);
+  assert.equal(await page.locator("#decision").textContent(), told);
+  assert.ok((await page.locator("#view tbody tr").count()) > 0);
+  await page.locator("#newest").click();
+  await page.waitForFunction((text) => document.getElementById("decision")?.textContent !== text, told);
+  await close(page);
+});
+
+test("a pause of the browser is not caught up, and is told", async () => {
+  const page = await open();
+  await waitForClock(page, 0.3);
+  const before = await page.evaluate(() => {
+    const time = document.getElementById("clock")?.textContent ?? "";
+    const end = performance.now() + 3000;
+    while (performance.now() < end);
+    return time;
+  });
+  await waitForSentence(page, "goes on now");
+  assert.ok((await clock(page)) < Number.parseFloat(before) + 1.5);
+  await close(page);
+});
+
+test("with reduced motion nothing moves until somebody wants it", async () => {
+  const page = await open("", { reducedMotion: "reduce" });
+  await page.waitForTimeout(300);
+  assert.equal(await page.locator("#clock").textContent(), "0.000 s");
+  await page.locator("#play").click();
+  await waitForClock(page, 0.3);
+  await close(page);
+});
+
+for (const [name, options] of [
+  ["light", {}],
+  ["dark", { colorScheme: "dark" }],
+  ["a telephone", { viewport: { width: 390, height: 844 } }],
+] as [string, BrowserContextOptions][]) {
+  test(`axe finds nothing serious: ${name}`, async () => {
+    const page = await open("", options);
+    await waitForClock(page, 0.5);
+    await page.locator("#text summary").click();
+    await page.keyboard.press("Tab");
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, "it scrolls sideways");
+    await page.evaluate(AXE);
+    const found = await page.evaluate("axe.run().then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, html: nodes[0].html })))");
+    const serious = (found as { id: string; impact: string }[]).filter(({ impact }) => impact === "serious" || impact === "critical");
+    assert.deepEqual(serious, []);
+    await close(page);
+  });
+}
+
+const THREE_PATHS = `name = "three"
+title = "Three paths of 20 Mbit/s"
+duration = "60 s"
+
+[transfer]
+kind = "endless"
+
+[connection]
+receive_buffer = { initial = "128 KiB", max = "8 MiB" }
+${[1, 2, 3]
+  .map((path) => `\n[[paths]]\nname = "${path}"\nlinks = [{ name = "link", rate = "20 Mbit/s", delay = "${10 * path} ms", queue = "100 packets" }]\n`)
+  .join("")}
+[[policies]]
+name = "plain"
+label = "plain MPTCP"
+`;
+
+test("how long frames take, and how fast it goes (printed)", async () => {
+  for (const speed of [1, Infinity]) {
+    const page = await open(await toFragment({ ...FIRST, toml: THREE_PATHS, policies: ["plain"], speed }));
+    await page.waitForFunction(() => document.documentElement.dataset["drawMedian"] !== undefined);
+    await page.waitForTimeout(3000);
+    const [costs, pace, time] = await page.evaluate(() => [
+      { ...document.documentElement.dataset },
+      document.getElementById("pace")?.textContent,
+      document.getElementById("clock")?.textContent,
+    ]);
+    console.log(`three paths of 20 Mbit/s, speed ${speed}: drawing in ms ${JSON.stringify(costs)}, ${pace}, at ${time}`);
+    await close(page);
+  }
+});
