@@ -22,7 +22,8 @@ function prefixed(value: number, unit: string): string {
 
 export const rate = (bitsPerSecond: number): string => prefixed(bitsPerSecond, "bit/s");
 export const bytes = (count: number): string => prefixed(count, "B");
-export const share = (part: number): string => `${digits(part * 100)} %`;
+/** A share from 0 to 1; below a thousandth of a percent it is none. */
+export const share = (part: number): string => `${digits(part < 1e-5 ? 0 : part * 100)} %`;
 export const packets = (count: number): string => (count === 1 ? "1 packet" : `${Math.round(count)} packets`);
 export const clock = (seconds: number): string => `${seconds.toFixed(3)} s`;
 
@@ -34,6 +35,9 @@ export function duration(seconds: number): string {
 }
 
 export const milliseconds = (value: number): string => duration(value / 1e3);
+
+/** A name of the engine, such as CongestionAvoidance, in words. */
+export const words = (name: string): string => name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
 
 /** Any value of a scheduler's view. */
 export function any(value: unknown): string {

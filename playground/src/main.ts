@@ -164,7 +164,7 @@ class App {
         }
         break;
       case "text":
-        this.load(this.next, report.toml);
+        this.load(this.next, report.toml + (presetOf(report.name)?.more ?? ""));
         break;
       case "loaded":
         this.loaded(report.description, report.policies);
@@ -222,6 +222,10 @@ class App {
     const now = performance.now();
     this.ended = report.ended;
     this.views.take(report.runs);
+    const lanes = report.runs.flatMap((run) => run.lanes ?? []);
+    if (lanes.length > 0) {
+      this.sliders.showLinks(lanes);
+    }
     const frames = report.runs.map(({ frame }) => frame);
     this.charts.add(report.time, frames);
     this.transport.tell(report.time, report.duration, report.ended, now);

@@ -1,4 +1,4 @@
-/** What can be chosen to begin with, and what to look at in each. */
+/** What can be chosen to begin with, what to look at in each, and policies that are added to scenarios which have few. */
 
 import bufferbloat from "./presets/bufferbloat.toml?raw";
 import deadPath from "./presets/dead_path.toml?raw";
@@ -9,15 +9,53 @@ export interface Preset {
   name: string;
   /** The text of one of this page's own. */
   toml?: string;
+  /** Policies that the text gets in addition. */
+  more?: string;
   /** Policies to run side by side. Those that the scenario does not have are left out; none: its first two. */
   policies: string[];
   /** Three sentences. */
   look: [string, string, string];
 }
 
+const PLAIN = `
+[[policies]]
+name = "plain"
+label = "plain MPTCP"
+`;
+
+const LINUX = `
+[[policies]]
+name = "linux"
+label = "MPTCP as Linux schedules it"
+scheduler = "linux"
+congestion = "cubic"
+`;
+
+const ANABRANCH = `
+[[policies]]
+name = "anabranch"
+label = "Anabranch"
+path_manager = "anabranch"
+scheduler = "anabranch"
+congestion = "anabranch"
+`;
+
+const BOUNDED = `
+[[policies]]
+name = "bounded"
+label = "Anabranch with bounded_cubic"
+path_manager = "anabranch"
+scheduler = "anabranch"
+congestion = "bounded_cubic"
+`;
+
+/** A policy that is a congestion control and nothing else. */
+const controlled = (name: string): string => `\n[[policies]]\nname = "${name}"\ncongestion = "${name}"\n`;
+
 export const PRESETS: Preset[] = [
   {
     name: "two_paths",
+    more: LINUX + ANABRANCH,
     policies: ["plain", "tcp"],
     look: [
       "Both carry about what their paths can: plain MPTCP the sum, TCP the fast path alone.",
@@ -57,6 +95,7 @@ export const PRESETS: Preset[] = [
   },
   {
     name: "wifi-lte",
+    more: ANABRANCH,
     policies: ["plain", "linux", "anabranch"],
     look: [
       "Wi-Fi fails from 20 to 23 s; LTE has half a second of queue.",
@@ -66,6 +105,7 @@ export const PRESETS: Preset[] = [
   },
   {
     name: "stream_two_paths",
+    more: ANABRANCH,
     policies: ["plain", "tcp", "anabranch"],
     look: [
       "Both paths lose packets at random: 2 % on the near one, 7 % on the far one.",
@@ -75,25 +115,27 @@ export const PRESETS: Preset[] = [
   },
   {
     name: "beside",
-    policies: ["plain", "anabranch,congestion=bounded_cubic", "anabranch"],
+    more: PLAIN + BOUNDED + ANABRANCH,
+    policies: ["plain", "bounded", "anabranch"],
     look: [
       "Each path carries a CUBIC connection of somebody else, drawn hollow.",
-      "Compare how much each policy leaves them: the colours on the lanes tell whose packets stand in the queue.",
-      "The policy anabranch takes more than its share beside them; bounded_cubic is meant for links that others use.",
+      "Compare how much each policy leaves them: whose packets are on the lanes, and what each has carried so far.",
+      "Anabranch's own congestion control takes more than its share beside them; bounded_cubic is meant for links that others use.",
     ],
   },
   {
     name: "bottleneck",
-    policies: ["congestion=cubic", "congestion=bbr", "congestion=anabranch"],
+    more: ["cubic", "bbr", "anabranch"].map(controlled).join(""),
+    policies: ["cubic", "bbr", "anabranch"],
     look: [
       "One path and nobody else: three congestion controls find its bandwidth.",
-      "CUBIC needs the queue to know that the path is full; the other two keep it short.",
+      "CUBIC fills the queue until it overflows; the other two keep it short.",
       "Halve the rate while it runs and see how soon each has noticed.",
     ],
   },
   {
     name: "lm3_motivation",
-    policies: ["case_1", "case_2", "case_2_lm3"],
+    policies: ["case_1@papers_simulator", "case_2@papers_simulator", "case_2_lm3@papers_simulator"],
     look: [
       "LM³'s first figures: at 30 s path B dies for good.",
       "On the papers' simulator nothing is reinjected, so what B held blocks the whole connection while path A would be free.",
@@ -102,7 +144,7 @@ export const PRESETS: Preset[] = [
   },
   {
     name: "lm3_evaluation",
-    policies: ["mptcp", "pu2m2", "lm3"],
+    policies: ["mptcp@papers_simulator", "pu2m2@papers_simulator", "lm3@papers_simulator"],
     look: [
       "LM³'s evaluation: three lossy paths with traffic of others; path C is gone from 10 to 30 s and from 50 s on.",
       "64 kB of receive buffer fill at once when C holds a segment: watch data out of order.",
@@ -111,16 +153,16 @@ export const PRESETS: Preset[] = [
   },
   {
     name: "maps",
-    policies: ["current", "maps"],
+    policies: ["current@papers_simulator", "maps@papers_simulator"],
     look: [
       "MAPS' walk: Wi-Fi's rate falls while the walker leaves, is gone at 25 s, and comes back.",
-      "The current selection uses one path at a time; MAPS uses both and moves away before the Wi-Fi is gone.",
+      "The current selection uses one path at a time; MAPS uses both.",
       "Read the decisions around 20 s: what the scheduler saw when it left.",
     ],
   },
   {
     name: "maps_stream",
-    policies: ["current", "maps"],
+    policies: ["current@papers_simulator", "maps@papers_simulator"],
     look: [
       "The same walk with a source that one path can carry, so that the scheduler really chooses.",
       "See which lane carries the data, and when that changes.",
@@ -129,7 +171,7 @@ export const PRESETS: Preset[] = [
   },
   {
     name: "recpr_bulk",
-    policies: ["mptcp", "recpr"],
+    policies: ["mptcp@papers_simulator", "recpr@papers_simulator"],
     look: [
       "recPR's three paths: A and B are alike; C has four times their delay, five times their loss, and hardly any room.",
       "MPTCP uses C as well, and data from A and B waits for it in the receive buffer.",

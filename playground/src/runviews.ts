@@ -110,7 +110,7 @@ function cells(subflow: SubflowFrame, paths: string[]): string[] {
 
 function state({ state, stale, suspended, backup, phase }: SubflowFrame): string {
   const marks = [stale ? "stale" : "", suspended ? "suspended" : "", backup ? "backup" : ""].filter((mark) => mark !== "");
-  return marks.length > 0 ? marks.join(", ") : (phase ?? state.toLowerCase());
+  return marks.length > 0 ? marks.join(", ") : format.words(state === "Established" ? (phase ?? state) : state);
 }
 
 function emptyRow(body: HTMLTableSectionElement): HTMLTableRowElement {

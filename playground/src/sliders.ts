@@ -1,7 +1,7 @@
 /** The sliders of the paths: rate, delay, queue and loss, and a switch to cut each path. */
 
 import { make, write } from "./dom.ts";
-import type { Changeable, PathDescription } from "./engine.ts";
+import type { Changeable, Lane, PathDescription } from "./engine.ts";
 import * as format from "./format.ts";
 import type { Change } from "./protocol.ts";
 
@@ -61,6 +61,14 @@ export class Sliders {
 
   show(paths: PathDescription[], changes: Change[]): void {
     this.cards.replaceChildren(...paths.map((path, index) => this.card(path, index, changes)));
+  }
+
+  /** Of a path with several links the first is changed: its name says so. */
+  showLinks(lanes: Lane[]): void {
+    for (const card of this.cards.querySelectorAll<HTMLElement>(".path")) {
+      const several = lanes.some((lane) => String(lane.path) === card.dataset["path"] && lane.link > 0);
+      card.querySelector("legend")?.classList.toggle("first-link", several);
+    }
   }
 
   private card(path: PathDescription, index: number, changes: Change[]): HTMLElement {

@@ -183,7 +183,7 @@ export class Playground {
     return Array.from({ length: this.scenario.paths }, (_, id) => ({
       id,
       path: id,
-      state: "ESTABLISHED",
+      state: "Established",
       cwnd: Math.round(40000 + 30000 * Math.sin(this.time / (id + 1) + this.policy)),
       srtt: 40 * (id + 1) + 10 * Math.sin(this.time * 3),
       in_flight: 20000,
@@ -191,7 +191,7 @@ export class Playground {
       stale: id > 0 && this.time % 10 > 8,
       backup: false,
       suspended: false,
-      phase: "avoidance",
+      phase: "CongestionAvoidance",
       loss_rate: 0.01 * id,
       delivery_rate: 5e6,
     }));
