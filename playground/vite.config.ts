@@ -8,7 +8,7 @@ export default defineConfig(({ mode }) => {
   const real = here("src/wasm/anabranch_playground.js");
   const fake = mode === "fake";
   if (!fake && !existsSync(real)) {
-    throw new Error("src/wasm is empty: build the crate playground first (docs/playground.md), or `npm run build:fake`");
+    throw new Error("src/wasm is empty: run `.ci/playground --build`, or `npm run build:fake`");
   }
   return {
     // Relative addresses: the folder works at any place of a web server.

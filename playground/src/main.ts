@@ -171,6 +171,7 @@ class App {
         break;
       case "failed":
         this.say(report.sentence);
+        this.showPlace(report.sentence);
         break;
       case "frame":
         this.take(report);
@@ -186,6 +187,16 @@ class App {
         break;
       case "idle":
         break;
+    }
+  }
+
+  /** Selects the line of the text that a sentence names. */
+  private showPlace(sentence: string): void {
+    const line = Number(/^scenario\.toml:(\d+):/.exec(sentence)?.[1]);
+    if (this.toml.value === this.nextText && line > 0) {
+      const lines = this.toml.value.split("\n");
+      const begin = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
+      this.toml.setSelectionRange(begin, begin + (lines[line - 1]?.length ?? 0));
     }
   }
 
@@ -240,7 +251,7 @@ class App {
 
   private showHashes(hashes: string[]): void {
     const { seed, changes, policies } = this.state;
-    const same = changes.length === 0 ? `as the command gives it for seed ${seed}` : "with the changed paths";
+    const same = changes.length === 0 ? `as the command gives it for this text and seed ${seed}` : "with the changed paths";
     const texts = hashes.map((hash, index) => `${policies[index] ?? ""} ${hash}`);
     write(this.hashes, `Trace hash at the end, ${same}: ${texts.join(", ")}.`);
     this.hashes.hidden = false;

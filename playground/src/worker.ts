@@ -29,8 +29,10 @@ function tell(report: Report, transfer: Transferable[] = []): void {
   scope.postMessage(report, transfer);
 }
 
+/** The first line of a message: what follows shows the place, which the page has before it. */
 function sentence(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/^error: /, "").split("\n")[0] ?? text;
 }
 
 function load(ticket: number, wanted: Load): void {
