@@ -13,7 +13,12 @@ export default defineConfig(({ mode }) => {
   return {
     // Relative addresses: the folder works at any place of a web server.
     base: "./",
-    resolve: { alias: { "@engine": fake ? here("test/fake.ts") : real } },
+    resolve: {
+      alias: {
+        "@engine-wasm": fake ? here("test/fake-wasm.ts") : `${here("src/wasm/anabranch_playground_bg.wasm")}?url`,
+        "@engine": fake ? here("test/fake.ts") : real,
+      },
+    },
     worker: { format: "es" },
     build: { target: "es2022", assetsInlineLimit: 0, modulePreload: { polyfill: false } },
   };

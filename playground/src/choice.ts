@@ -8,6 +8,7 @@ import { MOST_RUNS } from "./runs.ts";
 export interface Choices {
   scenario(name: string): void;
   policies(names: string[]): void;
+  anotherPolicy(name: string): void;
   seed(text: string): void;
 }
 
@@ -27,6 +28,13 @@ export class Choice {
     this.list.addEventListener("change", () => {
       if (this.list.value !== OWN) {
         chosen.scenario(this.list.value);
+      }
+    });
+    const other = byId("policy", HTMLInputElement);
+    byId("other", HTMLFormElement).addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (other.value.trim() !== "") {
+        chosen.anotherPolicy(other.value.trim());
       }
     });
     this.seed.addEventListener("change", () => chosen.seed(this.seed.value));

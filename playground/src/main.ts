@@ -1,12 +1,14 @@
 /** The page: keeps its state, sends it to the worker and to the address, and draws the worker's frames. */
 
 import "./style.css";
+import { anotherPath, withPolicy } from "./additions.ts";
 import { Charts } from "./charts.ts";
 import { Choice, presetOf } from "./choice.ts";
 import { Client } from "./client.ts";
 import { byId, radios, within, write } from "./dom.ts";
 import type { Description } from "./engine.ts";
 import type { Change, Report } from "./protocol.ts";
+import { MOST_RUNS } from "./runs.ts";
 import { RunViews } from "./runviews.ts";
 import { Sliders } from "./sliders.ts";
 import { FIRST, fromFragment, toFragment, toSeed, withChange, type State } from "./state.ts";
@@ -31,6 +33,7 @@ class App {
   private readonly choice = new Choice({
     scenario: (name) => this.open(name),
     policies: (policies) => this.load({ ...this.state, policies }, this.text),
+    anotherPolicy: (name) => this.attempt(() => this.addPolicy(name)),
     seed: (text) => this.attempt(() => this.load({ ...this.state, seed: toSeed(text) }, this.text)),
   });
   private readonly transport = new Transport({
@@ -58,6 +61,7 @@ class App {
 
   constructor() {
     this.reset.addEventListener("click", () => this.load({ ...this.state, changes: [] }, this.text));
+    byId("add-path", HTMLButtonElement).addEventListener("click", () => this.addPath());
     byId("run", HTMLButtonElement).addEventListener("click", () => this.openText(this.toml.value));
     byId("copy", HTMLButtonElement).addEventListener("click", () => this.copy(this.toml.value, "The text is copied."));
     byId("link", HTMLButtonElement).addEventListener("click", () => void this.copyLink());
@@ -116,6 +120,18 @@ class App {
 
   private openText(toml: string): void {
     this.load({ ...this.state, scenario: null, toml, policies: [], changes: [] }, toml);
+  }
+
+  /** It takes the last column if there are three. */
+  private addPolicy(name: string): void {
+    const toml = withPolicy(this.text, name);
+    const policies = [...this.state.policies.slice(0, MOST_RUNS - 1), name];
+    this.load({ ...this.state, scenario: null, toml, policies, paused: false }, toml);
+  }
+
+  private addPath(): void {
+    const toml = this.text.trimEnd() + "\n" + anotherPath((this.description?.paths.length ?? 0) + 1);
+    this.load({ ...this.state, scenario: null, toml }, toml);
   }
 
   private load(state: State, toml: string): void {

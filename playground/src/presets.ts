@@ -118,8 +118,8 @@ export const PRESETS: Preset[] = [
     more: PLAIN + BOUNDED + ANABRANCH,
     policies: ["plain", "bounded", "anabranch"],
     look: [
-      "Each path carries a CUBIC connection of somebody else, drawn hollow.",
-      "Compare how much each policy leaves them: whose packets are on the lanes, and what each has carried so far.",
+      "Each path carries a CUBIC connection of somebody else, too.",
+      "Compare what each policy carries in the end with its share, half of each path: 35 Mbit/s.",
       "Anabranch's own congestion control takes more than its share beside them; bounded_cubic is meant for links that others use.",
     ],
   },

@@ -64,7 +64,7 @@ export class Transport {
 
   private press(event: KeyboardEvent): void {
     const { target, key } = event;
-    const writes = target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && target.id === "seed");
+    const writes = target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && ["seed", "policy"].includes(target.id));
     if (event.ctrlKey || event.metaKey || event.altKey || writes) {
       return;
     }

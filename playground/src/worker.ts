@@ -1,6 +1,7 @@
 /** The worker: owns the engine and advances the runs, so that the page stays free to draw. */
 
 import init, * as module from "@engine";
+import wasm from "@engine-wasm";
 import type { Engine, ScenarioName } from "./engine.ts";
 import type { Command, Load, Report } from "./protocol.ts";
 import { Runs } from "./runs.ts";
@@ -116,7 +117,7 @@ function obey(command: Command): void {
 }
 
 async function begin(): Promise<void> {
-  await init();
+  await init({ module_or_path: new URL(wasm, import.meta.url) });
   scope.onmessage = (event: MessageEvent<Command>) => {
     try {
       obey(event.data);

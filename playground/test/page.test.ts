@@ -232,6 +232,24 @@ test("a text of one's own runs and goes into the link; a bad one is told in a se
   await close(page);
 });
 
+test("another policy and another path are added to the text", async (context) => {
+  if (!needsEngine(context)) {
+    return;
+  }
+  const page = await open("scenario=bottleneck");
+  await page.locator("#policy").fill("scheduler=linux,congestion=cubic");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "scheduler=linux,congestion=cubic" }).waitFor();
+  await page.locator("#add-path").click();
+  await page.locator(".path").nth(1).waitFor();
+  await waitForClock(page, 0.3);
+  assert.equal(await page.locator("#sentence").textContent(), "");
+  await page.locator("#policy").fill("scheduler=nothing");
+  await page.keyboard.press("Enter");
+  await waitForSentence(page, "nothing");
+  await close(page);
+});
+
 test("a dropped file runs", async () => {
   const page = await open("paused=1");
   const text = (await page.locator("#toml").inputValue()).replace(/^title = ".*"$/m, 'title = "Dropped"');

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { anotherPolicy, withPolicy } from "../src/additions.ts";
 import type { Engine } from "../src/engine.ts";
 import * as format from "../src/format.ts";
 import { CAPACITY, History, Meter } from "../src/history.ts";
@@ -126,4 +127,13 @@ test("an unknown policy is refused, but left out of a preset's", () => {
   const lenient = new Runs(engine, { ...TWO, policies: ["nothing", "tcp"], lenient: true });
   assert.deepEqual(lenient.policies, ["tcp"]);
   lenient.free();
+});
+
+test("a policy is added as a table, also to a text without any", () => {
+  const table = '\n[[policies]]\nname = "anabranch,congestion=olia"\ncongestion = "olia"\nscheduler = "anabranch"\npath_manager = "anabranch"\n';
+  assert.equal(anotherPolicy("anabranch,congestion=olia"), table);
+  assert.equal(withPolicy("a = 1\n\n[[policies]]\n", "anabranch,congestion=olia"), `a = 1\n\n[[policies]]\n${table}`);
+  assert.equal(withPolicy("a = 1", "anabranch,congestion=olia"), `a = 1\n\n[[policies]]\nname = "plain"\n${table}`);
+  assert.throws(() => anotherPolicy("colour=red"), /"colour=red" is no policy/);
+  assert.throws(() => anotherPolicy('scheduler="'), /is no policy/);
 });

@@ -1,0 +1,2 @@
+// The stand-in has no WebAssembly.
+export default "";
