@@ -8,6 +8,8 @@ use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOp
 use crate::configuration;
 #[cfg(feature = "perf")]
 use crate::perf::PerfOptions;
+#[cfg(feature = "lab")]
+use crate::play::PlayOptions;
 use crate::route::RouteOptions;
 use crate::steer::SteerOptions;
 #[cfg(feature = "stream")]
@@ -101,6 +103,12 @@ pub enum Command {
         options: Options,
         #[command(flatten)]
         rows: DataOptions,
+    },
+    #[cfg(feature = "lab")]
+    /// Watch a scenario in a browser: packets, queues and decisions, with sliders for its paths
+    Play {
+        #[command(flatten)]
+        options: PlayOptions,
     },
     #[cfg(feature = "lab")]
     /// Put rows of several directories or shards together in one runs.parquet; says which shards are missing

@@ -29,6 +29,8 @@ mod pages;
 #[cfg(feature = "perf")]
 mod perf;
 #[cfg(feature = "lab")]
+mod play;
+#[cfg(feature = "lab")]
 mod progress;
 #[cfg(feature = "lab")]
 mod report;
@@ -72,6 +74,8 @@ fn run(command: Command) -> Result<ExitCode, Diagnostic> {
         }
         #[cfg(feature = "lab")]
         Command::Compare { scenario, options, rows } => command::compare(&scenario, &options, &rows).map(code),
+        #[cfg(feature = "lab")]
+        Command::Play { options } => play::play(&options).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "lab")]
         Command::Merge { places, out } => command::merge_rows(&places, &out).map(code),
         #[cfg(feature = "lab")]
