@@ -1,7 +1,7 @@
 /** The columns of the runs: heading, picture, and a table of the subflows. */
 
-import { make, write } from "./dom.ts";
-import type { SubflowFrame } from "./engine.ts";
+import { byId, make, write } from "./dom.ts";
+import { KIND, type SubflowFrame } from "./engine.ts";
 import * as format from "./format.ts";
 import { LaneView } from "./lanes.ts";
 import type { RunFrame } from "./protocol.ts";
@@ -35,7 +35,21 @@ export class RunViews {
     this.views = labels.map((label) => view(label));
     this.written = -Infinity;
     this.told = -Infinity;
+    byId("key", HTMLUListElement).classList.remove("has-again", "has-other");
     this.parent.replaceChildren(...this.views.map((each, index) => column(each, index)));
+  }
+
+  /** The legend has only what was seen. */
+  private showKey(): void {
+    const kinds = new Set<number>();
+    for (const { last } of this.views) {
+      for (let at = 3; last !== null && at < last.packets.length; at += 4) {
+        kinds.add(last.packets[at] ?? KIND.data);
+      }
+    }
+    const { classList } = byId("key", HTMLUListElement);
+    const seen = { again: kinds.has(KIND.again), other: kinds.has(KIND.other) };
+    Object.entries(seen).forEach(([name, is]) => is && classList.add(`has-${name}`));
   }
 
   take(frames: RunFrame[]): void {
@@ -65,6 +79,7 @@ export class RunViews {
     if (now - this.written >= EVERY) {
       this.written = now;
       this.views.forEach((each) => this.write(each));
+      this.showKey();
     }
     if (now - this.told >= PICTURE_EVERY) {
       this.told = now;

@@ -341,13 +341,35 @@ test("a pause of the browser is not caught up, and is told", async () => {
   await close(page);
 });
 
-test("with reduced motion nothing moves until somebody wants it", async () => {
+/** How much of a picture is in the colour of packets of data. */
+function packetPoints(page: Page): Promise<number> {
+  return page.locator(".run canvas").first().evaluate((element) => {
+    const canvas = element as HTMLCanvasElement;
+    const probe = new OffscreenCanvas(1, 1).getContext("2d");
+    const context = canvas.getContext("2d");
+    if (probe === null || context === null) {
+      return -1;
+    }
+    probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--data");
+    probe.fillRect(0, 0, 1, 1);
+    const colour = new Uint32Array(probe.getImageData(0, 0, 1, 1).data.buffer)[0];
+    const points = new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    return points.filter((point) => point === colour).length;
+  });
+}
+
+test("with reduced motion it begins paused, and packets are not drawn", async () => {
   const page = await open("", { reducedMotion: "reduce" });
   await page.waitForTimeout(300);
   assert.equal(await page.locator("#clock").textContent(), "0.000 s");
   await page.locator("#play").click();
-  await waitForClock(page, 0.3);
+  await waitForClock(page, 1);
+  assert.equal(await packetPoints(page), 0);
   await close(page);
+  const moving = await open();
+  await waitForClock(moving, 1);
+  assert.ok((await packetPoints(moving)) > 0);
+  await close(moving);
 });
 
 for (const [name, options] of [
