@@ -139,7 +139,7 @@ export const PRESETS: Preset[] = [
     look: [
       "LM³'s first figures: at 30 s path B dies for good.",
       "On the papers' simulator nothing is reinjected, so what B held blocks the whole connection while path A would be free.",
-      "LM³ takes the path out of use in time: see the path manager's actions.",
+      "LM³ suspends the path with the longer round trip and only probes it: with seed 1, B is out of use long before it dies.",
     ],
   },
   {
@@ -148,7 +148,7 @@ export const PRESETS: Preset[] = [
     look: [
       "LM³'s evaluation: three lossy paths with traffic of others; path C is gone from 10 to 30 s and from 50 s on.",
       "64 kB of receive buffer fill at once when C holds a segment: watch data out of order.",
-      "See when each path manager suspends C, and for which reason.",
+      "See when each path manager suspends and resumes a path, and for which reason.",
     ],
   },
   {
