@@ -28,6 +28,11 @@ test("a state survives its fragment, also the largest seed, commas in policies a
   assert.deepEqual(await fromFragment(""), FIRST);
 });
 
+test("a text may also be stored, not compressed, as the command's links have it", async () => {
+  // RFC 1951, 3.2.4: the last block, two bytes, their complement, "ab".
+  assert.equal((await fromFragment("toml=AQIA_f9hYg&seed=1")).toml, "ab");
+});
+
 test("a fragment that cannot be is refused in a sentence", async () => {
   await assert.rejects(fromFragment("#toml=!!!"), /cannot be unpacked/);
   await assert.rejects(fromFragment("#seed=-1"), /whole number/);
