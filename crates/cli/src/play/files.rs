@@ -1,6 +1,5 @@
 //! The files of the page: those in this program, or of a folder.
 
-use super::of_checkout;
 use anabranch_settings::diagnostic::Diagnostic;
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
@@ -8,6 +7,9 @@ use std::path::{Component, Path, PathBuf};
 mod embedded {
     include!(concat!(env!("OUT_DIR"), "/page.rs"));
 }
+
+/// Where the page is in a checkout.
+const OF_CHECKOUT: &str = "playground/dist";
 
 /// Greatest file that is served.
 const MOST: u64 = 64 << 20;
@@ -28,7 +30,7 @@ impl Files {
             Some(folder) if has_page(folder) => Ok(Self::Folder(folder.to_owned())),
             Some(folder) => Err(Diagnostic::option("--page", format!("{} has no index.html", folder.display()))),
             None if !embedded::PAGE.is_empty() => Ok(Self::Embedded),
-            None if has_page(of_checkout()) => Ok(Self::Folder(of_checkout().to_owned())),
+            None if has_page(Path::new(OF_CHECKOUT)) => Ok(Self::Folder(OF_CHECKOUT.into())),
             None => Err(Diagnostic::plain(
                 "this program was built without the page: packages have it; in a checkout build it by \
                  `.ci/playground --build`, and run `anabranch play` there",

@@ -10,7 +10,7 @@ use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use files::Files;
 use server::Server;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct PlayOptions {
@@ -61,9 +61,4 @@ pub fn play(options: &PlayOptions) -> Result<(), Diagnostic> {
         }
         Ok(())
     })
-}
-
-/// Where the page is while somebody works on it.
-fn of_checkout() -> &'static Path {
-    Path::new("playground/dist")
 }
