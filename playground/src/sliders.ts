@@ -67,7 +67,7 @@ export class Sliders {
   showLinks(lanes: Lane[]): void {
     for (const card of this.cards.querySelectorAll<HTMLElement>(".path")) {
       const several = lanes.some((lane) => String(lane.path) === card.dataset["path"] && lane.link > 0);
-      card.querySelector("legend")?.classList.toggle("first-link", several);
+      card.querySelector("legend")?.classList.toggle("slowest-link", several);
     }
   }
 

@@ -1,6 +1,6 @@
 //! The scenarios that are embedded, and what a page must know of a scenario before it runs.
 
-use crate::lanes::{Lane, lanes_of};
+use crate::lanes::{Heading, Lane, lanes_of, slowest};
 use anabranch_lab::library::SCENARIOS;
 use anabranch_lab::scenario::{Document, Scenario};
 use anabranch_settings::diagnostic::Diagnostic;
@@ -55,7 +55,7 @@ pub fn scenario_text(name: &str) -> Result<&'static str, String> {
     known.map(|known| known.text).ok_or_else(|| format!("there is no scenario '{name}'"))
 }
 
-/// Title, description, duration, policies and paths of a scenario, as JSON. A path is its first link forward.
+/// Title, description, duration, policies and paths of a scenario, as JSON. A path is its slowest link forward.
 ///
 /// # Errors
 /// What is wrong with it, with line and column.
@@ -63,8 +63,8 @@ pub fn describe(text: &str) -> Result<String, String> {
     let scenario = read(text)?;
     let all: Vec<usize> = (0..scenario.paths.len()).collect();
     let mut paths = lanes_of(&scenario, &all, 1);
-    let mut seen = None;
-    paths.retain(|lane| lane.path.is_some() && core::mem::replace(&mut seen, lane.path) != lane.path);
+    let is_slowest = |lane: &Lane| lane.path.and_then(|path| scenario.paths.get(path)).map(slowest) == Some(lane.link);
+    paths.retain(|lane| lane.direction == Heading::Forward && is_slowest(lane));
     let (policies, duration) = (policies(&scenario), scenario.duration.as_secs_f64());
     let Scenario { title, description, .. } = scenario;
     Ok(json(&Description { title, description, duration, policies, paths }))

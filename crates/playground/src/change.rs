@@ -7,7 +7,7 @@ use anabranch_policy::time::Duration;
 use anabranch_sim::link::QueueLimit;
 use anabranch_sim::{Change, LinkId};
 
-/// What of a path can be changed. It changes on the path's first link, in both directions.
+/// What of a path can be changed. It changes on the path's slowest link, in both directions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantity {
     /// In bits per second.
@@ -54,14 +54,14 @@ impl Quantity {
         if possible.contains(&value) { Ok(()) } else { Err(format!("{self:?} {value}: a value is {range}")) }
     }
 
-    /// Whether it concerns a lane of the changed path.
-    pub fn concerns(self, lane: &Lane, losing: Direction) -> bool {
+    /// Whether it concerns a lane of the changed path, of which the link with this index changes.
+    pub fn concerns(self, lane: &Lane, link: usize, losing: Direction) -> bool {
         let other = match losing {
             Direction::Forward => Some(Heading::Backward),
             Direction::Backward => Some(Heading::Forward),
             Direction::Both => None,
         };
-        lane.link == 0 && (self != Self::Loss || Some(lane.direction) != other)
+        lane.link == link && (self != Self::Loss || Some(lane.direction) != other)
     }
 
     /// Records the value, and returns the change of the link. The value was checked.

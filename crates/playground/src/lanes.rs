@@ -1,9 +1,11 @@
 //! The lanes that a page draws: each direction of each link of a path, and of the links that paths share.
 
 use anabranch_lab::scenario::Scenario;
+use anabranch_lab::scenario::model::{Link, LinkRate, Path};
 use anabranch_lab::simulation::network::{Lines, PathEnd, directions};
 use anabranch_sim::link::{DelayModel, LinkConfig, LossModel, QueueLimit, RateModel};
-use anabranch_sim::{LinkId, World};
+use anabranch_sim::world::view::Carried;
+use anabranch_sim::{InterfaceId, LinkId, World};
 use serde::Serialize;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -50,6 +52,15 @@ pub fn lanes_of(scenario: &Scenario, paths: &[usize], seed: u64) -> Vec<Lane> {
     lanes
 }
 
+/// The index of the link of a path that is slowest, the first of several: what sliders change.
+pub fn slowest(path: &Path) -> usize {
+    let rate = |link: &Link| match &link.rate {
+        LinkRate::Fixed(rate) => rate.bits_per_second(),
+        LinkRate::Trace(_) => u64::MAX,
+    };
+    path.links.iter().enumerate().min_by_key(|(_, link)| rate(link)).map_or(0, |(at, _)| at)
+}
+
 /// The links of the lanes.
 pub fn links_of(lines: &Lines) -> Vec<LinkId> {
     let both = |end: &PathEnd| [end.forward, end.backward];
@@ -83,12 +94,20 @@ fn lane(config: &LinkConfig, (path, name, link): (Option<usize>, &str, usize), d
 }
 
 /// Adds four numbers for each packet under way on a lane: the index of the lane, the position from 0 to 1, the bytes, and
-/// what it carries: 0 for data, 1 for an acknowledgement, 2 for other traffic.
-pub fn add_packets(world: &World, link: LinkId, (index, lane): (usize, &Lane), packets: &mut Vec<f32>) {
+/// what it carries: 0 for data, 1 for an acknowledgement, 2 for traffic of others than `client`.
+pub fn add_packets(
+    world: &World,
+    client: &[InterfaceId],
+    link: LinkId,
+    (index, lane): (usize, &Lane),
+    packets: &mut Vec<f32>,
+) {
     for packet in world.link_view(link).under_way {
+        let is_ours = client.contains(&packet.ends.0) || client.contains(&packet.ends.1);
+        let carried = if is_ours { packet.carried } else { Carried::Other };
         let sending = lane.rate.map_or(0.0, |rate| f64::from(packet.length) * 8.0 / rate.max(1.0));
         let left = packet.arrives.since(world.now()).as_secs_f64();
         let position = 1.0 - (left / (lane.delay + sending).max(1e-9)).clamp(0.0, 1.0);
-        packets.extend([index as f32, position as f32, packet.length as f32, packet.carried as u8 as f32]);
+        packets.extend([index as f32, position as f32, packet.length as f32, carried as u8 as f32]);
     }
 }

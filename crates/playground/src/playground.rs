@@ -3,11 +3,11 @@
 use crate::catalogue::{json, read};
 use crate::change::Quantity;
 use crate::frame::{ConnectionFrame, Frame, LaneFrame, SubflowFrame};
-use crate::lanes::{Lane, add_packets, lanes_of, links_of};
+use crate::lanes::{Lane, add_packets, lanes_of, links_of, slowest};
 use crate::witness::Witness;
 use anabranch_lab::experiment::path_sets;
 use anabranch_lab::scenario::Scenario;
-use anabranch_lab::scenario::model::{LinkRate, Path};
+use anabranch_lab::scenario::model::{Direction, LinkRate, Path};
 use anabranch_lab::simulation::{Extras, OwnPolicies, Simulation, as_it_meets, connection};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_settings::contender::{Contender, Route};
@@ -101,11 +101,12 @@ impl Playground {
     /// Four numbers for each packet under way: index of its lane, position from 0 to 1, bytes, and 0 for data, 1 for an
     /// acknowledgement, 2 for other traffic.
     pub fn packets(&mut self) -> Vec<f32> {
-        let world = self.simulation.world();
-        world.settle();
+        self.simulation.world().settle();
         let mut packets = Vec::new();
+        let client = self.simulation.lines().interfaces.clone();
+        let world = self.simulation.world();
         for (at, (lane, link)) in self.lanes.iter().zip(&self.links).enumerate() {
-            add_packets(world, *link, (at, lane), &mut packets);
+            add_packets(world, &client, *link, (at, lane), &mut packets);
         }
         packets
     }
@@ -141,12 +142,13 @@ impl Playground {
     pub fn change(&mut self, path: usize, quantity: &str, value: f64) -> Result<(), String> {
         let quantity = Quantity::named(quantity)?;
         quantity.check(value)?;
-        let links = self.scenario.paths.get(path).and_then(|path| path.links.first());
-        let losing = links.ok_or_else(|| format!("there is no path {path}"))?.loss_direction;
+        let changed = self.scenario.paths.get(path).ok_or_else(|| format!("there is no path {path}"))?;
+        let at = slowest(changed);
+        let losing = changed.links.get(at).map_or(Direction::Both, |link| link.loss_direction);
         let world = self.simulation.world();
         let now = world.now();
         for (lane, link) in self.lanes.iter_mut().zip(&self.links) {
-            if lane.path == Some(path) && quantity.concerns(lane, losing) {
+            if lane.path == Some(path) && quantity.concerns(lane, at, losing) {
                 let change = quantity.change(lane, *link, value);
                 world.schedule(now, change);
             }

@@ -125,15 +125,15 @@ impl Pool {
     pub(crate) fn header_mut(&mut self, id: PacketId) -> &mut Header {
         &mut self.headers[id.0 as usize]
     }
-    /// Length and contents of a packet in the network.
-    pub(crate) fn carried(&self, id: PacketId) -> (u32, Carried) {
+    /// Header and contents of a packet in the network.
+    pub(crate) fn carried(&self, id: PacketId) -> (&Header, Carried) {
         let header = self.header(id);
         let carried = match (header.is_udp, self.packets[id.0 as usize].segment.payload.is_empty()) {
             (true, _) => Carried::Other,
             (false, true) => Carried::Acknowledgement,
             (false, false) => Carried::Data,
         };
-        (header.length, carried)
+        (header, carried)
     }
     /// Source and destination port; 0 for UDP, whose ports are not modelled.
     pub(crate) fn ports(&self, id: PacketId) -> u32 {

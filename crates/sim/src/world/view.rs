@@ -1,6 +1,7 @@
 //! What is on the links at present.
 
 use super::World;
+use crate::address::InterfaceId;
 use crate::identifiers::LinkId;
 use crate::link::LinkCounters;
 pub use crate::pool::Carried;
@@ -14,6 +15,8 @@ pub struct PacketView {
     /// Whole packet in bytes.
     pub length: u32,
     pub carried: Carried,
+    /// Its source and destination.
+    pub ends: (InterfaceId, InterfaceId),
 }
 
 /// A link at present.
@@ -39,8 +42,8 @@ impl World {
     pub fn link_view(&self, link: LinkId) -> LinkView {
         let found = self.network.link(link);
         let packet = |(arrives, id)| {
-            let (length, carried) = self.network.pool.carried(id);
-            PacketView { arrives, length, carried }
+            let (header, carried) = self.network.pool.carried(id);
+            PacketView { arrives, length: header.length, carried, ends: (header.source, header.destination) }
         };
         let under_way = found.under_way().map(|(arrives, id)| packet((arrives, *id))).collect();
         LinkView { up: found.is_up(), waiting: found.waiting(), counters: *found.counters(), under_way }
@@ -51,7 +54,7 @@ impl World {
 mod tests {
     use super::*;
     use crate::link::{DropCause, LinkConfig, QueueLimit};
-    use crate::{Change, End, InterfaceId, UdpConfig, WorldConfig};
+    use crate::{Change, End, UdpConfig, WorldConfig};
     use anabranch_mptcp::EndpointConfig;
     use anabranch_policy::rate::Rate;
     use anabranch_policy::time::Duration;
