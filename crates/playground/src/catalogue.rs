@@ -74,16 +74,13 @@ pub fn describe(text: &str) -> Result<String, String> {
 pub fn read(text: &str) -> Result<Scenario, String> {
     let document = Document::embedded(NAME, text, &[]);
     let scenario = document.scenario().map_err(|error: Diagnostic| error.to_string())?;
-    let cannot = if scenario.mesh.is_some() || scenario.moving.is_some() {
-        "an ad-hoc network cannot be watched yet"
-    } else if !scenario.datagrams.is_empty() {
-        "programs that send datagrams cannot be watched: their sessions are not built for browsers"
-    } else if scenario.paths.len() > MOST_PATHS {
-        return Err(format!("{} paths are too many to be watched: at most {MOST_PATHS}", scenario.paths.len()));
-    } else {
-        return Ok(scenario);
-    };
-    Err(cannot.to_owned())
+    match scenario.cannot_be_watched() {
+        Some(reason) => Err(reason.to_owned()),
+        None if scenario.paths.len() > MOST_PATHS => {
+            Err(format!("{} paths are too many to be watched: at most {MOST_PATHS}", scenario.paths.len()))
+        }
+        None => Ok(scenario),
+    }
 }
 
 fn policies(scenario: &Scenario) -> Vec<Policy> {

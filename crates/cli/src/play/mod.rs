@@ -42,8 +42,8 @@ pub fn play(options: &PlayOptions) -> Result<(), Diagnostic> {
             return Err(Diagnostic::option("--policy", message));
         }
     }
-    if scenario.mesh.is_some() || scenario.moving.is_some() {
-        return Err(Diagnostic::plain("an ad-hoc network cannot be watched yet: scenarios with paths can"));
+    if let Some(reason) = scenario.cannot_be_watched() {
+        return Err(Diagnostic::plain(reason));
     }
     let files = Files::open(options.page.as_deref())?;
     let source = match options.scenario.to_str().filter(|_| !options.scenario.exists()) {

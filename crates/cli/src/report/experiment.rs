@@ -6,6 +6,7 @@ use super::html::{self, legend};
 use super::overview::{claims, matrix};
 use super::sensitivity::sensitivity;
 use super::{figure, mesh, stills};
+use anabranch_lab::library;
 use anabranch_lab::means::metric_names;
 use anabranch_lab::measured::Measured;
 use anabranch_lab::metric::Series;
@@ -39,6 +40,7 @@ pub fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
                 @if !moving && scenario.transfer != Transfer::None { ", receive buffer " (buffer_text(outcome)) } ". Trace hash "
                 code { (format!("{:016x}", outcome.trace_hash)) } "."
             }
+            (watch(outcome))
             (combinations(outcome))
             (matrix)
             @if !measured.verdicts.is_empty() { h3 { "Measured and published" } (claims(&measured.verdicts)) }
@@ -50,6 +52,17 @@ pub fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
             (means(outcome))
         }
     })
+}
+
+/// How to watch the first run, if the scenario is in the program and can be watched.
+fn watch(outcome: &Outcome) -> Markup {
+    let scenario = &outcome.scenario;
+    let is_built_in = library::SCENARIOS.iter().any(|known| known.name == scenario.name);
+    html! {
+        @if is_built_in && scenario.cannot_be_watched().is_none() {
+            p.facts { "In a browser: " code { "anabranch play " (scenario.name) " --seed " (outcome.first_seed) } }
+        }
+    }
 }
 
 fn buffer_text(outcome: &Outcome) -> String {

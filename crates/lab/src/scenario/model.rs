@@ -103,6 +103,17 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// Why it cannot be watched in a browser; none: it can.
+    pub fn cannot_be_watched(&self) -> Option<&'static str> {
+        if self.mesh.is_some() || self.moving.is_some() {
+            Some("an ad-hoc network cannot be watched yet")
+        } else if !self.datagrams.is_empty() {
+            Some("programs that send datagrams cannot be watched: their sessions are not built for browsers")
+        } else {
+            None
+        }
+    }
+
     /// Label and unit of a built-in metric or of one of this scenario.
     pub fn metric(&self, name: &str) -> Option<(String, &'static str)> {
         if let Some(metric) = metric::find(name) {
