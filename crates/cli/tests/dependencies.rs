@@ -35,7 +35,7 @@ const LAYERS: &[&[&str]] = &[
         "anabranch-steer",
     ],
     &["anabranch-capture", "anabranch-emulate", "anabranch-lab"],
-    &["anabranch-cli", "anabranch-campaign", "anabranch", "anabranch-python"],
+    &["anabranch-cli", "anabranch-campaign", "anabranch", "anabranch-playground", "anabranch-python"],
 ];
 
 /// Products usable on their own, with options of `cargo tree`: crates that their trees must not have, tests aside, and

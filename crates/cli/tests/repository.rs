@@ -18,13 +18,16 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
 }
 
-/// All files with this extension below `directory`, in order, except build and run output.
+/// Folders of what builds and runs write, and of what others wrote.
+const NOT_OURS: &[&str] = &["target", "results", "corpus", "artifacts", "node_modules", "dist"];
+
+/// All files with this extension below `directory`, in order, except those.
 fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(directory).expect("the directory can be read");
     for path in entries.map(|entry| entry.expect("the entry can be read").path()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && !name.starts_with('.') && !["target", "results", "corpus", "artifacts"].contains(&&*name) {
+        if path.is_dir() && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
             found.extend(files(&path, extension));
         } else if path.is_file() && path.extension().is_some_and(|known| known == extension) {
             found.push(path);
