@@ -12,6 +12,7 @@ use crate::flooding::acknowledgments::AckQueue;
 use crate::flooding::queue::FloodQueue;
 use crate::hello::schedule::HelloSchedule;
 use crate::neighbor::attempt::Barred;
+use crate::neighbor::link_monitor::missing_after;
 use crate::neighbor::retransmission::Pace;
 use crate::neighbor::{Neighbor, NeighborAction, NeighborEvent, NeighborState, NeighborTimer};
 use crate::neighborhood::Level;
@@ -458,10 +459,14 @@ impl Interface {
         }
     }
 
-    /// A packet other than a Hello was received from a neighbour: it is alive (RFC 4222, 2, recommendation 2).
+    /// A packet other than a Hello was received from a neighbour: it is alive (RFC 4222, 2, recommendation 2). That counts if a
+    /// Hello is missing; otherwise a neighbour that goes after such a packet would be missed later than by its Hellos.
     pub(crate) fn hear(&mut self, now: Instant, router: RouterId) {
         let dead_interval = self.config.router_dead_interval;
-        if let Some(neighbor) = self.neighbors.get_mut(&router).filter(|one| one.state >= NeighborState::Init) {
+        let is_late = now + (dead_interval - missing_after(self.config.hello_interval));
+        if let Some(neighbor) = self.neighbors.get_mut(&router).filter(|one| one.state >= NeighborState::Init)
+            && neighbor.timers.expiry(NeighborTimer::Inactivity).is_none_or(|expiry| expiry <= is_late)
+        {
             neighbor.timers.set(NeighborTimer::Inactivity, now + dead_interval);
         }
     }

@@ -434,3 +434,13 @@ fn rfc4222_any_packet_of_a_neighbour_is_a_sign_of_life() {
     bench.pass(3.1);
     assert_eq!(bench.state(9), NeighborState::Down);
 }
+
+#[test]
+fn a_packet_while_no_hello_is_missing_does_not_keep_a_neighbour_that_goes() {
+    let mut bench = Bench::new(5, |_, _| {});
+    bench.hello(9, hears(&[5]));
+    bench.pass(0.9);
+    bench.acknowledge(9, &[]);
+    bench.pass(2.2);
+    assert_eq!(bench.state(9), NeighborState::Down);
+}
