@@ -8,7 +8,6 @@ use crate::link::{Cargo, DropCause, Drops, Link, LinkConfig};
 use crate::mesh::{Mesh, NodeId};
 use crate::pool::{Header, PacketId, Pool, digest_of};
 use crate::trace_hash::{Digest, TraceHash};
-use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Ecn, Packet};
 use bytes::Bytes;
@@ -419,30 +418,12 @@ impl Network {
         }
         self.pool.discard(id, cause);
     }
-    pub(crate) fn set_link_state(&mut self, now: Instant, link: LinkId, up: bool) {
-        let slot = &mut self.links[link.index()];
-        (slot.transparent, slot.steady) = (false, false);
-        slot.link.handle_state(now, up, &mut self.pool);
-        Self::arm(&mut self.events, &mut self.links[link.index()], link);
-    }
-    pub(crate) fn set_link_rate(&mut self, now: Instant, link: LinkId, rate: Rate) {
-        let slot = &mut self.links[link.index()];
-        (slot.transparent, slot.steady) = (false, false);
-        slot.link.handle_rate(now, rate, &mut self.pool);
-        Self::arm(&mut self.events, &mut self.links[link.index()], link);
-    }
-    /// Changes a link from the next packet on.
-    pub(crate) fn change_link(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        change: impl FnOnce(&mut Link<PacketId>, &str, &mut Pool),
-    ) {
+    /// Applies a change of a link; `change` is given its name too.
+    pub(crate) fn change_link(&mut self, link: LinkId, change: impl FnOnce(&mut Link<PacketId>, &str, &mut Pool)) {
         let slot = &mut self.links[link.index()];
         (slot.transparent, slot.steady) = (false, false);
         change(&mut slot.link, &slot.name, &mut self.pool);
-        slot.link.handle_timeout(now, &mut self.pool);
-        Self::arm(&mut self.events, &mut self.links[link.index()], link);
+        Self::arm(&mut self.events, slot, link);
     }
     /// Brings all links up to date, so that their counters are those of `now`.
     pub(crate) fn settle(&mut self, now: Instant) {

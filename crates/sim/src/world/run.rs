@@ -152,23 +152,26 @@ impl World {
         self.network.events.put(time, Target::new(UDP_EVENT, index & !1 | usize::from(is_packet)));
     }
     pub(super) fn apply(&mut self, change: Change) {
+        let now = self.now;
         match change {
-            Change::LinkState(link, up) => self.network.set_link_state(self.now, link, up),
-            Change::LinkRate(link, rate) => self.network.set_link_rate(self.now, link, rate),
+            Change::LinkState(link, up) => {
+                self.network.change_link(link, |link, _, pool| link.handle_state(now, up, pool));
+            }
+            Change::LinkRate(link, rate) => {
+                self.network.change_link(link, |link, _, pool| link.handle_rate(now, rate, pool));
+            }
             Change::LinkDelay(link, delay) => {
-                let now = self.now;
-                self.network.change_link(now, link, |link, _, pool| link.handle_delay(now, delay, pool));
+                self.network.change_link(link, |link, _, pool| link.handle_delay(now, delay, pool));
             }
             Change::LinkLoss(link, loss) => {
-                let (now, seed) = (self.now, self.config.seed);
-                self.network.change_link(now, link, |link, name, pool| {
+                let seed = self.config.seed;
+                self.network.change_link(link, |link, name, pool| {
                     let random = RandomStream::new(seed, &format!("link/{name}/changed loss"));
                     link.handle_loss(now, loss, random, pool);
                 });
             }
             Change::LinkQueue(link, limit) => {
-                let now = self.now;
-                self.network.change_link(now, link, |link, _, pool| link.handle_queue_limit(now, limit, pool));
+                self.network.change_link(link, |link, _, pool| link.handle_queue_limit(now, limit, pool));
             }
             Change::Address(interface, up) => {
                 let address = self.address(interface);
