@@ -58,9 +58,12 @@ pub struct Wireless {
 }
 
 impl Wireless {
-    /// None if the kernel has no nl80211.
+    /// None if the kernel has no nl80211, or no generic netlink.
     pub fn open() -> io::Result<Option<Self>> {
-        let mut channel = Channel::generic()?;
+        let mut channel = match Channel::generic() {
+            Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(None),
+            opened => opened?,
+        };
         let name = GenlCtrlAttrs::FamilyName("nl80211".to_owned());
         let question = GenlMessage::from_payload(GenlCtrl { cmd: GenlCtrlCmd::GetFamily, nlas: vec![name] });
         let answers = match channel.exchange(question, NLM_F_ACK) {
