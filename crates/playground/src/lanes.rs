@@ -102,7 +102,7 @@ pub fn add_packets(
     (index, lane): (usize, &Lane),
     packets: &mut Vec<f32>,
 ) {
-    for packet in world.link_view(link).under_way {
+    for packet in world.packets_on(link) {
         let is_ours = client.contains(&packet.ends.0) || client.contains(&packet.ends.1);
         let carried = if is_ours { packet.carried } else { Carried::Other };
         let sending = lane.rate.map_or(0.0, |rate| f64::from(packet.length) * 8.0 / rate.max(1.0));

@@ -11,7 +11,7 @@ use anabranch_lab::scenario::model::{Direction, LinkRate, Path};
 use anabranch_lab::simulation::{Extras, OwnPolicies, Simulation, as_it_meets, connection};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_settings::contender::{Contender, Route};
-use anabranch_sim::LinkId;
+use anabranch_sim::{InterfaceId, LinkId};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,8 @@ pub struct Playground {
     witness: Witness,
     lanes: Vec<Lane>,
     links: Vec<LinkId>,
-    /// The addresses of the client's interfaces, with the indices of their paths.
+    /// The client's interfaces, and their addresses with the indices of their paths.
+    interfaces: Vec<InterfaceId>,
     addresses: Vec<(IpAddr, usize)>,
     ended: bool,
 }
@@ -48,14 +49,13 @@ impl Playground {
         let paths = paths.unwrap_or_default();
         let witness = Witness::default();
         let extras = Extras { own: watched(&witness, &scenario, &contender), ..Extras::default() };
-        let simulation =
+        let mut simulation =
             Simulation::new(&scenario, &contender, &paths, seed, &extras).map_err(|error| error.to_string())?;
         let (lanes, links) = (lanes_of(&scenario, &paths, seed), links_of(simulation.lines()));
-        let mut made = Self { scenario, simulation, witness, lanes, links, addresses: Vec::new(), ended: false };
-        let interfaces = made.simulation.lines().interfaces.clone();
-        let addresses = interfaces.into_iter().map(|interface| made.simulation.world().address(interface));
-        made.addresses = addresses.zip(paths).collect();
-        Ok(made)
+        let interfaces = simulation.lines().interfaces.clone();
+        let world = simulation.world();
+        let addresses = interfaces.iter().map(|interface| world.address(*interface)).zip(paths).collect();
+        Ok(Self { scenario, simulation, witness, lanes, links, interfaces, addresses, ended: false })
     }
 
     /// In seconds.
@@ -101,12 +101,11 @@ impl Playground {
     /// Four numbers for each packet under way: index of its lane, position from 0 to 1, bytes, and 0 for data, 1 for an
     /// acknowledgement, 2 for other traffic.
     pub fn packets(&mut self) -> Vec<f32> {
-        self.simulation.world().settle();
-        let mut packets = Vec::new();
-        let client = self.simulation.lines().interfaces.clone();
         let world = self.simulation.world();
+        world.settle();
+        let mut packets = Vec::new();
         for (at, (lane, link)) in self.lanes.iter().zip(&self.links).enumerate() {
-            add_packets(world, &client, *link, (at, lane), &mut packets);
+            add_packets(world, &self.interfaces, *link, (at, lane), &mut packets);
         }
         packets
     }

@@ -26,27 +26,30 @@ pub struct LinkView {
     /// Packets and bytes in the queue.
     pub waiting: (usize, u64),
     pub counters: LinkCounters,
-    /// In order of arrival. Those being transmitted are among them.
-    pub under_way: Vec<PacketView>,
 }
 
 impl World {
-    /// Brings all links up to date for [`Self::link_view`].
+    /// Brings all links up to date for [`Self::link_view`] and [`Self::packets_on`].
     pub fn settle(&mut self) {
         self.network.settle(self.now);
     }
-    /// What is on a link as of its last input.
+    /// A link as of its last input.
     ///
     /// # Panics
     /// If this world does not have the link.
     pub fn link_view(&self, link: LinkId) -> LinkView {
         let found = self.network.link(link);
-        let packet = |(arrives, id)| {
-            let (header, carried) = self.network.pool.carried(id);
+        LinkView { up: found.is_up(), waiting: found.waiting(), counters: *found.counters() }
+    }
+    /// The packets under way on a link as of its last input, in order of arrival. Those being transmitted are among them.
+    ///
+    /// # Panics
+    /// As [`Self::link_view`].
+    pub fn packets_on(&self, link: LinkId) -> impl Iterator<Item = PacketView> + '_ {
+        self.network.link(link).under_way().map(|(arrives, id)| {
+            let (header, carried) = self.network.pool.carried(*id);
             PacketView { arrives, length: header.length, carried, ends: (header.source, header.destination) }
-        };
-        let under_way = found.under_way().map(|(arrives, id)| packet((arrives, *id))).collect();
-        LinkView { up: found.is_up(), waiting: found.waiting(), counters: *found.counters(), under_way }
+        })
     }
 }
 
@@ -82,10 +85,10 @@ mod tests {
         let (mut world, link) = scene();
         world.run_until(millis(100));
         world.settle();
-        let view = world.link_view(link);
-        assert!(view.up && view.under_way.len() >= 3, "{view:?}");
-        assert!(view.under_way.iter().all(|packet| packet.arrives > millis(100) && packet.arrives <= millis(130)));
-        assert!(view.under_way.iter().all(|packet| packet.length == 1_000 && packet.carried == Carried::Other));
+        let packets: Vec<PacketView> = world.packets_on(link).collect();
+        assert!(world.link_view(link).up && packets.len() >= 3, "{packets:?}");
+        assert!(packets.iter().all(|packet| packet.arrives > millis(100) && packet.arrives <= millis(130)));
+        assert!(packets.iter().all(|packet| packet.length == 1_000 && packet.carried == Carried::Other));
     }
 
     #[test]
@@ -95,11 +98,11 @@ mod tests {
         world.schedule(millis(500), Change::LinkLoss(link, 1.0));
         world.run_until(millis(499));
         // 220 ms of packets instead of 28.
-        assert!(world.link_view(link).under_way.len() >= 24, "{:?}", world.link_view(link));
+        assert!(world.packets_on(link).count() >= 24, "{:?}", world.link_view(link));
         world.run_until(millis(1_000));
         world.settle();
         let lost = world.link_view(link);
-        assert!(lost.under_way.is_empty() && lost.counters.drops.get(DropCause::Loss) > 50, "{lost:?}");
+        assert!(world.packets_on(link).next().is_none() && lost.counters.drops.get(DropCause::Loss) > 50, "{lost:?}");
         world.schedule(millis(1_000), Change::LinkLoss(link, 0.0));
         world.schedule(millis(1_000), Change::LinkRate(link, Rate::from_bits_per_second(100_000)));
         world.schedule(millis(1_000), Change::LinkQueue(link, QueueLimit::Packets(3)));
