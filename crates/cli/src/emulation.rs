@@ -182,7 +182,7 @@ mod tests {
         let arrivals = Arc::clone(&arrived);
         let ends: Vec<_> = match upwards {
             true => vec![lines.server_links.0],
-            false => lines.ends.iter().map(|end| end.backward).collect(),
+            false => lines.ends().map(|end| end.backward).collect(),
         };
         let tap = move |now: Instant, _, tapped: Tapped| {
             let Tapped::Udp { length, .. } = tapped else { return };

@@ -54,11 +54,16 @@ pub fn lanes_of(scenario: &Scenario, paths: &[usize], seed: u64) -> Vec<Lane> {
 
 /// The index of the link of a path that is slowest, the first of several: what sliders change.
 pub fn slowest(path: &Path) -> usize {
-    let rate = |link: &Link| match &link.rate {
-        LinkRate::Fixed(rate) => rate.bits_per_second(),
-        LinkRate::Trace(_) => u64::MAX,
-    };
+    let rate = |link: &Link| fixed_rate(link).unwrap_or(u64::MAX);
     path.links.iter().enumerate().min_by_key(|(_, link)| rate(link)).map_or(0, |(at, _)| at)
+}
+
+/// The rate of a link in bits per second; none: by a trace.
+pub fn fixed_rate(link: &Link) -> Option<u64> {
+    match &link.rate {
+        LinkRate::Fixed(rate) => Some(rate.bits_per_second()),
+        LinkRate::Trace(_) => None,
+    }
 }
 
 /// The links of the lanes.

@@ -3,11 +3,11 @@
 use crate::catalogue::{json, read};
 use crate::change::Quantity;
 use crate::frame::{ConnectionFrame, Frame, LaneFrame, SubflowFrame};
-use crate::lanes::{Lane, add_packets, lanes_of, links_of, slowest};
+use crate::lanes::{Lane, add_packets, fixed_rate, lanes_of, links_of, slowest};
 use crate::witness::Witness;
 use anabranch_lab::experiment::path_sets;
 use anabranch_lab::scenario::Scenario;
-use anabranch_lab::scenario::model::{Direction, LinkRate, Path};
+use anabranch_lab::scenario::model::{Direction, Path};
 use anabranch_lab::simulation::{Extras, OwnPolicies, Simulation, as_it_meets, connection};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_settings::contender::{Contender, Route};
@@ -156,13 +156,9 @@ impl Playground {
     }
 }
 
-/// The rate of a path's slowest link in bits per second.
+/// The rate of a path's slowest link in bits per second, that of a trace being none.
 fn rate(path: &Path) -> u64 {
-    let of = |rate: &LinkRate| match rate {
-        LinkRate::Fixed(rate) => rate.bits_per_second(),
-        LinkRate::Trace(_) => 0,
-    };
-    path.links.iter().map(|link| of(&link.rate)).min().unwrap_or(0)
+    path.links.iter().map(|link| fixed_rate(link).unwrap_or(0)).min().unwrap_or(0)
 }
 
 /// The contender's scheduler and path managers, with a witness.

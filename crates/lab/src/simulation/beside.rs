@@ -49,7 +49,7 @@ pub fn add_own(world: &mut World, scenario: &Scenario, first: &FlowConfig, own: 
 /// Adds the other hosts' connections on all present paths.
 pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Lines) {
     for beside in &scenario.beside {
-        let used = paths.iter().copied().zip(lines.ends.iter().copied());
+        let used = paths.iter().copied().zip(lines.ends());
         let mut there = used.chain(lines.others.iter().copied());
         let Some((_, end)) = there.find(|(path, _)| *path == beside.path) else { continue };
         let mut host = |side: &str| {

@@ -14,10 +14,10 @@ pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Line
     for generator in &scenario.generators {
         let source = source(generator);
         for route in &generator.routes {
-            let used = paths.iter().zip(&lines.routers).find(|(path, _)| **path == route.path);
-            let (Some((_, routers)), Some(path)) = (used, scenario.paths.get(route.path)) else { continue };
+            let used = paths.iter().zip(&lines.links).find(|(path, _)| **path == route.path);
+            let (Some((_, links)), Some(path)) = (used, scenario.paths.get(route.path)) else { continue };
             // A router's index counts the links before it; the first router is after the first link.
-            let router = |place: usize| place.checked_sub(1).and_then(|at| routers.get(at)).copied();
+            let router = |place: usize| place.checked_sub(1).and_then(|at| links.get(at)).map(|link| link.router);
             let (Some(from), Some(to)) = (router(route.from.1), router(route.to.1)) else { continue };
             let name = format!("{}{}/{} to {}", prefix(path), generator.name, route.from.0, route.to.0);
             for number in 0..generator.count {

@@ -21,13 +21,9 @@ pub struct Lines {
     /// The client's interfaces, one per path in use.
     pub interfaces: Vec<InterfaceId>,
     pub server: InterfaceId,
-    /// Per path in use: the first forward link, the last backward link, and the router after the first link.
-    pub ends: Vec<PathEnd>,
     /// Per path in use: its links from the client on, and per shared link, both directions of each.
     pub links: Vec<Vec<PathEnd>>,
     pub shared: Vec<PathEnd>,
-    /// Per path in use: the routers after its links, from the client to the server.
-    pub routers: Vec<Vec<RouterId>>,
     /// Paths used only by cross traffic, by index: they compete with other paths for shared links.
     pub others: Vec<(usize, PathEnd)>,
     /// The last link to the server, and the first link from it.
@@ -45,17 +41,21 @@ pub struct PathEnd {
     pub router: RouterId,
 }
 
+impl Lines {
+    /// Per path in use: the client's end.
+    pub fn ends(&self) -> impl Iterator<Item = PathEnd> + '_ {
+        self.links.iter().filter_map(|chain| chain.first().copied())
+    }
+}
+
 pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: HostId, server: HostId) -> Lines {
     let meeting = world.add_router();
-    let (mut interfaces, mut ends, mut routers) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut links, mut shared) = (Vec::new(), Vec::new());
+    let (mut interfaces, mut links, mut shared) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths.iter().filter_map(|place| scenario.paths.get(*place)) {
         let chain = chain(world, &path.name, &path.links, End::Hosts, meeting);
-        routers.push(chain.iter().map(|end| end.router).collect());
-        let Some(end) = chain.first().copied() else { continue };
-        links.push(chain);
+        let Some(end) = chain.first() else { continue };
         interfaces.push(world.add_interface(client, end.forward, &[end.backward]));
-        ends.push(end);
+        links.push(chain);
     }
     let unused = |place: &usize| !paths.contains(place);
     let others = present(scenario, paths).into_iter().filter(unused).filter_map(|place| {
@@ -74,7 +74,7 @@ pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: Ho
     let arrive = world.add_link("server/in", &nothing, End::Router(last), End::Hosts);
     let leave = world.add_link("server/out", &nothing, End::Hosts, End::Router(last));
     let server = world.add_interface(server, leave, &[arrive]);
-    Lines { interfaces, server, ends, links, shared, routers, others, server_links: (arrive, leave) }
+    Lines { interfaces, server, links, shared, others, server_links: (arrive, leave) }
 }
 
 /// Indices of the paths in use and of those with cross traffic only.

@@ -17,10 +17,10 @@ use anabranch_sim::{InterfaceId, World};
 
 /// Adds the traffic of all paths in use.
 pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Lines) {
-    for (place, end) in paths.iter().zip(&lines.ends) {
+    for (place, end) in paths.iter().zip(lines.ends()) {
         let Some(path) = scenario.paths.get(*place) else { continue };
         if let Some(background) = &path.background {
-            add_to_path(world, path, background, *end);
+            add_to_path(world, path, background, end);
         }
     }
 }
