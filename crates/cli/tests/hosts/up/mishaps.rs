@@ -65,16 +65,19 @@ pub fn server_restarts() {
             assert_eq!(scene.python(DATAGRAM), is("over the river"));
             scene.received("up1") - before
         });
-        let used = scene.status()["uplinks"][1]["quota_used_bytes"].as_u64();
+        // The quota is updated once a second.
+        if role.contains(&"--quota") {
+            let used = || scene.status()["uplinks"][1]["quota_used_bytes"].as_u64();
+            wait_until("all is counted", || used() >= Some(received.iter().sum()));
+        }
         up.end_by("TERM");
-        (received, used)
+        received
     };
     // Not zero: on a busy machine the other uplink may be unresponsive for a moment.
-    let (received, _) = by_second(&["--backup", "up1"]);
+    let received = by_second(&["--backup", "up1"]);
     assert!(received.iter().all(|received| *received < 1_000_000), "a backup: {received:?}");
-    let (received, used) = by_second(&["--metered", "up1", "--quota", "up1=500kB/month", "--state", &state]);
+    let received = by_second(&["--metered", "up1", "--quota", "up1=500kB/month", "--state", &state]);
     assert!(received[0] > 500_000 && received[1] < 1_000_000, "metered: {received:?}");
-    assert!(used >= Some(received[0] + received[1]), "{used:?} of {received:?}");
 }
 
 /// A download at about 4 MB/s through these proxies of Python's.
