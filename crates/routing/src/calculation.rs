@@ -25,6 +25,9 @@ use crate::neighbor::{Neighbor, NeighborState};
 use crate::routing_table::NextHop;
 use crate::spf::{Reduction, RootNeighbor, ShortestPaths};
 
+/// Vertices of the largest graph for which the configured hold time is used.
+const SMALL: u64 = 200;
+
 /// Which parts of RFC 5614, 10, are in use.
 fn reduction(interfaces: &Interfaces) -> Reduction {
     let manets = || interfaces.iter().filter_map(|(_, interface)| interface.manet());
@@ -59,7 +62,7 @@ pub(crate) struct Calculation {
     ipv4: bool,
     /// Delay of the first calculation after a change, so that several changes share it.
     delay: Duration,
-    /// Minimum time between two calculations.
+    /// Minimum time between two calculations for a small graph.
     hold: Duration,
     /// When the next calculation is; none if nothing changed.
     at: Option<Instant>,
@@ -111,8 +114,14 @@ impl Calculation {
     /// Schedules a calculation, together with other changes that follow soon.
     pub fn schedule(&mut self, now: Instant) {
         let soonest = now + self.delay;
-        let at = self.last.map_or(soonest, |last| soonest.max(last + self.hold));
+        let at = self.last.map_or(soonest, |last| soonest.max(last + self.hold()));
         self.at = Some(self.at.map_or(at, |before| before.min(at)));
+    }
+
+    /// Minimum time between two calculations. The time that one takes grows with the graph.
+    fn hold(&self) -> Duration {
+        let vertices = self.graph.len() as u64;
+        self.hold * vertices.max(SMALL) / SMALL
     }
 
     pub fn next(&self) -> Option<Instant> {
@@ -291,6 +300,21 @@ mod tests {
         assert_eq!(calculation.next(), None);
         calculation.schedule(milli(20));
         assert_eq!(calculation.next(), Some(milli(110)));
+    }
+
+    #[test]
+    fn the_hold_time_grows_with_a_graph_of_more_than_two_hundred() {
+        for (routers, hold) in [(1, 100), (200, 100), (600, 300)] {
+            let (mut database, mut interfaces) = (Database::default(), Interfaces::default());
+            let mut calculation = Calculation::new(&Config::new(RouterId(1)));
+            for router in 1..=routers {
+                let key = install(&mut database, router, &[]);
+                calculation.contents_changed(milli(0), key);
+            }
+            calculation.run(milli(10), &database, &mut interfaces, &Forecasts::new(None));
+            calculation.schedule(milli(20));
+            assert_eq!(calculation.next(), Some(milli(10 + hold)), "{routers}");
+        }
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub struct Config {
     pub min_ls_arrival: Duration,
     /// Delay of the first calculation of routes after a change, so that several changes share it.
     pub spf_delay: Duration,
-    /// Minimum time between two calculations of routes.
+    /// Minimum time between two calculations of routes, for a graph of up to 200 routers and networks. For a larger one it is
+    /// longer in proportion, so that the share of processor time for calculations is bounded.
     pub spf_hold: Duration,
     /// Limit of the random delay of a flooded LSA, so that several share a packet (RFC 5614, 2.2: less than 100 ms).
     pub flood_delay: Duration,
