@@ -3,6 +3,7 @@
 mod harness;
 
 use anabranch_policy::Duration;
+use anabranch_routing::counters::Counters;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use harness::{Net, Setup, id};
 
@@ -40,11 +41,19 @@ fn all_routers_of_a_large_network_find_each_other() {
             assert_eq!(table.routers.get(&id(to)).map(|route| route.cost), *distance, "from {node} to {to}");
         }
     }
-    let bytes: u64 = (0..nodes).map(|node| net.bytes(node)).sum();
-    let calculations: u64 = (0..nodes).map(|node| net.router(node).counters().calculations).sum();
+    let mean = |count: fn(&Counters) -> u64| {
+        (0..nodes).map(|node| count(net.router(node).counters())).sum::<u64>() as f64 / nodes as f64
+    };
     eprintln!(
-        "{nodes} routers, 60 s: {:.0} bytes per second and router, {:.1} calculations of routes per router",
-        bytes as f64 / 60.0 / nodes as f64,
-        calculations as f64 / nodes as f64
+        "{nodes} routers, 60 s, each: {:.0} bytes/s, {:.1} calculations of routes, {:.1} LSAs originated, {:.0} LSAs \
+         received, {:.0} flooded, {:.0} retransmitted, {:.0} packets received, {:.0} of them Hellos",
+        mean(Counters::all_sent_bytes) / 60.0,
+        mean(|counters| counters.calculations),
+        mean(|counters| counters.lsas_originated),
+        mean(|counters| counters.lsas_received),
+        mean(|counters| counters.lsas_flooded),
+        mean(|counters| counters.lsas_retransmitted),
+        mean(|counters| counters.received.iter().sum()),
+        mean(|counters| counters.received[0]),
     );
 }
