@@ -18,7 +18,7 @@ use anabranch_sim::mesh::cut_network::{CutNetwork, CutsSeen, PLACES};
 use anabranch_sim::mesh::downloads::Downloads;
 use anabranch_sim::mesh::moving_network::{MovingNetwork, RouterChange, Seen};
 use anabranch_sim::mobility::{Area, Model, Span};
-use anabranch_sim::radio::{MediumConfig, Overlap, PathLoss, Reach};
+use anabranch_sim::radio::{MediumConfig, Reach};
 use std::sync::Arc;
 
 /// Cost of a link without loss where ETX counts: its parts are told apart.
@@ -108,21 +108,12 @@ fn cut_metrics(seen: &CutsSeen) -> Vec<(String, f64)> {
 /// The radio: a disk, or path loss with the same mean range and the shadowing and fading of the comparison of
 /// forecasters.
 fn medium(moving: &Moving) -> MediumConfig {
-    let basic = MediumConfig { basic_rate: moving.broadcast_rate, ..MediumConfig::default() };
-    if !moving.shadows {
-        return MediumConfig { reach: Reach::disk(moving.range), ..basic };
-    }
-    let standard = Setting::standard();
-    // The mean range of the standard setting is 250 m.
-    let farther = (moving.range / 250.0).log10() * 10.0 * standard.path_loss.exponent;
-    let path_loss = PathLoss {
-        transmit_power: standard.path_loss.transmit_power + farther,
-        fading: standard.fading.shape,
-        decode: standard.fading.sensitivity as f32,
-        ..standard.path_loss
+    let radio = if moving.shadows {
+        Setting::standard_radio(moving.range)
+    } else {
+        MediumConfig { reach: Reach::disk(moving.range), ..MediumConfig::default() }
     };
-    let (reach, overlap) = (Reach::PathLoss(path_loss), Overlap::Capture(10.0));
-    MediumConfig { reach, overlap, ..basic }
+    MediumConfig { basic_rate: moving.broadcast_rate, ..radio }
 }
 
 /// Configures forecasters of links in every router. Suspect links are avoided if there is another path and announced to

@@ -2,7 +2,7 @@
 
 use super::reception::Fading;
 use crate::mobility::{Area, Model, Span};
-use crate::radio::PathLoss;
+use crate::radio::{MediumConfig, Overlap, PathLoss, Reach};
 use anabranch_policy::time::Duration;
 
 /// Settings shared by all forecasters of a comparison.
@@ -42,6 +42,22 @@ impl Setting {
             horizon: Duration::from_secs(2),
             signal_known: true,
         }
+    }
+
+    /// A radio with the path loss, shadowing and fading of the standard setting, and this mean range in metres. Of frames that
+    /// overlap at a receiver, one that is stronger by 10 dB is received.
+    pub fn standard_radio(range: f64) -> MediumConfig {
+        let standard = Self::standard();
+        // The mean range of the standard setting is 250 m.
+        let farther = libm::log10(range / 250.0) * 10.0 * standard.path_loss.exponent;
+        let path_loss = PathLoss {
+            transmit_power: standard.path_loss.transmit_power + farther,
+            fading: standard.fading.shape,
+            decode: standard.fading.sensitivity as f32,
+            ..standard.path_loss
+        };
+        let (reach, overlap) = (Reach::PathLoss(path_loss), Overlap::Capture(10.0));
+        MediumConfig { reach, overlap, ..MediumConfig::default() }
     }
 }
 
