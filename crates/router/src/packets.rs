@@ -10,6 +10,7 @@ use anabranch_routing::counters::{Counters, DropReason};
 use anabranch_routing::{Destination, Event, NeighborState, Outgoing, Reception, Restart};
 use anabranch_wire::ospf::{Packet, RouterId};
 use std::io;
+use std::net::SocketAddrV6;
 
 /// Packets read before timers are handled.
 const BATCH: usize = 64;
@@ -186,6 +187,7 @@ fn send(socket: &OspfSocket, transport: &mut Transport, ports: &[Port], outgoing
         Destination::Neighbor(_, address) => address,
     };
     let bytes = transport.encode(source, destination, &outgoing.packet)?;
-    socket.send(index, source, destination, bytes).ok()?;
+    let to = SocketAddrV6::new(destination, 0, 0, index);
+    socket.send(source, to, outgoing.packet.body.is_urgent(), bytes).ok()?;
     Some(IPV6_HEADER + bytes.len() as u64)
 }

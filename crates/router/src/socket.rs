@@ -1,4 +1,5 @@
-//! The raw socket for OSPF: IPv6 protocol 89, hop limit 1, network control precedence, all interfaces.
+//! The raw socket for OSPF: IPv6 protocol 89, hop limit 1, network control precedence, all interfaces. Hellos and acknowledgments
+//! leave the host before other packets (RFC 4222, 2, recommendation 1).
 //!
 //! The kernel's own checksum (IPV6_CHECKSUM) is not used: it covers all of the payload, while OSPF's ends where the packet's
 //! length says (RFC 5340, A.3.1), before a link-local signalling block (RFC 5613, 2.1).
@@ -10,6 +11,7 @@ use nix::libc;
 use nix::sys::socket::sockopt::{Ipv6RecvPacketInfo, RcvBuf};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn6, recvmsg, sendmsg, setsockopt};
 use socket2::{Domain, Protocol, Socket, Type};
+use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -21,6 +23,12 @@ const OSPF: i32 = 89;
 
 /// Class selector 6, network control (RFC 2474): the upper six bits of the traffic class.
 pub(super) const NETWORK_CONTROL: u32 = 48 << 2;
+
+/// SO_PRIORITY of Hellos and acknowledgments, and of other packets: 256 more than a user priority of IEEE 802.11-2020, 10.2.3.2, as
+/// mac80211 reads it, which are the access categories voice and video. The queueing disciplines `pfifo_fast` and `prio` send
+/// the first before data, too.
+const URGENT: u32 = 256 + 6;
+const ORDINARY: u32 = 256 + 4;
 
 /// The group AllSPFRouters (RFC 5340, 2.9).
 pub(super) const ALL_SPF_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
@@ -46,6 +54,8 @@ pub(super) struct OspfSocket {
     descriptor: AsyncFd<OwnedFd>,
     /// The same socket, for options set through `socket2`.
     socket: Socket,
+    /// The socket's present SO_PRIORITY.
+    priority: Cell<u32>,
     buffer: Vec<u8>,
 }
 
@@ -63,7 +73,7 @@ impl OspfSocket {
         // A smaller buffer also works, with more retransmissions.
         let _ = setsockopt(&socket, RcvBuf, &RECEIVE_BUFFER);
         let descriptor = watch(socket.as_fd().try_clone_to_owned()?)?;
-        Ok(Self { descriptor, socket, buffer: vec![0; LARGEST] })
+        Ok(Self { descriptor, socket, priority: Cell::new(0), buffer: vec![0; LARGEST] })
     }
 
     /// Joins AllSPFRouters on an interface. Idempotent.
@@ -79,9 +89,14 @@ impl OspfSocket {
         let _ = self.socket.leave_multicast_v6(&ALL_SPF_ROUTERS, interface);
     }
 
-    /// Sends a packet, whose checksum must be set.
-    pub(super) fn send(&self, interface: u32, source: Ipv6Addr, destination: Ipv6Addr, bytes: &[u8]) -> io::Result<()> {
-        send_from(&self.socket, source, SocketAddrV6::new(destination, 0, 0, interface), bytes)
+    /// Sends a packet, whose checksum must be set, on the interface that is the scope of the destination.
+    pub(super) fn send(&self, source: Ipv6Addr, to: SocketAddrV6, urgent: bool, bytes: &[u8]) -> io::Result<()> {
+        let priority = if urgent { URGENT } else { ORDINARY };
+        // Packets leave in order if the kernel does not allow it.
+        if self.priority.replace(priority) != priority {
+            let _ = self.socket.set_priority(priority);
+        }
+        send_from(&self.socket, source, to, bytes)
     }
 
     /// Completes when a packet may be readable.

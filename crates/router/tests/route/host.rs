@@ -3,7 +3,7 @@
 use crate::kernel::ip;
 use crate::scene::{DEADLINE, Running, config, same, wait_for};
 use anabranch_router::{Family, MeshInterface, Question, RouteConfig, RouteDaemon, RouteError, TABLE};
-use anabranch_system::Namespace;
+use anabranch_system::{Namespace, Need, missing};
 use libtest_mimic::Trial;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,6 +14,14 @@ use std::process::{Child, Command, Stdio};
 const CHILD: &str = "ANABRANCH_ROUTE_CHILD";
 
 pub fn trials() -> Vec<Trial> {
+    let priorities = Trial::test("host::hellos_and_acknowledgments_have_priority", || {
+        hellos_and_acknowledgments_have_priority();
+        Ok(())
+    });
+    let no_filter = missing(&[Need::Programs(&["nft"])]);
+    if let Some(reason) = &no_filter {
+        eprintln!("skipped: host::hellos_and_acknowledgments_have_priority: {reason}");
+    }
     let tests: [(&str, fn()); 7] = [
         ("host::what_a_router_set_is_gone_when_it_ends", what_a_router_set_is_gone_when_it_ends),
         ("host::what_a_killed_router_left_is_removed_by_the_next", what_a_killed_router_left_is_removed_by_the_next),
@@ -29,7 +37,8 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         })
     };
-    tests.into_iter().map(trial).collect()
+    let priorities = priorities.with_ignored_flag(no_filter.is_some());
+    tests.into_iter().map(trial).chain([priorities]).collect()
 }
 
 fn namespace() -> Namespace {
@@ -124,6 +133,39 @@ pub fn routed(pair: &[Namespace; 2]) {
             if found.iter().any(|line| line.starts_with(&wanted)) { Ok(()) } else { Err((other, shown)) }
         });
     }
+}
+
+/// RFC 4222, 2, recommendation 1: the kernel and wireless drivers are told which packets may wait.
+fn hellos_and_acknowledgments_have_priority() {
+    let pair = pair();
+    let filter = |words: &str| {
+        let run = || Command::new("nft").args(words.split_whitespace()).output().expect("nft runs");
+        let output = inside(&pair[0], run);
+        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    filter("add table inet seen");
+    filter("add chain inet seen out { type filter hook output priority 0 ; }");
+    // By the type of the packet, the second byte of the header, and skb->priority.
+    let (urgent, ordinary) = ([1, 5], [2, 3, 4]);
+    for (types, priority) in [(&urgent[..], "0:106"), (&ordinary[..], "0:104")] {
+        for kind in types {
+            let packet = format!("meta l4proto 89 @th,8,8 {kind}");
+            filter(&format!("add rule inet seen out {packet} meta priority {priority} counter accept"));
+        }
+    }
+    filter("add rule inet seen out meta l4proto 89 counter comment others");
+    let routers = pair.each_ref().map(|namespace| Running::start(namespace, config(Family::Ipv4, 1)));
+    routed(&pair);
+    wait_for("all types of packets at their priorities", || {
+        let rules = filter("list table inet seen");
+        let counters: Vec<&str> = rules.lines().filter(|line| line.contains("counter packets")).collect();
+        let (others, types) = counters.split_last().expect("there are rules");
+        assert!(others.contains("packets 0 "), "{rules}");
+        let silent = types.iter().any(|line| line.contains("packets 0 "));
+        if types.len() == 5 && !silent { Ok(()) } else { Err(rules) }
+    });
+    drop(routers);
 }
 
 fn what_a_router_set_is_gone_when_it_ends() {
