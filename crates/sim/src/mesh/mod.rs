@@ -21,6 +21,7 @@ pub mod lane_survey;
 pub mod lanes;
 pub mod movement;
 pub mod moving_network;
+pub mod moving_run;
 pub mod naming;
 pub mod paper;
 pub mod probes;

@@ -3,7 +3,8 @@
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 use anabranch_routing::lsa_fullness::LsaFullness;
-use anabranch_sim::mesh::moving_network::{MovingNetwork, Seen};
+use anabranch_sim::mesh::moving_network::MovingNetwork;
+use anabranch_sim::mesh::moving_run::Seen;
 use anabranch_sim::mobility::{Model, Span};
 
 /// A number from the environment.

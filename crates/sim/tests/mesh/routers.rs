@@ -5,7 +5,8 @@ use anabranch_policy::combination::Combination;
 use anabranch_policy::time::Duration;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::mesh::downloads::Downloads;
-use anabranch_sim::mesh::moving_network::{MovingNetwork, Seen};
+use anabranch_sim::mesh::moving_network::MovingNetwork;
+use anabranch_sim::mesh::moving_run::Seen;
 use anabranch_sim::mobility::{Model, Span};
 
 fn network(seconds: u64) -> MovingNetwork {
