@@ -11,6 +11,7 @@
 //! minute are counted separately.
 
 use super::cost::MeshCost;
+use super::course::{self, Course};
 use super::moving_network::MovingNetwork;
 use super::probes::ProbeConfig;
 use super::results::NodeResult;
@@ -94,17 +95,26 @@ struct Lost {
 }
 
 impl Lost {
-    fn during(&mut self, world: &mut World, what: impl FnOnce(&mut World)) {
-        let (sent, arrived) = (world.probes_sent(), arrived(world));
-        what(world);
-        let sent = world.probes_sent() - sent;
+    /// Adds what was sent and has arrived between two times.
+    fn add(&mut self, before: Probed, after: Probed) {
+        let sent = after.sent - before.sent;
         self.sent += sent;
-        self.lost += sent as i64 - (self::arrived(world) - arrived) as i64;
+        self.lost += sent as i64 - (after.arrived - before.arrived) as i64;
     }
 }
 
-fn arrived(world: &World) -> u64 {
-    world.node_results().iter().map(|node| node.counters.delivered).sum()
+/// Probes so far.
+#[derive(Clone, Copy, Default)]
+struct Probed {
+    sent: u64,
+    arrived: u64,
+}
+
+impl Probed {
+    fn by_now(world: &World) -> Self {
+        let arrived = world.node_results().iter().map(|node| node.counters.delivered).sum();
+        Self { sent: world.probes_sent(), arrived }
+    }
 }
 
 impl CutNetwork {
@@ -122,16 +132,24 @@ impl CutNetwork {
     fn leaving(&self) -> Duration {
         Duration::from_secs_f64(GONE / self.speed.max(0.1))
     }
+    /// Duration of a cut with its quiet times.
+    fn one(&self) -> Duration {
+        QUIET + self.leaving() + AFTER + self.leaving() + QUIET
+    }
     /// Number of cuts in the duration: at least one.
     pub fn cuts(&self) -> u32 {
-        let one = QUIET + self.leaving() + AFTER + self.leaving() + QUIET;
-        u32::try_from(self.network.duration.as_nanos() / one.as_nanos()).unwrap_or(u32::MAX).max(1)
+        let cuts = self.network.duration.as_nanos() / self.one().as_nanos();
+        u32::try_from(cuts).unwrap_or(u32::MAX).max(1)
+    }
+    /// When the last relay has been back for a while.
+    pub fn end(&self) -> Instant {
+        Instant::ZERO + self.network.warm_up + self.one().mul_f64(f64::from(self.cuts()))
     }
     /// Builds the network.
     ///
     /// # Errors
     /// If a router refuses its configuration, as text.
-    fn build(&self) -> Result<World, String> {
+    pub fn build(&self) -> Result<World, String> {
         let network = &self.network;
         let mut world = World::new(WorldConfig { seed: network.seed, wire: network.wire, ipv6: false });
         let channel = world.add_channel("channel", network.medium.clone());
@@ -164,62 +182,160 @@ impl CutNetwork {
     /// As [`MovingNetwork::build`].
     pub fn run(&self) -> Result<CutsSeen, String> {
         let mut world = self.build()?;
-        world.run_until(Instant::ZERO + self.network.warm_up);
-        let (nodes, cost, begin) = (world.node_results(), world.mesh_cost(), world.now());
-        let cuts = self.cuts();
-        let (mut quiet, mut cut, mut back) = (Lost::default(), Lost::default(), Lost::default());
-        for _ in 0..cuts {
-            let before = world.node_results();
-            let quiet_end = world.now() + QUIET;
-            quiet.during(&mut world, |world| world.run_until(quiet_end));
-            let relay = busiest(&before, &world.node_results());
-            let node = NodeId(relay as u32);
-            let place = world.position(node);
-            cut.during(&mut world, |world| {
-                self.walk(world, node, place, |gone| gone);
-                // Out of range from its present position too.
-                world.move_node(node, away(place, GONE * 10.0));
-                let end = world.now() + AFTER;
-                world.run_until(end);
-            });
-            back.during(&mut world, |world| {
-                self.walk(world, node, place, |gone| GONE - gone);
-                world.move_node(node, place);
-                let end = world.now() + QUIET;
-                world.run_until(end);
-            });
+        let mut cuts = Cuts::new(self);
+        while cuts.due() != Instant::NEVER {
+            let due = cuts.due();
+            course::advance(&mut world, &mut cuts, due);
         }
+        Ok(cuts.sum_up(&mut world))
+    }
+}
+
+/// What happens next.
+#[derive(Clone, Copy)]
+enum Phase {
+    WarmUp,
+    Quiet,
+    /// A relay leaves, since that time.
+    Leaving(Relay, Instant),
+    Gone(Relay),
+    Returning(Relay, Instant),
+    Back,
+    Over,
+}
+
+/// A relay and its place.
+#[derive(Clone, Copy)]
+struct Relay {
+    node: NodeId,
+    place: Position,
+}
+
+/// The cuts of a run: which relay leaves, when, and what is lost meanwhile.
+pub struct Cuts {
+    plan: CutNetwork,
+    phase: Phase,
+    /// When it ends, or its next step is due.
+    due: Instant,
+    /// Cuts still to be made.
+    left: u32,
+    /// At the begin of the interval in which losses are counted.
+    probed: Probed,
+    nodes: Vec<NodeResult>,
+    quiet: Lost,
+    cut: Lost,
+    back: Lost,
+    /// At the end of the warm-up.
+    begin: (Instant, u64, MeshCost),
+}
+
+impl Course for Cuts {
+    fn due(&self) -> Instant {
+        self.due
+    }
+    fn act(&mut self, world: &mut World) {
+        let now = world.now();
+        match self.phase {
+            Phase::WarmUp => {
+                self.begin = (now, control_bytes(world), world.mesh_cost());
+                self.be_quiet(world);
+            }
+            Phase::Quiet => {
+                self.quiet.add(self.probed, Probed::by_now(world));
+                self.probed = Probed::by_now(world);
+                let node = NodeId(busiest(&self.nodes, &world.node_results()) as u32);
+                let relay = Relay { node, place: world.position(node) };
+                self.walk(Phase::Leaving(relay, now), now);
+            }
+            Phase::Leaving(relay, since) => {
+                let gone = self.gone(now, since);
+                world.move_node(relay.node, away(relay.place, gone));
+                if now < since + self.plan.leaving() {
+                    return self.walk(self.phase, since);
+                }
+                // Out of range from its present position too.
+                world.move_node(relay.node, away(relay.place, GONE * 10.0));
+                (self.phase, self.due) = (Phase::Gone(relay), now + AFTER);
+            }
+            Phase::Gone(relay) => {
+                self.cut.add(self.probed, Probed::by_now(world));
+                self.probed = Probed::by_now(world);
+                self.walk(Phase::Returning(relay, now), now);
+            }
+            Phase::Returning(relay, since) => {
+                let gone = self.gone(now, since);
+                world.move_node(relay.node, away(relay.place, GONE - gone));
+                if now < since + self.plan.leaving() {
+                    return self.walk(self.phase, since);
+                }
+                world.move_node(relay.node, relay.place);
+                (self.phase, self.due) = (Phase::Back, now + QUIET);
+            }
+            Phase::Back => {
+                self.back.add(self.probed, Probed::by_now(world));
+                self.left = self.left.saturating_sub(1);
+                if self.left > 0 {
+                    self.be_quiet(world);
+                } else {
+                    (self.phase, self.due) = (Phase::Over, Instant::NEVER);
+                }
+            }
+            Phase::Over => self.due = Instant::NEVER,
+        }
+    }
+}
+
+impl Cuts {
+    /// Before the run begins.
+    pub fn new(plan: &CutNetwork) -> Self {
+        Self {
+            plan: plan.clone(),
+            phase: Phase::WarmUp,
+            due: Instant::ZERO + plan.network.warm_up,
+            left: plan.cuts(),
+            probed: Probed::default(),
+            nodes: Vec::new(),
+            quiet: Lost::default(),
+            cut: Lost::default(),
+            back: Lost::default(),
+            begin: (Instant::ZERO, 0, MeshCost::default()),
+        }
+    }
+    fn be_quiet(&mut self, world: &World) {
+        (self.probed, self.nodes) = (Probed::by_now(world), world.node_results());
+        (self.phase, self.due) = (Phase::Quiet, world.now() + QUIET);
+    }
+    /// Goes on with a walk that began at that time. A step is due.
+    fn walk(&mut self, phase: Phase, since: Instant) {
+        (self.phase, self.due) = (phase, (self.due + STEP).min(since + self.plan.leaving()));
+    }
+    /// The distance covered, in metres.
+    fn gone(&self, now: Instant, since: Instant) -> f64 {
+        (now.since(since).as_secs_f64() * self.plan.speed).min(GONE)
+    }
+    fn sum_up(&self, world: &mut World) -> CutsSeen {
+        let (begin, bytes, cost) = self.begin;
         let seconds = world.now().since(begin).as_secs_f64();
-        let bytes = |nodes: &[NodeResult]| {
-            nodes.iter().map(|node| node.counters.control.bytes.iter().sum::<u64>()).sum::<u64>()
-        };
-        let lost_per_cut = cut.lost as f64 / f64::from(cuts);
-        Ok(CutsSeen {
+        let cuts = self.plan.cuts();
+        let lost_per_cut = self.cut.lost as f64 / f64::from(cuts);
+        CutsSeen {
             cuts,
             lost_per_cut,
-            outage: lost_per_cut * self.network.probe_interval.as_secs_f64(),
-            lost_per_return: back.lost as f64 / f64::from(cuts),
-            lost_in_quiet: quiet.lost as f64 / quiet.sent.max(1) as f64,
-            overhead: (bytes(&world.node_results()) - bytes(&nodes)) as f64 * 8.0 / seconds,
+            outage: lost_per_cut * self.plan.network.probe_interval.as_secs_f64(),
+            lost_per_return: self.back.lost as f64 / f64::from(cuts),
+            lost_in_quiet: self.quiet.lost as f64 / self.quiet.sent.max(1) as f64,
+            overhead: (control_bytes(world) - bytes) as f64 * 8.0 / seconds,
             cost: world.mesh_cost() - cost,
             memory: world.router_memory() / PLACES.len() as u64,
             seconds,
             trace_hash: world.results().trace_hash,
-        })
-    }
-    /// Moves a relay for as long as it takes to leave the range; `distance` maps the distance covered to that from its
-    /// place.
-    fn walk(&self, world: &mut World, node: NodeId, place: Position, distance: impl Fn(f64) -> f64) {
-        let begin = world.now();
-        let end = begin + self.leaving();
-        let mut at = begin;
-        while at < end {
-            at = (at + STEP).min(end);
-            world.run_until(at);
-            let gone = (at.since(begin).as_secs_f64() * self.speed).min(GONE);
-            world.move_node(node, away(place, distance(gone)));
         }
     }
+}
+
+/// Bytes of all routing packets so far.
+fn control_bytes(world: &World) -> u64 {
+    world.node_results().iter().map(|node| node.counters.control.bytes.iter().sum::<u64>()).sum()
 }
 
 /// A position at some distance outwards, away from all others; the middle relay passes one neighbour.

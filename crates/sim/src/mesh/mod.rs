@@ -11,6 +11,7 @@ mod agent;
 pub mod building;
 mod control;
 pub mod cost;
+pub mod course;
 pub mod cut_network;
 pub mod downloads;
 pub mod forwarding;

@@ -5,6 +5,7 @@
 //! delivery ratio is that of probes sent after the warm-up; packets under way at the end count as lost.
 
 use super::cost::MeshCost;
+use super::course::{self, Course};
 use super::lane_survey::LaneSurvey;
 use super::moving_network::MovingNetwork;
 use super::results::{NodeCounters, NodeResult};
@@ -21,25 +22,22 @@ use anabranch_routing::NeighborState;
 const IPV6_HEADER: u64 = 40;
 
 impl MovingNetwork {
+    /// When it ends.
+    pub fn end(&self) -> Instant {
+        Instant::ZERO + self.warm_up + self.duration
+    }
     /// Builds the network and runs it.
     ///
     /// # Errors
     /// As [`Self::build`].
     pub fn run(&self) -> Result<Seen, String> {
         let mut world = self.build()?;
-        world.run_until(Instant::ZERO + self.warm_up);
-        let before = (world.node_results(), world.mesh_cost());
         let mut looks = Looks::new(self);
-        let mut at = world.now();
-        let end = at + self.duration;
-        while at < end {
-            at = (at + Duration::from_secs(1)).min(end);
-            world.run_until(at);
-            looks.look(&mut world, self);
-        }
-        Ok(self.sum_up(&mut world, &before, looks))
+        course::advance(&mut world, &mut looks, self.end());
+        Ok(self.sum_up(&mut world, looks))
     }
-    fn sum_up(&self, world: &mut World, (before, cost): &(Vec<NodeResult>, MeshCost), looks: Looks) -> Seen {
+    fn sum_up(&self, world: &mut World, looks: Looks) -> Seen {
+        let (before, cost) = &looks.before;
         let after = world.node_results();
         let sum = |count: fn(&NodeCounters) -> u64| {
             let sum = |all: &[NodeResult]| all.iter().map(|node| count(&node.counters)).sum::<u64>();
@@ -157,20 +155,52 @@ pub const MOMENTS: u64 = 6;
 const LANES_EVERY: u64 = 10;
 const LANE_PAIRS: usize = 10;
 
-/// Sums of samples, taken once a second.
-struct Looks {
+/// Sums of samples, taken once a second after the warm-up.
+pub struct Looks {
+    network: MovingNetwork,
+    due: Instant,
+    /// Totals at the end of the warm-up.
+    before: (Vec<NodeResult>, MeshCost),
+    begun: bool,
     links: Links,
     lanes: LaneSurvey,
     snapshots: Vec<Snapshot>,
     random: RandomStream,
 }
 
-impl Looks {
-    fn new(network: &MovingNetwork) -> Self {
-        let random = RandomStream::new(network.seed, "lane survey");
-        Self { links: Links::default(), lanes: LaneSurvey::default(), snapshots: Vec::new(), random }
+impl Course for Looks {
+    fn due(&self) -> Instant {
+        self.due
     }
-    fn look(&mut self, world: &mut World, network: &MovingNetwork) {
+    fn act(&mut self, world: &mut World) {
+        if self.begun {
+            self.look(world);
+        } else {
+            self.begun = true;
+            self.before = (world.node_results(), world.mesh_cost());
+        }
+        let end = self.network.end();
+        let next = (self.due + Duration::from_secs(1)).min(end);
+        self.due = if self.due < end { next } else { Instant::NEVER };
+    }
+}
+
+impl Looks {
+    /// Before the run begins.
+    pub fn new(network: &MovingNetwork) -> Self {
+        Self {
+            network: network.clone(),
+            due: Instant::ZERO + network.warm_up,
+            before: (Vec::new(), MeshCost::default()),
+            begun: false,
+            links: Links::default(),
+            lanes: LaneSurvey::default(),
+            snapshots: Vec::new(),
+            random: RandomStream::new(network.seed, "lane survey"),
+        }
+    }
+    fn look(&mut self, world: &mut World) {
+        let network = &self.network;
         if self.links.looks.is_multiple_of(LANES_EVERY) {
             self.lanes.look(world, &mut self.random, LANE_PAIRS);
         }

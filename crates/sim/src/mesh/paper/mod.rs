@@ -12,4 +12,4 @@ pub mod network;
 mod run;
 
 pub use case::{Case, Rates, Transfer};
-pub use run::{FLOW, MOMENTS, PATIENCE, Whole, run, run_whole};
+pub use run::{FLOW, MOMENTS, Moments, PATIENCE, Whole, run, run_whole};
