@@ -51,13 +51,18 @@ impl Forecasts {
         self.is_trusted(hop.interface, hop.router)
     }
 
+    /// What is made of the forecasts of a link.
+    pub fn trust(&self, interface: InterfaceId, router: RouterId) -> Trust {
+        self.filter.trust(interface, router)
+    }
+
     /// Whether all links are trusted.
     pub fn trusts_all(&self) -> bool {
         self.filter.trusts_all()
     }
 
     fn is_trusted(&self, interface: InterfaceId, router: RouterId) -> bool {
-        self.filter.trust(interface, router) == Trust::Trusted
+        self.trust(interface, router) == Trust::Trusted
     }
 
     /// An interface is up: the forecasts are evaluated after a period at the latest.

@@ -10,6 +10,7 @@ use crate::handles::NeighborHandle;
 use crate::interface::InterfaceState;
 use crate::neighbor::NeighborState;
 use crate::neighborhood::Level;
+use crate::next_hops::Trust;
 use crate::router::Router;
 
 /// Present state of an interface.
@@ -50,6 +51,8 @@ pub struct NeighborView {
     pub requested: usize,
     /// Probability that the link to it is up at the horizon; none without a forecaster.
     pub forecast: Option<f64>,
+    /// What its forecasts have made of it; trusted without a forecaster.
+    pub trust: Trust,
 }
 
 impl Router {
@@ -81,6 +84,7 @@ impl Router {
                 unacknowledged: neighbor.retransmissions.len(),
                 requested: neighbor.exchange.requests.len(),
                 forecast: self.forecasts.of(now, neighbor),
+                trust: self.forecasts.trust(interface.config.id, *router),
             })
         })
     }
