@@ -167,7 +167,7 @@ impl World {
     }
     /// The connection at one end of a flow, once it exists.
     pub fn connection(&self, flow: FlowId, side: Side) -> Option<ConnectionId> {
-        self.flows[flow.0 as usize].ends[side as usize].connection
+        self.flows.get(flow.0 as usize)?.ends[side as usize].connection
     }
     /// Calls `tap` for everything that these links deliver from now on.
     pub fn tap(&mut self, links: &[LinkId], tap: Tap) {

@@ -144,10 +144,6 @@ impl World {
     pub(crate) fn mesh_router(&self, node: NodeId) -> Option<&Router> {
         self.network.mesh.nodes[node.index()].agent.as_ref().map(|agent| &agent.router)
     }
-    /// Moves a node with all its radios.
-    pub(crate) fn move_node(&mut self, node: NodeId, position: Position) {
-        self.network.mesh.move_node(node, position);
-    }
     pub fn position(&self, node: NodeId) -> Position {
         self.network.mesh.nodes[node.index()].position
     }
@@ -181,13 +177,6 @@ impl World {
 }
 
 impl Mesh {
-    pub(super) fn move_node(&mut self, node: NodeId, position: Position) {
-        let Node { radios, position: place, .. } = &mut self.nodes[node.index()];
-        *place = position;
-        for radio in radios {
-            self.channels[radio.channel.index()].medium.set_position(radio.station, position);
-        }
-    }
     fn next_hop(&self, node: NodeId, hop: Hop) -> Option<NextHop> {
         let own = self.station(node, hop.radio)?;
         let neighbor = self.nodes.get(hop.neighbor.index())?;

@@ -180,10 +180,16 @@ impl Mesh {
     }
     /// Puts the node's router's route to a destination into the node's table.
     pub(super) fn ask_router(&mut self, node: NodeId, destination: InterfaceId) {
-        let Some(agent) = &self.nodes[node.index()].agent else { return };
+        if let Some(hops) = self.hops_of_router(node, destination) {
+            self.nodes[node.index()].table.set(destination, &hops);
+        }
+    }
+    /// The next hops of the node's router to a destination; none without a router or a route.
+    pub(super) fn hops_of_router(&self, node: NodeId, destination: InterfaceId) -> Option<Vec<NextHop>> {
+        let agent = self.nodes[node.index()].agent.as_ref()?;
         let asked = self.lanes.base(destination);
         let address = if self.ipv6 { asked.ipv6() } else { asked.ipv4() };
-        let Some(route) = agent.router.routes().prefixes.get(&Prefix::host(address)) else { return };
+        let route = agent.router.routes().prefixes.get(&Prefix::host(address))?;
         // Lanes follow the choice for lane 0, since nothing is heard on their own radios.
         let chosen = agent.router.choose(&route.next_hops);
         let weight = |router: RouterId| chosen.iter().find(|one| one.hop.router == router).map_or(1, |one| one.weight);
@@ -196,7 +202,6 @@ impl Mesh {
         };
         let radios = |node: NodeId| self.nodes.get(node.index()).map_or(0, |node| node.radios.len());
         let hops = self.lanes.next_hops_to(&agent.router, destination, (route.destination, &first), radios);
-        let hops: Vec<NextHop> = hops.iter().filter_map(hop).collect();
-        self.nodes[node.index()].table.set(destination, &hops);
+        Some(hops.iter().filter_map(hop).collect())
     }
 }

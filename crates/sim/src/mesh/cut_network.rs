@@ -41,10 +41,10 @@ pub const PLACES: [(f64, f64); 8] = [
 const RELAYS: core::ops::Range<usize> = 1..4;
 
 /// Mean range of a frame in metres: a neighbour at 112 m loses one frame in 15, one at 200 m all but one in 250.
-const REACH: f64 = 150.0;
+pub const REACH: f64 = 150.0;
 
 /// Distance in metres from its place at which a relay is out of range.
-const GONE: f64 = 250.0;
+pub const GONE: f64 = 250.0;
 
 /// Quiet time before each cut.
 const QUIET: Duration = Duration::from_secs(30);

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 pub(crate) const RULES: [LanePolicy; 3] = [LanePolicy::Paper, LanePolicy::Spread, LanePolicy::Disjoint];
 
 /// Number of lanes between two nodes, as in the MANET paper's table 3.
-const LANES: usize = 3;
+pub(crate) const LANES: usize = 3;
 
 /// Limit of network size for planned lanes, since planning takes time for each router and destination in proportion to
 /// the number of routers.
@@ -97,7 +97,7 @@ impl LaneSurvey {
 }
 
 /// The routers that a lane passes, both ends included; `None` if it does not reach the destination.
-fn way(world: &World, rule: LanePolicy, lane: usize, from: NodeId, to: NodeId) -> Option<Vec<RouterId>> {
+pub(crate) fn way(world: &World, rule: LanePolicy, lane: usize, from: NodeId, to: NodeId) -> Option<Vec<RouterId>> {
     let mut way = vec![router_id(from)];
     let mut at = from;
     while at != to {

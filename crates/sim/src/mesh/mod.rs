@@ -29,6 +29,7 @@ pub mod probes;
 pub mod results;
 pub mod snapshot;
 pub mod static_routes;
+pub mod view;
 mod work;
 
 use crate::address::InterfaceId;
@@ -99,6 +100,8 @@ pub(crate) struct Mesh {
     /// Addresses are IPv6.
     ipv6: bool,
     movement: Option<movement::Movements>,
+    /// Nodes that are held, and where they would be.
+    held: BTreeMap<NodeId, Position>,
     lanes: Lanes,
     probes: Vec<probes::Probes>,
 }

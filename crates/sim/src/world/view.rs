@@ -2,6 +2,7 @@
 
 use super::World;
 use crate::address::InterfaceId;
+use crate::flow::FlowId;
 use crate::identifiers::LinkId;
 use crate::link::LinkCounters;
 pub use crate::pool::Carried;
@@ -29,6 +30,11 @@ pub struct LinkView {
 }
 
 impl World {
+    /// The interfaces of a flow's client and server; none without the flow, or where the client's endpoint chooses.
+    pub fn flow_ends(&self, flow: FlowId) -> Option<(InterfaceId, InterfaceId)> {
+        let config = &self.flows.get(flow.0 as usize)?.config;
+        Some((config.from?, config.to))
+    }
     /// Brings all links up to date for [`Self::link_view`] and [`Self::packets_on`].
     pub fn settle(&mut self) {
         self.network.settle(self.now);

@@ -39,7 +39,7 @@ pub const PLACES: [(f64, f64); 8] = [
     (300.0, 0.0),
 ];
 /// Radio range in metres; nodes two columns apart are hidden from each other.
-const RANGE: f64 = 150.0;
+pub const RANGE: f64 = 150.0;
 /// M1, the server.
 const SERVER: NodeId = NodeId(0);
 /// M8, the downloading client.
