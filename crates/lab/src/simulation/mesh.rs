@@ -23,6 +23,42 @@ pub fn run(
     seed: u64,
     extras: &Extras,
 ) -> Result<Record, Diagnostic> {
+    let case = case(scenario, mesh, contender, paths, seed, extras)?;
+    let receive_buffer = match case.combination.connection.receive_buffer {
+        BufferSize::Fixed(bytes) => Some(bytes),
+        BufferSize::Auto { .. } => None,
+    };
+    let whole = paper::run_whole(&case).map_err(|error| Diagnostic::plain(format!("{}: {error}", contender.name)))?;
+    check_wire(&whole.results)?;
+    let mut record = {
+        let window = Window { scenario, paths, before: None, after: &whole.results };
+        measure::record(scenario, contender, paths, &window, extras.curves)?
+    };
+    record.metrics.extend(mesh_metrics::metrics(scenario, mesh, &whole, receive_buffer));
+    if extras.curves {
+        record.mesh = whole.snapshots;
+    }
+    let kept = |one: &SingleDelay| SegmentDelay {
+        path: paths[one.lane],
+        sent: one.sent.as_secs_f64(),
+        delay: one.delay.as_secs_f64() * 1e3,
+    };
+    record.segment_delays = whole.measured.single_delays.iter().map(kept).collect();
+    Ok(record)
+}
+
+/// The experiment of a contender over the lanes with these indices of the scenario's mesh.
+///
+/// # Errors
+/// The scenario, or the extras, ask for what a mesh does not have.
+pub fn case(
+    scenario: &Scenario,
+    mesh: &Mesh,
+    contender: &Contender,
+    paths: &[usize],
+    seed: u64,
+    extras: &Extras,
+) -> Result<Case, Diagnostic> {
     let fail = |what: &str| Diagnostic::plain(format!("{}: {what}", contender.name));
     let transfer = match (scenario.transfer, scenario.heading) {
         (Transfer::Endless, Heading::Download) => paper::Transfer::For(scenario.duration),
@@ -39,11 +75,8 @@ pub fn run(
     }
     let mut connection = settings::connection(scenario, contender);
     connection.max_subflows = LANES * LANES;
-    let receive_buffer = match connection.receive_buffer {
-        BufferSize::Fixed(bytes) => Some(bytes),
-        BufferSize::Auto { .. } => None,
-    };
-    let case = Case {
+    extras.own.apply(&mut connection);
+    Ok(Case {
         rates: Rates(mesh.rates),
         routes: mesh.routers.map_or(Routes::Static, |fullness| Routes::Routers { fullness }),
         reservations: mesh.reservations,
@@ -61,24 +94,7 @@ pub fn run(
             policies: contender.policies.clone(),
             connection,
         },
-    };
-    let whole = paper::run_whole(&case).map_err(|error| fail(&error))?;
-    check_wire(&whole.results)?;
-    let mut record = {
-        let window = Window { scenario, paths, before: None, after: &whole.results };
-        measure::record(scenario, contender, paths, &window, extras.curves)?
-    };
-    record.metrics.extend(mesh_metrics::metrics(scenario, mesh, &whole, receive_buffer));
-    if extras.curves {
-        record.mesh = whole.snapshots;
-    }
-    let kept = |one: &SingleDelay| SegmentDelay {
-        path: paths[one.lane],
-        sent: one.sent.as_secs_f64(),
-        delay: one.delay.as_secs_f64() * 1e3,
-    };
-    record.segment_delays = whole.measured.single_delays.iter().map(kept).collect();
-    Ok(record)
+    })
 }
 
 /// Whether a figure needs the delays of single segments.

@@ -1,5 +1,6 @@
 //! Builds the network and hosts of a scenario, runs it, and measures it.
 
+mod ad_hoc;
 mod application;
 mod beside;
 pub mod capacity;
@@ -21,6 +22,7 @@ pub mod traffic;
 pub mod video;
 mod window;
 
+pub use ad_hoc::{AdHoc, Ground};
 pub use capture::file_name as capture_name;
 pub use extras::{Extras, SentFile};
 pub use own::OwnPolicies;

@@ -35,7 +35,42 @@ pub fn run(
     seed: u64,
     extras: &Extras,
 ) -> Result<Record, Diagnostic> {
-    let fail = |what: &str| Diagnostic::plain(format!("{}, seed {seed}: {what}", contender.name));
+    let fail = |what: &str| failure(contender, seed, what);
+    let network = match network(scenario, moving, contender, seed, extras)? {
+        Planned::Cuts(cuts) => {
+            let seen = cuts.run().map_err(|error| fail(&error))?;
+            return Ok(Record { seed, trace_hash: seen.trace_hash, metrics: cut_metrics(&seen), ..Record::default() });
+        }
+        Planned::Moving(network) => network,
+    };
+    let seen = network.run().map_err(|error| fail(&error))?;
+    let metrics = metrics(&seen, &network);
+    let mesh = if extras.curves { seen.snapshots } else { Vec::new() };
+    Ok(Record { seed, trace_hash: seen.trace_hash, metrics, mesh, ..Record::default() })
+}
+
+fn failure(contender: &Contender, seed: u64, what: &str) -> Diagnostic {
+    Diagnostic::plain(format!("{}, seed {seed}: {what}", contender.name))
+}
+
+/// A network to run.
+pub enum Planned {
+    Moving(MovingNetwork),
+    Cuts(CutNetwork),
+}
+
+/// The network of a scenario.
+///
+/// # Errors
+/// A forecaster cannot be built, or the extras ask for what there is not.
+pub fn network(
+    scenario: &Scenario,
+    moving: &Moving,
+    contender: &Contender,
+    seed: u64,
+    extras: &Extras,
+) -> Result<Planned, Diagnostic> {
+    let fail = |what: &str| failure(contender, seed, what);
     if extras.send.is_some() || extras.pcap.is_some() {
         return Err(fail("moving nodes carry probes, and there is no capture of them: leave --send and --pcap out"));
     }
@@ -59,8 +94,9 @@ pub fn run(
     network.router_dead_interval = moving.dead_interval;
     network.probe_interval = moving.probe_interval;
     network.probe_bytes = moving.probe_bytes;
-    network.downloads =
-        moving.download.map(|each| Downloads { each, connection: settings::connection(scenario, contender) });
+    let mut connection = settings::connection(scenario, contender);
+    extras.own.apply(&mut connection);
+    network.downloads = moving.download.map(|each| Downloads { each, connection });
     if contender.mesh.etx {
         network.cost = (ETX_COST, LinkCost::Etx);
     }
@@ -71,21 +107,17 @@ pub fn run(
         let flood = contender.mesh.flood_suspects;
         network.router = Some(forecast_by(&contender.policies.forecaster, flood).map_err(|error| fail(&error))?);
     }
-    if let Some(speed) = moving.cut_speed {
-        let seen = cut(network, speed).map_err(|error| fail(&error))?;
-        return Ok(Record { seed, trace_hash: seen.trace_hash, metrics: cut_metrics(&seen), ..Record::default() });
-    }
-    let seen = network.run().map_err(|error| fail(&error))?;
-    let metrics = metrics(&seen, &network);
-    let mesh = if extras.curves { seen.snapshots } else { Vec::new() };
-    Ok(Record { seed, trace_hash: seen.trace_hash, metrics, mesh, ..Record::default() })
+    Ok(match moving.cut_speed {
+        Some(speed) => Planned::Cuts(cuts(network, speed)),
+        None => Planned::Moving(network),
+    })
 }
 
-/// Runs the same routers while one node repeatedly leaves.
-fn cut(network: MovingNetwork, speed: f64) -> Result<CutsSeen, String> {
+/// The same routers while one node repeatedly leaves.
+fn cuts(network: MovingNetwork, speed: f64) -> CutNetwork {
     let plain = CutNetwork::new(network.manet.lsa_fullness, speed, network.seed);
     let medium = MediumConfig { basic_rate: network.medium.basic_rate, ..plain.network.medium };
-    CutNetwork { network: MovingNetwork { medium, ..network }, speed }.run()
+    CutNetwork { network: MovingNetwork { medium, ..network }, speed }
 }
 
 fn cut_metrics(seen: &CutsSeen) -> Vec<(String, f64)> {
