@@ -34,6 +34,24 @@ struct Description {
     duration: f64,
     policies: Vec<Policy>,
     paths: Vec<Lane>,
+    /// Of an ad-hoc network.
+    mesh: Option<MeshDescription>,
+}
+
+#[derive(Serialize)]
+struct MeshDescription {
+    /// Names of what connections have in place of paths; none: there are no connections.
+    lanes: Vec<String>,
+}
+
+/// Lanes, or one for connections without lanes.
+fn mesh_description(scenario: &Scenario) -> Option<MeshDescription> {
+    let lanes = match (&scenario.mesh, &scenario.moving) {
+        (Some(_), _) => scenario.paths.iter().map(|path| path.name.clone()).collect(),
+        (None, Some(moving)) => moving.download.iter().map(|_| "download".to_owned()).collect(),
+        (None, None) => return None,
+    };
+    Some(MeshDescription { lanes })
 }
 
 /// The embedded scenarios that can be watched, as JSON: names, titles, descriptions, policies.
@@ -55,7 +73,8 @@ pub fn scenario_text(name: &str) -> Result<&'static str, String> {
     known.map(|known| known.text).ok_or_else(|| format!("there is no scenario '{name}'"))
 }
 
-/// Title, description, duration, policies and paths of a scenario, as JSON. A path is its slowest link forward.
+/// Title, description, duration, policies and paths of a scenario, as JSON. A path is its slowest link forward; an ad-hoc network
+/// has lanes.
 ///
 /// # Errors
 /// What is wrong with it, with line and column.
@@ -66,8 +85,9 @@ pub fn describe(text: &str) -> Result<String, String> {
     let is_slowest = |lane: &Lane| lane.path.and_then(|path| scenario.paths.get(path)).map(slowest) == Some(lane.link);
     paths.retain(|lane| lane.direction == Heading::Forward && is_slowest(lane));
     let (policies, duration) = (policies(&scenario), scenario.duration.as_secs_f64());
+    let mesh = mesh_description(&scenario);
     let Scenario { title, description, .. } = scenario;
-    Ok(json(&Description { title, description, duration, policies, paths }))
+    Ok(json(&Description { title, description, duration, policies, paths, mesh }))
 }
 
 /// Parses a scenario, if it can be watched.
@@ -108,7 +128,7 @@ mod tests {
             let described = describe(scenario_text(name).unwrap()).unwrap();
             assert!(described.contains("\"paths\":[{"), "{described}");
         }
-        assert!(!known.contains("manet_moving") && scenario_text("nothing").is_err());
+        assert!(scenario_text("nothing").is_err());
     }
 
     #[test]
@@ -127,7 +147,7 @@ mod tests {
         assert!(error.contains("from 1 to 64"), "{error}");
         let error = describe("name = \"n\"\nduration = 5").unwrap_err();
         assert!(error.contains("scenario.toml:2:12"), "{error}");
-        let moving = scenario_text("mesh_quality").unwrap();
-        assert_eq!(describe(moving).unwrap_err(), "an ad-hoc network cannot be watched yet");
+        let many = scenario_text("mesh_quality").unwrap().replace("nodes = 40", "nodes = 201");
+        assert_eq!(describe(&many).unwrap_err(), "a network of more than 200 nodes cannot be watched");
     }
 }

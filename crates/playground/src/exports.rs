@@ -86,4 +86,24 @@ impl Playground {
     pub fn change(&mut self, path: usize, quantity: &str, value: f64) -> Result<(), JsError> {
         self.0.change(path, quantity, value).map_err(thrown)
     }
+
+    pub fn mesh(&mut self) -> Result<String, JsError> {
+        self.0.mesh().map_err(thrown)
+    }
+
+    pub fn choose_node(&mut self, node: Option<u32>) -> Result<(), JsError> {
+        self.0.choose_node(node).map_err(thrown)
+    }
+
+    pub fn choose_ends(&mut self, from: u32, to: u32) -> Result<(), JsError> {
+        self.0.choose_ends(from, to).map_err(thrown)
+    }
+
+    pub fn move_node(&mut self, node: u32, x: f64, y: f64) -> Result<(), JsError> {
+        self.0.move_node(node, x, y).map_err(thrown)
+    }
+
+    pub fn release_node(&mut self, node: u32) -> Result<(), JsError> {
+        self.0.release_node(node).map_err(thrown)
+    }
 }

@@ -79,12 +79,12 @@ impl ConnectionFrame {
 }
 
 impl SubflowFrame {
-    /// `paths` are the addresses of the client's interfaces, each with the index of its path.
-    pub fn of(info: &SubflowInfo, paths: &[(IpAddr, usize)]) -> Self {
+    /// `paths` are the addresses of the client's interfaces, each with the index of its path; `other` is the path of others.
+    pub fn of(info: &SubflowInfo, paths: &[(IpAddr, usize)], other: Option<usize>) -> Self {
         let ends = [info.identity.local.ip(), info.identity.remote.ip()];
         Self {
             id: info.identity.id.0,
-            path: paths.iter().find(|(address, _)| ends.contains(address)).map(|(_, path)| *path),
+            path: paths.iter().find(|(address, _)| ends.contains(address)).map(|(_, path)| *path).or(other),
             state: format!("{:?}", info.state),
             phase: format!("{:?}", info.phase),
             cwnd: info.snd_cwnd,

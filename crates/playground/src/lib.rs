@@ -10,7 +10,9 @@ mod change;
 mod exports;
 mod frame;
 mod lanes;
+mod mesh;
 mod playground;
+mod running;
 mod witness;
 
 pub use catalogue::{describe, scenario_text, scenarios};

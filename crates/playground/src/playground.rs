@@ -4,11 +4,13 @@ use crate::catalogue::{json, read};
 use crate::change::Quantity;
 use crate::frame::{ConnectionFrame, Frame, LaneFrame, SubflowFrame};
 use crate::lanes::{Lane, add_packets, fixed_rate, lanes_of, links_of, slowest};
+use crate::mesh::{self, Looked};
+use crate::running::Running;
 use crate::witness::Witness;
 use anabranch_lab::experiment::path_sets;
 use anabranch_lab::scenario::Scenario;
 use anabranch_lab::scenario::model::{Direction, Path};
-use anabranch_lab::simulation::{Extras, OwnPolicies, Simulation, as_it_meets, connection};
+use anabranch_lab::simulation::{AdHoc, Extras, OwnPolicies, as_it_meets, connection};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_settings::contender::{Contender, Route};
 use anabranch_sim::{InterfaceId, LinkId};
@@ -16,16 +18,20 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Why there are no nodes.
+const NO_MESH: &str = "the scenario is no ad-hoc network: it has paths";
+
 /// One policy in one scenario with one seed.
 pub struct Playground {
     scenario: Scenario,
-    simulation: Simulation,
+    run: Running,
     witness: Witness,
     lanes: Vec<Lane>,
     links: Vec<LinkId>,
     /// The client's interfaces, and their addresses with the indices of their paths.
     interfaces: Vec<InterfaceId>,
     addresses: Vec<(IpAddr, usize)>,
+    looked: Looked,
     ended: bool,
 }
 
@@ -49,23 +55,29 @@ impl Playground {
         let paths = paths.unwrap_or_default();
         let witness = Witness::default();
         let extras = Extras { own: watched(&witness, &scenario, &contender), ..Extras::default() };
-        let mut simulation =
-            Simulation::new(&scenario, &contender, &paths, seed, &extras).map_err(|error| error.to_string())?;
-        let (lanes, links) = (lanes_of(&scenario, &paths, seed), links_of(simulation.lines()));
-        let interfaces = simulation.lines().interfaces.clone();
-        let world = simulation.world();
+        let mut run = Running::new(&scenario, &contender, &paths, seed, &extras).map_err(|error| error.to_string())?;
+        let (lanes, links) = match &run {
+            Running::Paths(run) => (lanes_of(&scenario, &paths, seed), links_of(run.lines())),
+            Running::AdHoc(_) => (Vec::new(), Vec::new()),
+        };
+        let interfaces = match &run {
+            Running::Paths(run) => run.lines().interfaces.clone(),
+            Running::AdHoc(run) => run.lanes().to_vec(),
+        };
+        let world = run.world();
         let addresses = interfaces.iter().map(|interface| world.address(*interface)).zip(paths).collect();
-        Ok(Self { scenario, simulation, witness, lanes, links, interfaces, addresses, ended: false })
+        let looked = Looked::default();
+        Ok(Self { scenario, run, witness, lanes, links, interfaces, addresses, looked, ended: false })
     }
 
     /// In seconds.
     pub fn now(&mut self) -> f64 {
-        self.simulation.world().now().since(Instant::ZERO).as_secs_f64()
+        self.run.world().now().since(Instant::ZERO).as_secs_f64()
     }
 
-    /// Of the scenario, in seconds.
+    /// The longest that it can last, in seconds.
     pub fn duration(&self) -> f64 {
-        self.scenario.duration.as_secs_f64()
+        self.run.duration(&self.scenario).as_secs_f64()
     }
 
     /// Whether the scenario, or its transfers, have ended.
@@ -79,18 +91,18 @@ impl Playground {
             return;
         }
         let to = Duration::from_secs_f64((self.now() + seconds).min(self.duration()));
-        self.ended = self.simulation.advance(&self.scenario, to) || to >= self.scenario.duration;
+        self.ended = self.run.advance(&self.scenario, to);
     }
 
     /// Advances to the next delivery of a packet.
     pub fn step(&mut self) {
-        self.ended = self.ended || self.simulation.step(&self.scenario);
+        self.ended = self.ended || self.run.step(&self.scenario);
     }
 
     /// Over all events so far, in hexadecimal. At the end, that of the command for the same scenario, policy and seed, if
     /// nothing was changed.
     pub fn trace_hash(&mut self) -> String {
-        format!("{:016x}", self.simulation.trace_hash())
+        format!("{:016x}", self.run.trace_hash())
     }
 
     /// The lanes, as JSON.
@@ -101,7 +113,7 @@ impl Playground {
     /// Four numbers for each packet under way: index of its lane, position from 0 to 1, bytes, and 0 for data, 1 for an
     /// acknowledgement, 2 for other traffic.
     pub fn packets(&mut self) -> Vec<f32> {
-        let world = self.simulation.world();
+        let world = self.run.world();
         world.settle();
         let mut packets = Vec::new();
         for (at, (lane, link)) in self.lanes.iter().zip(&self.links).enumerate() {
@@ -113,12 +125,14 @@ impl Playground {
     /// Queues, the connection and its subflows, as JSON.
     pub fn frame(&mut self) -> String {
         let time = self.now();
-        let world = self.simulation.world();
+        let world = self.run.world();
         world.settle();
         let lanes = self.links.iter().map(|link| LaneFrame::of(&world.link_view(*link))).collect();
-        let [sender, receiver] = self.simulation.info(0, self.scenario.heading);
+        let [sender, receiver] = self.run.info(&self.scenario);
         let connection = sender.as_ref().map(|sender| ConnectionFrame::of(sender, receiver.as_ref()));
-        let of = |info| SubflowFrame::of(info, &self.addresses);
+        // Of connections without lanes all is one path.
+        let other = matches!(self.run, Running::AdHoc(_)).then_some(0);
+        let of = |info| SubflowFrame::of(info, &self.addresses, other);
         let subflows = sender.iter().flat_map(|sender| &sender.subflows).map(of).collect();
         let goodput_bytes = receiver.map_or(0, |receiver| receiver.bytes_received);
         json(&Frame { time, lanes, goodput_bytes, connection, subflows })
@@ -141,10 +155,13 @@ impl Playground {
     pub fn change(&mut self, path: usize, quantity: &str, value: f64) -> Result<(), String> {
         let quantity = Quantity::named(quantity)?;
         quantity.check(value)?;
+        if matches!(self.run, Running::AdHoc(_)) {
+            return Err("the lanes of an ad-hoc network are not changed: move its nodes".to_owned());
+        }
         let changed = self.scenario.paths.get(path).ok_or_else(|| format!("there is no path {path}"))?;
         let at = slowest(changed);
         let losing = changed.links.get(at).map_or(Direction::Both, |link| link.loss_direction);
-        let world = self.simulation.world();
+        let world = self.run.world();
         let now = world.now();
         for (lane, link) in self.lanes.iter_mut().zip(&self.links) {
             if lane.path == Some(path) && quantity.concerns(lane, at, losing) {
@@ -153,6 +170,70 @@ impl Playground {
             }
         }
         Ok(())
+    }
+
+    /// The ad-hoc network, as JSON: nodes with their roles, links with their forecasts, the ways of packets, and the next hops of
+    /// the chosen node.
+    ///
+    /// # Errors
+    /// The scenario has paths.
+    pub fn mesh(&mut self) -> Result<String, String> {
+        let looked = self.looked;
+        let Running::AdHoc(run) = &mut self.run else { return Err(NO_MESH.to_owned()) };
+        Ok(mesh::mesh(&self.scenario, run, looked))
+    }
+
+    /// Chooses the node whose next hops are told, or none.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn choose_node(&mut self, node: Option<u32>) -> Result<(), String> {
+        let run = self.ad_hoc()?;
+        node.map(|node| mesh::node(run.world(), node)).transpose()?;
+        self.looked.node = node;
+        Ok(())
+    }
+
+    /// Chooses the nodes between which ways are told, where the network has no lanes.
+    ///
+    /// # Errors
+    /// There is no such node, or they are the same.
+    pub fn choose_ends(&mut self, from: u32, to: u32) -> Result<(), String> {
+        let run = self.ad_hoc()?;
+        if mesh::node(run.world(), from)? == mesh::node(run.world(), to)? {
+            return Err("a way leads from one node to another".to_owned());
+        }
+        self.looked.ends = Some((from, to));
+        Ok(())
+    }
+
+    /// Puts a node to a place, in metres, or to the nearest in the area, and holds it there.
+    ///
+    /// # Errors
+    /// There is no such node, or the place is no number.
+    pub fn move_node(&mut self, node: u32, x: f64, y: f64) -> Result<(), String> {
+        let run = self.ad_hoc()?;
+        let (node, place) = (mesh::node(run.world(), node)?, mesh::place(run, x, y)?);
+        run.world().hold_node(node, place);
+        Ok(())
+    }
+
+    /// Lets go of a node: it is where it would be.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn release_node(&mut self, node: u32) -> Result<(), String> {
+        let run = self.ad_hoc()?;
+        let node = mesh::node(run.world(), node)?;
+        run.world().release_node(node);
+        Ok(())
+    }
+
+    fn ad_hoc(&mut self) -> Result<&mut AdHoc, String> {
+        match &mut self.run {
+            Running::AdHoc(run) => Ok(run),
+            Running::Paths(_) => Err(NO_MESH.to_owned()),
+        }
     }
 }
 

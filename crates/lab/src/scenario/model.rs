@@ -102,11 +102,14 @@ pub struct Scenario {
     pub results: Results,
 }
 
+/// Greatest number of moving nodes that can be watched.
+const MOST_NODES: usize = 200;
+
 impl Scenario {
     /// Why it cannot be watched in a browser; none: it can.
     pub fn cannot_be_watched(&self) -> Option<&'static str> {
-        if self.mesh.is_some() || self.moving.is_some() {
-            Some("an ad-hoc network cannot be watched yet")
+        if self.moving.as_ref().is_some_and(|moving| moving.nodes > MOST_NODES) {
+            Some("a network of more than 200 nodes cannot be watched")
         } else if !self.datagrams.is_empty() {
             Some("programs that send datagrams cannot be watched: their sessions are not built for browsers")
         } else {

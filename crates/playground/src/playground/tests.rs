@@ -140,3 +140,89 @@ fn values_that_cannot_be_are_refused_in_a_sentence_and_the_run_goes_on() {
     run.step();
     assert!(Playground::new(SHORT, "nobody", 1).err().unwrap().contains("it has anabranch, tcp"));
 }
+
+/// A scenario with less time.
+fn shortened(name: &str, duration: &str) -> String {
+    let text = scenario_text(name).unwrap();
+    let lines = text.lines().map(|line| if line.starts_with("duration =") { duration } else { line });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn ad_hoc_networks_that_are_watched_have_the_hashes_of_the_command() {
+    for (name, policy, duration) in [
+        ("manet_homogeneous", "MMPxM", "duration = \"5 s\""),
+        ("manet_file", "MPxM", "duration = \"5 s\""),
+        ("manet_moving", "min_cost", "duration = \"90 s\""),
+        ("mesh_quality", "etx", "duration = \"70 s\""),
+        ("mesh_download", "etx", "duration = \"100 s\""),
+        ("manet_forecast", "viterbi", "duration = \"90 s\""),
+        ("manet_cuts", "viterbi", "duration = \"240 s\""),
+    ] {
+        let text = shortened(name, duration);
+        let mut run = of(&text, policy);
+        while !run.ended() {
+            run.advance(3.3);
+            for _ in 0..5 {
+                run.step();
+            }
+            let _ = (run.mesh().unwrap(), run.frame(), run.packets(), run.lanes());
+        }
+        assert_eq!(run.trace_hash(), hash_of_command(&text, policy), "{name}");
+    }
+}
+
+#[test]
+fn a_mesh_is_seen_with_roles_lanes_forecasts_and_next_hops() {
+    let mut run = of(&shortened("manet_homogeneous", "duration = \"60 s\""), "MMPxM");
+    assert!((run.duration() - 80.0).abs() < 1e-9, "{}", run.duration());
+    run.advance(25.0);
+    run.choose_node(Some(0)).unwrap();
+    let mesh = value(&run.mesh().unwrap());
+    let roles: Vec<_> = mesh["nodes"].as_array().unwrap().iter().filter_map(|node| node["role"].as_str()).collect();
+    assert!(roles.len() == 8 && roles.contains(&"mdr"), "{roles:?}");
+    assert_eq!((&mesh["nodes"][0]["name"], &mesh["nodes"][4]["x"]), (&"M1".into(), &200.0.into()));
+    let links = mesh["links"].as_array().unwrap();
+    assert!(links.iter().all(|link| link["forecast"] == "good" && link["in_range"] == true), "{links:?}");
+    let ways = mesh["ways"].as_array().unwrap();
+    assert_eq!((ways.len(), &ways[1]["name"], &ways[1]["arrives"]), (4, &"e1".into(), &true.into()));
+    // From M1 to M8 in three hops.
+    let hops = ways[1]["hops"].as_array().unwrap();
+    assert_eq!((hops.len(), &hops[0][0], &hops[2][1]), (3, &0.into(), &7.into()));
+    assert_eq!(mesh["chosen"]["routes"].as_array().unwrap().len(), 1, "only M8 has addresses in the routes: {mesh}");
+    let frame = value(&run.frame());
+    assert!(frame["goodput_bytes"].as_u64().unwrap() > 100_000, "{frame}");
+    let paths: std::collections::BTreeSet<_> =
+        frame["subflows"].as_array().unwrap().iter().map(|one| one["path"].as_u64().unwrap()).collect();
+    assert_eq!(paths.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_node_that_is_moved_away_is_missed_and_comes_back() {
+    let mut run = of(scenario_text("manet_moving").unwrap(), "min_cost");
+    run.advance(30.0);
+    // Far outside: the corner of the area.
+    run.move_node(3, 1e9, -1e9).unwrap();
+    run.advance(20.0);
+    let mesh = value(&run.mesh().unwrap());
+    let node = &mesh["nodes"][3];
+    assert_eq!((&node["x"], &node["y"], &node["held"]), (&500.0.into(), &0.0.into(), &true.into()));
+    run.release_node(3).unwrap();
+    let mesh = value(&run.mesh().unwrap());
+    assert!(mesh["nodes"][3]["held"] == false && mesh["nodes"][3]["x"] != 500.0, "{}", mesh["nodes"][3]);
+    run.choose_ends(3, 5).unwrap();
+    assert_eq!(value(&run.mesh().unwrap())["ends"], serde_json::json!([3, 5]));
+}
+
+#[test]
+fn nodes_and_places_that_cannot_be_are_refused() {
+    let mut run = of(scenario_text("manet_moving").unwrap(), "min_cost");
+    assert_eq!(run.move_node(20, 1.0, 1.0).unwrap_err(), "there is no node 20: nodes are 0 to 19");
+    assert!(run.move_node(1, f64::NAN, 1.0).is_err() && run.release_node(99).is_err());
+    assert!(run.choose_node(Some(20)).is_err() && run.choose_ends(1, 1).is_err() && run.choose_ends(1, 20).is_err());
+    assert!(run.change(0, "rate", 1e6).unwrap_err().contains("move its nodes"));
+    run.advance(1.0);
+    assert!(run.mesh().is_ok());
+    let mut paths = of(SHORT, "anabranch");
+    assert!(paths.mesh().unwrap_err().contains("no ad-hoc network") && paths.move_node(0, 1.0, 1.0).is_err());
+}
