@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { colours, nth, onColours } from "./colours.ts";
 import { make, write } from "./dom.ts";
-import type { Frame } from "./engine.ts";
+import type { Frame, Mesh } from "./engine.ts";
 import * as format from "./format.ts";
 import { History, Meter } from "./history.ts";
 
@@ -24,6 +24,11 @@ class Chart {
   private readonly text: (value: number) => string;
   private uplot: uPlot | null = null;
   private curves: Curve[] = [];
+
+  /** A hidden chart keeps its curves. */
+  set hidden(hidden: boolean) {
+    this.figure.hidden = hidden;
+  }
 
   constructor(parent: HTMLElement, title: string, text: (value: number) => string) {
     this.text = text;
@@ -86,6 +91,20 @@ interface Kept {
   /** In turn for each path: cwnd (bytes), RTT (ms). */
   paths: History;
   meter: Meter;
+  /** Of an ad-hoc network: share of probes delivered, bits of routing per second. */
+  mesh: History;
+  probes: Meter;
+  delivered: Meter;
+  control: Meter;
+}
+
+/** Simulated seconds over which what an ad-hoc network carries is taken: Hellos come every second or two. */
+const MESH_SPAN = 5;
+
+/** What is shown: paths or lanes with connections, an ad-hoc network. */
+export interface Shown {
+  connection: boolean;
+  mesh: boolean;
 }
 
 /** Real milliseconds between two drawings: curves need not be as smooth as packets. */
@@ -96,6 +115,8 @@ export class Charts {
   private readonly held: Chart;
   private readonly windows: Chart;
   private readonly trips: Chart;
+  private readonly probes: Chart;
+  private readonly routing: Chart;
   private runs: Kept[] = [];
   private labels: string[] = [];
   private paths: string[] = [];
@@ -107,10 +128,15 @@ export class Charts {
     this.held = new Chart(parent, "Out of order at the receiver, and its buffer (dashed)", format.bytes);
     this.windows = new Chart(parent, "Congestion windows of the selected policy", format.bytes);
     this.trips = new Chart(parent, "Round-trip times of the selected policy", format.milliseconds);
+    this.probes = new Chart(parent, "Probes delivered, over five seconds", format.share);
+    this.routing = new Chart(parent, "Routing in the whole network, over five seconds", format.rate);
     onColours(() => this.restyle());
   }
 
-  begin(labels: string[], paths: string[]): void {
+  begin(labels: string[], paths: string[], shown: Shown): void {
+    [this.goodput, this.held, this.windows, this.trips].forEach((chart) => (chart.hidden = !shown.connection));
+    this.probes.hidden = !shown.mesh || shown.connection;
+    this.routing.hidden = !shown.mesh;
     this.labels = labels;
     this.paths = paths;
     this.inspected = 0;
@@ -118,6 +144,10 @@ export class Charts {
       connection: new History(3),
       paths: new History(2 * paths.length),
       meter: new Meter(),
+      mesh: new History(2),
+      probes: new Meter(MESH_SPAN),
+      delivered: new Meter(MESH_SPAN),
+      control: new Meter(MESH_SPAN),
     }));
     this.restyle();
   }
@@ -137,6 +167,21 @@ export class Charts {
       if (frame !== undefined) {
         this.addRun(kept, time, frame);
       }
+    });
+  }
+
+  /** The ad-hoc networks of all runs, when they were told. */
+  addMeshes(meshes: (Mesh | undefined)[]): void {
+    meshes.forEach((mesh, index) => {
+      const kept = this.runs[index];
+      if (mesh === undefined || kept?.mesh.due(mesh.time) !== true) {
+        return;
+      }
+      const { probes, delivered, control_bytes } = mesh.carried;
+      const sent = kept.probes.rate(mesh.time, probes);
+      const arrived = kept.delivered.rate(mesh.time, delivered);
+      const share = sent === null || arrived === null || sent === 0 ? null : Math.min(1, arrived / sent);
+      kept.mesh.push(mesh.time, [share, kept.control.rate(mesh.time, control_bytes)]);
     });
   }
 
@@ -171,6 +216,9 @@ export class Charts {
     const { times, curves } = shown.paths;
     this.windows.setData(times, curves.filter((_, index) => index % 2 === 0));
     this.trips.setData(times, curves.filter((_, index) => index % 2 === 1));
+    const mesh = (curve: number): (number | null)[][] => this.runs.map((run) => run.mesh.curves[curve] ?? []);
+    this.probes.setData(first.mesh.times, mesh(0));
+    this.routing.setData(first.mesh.times, mesh(1));
   }
 
   private restyle(): void {
@@ -181,6 +229,8 @@ export class Charts {
     this.held.setCurves([...runs, ...runs.map(({ label, colour }) => ({ label: `${label}, buffer`, colour, dash: [4, 4] }))]);
     this.windows.setCurves(paths);
     this.trips.setCurves(paths);
+    this.probes.setCurves(runs);
+    this.routing.setCurves(runs);
     this.draw();
   }
 }

@@ -11,6 +11,10 @@ export interface Colours {
   other: string;
   lost: string;
   queue: string;
+  card: string;
+  mdr: string;
+  bmdr: string;
+  onNode: string;
   runs: string[];
   paths: string[];
 }
@@ -31,6 +35,10 @@ function read(): Colours {
     other: of("other"),
     lost: of("lost"),
     queue: of("queue"),
+    card: of("card"),
+    mdr: of("mdr"),
+    bmdr: of("bmdr"),
+    onNode: of("on-accent"),
     runs: [of("run-1"), of("run-2"), of("run-3")],
     paths: [of("path-1"), of("path-2"), of("path-3"), of("path-4"), of("path-5")],
   };

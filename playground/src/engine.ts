@@ -29,6 +29,8 @@ export interface Description {
   duration: number;
   policies: PolicyName[];
   paths: PathDescription[];
+  /** Of an ad-hoc network: the names of its lanes, which connections have in place of paths. None: there are no connections. */
+  mesh: { lanes: string[] } | null;
 }
 
 /** One direction of a link. Rates are bit/s, delays s, losses 0 to 1, queues packets. */
@@ -86,6 +88,60 @@ export interface Frame {
   subflows: SubflowFrame[];
 }
 
+/** `null`: no router has said yet. */
+export type Role = "mdr" | "bmdr" | "other" | null;
+
+export interface MeshNode {
+  name: string;
+  /** In metres. */
+  x: number;
+  y: number;
+  role: Role;
+  /** Whether it was put there and stays. */
+  held: boolean;
+  /** Packets sent by radio so far, those of its router included. */
+  sent: number;
+  waiting: number;
+}
+
+/** Two nodes that hear each other, or are neighbours for their routers. */
+export interface MeshLink {
+  ends: [number, number];
+  in_range: boolean;
+  /** In dBm. */
+  signal: number | null;
+  /** The lower of the states at both; `null`: one of them does not know the other. */
+  state: string | null;
+  cost: number | null;
+  /** That it is up a while later; `null`: nobody forecasts it. */
+  probability: number | null;
+  forecast: "good" | "fading" | "bad" | null;
+}
+
+export interface Way {
+  name: string;
+  /** Index of the lane; `null`: the route of all packets. */
+  path: number | null;
+  /** From, to, share. */
+  hops: [number, number, number][];
+  arrives: boolean;
+}
+
+export interface Mesh {
+  time: number;
+  /** Least x and y, most x and y, in metres. */
+  area: [number, number, number, number];
+  range: number;
+  /** Signals fade: who is out of range is heard sometimes. */
+  fades: boolean;
+  nodes: MeshNode[];
+  links: MeshLink[];
+  ends: [number, number];
+  ways: Way[];
+  chosen: { node: number; routes: { to: number; hops: [number, number][] }[] } | null;
+  carried: { probes: number; delivered: number; no_route: number; not_acknowledged: number; control_bytes: number };
+}
+
 /** What the scheduler saw of a subflow: bytes and ms. */
 export interface SubflowView {
   id: number;
@@ -131,6 +187,12 @@ export interface Playground {
   decisions(): string;
   actions(): string;
   change(path: number, what: string, value: number): void;
+  /** These throw for a scenario with paths. */
+  mesh(): string;
+  choose_node(node?: number): void;
+  choose_ends(from: number, to: number): void;
+  move_node(node: number, x: number, y: number): void;
+  release_node(node: number): void;
   free(): void;
 }
 

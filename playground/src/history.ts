@@ -47,14 +47,23 @@ export class History {
   }
 }
 
-/** The rate at which a count of bytes has grown lately. */
+/** The rate at which a count of bytes has grown lately. A count that falls is another one, of a new connection. */
 export class Meter {
+  private readonly span: number;
   private seen: { time: number; bytes: number }[] = [{ time: 0, bytes: 0 }];
 
-  /** Bit/s over the last half second, or since the last sample if that is longer ago; `null` before the first. */
+  /** `span` in simulated seconds. */
+  constructor(span = SPAN) {
+    this.span = span;
+  }
+
+  /** Bit/s over the last half second, or the span, or since the last sample if that is longer ago; `null` before the first. */
   rate(time: number, bytes: number): number | null {
+    if (bytes < (this.seen.at(-1)?.bytes ?? 0)) {
+      this.seen = [{ time, bytes: 0 }];
+    }
     this.seen.push({ time, bytes });
-    while (this.seen.length > 2 && (this.seen[1]?.time ?? time) <= time - SPAN) {
+    while (this.seen.length > 2 && (this.seen[1]?.time ?? time) <= time - this.span) {
       this.seen.shift();
     }
     const first = this.seen[0];

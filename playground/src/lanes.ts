@@ -3,6 +3,7 @@
 import { colours, type Colours } from "./colours.ts";
 import { KIND, type Frame, type Lane, type LaneFrame } from "./engine.ts";
 import * as format from "./format.ts";
+import { STILL } from "./still.ts";
 
 const NUMBERS_PER_PACKET = 4;
 /** Real milliseconds for which a loss is seen. */
@@ -25,9 +26,6 @@ interface Flash {
   at: number;
   count: number;
 }
-
-/** Whether people have asked for stillness: bars instead of moving packets. */
-const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class LaneView {
   private readonly canvas: HTMLCanvasElement;
@@ -77,6 +75,7 @@ export class LaneView {
     context.font = "12px system-ui, sans-serif";
     this.drawUnused(context, palette);
     this.lanes.forEach((lane, index) => this.drawLane(context, palette, lane, index, frame.lanes[index]));
+    // With stillness, bars alone.
     if (!STILL.matches) {
       this.drawPackets(context, palette, packets);
     }

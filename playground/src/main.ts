@@ -1,13 +1,16 @@
 /** The page: keeps its state, sends it to the worker and to the address, and draws the worker's frames. */
 
 import "./style.css";
+import "./mesh.css";
 import { anotherPath, withPolicy } from "./additions.ts";
 import { Charts } from "./charts.ts";
 import { Choice, presetOf } from "./choice.ts";
 import { Client } from "./client.ts";
 import { byId, radios, within, write } from "./dom.ts";
 import type { Description } from "./engine.ts";
-import type { Change, Report } from "./protocol.ts";
+import { MeshPanel } from "./meshpanel.ts";
+import type { MeshActs } from "./meshview.ts";
+import type { Change, NodeAct, Report } from "./protocol.ts";
 import { MOST_RUNS } from "./runs.ts";
 import { RunViews } from "./runviews.ts";
 import { Sliders } from "./sliders.ts";
@@ -25,6 +28,7 @@ class App {
   private readonly views = new RunViews(byId("runs", HTMLElement));
   private readonly charts = new Charts(within(byId("charts", HTMLElement), ".cards"));
   private readonly why = new WhyPanel();
+  private readonly nodes = new MeshPanel((act) => this.act(act));
   private readonly sliders = new Sliders(within(byId("sliders", HTMLElement), ".cards"), (change) => this.change(change));
   private readonly sentence = byId("sentence", HTMLParagraphElement);
   private readonly toml = byId("toml", HTMLTextAreaElement);
@@ -52,6 +56,9 @@ class App {
   private warning = "";
   private description: Description | null = null;
   private ended = false;
+  private inspected = 0;
+  /** Whether nodes were moved: the trace hash is another. */
+  private moved = false;
   private drawn = 0;
   private writing = 0;
   /** The fragment that this page wrote last: no reason to load it. */
@@ -168,6 +175,24 @@ class App {
     this.keep();
   }
 
+  private act(act: NodeAct): void {
+    this.moved ||= act.act === "hold";
+    if (act.act === "choose") {
+      this.views.choose(act.node);
+    }
+    this.client.send({ do: "node", act });
+  }
+
+  private readonly hands: MeshActs = {
+    choose: (node) => {
+      this.nodes.choose(node);
+      if (node !== null) {
+        this.nodes.focus();
+      }
+    },
+    hold: (node, x, y) => this.act({ act: "hold", node, x, y }),
+  };
+
   private hear(report: Report): void {
     switch (report.tell) {
       case "ready":
@@ -223,24 +248,41 @@ class App {
     this.ended = false;
     const { scenario, seed, changes } = this.state;
     const labels = policies.map((name) => description.policies.find((policy) => policy.name === name)?.label ?? name);
-    const paths = description.paths.map(({ name }) => name);
+    const { mesh } = description;
+    const paths = mesh?.lanes ?? description.paths.map(({ name }) => name);
+    this.moved = false;
     this.toml.value = this.text;
     this.say(this.warning);
     this.warning = "";
     this.hashes.hidden = true;
     this.reset.disabled = changes.length === 0;
     this.choice.show(scenario, seed, description, policies);
-    this.views.begin(labels, paths);
-    this.charts.begin(labels, paths);
+    this.views.begin(labels, paths, mesh === null ? null : this.hands);
+    this.charts.begin(labels, paths, { connection: paths.length > 0, mesh: mesh !== null });
+    this.nodes.begin(mesh !== null);
+    byId("sliders", HTMLElement).hidden = mesh !== null;
+    byId("why", HTMLElement).hidden = paths.length === 0;
     this.sliders.show(description.paths, changes);
     this.why.clear();
+    this.inspected = 0;
+    // What it chooses is seen there.
+    within(byId(mesh === null ? "why" : "mesh", HTMLElement), ".bar").append(byId("inspected", HTMLFieldSetElement));
     radios(byId("inspected", HTMLFieldSetElement), "inspected", labels, 0, (run) => this.inspect(run));
     this.client.send({ do: "inspect", run: 0 });
     this.showSpeed();
     this.keep();
   }
 
+  /** Those of the policy that is looked at. */
+  private showNodes(): void {
+    const mesh = this.views.meshOf(this.inspected);
+    if (mesh !== null) {
+      this.nodes.show(mesh);
+    }
+  }
+
   private inspect(run: number): void {
+    this.inspected = run;
     this.charts.inspect(run);
     this.client.send({ do: "inspect", run });
   }
@@ -255,6 +297,8 @@ class App {
     }
     const frames = report.runs.map(({ frame }) => frame);
     this.charts.add(report.time, frames);
+    this.charts.addMeshes(report.runs.map(({ mesh }) => mesh));
+    this.showNodes();
     this.transport.tell(report.time, report.duration, report.ended, now);
     if (report.why !== null) {
       const { run } = report.why;
@@ -267,7 +311,7 @@ class App {
 
   private showHashes(hashes: string[]): void {
     const { seed, changes, policies } = this.state;
-    const same = changes.length === 0 ? `as the command gives it for this text and seed ${seed}` : "with the changed paths";
+    const same = changes.length === 0 && !this.moved ? `as the command gives it for this text and seed ${seed}` : this.moved ? "with nodes that were moved" : "with the changed paths";
     const texts = hashes.map((hash, index) => `${policies[index] ?? ""} ${hash}`);
     write(this.hashes, `Trace hash at the end, ${same}: ${texts.join(", ")}.`);
     this.hashes.hidden = false;
@@ -291,6 +335,7 @@ class App {
     const begin = performance.now();
     this.views.draw(now);
     this.charts.drawIfDue(now);
+    this.nodes.writeIfDue(now);
     this.measure(performance.now() - begin);
   }
 

@@ -170,6 +170,42 @@ export const PRESETS: Preset[] = [
     ],
   },
   {
+    name: "manet_homogeneous",
+    policies: ["MMPxM", "anabranch"],
+    look: [
+      "The MANET paper's mesh: M1 sends to M8 over three hops, with four radios at each node; routers find their neighbours and elect MDRs in the first 20 s.",
+      "Each lane has its colour: e0 may use all next hops, e1 to e3 keep apart. Drag M3 out of range while it carries a lane: routers need up to three seconds to notice, and packets are lost until then.",
+      "Choose a node to see its links, what the forecasts say of them, and its next hops; let go of it and see when its lanes are back.",
+    ],
+  },
+  {
+    name: "manet_moving",
+    policies: ["min_cost", "full"],
+    look: [
+      "RFC 5614's own benchmark: 20 nodes walk about, and every pair of them may want to talk.",
+      "Squares (MDR) and diamonds (backup MDR) are the backbone that floods for all; see it re-elected as nodes pass each other.",
+      "A dotted link with a cross is gone and nobody has noticed: what is sent over it is lost. Drag a node away, and choose two nodes to see the ways between them.",
+    ],
+  },
+  {
+    name: "manet_cuts",
+    policies: ["none", "viterbi"],
+    look: [
+      "A relay leaves again and again; at 90 s for the first time. The route from M1 to M8 has to find another.",
+      "Without forecasts the routers notice when three seconds of Hellos are missing; with them the link turns dashed, and traffic leaves it before it breaks.",
+      "Compare the curves of probes delivered. Or drag a relay yourself, slowly and fast.",
+    ],
+  },
+  {
+    name: "mesh_quality",
+    policies: ["hops", "etx"],
+    look: [
+      "Forty nodes that stand still, and links that lose between nothing and nearly everything: far ones lose most.",
+      "Hop count takes the fewest and longest hops; expected transmissions take more and shorter ones. Choose two nodes far apart and compare the routes.",
+      "Probes start at 60 s: see what each metric delivers.",
+    ],
+  },
+  {
     name: "recpr_bulk",
     policies: ["mptcp@papers_simulator", "recpr@papers_simulator"],
     look: [

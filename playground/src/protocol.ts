@@ -1,12 +1,19 @@
 /** The messages between the page and the worker that owns the engine. */
 
-import type { Action, Changeable, Decision, Description, Frame, Lane, ScenarioName } from "./engine.ts";
+import type { Action, Changeable, Decision, Description, Frame, Lane, Mesh, ScenarioName } from "./engine.ts";
 
 export interface Change {
   path: number;
   what: Changeable;
   value: number;
 }
+
+/** What is done to the nodes of an ad-hoc network, of all runs. Places are in metres. */
+export type NodeAct =
+  | { act: "hold"; node: number; x: number; y: number }
+  | { act: "release"; node: number }
+  | { act: "choose"; node: number | null }
+  | { act: "ends"; from: number; to: number };
 
 /** What runs: up to three policies on one scenario and one seed. */
 export interface Load {
@@ -28,6 +35,7 @@ export type Command =
   | { do: "tick"; elapsed: number }
   | { do: "step" }
   | ({ do: "change" } & Change)
+  | { do: "node"; act: NodeAct }
   /** The run whose decisions are told. */
   | { do: "inspect"; run: number };
 
@@ -36,6 +44,8 @@ export interface RunFrame {
   lanes?: Lane[];
   packets: Float32Array;
   frame: Frame;
+  /** Of an ad-hoc network, some times a second. */
+  mesh?: Mesh;
 }
 
 export interface Why {

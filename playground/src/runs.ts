@@ -1,7 +1,7 @@
 /** Up to three runs on one clock: loads, advances and changes them, and reads their frames. */
 
-import type { Action, Decision, Description, Engine, Frame, Lane, Playground } from "./engine.ts";
-import type { Change, Load, RunFrame, Why } from "./protocol.ts";
+import type { Action, Decision, Description, Engine, Frame, Lane, Mesh, Playground } from "./engine.ts";
+import type { Change, Load, NodeAct, RunFrame, Why } from "./protocol.ts";
 
 export const MOST_RUNS = 3;
 
@@ -90,11 +90,32 @@ export class Runs {
     }
   }
 
+  /** The same is done in all runs. */
+  act(act: NodeAct): void {
+    for (const { playground } of this.runs) {
+      switch (act.act) {
+        case "hold":
+          playground.move_node(act.node, act.x, act.y);
+          break;
+        case "release":
+          playground.release_node(act.node);
+          break;
+        case "choose":
+          playground.choose_node(act.node ?? undefined);
+          break;
+        case "ends":
+          playground.choose_ends(act.from, act.to);
+          break;
+      }
+    }
+  }
+
   hashes(): string[] {
     return this.runs.map((run) => run.playground.trace_hash());
   }
 
-  frames(): RunFrame[] {
+  /** `meshes`: whether those of ad-hoc networks are wanted. */
+  frames(meshes: boolean): RunFrame[] {
     return this.runs.map((run) => {
       const told: RunFrame = {
         packets: run.playground.packets(),
@@ -104,6 +125,9 @@ export class Runs {
       if (lanes !== run.lanes) {
         run.lanes = lanes;
         told.lanes = JSON.parse(lanes) as Lane[];
+      }
+      if (meshes && this.description.mesh !== null) {
+        told.mesh = JSON.parse(run.playground.mesh()) as Mesh;
       }
       return told;
     });

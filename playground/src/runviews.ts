@@ -1,13 +1,18 @@
 /** The columns of the runs: heading, picture, and a table of the subflows. */
 
 import { byId, make, write } from "./dom.ts";
-import { KIND, type SubflowFrame } from "./engine.ts";
+import { KIND, type Mesh, type SubflowFrame } from "./engine.ts";
 import * as format from "./format.ts";
 import { LaneView } from "./lanes.ts";
+import { MeshView, type MeshActs } from "./meshview.ts";
 import type { RunFrame } from "./protocol.ts";
 
 interface View {
-  lanes: LaneView;
+  lanes: LaneView | null;
+  /** Of an ad-hoc network, in place of lanes. */
+  mesh: MeshView | null;
+  seen: Mesh | null;
+  carried: HTMLElement;
   canvas: HTMLCanvasElement;
   label: string;
   rate: HTMLElement;
@@ -30,12 +35,15 @@ export class RunViews {
     this.parent = parent;
   }
 
-  begin(labels: string[], paths: string[]): void {
+  /** `acts`: of an ad-hoc network, what hands do to its nodes. */
+  begin(labels: string[], paths: string[], acts: MeshActs | null): void {
     this.paths = paths;
-    this.views = labels.map((label) => view(label));
+    this.views = labels.map((label) => view(label, acts));
     this.written = -Infinity;
     this.told = -Infinity;
     byId("key", HTMLUListElement).classList.remove("has-again", "has-other");
+    byId("key", HTMLUListElement).hidden = acts !== null;
+    byId("mesh-key", HTMLUListElement).hidden = acts === null;
     this.parent.replaceChildren(...this.views.map((each, index) => column(each, index)));
   }
 
@@ -58,10 +66,24 @@ export class RunViews {
       if (next !== undefined) {
         each.last = next;
         if (next.lanes !== undefined) {
-          each.lanes.setLanes(next.lanes, this.paths);
+          each.lanes?.setLanes(next.lanes, this.paths);
+        }
+        if (next.mesh !== undefined) {
+          each.mesh?.setMesh(next.mesh, performance.now());
+          each.seen = next.mesh;
         }
       }
     });
+  }
+
+  /** The node of an ad-hoc network that is looked at. */
+  choose(node: number | null): void {
+    this.views.forEach(({ mesh }) => mesh?.choose(node));
+  }
+
+  /** The ad-hoc network of a run as it was told last. */
+  meshOf(run: number): Mesh | null {
+    return this.views[run]?.seen ?? null;
   }
 
   /** The paths' names, for a run's subflow. */
@@ -71,9 +93,10 @@ export class RunViews {
   }
 
   draw(now: number): void {
-    for (const { lanes, last } of this.views) {
+    for (const { lanes, mesh, last } of this.views) {
       if (last !== null) {
-        lanes.draw(last.frame, last.packets, now);
+        lanes?.draw(last.frame, last.packets, now);
+        mesh?.draw(now);
       }
     }
     if (now - this.written >= EVERY) {
@@ -83,18 +106,22 @@ export class RunViews {
     }
     if (now - this.told >= PICTURE_EVERY) {
       this.told = now;
-      for (const { canvas, lanes, label, last } of this.views) {
-        canvas.setAttribute("aria-label", `${label}. ${last === null ? "" : lanes.describe(last.frame)}`);
+      for (const { canvas, lanes, mesh, label, last } of this.views) {
+        const picture = last === null ? "" : (lanes?.describe(last.frame) ?? mesh?.describe());
+        canvas.setAttribute("aria-label", `${label}. ${picture}`);
       }
     }
   }
 
-  private write({ last, rate, body }: View): void {
+  private write({ last, rate, body, seen, carried }: View): void {
     if (last === null) {
       return;
     }
     const { time, goodput_bytes, subflows } = last.frame;
-    write(rate, time > 0 ? `${format.rate((8 * goodput_bytes) / time)} so far` : "");
+    if (seen !== null) {
+      write(carried, carriedText(seen));
+    }
+    write(rate, seen === null && time > 0 ? `${format.rate((8 * goodput_bytes) / time)} so far` : "");
     while (body.rows.length > subflows.length) {
       body.deleteRow(-1);
     }
@@ -108,6 +135,13 @@ export class RunViews {
       });
     });
   }
+}
+
+function carriedText({ time, carried }: Mesh): string {
+  const { probes, delivered, no_route, not_acknowledged, control_bytes } = carried;
+  const routing = time > 0 ? `routing ${format.rate((8 * control_bytes) / time)}` : "";
+  const lost = `lost ${no_route} without a route, ${not_acknowledged} at next hops that did not answer`;
+  return [...(probes > 0 ? [`${probes} probes, ${format.share(delivered / probes)} delivered`] : []), lost, routing].join("; ");
 }
 
 const HEADS = ["path", "state", "cwnd", "RTT", "in flight"];
@@ -134,24 +168,35 @@ function emptyRow(body: HTMLTableSectionElement): HTMLTableRowElement {
   return row;
 }
 
-function view(label: string): View {
+function view(label: string, acts: MeshActs | null): View {
   const canvas = make("canvas");
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", label);
-  return { lanes: new LaneView(canvas), canvas, label, rate: make("span"), body: make("tbody"), last: null };
+  return {
+    lanes: acts === null ? new LaneView(canvas) : null,
+    mesh: acts === null ? null : new MeshView(canvas, acts),
+    seen: null,
+    carried: make("p", { className: "carried" }),
+    canvas,
+    label,
+    rate: make("span"),
+    body: make("tbody"),
+    last: null,
+  };
 }
 
-function column({ canvas, label, rate, body }: View, index: number): HTMLElement {
+function column({ canvas, label, rate, body, mesh, carried }: View, index: number): HTMLElement {
   const heading = make("h2", {}, make("i", { className: "mark" }), label, " ", rate);
   const head = make("tr", {}, ...HEADS.map((text) => make("th", { scope: "col" }, text)));
   const table = make("table", { className: "subflows" }, make("thead", {}, head), body);
   const pictures = make("div", { className: "lanes", tabIndex: 0 }, canvas);
   const tables = make("div", { className: "scrolled", tabIndex: 0 }, table);
-  for (const [scrolled, what] of [[pictures, "paths"], [tables, "subflows"]] as const) {
+  for (const [scrolled, what] of [[pictures, mesh === null ? "paths" : "network"], [tables, "subflows"]] as const) {
     scrolled.setAttribute("role", "group");
     scrolled.setAttribute("aria-label", `${label}: ${what}`);
   }
-  const article = make("article", { className: "card run" }, heading, pictures, tables);
+  const below = mesh === null ? [tables] : [carried, tables];
+  const article = make("article", { className: mesh === null ? "card run" : "card run mesh" }, heading, pictures, ...below);
   article.style.setProperty("--colour", `var(--run-${index + 1})`);
   return article;
 }

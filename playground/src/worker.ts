@@ -14,6 +14,8 @@ const FAST_TICK = 0.013;
 const LONGEST_ELAPSED = 0.1;
 /** Seconds between two reports on decisions while it runs. */
 const WHY_EVERY = 0.25;
+/** Seconds between two meshes while it runs. Nodes move every tenth of a simulated second. */
+const MESH_EVERY = 0.08;
 
 const engine = module as unknown as Engine;
 const scope = self as unknown as DedicatedWorkerGlobalScope;
@@ -23,6 +25,7 @@ let speed = 0;
 let inspected = 0;
 let toldEnd = false;
 let toldWhy = -Infinity;
+let toldMesh = -Infinity;
 
 const seconds = (): number => performance.now() / 1000;
 
@@ -57,7 +60,11 @@ function frame(busy: number, still: boolean): void {
   if (runs === null) {
     return;
   }
-  const told = runs.frames();
+  const meshes = still || seconds() - toldMesh >= MESH_EVERY;
+  if (meshes) {
+    toldMesh = seconds();
+  }
+  const told = runs.frames(meshes);
   const due = still || seconds() - toldWhy >= WHY_EVERY;
   if (due) {
     toldWhy = seconds();
@@ -107,6 +114,10 @@ function obey(command: Command): void {
       break;
     case "change":
       runs?.change(command);
+      frame(0, speed === 0);
+      break;
+    case "node":
+      runs?.act(command.act);
       frame(0, speed === 0);
       break;
     case "inspect":

@@ -52,6 +52,7 @@ export function describe(toml: string): string {
     duration,
     policies: POLICIES,
     paths: Array.from({ length: paths }, (_, path) => initial(path)),
+    mesh: null,
   });
 }
 
@@ -227,6 +228,26 @@ export class Playground {
     for (const lane of lanes) {
       Object.assign(lane, { [what]: what === "up" ? value !== 0 : value });
     }
+  }
+
+  mesh(): string {
+    throw new Error("The stand-in has no ad-hoc networks.");
+  }
+
+  choose_node(): void {
+    this.mesh();
+  }
+
+  choose_ends(): void {
+    this.mesh();
+  }
+
+  move_node(): void {
+    this.mesh();
+  }
+
+  release_node(): void {
+    this.mesh();
   }
 
   free(): void {

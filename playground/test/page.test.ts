@@ -372,6 +372,100 @@ test("with reduced motion it begins paused, and packets are not drawn", async ()
   await close(moving);
 });
 
+async function judge(page: Page): Promise<void> {
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, "it scrolls sideways");
+  await page.evaluate(AXE);
+  const found = await page.evaluate("axe.run().then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, html: nodes[0].html })))");
+  const serious = (found as { id: string; impact: string }[]).filter(({ impact }) => impact === "serious" || impact === "critical");
+  assert.deepEqual(serious, []);
+}
+
+/** The pixel of a place of the MANET paper's mesh in the picture, which has 100 m around the nodes. */
+async function pixelOf(page: Page, x: number, y: number): Promise<{ x: number; y: number }> {
+  const box = await page.locator(".run canvas").first().boundingBox();
+  assert.ok(box !== null);
+  const scale = Math.min((box.width - 44) / 500, (440 - 44) / 400);
+  return { x: box.x + box.width / 2 + (x - 150) * scale, y: box.y + box.height / 2 - y * scale };
+}
+
+async function waitForNode(page: Page, expected: string): Promise<void> {
+  await page.waitForFunction((text) => document.getElementById("about-node")?.textContent?.includes(text), expected);
+}
+
+test("an ad-hoc network is seen, and its nodes are dragged, moved by keys and let go", async (context) => {
+  if (!needsEngine(context)) {
+    return;
+  }
+  const page = await open("scenario=manet_homogeneous&policy=MMPxM&speed=5");
+  await waitForClock(page, 5);
+  await page.locator("#play").click();
+  const { drawn, colours } = await ink(page, ".run canvas");
+  assert.ok(drawn > 0.01 && colours > 6, `${drawn} drawn in ${colours} colours`);
+  await page.locator(".run canvas").first().scrollIntoViewIfNeeded();
+  const place = await pixelOf(page, 100, 0);
+  await page.mouse.move(place.x, place.y);
+  await page.mouse.down();
+  await page.mouse.up();
+  await waitForNode(page, "(100 m, 0 m)");
+  assert.equal(await page.locator("#node").inputValue(), "2");
+  assert.doesNotMatch((await page.locator("#about-node").textContent()) ?? "", /held/);
+  // A click gives the keys to the node: an arrow is a twentieth of the range of 150 m.
+  await page.keyboard.press("ArrowRight");
+  await waitForNode(page, "(108 m, 0 m), held");
+  await page.locator("#let-go").click();
+  await waitForNode(page, "(100 m, 0 m);");
+  const above = await pixelOf(page, 100, 150);
+  await page.mouse.move(place.x, place.y);
+  await page.mouse.down();
+  await page.mouse.move(above.x, above.y, { steps: 5 });
+  await page.mouse.up();
+  await waitForNode(page, "(100 m, 150 m), held");
+  assert.match((await page.locator("#links").textContent()) ?? "", /M2/);
+  // Its old neighbours have not noticed yet.
+  assert.match((await page.locator("#links").textContent()) ?? "", /gone, not yet noticed/);
+  await page.locator("#let-all-go").click();
+  await waitForNode(page, "(100 m, 0 m);");
+  await close(page);
+});
+
+test("lanes, roles and goodput of an ad-hoc network are told as text", async (context) => {
+  if (!needsEngine(context)) {
+    return;
+  }
+  const page = await open("scenario=manet_homogeneous&policy=MPxM&speed=max");
+  await page.waitForFunction(() => Number.parseFloat(document.getElementById("clock")?.textContent ?? "") >= 22, undefined, { timeout: 60_000 });
+  await page.locator("#play").click();
+  await page.waitForFunction(() => /^e1: M1 – M\d – M\d – M8$/m.test(document.querySelector("#ways li:nth-child(2)")?.textContent ?? ""));
+  await page.locator("#mesh summary").click();
+  assert.match((await page.locator("#nodes").textContent()) ?? "", /MDR/);
+  assert.match((await page.locator("#charts .card:nth-child(1) figcaption b").first().textContent()) ?? "", /bit\/s/);
+  assert.ok(await page.locator("#sliders").isHidden());
+  await page.locator("#scenario").selectOption("two_paths");
+  await page.locator("#sliders").waitFor();
+  assert.ok(await page.locator("#mesh").isHidden());
+  await close(page);
+});
+
+test("moving nodes: probes have a curve, and ways between any two are told", async (context) => {
+  if (!needsEngine(context)) {
+    return;
+  }
+  const page = await open("scenario=manet_moving&speed=max");
+  await page.waitForFunction(() => /\d %/.test(document.querySelector("#charts .card:nth-child(5) figcaption b")?.textContent ?? ""), undefined, { timeout: 60_000 });
+  await page.locator("#play").click();
+  assert.ok(await page.locator("#charts .card:nth-child(1)").isHidden());
+  await page.locator("#from").selectOption("3");
+  await page.locator("#to").selectOption("9");
+  await page.waitForFunction(() => /^route: (3 (–|to)|no way from 3 to 9)/.test(document.querySelector("#ways li")?.textContent ?? ""));
+  await page.locator("#node").selectOption("3");
+  await page.waitForFunction(() => (document.querySelectorAll("#links tbody tr").length ?? 0) > 0);
+  await page.locator("#handle").press("ArrowLeft");
+  await page.locator("#play").click();
+  await page.locator("#hashes").waitFor({ timeout: 120_000 });
+  assert.match((await page.locator("#hashes").textContent()) ?? "", /with nodes that were moved/);
+  await close(page);
+});
+
 for (const [name, options] of [
   ["light", {}],
   ["dark", { colorScheme: "dark" }],
@@ -382,11 +476,21 @@ for (const [name, options] of [
     await waitForClock(page, 0.5);
     await page.locator("#text summary").click();
     await page.keyboard.press("Tab");
-    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, "it scrolls sideways");
-    await page.evaluate(AXE);
-    const found = await page.evaluate("axe.run().then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, html: nodes[0].html })))");
-    const serious = (found as { id: string; impact: string }[]).filter(({ impact }) => impact === "serious" || impact === "critical");
-    assert.deepEqual(serious, []);
+    await judge(page);
+    await close(page);
+  });
+
+  test(`axe finds nothing serious in an ad-hoc network: ${name}`, async (context) => {
+    if (!needsEngine(context)) {
+      return;
+    }
+    const page = await open("scenario=manet_forecast&speed=max", options);
+    await page.waitForFunction(() => Number.parseFloat(document.getElementById("clock")?.textContent ?? "") >= 20, undefined, { timeout: 60_000 });
+    await page.locator("#node").selectOption("4");
+    await page.locator("#mesh summary").click();
+    await page.waitForFunction(() => (document.querySelectorAll("#links tbody tr").length ?? 0) > 0);
+    await page.locator("#play").click();
+    await judge(page);
     await close(page);
   });
 }

@@ -84,6 +84,15 @@ test("a meter tells the rate of the last half second", () => {
   assert.equal(meter.rate(2, 1500), 0);
 });
 
+test("a meter begins anew with the count of another connection, and takes a longer span", () => {
+  const meter = new Meter(5);
+  meter.rate(1, 1000);
+  // From (0 s, 0 B).
+  assert.equal(meter.rate(4, 2000), 4000);
+  assert.equal(meter.rate(5, 100), null);
+  assert.equal(meter.rate(6, 600), 4800);
+});
+
 test("numbers have units and three digits", () => {
   assert.equal(format.rate(12_345_678), "12.3 Mbit/s");
   assert.equal(format.duration(0.0005), "500 µs");
@@ -96,7 +105,7 @@ test("all runs stand at one time, also after a step of one", () => {
   const runs = new Runs(engine, TWO);
   assert.equal(runs.advance(1, always), 1);
   runs.step(1);
-  const [one, other] = runs.frames();
+  const [one, other] = runs.frames(false);
   assert.ok((one?.frame.time ?? 0) > 1);
   assert.equal(one?.frame.time, other?.frame.time);
   runs.free();
@@ -120,10 +129,10 @@ test("runs end at the end of the scenario, however far they are asked to go", ()
 
 test("lanes are told only when they have changed", () => {
   const runs = new Runs(engine, TWO);
-  assert.equal(runs.frames()[0]?.lanes?.length, 4);
-  assert.equal(runs.frames()[0]?.lanes, undefined);
+  assert.equal(runs.frames(false)[0]?.lanes?.length, 4);
+  assert.equal(runs.frames(false)[0]?.lanes, undefined);
   runs.change({ path: 1, what: "up", value: 0 });
-  assert.equal(runs.frames()[0]?.lanes?.[2]?.up, false);
+  assert.equal(runs.frames(false)[0]?.lanes?.[2]?.up, false);
   runs.free();
 });
 

@@ -1,0 +1,2 @@
+/** Whether people have asked for stillness. */
+export const STILL = matchMedia("(prefers-reduced-motion: reduce)");
