@@ -184,13 +184,9 @@ class App {
   }
 
   private readonly hands: MeshActs = {
-    choose: (node) => {
-      this.nodes.choose(node);
-      if (node !== null) {
-        this.nodes.focus();
-      }
-    },
+    choose: (node) => this.nodes.choose(node),
     hold: (node, x, y) => this.act({ act: "hold", node, x, y }),
+    done: () => this.nodes.focus(),
   };
 
   private hear(report: Report): void {

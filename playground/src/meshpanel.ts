@@ -62,10 +62,11 @@ export class MeshPanel {
     this.chosen = node;
     this.put = null;
     this.written = -Infinity;
+    this.handle.disabled = node === null;
     this.act({ act: "choose", node });
   }
 
-  /** After a node was chosen in the picture: the arrows move it. */
+  /** After a node was dragged or chosen in the picture: the arrows move it. */
   focus(): void {
     this.handle.focus({ preventScroll: true });
   }

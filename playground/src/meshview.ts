@@ -8,6 +8,8 @@ export interface MeshActs {
   choose(node: number | null): void;
   /** `x` and `y` in metres. */
   hold(node: number, x: number, y: number): void;
+  /** A hand has let go of a node: keys are for it. */
+  done(): void;
 }
 
 interface Point {
@@ -43,7 +45,7 @@ export class MeshView {
     new ResizeObserver(() => this.resize()).observe(canvas);
     canvas.addEventListener("pointerdown", (event) => this.press(event));
     canvas.addEventListener("pointermove", (event) => this.pull(event));
-    canvas.addEventListener("pointerup", () => (this.drag = null));
+    canvas.addEventListener("pointerup", () => this.drop());
     canvas.addEventListener("pointercancel", () => (this.drag = null));
     // A finger on a node drags it; beside the nodes it scrolls the page.
     canvas.addEventListener("touchstart", (event) => this.touch(event), { passive: false });
@@ -282,6 +284,13 @@ export class MeshView {
       event.preventDefault();
       this.canvas.setPointerCapture(event.pointerId);
       this.drag = { node, from: point, at: point, moved: false };
+    }
+  }
+
+  private drop(): void {
+    if (this.drag !== null) {
+      this.drag = null;
+      this.acts.done();
     }
   }
 
