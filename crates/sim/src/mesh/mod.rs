@@ -17,6 +17,7 @@ pub mod downloads;
 pub mod forwarding;
 mod freight;
 mod happenings;
+mod holding;
 mod ids;
 pub mod lane_survey;
 pub mod lanes;
