@@ -414,8 +414,11 @@ test("an ad-hoc network is seen, and its nodes are dragged, moved by keys and le
   await waitForNode(page, "(108 m, 0 m), held");
   await page.locator("#let-go").click();
   await waitForNode(page, "(100 m, 0 m);");
+  // The buttons are further down.
+  await page.locator(".run canvas").first().scrollIntoViewIfNeeded();
+  const again = await pixelOf(page, 100, 0);
   const above = await pixelOf(page, 100, 150);
-  await page.mouse.move(place.x, place.y);
+  await page.mouse.move(again.x, again.y);
   await page.mouse.down();
   await page.mouse.move(above.x, above.y, { steps: 5 });
   await page.mouse.up();
