@@ -4,12 +4,9 @@ use crate::catalogue::json;
 use anabranch_lab::scenario::Scenario;
 use anabranch_lab::simulation::AdHoc;
 use anabranch_policy::time::Instant;
-use anabranch_routing::NeighborState;
-use anabranch_routing::neighborhood::Level;
-use anabranch_routing::next_hops::Trust;
 use anabranch_sim::World;
 use anabranch_sim::mesh::NodeId;
-use anabranch_sim::mesh::view::{HopView, NodeView, Pair};
+use anabranch_sim::mesh::view::{HopView, Level, NeighborState, NodeView, Pair, Trust};
 use anabranch_sim::radio::Position;
 use serde::Serialize;
 

@@ -8,10 +8,10 @@ use super::{ChannelId, Node, NodeId, RadioId};
 use crate::address::InterfaceId;
 use crate::radio::Position;
 use crate::world::World;
-use anabranch_routing::NeighborState;
+pub use anabranch_routing::NeighborState;
 use anabranch_routing::lanes::LanePolicy;
-use anabranch_routing::neighborhood::Level;
-use anabranch_routing::next_hops::Trust;
+pub use anabranch_routing::neighborhood::Level;
+pub use anabranch_routing::next_hops::Trust;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, PartialEq, Debug)]
