@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const BABELD: &str = "/usr/sbin/babeld";
+pub const BABELD: &str = "/usr/sbin/babeld";
 
 /// Idle time in which control traffic is counted.
 const IDLE: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A router of one of the kinds.
-enum Router {
+pub enum Router {
     Ours(Option<Running>),
     Babel(Child),
 }
@@ -86,9 +86,9 @@ impl Drop for Router {
 }
 
 /// What runs in all nodes; none: babeld.
-type Kind = Option<RouteConfig>;
+pub type Kind = Option<RouteConfig>;
 
-fn start(namespace: &Namespace, kind: &Kind) -> Router {
+pub fn start(namespace: &Namespace, kind: &Kind) -> Router {
     match kind {
         Some(config) => Router::Ours(Some(Running::start(namespace, config.clone()))),
         None => Router::babel(namespace),
@@ -156,11 +156,11 @@ fn measure(kind: &Kind, run: usize, measured: &mut Measured) {
 }
 
 /// Bytes that all nodes have sent on the channel, Ethernet headers included.
-fn sent(scene: &Scene) -> u64 {
+pub fn sent(scene: &Scene) -> u64 {
     let of = |node| {
         let text = scene.output(node, "cat /proc/net/dev");
         let line = text.lines().find_map(|line| line.trim().strip_prefix(&format!("{}:", mesh::device(0))));
         line.and_then(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok()).expect("a device with counters")
     };
-    (1..=8).map(of).sum()
+    (1..=scene.mesh.nodes().len()).map(of).sum()
 }

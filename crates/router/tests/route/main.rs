@@ -13,9 +13,11 @@ mod hostile;
 #[path = "../../../stack/tests/interop/kernel.rs"]
 mod kernel;
 mod mesh;
+mod moving;
 mod probe;
 mod reconfiguration;
 mod scene;
+mod unequal;
 
 use anabranch_system::{Need, missing};
 use libtest_mimic::{Arguments, Trial};
@@ -30,6 +32,7 @@ fn main() {
     }
     let trials = [
         mesh::trials(),
+        moving::trials(),
         beside::trials(),
         bfd::trials(),
         convergence::trials(),
@@ -39,6 +42,7 @@ fn main() {
         host::trials(),
         hostile::trials(),
         reconfiguration::trials(),
+        unequal::trials(),
     ];
     let trials = trials.into_iter().flatten();
     let trials: Vec<Trial> =

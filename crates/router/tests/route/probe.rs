@@ -1,4 +1,4 @@
-//! A UDP probe every 10 ms from M1 to M8's loopback address, and back.
+//! UDP probes from a node to another's loopback address, and back: by default every 10 ms from M1 to M8.
 
 use crate::scene::Scene;
 use anabranch_emulate::mesh;
@@ -22,11 +22,11 @@ pub enum Target {
 }
 
 impl Target {
-    /// The addresses of M1 and M8.
-    pub fn addresses(self) -> (IpAddr, IpAddr) {
+    /// The address of a node.
+    pub fn address(self, node: usize) -> IpAddr {
         match self {
-            Self::Ipv4 => (mesh::loopback_ipv4(1).into(), mesh::loopback_ipv4(8).into()),
-            Self::Ipv6 => (mesh::loopback_ipv6(1).into(), mesh::loopback_ipv6(8).into()),
+            Self::Ipv4 => mesh::loopback_ipv4(node).into(),
+            Self::Ipv6 => mesh::loopback_ipv6(node).into(),
         }
     }
 }
@@ -58,7 +58,13 @@ pub struct Probe {
 
 impl Probe {
     pub fn start(scene: &Scene, target: Target, flow: u16) -> Self {
-        let ((here, there), (near, far)) = (target.addresses(), ports(flow));
+        Self::between(scene, (1, 8), target, flow, INTERVAL)
+    }
+
+    /// Probes from one node to another.
+    pub fn between(scene: &Scene, nodes: (usize, usize), target: Target, flow: u16, interval: Duration) -> Self {
+        let (here, there) = (target.address(nodes.0), target.address(nodes.1));
+        let (near, far) = ports(flow);
         let (from, to) = (SocketAddr::new(here, near), SocketAddr::new(there, far));
         let socket = |node: usize, address: SocketAddr| {
             let socket = scene.node(node).run(|| UdpSocket::bind(address)).expect("it can be entered");
@@ -66,7 +72,7 @@ impl Probe {
             socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
             socket
         };
-        let (probing, echoing) = (socket(1, from), socket(8, to));
+        let (probing, echoing) = (socket(nodes.0, from), socket(nodes.1, to));
         let hearing = probing.try_clone().expect("a descriptor");
         let (end, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
         let log = Arc::new(Mutex::new(Log::default()));
@@ -83,7 +89,7 @@ impl Probe {
                     };
                     // Without a route the probe counts as lost.
                     let _ = probing.send_to(&number.to_be_bytes(), to);
-                    due += INTERVAL;
+                    due += interval;
                     std::thread::sleep(due.saturating_duration_since(Instant::now()));
                 })
             },

@@ -16,6 +16,9 @@ use tokio::sync::oneshot;
 /// Timeout of any operation.
 pub const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 
+/// The name of the threads of routers. Threads inherit it.
+pub const ROUTER: &str = "a-router";
+
 /// A router on its own thread in a namespace.
 pub struct Running {
     namespace: Namespace,
@@ -60,7 +63,8 @@ impl Running {
             });
             outcome.expect("the namespace can be entered")
         };
-        let thread = Some(std::thread::spawn(work));
+        let thread = std::thread::Builder::new().name(ROUTER.to_owned()).spawn(work).expect("a thread");
+        let thread = Some(thread);
         Self { namespace: namespace.clone(), end: Some(end), thread }
     }
 
