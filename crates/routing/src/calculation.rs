@@ -193,7 +193,7 @@ impl Calculation {
     }
 
     /// Whether the last calculation found a path to a router.
-    fn reaches(&self, router: RouterId) -> bool {
+    pub fn reaches(&self, router: RouterId) -> bool {
         self.paths.distance(&self.graph, Vertex::Router(router)).is_some()
     }
 

@@ -129,6 +129,8 @@ pub(crate) struct Reader {
     pub forecast: Option<f64>,
     /// Limit of the members of a neighbour set.
     pub most: usize,
+    /// Whether there is a path to the sender, so that the network does not need this link.
+    pub reached: bool,
 }
 
 impl ManetHello<'_> {
@@ -149,7 +151,7 @@ impl ManetHello<'_> {
         let last = manet.said.sequence.replace(self.mdr.sequence);
         let in_a_row = last.is_some_and(|last| self.mdr.sequence.wrapping_sub(last) == 1);
         manet.consecutive = if in_a_row { manet.consecutive.saturating_add(1) } else { 1 };
-        let poor = interface.link_cost == LinkCost::Etx && neighbor.delivery.is_poor();
+        let poor = interface.link_cost == LinkCost::Etx && neighbor.delivery.is_poor() && reader.reached;
         let accepted = is_accepted(&self.acceptance, manet.consecutive, reader) && !poor;
         if neighbor.state == NeighborState::Down && !accepted {
             let poor_for = if poor { interface.hello_interval * u64::from(delivery::WINDOW) } else { Duration::ZERO };
@@ -353,7 +355,7 @@ mod tests {
 
     /// Reads a Hello as one of `SENDER`.
     fn read(neighbor: &mut Neighbor, said: &(Hello, Lls), acceptance: Acceptance) -> Result<HelloRead, DropReason> {
-        read_at_cost(neighbor, said, acceptance, LinkCost::Interface)
+        read_at_cost(neighbor, said, acceptance, LinkCost::Interface, true)
     }
 
     fn read_at_cost(
@@ -361,11 +363,12 @@ mod tests {
         (hello, lls): &(Hello, Lls),
         acceptance: Acceptance,
         link_cost: LinkCost,
+        reached: bool,
     ) -> Result<HelloRead, DropReason> {
         let mut config = InterfaceConfig { link_cost, ..config() };
         config.kind = InterfaceKind::Manet(Manet { acceptance, ..Manet::default() });
         let CheckedHello::Manet(checked) = check(hello, Some(lls), &config, false)? else { panic!("a MANET") };
-        let reader = Reader { now: Instant::ZERO, own: OWN, signal: None, forecast: None, most: 5 };
+        let reader = Reader { now: Instant::ZERO, own: OWN, signal: None, forecast: None, most: 5, reached };
         checked.read(&reader, &config, SENDER, neighbor)
     }
 
@@ -434,16 +437,18 @@ mod tests {
     }
 
     #[test]
-    fn rfc5614_4_3_where_transmissions_count_a_lost_neighbour_is_accepted_again_if_most_arrives() {
+    fn rfc5614_4_3_where_transmissions_count_a_lost_neighbour_is_accepted_again_if_most_arrives_or_there_is_no_other_way()
+     {
         let mut neighbor = neighbor(NeighborState::Down);
-        let mut say = |sequence, link_cost, missing| {
+        let mut say = |sequence, link_cost, missing, reached| {
             neighbor.delivery.hear(Some(missing));
             let said = hello(sequence, false, [&[]; 5], None);
-            read_at_cost(&mut neighbor, &said, Acceptance::default(), link_cost).map(|read| read.accepted)
+            read_at_cost(&mut neighbor, &said, Acceptance::default(), link_cost, reached).map(|read| read.accepted)
         };
-        assert_eq!(say(1, LinkCost::Etx, 0), Ok(true), "a new one");
-        assert_eq!(say(9, LinkCost::Etx, 7), Err(DropReason::NotAccepted));
-        assert_eq!(say(10, LinkCost::Interface, 0), Ok(true));
+        assert_eq!(say(1, LinkCost::Etx, 0, true), Ok(true), "a new one");
+        assert_eq!(say(9, LinkCost::Etx, 7, true), Err(DropReason::NotAccepted));
+        assert_eq!(say(10, LinkCost::Etx, 0, false), Ok(true));
+        assert_eq!(say(11, LinkCost::Interface, 0, true), Ok(true));
     }
 
     #[test]

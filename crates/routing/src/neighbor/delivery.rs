@@ -7,8 +7,8 @@
 //! Decisions:
 //! - d is the share of the last 16 Hellos; before 8 of them were due, the cost is that of d = 1/2.
 //! - Each Hello is a measurement of [`SteadyCost`].
-//! - A neighbour that was lost is accepted again (RFC 5614, 4.3) if 3/4 of its last Hellos arrived. A new one is accepted at
-//!   its first Hello, so that the start does not wait.
+//! - A neighbour that was lost is accepted again (RFC 5614, 4.3) if 3/4 of its last Hellos arrived, or there is no path to it. A
+//!   new one is accepted at its first Hello, so that the start does not wait.
 
 use crate::steady_cost::{PAUSE, SteadyCost};
 

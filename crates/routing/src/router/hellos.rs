@@ -153,6 +153,7 @@ impl Router {
             signal: how.signal,
             forecast: self.forecasts.of(now, &self.interfaces[at]),
             most: self.config.limits.neighbors,
+            reached: self.calculation.reaches(at.router),
         };
         let Interface { config, neighbors, .. } = &mut self.interfaces[at.interface];
         let neighbor = neighbors.get_mut(&at.router).expect("the sender of a Hello was added");
