@@ -15,7 +15,7 @@ use crate::steady_cost::{PAUSE, SteadyCost};
 /// Hellos that count.
 pub(crate) const WINDOW: u32 = 16;
 /// Missing Hellos in a row that mean that the neighbour began anew.
-const RESTARTED: u32 = 64;
+pub(crate) const RESTARTED: u32 = 64;
 /// Least share of a neighbour that is accepted again after it was lost.
 const ACCEPTED: f64 = 0.75;
 /// Least share that is told apart.

@@ -17,10 +17,17 @@ fn differential(sequence: u16) -> Says {
 }
 
 #[test]
-fn rfc5614_4_2_2_a_neighbour_silent_about_us_stays_two_way_if_at_most_two_hellos_were_missed() {
-    // Step 7: the sequence number may increase by up to HelloRepeatCount, 3, also across the wrap.
+fn rfc5614_4_2_2_a_neighbour_silent_about_us_stays_two_way_however_many_hellos_were_missed_unless_it_began_anew() {
+    // Step 7: the sequence number may increase by up to HelloRepeatCount, 3, also across the wrap. Ours: up to 64.
     for last in [100, 65_533, 65_534, 65_535] {
-        for (grown, state) in [(1_u16, NeighborState::TwoWay), (3, NeighborState::TwoWay), (4, NeighborState::Init)] {
+        for (grown, state) in [
+            (1_u16, NeighborState::TwoWay),
+            (3, NeighborState::TwoWay),
+            (4, NeighborState::TwoWay),
+            (64, NeighborState::TwoWay),
+            (65, NeighborState::Init),
+            (0x8000, NeighborState::Init),
+        ] {
             let mut bench = Bench::new(5, |_, _| {});
             bench.hello_numbered(1, 9, Says { sequence: last, ..hears(&[5]) });
             assert_eq!(bench.state(9), NeighborState::TwoWay);
@@ -34,13 +41,23 @@ fn rfc5614_4_2_2_a_neighbour_silent_about_us_stays_two_way_if_at_most_two_hellos
 fn rfc5614_4_2_2_a_neighbour_that_missed_us_for_long_is_two_way_again_when_it_lists_us() {
     let mut bench = Bench::new(5, |_, _| {});
     bench.hello_numbered(1, 9, Says { sequence: 1, ..hears(&[5]) });
-    bench.hello_numbered(1, 9, differential(9));
+    bench.hello_numbered(1, 9, differential(99));
     assert_eq!(bench.state(9), NeighborState::Init);
-    bench.hello_numbered(1, 9, differential(10));
+    bench.hello_numbered(1, 9, differential(100));
     assert_eq!(bench.state(9), NeighborState::Init);
-    let listed = Says { lists: [vec![], vec![], vec![], vec![], vec![5]], ..differential(11) };
+    let listed = Says { lists: [vec![], vec![], vec![], vec![], vec![5]], ..differential(101) };
     bench.hello_numbered(1, 9, listed);
     assert_eq!(bench.state(9), NeighborState::TwoWay);
+}
+
+#[test]
+fn a_full_hello_tells_what_was_in_the_hellos_that_were_missed() {
+    let mut bench = Bench::new(5, |_, _| {});
+    bench.hello_numbered(1, 9, Says { sequence: 1, ..hears(&[5]) });
+    bench.hello_numbered(1, 9, differential(7));
+    assert_eq!(bench.state(9), NeighborState::TwoWay);
+    bench.hello_numbered(1, 9, Says { sequence: 8, ..hears(&[7]) });
+    assert_eq!(bench.state(9), NeighborState::Init);
 }
 
 #[test]
