@@ -44,7 +44,7 @@ const RELAYS: core::ops::Range<usize> = 1..4;
 pub const REACH: f64 = 150.0;
 
 /// Distance in metres from its place at which a relay is out of range.
-pub const GONE: f64 = 250.0;
+const GONE: f64 = 250.0;
 
 /// Quiet time before each cut.
 const QUIET: Duration = Duration::from_secs(30);

@@ -18,6 +18,7 @@ use crate::radio::{MediumConfig, Position, Reach};
 use crate::random::RandomStream;
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::EndpointConfig;
+use anabranch_policy::path_manager::PathManager;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::config::Manet;
@@ -86,6 +87,14 @@ fn address(node: NodeId, lane: usize) -> InterfaceId {
 /// # Errors
 /// If a policy or a router refuses its settings, as text.
 pub fn build(case: &Case) -> Result<Built, String> {
+    build_with(case, || case.combination.path_manager())
+}
+
+/// The same with other path managers: the first is the server's.
+///
+/// # Errors
+/// As [`build`], or those of `manager`.
+pub fn build_with(case: &Case, manager: impl FnMut() -> Result<Box<dyn PathManager>, String>) -> Result<Built, String> {
     let combination = &case.combination;
     let mut world = World::new(WorldConfig { seed: case.seed, wire: case.wire, ipv6: false });
     let nodes: Vec<NodeId> = PLACES
@@ -100,7 +109,7 @@ pub fn build(case: &Case) -> Result<Built, String> {
             world.add_radio(*node, channel);
         }
     }
-    let [server, client] = add_hosts(&mut world, case)?;
+    let [server, client] = add_hosts(&mut world, case, manager)?;
     let start = match case.routes {
         Routes::Static => {
             set_routes(&mut world, case);
@@ -114,10 +123,14 @@ pub fn build(case: &Case) -> Result<Built, String> {
     Ok(Built { world, server, client, start })
 }
 
-fn add_hosts(world: &mut World, case: &Case) -> Result<[EndHost; 2], String> {
+fn add_hosts(
+    world: &mut World,
+    case: &Case,
+    mut manager: impl FnMut() -> Result<Box<dyn PathManager>, String>,
+) -> Result<[EndHost; 2], String> {
     let mut ends = Vec::new();
     for (name, node) in [("server", SERVER), ("client", CLIENT)] {
-        let host = world.add_host(name, &EndpointConfig::default(), case.combination.path_manager()?);
+        let host = world.add_host(name, &EndpointConfig::default(), manager()?);
         ends.push((node, EndHost { host, lanes: Vec::new() }));
     }
     for lane in 0..case.combination.lanes {
