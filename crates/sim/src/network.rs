@@ -247,9 +247,10 @@ impl Network {
         }
     }
 
-    /// A host sends the TCP packet in the pool's next slot over the link of its source interface.
+    /// A host sends the TCP packet in the pool's next slot over the link of its source interface; `again`: its data has been
+    /// sent before.
     #[inline]
-    pub(crate) fn send_tcp(&mut self, now: Instant, host: HostId) {
+    pub(crate) fn send_tcp(&mut self, now: Instant, host: HostId, again: bool) {
         let packet = self.pool.next_place();
         let (source, destination) = (packet.ip.source, packet.ip.destination);
         let family = u64::from(source.is_ipv6()) << 63;
@@ -270,6 +271,7 @@ impl Network {
             length: packet.wire_len() as u32,
             hop_limit: packet.ip.hop_limit,
             ecn: packet.ip.ecn,
+            again,
             ..Header::NOTHING
         };
         let id = self.pool.insert(header);

@@ -23,6 +23,9 @@ pub enum Carried {
     Acknowledgement,
     /// UDP.
     Other,
+    /// TCP payload that has been sent before, on this or another subflow; told apart from data only where a world
+    /// [marks](crate::World::mark_repeats) it.
+    Again,
 }
 
 /// The fields that the network reads.
@@ -43,6 +46,8 @@ pub(crate) struct Header {
     pub(crate) session: u16,
     /// Radio hops so far.
     pub(crate) radio_hops: u8,
+    /// Its data has been sent before.
+    pub(crate) again: bool,
 }
 
 impl Header {
@@ -58,6 +63,7 @@ impl Header {
         is_udp: false,
         session: 0,
         radio_hops: 0,
+        again: false,
     };
 
     /// The fields that change on the way, for the trace hash.
@@ -131,6 +137,7 @@ impl Pool {
         let carried = match (header.is_udp, self.packets[id.0 as usize].segment.payload.is_empty()) {
             (true, _) => Carried::Other,
             (false, true) => Carried::Acknowledgement,
+            (false, false) if header.again => Carried::Again,
             (false, false) => Carried::Data,
         };
         (header, carried)

@@ -89,6 +89,8 @@ pub struct World {
     changes: Vec<Change>,
     /// Finite flows that have not ended.
     unfinished: usize,
+    /// Packets whose data has been sent before are marked.
+    marks_repeats: bool,
 }
 
 impl World {
@@ -106,6 +108,7 @@ impl World {
             sessions: Vec::new(),
             changes: Vec::new(),
             unfinished: 0,
+            marks_repeats: false,
         }
     }
     pub fn now(&self) -> Instant {

@@ -8,7 +8,7 @@ use super::event_kinds::{
     CHANGE_EVENT, FLOW_EVENT, HOST_EVENT, SAMPLE_EVENT, SESSION_EVENT, START_EVENT, STOP_EVENT, SUPERVISOR_EVENT,
     UDP_EVENT,
 };
-use super::{Change, World};
+use super::{Change, Host, World};
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
 use crate::flow::{Flow, FlowId, Side, SubflowChange};
@@ -16,7 +16,7 @@ use crate::identifiers::{HostId, LinkId};
 use crate::network::{Arrival, LINK_EVENT};
 use crate::random::RandomStream;
 use anabranch_mptcp::OperationError;
-use anabranch_mptcp::{Endpoint, Event, TraceRecord};
+use anabranch_mptcp::{Endpoint, Event, TraceRecord, event::SendKind};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::{Duration, Instant};
 use core::net::SocketAddr;
@@ -266,11 +266,12 @@ impl World {
     /// Takes all outputs of an endpoint after an input.
     fn drain(&mut self, id: HostId) {
         loop {
-            let endpoint = &mut self.hosts[id.index()].endpoint;
-            while endpoint.poll_transmit_into(self.now, self.network.pool.next_place()) {
-                self.network.send_tcp(self.now, id);
+            let host = &mut self.hosts[id.index()];
+            while host.endpoint.poll_transmit_into(self.now, self.network.pool.next_place()) {
+                let again = self.marks_repeats && sends_again(self.now, host, &mut self.flows);
+                self.network.send_tcp(self.now, id, again);
             }
-            let Some(event) = endpoint.poll_event() else { break };
+            let Some(event) = host.endpoint.poll_event() else { break };
             // Nearly all events are about readable data.
             match event {
                 Event::Readable(connection) => self.on_readable(id, connection),
@@ -369,6 +370,19 @@ impl World {
             self.unfinished -= usize::from(flow.is_finite());
         }
     }
+}
+
+/// Takes the records of a host that is traced after it has sent a packet. Whether its data has been sent before.
+#[inline(never)]
+fn sends_again(now: Instant, host: &mut Host, flows: &mut [Flow]) -> bool {
+    let mut again = false;
+    while let Some(record) = host.endpoint.poll_trace() {
+        if let TraceRecord::Sent { kind, .. } = record {
+            again = kind != SendKind::New;
+        }
+        record_trace(now, &host.connections, flows, &record);
+    }
+    again
 }
 
 fn record_trace(

@@ -35,6 +35,20 @@ impl World {
         let config = &self.flows.get(flow.0 as usize)?.config;
         Some((config.from?, config.to))
     }
+    /// Bytes of a flow that applications have read so far, at both ends.
+    pub fn bytes_read(&self, flow: FlowId) -> u64 {
+        let ends = self.flows.get(flow.0 as usize).map(|flow| &flow.ends);
+        ends.into_iter().flatten().map(|end| end.reader.total()).sum()
+    }
+    /// All flows, in the order of addition.
+    pub fn flows(&self) -> impl Iterator<Item = FlowId> + use<> {
+        (0..self.flows.len() as u32).map(FlowId)
+    }
+    /// From now on packets whose data has been sent before, on the same subflow or another, are [`Carried::Again`] where they are
+    /// looked at, if the connection's flow is measured ([`FlowConfig::record`](crate::FlowConfig)). Nothing else changes.
+    pub fn mark_repeats(&mut self) {
+        self.marks_repeats = true;
+    }
     /// Brings all links up to date for [`Self::link_view`] and [`Self::packets_on`].
     pub fn settle(&mut self) {
         self.network.settle(self.now);
