@@ -10,7 +10,7 @@ use anabranch_settings::contender::Contender;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_sim::mesh::NodeId;
 use anabranch_sim::mesh::course::{self, Course};
-use anabranch_sim::mesh::cut_network::{CutNetwork, Cuts, GONE, PLACES as PLACES_OF_CUTS, REACH};
+use anabranch_sim::mesh::cut_network::{CutNetwork, Cuts, PLACES as PLACES_OF_CUTS, REACH};
 use anabranch_sim::mesh::moving_network::MovingNetwork;
 use anabranch_sim::mesh::moving_run::Looks;
 use anabranch_sim::mesh::paper::network::{PLACES, RANGE};
@@ -63,7 +63,7 @@ impl AdHoc {
         let fail = |error: String| Diagnostic::plain(format!("{}: {error}", contender.name));
         if let Some(mesh) = &scenario.mesh {
             let case = mesh::case(scenario, mesh, contender, paths, seed, extras)?;
-            return Self::with_lanes(&case).map_err(fail);
+            return Self::with_lanes(&case, extras).map_err(fail);
         }
         let moving = scenario.moving.as_ref().ok_or_else(|| fail("it is no ad-hoc network".to_owned()))?;
         match moving::network(scenario, moving, contender, seed, extras)? {
@@ -73,8 +73,9 @@ impl AdHoc {
         .map_err(fail)
     }
 
-    fn with_lanes(case: &Case) -> Result<Self, String> {
-        let mut built = network::build(case)?;
+    fn with_lanes(case: &Case, extras: &Extras) -> Result<Self, String> {
+        let manager = || extras.own.path_manager(|| case.combination.path_manager());
+        let mut built = network::build_with(case, manager)?;
         built.add_download(case)?;
         let moments = Moments::new(case, &built);
         Ok(Self {
@@ -110,7 +111,7 @@ impl AdHoc {
             course: Box::new(Cuts::new(cuts)),
             end: cuts.end(),
             finite: false,
-            ground: around(&PLACES_OF_CUTS, GONE, REACH, fades(&cuts.network.medium)),
+            ground: around(&PLACES_OF_CUTS, REACH, REACH, fades(&cuts.network.medium)),
             lanes: Vec::new(),
             ends: (NodeId(0), NodeId(PLACES_OF_CUTS.len() as u32 - 1)),
             connections: None,
@@ -174,6 +175,11 @@ impl AdHoc {
             self.world.endpoint(host).info(self.world.now(), connection)
         };
         [of(Side::Server), of(Side::Client)]
+    }
+
+    /// Bytes that the receiver of the present connection has read.
+    pub fn delivered(&self) -> u64 {
+        self.present().map_or(0, |flow| self.world.bytes_read(flow))
     }
 
     /// The flow of the present time: they follow each other.

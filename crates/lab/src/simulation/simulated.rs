@@ -142,6 +142,15 @@ impl Simulation {
         if heading == Heading::Upload { [client, server] } else { [server, client] }
     }
 
+    /// Bytes read so far: of the transfer's connections, and of other flows.
+    pub fn delivered(&self) -> (u64, u64) {
+        let of = |is_own: bool| {
+            let flows = self.world.flows().filter(|flow| self.flows.contains(flow) == is_own);
+            flows.map(|flow| self.world.bytes_read(flow)).sum()
+        };
+        (of(true), of(false))
+    }
+
     /// Hash over all events until now.
     pub fn trace_hash(&mut self) -> u64 {
         self.world.results().trace_hash
