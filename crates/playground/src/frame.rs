@@ -1,6 +1,7 @@
 //! What a page draws of a moment, besides packets.
 
 use anabranch_mptcp::{ConnectionInfo, SubflowInfo};
+use anabranch_sim::link::DropCause;
 use anabranch_sim::world::view::LinkView;
 use serde::Serialize;
 use std::net::IpAddr;
@@ -12,6 +13,8 @@ pub struct LaneFrame {
     delivered_bytes: u64,
     /// Packets dropped so far, by whatever cause.
     dropped: u64,
+    /// Those of them that the queue did not take, or dropped.
+    refused: u64,
     up: bool,
 }
 
@@ -19,7 +22,9 @@ impl LaneFrame {
     pub fn of(view: &LinkView) -> Self {
         let (queue_packets, queue_bytes) = view.waiting;
         let (delivered_bytes, dropped) = (view.counters.delivered_bytes, view.counters.drops.total());
-        Self { queue_packets, queue_bytes, delivered_bytes, dropped, up: view.up }
+        let of_queue = [DropCause::Overflow, DropCause::CoDel, DropCause::TooBig];
+        let refused = of_queue.iter().map(|cause| view.counters.drops.get(*cause)).sum();
+        Self { queue_packets, queue_bytes, delivered_bytes, dropped, refused, up: view.up }
     }
 }
 
@@ -59,8 +64,10 @@ pub struct Frame {
     /// In seconds.
     pub time: f64,
     pub lanes: Vec<LaneFrame>,
-    /// Bytes that the receiver has in order so far.
+    /// Bytes that the receiver has read so far, of all connections of the transfer.
     pub goodput_bytes: u64,
+    /// Those of other hosts' TCP.
+    pub other_bytes: u64,
     pub connection: Option<ConnectionFrame>,
     pub subflows: Vec<SubflowFrame>,
 }

@@ -99,7 +99,7 @@ fn lane(config: &LinkConfig, (path, name, link): (Option<usize>, &str, usize), d
 }
 
 /// Adds four numbers for each packet under way on a lane: the index of the lane, the position from 0 to 1, the bytes, and
-/// what it carries: 0 for data, 1 for an acknowledgement, 2 for traffic of others than `client`.
+/// what it carries: 0 for data, 1 for an acknowledgement, 2 for traffic of others than `client`, 3 for data that was sent before.
 pub fn add_packets(
     world: &World,
     client: &[InterfaceId],

@@ -197,6 +197,8 @@ impl<'a> Node<'a> {
 
 impl Link {
     fn of(pair: &Pair) -> Self {
+        // Routers judge the links of neighbours that hear them.
+        let probability = pair.probability.filter(|_| pair.state >= Some(NeighborState::TwoWay));
         let forecast = match pair.trust {
             Trust::Trusted => "good",
             Trust::Suspect => "fading",
@@ -208,8 +210,8 @@ impl Link {
             signal: pair.signal.filter(|signal| signal.is_finite()),
             state: pair.state.map(|state: NeighborState| format!("{state:?}")),
             cost: pair.cost,
-            probability: pair.probability,
-            forecast: pair.probability.map(|_| forecast),
+            probability,
+            forecast: probability.map(|_| forecast),
         }
     }
 }

@@ -65,6 +65,7 @@ impl Playground {
             Running::AdHoc(run) => run.lanes().to_vec(),
         };
         let world = run.world();
+        world.mark_repeats();
         let addresses = interfaces.iter().map(|interface| world.address(*interface)).zip(paths).collect();
         let looked = Looked::default();
         Ok(Self { scenario, run, witness, lanes, links, interfaces, addresses, looked, ended: false })
@@ -111,7 +112,7 @@ impl Playground {
     }
 
     /// Four numbers for each packet under way: index of its lane, position from 0 to 1, bytes, and 0 for data, 1 for an
-    /// acknowledgement, 2 for other traffic.
+    /// acknowledgement, 2 for other traffic, 3 for data that was sent before.
     pub fn packets(&mut self) -> Vec<f32> {
         let world = self.run.world();
         world.settle();
@@ -134,8 +135,8 @@ impl Playground {
         let other = matches!(self.run, Running::AdHoc(_)).then_some(0);
         let of = |info| SubflowFrame::of(info, &self.addresses, other);
         let subflows = sender.iter().flat_map(|sender| &sender.subflows).map(of).collect();
-        let goodput_bytes = receiver.map_or(0, |receiver| receiver.bytes_received);
-        json(&Frame { time, lanes, goodput_bytes, connection, subflows })
+        let (goodput_bytes, other_bytes) = self.run.delivered();
+        json(&Frame { time, lanes, goodput_bytes, other_bytes, connection, subflows })
     }
 
     /// The latest decisions of the schedulers, the newest last, as JSON.
@@ -246,9 +247,11 @@ fn rate(path: &Path) -> u64 {
 fn watched(witness: &Witness, scenario: &Scenario, contender: &Contender) -> OwnPolicies {
     let scheduler = witness.scheduler(connection(scenario, contender).policies.scheduler);
     let (witness, policies, made) = (witness.clone(), contender.policies.clone(), AtomicUsize::new(0));
+    let in_mesh = scenario.mesh.is_some();
     let path_manager = move || {
-        // The client's is made first.
-        let end = if made.fetch_add(1, Ordering::Relaxed) == 0 { "the client" } else { "the server" };
+        // The client's is made first, in an ad-hoc network the server's.
+        let is_client = (made.fetch_add(1, Ordering::Relaxed) == 0) != in_mesh;
+        let end = if is_client { "the client" } else { "the server" };
         witness.path_manager(end, policies.build_path_manager().expect("the combination was checked"))
     };
     OwnPolicies { scheduler: Some(scheduler), path_manager: Some(Arc::new(path_manager)), ..OwnPolicies::default() }

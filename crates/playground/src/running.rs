@@ -67,6 +67,14 @@ impl Running {
         }
     }
 
+    /// Bytes read so far: of the transfer, and of flows of others. Of connections that follow each other the present one counts.
+    pub fn delivered(&self) -> (u64, u64) {
+        match self {
+            Self::Paths(run) => run.delivered(),
+            Self::AdHoc(run) => (run.delivered(), 0),
+        }
+    }
+
     pub fn trace_hash(&mut self) -> u64 {
         self.world().results().trace_hash
     }

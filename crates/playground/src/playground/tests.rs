@@ -195,6 +195,8 @@ fn a_mesh_is_seen_with_roles_lanes_forecasts_and_next_hops() {
     let paths: std::collections::BTreeSet<_> =
         frame["subflows"].as_array().unwrap().iter().map(|one| one["path"].as_u64().unwrap()).collect();
     assert_eq!(paths.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let actions = value(&run.actions());
+    assert!(actions.to_string().contains("the client: opens a subflow"), "{actions}");
 }
 
 #[test]
@@ -225,4 +227,46 @@ fn nodes_and_places_that_cannot_be_are_refused() {
     assert!(run.mesh().is_ok());
     let mut paths = of(SHORT, "anabranch");
     assert!(paths.mesh().unwrap_err().contains("no ad-hoc network") && paths.move_node(0, 1.0, 1.0).is_err());
+}
+
+#[test]
+fn data_that_is_sent_again_is_told_apart_and_so_are_drops_of_the_queue() {
+    let lossy = SHORT.replace("loss = \"0.1 %\"", "loss = \"5 %\"");
+    let mut run = of(&lossy, "anabranch");
+    let kinds = |run: &mut Playground, from: usize, to: usize| {
+        let mut counts = [0_usize; 4];
+        for _ in from..to {
+            run.advance(0.01);
+            run.packets().chunks(4).for_each(|packet| counts[packet[3] as usize] += 1);
+        }
+        counts
+    };
+    // Three round trips of the shorter path: nothing is missing yet.
+    let begin = kinds(&mut run, 0, 6);
+    assert!(begin[0] > 0 && begin[3] == 0, "{begin:?}");
+    let later = kinds(&mut run, 6, 600);
+    assert!(later[3] > 20 && later[0] > 10 * later[3], "{later:?}");
+    let mut full = of(SHORT, "tcp");
+    full.advance(10.0);
+    let frame = value(&full.frame());
+    let wifi = &frame["lanes"][0];
+    assert!(wifi["refused"].as_u64().unwrap() > 0 && wifi["refused"] == wifi["dropped"], "{wifi}");
+    let mut lost = of(&lossy, "anabranch");
+    lost.advance(10.0);
+    let frame = value(&lost.frame());
+    let lte = &frame["lanes"][2];
+    assert!(lte["dropped"].as_u64() > lte["refused"].as_u64(), "{lte}");
+}
+
+#[test]
+fn what_others_carry_is_told_apart_from_all_connections_of_the_transfer() {
+    let crowd = SHORT
+        .replace("duration = \"10 s\"", "duration = \"10 s\"\ntransfer = { kind = \"endless\", connections = 5 }")
+        + "[[beside]]\nname = \"cubic\"\ncongestion = \"cubic\"\npath = \"wifi\"\n";
+    let mut run = of(&crowd, "tcp");
+    run.advance(10.0);
+    let frame = value(&run.frame());
+    let (own, others) = (frame["goodput_bytes"].as_u64().unwrap(), frame["other_bytes"].as_u64().unwrap());
+    // Six connections share 20 Mbit/s for nearly ten seconds.
+    assert!(own > 10_000_000 && (500_000..10_000_000).contains(&others) && own + others < 25_000_000, "{own} {others}");
 }
