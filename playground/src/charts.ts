@@ -26,6 +26,10 @@ class Chart {
   private curves: Curve[] = [];
 
   /** A hidden chart keeps its curves. */
+  get hidden(): boolean {
+    return this.figure.hidden !== false;
+  }
+
   set hidden(hidden: boolean) {
     this.figure.hidden = hidden;
   }
@@ -86,11 +90,12 @@ class Chart {
 }
 
 interface Kept {
-  /** Goodput (bit/s), bytes out of order, receive buffer (bytes). */
+  /** Goodput (bit/s), bytes out of order, receive buffer (bytes), goodput of others (bit/s). */
   connection: History;
   /** In turn for each path: cwnd (bytes), RTT (ms). */
   paths: History;
   meter: Meter;
+  others: Meter;
   /** Of an ad-hoc network: share of probes delivered, bits of routing per second. */
   mesh: History;
   probes: Meter;
@@ -100,6 +105,9 @@ interface Kept {
 
 /** Simulated seconds over which what an ad-hoc network carries is taken: Hellos come every second or two. */
 const MESH_SPAN = 5;
+
+/** The same for connections of others, of which there may be one that gets little. */
+const OTHERS_SPAN = 1;
 
 /** What is shown: paths or lanes with connections, an ad-hoc network. */
 export interface Shown {
@@ -115,6 +123,7 @@ export class Charts {
   private readonly held: Chart;
   private readonly windows: Chart;
   private readonly trips: Chart;
+  private readonly others: Chart;
   private readonly probes: Chart;
   private readonly routing: Chart;
   private runs: Kept[] = [];
@@ -128,6 +137,7 @@ export class Charts {
     this.held = new Chart(parent, "Out of order at the receiver, and its buffer (dashed)", format.bytes);
     this.windows = new Chart(parent, "Congestion windows of the selected policy", format.bytes);
     this.trips = new Chart(parent, "Round-trip times of the selected policy", format.milliseconds);
+    this.others = new Chart(parent, "Goodput of others, over a second", format.rate);
     this.probes = new Chart(parent, "Probes delivered, over five seconds", format.share);
     this.routing = new Chart(parent, "Routing in the whole network, over five seconds", format.rate);
     onColours(() => this.restyle());
@@ -137,13 +147,16 @@ export class Charts {
     [this.goodput, this.held, this.windows, this.trips].forEach((chart) => (chart.hidden = !shown.connection));
     this.probes.hidden = !shown.mesh || shown.connection;
     this.routing.hidden = !shown.mesh;
+    // Until they carry something.
+    this.others.hidden = true;
     this.labels = labels;
     this.paths = paths;
     this.inspected = 0;
     this.runs = labels.map(() => ({
-      connection: new History(3),
+      connection: new History(4),
       paths: new History(2 * paths.length),
       meter: new Meter(),
+      others: new Meter(OTHERS_SPAN),
       mesh: new History(2),
       probes: new Meter(MESH_SPAN),
       delivered: new Meter(MESH_SPAN),
@@ -188,7 +201,9 @@ export class Charts {
   private addRun(kept: Kept, time: number, frame: Frame): void {
     const { connection } = frame;
     const goodput = kept.meter.rate(time, frame.goodput_bytes);
-    kept.connection.push(time, [goodput, connection?.out_of_order ?? null, connection?.rcvbuf ?? null]);
+    const others = kept.others.rate(time, frame.other_bytes);
+    this.others.hidden &&= frame.other_bytes === 0;
+    kept.connection.push(time, [goodput, connection?.out_of_order ?? null, connection?.rcvbuf ?? null, others]);
     const values = this.paths.flatMap((_, path) => {
       const subflow = frame.subflows.find((candidate) => candidate.path === path);
       return [subflow?.cwnd ?? null, subflow?.srtt ?? null];
@@ -212,6 +227,7 @@ export class Charts {
     }
     const of = (curve: number): (number | null)[][] => this.runs.map((run) => run.connection.curves[curve] ?? []);
     this.goodput.setData(first.connection.times, of(0));
+    this.others.setData(first.connection.times, of(3));
     this.held.setData(first.connection.times, [...of(1), ...of(2)]);
     const { times, curves } = shown.paths;
     this.windows.setData(times, curves.filter((_, index) => index % 2 === 0));
@@ -226,6 +242,7 @@ export class Charts {
     const runs = this.labels.map((label, index) => ({ label, colour: nth(palette.runs, index) }));
     const paths = this.paths.map((label, index) => ({ label, colour: nth(palette.paths, index) }));
     this.goodput.setCurves(runs);
+    this.others.setCurves(runs);
     this.held.setCurves([...runs, ...runs.map(({ label, colour }) => ({ label: `${label}, buffer`, colour, dash: [4, 4] }))]);
     this.windows.setCurves(paths);
     this.trips.setCurves(paths);

@@ -53,6 +53,8 @@ export interface LaneFrame {
   queue_bytes: number;
   delivered_bytes: number;
   dropped: number;
+  /** Those of them that the queue did not take, or dropped. */
+  refused: number;
   up: boolean;
 }
 
@@ -83,7 +85,10 @@ export interface SubflowFrame {
 export interface Frame {
   time: number;
   lanes: LaneFrame[];
+  /** Read so far, of all connections of the transfer. */
   goodput_bytes: number;
+  /** The same of other hosts' TCP. */
+  other_bytes: number;
   connection: ConnectionFrame | null;
   subflows: SubflowFrame[];
 }

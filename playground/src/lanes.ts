@@ -25,6 +25,8 @@ interface Flash {
   lane: number;
   at: number;
   count: number;
+  /** Whether the queue did it. */
+  queue: boolean;
 }
 
 export class LaneView {
@@ -32,7 +34,8 @@ export class LaneView {
   private lanes: Lane[] = [];
   private names: string[] = [];
   private places: Place[] = [];
-  private dropped: number[] = [];
+  /** By lane: packets that the queue dropped so far, and that were lost in other ways. */
+  private dropped: [number, number][] = [];
   private flashes: Flash[] = [];
   private width = 0;
   private height = 0;
@@ -221,20 +224,25 @@ export class LaneView {
   }
 
   private drawFlashes(context: CanvasRenderingContext2D, palette: Colours, frame: Frame, now: number): void {
-    frame.lanes.forEach(({ dropped }, lane) => {
-      const more = dropped - (this.dropped[lane] ?? dropped);
-      this.dropped[lane] = dropped;
-      if (more > 0) {
-        this.flashes = this.flashes.filter((flash) => flash.lane !== lane);
-        this.flashes.push({ lane, at: now, count: more });
-      }
+    frame.lanes.forEach(({ dropped, refused }, lane) => {
+      const counts: [number, number] = [refused, dropped - refused];
+      const before = this.dropped[lane] ?? counts;
+      this.dropped[lane] = counts;
+      counts.forEach((count, way) => this.flash(lane, way === 0, count - (before[way] ?? 0), now));
     });
     this.flashes = this.flashes.filter((flash) => now - flash.at < FLASH);
-    for (const { lane, at, count } of this.flashes) {
+    for (const { lane, at, count, queue } of this.flashes) {
       const place = this.places[lane];
       if (place !== undefined) {
-        drawLoss(context, palette, place, (now - at) / FLASH, count);
+        drawLoss(context, palette, place, (now - at) / FLASH, count, queue);
       }
+    }
+  }
+
+  private flash(lane: number, queue: boolean, count: number, at: number): void {
+    if (count > 0) {
+      this.flashes = this.flashes.filter((flash) => flash.lane !== lane || flash.queue !== queue);
+      this.flashes.push({ lane, at, count, queue });
     }
   }
 }
@@ -256,9 +264,13 @@ function drawPacket(context: CanvasRenderingContext2D, palette: Colours, x: numb
   context.fillRect(x - width / 2, y - 4, width, 8);
 }
 
-/** A cross beside the queue that fades; more losses at once make it larger. The engine does not say where on the link it was. */
-function drawLoss(context: CanvasRenderingContext2D, palette: Colours, place: Place, age: number, count: number): void {
-  const x = place.backward ? place.x + place.width - place.queue - 6 : place.x + place.queue + 6;
+/**
+ * A cross that fades; more losses at once make it larger. What the queue drops has its cross where packets enter it; what is lost on
+ * the link, where they leave it: there the lab decides.
+ */
+function drawLoss(context: CanvasRenderingContext2D, palette: Colours, place: Place, age: number, count: number, queue: boolean): void {
+  const aside = queue ? -4 : place.queue + 6;
+  const x = place.backward ? place.x + place.width - aside : place.x + aside;
   const y = place.y - (STILL.matches ? 0 : age * 8);
   const size = Math.min(6, 3 + count / 4);
   context.globalAlpha = 1 - age;

@@ -286,6 +286,7 @@ class App {
   private take(report: Extract<Report, { tell: "frame" }>): void {
     const now = performance.now();
     this.ended = report.ended;
+    document.documentElement.dataset["engineBytes"] = String(report.memory);
     this.views.take(report.runs);
     const lanes = report.runs.flatMap((run) => run.lanes ?? []);
     if (lanes.length > 0) {

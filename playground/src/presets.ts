@@ -2,6 +2,7 @@
 
 import bufferbloat from "./presets/bufferbloat.toml?raw";
 import deadPath from "./presets/dead_path.toml?raw";
+import harm from "./presets/harm.toml?raw";
 import slowSecondPath from "./presets/slow_second_path.toml?raw";
 
 export interface Preset {
@@ -124,6 +125,16 @@ export const PRESETS: Preset[] = [
     ],
   },
   {
+    name: "harm",
+    toml: harm,
+    policies: ["cubic", "bounded", "anabranch"],
+    look: [
+      "Fifty connections of one policy share a link of 50 Mbit/s with one CUBIC connection of somebody else.",
+      "A fair share of 51 is 0.98 Mbit/s: see in the curve of others what is left to it by fifty with CUBIC, and by fifty of ours.",
+      "Compare how full each keeps the queue, and what the queue drops (crosses at its entrance).",
+    ],
+  },
+  {
     name: "bottleneck",
     more: ["cubic", "bbr", "anabranch"].map(controlled).join(""),
     policies: ["cubic", "bbr", "anabranch"],
@@ -189,11 +200,11 @@ export const PRESETS: Preset[] = [
   },
   {
     name: "manet_cuts",
-    policies: ["none", "viterbi"],
+    policies: ["none", "trend"],
     look: [
-      "A relay leaves again and again; at 90 s for the first time. The route from M1 to M8 has to find another.",
-      "Without forecasts the routers notice when three seconds of Hellos are missing; with them the link turns dashed, and traffic leaves it before it breaks.",
-      "Compare the curves of probes delivered. Or drag a relay yourself, slowly and fast.",
+      "Relays leave again and again: from 90 s on, the one that carries most walks away, and comes back a minute later.",
+      "Without forecasts the others notice when three seconds of Hellos are missing; a forecaster sees the signal fall, its link turns dashed, and traffic leaves before it breaks.",
+      "Compare the probes that are lost. Or drag a relay yourself, slowly and fast: nobody foresees a jump.",
     ],
   },
   {

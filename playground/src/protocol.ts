@@ -54,12 +54,13 @@ export interface Why {
   actions: Action[];
 }
 
+/** Of a frame, `busy` is real seconds of simulation, `memory` bytes of the engine. */
 export type Report =
   | { tell: "ready"; scenarios: ScenarioName[]; fake: boolean }
   | { tell: "text"; name: string; toml: string }
   | { tell: "loaded"; ticket: number; description: Description; policies: string[] }
   | { tell: "failed"; ticket: number; sentence: string }
-  | { tell: "frame"; time: number; duration: number; ended: boolean; runs: RunFrame[]; why: Why | null; busy: number }
+  | { tell: "frame"; time: number; duration: number; ended: boolean; runs: RunFrame[]; why: Why | null; busy: number; memory: number }
   /** The answer to a tick when nothing runs. */
   | { tell: "idle" }
   /** At the end of the runs, in their order. */

@@ -21,6 +21,8 @@ const engine = module as unknown as Engine;
 const scope = self as unknown as DedicatedWorkerGlobalScope;
 
 let runs: Runs | null = null;
+/** Of the engine; the stand-in has none. */
+let memory: WebAssembly.Memory | undefined;
 let speed = 0;
 let inspected = 0;
 let toldEnd = false;
@@ -72,7 +74,7 @@ function frame(busy: number, still: boolean): void {
   const why = due ? runs.why(inspected) : null;
   const { now: time, duration, ended } = runs;
   tell(
-    { tell: "frame", time, duration, ended, runs: told, why, busy },
+    { tell: "frame", time, duration, ended, runs: told, why, busy, memory: memory?.buffer.byteLength ?? 0 },
     told.map((run) => run.packets.buffer as ArrayBuffer),
   );
   if (ended && !toldEnd) {
@@ -128,7 +130,8 @@ function obey(command: Command): void {
 }
 
 async function begin(): Promise<void> {
-  await init({ module_or_path: new URL(wasm, import.meta.url) });
+  const exports = await init({ module_or_path: new URL(wasm, import.meta.url) });
+  memory = (exports as { memory?: WebAssembly.Memory } | undefined)?.memory;
   scope.onmessage = (event: MessageEvent<Command>) => {
     try {
       obey(event.data);

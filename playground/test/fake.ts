@@ -66,7 +66,7 @@ class Direction {
   private readonly lane: Lane;
   private readonly under: { begin: number; kind: number }[] = [];
   private credit = 0;
-  private told: LaneFrame = { queue_packets: 0, queue_bytes: 0, delivered_bytes: 0, dropped: 0, up: true };
+  private told: LaneFrame = { queue_packets: 0, queue_bytes: 0, delivered_bytes: 0, dropped: 0, refused: 0, up: true };
 
   constructor(lane: Lane) {
     this.lane = lane;
@@ -172,7 +172,7 @@ export class Playground {
   frame(): string {
     const lanes = this.directions.map((direction) => direction.frame());
     const goodput_bytes = lanes.reduce((sum, lane) => sum + lane.delivered_bytes, 0);
-    return JSON.stringify({ time: this.time, lanes, goodput_bytes, connection: this.connection(), subflows: this.subflows() });
+    return JSON.stringify({ time: this.time, lanes, goodput_bytes, other_bytes: 0, connection: this.connection(), subflows: this.subflows() });
   }
 
   private connection() {

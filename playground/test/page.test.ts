@@ -449,12 +449,27 @@ test("lanes, roles and goodput of an ad-hoc network are told as text", async (co
   await close(page);
 });
 
+test("what is sent again, and what others carry, is seen", async (context) => {
+  if (!needsEngine(context)) {
+    return;
+  }
+  const page = await open("scenario=lm3_evaluation&speed=5");
+  await page.waitForFunction(() => document.getElementById("key")?.classList.contains("has-again"), undefined, { timeout: 30_000 });
+  await page.locator("#scenario").selectOption("harm");
+  await page.waitForFunction(() => /bit/.test(document.querySelector("#charts .card:nth-child(5) figcaption b")?.textContent ?? ""), undefined, { timeout: 30_000 });
+  assert.ok(await page.locator("#charts .card:nth-child(5)").isVisible());
+  await page.locator("#scenario").selectOption("two_paths");
+  await waitForClock(page, 0.5);
+  assert.ok(await page.locator("#charts .card:nth-child(5)").isHidden());
+  await close(page);
+});
+
 test("moving nodes: probes have a curve, and ways between any two are told", async (context) => {
   if (!needsEngine(context)) {
     return;
   }
   const page = await open("scenario=manet_moving&speed=max");
-  await page.waitForFunction(() => /\d %/.test(document.querySelector("#charts .card:nth-child(5) figcaption b")?.textContent ?? ""), undefined, { timeout: 60_000 });
+  await page.waitForFunction(() => /\d %/.test(document.querySelector("#charts .card:nth-child(6) figcaption b")?.textContent ?? ""), undefined, { timeout: 60_000 });
   await page.locator("#play").click();
   assert.ok(await page.locator("#charts .card:nth-child(1)").isHidden());
   await page.locator("#from").selectOption("3");
@@ -514,6 +529,37 @@ ${[1, 2, 3]
 name = "plain"
 label = "plain MPTCP"
 `;
+
+/** Bytes of the engine, and of the page's JavaScript after a collection. */
+async function memoryOf(page: Page): Promise<{ engine: number; page: number }> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await session.send("Runtime.getHeapUsage");
+  await session.detach();
+  return { engine: Number(await page.evaluate(() => document.documentElement.dataset["engineBytes"])), page: usedSize };
+}
+
+const HOUR = THREE_PATHS.replace('duration = "60 s"', 'duration = "3600 s"').replaceAll("20 Mbit/s", "1 Mbit/s");
+
+test("an hour takes no more memory than ten minutes, but for a sample a second", async (context) => {
+  if (!needsEngine(context)) {
+    return;
+  }
+  const page = await open(await toFragment({ ...FIRST, toml: HOUR, policies: ["plain"], speed: Infinity }));
+  const seen = [];
+  for (const minutes of [1, 10, 20, 40, 60]) {
+    await page.waitForFunction((least) => Number.parseFloat(document.getElementById("clock")?.textContent ?? "") >= least, 60 * minutes, { timeout: 240_000 });
+    seen.push({ minutes, ...(await memoryOf(page)) });
+  }
+  console.log(seen.map(({ minutes, engine, page }) => `after ${minutes} min ${(engine / 1e6).toFixed(1)} MB of the engine, ${(page / 1e6).toFixed(1)} MB of the page`).join("; "));
+  const [, early] = seen;
+  const last = seen.at(-1);
+  assert.ok(early !== undefined && last !== undefined && early.engine > 1e6);
+  // 3,000 samples of at most four series of 20 numbers are 2 MB, and vectors double.
+  assert.ok(last.engine - early.engine < 6e6, `${last.engine - early.engine} bytes more`);
+  assert.ok(last.page - early.page < 3e6, `${last.page - early.page} bytes more`);
+  await close(page);
+});
 
 test("how long frames take, and how fast it goes (printed)", async () => {
   const three = { ...FIRST, toml: THREE_PATHS, policies: ["plain"] };
