@@ -130,8 +130,8 @@ export const PRESETS: Preset[] = [
     policies: ["cubic", "bounded", "anabranch"],
     look: [
       "Fifty connections of one policy share a link of 50 Mbit/s with one CUBIC connection of somebody else.",
-      "A fair share of 51 is 0.98 Mbit/s: see in the curve of others what is left to it by fifty with CUBIC, and by fifty of ours.",
-      "Compare how full each keeps the queue, and what the queue drops (crosses at its entrance).",
+      "A fair share of 51 is 0.98 Mbit/s: the curve of others shows that fifty with CUBIC and fifty with bounded_cubic leave it about that.",
+      "Anabranch's own congestion control leaves it a fraction of that: it is meant for links that are one's own.",
     ],
   },
   {
