@@ -131,7 +131,7 @@ export const PRESETS: Preset[] = [
     look: [
       "Fifty connections of one policy share a link of 50 Mbit/s with one CUBIC connection of somebody else.",
       "A fair share of 51 is 0.98 Mbit/s: the curve of others shows that fifty with CUBIC and fifty with bounded_cubic leave it about that.",
-      "Anabranch's own congestion control leaves it a fraction of that: it is meant for links that are one's own.",
+      "Anabranch's own congestion control leaves it about a tenth of that: it is meant for links that are one's own.",
     ],
   },
   {
