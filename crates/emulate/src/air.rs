@@ -83,6 +83,18 @@ pub struct Air {
     counters: AirCounters,
 }
 
+/// Whether a frame has an IP packet of network control (DSCP CS6 or CS7, RFC 4594, 3.1), which wireless stations queue apart from data:
+/// in the access category for voice (IEEE 802.11-2020, 10.2.3.2).
+fn is_network_control(frame: &[u8]) -> bool {
+    // The upper three bits of the DSCP are in the second byte of an IPv4 header, and in the first of an IPv6 header.
+    let precedence = match frame.get(ETHERNET - 2..ETHERNET + 2) {
+        Some([0x08, 0x00, _, service]) => service >> 5,
+        Some([0x86, 0xdd, first, _]) => first >> 1 & 7,
+        _ => 0,
+    };
+    precedence >= 6
+}
+
 impl Air {
     pub fn new() -> Self {
         Self::default()
@@ -176,8 +188,13 @@ impl Air {
         match &mut place.kind {
             Kind::Radio(medium) => {
                 let bytes = (frame.len() - ETHERNET) as u32;
-                let refused = medium.enqueue(now, StationId(station), to.map(StationId), frame, bytes).is_err();
-                self.counters.refused += u64::from(refused);
+                let (from, to) = (StationId(station), to.map(StationId));
+                let taken = if is_network_control(&frame) {
+                    medium.enqueue_urgent(now, from, to, frame, bytes)
+                } else {
+                    medium.enqueue(now, from, to, frame, bytes)
+                };
+                self.counters.refused += u64::from(taken.is_err());
             }
             Kind::Ideal(ideal) => {
                 let Ideal { links, luck, landings } = &mut **ideal;
@@ -233,5 +250,41 @@ impl Air {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: Hardware = [2, 0, 0, 0, 0, 1];
+    const THERE: Hardware = [2, 0, 0, 0, 0, 2];
+
+    /// A frame with the beginning of an IP packet, and this byte last.
+    fn frame(ethertype: [u8; 2], ip: [u8; 2], last: u8) -> Bytes {
+        [&THERE[..], &HERE, &ethertype, &ip, &[0; 100], &[last]].concat().into()
+    }
+
+    #[test]
+    fn network_control_leaves_before_data_on_a_radio() {
+        let mut air = Air::new();
+        let channel = air.add_channel(&ChannelModel::Radio(Box::default()), 1);
+        let place = |x| Position { x, y: 0.0 };
+        let here = air.add_station(channel, place(0.0), HERE).expect("the channel is there");
+        air.add_station(channel, place(10.0), THERE).expect("the channel is there");
+        let (ipv4, ipv6) = ([0x08, 0x00], [0x86, 0xdd]);
+        // The first is about to be sent already. Expedited forwarding is no network control, and neither is what is not IP.
+        let data = [(ipv4, [0x45, 0]), (ipv4, [0x45, 46 << 2]), (ipv6, [0x6b, 0x80]), ([0x08, 0x06], [0x45, 48 << 2])];
+        let control = [(ipv4, [0x45, 48 << 2]), (ipv6, [0x6c, 0]), (ipv6, [0x6f, 0xff]), (ipv4, [0x45, 56 << 2])];
+        for (number, (ethertype, ip)) in (0..).zip(data.into_iter().chain(control)) {
+            air.handle_frame(Instant::ZERO, here, frame(ethertype, ip, number));
+        }
+        let mut landed = Vec::new();
+        while air.poll_timeout() != Instant::NEVER {
+            let now = air.poll_timeout();
+            air.handle_timeout(now);
+            landed.extend(core::iter::from_fn(|| air.poll_landing()).filter_map(|one| one.frame.last().copied()));
+        }
+        assert_eq!(landed, [0, 4, 5, 6, 7, 1, 2, 3]);
     }
 }
