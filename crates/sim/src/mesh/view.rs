@@ -6,6 +6,7 @@ use super::lane_survey::{self, LANES};
 use super::naming::node_of;
 use super::{ChannelId, Node, NodeId, RadioId};
 use crate::address::InterfaceId;
+use crate::link::DropCause;
 use crate::radio::Position;
 use crate::world::World;
 pub use anabranch_routing::NeighborState;
@@ -205,7 +206,6 @@ impl World {
 
     /// What nodes have carried so far.
     pub fn mesh_traffic(&self) -> Traffic {
-        use crate::link::DropCause;
         let nodes = &self.network.mesh.nodes;
         let sum = |count: fn(&Node) -> u64| nodes.iter().map(count).sum();
         Traffic {
