@@ -14,7 +14,7 @@ import type { Change, NodeAct, Report } from "./protocol.ts";
 import { MOST_RUNS } from "./runs.ts";
 import { RunViews } from "./runviews.ts";
 import { Sliders } from "./sliders.ts";
-import { FIRST, fromFragment, toFragment, toSeed, withChange, type State } from "./state.ts";
+import { FIRST, fromFragment, toFragment, toSeed, withChange, withPlace, type State } from "./state.ts";
 import { Transport } from "./transport.ts";
 import { WhyPanel } from "./why.ts";
 
@@ -57,6 +57,8 @@ class App {
   private description: Description | null = null;
   private ended = false;
   private inspected = 0;
+  /** Where a node is to be put, at the next frame. */
+  private held: Extract<NodeAct, { act: "hold" }> | null = null;
   /** Whether nodes were moved: the trace hash is another. */
   private moved = false;
   private drawn = 0;
@@ -122,11 +124,11 @@ class App {
 
   /** A scenario of the list, from its beginning and as it is. */
   private open(name: string): void {
-    this.openState({ ...this.state, scenario: name, toml: null, policies: [], changes: [], paused: false });
+    this.openState({ ...this.state, scenario: name, toml: null, policies: [], changes: [], nodes: [], paused: false });
   }
 
   private openText(toml: string): void {
-    this.load({ ...this.state, scenario: null, toml, policies: [], changes: [] }, toml);
+    this.load({ ...this.state, scenario: null, toml, policies: [], changes: [], nodes: [] }, toml);
   }
 
   /** It takes the last column if there are three. */
@@ -146,7 +148,7 @@ class App {
     this.nextText = toml;
     const wanted = state.policies.length > 0 ? state.policies : ((state.scenario && presetOf(state.scenario)?.policies) || []);
     // Only a link or a hand may ask for what the scenario does not have: of a preset, what it has is taken.
-    this.client.load({ toml, policies: wanted, lenient: state.policies.length === 0, seed: state.seed, changes: state.changes });
+    this.client.load({ toml, policies: wanted, lenient: state.policies.length === 0, seed: state.seed, changes: state.changes, nodes: state.nodes });
   }
 
   private go(change: Partial<State>): void {
@@ -175,12 +177,34 @@ class App {
     this.keep();
   }
 
+  /** A hand moves faster than the display: a node is put somewhere once per frame. */
   private act(act: NodeAct): void {
-    this.moved ||= act.act === "hold";
+    if (act.act === "hold") {
+      this.moved = true;
+      const { node, x, y } = act;
+      this.state = { ...this.state, nodes: withPlace(this.state.nodes, { node, x, y }) };
+      this.keep();
+      if (this.held?.node !== act.node) {
+        this.put();
+      }
+      this.held = act;
+      return;
+    }
+    this.put();
     if (act.act === "choose") {
       this.views.choose(act.node);
+    } else if (act.act === "release") {
+      this.state = { ...this.state, nodes: this.state.nodes.filter(({ node }) => node !== act.node) };
+      this.keep();
     }
     this.client.send({ do: "node", act });
+  }
+
+  private put(): void {
+    if (this.held !== null) {
+      this.client.send({ do: "node", act: this.held });
+      this.held = null;
+    }
   }
 
   private readonly hands: MeshActs = {
@@ -207,8 +231,7 @@ class App {
         this.loaded(report.description, report.policies);
         break;
       case "failed":
-        this.say(report.sentence);
-        this.showPlace(report.sentence);
+        this.failed(report.sentence);
         break;
       case "frame":
         this.take(report);
@@ -224,6 +247,17 @@ class App {
         break;
       case "idle":
         break;
+    }
+  }
+
+  /** What ran goes on. If nothing did, a link was wrong: the first scenario runs, once. */
+  private failed(sentence: string): void {
+    this.say(sentence);
+    if (this.description === null && this.warning === "") {
+      this.warning = sentence;
+      this.openState(FIRST);
+    } else {
+      this.showPlace(sentence);
     }
   }
 
@@ -246,7 +280,8 @@ class App {
     const labels = policies.map((name) => description.policies.find((policy) => policy.name === name)?.label ?? name);
     const { mesh } = description;
     const paths = mesh?.lanes ?? description.paths.map(({ name }) => name);
-    this.moved = false;
+    this.moved = this.state.nodes.length > 0;
+    this.held = null;
     this.toml.value = this.text;
     this.say(this.warning);
     this.warning = "";
@@ -322,6 +357,7 @@ class App {
     if (this.description === null) {
       return;
     }
+    this.put();
     const runs = !this.state.paused && !this.ended;
     if (runs && away) {
       this.say("It stood still while the page was in the background, and goes on now.");

@@ -20,7 +20,9 @@ interface Point {
 /** Real milliseconds for which it is seen that a node has sent. */
 const FLASH = 350;
 const MARGIN = 22;
-const TALLEST = 440;
+/** A picture alone in its row is wide, and may be taller. */
+const WIDE = 700;
+const TALLEST = { narrow: 440, wide: 620 };
 /** Pixels around a node in which it is meant, and that a hand may tremble. */
 const NEAR = 22;
 const TREMBLE = 4;
@@ -105,7 +107,8 @@ export class MeshView {
     }
     const [left, bottom, right, top] = mesh.area;
     const wide = (this.width - 2 * MARGIN) / (right - left);
-    this.scale = Math.min(wide, (TALLEST - 2 * MARGIN) / (top - bottom));
+    const tallest = this.width > WIDE ? TALLEST.wide : TALLEST.narrow;
+    this.scale = Math.min(wide, (tallest - 2 * MARGIN) / (top - bottom));
     this.height = Math.round((top - bottom) * this.scale + 2 * MARGIN);
     this.canvas.style.height = `${this.height}px`;
     this.origin = {

@@ -8,9 +8,16 @@ export interface Change {
   value: number;
 }
 
+/** Where a node is held, in metres. */
+export interface NodePlace {
+  node: number;
+  x: number;
+  y: number;
+}
+
 /** What is done to the nodes of an ad-hoc network, of all runs. Places are in metres. */
 export type NodeAct =
-  | { act: "hold"; node: number; x: number; y: number }
+  | ({ act: "hold" } & NodePlace)
   | { act: "release"; node: number }
   | { act: "choose"; node: number | null }
   | { act: "ends"; from: number; to: number };
@@ -24,6 +31,7 @@ export interface Load {
   lenient: boolean;
   seed: bigint;
   changes: Change[];
+  nodes: NodePlace[];
 }
 
 export type Command =

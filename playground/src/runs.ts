@@ -34,6 +34,9 @@ export class Runs {
       for (const change of load.changes) {
         this.change(change);
       }
+      for (const place of load.nodes) {
+        this.act({ act: "hold", ...place });
+      }
     } catch (error) {
       this.free();
       throw error;

@@ -1,7 +1,7 @@
 /** The state of the page as the fragment of its address: what a link carries. */
 
 import { CHANGEABLE, type Changeable } from "./engine.ts";
-import type { Change } from "./protocol.ts";
+import type { Change, NodePlace } from "./protocol.ts";
 import { MOST_RUNS } from "./runs.ts";
 
 export interface State {
@@ -15,6 +15,8 @@ export interface State {
   speed: number;
   paused: boolean;
   changes: Change[];
+  /** Nodes of an ad-hoc network that are held. */
+  nodes: NodePlace[];
 }
 
 export const SPEEDS = [0.1, 0.5, 1, 5, Infinity] as const;
@@ -26,6 +28,7 @@ export const FIRST: State = {
   speed: 1,
   paused: false,
   changes: [],
+  nodes: [],
 };
 
 /** A scenario has a few kilobytes; a link that unpacks to more is not one of ours. */
@@ -50,6 +53,9 @@ export async function toFragment(state: State): Promise<string> {
   for (const { path, what, value } of state.changes) {
     fields.append("set", `${path}.${what}=${value}`);
   }
+  for (const { node, x, y } of state.nodes) {
+    fields.append("node", `${node}=${x},${y}`);
+  }
   return fields.toString();
 }
 
@@ -65,6 +71,7 @@ export async function fromFragment(fragment: string): Promise<State> {
     speed: toSpeed(fields.get("speed") ?? "1"),
     paused: fields.get("paused") === "1",
     changes: fields.getAll("set").map(toChange),
+    nodes: fields.getAll("node").map(toPlace),
   };
 }
 
@@ -92,6 +99,20 @@ function toChange(text: string): Change {
     throw new Error(`The link sets "${text}", which is not PATH.VALUE=NUMBER.`);
   }
   return { path: Number(path), what: what as Changeable, value };
+}
+
+function toPlace(text: string): NodePlace {
+  const [, node, x, y] = /^(\d{1,4})=(-?\d+(?:\.\d+)?),(-?\d+(?:\.\d+)?)$/.exec(text) ?? [];
+  if (node === undefined) {
+    throw new Error(`The link puts a node to "${text}", which is not NODE=X,Y.`);
+  }
+  return { node: Number(node), x: Number(x), y: Number(y) };
+}
+
+/** The last place of each node counts. A tenth of a metre is as close as it is kept. */
+export function withPlace(nodes: NodePlace[], { node, x, y }: NodePlace): NodePlace[] {
+  const near = (metres: number): number => Math.round(metres * 10) / 10;
+  return [...nodes.filter((other) => other.node !== node), { node, x: near(x), y: near(y) }];
 }
 
 /** The last value of each slider counts. */

@@ -384,7 +384,7 @@ async function judge(page: Page): Promise<void> {
 async function pixelOf(page: Page, x: number, y: number): Promise<{ x: number; y: number }> {
   const box = await page.locator(".run canvas").first().boundingBox();
   assert.ok(box !== null);
-  const scale = Math.min((box.width - 44) / 500, (440 - 44) / 400);
+  const scale = Math.min((box.width - 44) / 500, ((box.width > 700 ? 620 : 440) - 44) / 400);
   return { x: box.x + box.width / 2 + (x - 150) * scale, y: box.y + box.height / 2 - y * scale };
 }
 
@@ -426,9 +426,20 @@ test("an ad-hoc network is seen, and its nodes are dragged, moved by keys and le
   assert.match((await page.locator("#links").textContent()) ?? "", /M2/);
   // Its old neighbours have not noticed yet.
   assert.match((await page.locator("#links").textContent()) ?? "", /gone, not yet noticed/);
+  // The link has it, and begins with it.
+  await page.waitForFunction(() => decodeURIComponent(location.hash).includes("node=2=100,150"));
+  const fragment = (await page.evaluate(() => location.hash)).slice(1);
   await page.locator("#let-all-go").click();
   await waitForNode(page, "(100 m, 0 m);");
+  await page.waitForFunction(() => !location.hash.includes("node="));
   await close(page);
+  const linked = await open(fragment);
+  await linked.locator("#node").selectOption("2");
+  await waitForNode(linked, "(100 m, 150 m), held");
+  await close(linked);
+  const wrong = await open("scenario=manet_homogeneous&node=8=1,1");
+  await waitForSentence(wrong, "there is no node 8: nodes are 0 to 7");
+  await close(wrong);
 });
 
 test("lanes, roles and goodput of an ad-hoc network are told as text", async (context) => {

@@ -7,12 +7,12 @@ import type { Engine } from "../src/engine.ts";
 import * as format from "../src/format.ts";
 import { CAPACITY, History, Meter } from "../src/history.ts";
 import { Runs } from "../src/runs.ts";
-import { FIRST, fromFragment, toFragment, toSeed, withChange, type State } from "../src/state.ts";
+import { FIRST, fromFragment, toFragment, toSeed, withChange, withPlace, type State } from "../src/state.ts";
 import * as fake from "./fake.ts";
 
 const engine = fake as unknown as Engine;
 const always = (): boolean => true;
-const TWO = { toml: fake.scenario_text("two_paths"), policies: ["plain", "tcp"], lenient: false, seed: 7n, changes: [] };
+const TWO = { toml: fake.scenario_text("two_paths"), policies: ["plain", "tcp"], lenient: false, seed: 7n, changes: [], nodes: [] };
 
 test("a state survives its fragment, also the largest seed, commas in policies and a text of one's own", async () => {
   const state: State = {
@@ -23,6 +23,7 @@ test("a state survives its fragment, also the largest seed, commas in policies a
     speed: Infinity,
     paused: true,
     changes: [{ path: 1, what: "loss", value: 0.015 }],
+    nodes: withPlace([{ node: 3, x: 1, y: 2 }], { node: 3, x: -12.34, y: 100 }),
   };
   assert.deepEqual(await fromFragment(`#${await toFragment(state)}`), state);
   assert.deepEqual(await fromFragment(""), FIRST);
@@ -39,6 +40,7 @@ test("a fragment that cannot be is refused in a sentence", async () => {
   await assert.rejects(fromFragment("#speed=7"), /none of/);
   await assert.rejects(fromFragment("#set=0.colour=3"), /PATH.VALUE=NUMBER/);
   await assert.rejects(fromFragment("#set=0.rate=much"), /PATH.VALUE=NUMBER/);
+  await assert.rejects(fromFragment("#node=3=1"), /NODE=X,Y/);
   assert.throws(() => toSeed("18446744073709551616"), /whole number/);
 });
 
