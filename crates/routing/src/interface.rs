@@ -14,7 +14,7 @@ use crate::hello::schedule::HelloSchedule;
 use crate::neighbor::attempt::Barred;
 use crate::neighbor::link_monitor::missing_after;
 use crate::neighbor::retransmission::Pace;
-use crate::neighbor::{Neighbor, NeighborAction, NeighborEvent, NeighborState, NeighborTimer};
+use crate::neighbor::{Neighbor, NeighborAction, NeighborEvent, NeighborState, NeighborTimer, patience};
 use crate::neighborhood::Level;
 use crate::timers::{Timer, TimerTable};
 use crate::verbs::IPV6_HEADER;
@@ -489,6 +489,20 @@ impl Interface {
         let changed = neighbor.delivery.update_cost(self.config.cost);
         self.advertised_change |= changed;
         changed
+    }
+
+    /// A neighbour is silent. True if it is waited for, since the channel loses Hellos.
+    pub(crate) fn bear_silence(&mut self, now: Instant, router: RouterId) -> bool {
+        let bidirectional = self.neighbors.values().filter(|one| one.is_bidirectional());
+        let mut losses: Vec<f64> = bidirectional.filter_map(|one| one.delivery.loss()).collect();
+        let longest = patience(self.config.router_dead_interval, self.config.hello_interval, &mut losses);
+        let Some(neighbor) = self.neighbors.get_mut(&router) else { return false };
+        let until = neighbor.manet.heard + longest;
+        let waits = neighbor.is_bidirectional() && until > now;
+        if waits {
+            neighbor.timers.set(NeighborTimer::Inactivity, until);
+        }
+        waits
     }
 
     /// The neighbours with an expired timer.

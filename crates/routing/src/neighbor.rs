@@ -6,6 +6,7 @@ pub(crate) mod delivery;
 pub(crate) mod exchange;
 pub(crate) mod link_monitor;
 pub(crate) mod manet;
+mod patience;
 pub(crate) mod retransmission;
 mod state_machine;
 
@@ -23,6 +24,7 @@ use link_monitor::LinkMonitor;
 use manet::ManetNeighbor;
 use retransmission::RetransmissionList;
 
+pub(crate) use patience::patience;
 pub use state_machine::NeighborState;
 pub(crate) use state_machine::{NeighborAction, NeighborEvent, transition};
 

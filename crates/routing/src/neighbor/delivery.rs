@@ -56,6 +56,11 @@ impl Delivery {
         self.cost.get()
     }
 
+    /// The share of its Hellos that were lost, 0 to 1; none of a new neighbour.
+    pub fn loss(self) -> Option<f64> {
+        (self.due >= PAUSE).then(|| 1.0 - self.share())
+    }
+
     fn share(self) -> f64 {
         if self.due < PAUSE {
             return 0.5;

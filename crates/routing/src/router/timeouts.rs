@@ -47,7 +47,8 @@ impl Router {
             // It may be silent until then.
             neighbor.timers.set(NeighborTimer::Inactivity, end);
         }
-        if self.interfaces[at].timers.is_due(NeighborTimer::Inactivity, now) {
+        let is_silent = self.interfaces[at].timers.is_due(NeighborTimer::Inactivity, now);
+        if is_silent && !self.interfaces[at.interface].bear_silence(now, at.router) {
             if self.interfaces[at].state == NeighborState::Down {
                 // It has been Down long enough.
                 self.interfaces[at.interface].neighbors.remove(&at.router);

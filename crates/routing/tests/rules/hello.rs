@@ -453,6 +453,33 @@ fn rfc4222_any_packet_of_a_neighbour_is_a_sign_of_life() {
 }
 
 #[test]
+fn where_half_of_all_hellos_are_lost_a_silent_neighbour_is_waited_for_longer() {
+    // RouterDeadInterval is 3 s, HelloInterval 1 s: with half of the Hellos lost 8 in a row are no chance any more.
+    for (step, lost_after) in [(1, 3.1), (2, 8.1)] {
+        let mut bench = Bench::new(5, |_, _| {});
+        for round in 1..=12 {
+            for router in 11..=15 {
+                bench.hello_numbered(1, router, Says { sequence: round * step, ..hears(&[5]) });
+            }
+            bench.pass(f64::from(step));
+        }
+        let others = |bench: &mut Bench, seconds: f64| {
+            for _ in 0..(seconds.round() as u16 / step) {
+                for router in 12..=15 {
+                    bench.hello(router, hears(&[5]));
+                }
+                bench.pass(f64::from(step));
+            }
+        };
+        let waited = lost_after - 0.1 - f64::from(step) * 2.0;
+        others(&mut bench, waited);
+        assert_eq!(bench.state(11), NeighborState::TwoWay, "{step}");
+        bench.pass(lost_after - waited);
+        assert_eq!(bench.state(11), NeighborState::Down, "{step}");
+    }
+}
+
+#[test]
 fn a_packet_while_no_hello_is_missing_does_not_keep_a_neighbour_that_goes() {
     let mut bench = Bench::new(5, |_, _| {});
     bench.hello(9, hears(&[5]));

@@ -1,0 +1,62 @@
+//! How long a silent neighbour is waited for where Hellos are lost although nobody goes.
+//!
+//! RouterDeadInterval is a few Hellos. On a busy channel that many are often lost in a row: neighbours that stay would be
+//! lost and found again, and each change is flooded and makes the channel busier. In the end each router hears few others,
+//! elects itself, and all flood for all.
+//!
+//! Decisions (RFC 5614 has the interval alone):
+//! - What the median neighbour's Hellos suffer is the channel's doing. Weak links, of which fewer arrive, do not count, and
+//!   with few neighbours nothing is known.
+//! - A neighbour is waited for until as many Hellos in a row are missing as are lost by chance in 4 of 1,000 cases, three times
+//!   as long as RouterDeadInterval at most.
+
+use anabranch_policy::Duration;
+
+/// Neighbours of which the median is taken, at least.
+const FEWEST: usize = 4;
+/// The probability at which missing Hellos are no chance any more.
+const BY_CHANCE: f64 = 0.004;
+/// Longest wait, in RouterDeadIntervals.
+const LONGEST: u64 = 3;
+
+/// How long a neighbour may be silent. `losses` are the shares of Hellos that were lost of each neighbour, 0 to 1, in any order.
+pub(crate) fn patience(dead_interval: Duration, hello_interval: Duration, losses: &mut [f64]) -> Duration {
+    if losses.len() < FEWEST {
+        return dead_interval;
+    }
+    losses.sort_by(f64::total_cmp);
+    let loss = losses.get(losses.len() / 2).copied().unwrap_or(0.0);
+    let hellos = dead_interval.as_nanos() / hello_interval.as_nanos().max(1);
+    let mut chance = (0..hellos).fold(1.0, |chance, _| chance * loss);
+    let mut more = 0;
+    while chance > BY_CHANCE && hellos + more < hellos * LONGEST {
+        chance *= loss;
+        more += 1;
+    }
+    dead_interval + hello_interval * more
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HELLO: Duration = Duration::from_secs(2);
+    const DEAD: Duration = Duration::from_secs(6);
+
+    fn seconds(losses: &[f64]) -> f64 {
+        patience(DEAD, HELLO, &mut losses.to_vec()).as_secs_f64()
+    }
+
+    #[test]
+    fn the_more_hellos_the_channel_loses_the_longer_a_silent_neighbour_is_waited_for() {
+        // 0.15^3 = 0.0034; 0.25^4 = 0.0039; 0.5^8 = 0.0039; 0.9^9 = 0.39.
+        let patiences = [0.0, 0.15, 0.25, 0.5, 0.9, 1.0].map(|loss| seconds(&[loss; 4]));
+        assert_eq!(patiences, [6.0, 6.0, 8.0, 16.0, 18.0, 18.0]);
+    }
+
+    #[test]
+    fn few_neighbours_and_weak_links_among_many_say_nothing_of_the_channel() {
+        assert_eq!(seconds(&[0.9; 3]), 6.0);
+        assert_eq!(seconds(&[0.9, 0.0, 0.8, 0.1, 0.0]), 6.0);
+    }
+}
