@@ -118,6 +118,11 @@ impl Calculation {
         self.at = Some(self.at.map_or(at, |before| before.min(at)));
     }
 
+    /// Routers and networks in the graph.
+    pub fn vertices(&self) -> usize {
+        self.graph.len()
+    }
+
     /// Minimum time between two calculations. The time that one takes grows with the graph.
     fn hold(&self) -> Duration {
         let vertices = self.graph.len() as u64;

@@ -39,6 +39,15 @@ fn default_route(ExternalMetric { kind, metric }: ExternalMetric) -> AsExternalL
     }
 }
 
+/// What the Router-LSA of the database has wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outdated {
+    /// A path may lead nowhere, or be missing.
+    Paths,
+    /// A path may be longer than needed.
+    Lengths,
+}
+
 /// The inputs of the own LSAs.
 pub(crate) struct OwnLsas<'a> {
     pub config: &'a Config,
@@ -99,15 +108,15 @@ impl OwnLsas<'_> {
     /// Whether one of the conditions of RFC 5614, 9.4, for a new Router-LSA holds: a neighbour is missing in the one of
     /// the database, one in it is no longer bidirectional (on other interfaces: not Full), or a cost changed. A
     /// neighbour that need not be in it any more is no reason.
-    pub fn is_router_lsa_outdated(&self, database: &Database) -> bool {
+    pub fn router_lsa_outdated(&self, database: &Database) -> Option<Outdated> {
         let Some(LsaBody::Router(current)) = database.get(self.router_place()).map(|entry| entry.lsa.body()) else {
             // The first instance is not needed before the first adjacency; an empty one would delay the one with the
             // first link by MinLSInterval.
             let mut all = self.interfaces.iter().flat_map(|(_, interface)| interface.neighbors.values());
-            return all.any(|neighbor| neighbor.standing() == NeighborState::Full)
-                || !self.advertised_links().is_empty();
+            let wanted =
+                all.any(|neighbor| neighbor.standing() == NeighborState::Full) || !self.advertised_links().is_empty();
+            return wanted.then_some(Outdated::Paths);
         };
-        let is_there = |link: &RouterLink| current.links.contains(link);
         let gone = |link: &RouterLink| {
             let Some(handle) = self.interfaces.find(link.interface) else { return true };
             let interface = &self.interfaces[handle];
@@ -115,7 +124,24 @@ impl OwnLsas<'_> {
             interface.neighbors.get(&link.neighbor).is_none_or(|one| one.standing() < least)
                 || interface.cost_to(link.neighbor) != link.metric
         };
-        current.flags != self.flags() || !self.advertised_links().iter().all(is_there) || current.links.iter().any(gone)
+        let mut missing = self.advertised_links();
+        missing.retain(|link| !current.links.contains(link));
+        let needed = missing.iter().any(|link| !self.only_shortens(link));
+        if current.flags != self.flags() || needed || current.links.iter().any(gone) {
+            return Some(Outdated::Paths);
+        }
+        (!missing.is_empty()).then_some(Outdated::Lengths)
+    }
+
+    /// Whether a link is in the Router-LSA for shorter paths alone: those of the backbone and to Full neighbours connect all
+    /// routers without it (RFC 5614, 9.2 and 9.3).
+    fn only_shortens(&self, link: &RouterLink) -> bool {
+        let Some(interface) = self.interfaces.find(link.interface).map(|handle| &self.interfaces[handle]) else {
+            return false;
+        };
+        let needed =
+            |one: &Neighbor| one.standing() == NeighborState::Full || is_backbone(interface, link.neighbor, one);
+        interface.manet().is_some() && !interface.neighbors.get(&link.neighbor).is_none_or(needed)
     }
 
     /// The other LSAs whose contents differ from those in the database.
@@ -238,19 +264,19 @@ mod tests {
         fn own<'a>(config: &'a Config, interfaces: &'a Interfaces) -> OwnLsas<'a> {
             OwnLsas { config, interfaces }
         }
-        assert!(!own(&config, &interfaces).is_router_lsa_outdated(&database));
+        assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), None);
         interfaces[InterfaceHandle::FIRST].neighbors.get_mut(&RouterId(2)).unwrap().state = NeighborState::Full;
-        assert!(own(&config, &interfaces).is_router_lsa_outdated(&database));
+        assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), Some(Outdated::Paths));
         let place = own(&config, &interfaces).router_place();
         let body = own(&config, &interfaces).contents(place).unwrap();
         let lsa = Lsa::new(place.key, LsaSequence::INITIAL, body).unwrap();
         database.install(place, AgedLsa { age: 0, lsa }, Instant::ZERO, false);
-        assert!(!own(&config, &interfaces).is_router_lsa_outdated(&database));
+        assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), None);
         interfaces[InterfaceHandle::FIRST].config.cost = 7;
-        assert!(own(&config, &interfaces).is_router_lsa_outdated(&database));
+        assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), Some(Outdated::Paths));
         interfaces[InterfaceHandle::FIRST].config.cost = 1;
         interfaces[InterfaceHandle::FIRST].neighbors.get_mut(&RouterId(2)).unwrap().state = NeighborState::Loading;
-        assert!(own(&config, &interfaces).is_router_lsa_outdated(&database));
+        assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), Some(Outdated::Paths));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use anabranch_wire::ospf::{LsaHeader, LsaType};
 
 use crate::database::Place;
 use crate::handles::InterfaceHandle;
+use crate::origination::pace::Pace;
 
 /// One of the own LSAs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,11 +44,13 @@ const COMPANY: Duration = Duration::from_millis(200);
 
 impl Own {
     /// When the next instance may be originated.
-    fn soonest(&self, interval: Duration) -> Option<Instant> {
+    fn soonest(&self, pace: Pace) -> Option<Instant> {
         let last = self.originated?;
+        let interval = pace.interval;
         let borrowed = self.paid.since(last).as_nanos().saturating_sub(1) / interval.as_nanos().max(1);
         let gap = if borrowed > BURST { interval } else { interval.mul_f64(FIRST) * (1 << borrowed) };
-        Some(last + gap.min(interval) * (1 << (self.strained / LASTING).min(2)))
+        let strained = gap.min(interval) * (1 << (self.strained / LASTING).min(2));
+        Some(last + strained.min(pace.longest))
     }
 
     fn next(&self) -> Option<Instant> {
@@ -69,11 +72,17 @@ const REMEMBERED: usize = 16;
 impl Origination {
     /// Schedules an LSA: now, or as soon as MinLSInterval, `interval`, allows after the last instance. A burst may come sooner: two
     /// instances more than one per `interval`, however long it is looked at.
-    pub fn schedule(&mut self, place: Place, now: Instant, interval: Duration) {
+    pub fn schedule(&mut self, place: Place, now: Instant, pace: impl Into<Pace>) {
         let own = self.own.entry(place).or_default();
         let first = if place.key.kind == LsaType::ROUTER { now + COMPANY } else { now };
-        let soonest = own.soonest(interval).map_or(first, |soonest| soonest.max(now));
+        let soonest = own.soonest(pace.into()).map_or(first, |soonest| soonest.max(now));
         own.pending = Some(own.pending.map_or(soonest, |pending| pending.min(soonest)));
+    }
+
+    /// Schedules an LSA that has only shorter paths to tell.
+    pub fn schedule_at_leisure(&mut self, place: Place, now: Instant, pace: Pace) {
+        let leisure = self.own.get(&place).and_then(|own| own.originated).map_or(now, |last| last + pace.leisure);
+        self.schedule(place, now.max(leisure), pace);
     }
 
     /// Schedules an LSA of which a wrong instance came back: now, or `interval` after the last instance.
@@ -102,13 +111,14 @@ impl Origination {
     }
 
     /// An LSA was originated; its refresh is due at `refresh`.
-    pub fn set_originated(&mut self, place: Place, now: Instant, interval: Duration, refresh: Instant) {
+    pub fn set_originated(&mut self, place: Place, now: Instant, pace: impl Into<Pace>, refresh: Instant) {
+        let pace = pace.into();
         let own = self.own.entry(place).or_default();
-        let strained = match own.soonest(interval) {
-            Some(soonest) if now < soonest + interval.mul_f64(AT_ONCE) => own.strained.saturating_add(1),
+        let strained = match own.soonest(pace) {
+            Some(soonest) if now < soonest + pace.interval.mul_f64(AT_ONCE) => own.strained.saturating_add(1),
             _ => 0,
         };
-        let paid = own.paid.max(now) + interval;
+        let paid = own.paid.max(now) + pace.interval;
         *own = Own { originated: Some(now), pending: None, refresh: Some(refresh), paid, strained };
     }
 
@@ -196,6 +206,35 @@ mod tests {
         assert_eq!(times(&mut origination, 0, 50_000), expected);
         // A pause is good for a whole burst.
         assert_eq!(times(&mut origination, 100_000, 105_000), [100_000, 101_250, 103_750]);
+    }
+
+    #[test]
+    fn what_only_shortens_paths_waits_for_leisure_or_for_something_else_to_tell() {
+        let pace = Pace { interval: INTERVAL, longest: INTERVAL * 4, leisure: INTERVAL * 10 };
+        let mut origination = Origination::default();
+        origination.schedule_at_leisure(place(), second(1), pace);
+        assert_eq!(origination.take_due(second(1)), Some(place()));
+        origination.set_originated(place(), second(1), pace, second(999));
+        origination.schedule_at_leisure(place(), second(2), pace);
+        assert_eq!((origination.take_due(second(50)), origination.next()), (None, Some(second(51))));
+        origination.schedule(place(), second(9), pace);
+        assert_eq!(origination.take_due(second(9)), Some(place()));
+    }
+
+    #[test]
+    fn an_lsa_that_changes_all_the_time_does_not_wait_longer_than_the_longest_interval_of_its_pace() {
+        let pace = Pace { interval: INTERVAL * 3, longest: INTERVAL * 4, leisure: INTERVAL };
+        let mut origination = Origination::default();
+        let mut times = Vec::new();
+        for now in (0..200).map(second) {
+            origination.schedule(place(), now, pace);
+            if origination.take_due(now).is_some() {
+                origination.set_originated(place(), now, pace, second(9999));
+                times.push(now);
+            }
+        }
+        let gaps = times.iter().zip(times.iter().skip(1)).map(|(one, next)| next.since(*one));
+        assert_eq!(gaps.max(), Some(INTERVAL * 4));
     }
 
     #[test]

@@ -6,6 +6,8 @@ use crate::adjacency;
 use crate::handles::{InterfaceHandle, NeighborHandle};
 use crate::interface::{InterfaceState, StateChange};
 use crate::neighbor::{NeighborAction, NeighborEvent};
+use crate::origination::contents::Outdated;
+use crate::origination::pace::Pace;
 use crate::router::Router;
 use crate::verbs::Event;
 
@@ -106,9 +108,15 @@ impl Router {
     /// Originates a new Router-LSA if its contents are outdated.
     pub(super) fn check_router_lsa(&mut self, now: Instant) {
         let own = self.own_lsas();
-        if own.is_router_lsa_outdated(&self.database) {
-            let place = own.router_place();
-            self.origination.schedule(place, now, self.config.min_ls_interval);
+        let Some(outdated) = own.router_lsa_outdated(&self.database) else { return };
+        let (place, pace) = (own.router_place(), self.router_lsa_pace());
+        match outdated {
+            Outdated::Paths => self.origination.schedule(place, now, pace),
+            Outdated::Lengths => self.origination.schedule_at_leisure(place, now, pace),
         }
+    }
+
+    pub(super) fn router_lsa_pace(&self) -> Pace {
+        Pace::of(self.config.min_ls_interval, self.calculation.vertices())
     }
 }

@@ -64,9 +64,10 @@ impl Router {
         };
         let Ok(lsa) = Lsa::new(place.key, sequence, body) else { return };
         self.output.counters.lsas_originated += 1;
-        let interval = self.config.min_ls_interval;
-        self.origination.set_originated(place, now, interval, now + self.config.ls_refresh_time);
-        if place.key.kind == LsaType::ROUTER {
+        let is_router_lsa = place.key.kind == LsaType::ROUTER;
+        let pace = if is_router_lsa { self.router_lsa_pace() } else { self.config.min_ls_interval.into() };
+        self.origination.set_originated(place, now, pace, now + self.config.ls_refresh_time);
+        if is_router_lsa {
             self.origination.remember(lsa.header(0));
         }
         self.install(now, place, AgedLsa { age: 0, lsa }, false);
