@@ -125,7 +125,8 @@ impl Router {
     }
 
     /// A neighbour that is heard, or known to hear this router, since its last Hello, and does not know yet that it is heard,
-    /// is told so soon.
+    /// is told so soon. One to which a path leads already can wait for the next regular Hello: where many move, somebody is new
+    /// all the time.
     fn answer_newcomer(&mut self, now: Instant, at: NeighborHandle, before: NeighborState) {
         let neighbor = &self.interfaces[at];
         let is_told = neighbor.manet.said.sets.hears(self.config.router_id);
@@ -134,7 +135,7 @@ impl Router {
         if is_new {
             interface.meet(now);
         }
-        if is_nearer && !is_told {
+        if is_nearer && !is_told && !self.calculation.reaches(at.router) {
             interface.hasten_hello(now, self.random.unit());
         }
         interface.review_waiting();

@@ -323,6 +323,24 @@ fn a_newcomer_is_told_soon_that_it_is_heard_and_once() {
 }
 
 #[test]
+fn a_newcomer_to_whom_a_path_leads_is_told_by_the_next_regular_hello() {
+    for (newcomer, told) in [(12, 0), (13, 1)] {
+        let mut bench = prompt();
+        let adjacent = Says { a_bit: true, ..hears(&[5]) };
+        bench.pass_with(3, &[(9, adjacent.clone())]);
+        bench.make_full(9);
+        bench.update(9, true, &[router_lsa(9, 0, &[5, 12]), router_lsa(12, 0, &[9])]);
+        bench.pass_with(7, &[(9, adjacent.clone())]);
+        bench.hello(9, adjacent);
+        bench.pass(0.5);
+        bench.hellos();
+        bench.hello(newcomer, hears(&[]));
+        bench.pass(0.11);
+        assert_eq!(bench.hellos().len(), told, "{newcomer}");
+    }
+}
+
+#[test]
 fn rfc5614_a_3_the_designated_router_of_a_hello_is_the_parent() {
     let (mut bench, hellos) = crate::bench::other();
     bench.pass_with(2, &hellos);
