@@ -294,6 +294,7 @@ pub const METRICS: &[Metric] = &[
     Metric { name: "no_route", label: "probes dropped without a route", unit: "%" },
     Metric { name: "download", label: "throughput of a download, mean", unit: "Mbit/s" },
     Metric { name: "download_median", label: "throughput of a download, median", unit: "Mbit/s" },
+    Metric { name: "download_none", label: "downloads that receive nothing", unit: "%" },
     Metric { name: "download_hops", label: "hops per packet", unit: "1" },
     Metric { name: "lost_per_cut", label: "probes lost per link failure", unit: "1" },
     Metric { name: "outage", label: "time until an alternative route", unit: "s" },

@@ -168,9 +168,11 @@ fn metrics(seen: &Seen, network: &MovingNetwork) -> Vec<(String, f64)> {
         ("no_route", share(seen.no_route)),
         ("hops", seen.hops),
     ];
+    let silent = seen.downloads.iter().filter(|throughput| **throughput == 0.0).count();
     let of_downloads = [
         ("download", seen.downloads.iter().sum::<f64>() / seen.downloads.len().max(1) as f64 / 1e6),
         ("download_median", median(&seen.downloads) / 1e6),
+        ("download_none", silent as f64 / seen.downloads.len().max(1) as f64 * 100.0),
         ("download_hops", seen.hops),
     ];
     let of_traffic = if network.downloads.is_some() { &of_downloads[..] } else { &of_probes };
