@@ -14,7 +14,7 @@ use crate::hello::schedule::HelloSchedule;
 use crate::neighbor::attempt::Barred;
 use crate::neighbor::link_monitor::missing_after;
 use crate::neighbor::retransmission::Pace;
-use crate::neighbor::{Neighbor, NeighborAction, NeighborEvent, NeighborState, NeighborTimer, patience};
+use crate::neighbor::{Neighbor, NeighborAction, NeighborEvent, NeighborState, NeighborTimer, channel_loss, patience};
 use crate::neighborhood::Level;
 use crate::timers::{Timer, TimerTable};
 use crate::verbs::IPV6_HEADER;
@@ -491,12 +491,15 @@ impl Interface {
         changed
     }
 
-    /// A neighbour is silent. True if it is waited for, since the channel loses Hellos.
+    /// A neighbour is silent. True if it is waited for, since the channel, or its link with ETX, loses Hellos.
     pub(crate) fn bear_silence(&mut self, now: Instant, router: RouterId) -> bool {
         let bidirectional = self.neighbors.values().filter(|one| one.is_bidirectional());
         let mut losses: Vec<f64> = bidirectional.filter_map(|one| one.delivery.loss()).collect();
-        let longest = patience(self.config.router_dead_interval, self.config.hello_interval, &mut losses);
+        let of_channel = channel_loss(&mut losses);
         let Some(neighbor) = self.neighbors.get_mut(&router) else { return false };
+        let of_link = neighbor.delivery.loss().filter(|_| self.config.link_cost == LinkCost::Etx);
+        let loss = of_link.map_or(of_channel, |loss| loss.max(of_channel));
+        let longest = patience(self.config.router_dead_interval, self.config.hello_interval, loss);
         let until = neighbor.manet.heard + longest;
         let waits = neighbor.is_bidirectional() && until > now;
         if waits {

@@ -24,7 +24,7 @@ use link_monitor::LinkMonitor;
 use manet::ManetNeighbor;
 use retransmission::RetransmissionList;
 
-pub(crate) use patience::patience;
+pub(crate) use patience::{channel_loss, patience};
 pub use state_machine::NeighborState;
 pub(crate) use state_machine::{NeighborAction, NeighborEvent, transition};
 

@@ -186,3 +186,21 @@ fn the_cost_of_the_interface_stays_if_transmissions_do_not_count() {
     interface.hear_hello(second(1), router, None, Some(1));
     assert_eq!((interface.update_link_cost(router), interface.cost_to(router)), (false, 1));
 }
+
+#[test]
+fn a_silent_neighbour_with_a_weak_link_is_waited_for_if_transmissions_count() {
+    let waits = |link_cost, missing: u16| {
+        let (mut interface, router) = (manet(), RouterId(2));
+        interface.config.link_cost = link_cost;
+        interface.add_neighbor(second(0), router, Ipv6Addr::UNSPECIFIED, None);
+        for sequence in (0..16 * (missing + 1)).step_by(usize::from(missing) + 1) {
+            interface.hear_hello(second(0), router, None, Some(sequence));
+            let neighbor = interface.neighbors.get_mut(&router).unwrap();
+            (neighbor.manet.said.sequence, neighbor.state) = (Some(sequence), NeighborState::TwoWay);
+        }
+        let dead = interface.config.router_dead_interval;
+        interface.bear_silence(second(0) + dead, router)
+    };
+    assert!(waits(LinkCost::Etx, 1), "half of its Hellos are lost");
+    assert!(!waits(LinkCost::Etx, 0) && !waits(LinkCost::Interface, 1));
+}

@@ -6,7 +6,8 @@
 //!
 //! Decisions (RFC 5614 has the interval alone):
 //! - What the median neighbour's Hellos suffer is the channel's doing. Weak links, of which fewer arrive, do not count, and
-//!   with few neighbours nothing is known.
+//!   with few neighbours nothing is known. Where links cost by what they lose (ETX), a weak one is used only if there is nothing
+//!   better, and its own losses count.
 //! - A neighbour is waited for until as many Hellos in a row are missing as are lost by chance in 4 of 1,000 cases, three times
 //!   as long as RouterDeadInterval at most.
 
@@ -19,13 +20,18 @@ const BY_CHANCE: f64 = 0.004;
 /// Longest wait, in RouterDeadIntervals.
 const LONGEST: u64 = 3;
 
-/// How long a neighbour may be silent. `losses` are the shares of Hellos that were lost of each neighbour, 0 to 1, in any order.
-pub(crate) fn patience(dead_interval: Duration, hello_interval: Duration, losses: &mut [f64]) -> Duration {
+/// The share of Hellos that the channel loses, 0 if that is not known. `losses` are the shares that were lost of each neighbour, 0
+/// to 1, in any order.
+pub(crate) fn channel_loss(losses: &mut [f64]) -> f64 {
     if losses.len() < FEWEST {
-        return dead_interval;
+        return 0.0;
     }
     losses.sort_by(f64::total_cmp);
-    let loss = losses.get(losses.len() / 2).copied().unwrap_or(0.0);
+    losses.get(losses.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// How long a neighbour may be silent of whose Hellos this share is lost, 0 to 1.
+pub(crate) fn patience(dead_interval: Duration, hello_interval: Duration, loss: f64) -> Duration {
     let hellos = dead_interval.as_nanos() / hello_interval.as_nanos().max(1);
     let mut chance = (0..hellos).fold(1.0, |chance, _| chance * loss);
     let mut more = 0;
@@ -44,7 +50,7 @@ mod tests {
     const DEAD: Duration = Duration::from_secs(6);
 
     fn seconds(losses: &[f64]) -> f64 {
-        patience(DEAD, HELLO, &mut losses.to_vec()).as_secs_f64()
+        patience(DEAD, HELLO, channel_loss(&mut losses.to_vec())).as_secs_f64()
     }
 
     #[test]
