@@ -107,7 +107,8 @@ impl OwnLsas<'_> {
 
     /// Whether one of the conditions of RFC 5614, 9.4, for a new Router-LSA holds: a neighbour is missing in the one of
     /// the database, one in it is no longer bidirectional (on other interfaces: not Full), or a cost changed. A
-    /// neighbour that need not be in it any more is no reason.
+    /// neighbour that need not be in it any more is no reason. Paths over a link that costs something else remain, and are worth
+    /// an instance of their own if it costs twice as much or more.
     pub fn router_lsa_outdated(&self, database: &Database) -> Option<Outdated> {
         let Some(LsaBody::Router(current)) = database.get(self.router_place()).map(|entry| entry.lsa.body()) else {
             // The first instance is not needed before the first adjacency; an empty one would delay the one with the
@@ -122,15 +123,23 @@ impl OwnLsas<'_> {
             let interface = &self.interfaces[handle];
             let least = if interface.manet().is_some() { NeighborState::TwoWay } else { NeighborState::Full };
             interface.neighbors.get(&link.neighbor).is_none_or(|one| one.standing() < least)
-                || interface.cost_to(link.neighbor) != link.metric
         };
         let mut missing = self.advertised_links();
-        missing.retain(|link| !current.links.contains(link));
+        missing.retain(|link| !current.links.iter().any(|known| is_same(known, link)));
         let needed = missing.iter().any(|link| !self.only_shortens(link));
-        if current.flags != self.flags() || needed || current.links.iter().any(gone) {
+        let costs = || current.links.iter().map(|link| (link.metric, self.cost_of(link)));
+        let dearer = costs().any(|(known, now)| now >= known.saturating_mul(2));
+        if current.flags != self.flags() || needed || dearer || current.links.iter().any(gone) {
             return Some(Outdated::Paths);
         }
-        (!missing.is_empty()).then_some(Outdated::Lengths)
+        let changed = costs().any(|(known, now)| now != known);
+        (changed || !missing.is_empty()).then_some(Outdated::Lengths)
+    }
+
+    /// What a link of the Router-LSA costs now.
+    fn cost_of(&self, link: &RouterLink) -> u16 {
+        let interface = self.interfaces.find(link.interface).map(|handle| &self.interfaces[handle]);
+        interface.map_or(link.metric, |interface| interface.cost_to(link.neighbor))
     }
 
     /// Whether a link is in the Router-LSA for shorter paths alone: those of the backbone and to Full neighbours connect all
@@ -234,6 +243,11 @@ impl OwnLsas<'_> {
     }
 }
 
+/// Whether two links differ in their costs at most.
+fn is_same(one: &RouterLink, other: &RouterLink) -> bool {
+    RouterLink { metric: other.metric, ..*one } == *other
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,6 +274,7 @@ mod tests {
     fn the_router_lsa_is_outdated_when_a_link_is_missing_gone_or_costs_something_else() {
         let config = Config::new(RouterId(1));
         let mut interfaces = interfaces(NeighborState::ExStart);
+        interfaces[InterfaceHandle::FIRST].config.cost = 7;
         let mut database = Database::default();
         fn own<'a>(config: &'a Config, interfaces: &'a Interfaces) -> OwnLsas<'a> {
             OwnLsas { config, interfaces }
@@ -272,9 +287,11 @@ mod tests {
         let lsa = Lsa::new(place.key, LsaSequence::INITIAL, body).unwrap();
         database.install(place, AgedLsa { age: 0, lsa }, Instant::ZERO, false);
         assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), None);
+        for (cost, outdated) in [(1, Outdated::Lengths), (13, Outdated::Lengths), (14, Outdated::Paths)] {
+            interfaces[InterfaceHandle::FIRST].config.cost = cost;
+            assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), Some(outdated), "{cost}");
+        }
         interfaces[InterfaceHandle::FIRST].config.cost = 7;
-        assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), Some(Outdated::Paths));
-        interfaces[InterfaceHandle::FIRST].config.cost = 1;
         interfaces[InterfaceHandle::FIRST].neighbors.get_mut(&RouterId(2)).unwrap().state = NeighborState::Loading;
         assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), Some(Outdated::Paths));
     }
