@@ -78,6 +78,13 @@ impl Embedded {
     }
 }
 
+/// The command that shows an embedded scenario in a browser; none if there is no such scenario, or it cannot be watched.
+pub fn watch_command(name: &str) -> Option<String> {
+    let embedded = SCENARIOS.iter().find(|known| known.name == name)?;
+    let scenario = embedded.document(&[]).scenario().ok()?;
+    scenario.cannot_be_watched().is_none().then(|| format!("anabranch play {name}"))
+}
+
 /// The file at `path`, or else the embedded scenario with this name.
 pub fn open(path: &Path, options: &[String]) -> Result<Document, Diagnostic> {
     let embedded = path.to_str().and_then(|name| SCENARIOS.iter().find(|known| known.name == name));

@@ -1,5 +1,6 @@
 //! Generates the tables in Markdown.
 
+use anabranch_lab::library::watch_command;
 use anabranch_lab::means::{Experiment, Row};
 use anabranch_lab::measured::{
     MatrixRow, Measured, SensitivityRow, SensitivityTable, change_text, column, published_text,
@@ -34,9 +35,10 @@ fn unit_in_brackets(unit: &str) -> String {
 pub fn facts(measured: &Measured) -> String {
     let Measured { first_seed, seeds, simulated, commit, trace_hash, seconds, name, .. } = measured;
     let last = first_seed + *seeds as u64 - 1;
+    let watched = watch_command(name).map_or_else(String::new, |command| format!(" In a browser: `{command}`."));
     format!(
         "`anabranch reproduce {name}`: seeds {first_seed} to {last}, {simulated} s simulated per run, means with 95 % \
-         intervals; commit `{commit}`, trace hash `{trace_hash}`, {seconds} s on two cores."
+         intervals; commit `{commit}`, trace hash `{trace_hash}`, {seconds} s on two cores.{watched}"
     )
 }
 

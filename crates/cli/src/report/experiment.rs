@@ -56,11 +56,9 @@ pub fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
 
 /// How to watch the first run, if the scenario is in the program and can be watched.
 fn watch(outcome: &Outcome) -> Markup {
-    let scenario = &outcome.scenario;
-    let is_built_in = library::SCENARIOS.iter().any(|known| known.name == scenario.name);
     html! {
-        @if is_built_in && scenario.cannot_be_watched().is_none() {
-            p.facts { "In a browser: " code { "anabranch play " (scenario.name) " --seed " (outcome.first_seed) } }
+        @if let Some(command) = library::watch_command(&outcome.scenario.name) {
+            p.facts { "In a browser: " code { (command) " --seed " (outcome.first_seed) } }
         }
     }
 }

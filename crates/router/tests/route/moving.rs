@@ -7,7 +7,7 @@
 use crate::beside::{BABELD, Kind, Router, sent, start};
 use crate::convergence::summary;
 use crate::probe::{Mark, Probe, Seen, Target};
-use crate::scene::Scene;
+use crate::scene::{ROUTER, Scene};
 use crate::unequal::{NODES, SIDE, kinds, mesh_on_radio};
 use anabranch_policy::time::{Duration as Span, Instant as Time};
 use anabranch_sim::mobility::{Area, Model, Movement, Span as Range};
@@ -138,7 +138,7 @@ fn processor_time(routers: &[Router]) -> f64 {
         .sum();
     let threads = std::fs::read_dir("/proc/self/task").expect("it is there").flatten().map(|entry| entry.path());
     let ours = threads.filter(|path| {
-        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == crate::scene::ROUTER)
+        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim().as_bytes() == ROUTER.to_bytes())
     });
     (others + ours.map(|path| ticks(&path)).sum::<f64>()) / 100.0
 }

@@ -7,6 +7,7 @@ use anabranch_routing::InterfaceKind;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_system::Namespace;
 use serde_json::Value;
+use std::ffi::CStr;
 use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -16,8 +17,8 @@ use tokio::sync::oneshot;
 /// Timeout of any operation.
 pub const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// The name of the threads of routers. Threads inherit it.
-pub const ROUTER: &str = "a-router";
+/// The name of the threads in which routers run.
+pub const ROUTER: &CStr = c"a-router";
 
 /// A router on its own thread in a namespace.
 pub struct Running {
@@ -47,6 +48,7 @@ impl Running {
         let inside = namespace.clone();
         let work = move || {
             let outcome = inside.run(|| {
+                nix::sys::prctl::set_name(ROUTER).expect("a short name");
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
                 runtime.block_on(async {
                     let daemon =
@@ -63,8 +65,7 @@ impl Running {
             });
             outcome.expect("the namespace can be entered")
         };
-        let thread = std::thread::Builder::new().name(ROUTER.to_owned()).spawn(work).expect("a thread");
-        let thread = Some(thread);
+        let thread = Some(std::thread::spawn(work));
         Self { namespace: namespace.clone(), end: Some(end), thread }
     }
 
