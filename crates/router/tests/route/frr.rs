@@ -17,6 +17,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{PoisonError, RwLock};
 
 /// Debian's directory of the daemons.
 const PROGRAMS: &str = "/usr/lib/frr";
@@ -58,6 +59,10 @@ router ospf6
  ospf6 router-id 9.9.9.9
 ";
 
+/// FRR's ospf6d has one file for all its processes in which it tells its successor that this is a restart. Others that start
+/// meanwhile would take it for theirs, and originate nothing until the grace period is over.
+static RESTART: RwLock<()> = RwLock::new(());
+
 /// An FRR router in its own namespace.
 struct Frr {
     namespace: Namespace,
@@ -80,6 +85,7 @@ impl Frr {
     }
 
     fn start(&mut self) {
+        let _nobody_restarts = RESTART.read().unwrap_or_else(PoisonError::into_inner);
         self.start_all(&[("zebra", "zserv.api"), ("ospf6d", "ospf6d.vty")]);
     }
 
@@ -91,6 +97,7 @@ impl Frr {
         fs::write(file("ospf6d.conf"), configuration).expect("there is room for a file");
         let profile = "bfd\n profile fast\n  receive-interval 100\n  transmit-interval 100\n";
         fs::write(file("bfdd.conf"), profile).expect("there is room for a file");
+        let _nobody_restarts = RESTART.read().unwrap_or_else(PoisonError::into_inner);
         self.start_all(&[("zebra", "zserv.api"), ("bfdd", "bfdd.vty"), ("ospf6d", "ospf6d.vty")]);
     }
 
@@ -340,6 +347,7 @@ fn restarts_and_no_route_is_lost_while_it_is_away() {
             if lines(&log, words) == 1 { Ok(()) } else { Err(log.lock().map(|log| log.clone()).ok()) }
         });
     };
+    let others_wait = RESTART.write().unwrap_or_else(PoisonError::into_inner);
     frr.begin_restart();
     said("the neighbour 9.9.9.9 on near restarts and stays a neighbour for");
     frr.kill_ospf();
@@ -353,5 +361,6 @@ fn restarts_and_no_route_is_lost_while_it_is_away() {
     frr.start_all(&[("ospf6d", "ospf6d.vty")]);
     said("the neighbour 9.9.9.9 on near has restarted");
     joined(&ours, &frr, &router);
+    drop(others_wait);
     assert_eq!(router.ask(Question::Status)["instances"][0]["restarts_helped"], 1);
 }
