@@ -26,6 +26,8 @@ export class MeshPanel {
   private readonly letAllGo = byId("let-all-go", HTMLButtonElement);
   private readonly ends = byId("ends", HTMLFieldSetElement);
   private readonly from = byId("from", HTMLSelectElement);
+  /** The ends that were chosen last, until the worker has them: frames that are older do not undo a choice. */
+  private asked: { from: number; to: number; until: number } | null = null;
   private readonly to = byId("to", HTMLSelectElement);
   private readonly about = byId("about-node", HTMLParagraphElement);
   private readonly ways = byId("ways", HTMLUListElement);
@@ -46,7 +48,11 @@ export class MeshPanel {
     this.letGo.addEventListener("click", () => this.chosen !== null && this.act({ act: "release", node: this.chosen }));
     this.letAllGo.addEventListener("click", () => this.releaseAll());
     for (const select of [this.from, this.to]) {
-      select.addEventListener("change", () => this.act({ act: "ends", from: Number(this.from.value), to: Number(this.to.value) }));
+      select.addEventListener("change", () => {
+        const [from, to] = [Number(this.from.value), Number(this.to.value)];
+        this.asked = { from, to, until: performance.now() + 3000 };
+        this.act({ act: "ends", from, to });
+      });
     }
   }
 
@@ -138,6 +144,11 @@ export class MeshPanel {
     write(this.handle, node === undefined ? "Move it with the arrow keys" : `Move ${node.name} with the arrow keys`);
     const state = node === undefined ? "" : `${roleOf(node.role)}, at ${placeOf(node)}${node.held ? ", held" : ""}; ${format.packets(node.waiting)} waiting at its radios.`;
     write(this.about, node === undefined ? "Choose a node here or in the picture. Drag it, or move it with the arrow keys: it stays where it is put." : `${node.name}: ${state}`);
+    const { asked } = this;
+    if (asked !== null && performance.now() < asked.until && (asked.from !== mesh.ends[0] || asked.to !== mesh.ends[1])) {
+      return;
+    }
+    this.asked = null;
     for (const [select, end] of [[this.from, mesh.ends[0]], [this.to, mesh.ends[1]]] as const) {
       if (document.activeElement !== select && select.value !== String(end)) {
         select.value = String(end);
