@@ -125,7 +125,7 @@ impl Calculation {
 
     /// Minimum time between two calculations. The time that one takes grows with the graph.
     fn hold(&self) -> Duration {
-        let vertices = self.graph.len() as u64;
+        let vertices = self.vertices() as u64;
         self.hold * vertices.max(SMALL) / SMALL
     }
 

@@ -7,8 +7,8 @@
 use crate::beside::{BABELD, Kind, Router, sent, start};
 use crate::convergence::summary;
 use crate::probe::{Mark, Probe, Seen, Target};
-use crate::scene::{ROUTER, Scene};
-use crate::unequal::{NODES, SIDE, kinds, mesh_on_radio};
+use crate::scene::ROUTER;
+use crate::unequal::{NODES, SIDE, kinds, mesh_on_radio, random_pair};
 use anabranch_policy::time::{Duration as Span, Instant as Time};
 use anabranch_sim::mobility::{Area, Model, Movement, Span as Range};
 use anabranch_sim::radio::Position;
@@ -85,7 +85,8 @@ fn measure(draw: u64, kind: &Kind, measured: &mut Measured) {
     let routers: Vec<Router> = (1..=NODES).map(|node| start(scene.node(node), kind)).collect();
     let begun = Instant::now();
     let mut luck = RandomStream::new(draw, "moving");
-    let probes: Vec<Probe> = (0..FLOWS).map(|flow| probe(&scene, &mut luck, flow)).collect();
+    let probes: Vec<Probe> =
+        (0..FLOWS).map(|flow| Probe::between(&scene, random_pair(&mut luck), Target::Ipv4, flow, INTERVAL)).collect();
     let mut first = None;
     let mut move_until = |end: Duration| {
         while begun.elapsed() < end {
@@ -112,13 +113,6 @@ fn measure(draw: u64, kind: &Kind, measured: &mut Measured) {
     measured.answered.push(f64::from(answered) / f64::from(answered + lost) * 100.0);
     measured.outage.push(seen.iter().map(|one| one.longest_gap.as_secs_f64()).sum::<f64>() / seen.len() as f64);
     measured.first.push(first.map_or(f64::INFINITY, |first| first.as_secs_f64()));
-}
-
-/// Probes between a random pair.
-fn probe(scene: &Scene, luck: &mut RandomStream, flow: u16) -> Probe {
-    let from = luck.below(NODES as u64);
-    let to = (from + 1 + luck.below(NODES as u64 - 1)) % NODES as u64;
-    Probe::between(scene, (from as usize + 1, to as usize + 1), Target::Ipv4, flow, INTERVAL)
 }
 
 /// Seconds of processor time of the routers so far, in ticks of 10 ms.

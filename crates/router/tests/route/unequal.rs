@@ -98,12 +98,15 @@ fn side_by_side(draws: u64) {
 fn draw(number: u64) -> (Vec<Position>, Vec<(usize, usize)>) {
     let mut luck = RandomStream::new(number, "unequal");
     let positions = (0..NODES).map(|_| Position { x: luck.between(0.0, SIDE), y: luck.between(0.0, SIDE) }).collect();
-    let pairs = (0..PAIRS).map(|_| {
-        let from = luck.below(NODES as u64);
-        let to = (from + 1 + luck.below(NODES as u64 - 1)) % NODES as u64;
-        (from as usize + 1, to as usize + 1)
-    });
-    (positions, pairs.collect())
+    let pairs = (0..PAIRS).map(|_| random_pair(&mut luck)).collect();
+    (positions, pairs)
+}
+
+/// The numbers of two different hosts.
+pub fn random_pair(luck: &mut RandomStream) -> (usize, usize) {
+    let from = luck.below(NODES as u64);
+    let to = (from + 1 + luck.below(NODES as u64 - 1)) % NODES as u64;
+    (from as usize + 1, to as usize + 1)
 }
 
 /// Hosts at these places.

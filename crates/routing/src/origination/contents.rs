@@ -119,8 +119,7 @@ impl OwnLsas<'_> {
             return wanted.then_some(Outdated::Paths);
         };
         let gone = |link: &RouterLink| {
-            let Some(handle) = self.interfaces.find(link.interface) else { return true };
-            let interface = &self.interfaces[handle];
+            let Some(interface) = self.interface_of(link) else { return true };
             let least = if interface.manet().is_some() { NeighborState::TwoWay } else { NeighborState::Full };
             interface.neighbors.get(&link.neighbor).is_none_or(|one| one.standing() < least)
         };
@@ -136,18 +135,20 @@ impl OwnLsas<'_> {
         (changed || !missing.is_empty()).then_some(Outdated::Lengths)
     }
 
+    /// The interface of a link of the Router-LSA.
+    fn interface_of(&self, link: &RouterLink) -> Option<&Interface> {
+        self.interfaces.find(link.interface).map(|handle| &self.interfaces[handle])
+    }
+
     /// What a link of the Router-LSA costs now.
     fn cost_of(&self, link: &RouterLink) -> u16 {
-        let interface = self.interfaces.find(link.interface).map(|handle| &self.interfaces[handle]);
-        interface.map_or(link.metric, |interface| interface.cost_to(link.neighbor))
+        self.interface_of(link).map_or(link.metric, |interface| interface.cost_to(link.neighbor))
     }
 
     /// Whether a link is in the Router-LSA for shorter paths alone: those of the backbone and to Full neighbours connect all
     /// routers without it (RFC 5614, 9.2 and 9.3).
     fn only_shortens(&self, link: &RouterLink) -> bool {
-        let Some(interface) = self.interfaces.find(link.interface).map(|handle| &self.interfaces[handle]) else {
-            return false;
-        };
+        let Some(interface) = self.interface_of(link) else { return false };
         let needed =
             |one: &Neighbor| one.standing() == NeighborState::Full || is_backbone(interface, link.neighbor, one);
         interface.manet().is_some() && !interface.neighbors.get(&link.neighbor).is_none_or(needed)
