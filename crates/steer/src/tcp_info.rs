@@ -23,9 +23,12 @@ pub struct SubflowBlock {
     pub remote_id: u8,
 }
 
-/// Flags of the block: the peer made the subflow a backup; we did.
+/// Flags of the block: we asked for the join; the peer made the subflow a backup; we did; all of MPTCP's handshake is
+/// over.
+const JOIN_LOCAL: u32 = 1 << 3;
 const BACKUP_REMOTE: u32 = 1 << 4;
 const BACKUP_LOCAL: u32 = 1 << 5;
+const FULLY_ESTABLISHED: u32 = 1 << 6;
 
 /// Reads `struct tcp_info`. `None` if it is shorter than that of Linux 3.15.
 pub fn read_tcp_info(info: &[u8], endpoints: Endpoints, block: SubflowBlock) -> Option<SubflowSample> {
@@ -40,7 +43,7 @@ pub fn read_tcp_info(info: &[u8], endpoints: Endpoints, block: SubflowBlock) -> 
         backup_local: block.flags & BACKUP_LOCAL != 0,
         backup_remote: block.flags & BACKUP_REMOTE != 0,
         owner: Owner::default(),
-        state: state(u8_at(info, 0)?),
+        state: state(u8_at(info, 0)?, block.flags),
         ca_state: ca_state(u8_at(info, 1)?),
         retransmits: u8_at(info, 2)?,
         backoff: u8_at(info, 4)?,
@@ -88,8 +91,12 @@ fn rate(bytes: u64) -> Rate {
 }
 
 /// From a number of `include/net/tcp_states.h`.
-fn state(number: u8) -> TcpState {
+///
+/// A join that we asked for is over with the fourth ACK (RFC 8684, section 3.2). Until then Linux passes the subflow
+/// over when it changes priorities, and reports success.
+fn state(number: u8, flags: u32) -> TcpState {
     match number {
+        1 if flags & JOIN_LOCAL != 0 && flags & FULLY_ESTABLISHED == 0 => TcpState::Opening,
         1 => TcpState::Established,
         // SYN-SENT, SYN-RECEIVED, and one of which the handshake's last segment is missing.
         2 | 3 | 12 => TcpState::Opening,

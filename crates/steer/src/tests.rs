@@ -3,6 +3,7 @@
 use crate::attributes::Attributes;
 use crate::diag::{read_connection, read_subflow};
 use crate::events::read_event;
+use crate::tcp_info::{SubflowBlock, read_tcp_info};
 use anabranch_policy::time::Duration;
 use anabranch_steering::event::Event;
 use anabranch_steering::sample::{CaState, Endpoints, TcpState, Token};
@@ -71,6 +72,21 @@ fn a_subflow_is_read() {
         (subflow.local_id, subflow.remote_id, subflow.backup_local, subflow.backup_remote),
         (0, 0, false, false)
     );
+}
+
+#[test]
+fn a_join_opens_until_the_fourth_ack() {
+    let block = |flags| SubflowBlock { flags, ..SubflowBlock::default() };
+    let endpoints = Endpoints {
+        local: "127.0.0.1:7".parse().expect("an address"),
+        remote: "127.0.0.2:7".parse().expect("an address"),
+    };
+    let state = |flags| read_tcp_info(&bytes(TCP_INFO), endpoints, block(flags)).expect("it is whole").state;
+    let (join_remote, join_local, fully_established) = (1 << 2, 1 << 3, 1 << 6);
+    assert_eq!(state(join_remote | join_local), TcpState::Opening);
+    assert_eq!(state(join_remote | join_local | fully_established), TcpState::Established);
+    // The first subflow, which a server that says nothing leaves so for long.
+    assert_eq!(state(1), TcpState::Established);
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub struct ConnectionSample {
 /// State of a subflow's TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TcpState {
-    /// SYN-SENT or SYN-RECEIVED.
+    /// SYN-SENT or SYN-RECEIVED, or a join of ours whose fourth ACK has not come (RFC 8684, section 3.2).
     Opening,
     Established,
     /// A FIN was sent or received.
