@@ -1,11 +1,11 @@
-//! The cost of a link by measurements that waver, with hysteresis: it changes if it would do so by more than a third, and
-//! after [`PAUSE`] measurements at the earliest, or at once if it has doubled or halved. So a link whose quality wavers
+//! The cost of a link by measurements that waver, with hysteresis: it changes if it would do so by a factor of 1.5 or
+//! more, and after [`PAUSE`] measurements at the earliest, or at once if it has doubled or halved. So a link whose quality wavers
 //! does not flood an LSA for each measurement.
 
 /// Measurements between two costs.
 pub(crate) const PAUSE: u32 = 8;
 /// Change that is worth an LSA.
-const WORTH: f64 = 4.0 / 3.0;
+const WORTH: f64 = 1.5;
 /// Change that does not wait.
 const URGENT: f64 = 2.0;
 

@@ -5,19 +5,24 @@
 //! that the cost is that of the interface over d^2. Each router advertises its own direction.
 //!
 //! Decisions:
-//! - d is the share of the last 16 Hellos; before 8 of them were due, the cost is that of d = 1/2.
+//! - d is the share of the last 64 Hellos, or if that of the last 16 differs from what the cost says by more than chance
+//!   explains, of these; before 8 of them were due, the cost is that of d = 1/2.
 //! - Each Hello is a measurement of [`SteadyCost`].
 //! - A neighbour that was lost is accepted again (RFC 5614, 4.3) if 3/4 of its last Hellos arrived, or there is no path to it. A
 //!   new one is accepted at its first Hello, so that the start does not wait.
 
 use crate::steady_cost::{PAUSE, SteadyCost};
 
-/// Hellos that count.
+/// The last Hellos, which tell whether the link is what it was.
 pub(crate) const WINDOW: u32 = 16;
+/// Hellos that count as long as it is.
+const MEMORY: u32 = 64;
 /// Missing Hellos in a row that mean that the neighbour began anew.
 pub(crate) const RESTARTED: u32 = 64;
 /// Least share of a neighbour that is accepted again after it was lost.
 const ACCEPTED: f64 = 0.75;
+/// Standard deviations of the share of the last Hellos that chance explains.
+const CHANCE: f64 = 2.5;
 /// Least share that is told apart.
 const LEAST: f64 = 0.25;
 
@@ -25,8 +30,8 @@ const LEAST: f64 = 0.25;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Delivery {
     /// A bit for each, the last one lowest.
-    arrived: u16,
-    /// Hellos that were due, at most `WINDOW`.
+    arrived: u64,
+    /// Hellos that were due, at most `MEMORY`.
     due: u32,
     /// None before the first Hello, and where transmissions do not count.
     cost: SteadyCost,
@@ -39,9 +44,9 @@ impl Delivery {
         if missing > RESTARTED {
             return self.restart();
         }
-        let missing = missing.min(WINDOW - 1);
+        let missing = missing.min(MEMORY - 1);
         self.arrived = self.arrived.checked_shl(missing + 1).unwrap_or(0) | 1;
-        self.due = (self.due + missing + 1).min(WINDOW);
+        self.due = (self.due + missing + 1).min(MEMORY);
         self.cost.wait(missing + 1);
     }
 
@@ -58,26 +63,40 @@ impl Delivery {
 
     /// The share of its Hellos that were lost, 0 to 1; none of a new neighbour.
     pub fn loss(self) -> Option<f64> {
-        (self.due >= PAUSE).then(|| 1.0 - self.share())
+        (self.due >= PAUSE).then(|| 1.0 - self.share(WINDOW))
     }
 
-    fn share(self) -> f64 {
+    /// The share of the last `hellos`, as many as were due.
+    fn share(self, hellos: u32) -> f64 {
         if self.due < PAUSE {
             return 0.5;
         }
-        let counted = u16::MAX >> (WINDOW - self.due);
-        f64::from((self.arrived & counted).count_ones()) / f64::from(self.due)
+        let due = self.due.min(hellos);
+        let counted = u64::MAX >> (MEMORY - due);
+        f64::from((self.arrived & counted).count_ones()) / f64::from(due)
     }
 
     /// Whether so many Hellos are missing that the link would come and go. Not of a new neighbour.
     pub fn is_poor(self) -> bool {
-        self.due >= PAUSE && self.share() < ACCEPTED
+        self.due >= PAUSE && self.share(WINDOW) < ACCEPTED
     }
 
     /// Updates the cost. True if it changed.
     pub fn update_cost(&mut self, of_interface: u16) -> bool {
-        let share = self.share().max(LEAST);
+        if self.has_changed(of_interface) {
+            self.due = self.due.min(WINDOW);
+        }
+        let share = self.share(MEMORY).max(LEAST);
         self.cost.update(f64::from(of_interface) / (share * share))
+    }
+
+    /// Whether chance does not explain how many of the last Hellos arrived, if the share is what the cost says.
+    fn has_changed(self, of_interface: u16) -> bool {
+        let Some(cost) = self.cost.get() else { return false };
+        let one = 1.0 / f64::from(WINDOW);
+        let told = (f64::from(of_interface) / f64::from(cost)).sqrt().clamp(one, 1.0 - one);
+        let deviation = (told * (1.0 - told) * one).sqrt();
+        (self.share(WINDOW) - told).abs() > CHANCE * deviation
     }
 }
 
@@ -118,10 +137,24 @@ mod tests {
     }
 
     #[test]
+    fn chance_does_not_change_a_cost_and_a_new_share_is_known_after_sixteen_hellos() {
+        // Half of the Hellos are missing: of sixteen at a time 7, 9, 6 and 10.
+        let seven = [2, 0, 1, 3, 0, 1, 2];
+        let nine = [1, 0, 0, 2, 1, 0, 1, 1, 1];
+        let six = [1, 3, 0, 2, 1, 3];
+        let ten = [0, 1, 0, 0, 1, 2, 0, 1, 1, 0];
+        let mut hellos = [&seven[..], &nine, &six, &ten].concat();
+        assert_eq!(costs(&hellos), [40]);
+        // No more are missing: told as soon as 14 of sixteen arrived, and 10 is not worth another LSA.
+        hellos.extend([0; 64]);
+        assert_eq!(costs(&hellos), [40, 13]);
+    }
+
+    #[test]
     fn no_share_and_no_cost_is_out_of_range() {
         let mut delivery = Delivery::default();
         delivery.hear(Some(RESTARTED as u16));
-        assert_eq!(delivery.due, WINDOW);
+        assert_eq!(delivery.due, MEMORY);
         let cost = |of_interface: u16, current: Option<u16>| {
             let mut delivery = Delivery { cost: SteadyCost::of(current), ..delivery };
             delivery.update_cost(of_interface).then(|| delivery.cost()).flatten()
