@@ -4,16 +4,17 @@
 //! `ANABRANCH_MOVING=4 cargo test -p anabranch-router --test route -- moving --test-threads 1 --nocapture` makes 4 draws and prints a
 //! table (docs/measurements/routing.md has one).
 
-use crate::beside::{BABELD, Kind, Router, sent, start};
+use crate::beside::{Kind, Router, sent, start};
 use crate::convergence::summary;
 use crate::probe::{Mark, Probe, Seen, Target};
 use crate::scene::ROUTER;
-use crate::unequal::{NODES, SIDE, kinds, mesh_on_radio, random_pair};
+use crate::unequal::{NODES, SIDE, beside_babeld, kinds, mesh_on_radio, random_pair};
 use anabranch_policy::time::{Duration as Span, Instant as Time};
-use anabranch_sim::mobility::{Area, Model, Movement, Span as Range};
+use anabranch_sim::mobility::{Area, Model, Movement, Span as Between};
 use anabranch_sim::radio::Position;
 use anabranch_sim::random::RandomStream;
 use libtest_mimic::Trial;
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -33,14 +34,7 @@ const FLOWS: u16 = 6;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn trials() -> Vec<Trial> {
-    let Some(draws) = std::env::var("ANABRANCH_MOVING").ok().and_then(|text| text.parse::<u64>().ok()) else {
-        return Vec::new();
-    };
-    let trial = Trial::test("moving::side_by_side", move || {
-        side_by_side(draws);
-        Ok(())
-    });
-    vec![trial.with_ignored_flag(!Path::new(BABELD).exists())]
+    beside_babeld("moving::side_by_side", "ANABRANCH_MOVING", side_by_side)
 }
 
 /// What was measured of a kind, by draw.
@@ -53,9 +47,9 @@ struct Measured {
     processor: Vec<f64>,
 }
 
-fn side_by_side(draws: u64) {
+fn side_by_side(draws: Range<u64>) {
     let mut all: Vec<(&str, Measured)> = kinds().into_iter().map(|(name, _)| (name, Measured::default())).collect();
-    for draw in 1..=draws {
+    for draw in draws {
         for ((_, kind), (_, measured)) in kinds().iter().zip(&mut all) {
             measure(draw, kind, measured);
         }
@@ -71,7 +65,7 @@ fn side_by_side(draws: u64) {
 }
 
 fn movement(draw: u64) -> Movement {
-    let model = Model::RandomWaypoint { speed: Range::new(SLOWEST, FASTEST), pause: Range::only(0.0) };
+    let model = Model::RandomWaypoint { speed: Between::new(SLOWEST, FASTEST), pause: Between::only(0.0) };
     let duration = Span::from_secs((SETTLE + MEASURED + Duration::from_secs(60)).as_secs());
     model.draw(Area { x: SIDE, y: SIDE }, NODES, duration, draw).expect("a valid model")
 }

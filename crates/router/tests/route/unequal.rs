@@ -2,7 +2,7 @@
 //! the same places and pairs for hop count, ETX (`--link-cost etx`) and babeld with its own ETX.
 //!
 //! `ANABRANCH_UNEQUAL=4 cargo test -p anabranch-router --test route -- unequal --test-threads 1 --nocapture` makes 4 draws and prints
-//! a table (docs/measurements/routing.md has one): downloads between random pairs by the kernel's TCP, one after the other,
+//! a table (docs/measurements/routing.md has one), with `ANABRANCH_SEED=5` of the draws 5 to 8: downloads between random pairs by the kernel's TCP, one after the other,
 //! and control traffic while nothing else is sent.
 
 use crate::beside::{BABELD, Kind, Router, sent, start};
@@ -19,6 +19,7 @@ use libtest_mimic::Trial;
 use socket2::{Domain, Socket, Type};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -42,15 +43,19 @@ const PORT: u16 = 4_700;
 const ETX_COST: u16 = 10;
 
 pub fn trials() -> Vec<Trial> {
-    let Some(draws) = std::env::var("ANABRANCH_UNEQUAL").ok().and_then(|text| text.parse::<u64>().ok()) else {
-        return Vec::new();
-    };
-    let there = Path::new(BABELD).exists();
-    let trial = Trial::test("unequal::downloads", move || {
-        side_by_side(draws);
+    beside_babeld("unequal::downloads", "ANABRANCH_UNEQUAL", side_by_side)
+}
+
+/// A trial with as many draws as an environment variable says, from `ANABRANCH_SEED` on; none without the variable.
+pub fn beside_babeld(name: &str, draws: &str, side_by_side: fn(Range<u64>)) -> Vec<Trial> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let Some(draws) = number(draws) else { return Vec::new() };
+    let first = number("ANABRANCH_SEED").unwrap_or(1);
+    let trial = Trial::test(name, move || {
+        side_by_side(first..first + draws);
         Ok(())
     });
-    vec![trial.with_ignored_flag(!there)]
+    vec![trial.with_ignored_flag(!Path::new(BABELD).exists())]
 }
 
 pub fn kinds() -> [(&'static str, Kind); 3] {
@@ -71,9 +76,9 @@ struct Measured {
     control: Vec<f64>,
 }
 
-fn side_by_side(draws: u64) {
+fn side_by_side(draws: Range<u64>) {
     let mut all: Vec<(&str, Measured)> = kinds().into_iter().map(|(name, _)| (name, Measured::default())).collect();
-    for draw in 1..=draws {
+    for draw in draws {
         for ((_, kind), (name, measured)) in kinds().iter().zip(&mut all) {
             let (throughput, control) = measure(draw, kind);
             let mean = throughput.iter().sum::<f64>() / throughput.len() as f64;
