@@ -8,7 +8,7 @@
 
 use crate::convergence::{summary, way};
 use crate::probe::{Probe, Target};
-use crate::scene::{Running, Scene, config, wait_for};
+use crate::scene::{Running, Scene, config, variable, wait_for};
 use anabranch_emulate::{ChannelModel, Ether, Mesh, MeshConfig, mesh};
 use anabranch_router::{Family, RouteConfig};
 use anabranch_routing::bfd::BfdSettings;
@@ -16,11 +16,12 @@ use anabranch_system::Namespace;
 use libtest_mimic::Trial;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub const BABELD: &str = "/usr/sbin/babeld";
+const BABELD: &str = "/usr/sbin/babeld";
 
 /// Idle time in which control traffic is counted.
 const IDLE: Duration = Duration::from_secs(30);
@@ -29,9 +30,7 @@ const IDLE: Duration = Duration::from_secs(30);
 const AFTER: Duration = Duration::from_secs(6);
 
 pub fn trials() -> Vec<Trial> {
-    let Some(runs) = std::env::var("ANABRANCH_BESIDE").ok().and_then(|text| text.parse::<usize>().ok()) else {
-        return Vec::new();
-    };
+    let Some(runs) = variable("ANABRANCH_BESIDE") else { return Vec::new() };
     let trial = |name: &'static str, kind: fn() -> Kind| {
         Trial::test(format!("beside::{name}"), move || {
             beside(name, &kind(), runs);
@@ -40,12 +39,26 @@ pub fn trials() -> Vec<Trial> {
     };
     let plain = || Some(config(Family::Ipv4, 1));
     let detecting = || Some(RouteConfig { bfd: Some(BfdSettings::default()), ..config(Family::Ipv4, 1) });
-    let there = Path::new(BABELD).exists();
     vec![
         trial("anabranch", plain),
         trial("anabranch_with_bfd", detecting),
-        trial("babeld", || None).with_ignored_flag(!there),
+        trial("babeld", || None).with_ignored_flag(babeld_is_missing()),
     ]
+}
+
+/// A trial with as many draws as an environment variable says, from `ANABRANCH_SEED` on; none without the variable.
+pub fn draws_beside_babeld(name: &str, draws: &str, side_by_side: fn(Range<u64>)) -> Vec<Trial> {
+    let Some(draws) = variable::<u64>(draws) else { return Vec::new() };
+    let first = variable("ANABRANCH_SEED").unwrap_or(1);
+    let trial = Trial::test(name, move || {
+        side_by_side(first..first + draws);
+        Ok(())
+    });
+    vec![trial.with_ignored_flag(babeld_is_missing())]
+}
+
+fn babeld_is_missing() -> bool {
+    !Path::new(BABELD).exists()
 }
 
 /// A router of one of the kinds.

@@ -6,7 +6,7 @@
 
 use crate::mesh::routes_are_there;
 use crate::probe::{Probe, Seen, Target, ports};
-use crate::scene::{Scene, config, wait_for};
+use crate::scene::{Scene, config, variable, wait_for};
 use anabranch_emulate::{ChannelModel, mesh};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::Duration as Span;
@@ -32,7 +32,7 @@ const FLOWS: u16 = 6;
 const AFTER: Duration = Duration::from_secs(6);
 
 pub fn trials() -> Vec<Trial> {
-    let cuts = std::env::var("ANABRANCH_CUTS").ok().and_then(|text| text.parse::<usize>().ok());
+    let cuts = variable::<usize>("ANABRANCH_CUTS");
     let quick = Trial::test("convergence::a_silent_cut_is_survived", || {
         a_silent_cut_is_survived();
         Ok(())
@@ -149,9 +149,9 @@ pub fn summary(values: &mut [f64]) -> String {
 fn forecasting(name: Option<&str>) -> RouteConfig {
     let mut config = config(Family::Ipv4, 1);
     // The number of forecasts can be overridden.
-    let hold = std::env::var("ANABRANCH_HOLD").ok().and_then(|text| text.parse().ok()).unwrap_or(HOLD);
+    let hold = variable("ANABRANCH_HOLD").unwrap_or(HOLD);
     // 0: alternates around a suspect link, not announced in LSAs.
-    let suspect_cost = std::env::var("ANABRANCH_SUSPECT_COST").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let suspect_cost = variable("ANABRANCH_SUSPECT_COST").unwrap_or(0);
     config.router.forecast = name.map(|name| {
         let combination: Combination = format!("forecaster={name}").parse().expect("a forecaster of ours");
         Forecast {

@@ -4,11 +4,11 @@
 //! `ANABRANCH_MOVING=4 cargo test -p anabranch-router --test route -- moving --test-threads 1 --nocapture` makes 4 draws and prints a
 //! table (docs/measurements/routing.md has one).
 
-use crate::beside::{Kind, Router, sent, start};
+use crate::beside::{Kind, Router, draws_beside_babeld, sent, start};
 use crate::convergence::summary;
 use crate::probe::{Mark, Probe, Seen, Target};
 use crate::scene::ROUTER;
-use crate::unequal::{NODES, SIDE, beside_babeld, kinds, mesh_on_radio, random_pair};
+use crate::unequal::{NODES, SIDE, kinds, mesh_on_radio, random_pair};
 use anabranch_policy::time::{Duration as Span, Instant as Time};
 use anabranch_sim::mobility::{Area, Model, Movement, Span as Between};
 use anabranch_sim::radio::Position;
@@ -34,7 +34,7 @@ const FLOWS: u16 = 6;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn trials() -> Vec<Trial> {
-    beside_babeld("moving::side_by_side", "ANABRANCH_MOVING", side_by_side)
+    draws_beside_babeld("moving::side_by_side", "ANABRANCH_MOVING", side_by_side)
 }
 
 /// What was measured of a kind, by draw.

@@ -9,6 +9,7 @@ use anabranch_system::Namespace;
 use serde_json::Value;
 use std::ffi::CStr;
 use std::process::Command;
+use std::str::FromStr;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -19,6 +20,11 @@ pub const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// The name of the threads in which routers run.
 pub const ROUTER: &CStr = c"a-router";
+
+/// The value of an environment variable, if it has one of this type.
+pub fn variable<T: FromStr>(name: &str) -> Option<T> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
 
 /// A router on its own thread in a namespace.
 pub struct Running {
@@ -104,7 +110,7 @@ pub fn config(family: Family, channels: usize) -> RouteConfig {
     config.manet.hello_interval = Duration::from_secs(1);
     config.manet.router_dead_interval = Duration::from_secs(3);
     if let InterfaceKind::Manet(manet) = &mut config.manet.kind {
-        let refresh = std::env::var("ANABRANCH_2HOP_REFRESH").ok().and_then(|text| text.parse().ok());
+        let refresh = variable("ANABRANCH_2HOP_REFRESH");
         manet.two_hop_refresh = refresh.unwrap_or(3);
         manet.lsa_fullness = LsaFullness::Full;
     }

@@ -5,7 +5,7 @@
 //! a table (docs/measurements/routing.md has one), with `ANABRANCH_SEED=5` of the draws 5 to 8: downloads between random pairs by the kernel's TCP, one after the other,
 //! and control traffic while nothing else is sent.
 
-use crate::beside::{BABELD, Kind, Router, sent, start};
+use crate::beside::{Kind, Router, draws_beside_babeld, sent, start};
 use crate::convergence::summary;
 use crate::scene::{Scene, config};
 use anabranch_emulate::{ChannelModel, Ether, Mesh, MeshConfig, mesh};
@@ -20,7 +20,6 @@ use socket2::{Domain, Socket, Type};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// As dense as the forty nodes in a square of 700 m of the lab's `mesh_quality`.
@@ -43,19 +42,7 @@ const PORT: u16 = 4_700;
 const ETX_COST: u16 = 10;
 
 pub fn trials() -> Vec<Trial> {
-    beside_babeld("unequal::downloads", "ANABRANCH_UNEQUAL", side_by_side)
-}
-
-/// A trial with as many draws as an environment variable says, from `ANABRANCH_SEED` on; none without the variable.
-pub fn beside_babeld(name: &str, draws: &str, side_by_side: fn(Range<u64>)) -> Vec<Trial> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let Some(draws) = number(draws) else { return Vec::new() };
-    let first = number("ANABRANCH_SEED").unwrap_or(1);
-    let trial = Trial::test(name, move || {
-        side_by_side(first..first + draws);
-        Ok(())
-    });
-    vec![trial.with_ignored_flag(!Path::new(BABELD).exists())]
+    draws_beside_babeld("unequal::downloads", "ANABRANCH_UNEQUAL", side_by_side)
 }
 
 pub fn kinds() -> [(&'static str, Kind); 3] {
