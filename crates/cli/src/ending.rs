@@ -1,6 +1,5 @@
 //! Signal handling of commands that run until they are stopped.
 
-use crate::live::Live;
 use anabranch_settings::diagnostic::Diagnostic;
 use std::future::Future;
 use std::sync::Arc;
@@ -12,18 +11,11 @@ pub fn block_on<T>(work: impl Future<Output = Result<T, Diagnostic>>) -> Result<
     runtime.map_err(|error| Diagnostic::plain(format!("cannot start the event loop: {error}")))?.block_on(work)
 }
 
-/// Completes when the program is told to end, by a signal or in the live view; then restores the terminal.
-pub async fn asked_to_end(live: Option<Live>) {
-    wish_to_end(live.as_ref()).await;
-}
-
-/// Completes when the program is told to end, by a signal or in the live view.
-pub async fn wish_to_end(live: Option<&Live>) {
-    match live {
-        Some(live) => live.quit().await,
-        // Then only SIGKILL ends it.
-        None if anabranch_attach::asked_to_end().await.is_err() => std::future::pending().await,
-        None => {}
+/// Completes when a signal tells the program to end.
+pub async fn asked_to_end() {
+    // Without the signals only SIGKILL ends it.
+    if anabranch_attach::asked_to_end().await.is_err() {
+        std::future::pending().await
     }
 }
 

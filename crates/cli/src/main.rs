@@ -35,8 +35,10 @@ mod progress;
 #[cfg(feature = "lab")]
 mod report;
 mod route;
+mod secrets;
 mod service_manager;
 mod serving;
+mod state_directory;
 mod status;
 mod steer;
 #[cfg(feature = "stream")]

@@ -1,15 +1,14 @@
-//! Shared parts of `proxy` and `serve`: limits, secrets and name resolution.
+//! Shared parts of `proxy` and `serve`: limits and name resolution.
 
 use crate::console::{event, print, remark};
 use crate::live::Live;
 use crate::workers::{Workers, default_workers};
-use anabranch_proxy::{Journal, Key, Keys, Limits, Outcome, Target};
+use anabranch_proxy::{Journal, Limits, Outcome, Target};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_stack::Stack;
 use anabranch_system::descriptor;
 use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -137,35 +136,6 @@ impl LimitOptions {
             }
         }))
     }
-}
-
-/// Reads a required key.
-pub fn read_key(path: &Path) -> Result<Key, Diagnostic> {
-    Key::read(path).map_err(|error| secret(&format!("--key {}", path.display()), &error))
-}
-
-/// Parses `--keys FILE`.
-///
-/// # Errors
-/// The file is invalid.
-pub fn read_keys(path: &Path) -> Result<Keys, Diagnostic> {
-    Keys::read(path).map_err(|error| secret(&format!("--keys {}", path.display()), &error))
-}
-
-/// Whether this user may read a file with a secret; prints a message if not.
-pub fn is_readable(path: &Path) -> bool {
-    let hidden = std::fs::File::open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
-    if hidden {
-        remark(&format!("note: {} is not this user's to read, and was not looked at", path.display()));
-    }
-    !hidden
-}
-
-/// Error message for a file with a secret.
-pub fn secret(option: &str, error: &dyn std::fmt::Display) -> Diagnostic {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text);
-    Diagnostic::option(option, text)
 }
 
 /// Resolves a name before anything is set up.

@@ -5,10 +5,11 @@ use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
-use crate::ending::{asked_to_end, block_on};
-use crate::live::Live;
+use crate::ending::block_on;
+use crate::live::{Live, asked_or_quit};
+use crate::secrets::{is_readable, read_key, secret};
 use crate::service_manager;
-use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves, secret};
+use crate::serving::{LimitOptions, Verbosity, resolves};
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use anabranch_mptcp::ConnectionConfig;
@@ -272,7 +273,7 @@ async fn carry(
         }
     };
     Ok(tokio::select! {
-        counters = proxy.run(asked_to_end(live)) => counters,
+        counters = proxy.run(asked_or_quit(live)) => counters,
         never = asking => match never {},
         never = governing => match never {},
         never = read_again(again, take) => match never {},

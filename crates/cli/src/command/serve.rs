@@ -6,10 +6,11 @@ use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::print;
 use crate::datagrams::DatagramOptions;
-use crate::ending::{asked_to_end, block_on};
-use crate::live::Live;
+use crate::ending::block_on;
+use crate::live::{Live, asked_or_quit};
+use crate::secrets::{is_readable, read_key, read_keys};
 use crate::service_manager;
-use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, read_keys, resolves};
+use crate::serving::{LimitOptions, Verbosity, resolves};
 use crate::status::{Serving, Source, StatusOptions};
 use anabranch_proxy::{
     AllowList, Destination, Keys, Priorities, PriorityRule, ProxyCounters, Rule, Server, ServerConfig, ServerTerms,
@@ -188,10 +189,10 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
 
 /// Serves clients until it is told to end; datagrams are served for as long as streams.
 async fn carry(server: Server, datagrams: Option<anabranch_datagram::Server>, live: Option<Live>) -> ProxyCounters {
-    let Some(datagrams) = datagrams else { return server.run(asked_to_end(live)).await };
+    let Some(datagrams) = datagrams else { return server.run(asked_or_quit(live)).await };
     let (end, ended) = oneshot::channel::<()>();
     let streams = async {
-        let counters = server.run(asked_to_end(live)).await;
+        let counters = server.run(asked_or_quit(live)).await;
         drop(end);
         counters
     };

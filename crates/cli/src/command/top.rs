@@ -1,8 +1,8 @@
 //! `anabranch top`: what `status` prints, with rates, on the terminal.
 
 use super::status::{FLOWS, StatusQuery, notes, state};
-use crate::ending::{asked_to_end, block_on};
-use crate::live::{Counted, Live, Sample, View};
+use crate::ending::block_on;
+use crate::live::{Counted, Live, Sample, View, asked_or_quit};
 use crate::status::{Flow, Status, Uplink};
 use anabranch_settings::diagnostic::Diagnostic;
 
@@ -15,7 +15,7 @@ pub fn top(query: &StatusQuery) -> Result<(), Diagnostic> {
     let view = move || view(query.ask(|_| ()));
     block_on(async {
         let live = Live::of_others("anabranch top", view)?;
-        asked_to_end(Some(live)).await;
+        asked_or_quit(Some(live)).await;
         Ok(())
     })
 }

@@ -8,9 +8,11 @@ use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
 use crate::datagrams::{answering, start_client, start_direct, watch_uplinks};
-use crate::ending::{asked_to_end, block_on};
+use crate::ending::block_on;
+use crate::live::asked_or_quit;
+use crate::secrets::{is_readable, read_key};
 use crate::service_manager;
-use crate::serving::{HELD, LimitOptions, Verbosity, is_readable, read_key, resolve_all};
+use crate::serving::{HELD, LimitOptions, Verbosity, resolve_all};
 use crate::status::{Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::uplink_names::addresses;
@@ -318,7 +320,7 @@ impl Carrying<'_> {
         let (over, is_over) = oneshot::channel();
         let asked = async {
             let moved = tokio::select! {
-                () = asked_to_end(live) => None,
+                () = asked_or_quit(live) => None,
                 moved = moves(server, open) => Some(moved),
             };
             if moved.is_none() {

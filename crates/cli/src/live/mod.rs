@@ -5,6 +5,7 @@
 
 #[cfg(not(feature = "screen"))]
 mod absent;
+mod ending;
 #[cfg(feature = "screen")]
 mod history;
 mod sample;
@@ -15,6 +16,7 @@ mod terminal;
 
 #[cfg(not(feature = "screen"))]
 pub use absent::Live;
+pub use ending::{asked_or_quit, wish_to_end};
 #[cfg(feature = "screen")]
 pub use sample::Counted;
 pub use sample::{ConnectionSample, MAX_CONNECTIONS, PathSample, Sample, View};

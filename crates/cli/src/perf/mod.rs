@@ -7,8 +7,8 @@ pub use options::{Kernel, PerfOptions};
 
 use crate::attachment::Reach;
 use crate::console::{print as put, remark};
-use crate::ending::{block_on, wish_to_end};
-use crate::live::Live;
+use crate::ending::block_on;
+use crate::live::{Live, wish_to_end};
 use anabranch_attach::Attached;
 use anabranch_perf::{Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
 use anabranch_settings::diagnostic::Diagnostic;

@@ -57,7 +57,7 @@ pub fn play(options: &PlayOptions) -> Result<(), Diagnostic> {
         console::remark("open this address in a browser; Ctrl-C ends");
         tokio::select! {
             () = server.serve() => {}
-            () = ending::asked_to_end(None) => {}
+            () = ending::asked_to_end() => {}
         }
         Ok(())
     })

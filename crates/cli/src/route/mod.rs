@@ -76,7 +76,7 @@ fn run(options: &RouteOptions) -> Result<(), Diagnostic> {
         service_manager::ready();
         let end = async {
             tokio::select! {
-                () = asked_to_end(None) => {}
+                () = asked_to_end() => {}
                 never = reading => match never {},
             }
         };

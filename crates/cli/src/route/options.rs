@@ -2,7 +2,8 @@
 
 use super::profile::Profile;
 use crate::configuration::ConfigurationOption;
-use crate::uplink_care::state_directory;
+use crate::secrets::read_key;
+use crate::state_directory::state_directory;
 use anabranch_policy::combination::{self, Combination};
 use anabranch_policy::time::Duration;
 use anabranch_proxy::Key;
@@ -364,7 +365,7 @@ impl ProtocolOptions {
             return Err(Diagnostic::option("--bfd", "an interval of BFD is at least 10 ms"));
         }
         if let Some(path) = &self.key {
-            let key = crate::serving::read_key(path)?;
+            let key = read_key(path)?;
             config.authentication = Some(self.association(&key));
         }
         Ok(())

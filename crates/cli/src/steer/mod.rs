@@ -124,7 +124,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
         loop {
             let wish = async {
                 tokio::select! {
-                    () = asked_to_end(None) => Wish::End,
+                    () = asked_to_end() => Wish::End,
                     Some(wish) = wishes.recv() => wish,
                 }
             };

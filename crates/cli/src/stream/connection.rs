@@ -5,7 +5,7 @@ use super::options::{EndOptions, address};
 use super::policy;
 use crate::attachment::{Reach, diagnostic};
 use crate::console::{event, print, remark};
-use crate::ending::wish_to_end;
+use crate::ending::asked_to_end;
 use crate::perf::Kernel;
 use anabranch_attach::Attached;
 use anabranch_mptcp::{ConnectionConfig, Framing};
@@ -83,7 +83,7 @@ impl Opened {
     /// Connects or accepts, and performs the key proof; none if the program was told to end meanwhile.
     pub async fn meet(&self, options: &EndOptions, sends: bool) -> Result<Option<Channel>, Diagnostic> {
         tokio::select! {
-            () = wish_to_end(None) => Ok(None),
+            () = asked_to_end() => Ok(None),
             channel = self.meet_the_other_end(options, sends) => channel.map(Some),
         }
     }

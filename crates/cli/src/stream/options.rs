@@ -3,7 +3,7 @@
 use super::policy;
 use crate::attachment::StackOptions;
 use crate::perf::Kernel;
-use crate::serving::{read_key, read_keys};
+use crate::secrets::{read_key, read_keys};
 use anabranch_media::cut::Format;
 use anabranch_policy::time::Duration;
 use anabranch_proxy::Keys;

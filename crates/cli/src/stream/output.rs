@@ -1,6 +1,6 @@
 //! Standard output, written by its own thread, so that a slow reader does not block the connection at once.
 
-use crate::ending::wish_to_end;
+use crate::ending::asked_to_end;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -62,7 +62,7 @@ impl Output {
     pub async fn finish(self) -> Written {
         drop(self.pieces);
         let asked = async {
-            wish_to_end(None).await;
+            asked_to_end().await;
             sleep(LAST).await;
         };
         tokio::select! {

@@ -7,7 +7,7 @@ use super::output::{Output, Written};
 use super::paths::{End, Paths};
 use super::reception::Reception;
 use crate::console::remark;
-use crate::ending::{block_on, wish_to_end};
+use crate::ending::{asked_to_end, block_on};
 use anabranch_media::cut::Format;
 use anabranch_media::mend::{Continuity, Mender};
 use anabranch_mptcp::Record;
@@ -123,7 +123,7 @@ impl Receiver {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut count = 0_u64;
-        let end = wish_to_end(None);
+        let end = asked_to_end();
         tokio::pin!(end);
         loop {
             let record = tokio::select! {

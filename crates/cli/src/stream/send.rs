@@ -8,7 +8,7 @@ use super::options::SendOptions;
 use super::paths::{End, Paths};
 use super::policy;
 use crate::console::remark;
-use crate::ending::{block_on, wish_to_end};
+use crate::ending::{asked_to_end, block_on};
 use anabranch_media::cut::{Cutter, Piece};
 use anabranch_mptcp::MessageOptions;
 use anabranch_settings::diagnostic::Diagnostic;
@@ -56,7 +56,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
     // Invalid input is reported before connecting.
     tokio::select! {
         () = input.begun() => {}
-        () = wish_to_end(None) => return Ok(true),
+        () = asked_to_end() => return Ok(true),
     }
     let first = input.next().await;
     match &first {
@@ -81,7 +81,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
     };
     let ending = tokio::select! {
         ending = sender.run(&input, first) => ending,
-        () = wish_to_end(None) => Ending::Asked,
+        () = asked_to_end() => Ending::Asked,
     };
     sender.look();
     let report = sender.emission.report(sender.channel.messages().protocol(), input.found(), sender.paths.report());

@@ -2,8 +2,9 @@
 
 use super::options::UplinkOptions;
 use super::portal::{Verdict, look};
-use super::quota::{self, used};
+use super::quota::used;
 use crate::console::event;
+use crate::state_directory::state_directory;
 use anabranch_host::{Netlink, Snapshot};
 use anabranch_settings::diagnostic::did_you_mean;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,7 +119,7 @@ impl Roles {
     /// Polls the quotas. Logs used-up quotas, and once a failure to save the counters.
     fn count(&self, silent: &mut bool) {
         let options = self.lock().options.clone();
-        let directory = quota::directory(options.state.as_deref());
+        let directory = state_directory(options.state.as_deref());
         for quota in &options.quotas {
             match used(&directory, quota) {
                 Ok(now) => {

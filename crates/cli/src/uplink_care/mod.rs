@@ -9,4 +9,3 @@ mod quota;
 pub use counter::traffic;
 pub use govern::{Roles, govern};
 pub use options::UplinkOptions;
-pub use quota::directory as state_directory;

@@ -5,8 +5,7 @@ use crate::console::{since_1970, stamp};
 use anabranch_settings::quantity::{self, Size};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 /// Identifies the boot of the system.
@@ -151,22 +150,6 @@ fn write(file: &mut File, text: &str) -> io::Result<()> {
     file.rewind()?;
     file.write_all(text.as_bytes())?;
     file.set_len(text.len() as u64)
-}
-
-/// Directory of the file: that of the service manager, else the state directory of the system or the user.
-pub fn directory(wanted: Option<&Path>) -> PathBuf {
-    if let Some(wanted) = wanted {
-        return wanted.to_owned();
-    }
-    if let Some(directory) = std::env::var_os("STATE_DIRECTORY") {
-        return PathBuf::from(directory);
-    }
-    if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0) {
-        return PathBuf::from("/var/lib/anabranch");
-    }
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
-    state.unwrap_or_else(std::env::temp_dir).join("anabranch")
 }
 
 #[cfg(test)]
