@@ -4,6 +4,7 @@
 use crate::calibrate::CalibrateOptions;
 #[cfg(feature = "lab")]
 use crate::command::{DataOptions, EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
+#[cfg(feature = "uplinks")]
 use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOptions, StatusQuery, UpOptions};
 use crate::configuration;
 #[cfg(feature = "perf")]
@@ -11,6 +12,7 @@ use crate::perf::PerfOptions;
 #[cfg(feature = "lab")]
 use crate::play::PlayOptions;
 use crate::route::RouteOptions;
+#[cfg(feature = "uplinks")]
 use crate::steer::SteerOptions;
 #[cfg(feature = "stream")]
 use crate::stream::StreamCommand;
@@ -145,6 +147,7 @@ pub enum Command {
     /// Run a program over a scenario's paths in real time, between two network namespaces
     #[command(after_help = EMULATE_EXAMPLES)]
     Emulate(EmulateOptions),
+    #[cfg(feature = "uplinks")]
     /// Run a program with its traffic over all uplinks, without privileges; the same as `run -- PROGRAM`
     #[command(
         override_usage = "anabranch run [--server <HOST:PORT> --key <FILE>] [OPTIONS] -- <PROGRAM> [ARGUMENTS]...",
@@ -154,6 +157,7 @@ pub enum Command {
         #[command(flatten)]
         options: Box<RunProgramOptions>,
     },
+    #[cfg(feature = "uplinks")]
     /// Become the program of `exec`
     #[command(hide = true)]
     Inside {
@@ -163,33 +167,39 @@ pub enum Command {
         #[arg(last = true, required = true)]
         program: Vec<OsString>,
     },
+    #[cfg(feature = "uplinks")]
     /// Proxy for programs on this host, over several paths: SOCKS5, HTTP CONNECT, and forwarded ports
     Proxy {
         #[command(flatten)]
         options: Box<ProxyOptions>,
     },
+    #[cfg(feature = "uplinks")]
     /// Terminate MPTCP connections, from `proxy` with a shared key, and forward them to their targets
     Serve {
         #[command(flatten)]
         options: Box<ServeOptions>,
     },
+    #[cfg(feature = "uplinks")]
     /// Route all traffic of this host over several uplinks, through your own server or directly
     #[command(after_help = UP_NOTES)]
     Up {
         #[command(flatten)]
         options: Box<UpOptions>,
     },
+    #[cfg(feature = "uplinks")]
     /// Steer the MPTCP connections of this host's kernel: open, close and demote their paths by a policy
     #[command(after_help = STEER_NOTES)]
     Steer {
         #[command(flatten)]
         options: Box<SteerOptions>,
     },
+    #[cfg(feature = "uplinks")]
     /// Generate the key that `proxy` and `serve` share
     Key {
         /// The new file
         file: PathBuf,
     },
+    #[cfg(feature = "uplinks")]
     /// Print the status of the `proxy`, `serve`, `up`, `run` and `steer` on this host: uplinks, clients, connections,
     /// paths, datagrams
     Status {
@@ -244,6 +254,7 @@ pub enum Command {
     },
 }
 
+#[cfg(feature = "uplinks")]
 /// End of the help of `up`.
 const UP_NOTES: &str = "\
 Needs CAP_NET_ADMIN, which root has. Runs until SIGTERM or SIGINT, and then removes what it set up. SIGHUP reads the file of
@@ -255,6 +266,7 @@ Examples:
   anabranch up --server vps.example:4433 --key tunnel.key --udp --uplink wlan0 --uplink wwan0 --gateway lan0 --kill-switch
   anabranch up --down";
 
+#[cfg(feature = "uplinks")]
 /// End of the help of `steer`.
 const STEER_NOTES: &str = "\
 Needs CAP_NET_ADMIN. It runs until SIGTERM, SIGINT or SIGHUP, restores the kernel's setting, and leaves connections as they are.

@@ -3,26 +3,29 @@
 //! Exit codes: 0 success; 1 received data differs from what was sent, the lab deviates from real time by more than the
 //! limit, a sweep was interrupted, or the documentation is outdated; 2 invalid arguments or files.
 //!
-//! Without the feature `lab` it has only the commands for hosts on a network, and without `perf`, `screen` and `stream`
-//! those of a router.
+//! Without the feature `lab` it has only the commands for hosts on a network, and without any feature those of a router in
+//! an ad-hoc network.
 
 // Parsers, settings and samples are partly used by commands that are then left out.
 #![cfg_attr(
-    not(all(feature = "lab", feature = "perf", feature = "screen", feature = "stream")),
+    not(all(feature = "lab", feature = "perf", feature = "screen", feature = "stream", feature = "uplinks")),
     allow(dead_code, unused_imports)
 )]
 
 mod arguments;
+#[cfg(feature = "uplinks")]
 mod attachment;
 #[cfg(feature = "lab")]
 mod calibrate;
 mod command;
 mod configuration;
 mod console;
+#[cfg(feature = "uplinks")]
 mod datagrams;
 #[cfg(feature = "lab")]
 mod emulation;
 mod ending;
+#[cfg(feature = "uplinks")]
 mod live;
 #[cfg(feature = "lab")]
 mod pages;
@@ -37,17 +40,23 @@ mod report;
 mod route;
 mod secrets;
 mod service_manager;
+#[cfg(feature = "uplinks")]
 mod serving;
 mod state_directory;
+#[cfg(feature = "uplinks")]
 mod status;
+#[cfg(feature = "uplinks")]
 mod steer;
 #[cfg(feature = "stream")]
 mod stream;
 #[cfg(feature = "lab")]
 mod sweep;
 mod table;
+#[cfg(feature = "uplinks")]
 mod uplink_care;
+#[cfg(feature = "uplinks")]
 mod uplink_names;
+#[cfg(feature = "uplinks")]
 mod workers;
 
 use anabranch_settings::diagnostic::Diagnostic;
@@ -97,18 +106,26 @@ fn run(command: Command) -> Result<ExitCode, Diagnostic> {
 /// Commands that exist without the lab too.
 fn run_on_host(command: Command) -> Result<ExitCode, Diagnostic> {
     let done = match command {
+        #[cfg(feature = "uplinks")]
         Command::Proxy { options } => command::proxy(&options),
+        #[cfg(feature = "uplinks")]
         Command::Serve { options } => command::serve(&options),
+        #[cfg(feature = "uplinks")]
         Command::Up { options } => command::up(&options),
+        #[cfg(feature = "uplinks")]
         Command::Exec { options } => return command::run_program(&options).map(ExitCode::from),
+        #[cfg(feature = "uplinks")]
         Command::Inside { channel, program } => return Ok(ExitCode::from(command::run_inside(channel, &program))),
+        #[cfg(feature = "uplinks")]
         Command::Status { query, json } => command::status(&query, json),
         #[cfg(feature = "screen")]
         Command::Top { query } => command::top(&query),
         Command::CheckConfig { file } => command::check_config(&file, &Arguments::program()),
         #[cfg(feature = "manual")]
         Command::Manual { directory } => command::manual(&directory, &Arguments::program()),
+        #[cfg(feature = "uplinks")]
         Command::Key { file } => command::key(&file),
+        #[cfg(feature = "uplinks")]
         Command::Steer { options } => steer::steer(&options),
         Command::Route { options } => route::route(&options),
         #[cfg(feature = "perf")]

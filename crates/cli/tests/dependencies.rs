@@ -43,6 +43,7 @@ const LAYERS: &[&[&str]] = &[
 const PRODUCTS: &[(&str, &[&str], usize)] = &[
     ("anabranch", &["anabranch-sim", "anabranch-routing", "anabranch-proxy"], 56),
     ("anabranch --no-default-features", &["anabranch-sim", "anabranch-routing", "anabranch-host", "serde"], 40),
+    ("anabranch-cli --no-default-features", &["anabranch-sim", "anabranch-datagram", "anabranch-steer"], 110),
     ("anabranch-stack", &["anabranch-sim", "anabranch-routing", "anabranch-host", "serde"], 44),
     ("anabranch-attach", &["anabranch-sim", "anabranch-routing"], 60),
     ("anabranch-datagram", &["anabranch-sim", "anabranch-routing", "anabranch-mptcp", "anabranch-stack"], 75),

@@ -1,10 +1,15 @@
 //! `anabranch check-config`: validates a configuration file without privileges or side effects.
 
+#[cfg(feature = "uplinks")]
 use super::proxy::ProxyOptions;
+#[cfg(feature = "uplinks")]
 use super::serve::ServeOptions;
+#[cfg(feature = "uplinks")]
 use super::up::UpOptions;
 use crate::configuration::{File, Section, UPLINK_TABLES, is_configurable, read_uplinks};
 use crate::console::print;
+use crate::route::RouteOptions;
+#[cfg(feature = "uplinks")]
 use crate::steer::SteerOptions;
 use anabranch_settings::diagnostic::{Diagnostic, did_you_mean};
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -50,9 +55,14 @@ fn check_file(file: &File, program: &Command) -> Result<Vec<String>, Diagnostic>
 fn check_meaning(name: &str, matches: &ArgMatches) -> Result<(), Diagnostic> {
     let wrong = |error: clap::Error| Diagnostic::plain(error.to_string());
     match name {
+        "route" => RouteOptions::from_arg_matches(matches).map_err(wrong)?.check(),
+        #[cfg(feature = "uplinks")]
         "proxy" => ProxyOptions::from_arg_matches(matches).map_err(wrong)?.check(),
+        #[cfg(feature = "uplinks")]
         "serve" => ServeOptions::from_arg_matches(matches).map_err(wrong)?.check(),
+        #[cfg(feature = "uplinks")]
         "steer" => SteerOptions::from_arg_matches(matches).map_err(wrong)?.check(),
+        #[cfg(feature = "uplinks")]
         "up" => UpOptions::from_arg_matches(matches).map_err(wrong)?.check(),
         _ => Ok(()),
     }

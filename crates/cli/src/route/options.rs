@@ -2,7 +2,7 @@
 
 use super::profile::Profile;
 use crate::configuration::ConfigurationOption;
-use crate::secrets::read_key;
+use crate::secrets::{is_readable, read_key};
 use crate::state_directory::state_directory;
 use anabranch_policy::combination::{self, Combination};
 use anabranch_policy::time::Duration;
@@ -272,8 +272,25 @@ fn network(text: &str) -> Result<(IpAddr, u8), String> {
 }
 
 impl RouteOptions {
+    /// Checks that need neither privileges nor the network.
+    ///
+    /// # Errors
+    /// The first error.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        self.settings()?;
+        match &self.protocol.key {
+            Some(path) if is_readable(path) => self.protocol.authentication().map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
     /// Configuration of the router.
     pub fn config(&self) -> Result<RouteConfig, Diagnostic> {
+        Ok(RouteConfig { authentication: self.protocol.authentication()?, ..self.settings()? })
+    }
+
+    /// The configuration without the key.
+    fn settings(&self) -> Result<RouteConfig, Diagnostic> {
         let mut config = RouteConfig { table: self.table, ..RouteConfig::default() };
         let mesh = |point_to_point| {
             move |(name, cost): &(String, Option<u16>)| MeshInterface {
@@ -364,11 +381,11 @@ impl ProtocolOptions {
         if self.bfd.is_some_and(|interval| interval < LEAST_BFD) {
             return Err(Diagnostic::option("--bfd", "an interval of BFD is at least 10 ms"));
         }
-        if let Some(path) = &self.key {
-            let key = read_key(path)?;
-            config.authentication = Some(self.association(&key));
-        }
         Ok(())
+    }
+
+    fn authentication(&self) -> Result<Option<SecurityAssociation>, Diagnostic> {
+        Ok(self.key.as_deref().map(read_key).transpose()?.map(|key| self.association(&key)))
     }
 
     fn apply_to_manet(&self, manet: &mut Manet) {

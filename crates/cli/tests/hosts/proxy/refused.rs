@@ -149,6 +149,8 @@ fn configuration() {
     assert!(text(&check(policy).stderr).contains("did you mean 'cubic'"));
     let listen = "[proxy]\nlisten = \"0.0.0.0:1080\"\n";
     assert!(text(&check(listen).stderr).contains("--allow-remote"));
+    let route = "[route]\ninterface = \"wlan0\"\nhello-interval = \"1500 ms\"\n";
+    assert!(text(&check(route).stderr).contains("whole seconds"));
     assert!(text(&check("[prxy]\n").stderr).contains("did you mean 'proxy'?"));
     assert!(text(&check("").stderr).contains("no table"));
     let good = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n";
