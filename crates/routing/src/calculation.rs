@@ -276,6 +276,28 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
+    #[test]
+    fn rfc5614_10_links_are_used_by_the_topology_that_the_manets_advertise() {
+        use crate::config::{InterfaceKind, Manet};
+        use crate::election::ElectionSettings;
+        let of = |manets: &[(AdjConnectivity, LsaFullness)]| {
+            let mut interfaces = Interfaces::default();
+            for (adj_connectivity, lsa_fullness) in manets {
+                let election = ElectionSettings { adj_connectivity: *adj_connectivity, ..ElectionSettings::default() };
+                let manet = Manet { election, lsa_fullness: *lsa_fullness, ..Manet::default() };
+                let mut config = InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED);
+                config.kind = InterfaceKind::Manet(manet);
+                interfaces.add(Interface::new(config));
+            }
+            reduction(&interfaces)
+        };
+        let (all, few) = ((AdjConnectivity::Full, LsaFullness::Full), (AdjConnectivity::Full, LsaFullness::MinCost));
+        let reduced = (AdjConnectivity::Uniconnected, LsaFullness::Full);
+        assert_eq!([of(&[]), of(&[all]), of(&[all, all])], [Reduction::None; 3]);
+        assert_eq!([of(&[few]), of(&[all, few])], [Reduction::PartialTopology; 2]);
+        assert_eq!([of(&[reduced]), of(&[few, reduced])], [Reduction::Adjacencies; 2]);
+    }
+
     /// Installs the Router-LSA of a router with links to these.
     fn install(database: &mut Database, router: u32, to: &[u32]) -> LsaKey {
         let link = |to: &u32| RouterLink {

@@ -349,7 +349,8 @@ mod tests {
                 selected: present.contains(&id),
             };
             let sans = theirs.iter().filter(|_| id == 8).map(|id| RouterId(*id));
-            advertised.add_neighbor(&neighborhood, neighbor, [], sans, []);
+            // A link to someone else costs more.
+            advertised.add_neighbor(&neighborhood, neighbor, [], sans, [(RouterId(42), 9)]);
         }
         advertised.select(RouterId(5));
         advertised.selected(0).map(|id| id.0).collect()

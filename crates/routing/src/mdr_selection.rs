@@ -165,6 +165,10 @@ mod tests {
         interfaces[InterfaceHandle::FIRST].advertised_change = true;
         selection.select_advertised(RouterId(1), &mut interfaces);
         assert_eq!(selected(&interfaces), [true, true]);
+        // What is selected now is an input of the next selection, which changes nothing.
+        assert!(interfaces[InterfaceHandle::FIRST].advertised_change);
+        selection.select_advertised(RouterId(1), &mut interfaces);
+        assert!(!interfaces[InterfaceHandle::FIRST].advertised_change);
     }
 
     #[test]

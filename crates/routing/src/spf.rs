@@ -211,7 +211,6 @@ impl ShortestPaths {
         self.set.clear();
         self.set.resize(self.width, 0);
         self.attached.clear();
-        self.queue.clear();
     }
 
     /// Relaxes the links of a vertex whose distance is final.
@@ -279,11 +278,6 @@ struct Queue {
 type Candidate = (u32, bool, u32);
 
 impl Queue {
-    fn clear(&mut self) {
-        self.in_order.clear();
-        self.others.clear();
-    }
-
     fn push(&mut self, new: Candidate) {
         if self.in_order.back().is_none_or(|last| (last.0, last.1) <= (new.0, new.1)) {
             self.in_order.push_back(new);
@@ -408,6 +402,19 @@ mod tests {
         paths.run(&graph, RouterId(4), &mut neighbors, Reduction::Adjacencies);
         assert_eq!(path(&paths, &graph, 1), (Some(2), vec![2, 3]));
         assert_eq!(paths.distance(&graph, network), Some(2));
+    }
+
+    #[test]
+    fn the_links_of_a_network_that_the_root_is_attached_to_cost_what_the_graph_says() {
+        let network = Vertex::Network(RouterId(2), InterfaceId(7));
+        let mut graph = Graph::default();
+        graph.set(network, true, [(router(1), 0), (router(2), 3)]);
+        graph.set(router(1), true, [(network, 1)]);
+        graph.set(router(2), true, [(network, 1)]);
+        let attached = RootNeighbor { vertex: network, manet: false, ..manet(2, true, false) };
+        let mut paths = ShortestPaths::default();
+        paths.run(&graph, RouterId(1), &mut [attached], Reduction::Adjacencies);
+        assert_eq!(path(&paths, &graph, 2), (Some(1 + 3), vec![2]));
     }
 
     #[test]

@@ -148,6 +148,17 @@ fn the_slower_of_two_wishes_holds() {
 }
 
 #[test]
+fn a_longer_interval_holds_from_the_packet_on_that_tells_it_unless_the_next_packet_is_due_before() {
+    for (due, sent) in [(5_000, 1_300), (1_100, 1_100)] {
+        let mut session = Session::new(at(0), FAST, 5);
+        (session.state, session.send_at) = (State::Up, at(due));
+        let slow = ControlPacket { required_min_rx: 300_000, my_discriminator: 6, ..session.packet() };
+        assert_eq!(session.handle_packet(at(1_000), &slow), None);
+        assert_eq!(session.send_at, at(sent));
+    }
+}
+
+#[test]
 fn a_peer_that_wants_no_packets_gets_none_and_one_that_leaves_is_down() {
     let mut pair = Pair::new([FAST; 2]);
     pair.run(1_000);

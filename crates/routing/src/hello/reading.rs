@@ -440,6 +440,35 @@ mod tests {
     }
 
     #[test]
+    fn only_costs_other_than_1_of_links_to_those_that_are_heard_are_kept() {
+        let mut neighbor = neighbor(NeighborState::TwoWay);
+        let mut say = |sequence, lists: [&[u32]; 5], costs: &[u16]| {
+            let metric = MdrMetric { default: 1, metrics: MdrMetrics::InOrder(costs.to_vec()) };
+            let said = hello(sequence, false, lists, Some(metric));
+            let changes = read(&mut neighbor, &said, Acceptance::default()).unwrap().changes;
+            (changes.metrics, neighbor.manet.said.metrics.clone().into_iter().collect::<Vec<_>>())
+        };
+        let (three, four) = (RouterId(3), RouterId(4));
+        assert_eq!(say(1, [&[], &[], &[], &[], &[3, 4]], &[9, 5]), (true, vec![(three, 9), (four, 5)]));
+        assert_eq!(say(2, [&[], &[], &[], &[], &[3]], &[9]), (true, vec![(three, 9)]));
+        assert_eq!(say(3, [&[], &[], &[], &[], &[3]], &[1]), (true, vec![]));
+        assert_eq!(say(4, [&[], &[], &[], &[], &[3]], &[1]), (false, vec![]));
+    }
+
+    #[test]
+    fn who_hears_this_router_may_become_routable_unless_it_is() {
+        let may_become_routable = |heard: &[u32], routable| {
+            let mut neighbor = neighbor(NeighborState::TwoWay);
+            neighbor.manet.chosen.routable = routable;
+            let said = hello(1, false, [&[], &[], &[], &[], heard], None);
+            read(&mut neighbor, &said, Acceptance::default()).unwrap().may_become_routable
+        };
+        assert!(may_become_routable(&[1, 3], false));
+        assert!(!may_become_routable(&[1, 3], true));
+        assert!(!may_become_routable(&[3], false) && !may_become_routable(&[3], true));
+    }
+
+    #[test]
     fn rfc5614_4_3_where_transmissions_count_a_lost_neighbour_is_accepted_again_if_most_arrives_or_there_is_no_other_way()
      {
         let mut neighbor = neighbor(NeighborState::Down);

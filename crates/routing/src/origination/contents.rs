@@ -204,9 +204,8 @@ impl OwnLsas<'_> {
             for (address, length) in &interface.config.addresses {
                 let prefix = Prefix::host(*address);
                 all.push(IntraAreaPrefix { prefix, options: PrefixOptions::LA, metric: 0 });
-                let wide = prefix_of(*address, *length).filter(|wide| wide.length() < prefix.length());
                 let metric = if interface.state == InterfaceState::Loopback { 0 } else { interface.config.cost };
-                if let Some(prefix) = wide.filter(|_| interface.manet().is_none()) {
+                if let Some(prefix) = prefix_of(*address, *length).filter(|_| interface.manet().is_none()) {
                     all.push(IntraAreaPrefix { prefix, options: PrefixOptions::NONE, metric });
                 }
             }
@@ -217,6 +216,7 @@ impl OwnLsas<'_> {
             options: PrefixOptions::NONE,
             metric: *metric,
         }));
+        // Of a link whose prefix is a single address the first one stays, which has the LA bit.
         all.sort_by_key(|one| (one.prefix, one.metric));
         all.dedup_by_key(|one| one.prefix);
         all

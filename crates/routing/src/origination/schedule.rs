@@ -48,7 +48,7 @@ impl Own {
         let last = self.originated?;
         let interval = pace.interval;
         let borrowed = self.paid.since(last).as_nanos().saturating_sub(1) / interval.as_nanos().max(1);
-        let gap = if borrowed > BURST { interval } else { interval.mul_f64(FIRST) * (1 << borrowed) };
+        let gap = interval.mul_f64(FIRST) * (1 << borrowed.min(BURST));
         let strained = gap.min(interval) * (1 << (self.strained / LASTING).min(2));
         Some(last + strained.min(pace.longest))
     }

@@ -75,7 +75,10 @@ impl Bench {
     }
 
     pub fn pass(&mut self, span: f64) {
-        let end = self.now + Duration::from_secs_f64(span);
+        self.pass_until(self.now + Duration::from_secs_f64(span));
+    }
+
+    pub fn pass_until(&mut self, end: Instant) {
         self.drain();
         while let Some(at) = self.router.poll_timeout().filter(|at| *at <= end) {
             self.now = self.now.max(at);

@@ -247,14 +247,23 @@ fn rfc2328_13_step_5a_an_instance_that_comes_sooner_than_min_ls_arrival_is_dropp
         (2012, true),
         (5000, true),
         (5001, true),
+        (7000, true),
+        (8500, true),
+        // Twice MinLSArrival after the last but one, and MinLSArrival after the last.
+        (9000, true),
+        (10_000, true),
     ]
     .into_iter()
     .enumerate()
     {
-        bench.pass((start + Duration::from_millis(at)).since(bench.now).as_secs_f64());
+        bench.pass_until(start + Duration::from_millis(at));
+        // A sign of life.
+        bench.hello(1, hears(&[100]));
         bench.update(1, true, &[router_lsa(77, sequence as i32, &[1])]);
         dropped += u64::from(!taken);
         assert_eq!(bench.dropped(DropReason::LsaTooSoon), dropped, "{at} ms");
+        let known = bench.lsa(LsaType::ROUTER, 77).unwrap().lsa.sequence();
+        assert_eq!(known == LsaSequence(LsaSequence::INITIAL.0 + sequence as i32), taken, "{at} ms");
     }
 }
 

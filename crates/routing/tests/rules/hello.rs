@@ -1,7 +1,11 @@
 //! Hellos (RFC 5614, 4).
 
-use anabranch_policy::Duration;
+use std::sync::Arc;
+
+use anabranch_policy::forecast::Observation;
+use anabranch_policy::{Duration, Instant, LinkForecaster};
 use anabranch_routing::NeighborState;
+use anabranch_routing::config::Forecast;
 use anabranch_routing::counters::DropReason;
 use anabranch_routing::election::AdjConnectivity;
 use anabranch_routing::lsa_fullness::LsaFullness;
@@ -253,6 +257,55 @@ fn rfc5614_4_3_a_neighbour_is_accepted_at_so_much_signal() {
         bench.router.handle_packet(bench.now, InterfaceId(1), &how, &packet);
         assert_eq!(bench.state(9), state, "{signal} dBm");
     }
+}
+
+#[test]
+fn rfc5614_5_a_new_neighbour_counts_in_the_election_from_the_next_hello_on() {
+    let mut bench = Bench::new(5, |_, _| {});
+    bench.pass_with(9, &[(9, mdr_hears(9, &[5]))]);
+    bench.sent.clear();
+    bench.hello(1, hears(&[5]));
+    assert_eq!((bench.state(1), bench.level()), (NeighborState::TwoWay, Level::Other));
+    bench.pass(1.0);
+    assert_eq!((bench.hellos().is_empty(), bench.level()), (false, Level::Mdr));
+}
+
+/// Trusts its link.
+struct Trusting;
+
+impl LinkForecaster for Trusting {
+    fn observe(&mut self, _now: Instant, _observation: Observation) {}
+    fn probability_up(&self, _now: Instant, _horizon: Duration) -> f64 {
+        1.0
+    }
+}
+
+/// Another Hello of 9, which hears this router, from this interface of it; runs until what follows is calculated.
+fn hello_from(bench: &mut Bench, interface: u32, sequence: u16) {
+    let (mut said, lls) = hello(&Says { sequence, ..hears(&[5]) });
+    said.interface = InterfaceId(interface);
+    bench.give(9, true, Body::Hello(said), Some(lls));
+    bench.pass(1.0);
+}
+
+#[test]
+fn routes_are_calculated_when_a_neighbour_sends_from_another_interface_and_nothing_is_told_if_they_are_the_same() {
+    let mut bench = Bench::new(5, |config, interface| {
+        eager(interface);
+        config.forecast = Some(Forecast { alternates: true, ..Forecast::new(Arc::new(|_, _| Box::new(Trusting))) });
+    });
+    (1..=6).for_each(|sequence| hello_from(&mut bench, 1, sequence));
+    bench.make_full(9);
+    (7..=20).for_each(|sequence| hello_from(&mut bench, 1, sequence));
+    let calculations = |bench: &Bench| bench.router.counters().calculations;
+    let before = calculations(&bench);
+    while bench.router.poll_event().is_some() {}
+    (21..=24).for_each(|sequence| hello_from(&mut bench, 1, sequence));
+    assert_eq!(calculations(&bench), before);
+    (25..=28).for_each(|sequence| hello_from(&mut bench, 2, sequence));
+    // The second one is due to the own Router-LSA, which tells that interface.
+    assert_eq!(calculations(&bench), before + 2);
+    assert_eq!(bench.router.poll_event(), None);
 }
 
 #[test]

@@ -71,7 +71,10 @@ fn the_first_router_lsa_waits_for_a_link_and_not_for_min_ls_interval_after_an_em
 #[test]
 fn rfc2328_13_4_an_own_lsa_from_before_a_restart_is_overtaken() {
     let mut bench = mdr();
+    bench.update(1, true, &[router_lsa(77, 50, &[7, 8])]);
+    assert_eq!(bench.router.counters().router_lsas_of_another, 0);
     bench.update(1, true, &[router_lsa(100, 50, &[7, 8])]);
+    assert_eq!(bench.router.counters().router_lsas_of_another, 1, "so it seems");
     bench.pass(0.1);
     let own = bench.lsa(LsaType::ROUTER, 100).unwrap().lsa;
     assert_eq!(own.sequence(), LsaSequence(LsaSequence::INITIAL.0 + 51));
