@@ -57,8 +57,9 @@ impl Coupling for Lia {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::Sent;
     use crate::congestion::coupled::{in_avoidance, increase_on};
-    use crate::congestion::harness::{ack, add_path, close_to, id, loss, timeout};
+    use crate::congestion::harness::{NOW, ack, add_path, close_to, id, loss, timeout};
     use crate::table::Settings;
 
     #[test]
@@ -90,6 +91,15 @@ mod tests {
         let mut lia = in_avoidance::<Lia>(&[(20, 10, ()), (10, 20, ())]);
         lia.paths.get_mut(id(1)).expect("added").in_flight = 0;
         close_to(increase_on(&lia, 0), 1.0 / 20.0, 1e-12);
+    }
+
+    #[test]
+    fn what_is_in_flight_is_known_when_something_is_sent() {
+        let mut lia = in_avoidance::<Lia>(&[(20, 10, ()), (10, 20, ())]);
+        // One segment is in flight there: w/s = 1/0.02 = 50 beside 2000, and w/s^2 = 200000 on the first.
+        let sent = Sent { now: NOW, bytes: 1_000, in_flight: 1_000, app_limited: true, total_delivered: 0 };
+        lia.on_sent(id(1), &sent);
+        close_to(increase_on(&lia, 0), 200_000.0 / (2_050.0 * 2_050.0), 1e-12);
     }
 
     #[test]

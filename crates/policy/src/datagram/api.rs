@@ -114,3 +114,16 @@ pub trait DatagramPolicy: fmt::Debug + Send {
     /// numbers.
     fn choose(&mut self, now: Instant, datagram: &Outgoing, paths: &[PathView]) -> Decision;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_the_paths_that_were_added_to_it() {
+        let set = PathSet::of(3).with(1).with(3).with(200);
+        assert_eq!((set.len(), set.iter().collect::<Vec<u8>>()), (2, vec![1, 3]));
+        assert_eq!([set.has(1), set.has(2), set.has(200)], [true, false, false]);
+        assert_eq!((PathSet::NONE.len(), PathSet::NONE.is_empty(), set.is_empty()), (0, true, false));
+    }
+}

@@ -272,6 +272,16 @@ mod tests {
     use crate::rate::Rate;
 
     #[test]
+    fn a_burst_ends_with_its_own_subflow_only() {
+        let mut scheduler = Linux::new(LinuxSettings::default());
+        scheduler.burst_on = Some(SubflowId(0));
+        scheduler.on_subflow_removed(SubflowId(1));
+        assert_eq!(scheduler.burst_on, Some(SubflowId(0)));
+        scheduler.on_subflow_removed(SubflowId(0));
+        assert_eq!(scheduler.burst_on, None);
+    }
+
+    #[test]
     fn the_pacing_rate_is_averaged_over_what_is_held_and_the_burst() {
         let mut scheduler = Linux::new(LinuxSettings { send_buffer: 100.0, ..LinuxSettings::default() });
         let mut paths = [subflow(0, 10)];

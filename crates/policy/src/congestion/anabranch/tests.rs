@@ -427,3 +427,21 @@ fn who_is_limited_elsewhere_is_not_spread_unless_its_bursts_are_lost() {
     assert_eq!(bits(true, false), Some(16_000_000));
     assert_eq!(bits(true, true), spread);
 }
+
+#[test]
+fn a_look_at_the_least_round_trip_leaves_half_of_the_usual_least_window() {
+    let mut flow = Flow::in_cruise();
+    // Four segments are the least, of 100,000 bytes here.
+    (flow.control.state, flow.control.mss) = (State::Look, 100_000);
+    assert_eq!(flow.control.target(), 200_000);
+}
+
+#[test]
+fn a_cruise_lasts_as_many_round_trips_as_were_drawn() {
+    let mut flow = Flow::in_cruise();
+    let end = flow.control.since + RTT * u64::from(flow.control.cruise);
+    flow.take(Ack { now: end, ..flow.round(8.0, BDP) });
+    assert_eq!(flow.control.state, State::Cruise);
+    flow.take(Ack { now: end + Duration::from_nanos(1), ..flow.round(8.0, BDP) });
+    assert_ne!(flow.control.state, State::Cruise);
+}

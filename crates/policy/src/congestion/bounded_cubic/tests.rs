@@ -307,3 +307,45 @@ fn a_flow_is_active_for_a_second_and_two_round_trips_after_its_last_acknowledgem
     assert!(is_active(1_199));
     assert!(!is_active(1_200));
 }
+
+#[test]
+fn on_a_slow_path_two_segments_count_as_an_eighth_of_the_round_trip_at_most() {
+    // 10 bytes per millisecond: two segments take 200 ms. 100 ms, 12.5 ms and 12.5 ms.
+    let mut flow = Flow::new(10, RTT);
+    flow.round(1_000, NONE, false);
+    let has_queue = |micros| flow.control.has_queue(Duration::from_micros(micros));
+    assert_eq!([124_900, 125_100].map(has_queue), [false, true]);
+}
+
+#[test]
+fn the_window_sets_the_pace_in_start_up_and_beside_others_and_else_the_rate_of_the_path() {
+    let mut flow = steady();
+    flow.control.smoothed_rtt = RTT;
+    // In kB/s: 200,000 bytes in 100 ms are 2,000, and the path has 1,000.
+    let mut pace = |phase| {
+        flow.control.phase = phase;
+        flow.control.pacing_under(200_000).map(|rate| rate.bytes_per_second() / 1_000)
+    };
+    assert_eq!([Phase::StartUp, Phase::Compete, Phase::Probe].map(&mut pace), [Some(4_000), Some(2_400), Some(2_400)]);
+    assert_eq!([Phase::Drain, Phase::Up, Phase::Cruise].map(&mut pace), [Some(500), Some(1_250), Some(1_000)]);
+}
+
+#[test]
+fn congestion_that_another_subflow_saw_reduces_the_window_after_slow_start_only() {
+    let mut flow = steady();
+    let before = flow.control.cubic.window();
+    flow.control.reduce_with_another(flow.now);
+    assert!(flow.control.cubic.window() < before);
+    let mut flow = Flow::new(1_000, RTT);
+    flow.control.reduce_with_another(flow.now);
+    assert_eq!(flow.control.cubic.window(), START.initial_window);
+}
+
+#[test]
+fn after_a_pause_it_begins_with_the_window_that_it_is_given() {
+    let mut flow = steady();
+    flow.control.phase = Phase::Cruise;
+    assert!(flow.control.window() > 10_000);
+    flow.control.on_idle_restart(10_000);
+    assert_eq!(flow.control.window(), 10_000);
+}

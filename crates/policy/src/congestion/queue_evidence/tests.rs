@@ -255,3 +255,16 @@ fn a_path_is_empty_after_eight_segments_of_which_less_than_an_eighth_and_some_wa
     assert!(is_empty(20_000, 2_999, 0.0) && !is_empty(20_000, 3_000, 0.0), "15 % of this round");
     assert!(is_empty(20_000, 0, 0.249) && !is_empty(20_000, 0, 0.25), "a quarter of the rounds before");
 }
+
+#[test]
+fn a_round_trip_is_known_until_the_interval_after_its_own_ends() {
+    let mut largest = LargestRtt::<10>::new(Instant::ZERO);
+    // In units of 1024 ns.
+    let mut seen = |millis, rtt: u64| {
+        largest.update(Instant::ZERO + Duration::from_millis(millis), Duration::from_nanos(rtt << 10));
+        largest.delay(Duration::from_nanos(1_000 << 10)).as_nanos() >> 10
+    };
+    assert_eq!([seen(5_000, 50_000), seen(10_000, 20_000), seen(10_001, 20_000)], [49_000; 3]);
+    // The second interval began at 10,001 ms.
+    assert_eq!([seen(20_001, 20_000), seen(20_002, 20_000)], [49_000, 19_000]);
+}

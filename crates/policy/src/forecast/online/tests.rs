@@ -175,3 +175,13 @@ fn a_signal_that_rises_by_more_than_a_decibel_rises() {
     // Half of a step minus a fifth of it is 0.3 of it.
     assert_eq!([&[-80.0, -76.0][..], &[-80.0, -77.0], &[-80.0, -83.0], &[-80.0, -84.0]].map(slope), [2, 1, 1, 0]);
 }
+
+#[test]
+fn the_numbers_beforehand_are_probabilities() {
+    let model = beforehand();
+    for row in model.emission {
+        assert_near(row.iter().sum(), 1.0, "the symbols of a state");
+    }
+    // Good and falling: the paper's share of good times a fifth.
+    assert_near(model.emission[0][0], PAPER.emission[0][0] * 0.2, "good and falling");
+}

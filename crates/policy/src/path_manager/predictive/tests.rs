@@ -146,3 +146,12 @@ fn the_strength_of_a_path_is_that_of_its_best_rate_less_what_its_rate_is_below_t
     assert_eq!(strength(2_000, true, false), Some(best));
     assert_eq!(strength(2_000, false, true), None);
 }
+
+#[test]
+fn of_a_path_that_is_forgotten_nothing_is_known() {
+    let mut host = host(&Settings::new());
+    quarter(&mut host, [Some(8000), Some(10_000)]);
+    let memory = &mut host.manager.connections.get_mut(&ConnectionId(1)).expect("a connection").memory;
+    memory.forget(SubflowId(0));
+    assert_eq!([0, 1].map(|id| memory.outlooks.get(SubflowId(id)).is_some()), [false, true]);
+}

@@ -364,3 +364,47 @@ fn only_an_acknowledgement_that_revealed_a_loss_counts_as_one() {
         assert_eq!(flow.bbr.losses.events(), events, "{lost} lost");
     }
 }
+
+#[test]
+fn losses_of_the_round_in_which_recovery_began_do_not_end_startup() {
+    let ends = |rounds_in_recovery| {
+        let mut flow = Flow::new();
+        flow.pass_rounds(2, 8.0, 2 * BDP);
+        assert!(flow.bbr.losses.is_start());
+        (0..FULL_LOSS_COUNT).for_each(|_| flow.bbr.losses.count_event());
+        flow.bbr.recovering_since = flow.bbr.rounds.count() - rounds_in_recovery;
+        // 3 % of the flight.
+        let sample = Sample { lost: 6_000, tx_in_flight: 2 * BDP, ..Sample::of(&flow.round(8.0, BDP), false) };
+        flow.bbr.check_high_loss(&sample);
+        flow.bbr.full_pipe.reached
+    };
+    assert_eq!([0, 1].map(ends), [false, true]);
+}
+
+#[test]
+fn an_ascent_ends_when_the_pipe_is_full_unless_the_bound_limited_the_window() {
+    let ends = |cwnd, cwnd_limited| {
+        let mut flow = Flow::in_up();
+        flow.bbr.cycle.too_high = false;
+        (flow.bbr.model.bounds.inflight_longterm, flow.bbr.control.cwnd) = (2 * BDP, cwnd);
+        flow.bbr.full_pipe.now = true;
+        let ack = Ack { cwnd_limited, ..flow.round(8.0, BDP) };
+        let ends = flow.bbr.is_time_to_go_down(&ack, &Sample::of(&ack, false));
+        (ends, flow.bbr.full_pipe.now)
+    };
+    assert_eq!(ends(2 * BDP, true), (false, false));
+    assert_eq!([ends(2 * BDP, false), ends(2 * BDP - 1, true)], [(true, true); 2]);
+}
+
+#[test]
+fn an_ascent_that_lost_too_much_ends_while_as_much_as_the_bound_is_in_flight() {
+    let ends = |in_flight| {
+        let mut flow = Flow::in_up();
+        (flow.bbr.cycle.too_high, flow.bbr.cycle.precautionary) = (true, false);
+        flow.bbr.model.bounds.inflight_longterm = 2 * BDP;
+        let ack = Ack { cwnd_limited: false, ..flow.round(8.0, in_flight) };
+        let ends = flow.bbr.is_time_to_go_down(&ack, &Sample::of(&ack, false));
+        (ends, flow.bbr.cycle.precautionary)
+    };
+    assert_eq!([2 * BDP, 2 * BDP - 1].map(ends), [(true, true), (false, false)]);
+}
