@@ -115,6 +115,14 @@ mod tests {
     }
 
     #[test]
+    fn a_message_without_data_is_parsed() {
+        let shortest =
+            EchoPacket { body: Bytes::from_static(&[0x12, 0x34, 0, 1]), ..packet("10.0.0.1", "10.0.0.2", false) };
+        let bytes = emitted(&shortest);
+        assert_eq!(EchoPacket::parse(&bytes, false), Ok(shortest));
+    }
+
+    #[test]
     fn what_is_emitted_is_parsed_and_one_flipped_bit_is_seen() {
         for (source, destination) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "2001:db8::2")] {
             for reply in [false, true] {

@@ -98,3 +98,14 @@ fn an_endpoint_claims_its_connections_its_joins_and_new_ones_and_nothing_else() 
     assert!(endpoint.claims(&packet(other, Flags::SYN, Some(5))), "a join of its own");
     assert!(!endpoint.claims(&packet(other, Flags::SYN, Some(6))), "a join of another's");
 }
+
+#[test]
+fn timestamps_begin_at_an_offset_of_each_pair_of_hosts_that_others_cannot_tell() {
+    let offset = |seed: u8, hosts: [u8; 2]| {
+        let [local, remote] = hosts.map(|host| [10, 0, 0, host].into());
+        Random::new([seed; 32]).stamp_offset(local, remote)
+    };
+    assert_eq!(offset(1, [1, 2]), offset(1, [1, 2]));
+    let all = [offset(1, [1, 2]), offset(1, [1, 3]), offset(1, [2, 1]), offset(2, [1, 2])];
+    assert!((0..4).all(|one| (0..one).all(|other| all[one] != all[other])), "{all:?}");
+}

@@ -156,3 +156,10 @@ fn each_named_combination_can_be_made() {
     assert_eq!(Combination::named("anabranch"), Some(Combination::anabranch()));
     assert_eq!(Combination::named("nobody"), None);
 }
+
+#[test]
+fn our_own_combination_is_the_text_that_names_it() {
+    let read = |text: &str| text.parse::<Combination>().expect("a combination");
+    assert_eq!(Combination::anabranch(), read("congestion=anabranch,scheduler=anabranch,path_manager=anabranch"));
+    assert_eq!(Combination::recommended(), read(Combination::RECOMMENDED));
+}

@@ -295,6 +295,16 @@ mod tests {
     }
 
     #[test]
+    fn what_was_never_sent_is_not_offered_for_reinjection() {
+        let mut board = Scoreboard::default();
+        board.push(SeqNumber(10), 0, Bytes::from_static(b"sent"), false, SendKind::New);
+        board.send_next(Instant::ZERO);
+        board.push(SeqNumber(14), 4, Bytes::from_static(b"not"), false, SendKind::New);
+        assert_eq!(board.next_unshared(0).map(|record| record.data_seq), Some(0));
+        assert!(board.next_unshared(4).is_none());
+    }
+
+    #[test]
     fn a_board_is_at_rest_without_records_selective_acknowledgements_and_losses_to_report() {
         let mut board = Scoreboard::default();
         assert!(board.is_at_rest() && board.is_idle() && !board.has_unsent());

@@ -349,3 +349,11 @@ fn after_a_pause_it_begins_with_the_window_that_it_is_given() {
     flow.control.on_idle_restart(10_000);
     assert_eq!(flow.control.window(), 10_000);
 }
+
+#[test]
+fn cubic_counts_what_was_delivered_in_recovery_too() {
+    let mut flow = Flow::new(1_000, RTT);
+    let before = flow.control.cubic.window();
+    flow.control.acknowledge(&Ack { acked: 0, delivered: 1_000, in_recovery: true, ..ack(0, 100) }, 1.0);
+    assert_eq!(flow.control.cubic.window(), before + 1_000);
+}
