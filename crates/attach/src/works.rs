@@ -37,10 +37,29 @@ impl Works {
     }
 }
 
+/// EACCES, "permission denied": of files. Without a capability it is EPERM, "operation not permitted"; to `io` both are one.
+const ACCESS: i32 = 13;
+
 pub(crate) fn no_device(step: &Step, error: io::Error) -> HostError {
     match error.kind() {
+        _ if error.raw_os_error() == Some(ACCESS) => HostError::ClosedTun,
         io::ErrorKind::PermissionDenied => HostError::NoPermission,
         io::ErrorKind::NotFound => HostError::NoTun,
         _ => HostError::Step { command: step.to_string(), error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_file_is_told_from_a_missing_capability() {
+        let step = Step::Device { name: "ab0".to_owned(), mtu: 1_500 };
+        // errno(3): EPERM is 1, ENOENT 2, EACCES 13.
+        let of = |number| no_device(&step, io::Error::from_raw_os_error(number));
+        assert!(matches!(of(1), HostError::NoPermission));
+        assert!(matches!(of(2), HostError::NoTun));
+        assert!(matches!(of(13), HostError::ClosedTun));
     }
 }

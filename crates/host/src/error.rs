@@ -58,6 +58,9 @@ pub enum HostError {
     /// TUN devices are not available.
     #[error("this kernel has no TUN devices (/dev/net/tun): load the module with `modprobe tun`")]
     NoTun,
+    /// The permissions of the device's file, which udev lets everybody open; CAP_NET_ADMIN does not help there.
+    #[error("this user may not open /dev/net/tun: allow it, as most hosts do, with `chmod 666 /dev/net/tun` as root")]
+    ClosedTun,
     /// The journal of steps to undo cannot be written.
     #[error("cannot record in {} what is to be undone after a crash ({error}): make room there, or name another directory with --journal", path.display())]
     Journal {

@@ -354,7 +354,10 @@ impl Scene {
         let program = place.join("anabranch");
         std::fs::copy(env!("CARGO_BIN_EXE_anabranch"), &program).expect("there is room");
         let mut up = self.on_host(|| {
-            let mut command = Command::new("setpriv");
+            // The device with its usual permissions.
+            let script = "mount -t tmpfs tmpfs /dev/net && mknod -m 666 /dev/net/tun c 10 200 && exec setpriv \"$@\"";
+            let mut command = Command::new("unshare");
+            command.args(["--mount", "sh", "-c", script, "sh"]);
             command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
             for set in ["inh-caps", "ambient-caps", "bounding-set"] {
                 command.arg(format!("--{set}=-all,+net_admin"));
