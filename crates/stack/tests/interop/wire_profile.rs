@@ -399,7 +399,8 @@ async fn change_priority(field: &Field, stream: &Stream, client: Client, subflow
             until(|| counter("MPPrioRx") == 1).await;
         }
         Client::TheKernel => {
-            ip("mptcp endpoint change id 5 backup");
+            // By address: 5.15 knows none by its id.
+            ip(&format!("mptcp endpoint change {} backup", theirs(1, field.v6)));
             until(|| counter("MPPrioTx") == 1).await;
         }
     }
