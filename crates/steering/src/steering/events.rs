@@ -47,6 +47,7 @@ impl Steering {
             Event::Overrun => {
                 self.counters.overruns += 1;
                 self.overrun = true;
+                self.unannounced = None;
             }
             _ => self.handle_subflow_event(now, event),
         }

@@ -7,15 +7,22 @@ use crate::sample::{ConnectionSample, HostSample, SubflowSample, TcpState, Token
 use crate::status::Occasion;
 use anabranch_policy::path_manager::{CloseReason, PathEvent};
 use anabranch_policy::time::{Duration, Instant};
+use std::collections::BTreeSet;
 
 impl Steering {
     /// All connections were sampled.
     pub fn handle_sample(&mut self, sample: &HostSample) {
         let now = sample.at;
         let all = core::mem::take(&mut self.overrun);
+        let mut unannounced = BTreeSet::new();
         for connection in &sample.connections {
-            self.handle_connection(now, connection, all);
+            if self.may_be_announced(connection.token) {
+                unannounced.insert(connection.token);
+            } else {
+                self.handle_connection(now, connection, all);
+            }
         }
+        self.unannounced = Some(unannounced);
         let absent = self.connections.iter_mut().filter(|(token, _)| !sample.has(**token));
         let over: Vec<Token> = absent.filter_map(|(token, known)| known.is_missed(all).then_some(*token)).collect();
         for token in over {
@@ -24,6 +31,13 @@ impl Steering {
         let connections = &self.connections;
         self.addresses.forget(|id| connections.values().any(|c| c.subflows.iter().any(|s| s.local == id)));
         self.handle_timeout(now);
+    }
+
+    /// Whether this connection is new in this sample, and its event yet to come. The kernel lists a connection before
+    /// it says so, and refuses to open subflows of one that has just begun.
+    fn may_be_announced(&self, token: Token) -> bool {
+        let before = |seen: &BTreeSet<Token>| !seen.contains(&token);
+        !self.connections.contains_key(&token) && self.unannounced.as_ref().is_some_and(before)
     }
 
     pub(super) fn handle_connection(&mut self, now: Instant, sample: &ConnectionSample, all: bool) {

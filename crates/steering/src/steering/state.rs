@@ -30,6 +30,9 @@ pub struct Steering {
     pub(super) decisions: VecDeque<Decision>,
     /// What the path manager asked for.
     pub(super) wake: Option<Instant>,
+    /// Connections of the last sample that no event has announced: its event may be on its way. None if events were
+    /// lost since, or were not heard before: the next sample's are taken up at once.
+    pub(super) unannounced: Option<BTreeSet<Token>>,
     /// Events were lost: what the next sample lacks is gone.
     pub(super) overrun: bool,
     pub(super) counters: Counters,
@@ -61,6 +64,7 @@ impl Steering {
             commands: VecDeque::new(),
             decisions: VecDeque::new(),
             wake: None,
+            unannounced: None,
             overrun: false,
             counters: Counters::default(),
         }

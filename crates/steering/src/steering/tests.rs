@@ -126,6 +126,28 @@ fn a_connection_that_no_event_announced_is_adopted_with_its_subflows() {
     assert!(script.heard().is_empty());
 }
 
+/// What a sample shows first may be announced after it; but not if events were lost.
+#[test]
+fn a_connection_that_begins_later_is_adopted_by_the_second_sample_that_has_it() {
+    let created = Event::Created { token: TOKEN, endpoints: endpoints(1, 40_000), server: false };
+    for (heard, counts) in [(None, [0, 1]), (Some(created), [0, 0])] {
+        let mut steering = scripted().1;
+        steering.handle_sample(&nothing(at(0)));
+        let adopted = [100, 200].map(|millis| {
+            steering.handle_sample(&sample(at(millis), vec![subflow(1, 40_000)]));
+            let adopted = steering.counters().adopted;
+            heard.iter().for_each(|event| steering.handle_event(at(millis + 50), event));
+            adopted
+        });
+        assert_eq!((adopted, steering.connection_count()), (counts, 1), "{heard:?}");
+    }
+    let mut steering = scripted().1;
+    steering.handle_sample(&nothing(at(0)));
+    steering.handle_event(at(50), &Event::Overrun);
+    steering.handle_sample(&sample(at(100), vec![subflow(1, 40_000)]));
+    assert_eq!(steering.counters().adopted, 1);
+}
+
 #[test]
 fn an_accepted_connection_is_known_by_its_lower_port() {
     let (script, mut steering) = scripted();
