@@ -157,6 +157,9 @@ impl KernelLink {
         match self.protocol {
             KernelProtocol::Tcp => ("tcp", None),
             KernelProtocol::Mptcp => match socket_info::mptcp(&self.stream) {
+                Err(Errno::EOPNOTSUPP | Errno::ENOPROTOOPT) if !socket_info::is_told() => {
+                    ("unknown", Some("kernels before 5.16 do not say whether they fell back".to_owned()))
+                }
                 Err(Errno::EOPNOTSUPP | Errno::ENOPROTOOPT) => ("tcp", Some("the kernel fell back".to_owned())),
                 Ok(info) if info.fell_back => ("tcp", Some("the kernel fell back".to_owned())),
                 _ => ("mptcp", None),

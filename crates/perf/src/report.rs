@@ -123,7 +123,7 @@ impl Transfer {
 pub struct StreamReport {
     /// Its number, from 0.
     pub stream: u32,
-    /// `mptcp` or `tcp`.
+    /// `mptcp`, `tcp`, or `unknown` with the sockets of a kernel before 5.16.
     pub protocol: String,
     /// The reason for a fallback to plain TCP.
     pub fallback: Option<String>,

@@ -8,7 +8,9 @@ use anabranch_system::socket_option;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use nix::errno::Errno;
 use nix::libc;
+use socket2::{Domain, Protocol, Socket, Type};
 use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
 
 const SOL_MPTCP: i32 = 284;
 const MPTCP_INFO: i32 = 1;
@@ -65,6 +67,15 @@ impl Fields<'_> {
             _ => None,
         }
     }
+}
+
+/// Whether the kernel tells of MPTCP connections: from 5.16 on. A socket without a connection shows it, as one that fell back
+/// and any on an older kernel are refused alike.
+pub(super) fn is_told() -> bool {
+    static TOLD: OnceLock<bool> = OnceLock::new();
+    *TOLD.get_or_init(|| {
+        Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).is_ok_and(|new| mptcp(&new).is_ok())
+    })
 }
 
 /// Reads the data of an MPTCP connection.
