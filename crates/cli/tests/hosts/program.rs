@@ -10,6 +10,16 @@ pub fn anabranch(arguments: &[&str]) -> Command {
     command
 }
 
+/// Runs what is appended as the user nobody, beside a TUN device that is open to all users, as it usually is. Options of setpriv may
+/// go before the program.
+pub fn as_nobody() -> Command {
+    let script = "mount -t tmpfs tmpfs /dev/net && mknod -m 666 /dev/net/tun c 10 200 && \
+                  exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]);
+    command
+}
+
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,10 +1,10 @@
 //! Start and end of programs: privileges, exit codes, and signals.
 
+use crate::program::as_nobody;
 use crate::run::scene::{Running, Scene, command, text, trial};
 use libtest_mimic::Trial;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub fn trials() -> Vec<Trial> {
@@ -58,7 +58,7 @@ fn rights(scene: &Scene) {
 }
 
 fn unprivileged(scene: &Scene) {
-    // A world-executable copy, a key that this user may read, and the device with its usual permissions.
+    // A world-executable copy, and a key that this user may read.
     let place = std::env::temp_dir().join(format!("anabranch-run-{}", std::process::id()));
     std::fs::create_dir_all(&place).expect("it can be made");
     let (program, key) = (place.join("anabranch"), place.join("key"));
@@ -66,11 +66,8 @@ fn unprivileged(scene: &Scene) {
     std::fs::copy(&scene.key, &key).expect("it can be copied");
     let owner = Some(65_534);
     std::os::unix::fs::chown(&key, owner, owner).expect("we are root");
-    let script = "mount -t tmpfs tmpfs /dev/net && mknod -m 666 /dev/net/tun c 10 200 && \
-                  exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"";
-    let mut started = Command::new("unshare");
-    started.args(["--mount", "sh", "-c", script, "sh"]).arg(&program);
-    started.args(["run", "--server", crate::run::scene::SERVER, "--key"]).arg(&key);
+    let mut started = as_nobody();
+    started.arg(&program).args(["run", "--server", crate::run::scene::SERVER, "--key"]).arg(&key);
     started.args(["--", "sh", "-c", "id --user; curl --silent --show-error http://203.0.113.1:8000/2 | od -An -tx1"]);
     let output = scene.on_host(|| started.output().expect("it runs"));
     // Leftovers are harmless.

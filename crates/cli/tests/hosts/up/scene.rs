@@ -9,6 +9,7 @@
 //! Routers translate addresses, and count packets to other addresses than the server's. The server forwards, so that
 //! the host reaches the target without `up` too.
 
+use crate::program::as_nobody;
 pub use crate::program::{Running, command, ip, text};
 
 use crate::up::clock::Clocks;
@@ -354,11 +355,8 @@ impl Scene {
         let program = place.join("anabranch");
         std::fs::copy(env!("CARGO_BIN_EXE_anabranch"), &program).expect("there is room");
         let mut up = self.on_host(|| {
-            // The device with its usual permissions.
-            let script = "mount -t tmpfs tmpfs /dev/net && mknod -m 666 /dev/net/tun c 10 200 && exec setpriv \"$@\"";
-            let mut command = Command::new("unshare");
-            command.args(["--mount", "sh", "-c", script, "sh"]);
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
+            let mut command = as_nobody();
+            command.arg("--no-new-privs");
             for set in ["inh-caps", "ambient-caps", "bounding-set"] {
                 command.arg(format!("--{set}=-all,+net_admin"));
             }
