@@ -241,6 +241,9 @@ mod tests {
         least.update(at(100), rtt);
         assert!(!least.update(at(4_000), rtt));
         assert!(least.update(at(5_101), rtt));
+        // Nor when it is forgotten, as in the draft: 10 s after it was seen first.
+        least.update(at(10_102), Some(Duration::from_millis(70)));
+        assert_eq!(least.get(), Some(Duration::from_millis(70)));
     }
 
     #[test]
@@ -257,6 +260,8 @@ mod tests {
         assert_eq!(least.get(), Some(rtt(40)));
         assert!(!least.update(at(5_200), Some(rtt(55))));
         // More than 10 s later the minimum of the later interval replaces it.
+        least.update(at(10_100), Some(rtt(70)));
+        assert_eq!(least.get(), Some(rtt(40)));
         least.update(at(10_101), Some(rtt(70)));
         assert_eq!(least.get(), Some(rtt(55)));
     }

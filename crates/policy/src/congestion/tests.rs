@@ -81,6 +81,53 @@ fn hystart_ends_new_renos_first_slow_start_only_when_switched_on() {
 // ---- the window, by hand ----
 
 #[test]
+fn slow_start_after_a_timeout_is_over_at_the_threshold_or_where_it_is_left() {
+    let goes_on = |end: fn(&mut Window)| {
+        let mut window = Window::new(START);
+        // The window is 1000 bytes, the threshold half of what was in flight.
+        window.on_congestion(&timeout(10_000), Decrease::STANDARD);
+        end(&mut window);
+        window.is_after_timeout()
+    };
+    assert!(goes_on(|_| {}) && goes_on(|window| window.add_in_slow_start(3_999)));
+    assert!(!goes_on(|window| window.add_in_slow_start(4_000)));
+    assert!(!goes_on(Window::leave_slow_start) && !goes_on(|window| window.settle(3_000)));
+}
+
+#[test]
+fn what_was_counted_in_slow_start_does_not_count_after_it() {
+    let mut window = Window::new(START);
+    window.count(9_999);
+    window.leave_slow_start();
+    window.count(9_999);
+    assert_eq!(window.cwnd(), 10_000);
+    window.count(1);
+    assert_eq!(window.cwnd(), 11_000);
+}
+
+#[test]
+fn what_is_counted_beyond_a_window_counts_towards_the_next_segment_but_no_more_than_a_window_of_it() {
+    let mut window = Window::new(START);
+    let mut count = |bytes| {
+        window.count(bytes);
+        window.cwnd()
+    };
+    assert_eq!([count(15_000), count(5_999), count(1)], [11_000, 11_000, 12_000]);
+    // 12,000 of what is left, and a thousand.
+    assert_eq!([count(1_000_000), count(999), count(1)], [13_000, 13_000, 14_000]);
+}
+
+#[test]
+fn a_window_settles_at_two_segments_at_least_and_no_higher_than_it_is() {
+    let settled = |bytes| {
+        let mut window = Window::new(START);
+        window.settle(bytes);
+        (window.cwnd(), window.ssthresh())
+    };
+    assert_eq!([0, 3_000, 20_000].map(settled), [(2_000, 2_000), (3_000, 3_000), (10_000, 10_000)]);
+}
+
+#[test]
 fn a_mark_counts_as_a_loss() {
     let mut control = new_reno();
     control.on_congestion(id(0), &congestion(Congestion::Mark, 10_000));

@@ -92,12 +92,15 @@ impl PathManager for Anabranch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::tests::subflow;
+    use crate::ids::{AddressId, ConnectionId};
+    use crate::path_manager::Role;
+    use crate::path_manager::tests::{local, remote};
+    use crate::scheduler::tests::{at, subflow};
+    use crate::table::Settings;
 
     #[test]
     fn an_idle_path_is_asked_after_a_second_and_a_silent_one_four_times_a_second() {
         let mut view = subflow(0, 50);
-        let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
         view.last_sent = at(1000);
         view.smoothed_rtt = Duration::from_millis(50);
         assert!(!is_due(at(1999), &view));
@@ -114,5 +117,28 @@ mod tests {
         assert!(!is_due(at(1249), &view) && is_due(at(1250), &view));
         view.last_sent = at(12_000);
         assert!(!is_due(at(12_999), &view) && is_due(at(13_000), &view));
+    }
+
+    #[test]
+    fn further_subflows_wait_for_the_age_that_is_set() {
+        let waits = |settings: Settings| {
+            let (mut manager, mut actions) = (settings.read(Anabranch::build).unwrap(), Vec::new());
+            let addresses = [1, 2].map(|id| PathEvent::AddressUp { id: AddressId(id), address: local(id) });
+            let established = PathEvent::ConnectionEstablished {
+                connection: ConnectionId(1),
+                role: Role::Client,
+                local: AddressId(1),
+                remote: remote(1),
+                remote_denies_joins: false,
+                handshake_rtt: Duration::ZERO,
+            };
+            for event in addresses.iter().chain([&established]) {
+                manager.handle(Instant::ZERO, event, &mut actions);
+            }
+            actions
+        };
+        let wake = |millis| [PathAction::WakeAt(at(millis))];
+        assert_eq!(waits(Settings::new()), wake(10));
+        assert_eq!(waits(Settings::new().with("join_age", 25)), wake(25));
     }
 }

@@ -195,6 +195,7 @@ mod tests {
         let mut quick = [subflow(0, 20), subflow(1, 30)];
         quick[0].in_flight = 1_000;
         assert_eq!(duplicate(&mut *scheduler, &left(499), &quick), Some(1));
+        assert_eq!(duplicate(&mut *scheduler, &left(500), &quick), None);
     }
 
     #[test]
@@ -247,5 +248,20 @@ mod tests {
         assert!(build(TABLE, "deadline_reinjection", &settings(300, 300)).is_ok());
         assert!(build(TABLE, "deadline_reinjection", &settings(301, 300)).is_err());
         assert!(build(TABLE, "deadline_reinjection", &Settings::new().with("t1", 3_000)).is_ok());
+    }
+
+    #[test]
+    fn a_lower_threshold_above_the_upper_ones_default_is_the_upper_one_too() {
+        let mut scheduler = build(TABLE, "deadline_reinjection", &Settings::new().with("t1", 3_000)).unwrap();
+        // D = 4000 + 1000 ms.
+        let mut paths = [subflow(0, 4_000), subflow(1, 20)];
+        paths[0].in_flight = 5_000;
+        let duplicates = [2_999, 3_000, 3_001].map(|ms| duplicate(&mut *scheduler, &left(ms), &paths));
+        assert_eq!(duplicates, [Some(1), Some(1), None]);
+    }
+
+    #[test]
+    fn it_looks_at_what_is_outstanding() {
+        assert_eq!(scheduler().needs(), Needs { outstanding: true, ..Needs::default() });
     }
 }

@@ -104,6 +104,7 @@ mod tests {
         };
         assert_eq!(next(&outstanding_to(0, 0), &[]), Answer::New(SubflowId(0)));
         assert_eq!(next(&outstanding_to(0, 1_000), &[held(0, 0)]), Answer::Copy(held(0, 0), SubflowId(1)));
+        assert_eq!(next(&outstanding_to(0, 3_000), &[held(1_999, 0)]), Answer::Copy(held(1_999, 0), SubflowId(1)));
         assert_eq!(next(&outstanding_to(0, 3_000), &[held(2_000, 0)]), Answer::New(SubflowId(0)));
         // Everything is acknowledged: what follows is another message.
         assert_eq!(next(&outstanding_to(9_000, 9_000), &[]), Answer::New(SubflowId(0)));
@@ -118,5 +119,11 @@ mod tests {
         paths[1].in_flight = 10_000;
         let mut work = Pile { unsent: Some(new_at(1_000)), outstanding: vec![held(0, 0)], ..Pile::default() };
         assert_eq!(scheduler.next(&outstanding_to(0, 1_000), &mut work, &paths), Answer::New(SubflowId(0)));
+    }
+
+    #[test]
+    fn it_looks_at_what_is_outstanding() {
+        let scheduler = build(TABLE, "message_head", &Settings::new()).unwrap();
+        assert_eq!(scheduler.needs(), Needs { outstanding: true, ..Needs::default() });
     }
 }

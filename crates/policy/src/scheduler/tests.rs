@@ -472,3 +472,20 @@ fn an_answer_that_names_a_subflow_that_cannot_be_used_is_none() {
     assert_eq!(again, [Answer::Again(SubflowId(0)), Answer::Wait, Answer::Wait]);
     assert_eq!(answer(0, reinjection_from(0)), Answer::Wait);
 }
+
+#[test]
+fn when_a_subflow_is_removed_it_is_forgotten_that_its_window_was_halved() {
+    let hole = Hole { data_seq: 0, length: 1_000, culprit: SubflowId(1) };
+    let paths = [subflow(0, 10), subflow(1, 100)];
+    for name in ["blest", "daps", "deadline_reinjection", "ecf", "lowest_rtt", "otias"] {
+        let mut scheduler = build(TABLE, name, &Settings::new().with("penalise", "always")).unwrap();
+        let mut penalises = |removed| {
+            if removed {
+                scheduler.on_subflow_removed(SubflowId(1));
+            }
+            scheduler.on_window_blocked(&connection(0), &hole, &paths).penalise.is_some()
+        };
+        // Once per round trip.
+        assert_eq!([false, false, true].map(&mut penalises), [true, false, true], "{name}");
+    }
+}

@@ -357,3 +357,73 @@ fn cubic_counts_what_was_delivered_in_recovery_too() {
     flow.control.acknowledge(&Ack { acked: 0, delivered: 1_000, in_recovery: true, ..ack(0, 100) }, 1.0);
     assert_eq!(flow.control.cubic.window(), before + 1_000);
 }
+
+#[test]
+fn while_the_model_limits_the_window_that_of_cubic_does_not_grow() {
+    let grows = |phase| {
+        let mut flow = steady();
+        let before = flow.control.cubic.window();
+        for _ in 0..20 {
+            flow.control.phase = phase;
+            flow.round(100_000, NONE, false);
+        }
+        flow.control.cubic.window() > before
+    };
+    assert_eq!([Phase::Cruise, Phase::Compete].map(grows), [false, true]);
+}
+
+#[test]
+fn a_phase_that_nothing_ends_before_lasts_as_many_round_trips_as_it_was_given() {
+    let ends = |phase, millis, in_flight| {
+        let mut flow = steady();
+        flow.control.enter(phase, flow.now, 3);
+        let now = flow.now + Duration::from_millis(millis);
+        flow.control.advance(&Ack { now, in_flight, ..ack(0, 100) });
+        flow.control.phase != phase
+    };
+    for phase in [Phase::Drain, Phase::Cruise, Phase::Up] {
+        assert_eq!([300, 301].map(|millis| ends(phase, millis, u64::MAX)), [false, true], "{phase:?}");
+    }
+    // Or until no more is in flight than the path holds.
+    assert_eq!([100_001, 100_000].map(|in_flight| ends(Phase::Drain, 1, in_flight)), [false, true]);
+}
+
+#[test]
+fn a_path_that_holds_less_than_two_segments_is_drained_with_two_in_flight() {
+    let drained = |in_flight| {
+        let mut flow = steady();
+        flow.control.mss = 100_000;
+        flow.control.enter(Phase::Drain, flow.now, 3);
+        flow.control.advance(&Ack { now: flow.now, in_flight, ..ack(0, 100) });
+        flow.control.phase != Phase::Drain
+    };
+    assert_eq!([200_001, 200_000].map(drained), [false, true]);
+}
+
+#[test]
+fn where_others_may_keep_a_queue_phases_last_as_many_rounds_as_they_were_given() {
+    let ends = |phase, rounds| {
+        let mut flow = steady();
+        flow.control.enter(phase, flow.now, 3);
+        flow.control.since_round -= rounds;
+        flow.control.advance(&Ack { now: flow.now, in_flight: u64::MAX, ..ack(0, 100) });
+        flow.control.phase != phase
+    };
+    for phase in [Phase::Down, Phase::Compete, Phase::Probe] {
+        assert_eq!([2, 3].map(|rounds| ends(phase, rounds)), [false, true], "{phase:?}");
+    }
+}
+
+#[test]
+fn more_than_25_seconds_after_congestion_cubics_window_is_twice_what_an_empty_path_holds_at_least() {
+    let window = |later: Duration| {
+        let mut flow = steady();
+        flow.fill(20, 90_000, NONE);
+        (0..6).for_each(|_| flow.control.reduce(flow.now, 0, 0));
+        let total_delivered = flow.delivered + 1_000;
+        flow.control.acknowledge(&Ack { now: flow.now + later, total_delivered, ..ack(1_000, 100) }, 1.0);
+        flow.control.cubic.window()
+    };
+    assert!(window(FREE_AFTER) < 100_000);
+    assert_eq!(window(FREE_AFTER + Duration::from_nanos(1)), 200_000);
+}

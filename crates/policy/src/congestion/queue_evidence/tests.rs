@@ -268,3 +268,97 @@ fn a_round_trip_is_known_until_the_interval_after_its_own_ends() {
     // The second interval began at 10,001 ms.
     assert_eq!([seen(20_001, 20_000), seen(20_002, 20_000)], [49_000, 19_000]);
 }
+
+/// Whether so many bytes lost are congestion, 100 segments having been sent in a round.
+fn is_congested(lost: u32, change: fn(&mut QueueEvidence)) -> bool {
+    let mut evidence = QueueEvidence::new(Instant::ZERO);
+    evidence.min_rtt = LEAST;
+    evidence.round = Round { delivered: 100_000, judged: 100_000, ..Round::default() };
+    evidence.lost_since = lost;
+    change(&mut evidence);
+    evidence.is_congested(MSS)
+}
+
+#[test]
+fn on_an_empty_path_congestion_is_a_tenth_and_two_deviations_and_three_segments() {
+    // 10 + 2 * 3.16228 + 3 = 19.32456.
+    assert_eq!([19_324, 19_325].map(|lost| is_congested(lost, |_| {})), [false, true]);
+    // 9 + 2 * 3 + 3.
+    let ninety = |evidence: &mut QueueEvidence| (evidence.round.delivered, evidence.round.judged) = (90_000, 90_000);
+    assert_eq!([18_000, 18_001].map(|lost| is_congested(lost, ninety)), [false, true]);
+}
+
+#[test]
+fn during_start_up_congestion_is_two_segments_and_two_hundredths_more_than_at_random() {
+    let lost = |evidence: &mut QueueEvidence| (evidence.round.queued, evidence.random_loss) = (100_000, 0.01);
+    // 2 + (0.01 + 0.02) * 100.
+    assert_eq!([5_000, 5_001].map(|bytes| is_congested(bytes, lost)), [false, true]);
+}
+
+#[test]
+fn with_a_queue_congestion_is_three_deviations_and_a_segment_more_than_at_random_of_what_was_sent_since() {
+    fn with_a_queue(evidence: &mut QueueEvidence) {
+        evidence.tried();
+        evidence.round.queued = 100_000;
+        evidence.room.update(Instant::ZERO, LEAST * 2);
+        evidence.random_loss = 0.04;
+    }
+    // 4 + 3 * 2 + 1.
+    assert_eq!([11_000, 11_001].map(|lost| is_congested(lost, with_a_queue)), [false, true]);
+    // Of 400 segments: 16 + 3 * 4 + 1.
+    let since = |evidence: &mut QueueEvidence| {
+        with_a_queue(evidence);
+        evidence.sent_since = 400_000;
+    };
+    assert_eq!([29_000, 29_001].map(|lost| is_congested(lost, since)), [false, true]);
+    // So rare as not to allow for a segment: 0.01 + 3 * 0.1.
+    let rare = |evidence: &mut QueueEvidence| {
+        with_a_queue(evidence);
+        evidence.random_loss = 1e-4;
+    };
+    assert_eq!([309, 311].map(|lost| is_congested(lost, rare)), [false, true]);
+}
+
+#[test]
+fn a_round_counts_for_a_quarter_of_the_smoothed_share_that_was_queued_if_anything_was_delivered() {
+    let mut evidence = QueueEvidence::new(Instant::ZERO);
+    evidence.busy = 0.2;
+    evidence.round = Round { delivered: 100_000, judged: 100_000, queued: 40_000, lost: 0 };
+    evidence.end_round(MSS);
+    // 0.2 + (0.4 - 0.2) / 4.
+    assert!((evidence.busy - 0.25).abs() < 1e-9, "{}", evidence.busy);
+    evidence.end_round(MSS);
+    assert!((evidence.busy - 0.25).abs() < 1e-9, "{}", evidence.busy);
+}
+
+#[test]
+fn a_round_on_an_empty_path_is_taken_into_the_random_losses_by_its_segments_and_another_lets_them_decay() {
+    let after = |queued: u32, known: (f64, u32)| {
+        let mut evidence = QueueEvidence::new(Instant::ZERO).with_random_loss(known);
+        // 98 segments arrived and two were lost; a loss of the current acknowledgement is of the next round.
+        evidence.round = Round { delivered: 98_000, judged: 98_000, queued, lost: 2_000 };
+        (evidence.lost_since, evidence.lost_now, evidence.sent_since) = (2_000, 1_000, 100_000);
+        evidence.end_round(MSS);
+        let (rate, segments) = evidence.random_loss();
+        ((rate * 1e6).round() as u32, segments, evidence.lost_since, evidence.sent_since)
+    };
+    // A fifth of 0.02, since 500 segments count at first.
+    assert_eq!(after(0, (0.0, 0)), (4_000, 100, 1_000, 0));
+    // 0.01 + (0.02 - 0.01) * 100 / 1000, and of 3000 segments at the most.
+    assert_eq!(after(0, (0.01, 900)), (11_000, 1_000, 1_000, 0));
+    assert_eq!(after(0, (0.01, 8_900)), (10_333, 9_000, 1_000, 0));
+    // All were queued: two hundredths are forgotten.
+    assert_eq!(after(98_000, (0.01, 900)), (9_800, 900, 2_000, 100_000));
+}
+
+#[test]
+fn a_path_has_room_for_a_queue_of_a_sixteenth_of_its_round_trip_and_two_segments() {
+    let has_room = |queue: u64| {
+        let mut evidence = QueueEvidence::new(Instant::ZERO);
+        (evidence.min_rtt, evidence.pair) = (LEAST, Duration::from_millis(1));
+        evidence.room.update(Instant::ZERO, LEAST + Duration::from_micros(queue));
+        evidence.has_room()
+    };
+    // 2.5 ms and 1 ms.
+    assert_eq!([3_400, 3_600].map(has_room), [false, true]);
+}

@@ -166,3 +166,116 @@ fn with_all_paths_dead_none_is_suspended() {
     }
     assert_eq!(steered.go(5.0), []);
 }
+
+#[test]
+fn a_trial_comes_early_where_the_goodput_is_below_seven_tenths_of_that_before_the_last_one_in_vain() {
+    let comes = |goodput: f64| {
+        let mut steered = Steered::new([goodput, 2.0e6, 2.0e6]);
+        let memory = steered.host.manager.connections.get_mut(&ID).expect("a connection");
+        (memory.tried, memory.next_trial) = (1.0e6, Instant::NEVER);
+        !steered.go(3.0).is_empty()
+    };
+    assert_eq!([0.69e6, 0.7e6].map(comes), [true, false]);
+    // It is that of two seconds: 15 tenths with 0.8 and five with 0.6 are 0.75.
+    let mut steered = Steered::new([0.8e6, 2.0e6, 2.0e6]);
+    let memory = steered.host.manager.connections.get_mut(&ID).expect("a connection");
+    (memory.tried, memory.next_trial) = (1.0e6, Instant::NEVER);
+    assert_eq!(steered.go(1.6), []);
+    steered.goodput[0] = 0.6e6;
+    assert_eq!(steered.go(0.5), []);
+    assert!(!steered.go(1.0).is_empty());
+}
+
+#[test]
+fn a_path_returns_early_where_the_goodput_is_below_seven_tenths_of_what_its_trial_found() {
+    let returns = |goodput: f64| {
+        // What it could add does not count then.
+        let mut steered = Steered::new([2.0e6, goodput, 0.01e6]);
+        steered.host.view(1).suspended = true;
+        let memory = steered.host.manager.connections.get_mut(&ID).expect("a connection");
+        memory.without.insert(SubflowId(1), 1.0e6);
+        memory.next_return = Instant::NEVER;
+        steered.go(3.0).iter().any(|(_, action)| *action == resume(1))
+    };
+    assert_eq!([0.69e6, 0.7e6].map(returns), [true, false]);
+}
+
+#[test]
+fn a_trial_is_hopeless_below_seven_tenths_of_the_goodput_before_it_and_a_return_below_85_hundredths() {
+    let is_hopeless = |returns: bool, goodput: u64| {
+        let mut memory = Memory::new(Role::Client, Duration::from_secs(1));
+        let points = (0..=10).map(|tenth| Point {
+            at: at(100 * tenth),
+            acknowledged: goodput / 10 * tenth,
+            received: 0,
+            blocked: true,
+        });
+        memory.points.extend(points);
+        let trial = Trial {
+            subflow: SubflowId(1),
+            returns,
+            before: 1.0e6,
+            begun: Instant::ZERO,
+            earliest: Instant::ZERO,
+            from: Some(Instant::ZERO),
+            length: MEASURED,
+            extended: false,
+        };
+        trial.is_hopeless(&memory, at(1_000))
+    };
+    assert_eq!([690_000, 700_000].map(|goodput| is_hopeless(false, goodput)), [true, false]);
+    assert_eq!([840_000, 850_000].map(|goodput| is_hopeless(true, goodput)), [true, false]);
+}
+
+#[test]
+fn while_the_goodput_grows_no_path_is_tried() {
+    let first_trial = |later: f64| {
+        let mut steered = Steered::new([1.0e6, 3.0e6, 0.2e6]);
+        assert_eq!(steered.go(1.1), []);
+        steered.goodput[0] = later;
+        steered.go(2.0)[0].0
+    };
+    // Two seconds after the first measurement. After growth by 30 % the second of the two seconds has more than 1.15 of the
+    // first one's goodput until six tenths of each have grown: 1.3 / (1 + 0.3 * 0.4) = 1.16, and 1.13 with five.
+    assert_eq!([1.0e6, 1.3e6].map(first_trial), [2_100, 2_600]);
+}
+
+#[test]
+fn the_only_active_path_is_not_tried() {
+    let mut steered = Steered::new([1.0e6, 1.0e6, 1.0e6]);
+    steered.host.view(1).backup = true;
+    assert_eq!(steered.go(3.0), []);
+    let memory = steered.host.manager.connections.get_mut(&ID).expect("a connection");
+    memory.points.iter_mut().for_each(|point| point.blocked = true);
+    let (pause, next_trial) = (memory.pause, memory.next_trial);
+    assert_eq!(steered.look(), []);
+    let memory = &steered.host.manager.connections[&ID];
+    assert!(memory.is_blocked());
+    assert_eq!((memory.pause, memory.next_trial), (pause, next_trial), "no round ended");
+}
+
+#[test]
+fn a_path_returns_when_that_is_due_if_twice_its_rate_is_what_a_trial_must_gain() {
+    let after_3_seconds = |alone: f64| {
+        let mut steered = Steered::new([2.0e6, 1.0e6, alone]);
+        steered.host.view(1).suspended = true;
+        let memory = steered.host.manager.connections.get_mut(&ID).expect("a connection");
+        memory.without.insert(SubflowId(1), 1.0e6);
+        let returns = steered.go(3.0).iter().any(|(_, action)| *action == resume(1));
+        (returns, steered.host.manager.connections[&ID].next_return)
+    };
+    // 7 % of 1,000,000. It is looked at after ten measurements, and again two pauses of 8 s later.
+    assert_eq!(after_3_seconds(35_000.0), (true, Instant::ZERO));
+    assert_eq!(after_3_seconds(34_999.0), (false, at(17_000)));
+}
+
+#[test]
+fn no_path_is_tried_before_all_are_ten_round_trips_old() {
+    let first_trial = |round_trip: u64| {
+        let mut steered = Steered::new([1.0e6, 3.0e6, 0.2e6]);
+        steered.host.view(1).min_rtt = Duration::from_millis(round_trip);
+        steered.go(4.0)[0].0
+    };
+    // Both were seen first after 100 ms.
+    assert_eq!([100, 250].map(first_trial), [2_100, 2_600]);
+}

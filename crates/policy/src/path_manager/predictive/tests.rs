@@ -155,3 +155,57 @@ fn of_a_path_that_is_forgotten_nothing_is_known() {
     memory.forget(SubflowId(0));
     assert_eq!([0, 1].map(|id| memory.outlooks.get(SubflowId(id)).is_some()), [false, true]);
 }
+
+#[test]
+fn of_two_paths_that_fall_silent_together_none_is_left() {
+    let mut host = host(&Settings::new().with("forecaster", "persistence"));
+    quarter(&mut host, [Some(8000), Some(8000)]);
+    for _ in 0..8 {
+        assert_eq!(quarter(&mut host, [None, None]), []);
+    }
+    assert!([0, 1].map(|id| probability(&host, id)).iter().all(|up| *up < 0.3));
+    assert_eq!(host.active(), [0, 1]);
+}
+
+#[test]
+fn the_last_active_path_is_not_noted_as_left_while_another_answers_but_may_not_return_yet() {
+    let mut host = host(&Settings::new().with("forecaster", "persistence"));
+    quarter(&mut host, [Some(8000), Some(8000)]);
+    for _ in 0..2 {
+        quarter(&mut host, [Some(8000), None]);
+    }
+    assert_eq!(quarter(&mut host, [Some(8000), None]), [suspend(1)]);
+    // Path 1 answers; two seconds have not passed when path 0 has missed something.
+    for _ in 0..3 {
+        assert!(!quarter(&mut host, [None, Some(100)]).contains(&suspend(0)));
+    }
+    assert!(probability(&host, 0) < 0.3 && probability(&host, 1) >= 0.55);
+    assert_eq!(host.active(), [0]);
+    let memory = &host.manager.connections[&ConnectionId(1)].memory;
+    // Path 0 was first seen at the first measurement, path 1 was left at the fourth.
+    let left = [0, 1].map(|id| memory.outlooks.get(SubflowId(id)).expect("a path").left);
+    assert_eq!(left, [250, 1000].map(|ms| Instant::ZERO + Duration::from_millis(ms)));
+}
+
+#[test]
+fn of_paths_that_are_not_established_nothing_is_known_and_of_the_others_it_stays() {
+    let mut host = host(&Settings::new());
+    (0..2).for_each(|_| drop(quarter(&mut host, [Some(8000), Some(10_000)])));
+    host.view(1).state = SubflowState::Closing;
+    host.measured();
+    let outlooks = &host.manager.connections[&ConnectionId(1)].memory.outlooks;
+    assert_eq!([0, 1].map(|id| outlooks.get(SubflowId(id)).map(|outlook| outlook.best)), [Some(8.0e6), None]);
+}
+
+#[test]
+fn a_path_exactly_as_likely_up_as_the_bound_stays_and_one_exactly_as_likely_as_the_other_bound_is_worth_leaving_for() {
+    let left = |setting: &str, value: u8| {
+        let mut host = host(&Settings::new().with("forecaster", "persistence").with(setting, value));
+        quarter(&mut host, [Some(8000), Some(8000)]);
+        let left = (0..3).any(|_| quarter(&mut host, [Some(8000), None]).contains(&suspend(1)));
+        // What persists is certain.
+        assert_eq!([0, 1].map(|id| probability(&host, id)), [1.0, 0.0]);
+        left
+    };
+    assert!(!left("leave", 0) && left("return", 1));
+}

@@ -143,3 +143,28 @@ fn how_far_a_sample_is_out_is_told_by_the_centre_if_there_is_one() {
     };
     assert_eq!((excess(20), excess(60), excess(0)), (1.5, 0.5, 1.0));
 }
+
+#[test]
+fn when_the_last_path_ends_the_removed_one_with_the_shortest_round_trip_comes_back() {
+    let mut host = host(3);
+    for (id, millis) in [(0, 20), (1, 60), (2, 40)] {
+        host.view(id).smoothed_rtt = Duration::from_millis(millis);
+    }
+    host.measured();
+    assert_eq!([host.timeout(1), host.timeout(2)], [[suspend(1)], [suspend(2)]]);
+    assert_eq!(host.closed(0), [resume(2)]);
+}
+
+#[test]
+fn of_paths_that_are_not_established_nothing_is_known_and_of_the_others_it_stays() {
+    let mut host = host(2);
+    host.now_ms = 20;
+    sample(&mut host, 0, 28_000);
+    host.view(1).state = SubflowState::Closing;
+    host.measured();
+    // Two measurements more: the centre of path 0 is not the 20 ms of one that is seen for the first time.
+    host.measured();
+    let bands = &host.manager.connections[&ConnectionId(1)].memory.bands;
+    assert!(bands.get(SubflowId(1)).is_none());
+    assert!((edge_us(&host, 0) - 32_500.0).abs() < 0.01);
+}

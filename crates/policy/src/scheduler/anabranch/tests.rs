@@ -602,3 +602,11 @@ fn how_long_a_path_may_be_silent_is_what_was_set() {
         assert_eq!(settings.read(Anabranch::build).expect("it is a setting").needs().silence, Some(patience));
     }
 }
+
+#[test]
+fn it_looks_at_what_is_outstanding_if_it_may_duplicate_and_lets_sixteen_segments_share_a_mapping() {
+    let needs = |duplicate: &str| Settings::new().with("duplicate", duplicate).read(Anabranch::read).unwrap().needs();
+    let expected = Needs { outstanding: true, silence: Some(3.0), segments_per_mapping: 16, ..Needs::default() };
+    assert_eq!(needs("on"), expected);
+    assert_eq!(needs("off"), Needs { outstanding: false, ..expected });
+}

@@ -119,6 +119,8 @@ fn a_quality_belongs_to_the_interface_and_outlives_a_subflow() {
     scheduler.schedule(&connection(0), &new_data(), &paths);
     paths[0].counters.acknowledgements = 40;
     scheduler.schedule(&connection(0), &new_data(), &paths);
+    // Once.
+    scheduler.schedule(&connection(0), &new_data(), &paths);
     assert_eq!(scheduler.quality(&paths[1]), Quality(5_040));
     scheduler.on_subflow_removed(SubflowId(0));
     scheduler.schedule(&connection(0), &new_data(), &paths[1..]);

@@ -213,6 +213,22 @@ fn more_than_two_percent_lost_ends_a_probe_and_bounds_what_may_be_in_flight() {
 }
 
 #[test]
+fn losses_end_a_probe_that_the_application_limited_but_say_nothing_of_what_may_be_in_flight() {
+    let mut flow = Flow::in_up();
+    // A tenth of what was in flight.
+    flow.bbr.on_lost(&Lost {
+        now: flow.now,
+        bytes: 1_000,
+        total_lost: 1_000,
+        total_delivered: flow.delivered,
+        prior_lost: 0,
+        tx_in_flight: 10_000,
+        app_limited: true,
+    });
+    assert_eq!((flow.bbr.state, flow.bbr.model.bounds.inflight_longterm), (State::Down, UNBOUNDED));
+}
+
+#[test]
 fn a_single_probe_is_no_steeper_than_cubic() {
     let mut flow = Flow::in_up();
     // Lost with only 10 000 in flight: 0.7 of the product is kept.
@@ -407,4 +423,37 @@ fn an_ascent_that_lost_too_much_ends_while_as_much_as_the_bound_is_in_flight() {
         (ends, flow.bbr.cycle.precautionary)
     };
     assert_eq!([2 * BDP, 2 * BDP - 1].map(ends), [(true, true), (false, false)]);
+}
+
+#[test]
+fn a_refill_begins_an_ascent_anew() {
+    let mut flow = Flow::in_up();
+    let cycle = &mut flow.bbr.cycle;
+    (cycle.up_rounds, cycle.up_acked, cycle.precautionary) = (3, 5_000, true);
+    flow.bbr.start_refill(flow.delivered);
+    let cycle = &flow.bbr.cycle;
+    assert_eq!((cycle.up_rounds, cycle.up_acked, cycle.precautionary), (0, 0, false));
+    assert_eq!(cycle.ack_phase, AckPhase::Refilling);
+}
+
+#[test]
+fn what_is_acknowledged_beyond_a_step_counts_towards_the_next() {
+    let mut cycle = Cycle::new(NOW);
+    // A step is a window at first.
+    cycle.start_up(BDP, 1_000);
+    let steps = [2 * BDP + BDP / 2, BDP / 2, BDP - 1, 1].map(|acked| cycle.take_steps(acked));
+    assert_eq!(steps, [2, 1, 0, 1]);
+}
+
+#[test]
+fn a_probe_is_due_after_its_wait_or_after_as_many_rounds_as_segments_are_in_flight() {
+    let due = |rounds: u64, flight: u64, later: u64| {
+        let mut cycle = Cycle::new(NOW);
+        (0..rounds).for_each(|_| cycle.count_round());
+        cycle.is_time_to_probe(NOW + Duration::from_nanos(later), flight, 1_000)
+    };
+    assert_eq!([due(0, BDP, 0), due(0, BDP, 1)], [false, true]);
+    assert_eq!([due(9, 10_000, 0), due(10, 10_000, 0)], [false, true]);
+    // Four rounds at least, and 63 at the most.
+    assert_eq!([due(3, 1_000, 0), due(4, 1_000, 0), due(62, BDP, 0), due(63, BDP, 0)], [false, true, false, true]);
 }

@@ -1,5 +1,6 @@
 //! Caching between decisions does not change any of them.
 
+use super::{Load, Outlook};
 use crate::ids::SubflowId;
 use crate::scheduler::anabranch::Anabranch;
 use crate::scheduler::tests::{at, connection, subflow};
@@ -100,4 +101,45 @@ proptest! {
             );
         }
     }
+}
+
+#[test]
+fn a_subflow_in_the_place_of_another_is_another_choice() {
+    let mut outlook = Outlook::default();
+    let mut look = |second: u32| {
+        let mut views = [subflow(0, 10), subflow(second, 20)];
+        views[0].counters.changes = 7;
+        outlook.look(&views, LOAD, None, None);
+        (outlook.among(), outlook.eligible().map(|path| path.id.0).collect::<Vec<_>>())
+    };
+    let (first, second) = (look(1), look(2));
+    assert_eq!((&first.1[..], &second.1[..]), (&[0, 1][..], &[0, 2][..]));
+    assert_ne!(first.0, second.0);
+}
+
+const LOAD: Load = Load { length: 1_000, live: true };
+
+#[test]
+fn one_that_is_excluded_is_no_choice_and_is_again_when_another_is() {
+    let mut outlook = Outlook::default();
+    let mut views = [subflow(0, 10), subflow(1, 20)];
+    views.iter_mut().for_each(|view| view.counters.changes = 7);
+    let mut eligible = |excluded: Option<u32>| {
+        outlook.look(&views, LOAD, excluded.map(SubflowId), None);
+        outlook.eligible().map(|path| path.id.0).collect::<Vec<_>>()
+    };
+    assert_eq!([None, Some(0), Some(1), None].map(&mut eligible), [vec![0, 1], vec![1], vec![0], vec![0, 1]]);
+}
+
+#[test]
+fn data_fits_as_long_as_one_that_may_be_chosen_has_room() {
+    let mut outlook = Outlook::default();
+    let mut fits = |in_flight: [u64; 2]| {
+        let mut views = [subflow(0, 10), subflow(1, 20)];
+        (views[0].in_flight, views[1].in_flight) = (in_flight[0], in_flight[1]);
+        outlook.look(&views, LOAD, None, None)
+    };
+    // Of windows of 10,000 bytes.
+    assert_eq!([[0, 0], [9_001, 0], [9_001, 9_001]].map(&mut fits), [true, true, false]);
+    assert_eq!([[9_000, 9_001], [9_001, 9_000], [9_001, 9_001]].map(&mut fits), [true, true, false]);
 }
