@@ -181,3 +181,19 @@ fn a_restarted_peer_with_another_number_is_taken() {
     assert_eq!(pair.sent[0].last().unwrap().1.your_discriminator, 33);
     assert!(pair.changes.iter().any(|(_, end, change)| *end == 0 && matches!(change, Change::Down(_))));
 }
+
+#[test]
+fn a_session_has_its_number_and_wakes_for_its_packets_an_answer_and_the_detection_time() {
+    let mut session = Session::new(at(0), FAST, 5);
+    assert_eq!((session.discriminator(), session.poll_timeout()), (5, at(0)));
+    let first = session.poll_transmit(at(0)).unwrap();
+    assert_eq!(first.my_discriminator, 5);
+    // A second, less a quarter at most.
+    assert!((at(750)..=at(1_000)).contains(&session.poll_timeout()));
+    let from_peer = ControlPacket { my_discriminator: 22, state: State::AdminDown, poll: true, ..first };
+    session.handle_packet(at(10), &ControlPacket { desired_min_tx: 100_000, ..from_peer });
+    assert_eq!(session.poll_timeout(), Instant::ZERO, "an answer is due");
+    assert!(session.poll_transmit(at(10)).unwrap().is_final);
+    // Three times 100 ms after the packet.
+    assert_eq!(session.poll_timeout(), at(310));
+}

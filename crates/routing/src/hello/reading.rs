@@ -493,4 +493,54 @@ mod tests {
         };
         assert_eq!([say(1), say(3), say(4)], [Err(DropReason::NotAccepted), Err(DropReason::NotAccepted), Ok(true)]);
     }
+
+    #[test]
+    fn rfc5614_7_adjacencies_are_judged_anew_when_a_neighbour_changes_its_role_or_makes_this_router_its_parent_or_dependent()
+     {
+        let mut neighbor = neighbor(NeighborState::TwoWay);
+        let mut sequence = 0;
+        let mut judged = |parents: [u32; 2], dependent: bool, a_bit: bool| {
+            sequence += 1;
+            let lists: [&[u32]; 5] =
+                [&[], &[], if dependent { &[1] } else { &[] }, &[], if dependent { &[] } else { &[1] }];
+            let (mut said, mut lls) = hello(sequence, false, lists, None);
+            (said.designated_router, said.backup_designated_router) = (RouterId(parents[0]), RouterId(parents[1]));
+            for tlv in &mut lls.tlvs {
+                if let Tlv::MdrHello(mdr) = tlv {
+                    mdr.full_adjacencies = a_bit;
+                }
+            }
+            read(&mut neighbor, &(said, lls), Acceptance::default()).unwrap().changes.adjacency
+        };
+        // Its parent is 7, or it is an MDR or Backup MDR itself, or this router is its parent or backup parent.
+        let mut roles = |parents: [u32; 2]| [judged(parents, false, false), judged(parents, false, false)];
+        assert_eq!(roles([7, 0]), [false, false]);
+        assert_eq!(roles([2, 0]), [true, false]);
+        assert_eq!(roles([7, 2]), [true, false]);
+        assert_eq!(roles([1, 0]), [true, false]);
+        assert_eq!(roles([7, 1]), [false, false], "it is a child still");
+        assert_eq!(roles([7, 0]), [false, false], "a child no longer");
+        assert_eq!(roles([7, 1]), [true, false]);
+        let mut others = |dependent, a_bit| judged([7, 1], dependent, a_bit);
+        assert_eq!([others(true, false), others(true, false), others(false, false)], [true, false, false]);
+        assert_eq!([others(false, true), others(false, true), others(false, false)], [true, false, true]);
+    }
+
+    #[test]
+    fn rfc5614_4_2_3_the_election_is_held_anew_when_a_neighbours_role_priority_or_neighbours_change() {
+        let mut neighbor = neighbor(NeighborState::TwoWay);
+        let mut sequence = 0;
+        let mut held = |differential: bool, priority: u8, parent: u32, heard: &[u32]| {
+            sequence += 1;
+            let (mut said, lls) = hello(sequence, differential, [&[], &[], &[], &[], heard], None);
+            (said.priority, said.designated_router) = (priority, RouterId(parent));
+            read(&mut neighbor, &(said, lls), Acceptance::default()).unwrap().changes.election
+        };
+        assert!(held(true, 1, 7, &[1]), "its neighbours and its priority");
+        assert!(!held(true, 1, 7, &[1]));
+        assert!(held(false, 1, 7, &[1]), "its first full Hello");
+        assert!(!held(false, 1, 7, &[1]));
+        assert!(held(false, 2, 7, &[1]) && held(false, 2, 2, &[1]) && held(false, 2, 2, &[1, 3]));
+        assert!(!held(false, 2, 2, &[3, 1]));
+    }
 }

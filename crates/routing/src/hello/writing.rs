@@ -185,4 +185,17 @@ mod tests {
         let (hello, lls) = next_hello(&mut interface, RouterId(9), Options::V6);
         assert_eq!((hello.neighbors, lls), ([1, 2, 3].map(RouterId).to_vec(), None));
     }
+
+    #[test]
+    fn the_last_hello_is_full_and_lists_nobody() {
+        let mut interface = interface();
+        (0..3).for_each(|_| drop(next_hello(&mut interface, RouterId(9), Options::V6)));
+        let (hello, lls) = last_hello(&mut interface, RouterId(9), Options::V6);
+        assert_eq!((hello.priority, &hello.neighbors[..]), (0, &[][..]));
+        assert_eq!([hello.designated_router, hello.backup_designated_router], [RouterId::NONE; 2]);
+        let lls = lls.unwrap();
+        let mdr = lls.mdr_hello().unwrap();
+        assert_eq!((mdr.down, mdr.init, mdr.dependent, mdr.selected_advertised), (0, 0, 0, 0));
+        assert!(!mdr.differential && lls.tlvs.len() == 1);
+    }
 }

@@ -214,4 +214,18 @@ mod tests {
         }
         assert!(needed > 500, "{needed}");
     }
+
+    #[test]
+    fn where_links_cost_nothing_the_way_over_the_router_is_another_one_beside_a_direct_link() {
+        let needed = |cost: u16| {
+            let mut costs = Costs::default();
+            let all = [46, 47, 50].map(RouterId);
+            costs.begin(RouterId(50), all[..2].iter().copied());
+            for (from, to) in all.iter().flat_map(|from| all.iter().map(move |to| (*from, *to))) {
+                costs.link(from, to, cost);
+            }
+            [1, 2].map(|paths| costs.is_needed(costs.index(RouterId(46)), paths))
+        };
+        assert_eq!((needed(0), needed(1)), ([false, true], [false, false]));
+    }
 }

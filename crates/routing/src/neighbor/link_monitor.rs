@@ -131,4 +131,14 @@ mod tests {
         let expected = [Observation::Heard { signal: Some(-60.0) }, Observation::Transmitted { delivered: true }];
         assert_eq!(*seen.lock().unwrap(), expected);
     }
+
+    #[test]
+    fn hellos_that_were_all_reported_are_not_reported_again_and_twice_the_most_are_still_missing_ones() {
+        let (mut monitor, seen) = monitor();
+        monitor.miss_hello(Instant::ZERO);
+        monitor.hear_hello(Instant::ZERO, None, Some(1), 3);
+        monitor.hear_hello(Instant::ZERO, None, Some(6), 3);
+        let expected = [Observation::MISSED, HEARD, Observation::Missed { hellos: 6 }, HEARD];
+        assert_eq!(*seen.lock().unwrap(), expected);
+    }
 }

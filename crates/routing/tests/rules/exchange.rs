@@ -345,4 +345,5 @@ fn an_mtu_that_changes_begins_exchanges_anew() {
     assert_eq!(bench.state(9), NeighborState::ExStart);
     assert_eq!(bench.descriptions().last().unwrap().0.interface_mtu, 1400);
     assert!(bench.router.handle_interface(bench.now, InterfaceId(1), InterfaceChange::Mtu(1279)).is_err());
+    assert!(bench.router.handle_interface(bench.now, InterfaceId(1), InterfaceChange::Mtu(1280)).is_ok());
 }
