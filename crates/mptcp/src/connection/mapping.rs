@@ -336,8 +336,8 @@ mod tests {
             let subflow = &mut connection.subflows[handle];
             subflow.peer.initial = subflow.receiver.next - 1;
             let seq = subflow.receiver.next;
-            // Four bytes were read before: the subflow sends them again.
-            connection.receiver.buffer.insert(Instant::ZERO, 0, Bytes::from_static(b"data"));
+            // Six bytes came before: the subflow sends the first four of them again.
+            connection.receiver.buffer.insert(Instant::ZERO, 0, Bytes::from_static(b"datamo"));
             let data_seq = DataSequence::Long(connection.identity.remote.data_seq(0));
             let mapping = Mapping { data_seq, subflow_seq: 1, length, checksum: None };
             let mut segment = Segment { seq, ..Segment::default() };
@@ -348,7 +348,7 @@ mod tests {
             connection.receiver.buffer.readable()
         };
         assert_eq!(readable(true, 0), 8, "data and more");
-        assert_eq!(readable(true, 4), 8, "a mapping of what comes again is heeded, too");
-        assert_eq!(readable(false, 0), 12, "nobody failed: it is plain TCP");
+        assert_eq!(readable(true, 4), 10, "a mapping of what comes again is heeded, too, and ends where it says");
+        assert_eq!(readable(false, 0), 14, "nobody failed: it is plain TCP");
     }
 }

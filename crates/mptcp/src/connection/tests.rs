@@ -550,3 +550,27 @@ fn what_moves_wakes_measurements_that_rest_and_no_others() {
     assert!(!wakes(1, Protocol::Tcp, None), "there is nothing to choose");
     assert!(!wakes(1, Protocol::Multipath, Some(CloseCause::Finished)));
 }
+
+#[test]
+fn no_subflow_is_added_to_plain_tcp_or_to_a_connection_that_ends() {
+    let may = |change: fn(&mut Connection)| {
+        let mut connection = connected(config(), 1);
+        change(&mut connection);
+        (connection.may_join(), connection.may_accept_join())
+    };
+    let our_end = |connection: &mut Connection| connection.life.acknowledge_end();
+    let their_end = |connection: &mut Connection| assert!(connection.receiver.buffer.set_end(0).is_ok());
+    assert_eq!(may(|_| {}), (true, true));
+    assert_eq!([may(our_end), may(their_end)], [(true, true); 2], "the other stream goes on");
+    assert_eq!(may(|connection| connection.association.confirmed = false), (false, true), "the peer knows itself");
+    let ended: [fn(&mut Connection); 4] = [
+        |connection| connection.association.protocol = Protocol::Tcp,
+        |connection| connection.life.closed = Some(CloseCause::Finished),
+        |connection| connection.life.verdict = Some(CloseCause::Finished),
+        |connection| {
+            connection.life.acknowledge_end();
+            assert!(connection.receiver.buffer.set_end(0).is_ok());
+        },
+    ];
+    assert_eq!(ended.map(may), [(false, false); 4]);
+}

@@ -270,3 +270,11 @@ fn the_payload_is_not_copied() {
     let parsed = Packet::parse(&bytes).unwrap();
     assert_eq!(parsed.segment.payload.as_ptr(), bytes[40..].as_ptr());
 }
+
+#[test]
+fn blocks_that_were_cleared_are_as_new_ones() {
+    let mut sack = SackBlocks::new();
+    assert!(sack.push(SackBlock { start: SeqNumber(1), end: SeqNumber(2) }));
+    sack.clear();
+    assert_eq!(sack, SackBlocks::new());
+}

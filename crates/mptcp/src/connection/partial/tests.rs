@@ -3,6 +3,7 @@
 use super::side::Side;
 use crate::connection::state::Connection;
 use crate::connection::tests::{config, connected};
+use crate::connection::timer_table::Timer;
 use crate::record::{Framing, MessageOptions};
 use crate::{ConnectionConfig, Policies};
 use anabranch_policy::ids::SubflowId;
@@ -240,4 +241,25 @@ fn a_withdrawal_is_unheeded_until_the_data_ack_has_passed_it() {
     };
     assert!(unheeded(0) && unheeded(19) && !unheeded(20));
     assert!(!giving_up(Framing::Messages).has_unheeded_withdrawals());
+}
+
+#[test]
+fn messages_are_judged_when_that_is_due_and_only_where_they_may_be_withdrawn() {
+    let judged = |millis: u64, checksum: bool| {
+        let policy = || build(reliability::TABLE, "mo_pr", &Settings::new().with("lifetime", 200)).unwrap();
+        let policies = Policies { reliability: Arc::new(policy), ..config().policies };
+        let mut connection = connected(ConnectionConfig { framing: Framing::Messages, policies, ..config() }, 1);
+        let message = Bytes::from(vec![0; 5_000]);
+        let written = connection.write_message(Instant::ZERO, message, &MessageOptions::default());
+        assert!(matches!(written, Ok(Some(_))));
+        connection.association.checksum = checksum;
+        let due = Instant::ZERO + Duration::from_millis(250);
+        connection.partial.as_mut().unwrap().withdrawals.judge_written_at = due;
+        connection.timers.stop(Timer::Missing);
+        connection.judge_written(Instant::ZERO + Duration::from_millis(millis));
+        (connection.sender.buffer.end() == 0, connection.timers.runs(Timer::Missing))
+    };
+    assert_eq!(judged(249, false), (false, true), "too late since 200 ms, but not due");
+    assert!(judged(250, false).0);
+    assert_eq!(judged(250, true), (false, false), "with checksums nothing is withdrawn");
 }
