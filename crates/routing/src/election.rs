@@ -167,10 +167,8 @@ impl Run<'_> {
     fn phase_2(&mut self) {
         let before = self.rank.level;
         self.steps_2_1_to_2_6();
-        // Step 2.7.
-        let reduced = self.settings.adj_connectivity != AdjConnectivity::Full;
-        let again = self.rank.level == Level::BackupMdr || self.rank.level == Level::Mdr && reduced;
-        if before != self.rank.level && again {
+        // Step 2.7, which leaves out those of whom a repetition changes nothing: MDR Others, and MDRs with AdjConnectivity 0.
+        if before != self.rank.level {
             self.steps_2_1_to_2_6();
         }
     }
