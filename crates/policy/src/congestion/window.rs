@@ -131,7 +131,7 @@ impl Window {
 
     /// Sets the window to `bytes`, at least two segments, and ends slow start.
     pub(super) fn settle(&mut self, bytes: u64) {
-        self.cwnd = bytes.clamp(2 * self.mss, LARGEST_WINDOW.max(2 * self.mss)).min(self.cwnd.max(self.mss));
+        self.cwnd = bytes.clamp(2 * self.mss, LARGEST_WINDOW).min(self.cwnd.max(self.mss));
         self.ssthresh = self.cwnd;
         self.enter_avoidance();
     }
