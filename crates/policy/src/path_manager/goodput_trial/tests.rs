@@ -200,31 +200,44 @@ fn a_path_returns_early_where_the_goodput_is_below_seven_tenths_of_what_its_tria
     assert_eq!([0.69e6, 0.7e6].map(returns), [true, false]);
 }
 
+/// Whether a trial is hopeless after tenths of a second with these goodputs; before it there was one of 1,000,000.
+fn is_hopeless(returns: bool, goodputs: &[u64]) -> bool {
+    let mut memory = Memory::new(Role::Client, Duration::from_secs(1));
+    let mut point = Point { at: Instant::ZERO, acknowledged: 0, received: 0, blocked: true };
+    memory.points.push_back(point);
+    for goodput in goodputs {
+        (point.at, point.acknowledged) = (point.at + LOOK, point.acknowledged + goodput / 10);
+        memory.points.push_back(point);
+    }
+    let trial = Trial {
+        subflow: SubflowId(1),
+        returns,
+        before: 1.0e6,
+        begun: Instant::ZERO,
+        earliest: Instant::ZERO,
+        from: Some(Instant::ZERO),
+        length: MEASURED,
+        extended: false,
+    };
+    trial.is_hopeless(&memory, point.at)
+}
+
 #[test]
 fn a_trial_is_hopeless_below_seven_tenths_of_the_goodput_before_it_and_a_return_below_85_hundredths() {
-    let is_hopeless = |returns: bool, goodput: u64| {
-        let mut memory = Memory::new(Role::Client, Duration::from_secs(1));
-        let points = (0..=10).map(|tenth| Point {
-            at: at(100 * tenth),
-            acknowledged: goodput / 10 * tenth,
-            received: 0,
-            blocked: true,
-        });
-        memory.points.extend(points);
-        let trial = Trial {
-            subflow: SubflowId(1),
-            returns,
-            before: 1.0e6,
-            begun: Instant::ZERO,
-            earliest: Instant::ZERO,
-            from: Some(Instant::ZERO),
-            length: MEASURED,
-            extended: false,
-        };
-        trial.is_hopeless(&memory, at(1_000))
-    };
-    assert_eq!([690_000, 700_000].map(|goodput| is_hopeless(false, goodput)), [true, false]);
-    assert_eq!([840_000, 850_000].map(|goodput| is_hopeless(true, goodput)), [true, false]);
+    assert_eq!([690_000, 700_000].map(|goodput| is_hopeless(false, &[goodput; 10])), [true, false]);
+    assert_eq!([840_000, 850_000].map(|goodput| is_hopeless(true, &[goodput; 10])), [true, false]);
+}
+
+#[test]
+fn a_trial_is_hopeless_by_the_last_half_second_of_what_it_measures_unless_the_goodput_grows() {
+    assert!(!is_hopeless(false, &[0; 4]) && is_hopeless(false, &[0; 5]));
+    // A return is measured from 200 ms on.
+    assert!(!is_hopeless(true, &[0; 6]) && is_hopeless(true, &[0; 7]));
+    let halves = |first: u64, second: u64| is_hopeless(false, &[[first; 5], [second; 5]].concat());
+    assert!(halves(900_000, 650_000), "775,000 on average");
+    assert!(!halves(900_000, 750_000));
+    assert!(!halves(550_000, 650_000), "it grows by more than 15 %");
+    assert!(halves(600_000, 650_000));
 }
 
 #[test]
@@ -244,14 +257,11 @@ fn while_the_goodput_grows_no_path_is_tried() {
 fn the_only_active_path_is_not_tried() {
     let mut steered = Steered::new([1.0e6, 1.0e6, 1.0e6]);
     steered.host.view(1).backup = true;
+    let pause = steered.host.manager.connections[&ID].pause;
     assert_eq!(steered.go(3.0), []);
-    let memory = steered.host.manager.connections.get_mut(&ID).expect("a connection");
-    memory.points.iter_mut().for_each(|point| point.blocked = true);
-    let (pause, next_trial) = (memory.pause, memory.next_trial);
-    assert_eq!(steered.look(), []);
     let memory = &steered.host.manager.connections[&ID];
     assert!(memory.is_blocked());
-    assert_eq!((memory.pause, memory.next_trial), (pause, next_trial), "no round ended");
+    assert_eq!((memory.pause, memory.next_trial), (pause, Instant::ZERO), "no round of trials ended");
 }
 
 #[test]
