@@ -117,7 +117,6 @@ impl Session {
 
     /// A packet of this session was received (section 6.8.6).
     pub fn handle_packet(&mut self, now: Instant, packet: &ControlPacket) -> Option<Change> {
-        let before = self.interval();
         self.remote = Remote {
             discriminator: packet.my_discriminator,
             desired_min_tx: microseconds(packet.desired_min_tx),
@@ -134,11 +133,8 @@ impl Session {
             (same, _) => same,
         };
         let change = self.enter(now, next, Diagnostic::NEIGHBOR_DOWN);
-        let interval = self.interval();
         // Another interval holds from now on (section 6.8.3).
-        if interval != before && self.send_at > now {
-            self.send_at = interval.map_or(Instant::NEVER, |interval| self.send_at.min(now + interval));
-        }
+        self.send_at = self.interval().map_or(Instant::NEVER, |interval| self.send_at.min(now + interval));
         change
     }
 
