@@ -365,4 +365,79 @@ mod tests {
         // That 8 selects 6 counts for more than that 5 has selected 8.
         assert_eq!(selects(&[8], &[6]), []);
     }
+
+    fn interface(priority: u8, level: Level) -> ManetInterface {
+        ManetInterface { priority, level, reduction: true, fullness: LsaFullness::MinCost }
+    }
+
+    /// A neighbour on an interface.
+    fn seen(id: u32, metric: u16, backbone: bool, selected: bool) -> Advertised {
+        Advertised { id: RouterId(id), metric, default_metric: 4, parents: [None; 2], backbone, selected }
+    }
+
+    #[test]
+    fn rfc5614_9_3_without_reduction_what_ignores_costs_and_is_not_full_counts_as_1() {
+        let counts_as =
+            |fullness, reduction| ManetInterface { fullness, reduction, ..interface(1, Level::Other) }.fullness();
+        for fullness in [LsaFullness::Minimal, LsaFullness::MdrFull] {
+            assert_eq!([false, true].map(|reduction| counts_as(fullness, reduction)), [LsaFullness::MinCost, fullness]);
+        }
+        assert_eq!(counts_as(LsaFullness::Full, false), LsaFullness::Full);
+    }
+
+    #[test]
+    fn an_interface_is_a_candidate_where_a_link_costs_as_little_as_anywhere() {
+        let is_candidate = |listed: &[(RouterId, u16)]| {
+            let mut costs = Costs::default();
+            costs.begin(RouterId(5), [6, 7].map(RouterId).into_iter());
+            costs.link(RouterId(6), RouterId(7), 3);
+            let rank = Rank { priority: 1, level: Level::Other, id: RouterId(6) };
+            let (none, metrics) = ([0, 0], [0, listed.len()]);
+            let advertised = seen(6, 1, false, false);
+            let view = View {
+                interface: 0,
+                rank,
+                advertised,
+                connected: none,
+                dependent: none,
+                selected: none,
+                metrics,
+                outcome: false,
+            };
+            AdvertisedNeighbors::is_candidate(&costs, listed, &view, RouterId(7))
+        };
+        assert!(is_candidate(&[(RouterId(8), 9), (RouterId(7), 3)]));
+        assert!(!is_candidate(&[(RouterId(8), 3), (RouterId(7), 5)]));
+        // Its default metric is 4.
+        assert!(!is_candidate(&[(RouterId(8), 3)]));
+    }
+
+    /// On which of two interfaces neighbour 6 may be selected.
+    fn preferred(interfaces: [ManetInterface; 2], views: [Advertised; 2]) -> [bool; 2] {
+        let mut neighborhood = Neighborhood::default();
+        let rank = Rank { priority: 1, level: Level::Other, id: RouterId(6) };
+        neighborhood.add(Neighbor { rank, adjacent: true, full_hello_received: true }, []);
+        neighborhood.connect();
+        let mut advertised = AdvertisedNeighbors::default();
+        for (interface, view) in interfaces.into_iter().zip(views) {
+            advertised.add_interface(interface);
+            advertised.add_neighbor(&neighborhood, view, [], [], []);
+        }
+        [0, 1].map(|index| advertised.is_preferred(index))
+    }
+
+    #[test]
+    fn appendix_c_step_5_a_neighbour_is_selected_on_one_interface_and_on_none_if_it_is_advertised_anyway() {
+        let (low, high) = (interface(1, Level::Other), interface(2, Level::Other));
+        let (plain, present) = (seen(6, 1, false, false), seen(6, 1, false, true));
+        assert_eq!(preferred([low, low], [plain; 2]), [true, false], "the first of equal ones");
+        assert_eq!(preferred([low, high], [plain; 2]), [false, true], "the larger priority");
+        assert_eq!(preferred([low, interface(1, Level::Mdr)], [plain; 2]), [false, true], "the larger level");
+        assert_eq!(preferred([high, low], [plain, present]), [false, true], "where it is selected now");
+        let dear = seen(6, 2, false, true);
+        assert_eq!(preferred([high, low], [dear, plain]), [false, true], "where it costs least");
+        let backbone = |metric| seen(6, metric, true, false);
+        assert_eq!(preferred([low, low], [plain, backbone(1)]), [false, false]);
+        assert_eq!(preferred([low, low], [plain, backbone(2)]), [true, false], "it costs more there");
+    }
 }

@@ -197,3 +197,38 @@ fn a_session_has_its_number_and_wakes_for_its_packets_an_answer_and_the_detectio
     // Three times 100 ms after the packet.
     assert_eq!(session.poll_timeout(), at(310));
 }
+
+#[test]
+fn a_poll_sequence_ends_with_the_answer_and_with_no_other_packet() {
+    let mut session = Session::new(at(0), FAST, 5);
+    let from_peer = ControlPacket { my_discriminator: 22, state: State::Init, ..session.poll_transmit(at(0)).unwrap() };
+    assert_eq!(session.handle_packet(at(10), &from_peer), Some(Change::Up));
+    assert!(session.poll_transmit(at(10)).unwrap().poll);
+    let up = ControlPacket { state: State::Up, ..from_peer };
+    let mut polls = |now: u64, is_final| {
+        session.handle_packet(at(now), &ControlPacket { is_final, ..up });
+        session.poll_transmit(at(now)).unwrap().poll
+    };
+    assert_eq!([polls(1_100, false), polls(2_200, true), polls(3_300, false)], [true, false, false]);
+}
+
+#[test]
+fn a_session_is_down_exactly_when_the_detection_time_is_over() {
+    let mut session = Session::new(at(0), FAST, 5);
+    let from_peer = ControlPacket { state: State::Init, desired_min_tx: 100_000, ..session.packet() };
+    assert_eq!(session.handle_packet(at(10), &from_peer), Some(Change::Up));
+    // Three times 100 ms.
+    assert_eq!(session.handle_timeout(at(309)), None);
+    assert_eq!(session.handle_timeout(at(310)), Some(Change::Down(Diagnostic::EXPIRED)));
+}
+
+#[test]
+fn a_session_that_its_administrator_ends_says_so_and_asks_nothing() {
+    let mut session = Session::new(at(0), FAST, 5);
+    let from_peer = ControlPacket { state: State::Init, ..session.packet() };
+    session.handle_packet(at(10), &from_peer);
+    assert!(session.packet().poll);
+    let farewell = session.farewell();
+    // RFC 5880, section 4.1: 7 is "administratively down".
+    assert_eq!((farewell.state, farewell.diagnostic, farewell.poll), (State::AdminDown, Diagnostic(7), false));
+}
