@@ -113,7 +113,7 @@ impl Costs {
         let Some(j) = j else { return false };
         let own = self.ids.len();
         let mut better = std::mem::take(&mut self.better);
-        bit_matrix::clear(&mut better, own + 1);
+        bit_matrix::clear(&mut better, own);
         for u in (0..own).filter(|u| *u != j && self.goes_before(*u, j)) {
             bit_matrix::insert(&mut better, u);
         }
@@ -149,7 +149,8 @@ impl Costs {
         if direct < via_own || before >= paths {
             return false;
         }
-        for u in (0..own).filter(|u| *u != k && *u != j) {
+        // A router has no link to itself.
+        for u in 0..own {
             let via = self.at(k, u) + self.at(u, j);
             before += usize::from(via == via_own && bit_matrix::contains(better, u));
             if via < via_own || before >= paths {
