@@ -232,3 +232,11 @@ fn a_session_that_its_administrator_ends_says_so_and_asks_nothing() {
     // RFC 5880, section 4.1: 7 is "administratively down".
     assert_eq!((farewell.state, farewell.diagnostic, farewell.poll), (State::AdminDown, Diagnostic(7), false));
 }
+
+#[test]
+fn where_one_missing_packet_is_enough_intervals_are_a_tenth_to_a_quarter_shorter() {
+    let mut session = Session::new(at(0), BfdSettings { multiplier: 1, ..FAST }, 5);
+    let intervals: Vec<u64> = (0..1_000).map(|_| session.jittered(Duration::from_millis(1_000)).as_millis()).collect();
+    assert!(intervals.iter().all(|interval| (749..=900).contains(interval)), "{intervals:?}");
+    assert!(intervals.iter().any(|interval| *interval < 760) && intervals.iter().any(|interval| *interval > 890));
+}

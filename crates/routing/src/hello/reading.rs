@@ -543,4 +543,73 @@ mod tests {
         assert!(held(false, 2, 7, &[1]) && held(false, 2, 2, &[1]) && held(false, 2, 2, &[1, 3]));
         assert!(!held(false, 2, 2, &[3, 1]));
     }
+
+    #[test]
+    fn who_is_advertised_is_selected_anew_after_any_change_but_of_suspects() {
+        let concern = |change: fn(&mut Changes)| {
+            let mut changes = Changes::default();
+            change(&mut changes);
+            changes.concern_selection()
+        };
+        assert!(concern(|changes| changes.election = true) && concern(|changes| changes.adjacency = true));
+        assert!(concern(|changes| changes.advertised = true) && concern(|changes| changes.metrics = true));
+        assert!(!concern(|_| {}) && !concern(|changes| changes.suspects = true));
+    }
+
+    #[test]
+    fn rfc5614_4_3_who_is_not_accepted_is_remembered_for_the_dead_interval_or_until_most_of_a_window_could_arrive() {
+        let remembered = |acceptance: Acceptance, link_cost: LinkCost| {
+            let mut neighbor = neighbor(NeighborState::Down);
+            neighbor.delivery.hear(Some(0));
+            neighbor.delivery.hear(Some(7));
+            let said = hello(1, false, [&[]; 5], None);
+            let read = read_at_cost(&mut neighbor, &said, acceptance, link_cost, true);
+            assert_eq!(read, Err(DropReason::NotAccepted));
+            neighbor.timers.expiry(NeighborTimer::Inactivity).map(|at| at.since(Instant::ZERO))
+        };
+        let second_hello = Acceptance { consecutive_hellos: 2, ..Acceptance::default() };
+        assert_eq!(remembered(second_hello, LinkCost::Interface), Some(Duration::from_secs(6)));
+        // 16 Hellos, one each two seconds.
+        assert_eq!(remembered(Acceptance::default(), LinkCost::Etx), Some(Duration::from_secs(32)));
+    }
+
+    #[test]
+    fn rfc5614_4_2_an_mdr_other_is_no_dependent_neighbour() {
+        let stays = |parent: u32| {
+            let mut neighbor = neighbor(NeighborState::TwoWay);
+            neighbor.manet.chosen.dependent = true;
+            let (mut said, lls) = hello(1, false, [&[]; 5], None);
+            said.designated_router = RouterId(parent);
+            read(&mut neighbor, &(said, lls), Acceptance::default()).unwrap();
+            neighbor.manet.chosen.dependent
+        };
+        assert!(stays(SENDER.0) && !stays(7));
+    }
+
+    #[test]
+    fn who_is_advertised_changes_with_the_selected_and_with_the_dependent_neighbours_of_the_sender() {
+        let mut neighbor = neighbor(NeighborState::TwoWay);
+        let mut sequence = 0;
+        let mut changes = |dependent: &[u32], selected: &[u32]| {
+            sequence += 1;
+            let said = hello(sequence, false, [&[], &[], dependent, selected, &[]], None);
+            read(&mut neighbor, &said, Acceptance::default()).unwrap().changes.advertised
+        };
+        assert_eq!([changes(&[3], &[]), changes(&[3], &[]), changes(&[3], &[4])], [true, false, true]);
+        assert_eq!([changes(&[], &[4]), changes(&[], &[4])], [true, false]);
+    }
+
+    #[test]
+    fn rfc5614_4_2_2_each_list_of_a_differential_hello_goes_to_its_sets_as_long_as_there_is_room() {
+        let mut neighbor = neighbor(NeighborState::TwoWay);
+        let mut sets = |sequence, lists| {
+            read(&mut neighbor, &hello(sequence, true, lists, None), Acceptance::default()).unwrap();
+            let NeighborSets { bidirectional, dependent, selected } = neighbor.manet.said.sets.clone();
+            [bidirectional, dependent, selected].map(|set| set.iter().map(|router| router.0).collect::<Vec<_>>())
+        };
+        assert_eq!(sets(1, [&[], &[], &[3], &[4], &[6]]), [vec![3, 4, 6], vec![3], vec![4]]);
+        // Five are the most here.
+        assert_eq!(sets(2, [&[], &[], &[7, 8, 10], &[9], &[]]), [vec![3, 4, 6, 7, 8], vec![3, 7, 8], vec![4]]);
+        assert_eq!(sets(3, [&[7], &[8], &[], &[3], &[4]]), [vec![3, 4, 6], vec![], vec![3]]);
+    }
 }

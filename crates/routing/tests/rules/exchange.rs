@@ -347,3 +347,17 @@ fn an_mtu_that_changes_begins_exchanges_anew() {
     assert!(bench.router.handle_interface(bench.now, InterfaceId(1), InterfaceChange::Mtu(1279)).is_err());
     assert!(bench.router.handle_interface(bench.now, InterfaceId(1), InterfaceChange::Mtu(1280)).is_ok());
 }
+
+#[test]
+fn an_mtu_that_changes_begins_unfinished_exchanges_anew_and_leaves_who_is_full() {
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    bench.pass_with(2, &[(8, hears(&[5])), (9, hears(&[5]))]);
+    bench.make_full(8);
+    bench.give(9, false, description([true, true, true], 500, vec![]), None);
+    assert_eq!(bench.state(9), NeighborState::Exchange);
+    bench.descriptions();
+    bench.router.handle_interface(bench.now, InterfaceId(1), InterfaceChange::Mtu(1400)).unwrap();
+    bench.pass(0.1);
+    assert_eq!((bench.state(8), bench.state(9)), (NeighborState::Full, NeighborState::ExStart));
+    assert!(bench.descriptions().iter().all(|(one, _)| one.flags.init && one.interface_mtu == 1400));
+}
