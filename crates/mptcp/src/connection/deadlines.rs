@@ -243,4 +243,23 @@ mod tests {
         assert_eq!(span(0, |connection| connection.association.protocol = Protocol::Tcp), None);
         assert_eq!(span(0, |connection| connection.life.closed = Some(crate::event::CloseCause::Finished)), None);
     }
+
+    #[test]
+    fn in_plain_tcp_the_data_level_waits_only_with_an_end_and_for_a_peer_that_has_not_heard_of_the_fallback() {
+        let waits = |closed: bool, unheard: bool, protocol: Protocol| {
+            let mut connection = connected(config(), 1);
+            connection.association.protocol = protocol;
+            if closed {
+                connection.life.close_writing();
+            }
+            if unheard {
+                connection.association.fallback.fail(1);
+            }
+            connection.arm_data_retransmit(NOW);
+            connection.timers.at(Timer::DataRetransmit) == NOW + connection.config.survive_without_subflows
+        };
+        assert!(waits(true, true, Protocol::Tcp));
+        assert!(!waits(false, true, Protocol::Tcp) && !waits(true, false, Protocol::Tcp));
+        assert!(!waits(true, true, Protocol::Multipath));
+    }
 }

@@ -143,6 +143,7 @@ mod tests {
     use crate::config::ConnectionConfig;
     use crate::connection::tests::{config, connected};
     use crate::event::SendKind;
+    use anabranch_policy::time::Instant;
     use bytes::Bytes;
 
     #[test]
@@ -185,5 +186,48 @@ mod tests {
         assert_eq!(ranges(|_| {}), [(0, 2_000)]);
         assert_eq!(ranges(|connection| connection.association.protocol = Protocol::Tcp), []);
         assert_eq!(ranges(|connection| connection.life.closed = Some(crate::event::CloseCause::Finished)), []);
+    }
+
+    /// The ranges that are to be reinjected.
+    fn queued(connection: &Connection) -> Vec<(u64, u64)> {
+        connection.sender.reinjections.ranges.iter().map(|range| (range.start, range.end)).collect()
+    }
+
+    /// A connection of which this much was written and assigned, all of it but the first `hole` bytes to a subflow.
+    fn assigned(written: u64, hole: u64) -> Connection {
+        let mut connection = connected(config(), 2);
+        assert_eq!(connection.write(Bytes::from(vec![0; written as usize])), written as usize);
+        connection.sender.data_nxt = written;
+        let handle = connection.subflows.first_handle().unwrap();
+        for at in (hole..written).step_by(1_000) {
+            connection.subflows[handle].push(at, Bytes::from(vec![0; 1_000]), SendKind::New);
+        }
+        connection
+    }
+
+    #[test]
+    fn data_that_no_subflow_carries_is_reinjected_up_to_what_one_does() {
+        let mut connection = assigned(4_000, 2_000);
+        connection.reinject_first();
+        assert_eq!(queued(&connection), [(0, 2_000)]);
+        let mut connection = assigned(4_000, 4_000);
+        connection.reinject_first();
+        assert_eq!(queued(&connection), [(0, 4_000)], "all that was assigned");
+        let mut connection = assigned(4_000, 0);
+        connection.reinject_first();
+        assert_eq!(queued(&connection), [(0, 1_000)], "the first segment");
+    }
+
+    #[test]
+    fn of_a_subflow_that_does_not_answer_what_is_acknowledged_at_data_level_is_not_reinjected() {
+        let ranges = |acknowledged: u64| {
+            let mut connection = assigned(2_000, 0);
+            connection.sender.buffer.acknowledge(acknowledged);
+            let handle = connection.subflows.first_handle().unwrap();
+            while connection.subflows[handle].scoreboard.send_next(Instant::ZERO).is_some() {}
+            connection.reinject_outstanding(handle, Extent::All);
+            queued(&connection)
+        };
+        assert_eq!([ranges(0), ranges(999), ranges(1_000)], [vec![(0, 2_000)], vec![(0, 2_000)], vec![(1_000, 2_000)]]);
     }
 }

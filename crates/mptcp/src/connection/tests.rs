@@ -574,3 +574,15 @@ fn no_subflow_is_added_to_plain_tcp_or_to_a_connection_that_ends() {
     ];
     assert_eq!(ended.map(may), [(false, false); 4]);
 }
+
+#[test]
+fn an_attempt_waits_until_its_syn_is_answered() {
+    let attempts = |state: State, id: u32| {
+        let mut connection = connected(config(), 2);
+        connection.subflow_mut(SubflowId(id)).unwrap().state = state;
+        connection.has_attempts()
+    };
+    assert!(attempts(State::SynSent, 0));
+    assert!(!attempts(State::Established, 0));
+    assert!(!attempts(State::SynSent, 1), "a join is none");
+}

@@ -106,3 +106,29 @@ impl Connection {
         self.subflows.entries().filter_map(move |(handle, subflow)| Some((handle, of(subflow)?)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::connection::measurement::ReceiverWatch;
+    use crate::connection::tests::{config, connected};
+    use crate::subflow::delay_meter::DelayMeter;
+    use anabranch_policy::ids::SubflowId;
+    use anabranch_policy::path_manager::ForwardDelays;
+    use anabranch_policy::time::Instant;
+
+    #[test]
+    fn the_path_with_the_largest_delay_is_named_with_the_milliseconds_by_which_it_is_behind_the_quickest() {
+        let mut connection = connected(config(), 3);
+        let mut watch = ReceiverWatch::of(ForwardDelays::OfArrivals).unwrap();
+        for (id, millis) in [(0, 60), (1, 130), (2, 30)] {
+            let mut meter = DelayMeter::new(1_000 + millis, 1_000);
+            meter.include(Instant::ZERO, 1_000 + millis, 0);
+            watch.meters.insert(SubflowId(id), meter);
+        }
+        connection.measurement.watch = Some(watch);
+        let worst = connection.worst_path().unwrap();
+        assert_eq!((worst.local_address, worst.remote_address, worst.behind), (2, 0, 100));
+        connection.measurement.watch = None;
+        assert!(connection.worst_path().is_none());
+    }
+}

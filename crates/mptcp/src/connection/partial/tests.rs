@@ -1,13 +1,14 @@
 //! Tests of abandoned data in states that they set up.
 
 use super::side::Side;
+use super::state::Gap;
 use crate::connection::state::Connection;
 use crate::connection::tests::{config, connected};
 use crate::connection::timer_table::Timer;
 use crate::record::{Framing, MessageOptions};
 use crate::{ConnectionConfig, Policies};
 use anabranch_policy::ids::SubflowId;
-use anabranch_policy::reliability;
+use anabranch_policy::reliability::{self, Reason};
 use anabranch_policy::table::{Settings, build};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::mptcp::notice::Notice;
@@ -262,4 +263,26 @@ fn messages_are_judged_when_that_is_due_and_only_where_they_may_be_withdrawn() {
     assert_eq!(judged(249, false), (false, true), "too late since 200 ms, but not due");
     assert!(judged(250, false).0);
     assert_eq!(judged(250, true), (false, false), "with checksums nothing is withdrawn");
+}
+
+#[test]
+fn the_application_is_told_once_that_there_is_something_to_read() {
+    let mut connection = giving_up(Framing::Bytes);
+    while connection.output.poll_notice(connection.id).is_some() {}
+    let mut told = |bytes: &'static [u8]| {
+        let next = connection.receiver.buffer.next();
+        connection.receiver.buffer.insert(Instant::ZERO, next, Bytes::from_static(bytes));
+        connection.take_in_records(Instant::ZERO);
+        core::iter::from_fn(|| connection.output.poll_notice(connection.id)).count()
+    };
+    assert_eq!([told(b""), told(b"some"), told(b"more")], [0, 1, 0]);
+}
+
+#[test]
+fn a_gap_is_something_to_read_where_there_are_no_messages() {
+    let mut connection = giving_up(Framing::Bytes);
+    let partial = connection.partial.as_mut().unwrap();
+    assert!(!partial.has_record());
+    partial.gaps.push_back(Gap { offset: 0, length: 1_000, reason: Reason::ALL[0] });
+    assert!(partial.has_record());
 }

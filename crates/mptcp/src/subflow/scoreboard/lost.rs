@@ -186,4 +186,24 @@ mod tests {
         let reported: Vec<_> = board.losses.take().iter().map(|lost| (lost.length, lost.total_lost)).collect();
         assert_eq!(reported, [(4, 4), (4, 8), (4, 12)]);
     }
+
+    #[test]
+    fn after_a_pardon_what_was_retransmitted_and_is_in_flight_is_watched_in_the_order_of_its_retransmissions() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut board = Scoreboard::default();
+        for number in 0..4 {
+            let seq = SeqNumber(10 + 4 * number);
+            board.push(seq, u64::from(4 * number), Bytes::from_static(b"lost"), false, SendKind::New);
+            board.send_next(at(0));
+        }
+        // The first two are retransmitted; of the others, which were not, one is lost.
+        board.mark_all_lost();
+        for millis in [200, 100] {
+            board.retransmit_next(at(millis));
+        }
+        board.unmark_lost();
+        board.watch_all();
+        let watched = board.retransmissions.as_mut_slice().to_vec();
+        assert_eq!(watched, [(board.first + 1, at(100)), (board.first, at(200))]);
+    }
 }
