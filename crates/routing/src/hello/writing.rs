@@ -140,7 +140,7 @@ pub(crate) fn next_hello(interface: &mut Interface, own: RouterId, options: Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::InterfaceConfig;
+    use crate::config::{InterfaceConfig, InterfaceKind};
     use anabranch_policy::Instant;
     use anabranch_wire::ospf::InterfaceId;
     use std::net::Ipv6Addr;
@@ -181,16 +181,36 @@ mod tests {
     #[test]
     fn a_point_to_point_hello_lists_who_was_heard_and_has_no_lls_block() {
         let mut interface = interface();
-        interface.config.kind = crate::config::InterfaceKind::PointToPoint;
+        interface.config.kind = InterfaceKind::PointToPoint;
         let (hello, lls) = next_hello(&mut interface, RouterId(9), Options::V6);
         assert_eq!((hello.neighbors, lls), ([1, 2, 3].map(RouterId).to_vec(), None));
     }
 
     #[test]
     fn the_last_hello_is_full_and_lists_nobody() {
-        let mut interface = interface();
-        (0..3).for_each(|_| drop(next_hello(&mut interface, RouterId(9), Options::V6)));
-        let (hello, lls) = last_hello(&mut interface, RouterId(9), Options::V6);
+        // The Hello that would be next is differential, and has a neighbour in each list.
+        let before_the_last = || {
+            let mut interface = interface();
+            interface.selection.parent = Some(RouterId(3));
+            interface.selection.backup_parent = Some(RouterId(2));
+            if let InterfaceKind::Manet(manet) = &mut interface.config.kind {
+                manet.two_hop_refresh = 3;
+            }
+            next_hello(&mut interface, RouterId(9), Options::V6);
+            for (router, state, selected) in
+                [(1, NeighborState::Down, false), (2, NeighborState::TwoWay, true), (4, NeighborState::Init, false)]
+            {
+                let new = || Neighbor::new(Ipv6Addr::UNSPECIFIED, Instant::ZERO, None);
+                let neighbor = interface.neighbors.entry(RouterId(router)).or_insert_with(new);
+                (neighbor.state, neighbor.manet.chosen.selected) = (state, selected);
+            }
+            interface
+        };
+        let (hello, lls) = next_hello(&mut before_the_last(), RouterId(9), Options::V6);
+        let mdr = *lls.unwrap().mdr_hello().unwrap();
+        assert_eq!((mdr.down, mdr.init, mdr.dependent, mdr.selected_advertised), (1, 1, 1, 1));
+        assert!(mdr.differential && hello.priority > 0 && hello.designated_router == RouterId(3));
+        let (hello, lls) = last_hello(&mut before_the_last(), RouterId(9), Options::V6);
         assert_eq!((hello.priority, &hello.neighbors[..]), (0, &[][..]));
         assert_eq!([hello.designated_router, hello.backup_designated_router], [RouterId::NONE; 2]);
         let lls = lls.unwrap();
