@@ -573,6 +573,11 @@ fn no_subflow_is_added_to_plain_tcp_or_to_a_connection_that_ends() {
         },
     ];
     assert_eq!(ended.map(may), [(false, false); 4]);
+    let up_to = |max_subflows| {
+        let connection = connected(ConnectionConfig { max_subflows, ..config() }, 2);
+        (connection.may_join(), connection.may_accept_join())
+    };
+    assert_eq!([2, 3].map(up_to), [(false, false), (true, true)]);
 }
 
 #[test]
