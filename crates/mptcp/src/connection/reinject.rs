@@ -230,4 +230,25 @@ mod tests {
         };
         assert_eq!([ranges(0), ranges(999), ranges(1_000)], [vec![(0, 2_000)], vec![(0, 2_000)], vec![(1_000, 2_000)]]);
     }
+
+    #[test]
+    fn what_was_selectively_acknowledged_is_reinjected_only_with_all_and_nothing_is_twice() {
+        use anabranch_wire::tcp::{SackBlock, SackBlocks};
+        let ranges = |extent: Extent| {
+            let mut connection = assigned(2_000, 0);
+            let handle = connection.subflows.first_handle().unwrap();
+            let subflow = &mut connection.subflows[handle];
+            while subflow.scoreboard.send_next(Instant::ZERO).is_some() {}
+            let mut blocks = SackBlocks::new();
+            blocks.push(SackBlock { start: subflow.send.una + 1_000, end: subflow.send.una + 2_000 });
+            subflow.scoreboard.acknowledge(Instant::ZERO, subflow.send.una, &blocks);
+            connection.reinject_outstanding(handle, extent);
+            let first = queued(&connection);
+            connection.sender.reinjections.ranges.clear();
+            connection.reinject_outstanding(handle, extent);
+            (first, queued(&connection))
+        };
+        assert_eq!(ranges(Extent::Missing), (vec![(0, 1_000)], vec![]));
+        assert_eq!(ranges(Extent::All), (vec![(0, 2_000)], vec![]));
+    }
 }
