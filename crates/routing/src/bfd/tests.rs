@@ -240,3 +240,16 @@ fn where_one_missing_packet_is_enough_intervals_are_a_tenth_to_a_quarter_shorter
     assert!(intervals.iter().all(|interval| (749..=900).contains(interval)), "{intervals:?}");
     assert!(intervals.iter().any(|interval| *interval < 760) && intervals.iter().any(|interval| *interval > 890));
 }
+
+#[test]
+fn a_peer_that_wanted_no_packets_and_fell_silent_gets_them_again_when_it_wants_some() {
+    let mut session = Session::new(at(0), FAST, 5);
+    let from_peer =
+        ControlPacket { state: State::AdminDown, my_discriminator: 22, ..session.poll_transmit(at(0)).unwrap() };
+    session.handle_packet(at(10), &ControlPacket { required_min_rx: 0, ..from_peer });
+    assert_eq!(session.send_at, Instant::NEVER);
+    // Three times a second after its packet.
+    assert_eq!((session.handle_timeout(at(3_010)), session.send_at), (None, Instant::NEVER));
+    session.handle_packet(at(5_000), &from_peer);
+    assert_eq!(session.send_at, at(6_000));
+}
