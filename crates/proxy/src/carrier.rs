@@ -14,7 +14,9 @@ use super::target::Target;
 use anabranch_stack::{Stack, Stream};
 use bytes::Bytes;
 use core::fmt;
+use std::future::Future;
 use std::sync::Arc;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Settings of a carrier.
@@ -45,6 +47,8 @@ pub struct Carrier {
     outbound: Arc<Outbound>,
     exit: Arc<Exit>,
     tasks: Tasks,
+    /// The end was asked for: attempts to reach a target are abandoned.
+    ending: watch::Sender<bool>,
 }
 
 impl Carrier {
@@ -54,7 +58,8 @@ impl Carrier {
         let tasks = Tasks::new(Arc::clone(&service));
         let outbound = Outbound { service, choose: config.choose };
         let exit = Arc::new(config.exit);
-        Self { exit, stacks: stacks.iter().cloned().map(Arc::new).collect(), outbound: Arc::new(outbound), tasks }
+        let (stacks, ending) = (stacks.iter().cloned().map(Arc::new).collect(), watch::Sender::new(false));
+        Self { exit, stacks, outbound: Arc::new(outbound), tasks, ending }
     }
 
     /// Connects to `target` for a client, passes the result to `begin`, and carries the stream that it returns. Returns
@@ -66,10 +71,15 @@ impl Carrier {
         let idlest = self.stacks.iter().min_by_key(|stack| Arc::strong_count(stack));
         let (Some(seat), Some(stack)) = (self.tasks.admit(), idlest.map(Arc::clone)) else { return false };
         let (outbound, exit, runtime) = (Arc::clone(&self.outbound), Arc::clone(&self.exit), stack.runtime().clone());
+        let mut ending = self.ending.subscribe();
+        let ending = async move {
+            // The sender lives as long as this task.
+            let _ = ending.wait_for(|ending| *ending).await;
+        };
         self.tasks.spawn(seat, &runtime, async move {
             let (outcome, up, down) = match &*exit {
-                Exit::Stacks(via) => serve(&outbound, via, &stack, &target, begin).await,
-                Exit::Sockets(sockets) => serve_over(&outbound, sockets, &target, begin).await,
+                Exit::Stacks(via) => serve(&outbound, via, &stack, &target, begin, ending).await,
+                Exit::Sockets(sockets) => serve_over(&outbound, sockets, &target, begin, ending).await,
             };
             outbound.service.ended(outcome, up, down, || format!("{client} -> {target}"));
         });
@@ -86,8 +96,10 @@ impl Carrier {
         self.tasks.reap().await;
     }
 
-    /// Lets clients finish for a short time, then ends them. Returns the totals.
+    /// Lets clients whose target is reached finish for a short time, then ends them; others are told at once that it cannot be
+    /// reached. Returns the totals.
     pub async fn drain(self) -> ProxyCounters {
+        self.ending.send_replace(true);
         self.tasks.drain().await
     }
 }
@@ -99,9 +111,13 @@ async fn serve(
     stack: &Stack,
     target: &Target,
     begin: impl FnOnce(Result<(), Failure>) -> Option<Stream>,
+    ending: impl Future<Output = ()>,
 ) -> (Outcome, u64, u64) {
     // Memory for opening the connection is released once it is connected.
-    match Box::pin(outbound.connect(via, stack, Some(target))).await {
+    let Some(connected) = unless(ending, Box::pin(outbound.connect(via, stack, Some(target)))).await else {
+        return abandon(begin);
+    };
+    match connected {
         Ok((far, first)) => {
             let Some(stream) = begin(Ok(())) else { return (Outcome::LeftEarly, 0, 0) };
             // Short writes should be sent at once; if it has ended, that is detected later.
@@ -125,13 +141,17 @@ async fn serve_over(
     sockets: &BoundSockets,
     target: &Target,
     begin: impl FnOnce(Result<(), Failure>) -> Option<Stream>,
+    ending: impl Future<Output = ()>,
 ) -> (Outcome, u64, u64) {
     let service = &*outbound.service;
     let connect = async {
         let addresses = service.resolver.resolve(target).await?;
         connect_to_first(addresses, |address| sockets.connect(address)).await
     };
-    match timeout(service.limits().connect, Box::pin(connect)).await.unwrap_or(Err(Failure::TimedOut)) {
+    let Some(connected) = unless(ending, timeout(service.limits().connect, Box::pin(connect))).await else {
+        return abandon(begin);
+    };
+    match connected.unwrap_or(Err(Failure::TimedOut)) {
         Ok(socket) => {
             let Some(stream) = begin(Ok(())) else { return (Outcome::LeftEarly, 0, 0) };
             let _ = stream.set_nodelay(true);
@@ -145,4 +165,19 @@ async fn serve_over(
             (Refused::from(failure).outcome, 0, 0)
         }
     }
+}
+
+/// The outcome of `work`, unless `ending` comes first.
+async fn unless<T>(ending: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        outcome = work => Some(outcome),
+        () = ending => None,
+    }
+}
+
+/// Tells a client that its target is not reached any more. It may have gone without waiting.
+fn abandon(begin: impl FnOnce(Result<(), Failure>) -> Option<Stream>) -> (Outcome, u64, u64) {
+    begin(Err(Failure::HostUnreachable));
+    (Outcome::LeftEarly, 0, 0)
 }

@@ -1,7 +1,7 @@
 //! The programs' namespace, whose only route leads to the device, and the world's namespace with capture, server and
 //! targets.
 
-use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, open_device};
+use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, CaptureObserver, open_device};
 use anabranch_datagram::{Client, ClientConfig, ClientState, Limits, Server, ServerConfig, Way};
 use anabranch_host::{INSIDE_DEVICE, lead_out};
 use anabranch_mptcp::{ConnectionConfig, Policies};
@@ -73,11 +73,17 @@ pub fn trial<F: Future<Output = ()> + 'static>(name: &'static str, test: fn(Scen
 
 /// A running capture.
 pub struct Running {
+    observer: CaptureObserver,
     stop: oneshot::Sender<()>,
     task: JoinHandle<CaptureCounters>,
 }
 
 impl Running {
+    /// Number of programs' connections.
+    pub fn clients(&self) -> usize {
+        self.observer.connections().clients()
+    }
+
     /// Stops it and returns its totals.
     pub async fn stop(self) -> CaptureCounters {
         let _ = self.stop.send(());
@@ -95,27 +101,32 @@ impl Scene {
 
     /// A capture whose datagrams go to this client; its connections have no exit.
     pub fn capture(&mut self, datagrams: Option<Client>) -> Running {
+        self.capture_to(Exit::Stacks(Via::Direct), datagrams, Duration::from_millis(100))
+    }
+
+    /// A capture whose connections go to this exit, and have this time to end.
+    pub fn capture_to(&mut self, exit: Exit, datagrams: Option<Client>, drain: Duration) -> Running {
         let combination = Combination::default();
         let connection = ConnectionConfig::new(Policies::of(&combination).expect("the default exists"));
         let path_manager = combination.build_path_manager().expect("the default exists");
         let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
         tokio::spawn(driver);
         let config = CaptureConfig {
-            exit: Exit::Stacks(Via::Direct),
+            exit,
             connection,
             datagrams: datagrams.map(Way::Server),
-            limits: anabranch_proxy::Limits { drain: Duration::from_millis(100), ..Default::default() },
+            limits: anabranch_proxy::Limits { drain, ..Default::default() },
             held: 64,
             journal: None,
         };
         let device = self.device.take().expect("there is one capture");
         let capture = Capture::new(device, std::slice::from_ref(&stack), config).expect("a capture");
-        let (stop, stopped) = oneshot::channel();
+        let (observer, (stop, stopped)) = (capture.observer(), oneshot::channel());
         let task = tokio::spawn(capture.run(async {
             let _ = stopped.await;
             drop(stack);
         }));
-        Running { stop, task }
+        Running { observer, stop, task }
     }
 
     /// A client connected to a server on this host.

@@ -16,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_user_without_privileges_may_run_programs", unprivileged),
         trial("nothing_is_left_of_one_that_was_killed", killed),
         trial("what_was_written_arrives_although_its_program_has_ended", written),
+        trial("nobody_waits_for_a_connection_that_its_program_did_not_wait_for", not_waited_for),
     ]
 }
 
@@ -116,4 +117,22 @@ if os.fork() == 0:
     assert!(output.status.success(), "{}", text(&output.stderr));
     let heard = std::fs::read_to_string(&answer).expect("somebody heard");
     assert!(heard.starts_with("1000000 "), "{heard}");
+}
+
+fn not_waited_for(scene: &Scene) {
+    // The next hop does not exist: nothing is answered.
+    scene.in_world(|| {
+        command("ip", "neighbour replace 10.1.0.77 lladdr 02:00:00:00:00:99 dev down0 nud permanent");
+        command("ip", "route add 192.0.2.0/24 via 10.1.0.77");
+    });
+    let script = "
+import socket
+try:
+    socket.create_connection(('192.0.2.7', 80), timeout=1)
+except TimeoutError:
+    print('silent')";
+    let output = scene.run(&["--verbose"], &["python3", "-c", script]);
+    assert_eq!(text(&output.stdout), "silent\n", "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert!(said.contains(" -> 192.0.2.7:80: the client left; "), "{said}");
 }
