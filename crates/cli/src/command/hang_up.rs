@@ -7,37 +7,9 @@ use anabranch_settings::diagnostic::Diagnostic;
 use clap::{Args, FromArgMatches};
 use std::convert::Infallible;
 
-/// Keys that can change at runtime; others need a restart.
-const TAKEN: [&str; 16] = [
-    "allow",
-    "backup",
-    "credentials",
-    "drain",
-    "idle",
-    "key",
-    "keys",
-    "max-connections",
-    "metered",
-    "priority",
-    "probe",
-    "probe-answer",
-    "quota",
-    "socks",
-    "to",
-    "verbose",
-];
-
-/// Calls `take` with the new options after each SIGHUP. Errors are logged and change nothing. Without a file this does
-/// nothing, and SIGHUP ends the program.
+/// Calls `take` with the new options after each SIGHUP. Keys other than `taken_keys` need a restart. Errors are logged and change
+/// nothing. Without a file this does nothing, and SIGHUP ends the program.
 pub async fn read_again<T: Args + FromArgMatches>(
-    again: Option<ReadAgain>,
-    take: impl Fn(&T) -> Result<(), Diagnostic>,
-) -> Infallible {
-    read_again_of(again, &TAKEN, take).await
-}
-
-/// Like [`read_again`], with the keys that can change at runtime.
-pub async fn read_again_of<T: Args + FromArgMatches>(
     again: Option<ReadAgain>,
     taken_keys: &[&str],
     take: impl Fn(&T) -> Result<(), Diagnostic>,

@@ -27,6 +27,22 @@ use std::time::Duration;
 /// Default listening address.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
 
+/// Keys that can change at runtime.
+const TAKEN: [&str; 12] = [
+    "backup",
+    "credentials",
+    "drain",
+    "idle",
+    "key",
+    "max-connections",
+    "metered",
+    "priority",
+    "probe",
+    "probe-answer",
+    "quota",
+    "verbose",
+];
+
 /// Retry interval of name resolution.
 const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(5);
 
@@ -276,7 +292,7 @@ async fn carry(
         counters = proxy.run(asked_or_quit(live)) => counters,
         never = asking => match never {},
         never = governing => match never {},
-        never = read_again(again, take) => match never {},
+        never = read_again(again, &TAKEN, take) => match never {},
     })
 }
 

@@ -21,6 +21,10 @@ use clap::Args;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
+/// Keys that can change at runtime.
+const TAKEN: [&str; 10] =
+    ["allow", "drain", "idle", "key", "keys", "max-connections", "priority", "socks", "to", "verbose"];
+
 /// Options of `serve`.
 #[derive(Clone, Debug, Args)]
 pub struct ServeOptions {
@@ -178,7 +182,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         };
         let counters = tokio::select! {
             counters = carry(server, datagrams, live) => counters,
-            never = read_again(again, take) => match never {},
+            never = read_again(again, &TAKEN, take) => match never {},
         };
         service_manager::stopping();
         drop(serving);

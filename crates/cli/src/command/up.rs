@@ -30,6 +30,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+/// Keys that can change at runtime.
+const TAKEN: [&str; 6] = ["backup", "metered", "probe", "probe-answer", "quota", "verbose"];
+
 /// Interval of name resolution of the server.
 const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(30);
 
@@ -343,7 +346,8 @@ impl Carrying<'_> {
             open.attached.set_uses(reserve, barred);
             way.set_uses(reserve, barred);
         });
-        let again = read_again(ReadAgain::new::<UpOptions>("up", &options.configuration)?, |new| self.take(new));
+        let again = ReadAgain::new::<UpOptions>("up", &options.configuration)?;
+        let again = read_again(again, &TAKEN, |new| self.take(new));
         let counters = tokio::select! {
             counters = capture.run(asked) => counters,
             never = told => match never {},

@@ -9,7 +9,7 @@ mod words;
 
 pub use options::SteerOptions;
 
-use crate::command::read_again_of;
+use crate::command::read_again;
 use crate::configuration::ReadAgain;
 use crate::console::print;
 use crate::ending::{asked_to_end, block_on};
@@ -109,7 +109,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     service_manager::ready();
     let (sender, mut wishes) = mpsc::unbounded_channel();
     let again = ReadAgain::new::<SteerOptions>("steer", &options.configuration)?;
-    let again = read_again_of(again, &TAKEN, |new: &SteerOptions| {
+    let again = read_again(again, &TAKEN, |new: &SteerOptions| {
         new.check()?;
         let classes = new.classes(settings)?;
         roles.set(&new.care, &new.backups);

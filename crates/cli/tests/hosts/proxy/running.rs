@@ -213,10 +213,10 @@ fn hang_up() {
     let line = event(&mut hears);
     assert!(line.starts_with("the configuration stays as it was: ") && line.contains("anabranch.toml:6:9"), "{line}");
     assert_eq!(text(&get(&through).stdout), "over the river");
-    write("port = 4444\nkey = \"other\"\n");
+    write("port = 4444\nkey = \"other\"\nidle = 7\nbackup = \"lo\"\n");
     hang_up();
     let line = event(&mut hears);
-    assert!(line.ends_with("; a restart is needed for port"), "{line}");
+    assert!(line.ends_with("; a restart is needed for port, backup"), "{line}");
     assert!(!get(&through).status.success(), "the key has changed");
     let mut new = proxy(&other);
     let through = format!("socks5h://{}", address(&new.line()));

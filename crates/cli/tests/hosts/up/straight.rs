@@ -160,11 +160,12 @@ pub fn portal() {
 
 pub fn roles_change() {
     let scene = Scene::new("straight-roles", true);
-    let configuration = |first: &str, second: &str| {
+    let configured = |first: &str, second: &str, more: &str| {
         let roles = [("up0", first), ("up1", second)];
         let tables = roles.map(|(name, role)| format!("[[uplink]]\ninterface = \"{name}\"\nrole = \"{role}\"\n"));
-        scene.file("anabranch.toml", &format!("{}[up]\ndrain = 0\n", tables.concat()))
+        scene.file("anabranch.toml", &format!("{}[up]\ndrain = 0\n{more}", tables.concat()))
     };
+    let configuration = |first: &str, second: &str| configured(first, second, "");
     let file = configuration("primary", "backup");
     let mut up = scene.configured(&file);
     assert_eq!(scene.python(PAGES), is(&format!("{BY_FIRST} True")));
@@ -187,6 +188,9 @@ print(count)";
     configuration("primary", "unknown");
     up.signal("HUP");
     up.hear("the configuration stays as it was");
+    configured("backup", "primary", "idle = 7\nverbose = true\n");
+    up.signal("HUP");
+    up.hear("counts for new connections; a restart is needed for idle\n");
     let mut count = String::new();
     std::io::Read::read_to_string(&mut download.stdout.take().expect("it was asked for"), &mut count).expect("text");
     assert!(download.wait().expect("it ends").success() && count.trim() == "20000000", "{count}");
