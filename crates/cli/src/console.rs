@@ -1,11 +1,28 @@
 //! Output: results on standard output, remarks on standard error.
 
-use std::io::Write;
+use std::io::{Error, ErrorKind, Write};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Prints to standard output; a closed pipe is ignored.
+/// Why something printed was lost, if it was.
+static LOST: OnceLock<Error> = OnceLock::new();
+
+/// Prints to standard output. A closed pipe is ignored: its reader wants no more. Other errors, such as a full disk, are told at the
+/// end ([`lost`]).
 pub fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let mut output = std::io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            // The first reason counts.
+            let _ = LOST.set(error);
+        }
+        _ => {}
+    }
+}
+
+/// Why something printed was lost, if it was.
+pub fn lost() -> Option<&'static Error> {
+    LOST.get()
 }
 
 /// Prints to standard error.

@@ -65,7 +65,13 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match Arguments::read().and_then(|arguments| run(arguments.command)) {
-        Ok(code) => code,
+        Ok(code) => match console::lost() {
+            None => code,
+            Some(error) => {
+                console::remark(&format!("error: cannot write to standard output: {error}"));
+                ExitCode::from(2)
+            }
+        },
         Err(diagnostic) => {
             console::remark(&diagnostic.to_string());
             ExitCode::from(2)

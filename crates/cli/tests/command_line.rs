@@ -2,7 +2,7 @@
 
 use anabranch_media::clip;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const SCENARIO: &str = r#"name = "small"
 duration = "2 s"
@@ -513,4 +513,22 @@ fn there_is_a_page_of_the_manual_for_each_command_with_each_of_its_options() {
             assert!(completions.contains(word), "{file}: {word}");
         }
     }
+}
+
+#[test]
+fn output_that_is_lost_is_told_and_a_reader_that_has_enough_is_not() {
+    let list = |output: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        command.args(["list", "--json"]).stdout(output).stderr(Stdio::piped()).spawn().expect("the program runs")
+    };
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let output = list(full.into()).wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert_eq!(message, "error: cannot write to standard output: No space left on device (os error 28)\n");
+    // Closed before anything is read.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = list(writer.into()).wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
 }
