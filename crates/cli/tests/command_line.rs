@@ -96,6 +96,7 @@ fn impossible_values_are_refused_with_the_reason() {
         ("reversed", "10..20 ms", "20..10 ms", "18:21: the range '20..10 ms' is reversed"),
         ("no_seeds", "seeds = 2", "seeds = 0", "3:9: 0 is not possible here"),
         ("no_time", "\"2 s\"", "\"0 s\"", "2:12: a run must last longer than nothing"),
+        ("many_samples", "\"2 s\"", "\"1e8 s\"", "4:10: these are 1000000000 samples"),
         ("tiny_buffer", "\"256 kB\"", "\"1 kB\"", "10:18: a receive buffer of 1000 bytes is not possible"),
         ("bare_range", "\"1 %\"", "\"1..2 %\"", "20:8: a share is expected here, not a range"),
         ("drawn_how", "per_run", "daily", "18:42: 'daily' is not one of per_run, per_packet, slowly_varying"),

@@ -117,6 +117,9 @@ struct Times {
     sample: Duration,
 }
 
+/// Most samples of a run, each of which takes a few bytes per series and path.
+const MOST_SAMPLES: u64 = 1_000_000;
+
 fn times(top: &Reader<'_>) -> Result<Times, Diagnostic> {
     let item = top.required("duration")?;
     let duration: Duration = item.quantity()?;
@@ -130,6 +133,12 @@ fn times(top: &Reader<'_>) -> Result<Times, Diagnostic> {
     let sample = top.quantity("sample")?.unwrap_or(Duration::from_millis(500));
     if let Some(item) = top.get("sample").filter(|_| sample < Duration::from_millis(1) || sample > duration) {
         return Err(item.error("the sampling interval must lie between 1 ms and the duration"));
+    }
+    let samples = duration.as_nanos() / sample.as_nanos().max(1);
+    if samples > MOST_SAMPLES {
+        let message =
+            format!("these are {samples} samples, and a run has at most {MOST_SAMPLES}: set a longer 'sample'");
+        return Err(top.get("sample").unwrap_or(item).error(message));
     }
     Ok(Times { duration, warm_up, sample })
 }
