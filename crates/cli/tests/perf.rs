@@ -99,6 +99,24 @@ fn people_get_a_line_per_interval_and_path_and_a_summary() {
 }
 
 #[test]
+fn a_sink_that_ends_before_the_test_is_over_interrupts_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let port = listener.local_addr().expect("it is bound").port();
+    let sink = thread::spawn(move || {
+        for _ in 0..2 {
+            drop(listener.accept().expect("it connects"));
+        }
+    });
+    for length in ["--time 30", "--bytes 1GB"] {
+        let output = run(&format!("127.0.0.1 --port {port} --kernel tcp --sink {length}"));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("the test was interrupted: the server ended the connections"), "{text}");
+    }
+    sink.join().expect("it ends");
+}
+
+#[test]
 fn a_server_that_is_not_there_or_of_another_kind_and_a_port_in_use_are_named_in_one_sentence() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let port = listener.local_addr().expect("it is bound").port();

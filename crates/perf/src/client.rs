@@ -100,7 +100,11 @@ pub async fn run_against_any(
     let side = Meter::new(end, &transfers.lines, plan)
         .run(&transfers.progress, |interval| tell(Progress { up, interval, senders: None }))
         .await;
+    let early = up && ended_early(plan, &side, &transfers.lines);
     transfers.abort();
+    if early {
+        return Err(PerfError::Confused("the server ended the connections before the test was over"));
+    }
     let (sent, received) = if up { (Some(side), None) } else { (None, Some(side)) };
     let transfer = Transfer { sent, received };
     Ok(Report {
@@ -113,6 +117,14 @@ pub async fn run_against_any(
         up: up.then(|| transfer.clone()),
         down: (!up).then_some(transfer),
     })
+}
+
+/// Whether a sender could not send for as long, or as much, as planned.
+fn ended_early(plan: &Plan, side: &Side, lines: &[Arc<Line>]) -> bool {
+    match plan.window() {
+        Some(window) => side.intervals.last().is_none_or(|last| last.end < window),
+        None => lines.iter().any(|line| plan.bytes_of(line.stream).is_some_and(|all| line.written() < all)),
+    }
 }
 
 /// Waits for the server's next message.
