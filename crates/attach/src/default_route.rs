@@ -31,6 +31,8 @@ struct Works {
     exceptions: Vec<Rule>,
     /// The steps that do not.
     others: Vec<Step>,
+    /// New connections use the host's own routes again.
+    retired: bool,
 }
 
 /// The steps, for display; nothing is changed, and no privilege is needed. With `after`, an attachment to uplinks is
@@ -76,7 +78,7 @@ impl LedRoute {
             // Our own journal is empty so far.
             found.others = setup.others();
             let plan = route.plan(&found)?;
-            let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
+            let watch = Watch::with_rules().map_err(HostError::system("watch the network over rtnetlink"))?;
             let (mut open, mut descriptor) = (Some(open), None);
             for step in &plan.steps {
                 if let Step::Device { name, .. } = step
@@ -96,7 +98,7 @@ impl LedRoute {
         let device = plan.layout.device(0);
         let is_exception = |step: &Step| matches!(step, Step::Rule(rule) if exceptions.contains(rule));
         let others = plan.steps.into_iter().filter(|step| !is_exception(step)).collect();
-        let works = Arc::new(Mutex::new(Works { setup, route, exceptions, others }));
+        let works = Arc::new(Mutex::new(Works { setup, route, exceptions, others, retired: false }));
         // The watch started before the last look, so that no change is missed.
         lock(&works).adjust()?;
         let followed = Arc::clone(&works);
@@ -154,7 +156,8 @@ impl Drop for LedRoute {
 }
 
 impl Works {
-    /// Updates the rules for the current interfaces.
+    /// Updates the rules for the current interfaces, and restores what other programs have removed: `systemd-networkd`
+    /// removes others' rules and routes when it starts.
     fn adjust(&mut self) -> Result<(), HostError> {
         let snapshot = self.setup.look()?;
         let mut wanted = self.route.exceptions(&snapshot);
@@ -172,6 +175,14 @@ impl Works {
             self.setup.remove(&Step::Rule(self.exceptions[at].clone()))?;
             self.exceptions.remove(at);
         }
+        // Exceptions come first, as at the beginning.
+        let exceptions = self.exceptions.iter().cloned().map(Step::Rule).collect::<Vec<_>>();
+        let leads = |step: &&Step| leads_the_default_route(step);
+        let (last, others): (Vec<&Step>, Vec<&Step>) = self.others.iter().partition(leads);
+        let last = last.into_iter().filter(|_| !self.retired);
+        for step in others.into_iter().chain(&exceptions).chain(last) {
+            self.setup.restore(step)?;
+        }
         Ok(())
     }
 
@@ -179,6 +190,7 @@ impl Works {
         if self.route.kill_switch {
             return Ok(());
         }
+        self.retired = true;
         let leads = |step: &&Step| leads_the_default_route(step);
         self.others.iter().filter(leads).try_for_each(|step| self.setup.remove(step))
     }

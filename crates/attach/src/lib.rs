@@ -119,7 +119,7 @@ fn attach_to_host(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attac
         Attachment::Uplinks(uplinks) => {
             let following = Following { uplinks: uplinks.clone(), layout: plan.layout, barred: barred.clone() };
             // The watch starts before the last look, so that no change is missed.
-            let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
+            let watch = Watch::with_rules().map_err(HostError::system("watch the network over rtnetlink"))?;
             following.adjust(&mut works)?;
             Some((following, watch))
         }

@@ -47,6 +47,9 @@ impl Following {
             lane.index = index.or(lane.index);
             let wanted = interface.map(|interface| ways_out(self.layout, &lane.plan, interface)).unwrap_or_default();
             replace_routes(setup, self.layout.table(lane.plan.number), &snapshot, &wanted)?;
+            if let Some(interface) = interface {
+                restore(setup, &uplink_steps(self.layout, &lane.plan, interface, &[]))?;
+            }
             for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
                 if let Some(public) = public.filter(|public| known != Some(*public)) {
                     lane.up(stack, self.layout, ipv6, public, ids);
@@ -85,6 +88,15 @@ fn public(lane: &Lane, snapshot: &Snapshot) -> [Option<IpAddr>; 2] {
         let usable = interface.filter(|_| !ipv6 || lane.plan.ipv6);
         usable.and_then(|interface| interface.public(ipv6))
     })
+}
+
+/// Restores what does not depend on an uplink's state, if another program has removed it.
+fn restore(setup: &mut Setup, steps: &[Step]) -> Result<(), HostError> {
+    let leads_out = |step: &&Step| match step {
+        Step::Route(Route { target: Target::Device { name, .. }, .. }) => Layout::of_device(name).is_none(),
+        _ => false,
+    };
+    steps.iter().filter(|step| !leads_out(step)).try_for_each(|step| setup.restore(step))
 }
 
 /// Replaces the routes through an uplink. Other routes in the table stay.

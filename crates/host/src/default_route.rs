@@ -215,7 +215,8 @@ impl DefaultRoute {
 
     fn names_of_uplinks(&self, snapshot: &Snapshot) -> Vec<String> {
         if !self.uplinks.is_empty() {
-            return self.uplinks.clone();
+            // One may be named twice.
+            return self.uplinks.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
         }
         let theirs = snapshot.interfaces.iter().filter(|interface| !is_ours(interface));
         theirs.filter(|interface| interface.has_default_route()).map(|interface| interface.name.clone()).collect()

@@ -131,6 +131,17 @@ impl Setup {
         }
     }
 
+    /// Carries out a step again if another program has undone it: an address, route or rule, or that a device is up.
+    pub fn restore(&mut self, step: &Step) -> Result<(), HostError> {
+        if !matches!(step, Step::Address { .. } | Step::Up { .. } | Step::Route(_) | Step::Rule(_)) {
+            return Ok(());
+        }
+        match step.carry_out(&mut self.netlink) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            outcome => outcome.map_err(|error| failed(step, error)),
+        }
+    }
+
     fn is_shared(&self, step: &Step) -> bool {
         matches!(step, Step::Rule(_)) && self.others().contains(step)
     }

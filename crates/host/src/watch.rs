@@ -17,8 +17,11 @@ const INTERFACES: libc::c_int = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | l
 /// Links, addresses and routes.
 const ALL: libc::c_int = INTERFACES | libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE;
 
-/// Routes and rules. The last one has no name in libc: RTNLGRP_IPV6_RULE is 19.
-const ROUTING: libc::c_int = libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE | libc::RTMGRP_IPV4_RULE | 1 << (19 - 1);
+/// The last one has no name in libc: RTNLGRP_IPV6_RULE is 19.
+const RULES: libc::c_int = libc::RTMGRP_IPV4_RULE | 1 << (19 - 1);
+
+/// Routes and rules.
+const ROUTING: libc::c_int = libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE | RULES;
 
 /// A socket for the kernel's notifications of changes.
 pub struct Watch {
@@ -42,9 +45,14 @@ enum Filter {
 }
 
 impl Watch {
-    /// Listens to all changes in the caller's namespace. Call this within a runtime.
+    /// Listens to changes of links, addresses and routes in the caller's namespace. Call this within a runtime.
     pub fn open() -> io::Result<Self> {
         Self::of(ALL, Filter::All)
+    }
+
+    /// Listens to changes of links, addresses, routes and rules.
+    pub fn with_rules() -> io::Result<Self> {
+        Self::of(ALL | RULES, Filter::All)
     }
 
     /// Listens to changes of links and addresses, not of routes.

@@ -3,17 +3,35 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 use std::os::fd::OwnedFd;
-use tokio::io::unix::AsyncFd;
+use std::task::{Context, Poll, ready};
+use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
-/// Registers a non-blocking descriptor with the runtime. Call this within a runtime.
+/// Registers a non-blocking descriptor with the runtime, for reading. Call this within a runtime.
 ///
 /// # Errors
 /// If registration fails.
 pub fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open while it lives and always the same descriptor; only the `AsyncFd` owns it.
     #[allow(unsafe_code)]
-    let watched = unsafe { AsyncFd::register(descriptor) };
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
     Ok(watched?)
+}
+
+/// Ready when there may be something to read.
+///
+/// # Errors
+/// [`io::ErrorKind::NotConnected`] if the descriptor's device is gone.
+pub fn poll_readable<'a>(
+    descriptor: &'a AsyncFd<OwnedFd>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<AsyncFdReadyGuard<'a, OwnedFd>>> {
+    if let ready @ Poll::Ready(_) = descriptor.poll_read_ready(context) {
+        return ready;
+    }
+    // The kernel reports a device that is gone by EPOLLERR alone, which counts as closed for writing and not as readable.
+    let _closed = ready!(descriptor.poll_write_ready(context))?;
+    Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
 }
 
 /// Raises the limit of descriptors to `wanted` or as far as possible. Returns the new limit. Each connection of a proxy

@@ -230,6 +230,11 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
             Err(error) => break Err(error),
         };
         totals = end.counters;
+        if end.gone {
+            let message =
+                format!("another program has removed the device {}: what this host sends is not carried", led.device());
+            break Err(Diagnostic::plain(message));
+        }
         let (Some(moved), Some(server)) = (end.moved, &mut server) else { break Ok(()) };
         event(&format!("the server {} is at {} now", server.named, moved.ip()));
         server.address = moved;
@@ -295,6 +300,8 @@ fn tell_beginning(options: &UpOptions, server: Option<&Server>, led: &LedRoute) 
 /// Why carrying ended.
 struct End {
     counters: CaptureCounters,
+    /// Another program has removed the device.
+    gone: bool,
     /// The server's new address, if it moved.
     moved: Option<SocketAddr>,
 }
@@ -355,7 +362,8 @@ impl Carrying<'_> {
             never = again => match never {},
         };
         way.close();
-        Ok(End { counters, moved: is_over.await.unwrap_or_default() })
+        let moved = is_over.await.ok();
+        Ok(End { counters, gone: moved.is_none(), moved: moved.flatten() })
     }
 
     fn capture(&self, server: Option<&Server>, open: &Open, way: &Way) -> Result<Capture, Diagnostic> {

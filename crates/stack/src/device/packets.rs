@@ -3,7 +3,7 @@
 use super::DeviceCounters;
 use super::received::Received;
 use super::tun_config::{TUN_QUEUE, TunConfig};
-use anabranch_system::{packet_pipe, watch};
+use anabranch_system::{packet_pipe, poll_readable, watch};
 use anabranch_wire::Packet;
 use bytes::Bytes;
 use std::io;
@@ -74,7 +74,7 @@ impl Packets {
 
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Received>> {
         loop {
-            let mut guard = ready!(self.descriptor.poll_read_ready(context))?;
+            let mut guard = ready!(poll_readable(&self.descriptor, context))?;
             let length = match guard.try_io(|descriptor| Ok(nix::unistd::read(descriptor.get_ref(), &mut self.inbox)?))
             {
                 Ok(outcome) => outcome?,

@@ -6,7 +6,7 @@ use super::tun_config::{TUN_QUEUE, TunConfig};
 use super::{DeviceCounters, virtio};
 use crate::slots::{Slot, Slots};
 use anabranch_mptcp::JoinedSegments;
-use anabranch_system::{watch, write_joined};
+use anabranch_system::{poll_readable, watch, write_joined};
 use anabranch_wire::{Packet, ParseError};
 use bytes::Bytes;
 use std::io::{self, IoSlice};
@@ -99,7 +99,7 @@ impl Tun {
 
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Received>> {
         loop {
-            let mut guard = ready!(self.descriptor.poll_read_ready(context))?;
+            let mut guard = ready!(poll_readable(&self.descriptor, context))?;
             let inbox = &mut self.inbox.bytes;
             let read = guard.try_io(|descriptor| Ok(nix::unistd::read(descriptor.get_ref(), inbox)?));
             let length = match read {

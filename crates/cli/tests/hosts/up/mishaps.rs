@@ -1,7 +1,8 @@
 //! `up` with a server, while something happens to an uplink, the server, or a process.
 
-use crate::up::scene::{Running, Scene, command, wait_until};
+use crate::up::scene::{Running, Scene, command, ip, wait_until};
 use crate::up::traffic::{DATAGRAM, NAME, PAGE, is};
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -37,6 +38,47 @@ pub fn portal() {
     scene.silence(1, true);
     assert_eq!(scene.python(DOWNLOAD), is("3000000"));
     assert_eq!(scene.python(DATAGRAM), is("over the river"));
+    up.end_by("TERM");
+}
+
+pub fn device_is_removed() {
+    let scene = Scene::new("device-removed", true);
+    let mut up = scene.up(&["--udp"]);
+    scene.on_host(|| ip("link delete anabranch0-0"));
+    up.hear("error: another program has removed the device anabranch0-0");
+    assert_eq!(up.end().0.code(), Some(2));
+    // It has removed the rest.
+    let rules = scene.on_host(|| command("ip", "rule show"));
+    assert!(!rules.contains("proto 198"), "{rules}");
+}
+
+pub fn rules_are_removed(udp: bool) {
+    let scene = Scene::new(&format!("rules-removed-{udp}"), udp);
+    let up = scene.up(if udp { &["--udp"] } else { &[] });
+    let lines = |words: &&str| {
+        let shown = scene.on_host(|| command("ip", words));
+        // Rules of the same priority are shown in the order in which they were set.
+        shown.lines().map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let shows = ["rule show", "-6 rule show", "route show table all proto 198", "-6 route show table all proto 198"];
+    let shown = || shows.each_ref().map(lines);
+    let before = shown();
+    // As `systemd-networkd` does when it starts.
+    let flush = ["rule flush", "-6 rule flush", "route flush table all", "-6 route flush table all"];
+    for step in flush {
+        scene.on_host(|| ip(&format!("{step} proto 198")));
+    }
+    wait_until("the rules are back", || shown() == before);
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    up.end_by("TERM");
+    let left = shown();
+    assert!(!left.iter().flatten().any(|rule| rule.contains("proto 198")), "{left:?}");
+}
+
+pub fn named_twice() {
+    let scene = Scene::new("named-twice", true);
+    let up = scene.up(&["--udp", "--uplink", "up0"]);
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
     up.end_by("TERM");
 }
 
