@@ -2,11 +2,14 @@
 //!
 //! RFC 8382 groups flows by statistics of their delay; ends that see all flows can compare the delays themselves. The
 //! round-trip times of a subflow are averaged over bins of [`BIN`] by when the packet was sent. What is compared are
-//! *differences* of successive bins: two queues that both fill for ten seconds look alike, their differences do not.
-//! For each pair of subflows the covariance of the differences is smoothed over some [`MEMORY`] bins. Correlated by
-//! more than [`TOGETHER`] they share, by less than [`APART`] they do not; between, and before [`LEAST`] bins, it stays
-//! as it was: shared by default, since a wrong decision to the contrary harms other flows. A common queue moves both:
-//! if one moves by more than [`MOVES`] and the other not, they do not share; if neither moves, nothing can be said.
+//! *differences* of successive bins, less their mean: two queues that both fill for ten seconds look alike, their
+//! differences do not. A difference is in units of the pair's typical one, and at most [`FAR`]: subflows that begin
+//! together fill their queues together, and would else look alike for half a minute.
+//!
+//! A common queue moves both by the same, so a pair is judged by its concordance (Lin, Biometrics 45, 1989): twice the
+//! covariance of the differences over the sum of their variances, smoothed over some [`MEMORY`] bins. Above
+//! [`TOGETHER`] they share, below [`APART`] they do not; between, and before [`LEAST`] bins, it stays as it was: shared
+//! by default, since a wrong decision to the contrary harms other flows. If neither moves, nothing can be said.
 //!
 //! A slow path has no packet in most bins, and its round trips of seconds end after the other subflow's bins are
 //! removed. So queues are also compared over spans of [`SPAN`] bins: if one stands and the other is empty,
@@ -24,14 +27,18 @@ const KEPT: usize = 16;
 const MEMORY: f64 = 40.0;
 /// Bins compared before the first decision.
 const LEAST: u32 = 20;
-/// Correlation above which a pair shares, ...
+/// Concordance above which a pair shares, ...
 const TOGETHER: f64 = 0.4;
 /// ... and below which it does not.
 const APART: f64 = 0.25;
-/// Variance of a pair's differences (seconds squared) below which there is no queue to compare: half a millisecond.
-const STILL: f64 = 2.5e-7;
-/// Variance of one of them above which the other's need not move: five milliseconds.
-const MOVES: f64 = 2.5e-5;
+/// Differences, in seconds, that tell nothing if both subflows' are below: less than a packet at 20 Mbit/s.
+const QUIET: f64 = 4e-4;
+/// Typical difference of a pair, in seconds, below which there is no queue to compare.
+const STILL: f64 = 5e-4;
+/// Most that a difference counts, in typical ones.
+const FAR: f64 = 3.0;
+/// By how much of itself the typical difference follows each: it is about the median, and no single one moves it far.
+const FOLLOWS: f64 = 0.1;
 
 /// Bins of a span.
 const SPAN: u32 = 20;
@@ -155,31 +162,57 @@ impl Series {
     }
 }
 
+/// How alike the differences of a pair are.
+#[derive(Clone, Debug, Default)]
+struct Concordance {
+    bins: u32,
+    /// The typical larger difference of a bin, in seconds.
+    typical: f64,
+    /// Means, covariance and mean variance of the differences in units of that.
+    means: (f64, f64),
+    covariance: f64,
+    variance: f64,
+}
+
+impl Concordance {
+    /// Adds the differences of a bin, in seconds. Returns the concordance once there is enough to say.
+    fn take(&mut self, one: f64, other: f64) -> Option<f64> {
+        let larger = one.abs().max(other.abs());
+        if larger < QUIET {
+            return None;
+        }
+        self.typical *= if larger > self.typical { 1.0 + FOLLOWS } else { 1.0 - FOLLOWS };
+        self.typical = if self.bins == 0 { larger } else { self.typical };
+        self.bins = self.bins.saturating_add(1);
+        let weight = 1.0 / f64::from(self.bins).min(MEMORY);
+        let bounded = |difference: f64| (difference / self.typical).clamp(-FAR, FAR);
+        let (one, other) = (bounded(one), bounded(other));
+        self.means.0 += (one - self.means.0) * weight;
+        self.means.1 += (other - self.means.1) * weight;
+        let (one, other) = (one - self.means.0, other - self.means.1);
+        self.covariance += (one * other - self.covariance) * weight;
+        self.variance += (f64::midpoint(one * one, other * other) - self.variance) * weight;
+        let enough = self.bins >= LEAST && self.typical >= STILL;
+        enough.then(|| self.covariance / self.variance.max(f64::MIN_POSITIVE))
+    }
+}
+
 /// State of a pair of subflows.
 #[derive(Clone, Debug)]
 struct Pair {
     ids: (SubflowId, SubflowId),
-    covariance: f64,
-    variances: (f64, f64),
-    bins: u32,
+    differences: Concordance,
     /// Consecutive spans with one standing and one empty queue.
     spans_apart: u8,
     shared: bool,
 }
 
 impl Pair {
+    /// Compares the differences of a bin.
     fn take(&mut self, one: f64, other: f64) {
-        self.bins = self.bins.saturating_add(1);
-        let weight = 1.0 / f64::from(self.bins).min(MEMORY);
-        self.covariance += (one * other - self.covariance) * weight;
-        self.variances.0 += (one * one - self.variances.0) * weight;
-        self.variances.1 += (other * other - self.variances.1) * weight;
-        let (least, most) = (self.variances.0.min(self.variances.1), self.variances.0.max(self.variances.1));
-        if self.bins < LEAST || (least < STILL && most < MOVES) {
-            return;
+        if let Some(alike) = self.differences.take(one, other) {
+            self.shared = alike > TOGETHER || (self.shared && alike > APART);
         }
-        let correlation = self.covariance / libm::sqrt((least * most).max(f64::MIN_POSITIVE));
-        self.shared = correlation > TOGETHER || (self.shared && correlation > APART);
     }
 
     /// Compares the minimum and the mean queueing delays of the same span.
@@ -216,14 +249,7 @@ impl SharedBottleneck {
         self.remove(id);
         self.pairs.reserve_exact(self.series.len());
         for other in self.series.keys() {
-            let pair = Pair {
-                ids: (other, id),
-                covariance: 0.0,
-                variances: (0.0, 0.0),
-                bins: 0,
-                spans_apart: 0,
-                shared: true,
-            };
+            let pair = Pair { ids: (other, id), differences: Concordance::default(), spans_apart: 0, shared: true };
             self.pairs.push(pair);
         }
         let series = self.series.iter_mut().filter_map(|(_, other)| other.series.as_mut());
@@ -387,12 +413,23 @@ mod tests {
     #[test]
     fn two_queues_that_both_fill_are_two() {
         assert!(!after(10, [|bin| bin as f64 * 0.5 + drawn(bin, 1, 6.0), |bin| bin as f64 * 0.5 + drawn(bin, 2, 6.0)]));
+        // However fast they fill.
+        assert!(!after(10, [|bin| bin as f64 * 4.0 + drawn(bin, 1, 6.0), |bin| bin as f64 * 4.0 + drawn(bin, 2, 6.0)]));
+    }
+
+    /// As two slow starts do.
+    #[test]
+    fn queues_that_began_together_are_told_apart_soon() {
+        fn began(bin: u64) -> f64 {
+            if (5..10).contains(&bin) { 90.0 } else { 0.0 }
+        }
+        assert!(!after(8, [|bin| began(bin) + drawn(bin, 1, 6.0), |bin| began(bin) + drawn(bin, 2, 6.0)]));
     }
 
     #[test]
     fn a_delay_that_moves_beside_one_that_does_not_is_of_another_queue() {
         assert!(!after(10, [|bin| drawn(bin, 1, 40.0), |bin| drawn(bin, 2, 0.2)]));
-        assert!(after(10, [|bin| drawn(bin, 1, 4.0), |bin| drawn(bin, 2, 0.2)]), "too little to say");
+        assert!(after(10, [|bin| drawn(bin, 1, 0.6), |bin| drawn(bin, 2, 0.2)]), "too little to say");
     }
 
     #[test]
