@@ -1,6 +1,6 @@
 //! SYNs for addresses of no local host: they wait until the application has decided on them.
 
-use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Event, OperationError, Policies};
+use anabranch_mptcp::{CloseCause, ConnectionConfig, Endpoint, EndpointConfig, Event, OperationError, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Ecn, Flags, IpHeader, MptcpOption, Packet, Segment, SeqNumber};
@@ -82,6 +82,19 @@ fn one_that_is_accepted_is_answered_as_by_its_target_and_carries_data_both_ways(
     let sent = std::iter::from_fn(|| host.poll_transmit(NOW)).find(|packet| !packet.segment.payload.is_empty());
     assert_eq!(sent.expect("data").segment.payload, Bytes::from_static(b"world"));
     assert_eq!(host.accept_held(NOW, local, remote, config()), Err(OperationError::NoPeer), "it waits no more");
+}
+
+#[test]
+fn the_application_hears_of_one_that_it_accepted_and_whose_program_was_gone_by_then() {
+    let mut host = host(8);
+    host.handle_packet(NOW, syn(4_000, 77));
+    let (local, remote) = pair(4_000);
+    let id = host.accept_held(NOW, local, remote, config()).expect("it waits");
+    host.poll_transmit(NOW).expect("SYN/ACK");
+    // As the kernel answers a SYN/ACK for a socket that was closed.
+    host.handle_packet(NOW, packet(segment(4_000, 78, Flags::RST)));
+    let events: Vec<Event> = std::iter::from_fn(|| host.poll_event()).collect();
+    assert!(events.contains(&Event::Closed(id, CloseCause::Refused)), "{events:?}");
 }
 
 #[test]

@@ -146,6 +146,11 @@ impl Connection {
             && !self.output.has_trace()
     }
 
+    /// The application knows of the connection before its handshake is complete.
+    pub(crate) fn introduce(&mut self) {
+        self.life.introduce();
+    }
+
     /// Whether the handshake of its first subflow is incomplete.
     pub fn is_half_open(&self) -> bool {
         self.life.closed.is_none() && self.subflows.first().is_some_and(|subflow| subflow.state.is_opening())

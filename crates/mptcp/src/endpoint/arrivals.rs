@@ -114,7 +114,7 @@ impl Endpoint {
     }
 
     /// Accepts the connection of a waiting SYN, as if there were a listener with `config` at its destination.
-    /// [`Event::Accepted`] follows after the handshake.
+    /// [`Event::Accepted`] follows after the handshake, or [`Event::Closed`] if it fails.
     ///
     /// # Errors [`OperationError::NoPeer`] if no such SYN waits, [`OperationError::LimitReached`] with too many
     /// connections. The SYN no longer waits then.
@@ -128,7 +128,11 @@ impl Endpoint {
         let Held { syn, last } = self.held.release((local, remote)).ok_or(OperationError::NoPeer)?;
         // The destination is not a local address, so nothing else uses it.
         let admitted = self.admit(now, Arc::new(config), AddressId(0), (local, remote), &syn, last);
-        admitted.ok_or(OperationError::LimitReached)
+        let id = admitted.ok_or(OperationError::LimitReached)?;
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.introduce();
+        }
+        Ok(id)
     }
 
     /// Answers a waiting SYN with a reset, as if there were no listener.
