@@ -103,7 +103,7 @@ impl LedRoute {
         lock(&works).adjust()?;
         let followed = Arc::clone(&works);
         let follower = tokio::spawn(async move {
-            follow::follow(watch, &Barred::default(), move || lock(&followed).adjust()).await;
+            follow::follow(watch, &Barred::default(), move || lock(&followed).keep()).await;
         });
         Ok((Self { works, device, follower }, descriptor))
     }
@@ -156,8 +156,19 @@ impl Drop for LedRoute {
 }
 
 impl Works {
-    /// Updates the rules for the current interfaces, and restores what other programs have removed: `systemd-networkd`
-    /// removes others' rules and routes when it starts.
+    /// Updates the rules, and restores what other programs have removed: `systemd-networkd` removes others' rules and routes
+    /// when it starts.
+    fn keep(&mut self) -> Result<(), HostError> {
+        self.adjust()?;
+        // Exceptions come first, as at the beginning.
+        let exceptions = self.exceptions.iter().cloned().map(Step::Rule).collect::<Vec<_>>();
+        let (last, others): (Vec<&Step>, Vec<&Step>) =
+            self.others.iter().partition(|step| leads_the_default_route(step));
+        let last = last.into_iter().filter(|_| !self.retired);
+        self.setup.restore(others.into_iter().chain(&exceptions).chain(last))
+    }
+
+    /// Updates the rules for the current interfaces.
     fn adjust(&mut self) -> Result<(), HostError> {
         let snapshot = self.setup.look()?;
         let mut wanted = self.route.exceptions(&snapshot);
@@ -174,14 +185,6 @@ impl Works {
         while let Some(at) = self.exceptions.iter().position(|rule| !wanted.contains(rule)) {
             self.setup.remove(&Step::Rule(self.exceptions[at].clone()))?;
             self.exceptions.remove(at);
-        }
-        // Exceptions come first, as at the beginning.
-        let exceptions = self.exceptions.iter().cloned().map(Step::Rule).collect::<Vec<_>>();
-        let leads = |step: &&Step| leads_the_default_route(step);
-        let (last, others): (Vec<&Step>, Vec<&Step>) = self.others.iter().partition(leads);
-        let last = last.into_iter().filter(|_| !self.retired);
-        for step in others.into_iter().chain(&exceptions).chain(last) {
-            self.setup.restore(step)?;
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ impl Following {
         // If all uplinks are down they are kept: connections wait until one returns, or get a subflow on another.
         let now = |lane: &Lane| if self.barred.has(&lane.plan.name) { [None; 2] } else { public(lane, &snapshot) };
         let cut_off = paths.iter().all(|lane| now(lane) == [None; 2]);
+        let mut restored = Ok(());
         for lane in paths {
             let interface = snapshot.interface(&lane.plan.name);
             let index = interface.map(|interface| interface.index);
@@ -48,7 +49,8 @@ impl Following {
             let wanted = interface.map(|interface| ways_out(self.layout, &lane.plan, interface)).unwrap_or_default();
             replace_routes(setup, self.layout.table(lane.plan.number), &snapshot, &wanted)?;
             if let Some(interface) = interface {
-                restore(setup, &uplink_steps(self.layout, &lane.plan, interface, &[]))?;
+                // Where that fails, as with IPv6 that was switched off, uplinks are followed nevertheless.
+                restored = restored.and(restore(setup, &uplink_steps(self.layout, &lane.plan, interface, &[])));
             }
             for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
                 if let Some(public) = public.filter(|public| known != Some(*public)) {
@@ -56,7 +58,7 @@ impl Following {
                 }
             }
         }
-        Ok(())
+        restored
     }
 
     /// Adds a path for an interface that has a default route now.
@@ -96,7 +98,7 @@ fn restore(setup: &mut Setup, steps: &[Step]) -> Result<(), HostError> {
         Step::Route(Route { target: Target::Device { name, .. }, .. }) => Layout::of_device(name).is_none(),
         _ => false,
     };
-    steps.iter().filter(|step| !leads_out(step)).try_for_each(|step| setup.restore(step))
+    setup.restore(steps.iter().filter(|step| !leads_out(step)))
 }
 
 /// Replaces the routes through an uplink. Other routes in the table stay.

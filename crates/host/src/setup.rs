@@ -131,15 +131,23 @@ impl Setup {
         }
     }
 
-    /// Carries out a step again if another program has undone it: an address, route or rule, or that a device is up.
-    pub fn restore(&mut self, step: &Step) -> Result<(), HostError> {
-        if !matches!(step, Step::Address { .. } | Step::Up { .. } | Step::Route(_) | Step::Rule(_)) {
-            return Ok(());
+    /// Carries out steps again that another program has undone: addresses, routes, rules, and that a device is up. All are tried,
+    /// also behind one that fails.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub fn restore<'a>(&mut self, steps: impl IntoIterator<Item = &'a Step>) -> Result<(), HostError> {
+        let comes_back =
+            |step: &&Step| matches!(step, Step::Address { .. } | Step::Up { .. } | Step::Route(_) | Step::Rule(_));
+        let mut outcome = Ok(());
+        for step in steps.into_iter().filter(comes_back) {
+            let restored = match step.carry_out(&mut self.netlink) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                restored => restored.map_err(|error| failed(step, error)),
+            };
+            outcome = outcome.and(restored);
         }
-        match step.carry_out(&mut self.netlink) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            outcome => outcome.map_err(|error| failed(step, error)),
-        }
+        outcome
     }
 
     fn is_shared(&self, step: &Step) -> bool {

@@ -75,6 +75,23 @@ pub fn rules_are_removed(udp: bool) {
     assert!(!left.iter().flatten().any(|rule| rule.contains("proto 198")), "{left:?}");
 }
 
+pub fn rules_are_removed_without_ipv6() {
+    let scene = Scene::new("rules-removed-without-ipv6", false);
+    let up = scene.up(&[]);
+    let shown = || {
+        let shown = scene.on_host(|| command("ip", "rule show") + &command("ip", "-4 route show table all proto 198"));
+        shown.lines().map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let before = shown();
+    scene.on_host(|| std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1").expect("it can be switched off"));
+    for step in ["rule flush proto 198", "-4 route flush table all proto 198"] {
+        scene.on_host(|| ip(step));
+    }
+    wait_until("the rules are back", || shown() == before);
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    up.end_by("TERM");
+}
+
 pub fn named_twice() {
     let scene = Scene::new("named-twice", true);
     let up = scene.up(&["--udp", "--uplink", "up0"]);

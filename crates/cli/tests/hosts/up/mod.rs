@@ -17,13 +17,14 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &missing {
         eprintln!("skipped up: {reason}");
     }
-    let tests: [(&str, fn()); 24] = [
+    let tests: [(&str, fn()); 25] = [
         ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
         ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
         ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
         ("it_fails_when_another_program_has_removed_its_device", mishaps::device_is_removed),
         ("rules_and_routes_that_another_program_has_removed_are_restored", || mishaps::rules_are_removed(true)),
         ("those_of_uplinks_that_another_program_has_removed_are_restored_too", || mishaps::rules_are_removed(false)),
+        ("they_are_restored_without_ipv6_where_that_was_switched_off", mishaps::rules_are_removed_without_ipv6),
         ("an_uplink_may_be_named_twice", mishaps::named_twice),
         ("a_kill_switch_holds_until_it_is_put_down", traffic::kill_switch),
         ("a_connection_that_ran_before_goes_on", traffic::connection_before),
