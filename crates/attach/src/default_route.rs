@@ -29,10 +29,10 @@ struct Works {
     route: DefaultRoute,
     /// Our current rules that depend on the host's interfaces.
     exceptions: Vec<Rule>,
-    /// The steps that do not.
+    /// The steps that lead new connections to the device; none any more once it is retired.
+    leading: Vec<Step>,
+    /// All others.
     others: Vec<Step>,
-    /// New connections use the host's own routes again.
-    retired: bool,
 }
 
 /// The steps, for display; nothing is changed, and no privilege is needed. With `after`, an attachment to uplinks is
@@ -97,8 +97,9 @@ impl LedRoute {
         let (exceptions, plan, watch, descriptor) = outcome?;
         let device = plan.layout.device(0);
         let is_exception = |step: &Step| matches!(step, Step::Rule(rule) if exceptions.contains(rule));
-        let others = plan.steps.into_iter().filter(|step| !is_exception(step)).collect();
-        let works = Arc::new(Mutex::new(Works { setup, route, exceptions, others, retired: false }));
+        let steps = plan.steps.into_iter().filter(|step| !is_exception(step));
+        let (leading, others) = steps.partition(leads_the_default_route);
+        let works = Arc::new(Mutex::new(Works { setup, route, exceptions, leading, others }));
         // The watch started before the last look, so that no change is missed.
         lock(&works).adjust()?;
         let followed = Arc::clone(&works);
@@ -162,10 +163,7 @@ impl Works {
         self.adjust()?;
         // Exceptions come first, as at the beginning.
         let exceptions = self.exceptions.iter().cloned().map(Step::Rule).collect::<Vec<_>>();
-        let (last, others): (Vec<&Step>, Vec<&Step>) =
-            self.others.iter().partition(|step| leads_the_default_route(step));
-        let last = last.into_iter().filter(|_| !self.retired);
-        self.setup.restore(others.into_iter().chain(&exceptions).chain(last))
+        self.setup.restore(self.others.iter().chain(&exceptions).chain(&self.leading))
     }
 
     /// Updates the rules for the current interfaces.
@@ -193,8 +191,7 @@ impl Works {
         if self.route.kill_switch {
             return Ok(());
         }
-        self.retired = true;
-        let leads = |step: &&Step| leads_the_default_route(step);
-        self.others.iter().filter(leads).try_for_each(|step| self.setup.remove(step))
+        let leading = core::mem::take(&mut self.leading);
+        leading.iter().try_for_each(|step| self.setup.remove(step))
     }
 }

@@ -94,20 +94,21 @@ fn public(lane: &Lane, snapshot: &Snapshot) -> [Option<IpAddr>; 2] {
 
 /// Restores what does not depend on an uplink's state, if another program has removed it.
 fn restore(setup: &mut Setup, steps: &[Step]) -> Result<(), HostError> {
-    let leads_out = |step: &&Step| match step {
-        Step::Route(Route { target: Target::Device { name, .. }, .. }) => Layout::of_device(name).is_none(),
-        _ => false,
-    };
-    setup.restore(steps.iter().filter(|step| !leads_out(step)))
+    setup.restore(steps.iter().filter(|step| !matches!(step, Step::Route(route) if leads_out(route))))
+}
+
+/// Whether a route leads through an interface that is not ours.
+fn leads_out(route: &Route) -> bool {
+    match &route.target {
+        Target::Device { name, .. } => Layout::of_device(name).is_none(),
+        Target::Unreachable => false,
+    }
 }
 
 /// Replaces the routes through an uplink. Other routes in the table stay.
 fn replace_routes(setup: &mut Setup, table: u32, snapshot: &Snapshot, wanted: &[Route]) -> Result<(), HostError> {
-    let leads_out = |route: &&Route| match &route.target {
-        Target::Device { name, .. } => Layout::of_device(name).is_none(),
-        Target::Unreachable => false,
-    };
-    let there: Vec<&Route> = snapshot.ours.iter().filter(|route| route.table == table).filter(leads_out).collect();
+    let there = snapshot.ours.iter().filter(|route| route.table == table);
+    let there: Vec<&Route> = there.filter(|route| leads_out(route)).collect();
     there
         .iter()
         .filter(|route| !wanted.contains(route))
