@@ -4,7 +4,7 @@
 //! round-trip times of a subflow are averaged over bins of [`BIN`] by when the packet was sent. What is compared are
 //! *differences* of successive bins, less their mean: two queues that both fill for ten seconds look alike, their
 //! differences do not. A difference is in units of the pair's typical one, and at most [`FAR`]: subflows that begin
-//! together fill their queues together, and would else look alike for half a minute.
+//! together fill their queues together, and would otherwise look alike for half a minute.
 //!
 //! A common queue moves both by the same, so a pair is judged by its concordance (Lin, Biometrics 45, 1989): twice the
 //! covariance of the differences over the sum of their variances, smoothed over some [`MEMORY`] bins. Above
@@ -181,8 +181,11 @@ impl Concordance {
         if larger < QUIET {
             return None;
         }
-        self.typical *= if larger > self.typical { 1.0 + FOLLOWS } else { 1.0 - FOLLOWS };
-        self.typical = if self.bins == 0 { larger } else { self.typical };
+        self.typical = match self.bins {
+            0 => larger,
+            _ if larger > self.typical => self.typical * (1.0 + FOLLOWS),
+            _ => self.typical * (1.0 - FOLLOWS),
+        };
         self.bins = self.bins.saturating_add(1);
         let weight = 1.0 / f64::from(self.bins).min(MEMORY);
         let bounded = |difference: f64| (difference / self.typical).clamp(-FAR, FAR);
