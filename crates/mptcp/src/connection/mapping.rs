@@ -324,9 +324,10 @@ mod tests {
     }
 
     #[test]
-    fn after_our_failure_the_infinite_mapping_of_the_peer_tells_where_its_stream_goes_on() {
+    fn after_our_failure_the_mapping_of_the_peer_tells_where_its_stream_goes_on() {
         use anabranch_wire::mptcp::{DataSequence, Dss, Mapping};
-        let readable = |failed: bool, length: u16| {
+        // "datamore" comes in two segments, of which the first has so many bytes and a mapping of this length.
+        let readable = |failed: bool, length: u16, first: u32| {
             let mut connection = connected(config(), 1);
             connection.association.protocol = crate::connection::association::Protocol::Tcp;
             if failed {
@@ -342,35 +343,15 @@ mod tests {
             let mapping = Mapping { data_seq, subflow_seq: 1, length, checksum: None };
             let mut segment = Segment { seq, ..Segment::default() };
             segment.options.dss = Some(Dss { mapping: Some(mapping), ..Dss::default() });
-            connection.place_plain(Instant::ZERO, handle, &segment, Bytes::from_static(b"data"));
-            let bare = Segment { seq: seq + 4, ..Segment::default() };
-            connection.place_plain(Instant::ZERO, handle, &bare, Bytes::from_static(b"more"));
+            let (mapped, rest) = b"datamore".split_at(first as usize);
+            connection.place_plain(Instant::ZERO, handle, &segment, Bytes::from_static(mapped));
+            let bare = Segment { seq: seq + first, ..Segment::default() };
+            connection.place_plain(Instant::ZERO, handle, &bare, Bytes::from_static(rest));
             connection.receiver.buffer.readable()
         };
-        assert_eq!(readable(true, 0), 8, "data and more");
-        assert_eq!(readable(true, 4), 10, "a mapping of what comes again is heeded, too, and ends where it says");
-        assert_eq!(readable(false, 0), 14, "nobody failed: it is plain TCP");
-    }
-
-    #[test]
-    fn after_our_failure_a_mapping_holds_for_the_rest_of_its_data_and_no_more() {
-        use anabranch_wire::mptcp::{DataSequence, Dss, Mapping};
-        let mut connection = connected(config(), 1);
-        connection.association.protocol = crate::connection::association::Protocol::Tcp;
-        connection.association.fallback.fail(1);
-        let handle = connection.subflows.first_handle().unwrap();
-        let subflow = &mut connection.subflows[handle];
-        subflow.peer.initial = subflow.receiver.next - 1;
-        let seq = subflow.receiver.next;
-        // Six bytes came before, of which four come again in two segments; four new ones follow.
-        connection.receiver.buffer.insert(Instant::ZERO, 0, Bytes::from_static(b"datamo"));
-        let data_seq = DataSequence::Long(connection.identity.remote.data_seq(0));
-        let mapping = Mapping { data_seq, subflow_seq: 1, length: 4, checksum: None };
-        let mut segment = Segment { seq, ..Segment::default() };
-        segment.options.dss = Some(Dss { mapping: Some(mapping), ..Dss::default() });
-        connection.place_plain(Instant::ZERO, handle, &segment, Bytes::from_static(b"da"));
-        let bare = Segment { seq: seq + 2, ..Segment::default() };
-        connection.place_plain(Instant::ZERO, handle, &bare, Bytes::from_static(b"tamore"));
-        assert_eq!(connection.receiver.buffer.readable(), 10, "datamo and more");
+        assert_eq!(readable(true, 0, 4), 8, "data and more");
+        assert_eq!(readable(true, 4, 4), 10, "a mapping of what comes again is heeded, too, and ends where it says");
+        assert_eq!(readable(true, 4, 2), 10, "it holds for the rest of its data and no more: datamo and more");
+        assert_eq!(readable(false, 0, 4), 14, "nobody failed: it is plain TCP");
     }
 }

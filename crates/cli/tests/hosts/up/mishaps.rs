@@ -52,16 +52,17 @@ pub fn device_is_removed() {
     assert!(!rules.contains("proto 198"), "{rules}");
 }
 
+/// All rules, and our routes. Rules of the same priority are shown in the order in which they were set.
+fn rules_and_routes(scene: &Scene, family: &str) -> BTreeSet<String> {
+    let show = |what: &str| command("ip", &format!("{family} {what}"));
+    let shown = scene.on_host(|| show("rule show") + &show("route show table all proto 198"));
+    shown.lines().map(str::to_owned).collect()
+}
+
 pub fn rules_are_removed(udp: bool) {
     let scene = Scene::new(&format!("rules-removed-{udp}"), udp);
     let up = scene.up(if udp { &["--udp"] } else { &[] });
-    let lines = |words: &&str| {
-        let shown = scene.on_host(|| command("ip", words));
-        // Rules of the same priority are shown in the order in which they were set.
-        shown.lines().map(str::to_owned).collect::<BTreeSet<String>>()
-    };
-    let shows = ["rule show", "-6 rule show", "route show table all proto 198", "-6 route show table all proto 198"];
-    let shown = || shows.each_ref().map(lines);
+    let shown = || ["-4", "-6"].map(|family| rules_and_routes(&scene, family));
     let before = shown();
     // As `systemd-networkd` does when it starts.
     let flush = ["rule flush", "-6 rule flush", "route flush table all", "-6 route flush table all"];
@@ -78,14 +79,11 @@ pub fn rules_are_removed(udp: bool) {
 pub fn rules_are_removed_without_ipv6() {
     let scene = Scene::new("rules-removed-without-ipv6", false);
     let up = scene.up(&[]);
-    let shown = || {
-        let shown = scene.on_host(|| command("ip", "rule show") + &command("ip", "-4 route show table all proto 198"));
-        shown.lines().map(str::to_owned).collect::<BTreeSet<String>>()
-    };
+    let shown = || rules_and_routes(&scene, "-4");
     let before = shown();
     scene.on_host(|| std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1").expect("it can be switched off"));
-    for step in ["rule flush proto 198", "-4 route flush table all proto 198"] {
-        scene.on_host(|| ip(step));
+    for step in ["-4 rule flush", "-4 route flush table all"] {
+        scene.on_host(|| ip(&format!("{step} proto 198")));
     }
     wait_until("the rules are back", || shown() == before);
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
