@@ -111,7 +111,7 @@ impl World {
             }
             8 => self.now += Duration::from_millis(u64::from(value) * 20),
             9 => self.place = value % 4,
-            10 => self.client.close_path(value % 3),
+            10 => self.client.close_path(value % 3, self.now),
             11 => self.client.open_path(value % 3, self.now),
             _ => {}
         }

@@ -337,7 +337,7 @@ impl Driver {
 
     fn close(&mut self, number: u8) {
         let mut inner = self.shared.lock();
-        inner.session.close_path(number);
+        inner.session.close_path(number, self.shared.clock.now());
         if let Some(lane) = inner.lanes.get_mut(usize::from(number)) {
             lane.socket = None;
             lane.reader.take().into_iter().for_each(|reader| reader.abort());

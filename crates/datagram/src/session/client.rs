@@ -147,12 +147,14 @@ impl ClientSession {
     }
 
     /// Removes an uplink.
-    pub fn close_path(&mut self, number: u8) {
+    pub fn close_path(&mut self, number: u8, now: Instant) {
         if let Some(lane) = self.lanes.0.get_mut(usize::from(number)) {
             *lane = Lane::default();
         }
         if let Some((_, path)) = self.peer.paths_mut().find(|(other, _)| *other == number) {
             path.usable = false;
+            // The probe tells the server, which would send to it until the next.
+            self.probe_due = now;
         }
     }
 

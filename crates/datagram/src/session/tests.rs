@@ -248,6 +248,19 @@ fn a_path_that_fails_is_left_within_a_second_and_a_quarter_and_used_again_when_i
 }
 
 #[test]
+fn the_server_leaves_a_path_as_soon_as_it_can_know_that_the_client_closed_it() {
+    let mut net = Net::new(&[10, 30], "duplicate");
+    net.stream(Duration::from_secs(2), millis(20));
+    net.client.close_path(0, net.now);
+    net.run(millis(31));
+    let sent = net.seen.len();
+    net.server.send(net.now, 99, &datagram(7));
+    net.collect();
+    let paths: Vec<_> = net.seen[sent..].iter().map(|(_, up, bytes)| (*up, bytes[1])).collect();
+    assert_eq!(paths, [(false, 1)]);
+}
+
+#[test]
 fn a_path_in_reserve_carries_nothing_either_way_until_no_other_is_usable() {
     let mut net = Net::new(&[30, 10], "duplicate");
     // The paths (the header's second byte) used by each end, the client first.
@@ -537,7 +550,7 @@ fn goodbyes_are_heard_at_both_ends() {
 fn an_uplink_that_goes_and_comes_back_is_a_path_again() {
     let mut net = Net::new(&[10, 30], "duplicate");
     net.run(millis(100));
-    net.client.close_path(0);
+    net.client.close_path(0, net.now);
     assert_eq!(net.uses(), [false, true]);
     assert!(net.client.send(net.now, &datagram(1)));
     net.run(millis(100));
