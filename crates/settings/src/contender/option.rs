@@ -10,6 +10,7 @@ use crate::baseline::{self, BASELINES, Baseline};
 use crate::diagnostic::did_you_mean;
 use crate::setting_file;
 use anabranch_policy::combination::{Choice, Combination, Family};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Definitions that names may refer to, besides the built-in ones.
@@ -182,8 +183,13 @@ fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, St
     let mut meant = from.map_or_else(|| Ok(Meant::scheme(Scheme::mptcp())), |base| from_name(base, around))?;
     let (mut name, mut label) = (text.replace(',', "+"), text.replace(',', ", "));
     let (own, scheme) = (meant.own.is_some(), &mut meant.scheme);
-    let mut words = Vec::new();
+    let (mut words, mut given) = (Vec::new(), BTreeSet::new());
     for part in parts {
+        if let Some((key, _)) = part.split_once('=')
+            && !given.insert(key)
+        {
+            return Err(format!("'{key}' is given twice in '{text}'"));
+        }
         match part.split_once('=') {
             Some(("name", value)) => (name, label) = (value.to_owned(), value.to_owned()),
             Some(("multipath", value)) => {

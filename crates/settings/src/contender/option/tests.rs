@@ -95,6 +95,17 @@ fn what_cannot_be_understood_is_answered_with_what_was_meant() {
 }
 
 #[test]
+fn what_is_given_twice_is_an_error() {
+    for (text, key) in [
+        ("congestion=cubic,congestion=olia", "congestion"),
+        ("lm3,path_manager.rounding=up,path_manager.rounding=down", "path_manager.rounding"),
+        ("connection.min_rto=1s,connection.min_rto=2s", "connection.min_rto"),
+    ] {
+        assert_eq!(from_option(text).err(), Some(format!("'{key}' is given twice in '{text}'")));
+    }
+}
+
+#[test]
 fn a_file_of_a_setting_is_read_at_once_and_errors_name_it() {
     let path = std::env::temp_dir().join(format!("anabranch-setting-{}.txt", std::process::id()));
     let word = format!("scheduler=learned,scheduler.weights=@{}", path.display());
