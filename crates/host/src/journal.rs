@@ -69,10 +69,10 @@ fn try_lock(file: File) -> Option<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// The steps in a file. An incomplete last record was never acted on.
+/// The steps in a file. An incomplete last record was never acted on, and a damaged one does not hide the others.
 fn read(path: &Path) -> Vec<Step> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    let bytes = std::fs::read(path).unwrap_or_default();
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 /// The running and the dead instances of this namespace. Changes nothing.
@@ -205,5 +205,21 @@ impl Journal {
         let line = serde_json::to_string(step).map(|text| text + "\n").map_err(io::Error::other);
         let written = line.and_then(|line| self.file.write_all(line.as_bytes()));
         written.map_err(|error| HostError::Journal { path: self.path.clone(), error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_record_does_not_hide_the_others() {
+        let path = std::env::temp_dir().join(format!("anabranch-host-journal-{}", std::process::id()));
+        let steps = ["up0", "up1"].map(|device| Step::Up { device: device.to_owned() });
+        let record = |step: &Step| serde_json::to_vec(step).expect("a step is JSON");
+        let lines = [record(&steps[0]), b"\xff\xfe".to_vec(), record(&steps[1]), b"{\"Up\":{\"dev".to_vec()];
+        std::fs::write(&path, lines.join(&b'\n')).expect("a file of the test's own");
+        assert_eq!(read(&path), steps);
+        std::fs::remove_file(&path).expect("it was written");
     }
 }
