@@ -160,10 +160,11 @@ impl Works {
     /// Updates the rules, and restores what other programs have removed: `systemd-networkd` removes others' rules and routes
     /// when it starts.
     fn keep(&mut self) -> Result<(), HostError> {
-        self.adjust()?;
+        let adjusted = self.adjust();
         // Exceptions come first, as at the beginning.
         let exceptions = self.exceptions.iter().cloned().map(Step::Rule).collect::<Vec<_>>();
-        self.setup.restore(self.others.iter().chain(&exceptions).chain(&self.leading))
+        let restored = self.setup.restore(self.others.iter().chain(&exceptions).chain(&self.leading));
+        adjusted.and(restored)
     }
 
     /// Updates the rules for the current interfaces.
