@@ -111,6 +111,14 @@ fn shards_together_are_the_grid_on_one_machine_and_a_missing_one_is_told() {
     let whole = identities(&at("whole").join("runs.parquet"));
     assert_eq!(whole.len(), 8);
     assert_eq!(identities(&at("merged").join("runs.parquet")), whole);
+
+    let late = at("late").join("runs-2-of-3.jsonl");
+    let mut damaged = std::fs::read(&late).expect("it was written");
+    damaged.extend(b"{\"kind\": \n");
+    std::fs::write(&late, damaged).expect("it is ours");
+    let output = merge(&["late"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(words(&output).contains("runs-2-of-3.jsonl: 1 line cannot be read"), "{}", words(&output));
 }
 
 #[test]

@@ -37,8 +37,8 @@ impl Journal {
             }
             Err(TryLockError::Error(error)) => return Err(fail(error)),
         }
-        let whole = read_lines(&file, known).map_err(fail)?;
-        file.set_len(whole).map_err(fail)?;
+        let lines = read_lines(&file, known).map_err(fail)?;
+        file.set_len(lines.bytes).map_err(fail)?;
         file.seek(SeekFrom::End(0)).map_err(fail)?;
         Ok(Self { path: path.to_owned(), file: Mutex::new(file) })
     }
@@ -61,26 +61,34 @@ impl Journal {
     }
 }
 
-/// Reads the lines of a file as [`Journal::open`] does, without changing it.
+/// Reads the lines of a file as [`Journal::open`] does, without changing it. Returns the number of complete lines that
+/// cannot be read as `L`.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn read<L: DeserializeOwned>(path: &Path, known: impl FnMut(L)) -> Result<(), Diagnostic> {
+pub fn read<L: DeserializeOwned>(path: &Path, known: impl FnMut(L)) -> Result<usize, Diagnostic> {
     let fail = |error: std::io::Error| Diagnostic::file(path, "read the results", &error);
-    read_lines(&File::open(path).map_err(fail)?, known).map(drop).map_err(fail)
+    read_lines(&File::open(path).map_err(fail)?, known).map(|lines| lines.unreadable).map_err(fail)
 }
 
-/// Gives the length of all complete lines.
-fn read_lines<L: DeserializeOwned>(file: &File, mut known: impl FnMut(L)) -> std::io::Result<u64> {
-    let (mut reader, mut line, mut whole) = (BufReader::new(file), Vec::new(), 0);
+/// The complete lines of a file.
+#[derive(Default)]
+struct Lines {
+    bytes: u64,
+    unreadable: usize,
+}
+
+fn read_lines<L: DeserializeOwned>(file: &File, mut known: impl FnMut(L)) -> std::io::Result<Lines> {
+    let (mut reader, mut line, mut lines) = (BufReader::new(file), Vec::new(), Lines::default());
     while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
-        whole += line.len() as u64;
-        if let Ok(line) = serde_json::from_slice(&line) {
-            known(line);
+        lines.bytes += line.len() as u64;
+        match serde_json::from_slice(&line) {
+            Ok(line) => known(line),
+            Err(_) => lines.unreadable += 1,
         }
         line.clear();
     }
-    Ok(whole)
+    Ok(lines)
 }
 
 /// Key of a run: 16 hexadecimal digits per 8 bytes of SHA-256.
@@ -144,6 +152,9 @@ mod tests {
         torn.extend_from_slice(&torn.clone()[..10]);
         std::fs::write(&path, torn).unwrap();
         assert_eq!(lines(&path), std::slice::from_ref(&first));
+
+        assert_eq!(read(&path, |_: (String, f64)| {}).unwrap(), 0);
+        assert_eq!(read(&path, |_: u8| {}).unwrap(), 1);
 
         let mut known = Vec::new();
         let journal = Journal::open(&path, |line: (String, f64)| known.push(line)).unwrap();

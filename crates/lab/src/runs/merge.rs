@@ -51,8 +51,8 @@ impl Plan {
     }
 }
 
-/// Puts the rows of `files` into a new file, each run once. Shards that are missing or not
-/// finished are told.
+/// Puts the rows of `files` into a new file, each run once. Shards that are missing or not finished, and lines that
+/// cannot be read, are told.
 ///
 /// # Errors
 /// A file cannot be read or written, or two files have different results of the same run of the same program.
@@ -62,7 +62,7 @@ pub fn merge(files: &[PathBuf], into: &Path) -> Result<Merged, Diagnostic> {
     let (mut hashes, mut texts) = (HashMap::new(), BTreeSet::new());
     for file in files {
         let mut failure = None;
-        journal::read(file, |line: Line| {
+        let unreadable = journal::read(file, |line: Line| {
             let is_new = match &line {
                 Line::Run(row) => {
                     let known = hashes.insert((row.key.clone(), row.program.clone()), row.trace_hash.clone());
@@ -84,8 +84,12 @@ pub fn merge(files: &[PathBuf], into: &Path) -> Result<Merged, Diagnostic> {
             }
         })?;
         failure.map_or(Ok(()), Err)?;
+        if unreadable > 0 {
+            let (file, word) = (file.display(), if unreadable == 1 { "line" } else { "lines" });
+            merged.missing.push(format!("{file}: {unreadable} {word} cannot be read: damaged, or of another version"));
+        }
     }
-    merged.missing = plans.values().flat_map(Plan::missing).collect();
+    merged.missing.extend(plans.values().flat_map(Plan::missing));
     Ok(merged)
 }
 
