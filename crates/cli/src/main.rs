@@ -57,6 +57,8 @@ mod uplink_care;
 #[cfg(feature = "uplinks")]
 mod uplink_names;
 #[cfg(feature = "uplinks")]
+mod values;
+#[cfg(feature = "uplinks")]
 mod workers;
 
 use anabranch_settings::diagnostic::Diagnostic;

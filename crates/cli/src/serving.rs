@@ -2,6 +2,7 @@
 
 use crate::console::{event, print, remark};
 use crate::live::Live;
+use crate::values::seconds;
 use crate::workers::{Workers, default_workers};
 use anabranch_proxy::{Journal, Limits, Outcome, Target};
 use anabranch_settings::diagnostic::Diagnostic;
@@ -27,13 +28,13 @@ pub const HELD: usize = 4_096;
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
     /// Maximum number of connections; further ones are closed and counted
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
-    max_connections: usize,
-    /// Reset connections idle for this long
-    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().idle.as_secs(), value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections as u64, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    max_connections: u64,
+    /// Reset connections idle for this long, e.g. 600 or "10 min"
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().idle.as_secs(), value_parser = |text: &str| seconds(text, 1..=31_536_000))]
     idle: u64,
     /// Time for connections to end after SIGTERM or SIGINT
-    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().drain.as_secs(), value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().drain.as_secs(), value_parser = |text: &str| seconds(text, 0..=86_400))]
     drain: u64,
     /// Number of threads, each with its own stack [default: one less than there are cores,
     /// 1 to 8]
@@ -70,7 +71,7 @@ impl Verbosity {
 impl LimitOptions {
     /// File descriptors that the process needs with the maximum number of connections.
     pub fn descriptors(&self) -> u64 {
-        self.max_connections as u64 + OTHER_DESCRIPTORS
+        self.max_connections + OTHER_DESCRIPTORS
     }
 
     /// Limits of connections. Raises the limit of file descriptors accordingly.
@@ -78,7 +79,7 @@ impl LimitOptions {
         let wanted = self.descriptors();
         let descriptors = descriptor::allow(wanted).unwrap_or(0);
         let limits = Limits {
-            connections: self.max_connections,
+            connections: usize::try_from(self.max_connections).unwrap_or(usize::MAX),
             idle: Duration::from_secs(self.idle),
             drain: Duration::from_secs(self.drain),
             ..Limits::default()

@@ -12,6 +12,7 @@ use crate::service_manager;
 use crate::serving::{LimitOptions, Verbosity, resolves};
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
+use crate::values::listener;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{
     Choose, Credentials, Forward, ListenerConfig, Priorities, PriorityRule, Proxy, ProxyConfig, ProxyCounters,
@@ -49,9 +50,9 @@ const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(5);
 /// Options of `proxy`.
 #[derive(Clone, Debug, Args)]
 pub struct ProxyOptions {
-    /// Listen for SOCKS5 and HTTP CONNECT, both on one port (repeatable) [default: 127.0.0.1:1080, or nowhere with
-    /// --forward]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    /// Listen for SOCKS5 and HTTP CONNECT, both on one port; a port alone is of 127.0.0.1 (repeatable) [default:
+    /// 127.0.0.1:1080, or nowhere with --forward]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = listener)]
     listen: Vec<SocketAddr>,
     /// Listen on LOCAL, a port or ADDRESS:PORT, and forward to HOST:PORT; without HOST:PORT, the server chooses the
     /// target (repeatable)
@@ -101,11 +102,7 @@ fn forward(text: &str) -> Result<ListenerConfig, String> {
         Some((local, to)) => (local, Some(target(to)?)),
         None => (text, None),
     };
-    let listen = match local.parse::<u16>() {
-        Ok(port) => SocketAddr::new(LISTEN.ip(), port),
-        Err(_) => local.parse().map_err(|_| format!("'{local}' is neither a port nor ADDRESS:PORT"))?,
-    };
-    Ok(ListenerConfig { listen, forward: to.map_or(Forward::ServerDefault, Forward::To) })
+    Ok(ListenerConfig { listen: listener(local)?, forward: to.map_or(Forward::ServerDefault, Forward::To) })
 }
 
 impl ProxyOptions {

@@ -5,6 +5,7 @@ use super::metrics;
 use super::model::Source;
 use super::place::Place;
 use crate::console::remark;
+use crate::values::listener;
 use anabranch_settings::diagnostic::Diagnostic;
 use std::future::poll_fn;
 use std::io;
@@ -32,8 +33,8 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Status")]
 pub struct StatusOptions {
-    /// Serve /status (JSON) and /metrics (Prometheus) over HTTP at this address
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    /// Serve /status (JSON) and /metrics (Prometheus) over HTTP at this address; a port alone is of 127.0.0.1
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = listener)]
     status: Option<SocketAddr>,
     /// Allow a --status address that other hosts can reach; it has no authentication
     #[arg(long)]

@@ -73,7 +73,8 @@ pub struct EmulateOptions {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    quantity::parse(text)
+    let time = quantity::parse(text)?;
+    if time > Duration::ZERO { Ok(time) } else { Err("the command could not begin".to_owned()) }
 }
 
 /// Parses `KEY=VALUE` of `--sysctl`.
