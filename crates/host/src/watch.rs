@@ -20,8 +20,14 @@ const ALL: libc::c_int = INTERFACES | libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV
 /// The last one has no name in libc: RTNLGRP_IPV6_RULE is 19.
 const RULES: libc::c_int = libc::RTMGRP_IPV4_RULE | 1 << (19 - 1);
 
-/// Routes and rules.
-const ROUTING: libc::c_int = libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE | RULES;
+/// Whether interfaces forward, and how strictly they look at sources: RTNLGRP_IPV4_NETCONF is 24, RTNLGRP_IPV6_NETCONF 25.
+const SETTINGS: libc::c_int = 1 << (24 - 1) | 1 << (25 - 1);
+
+/// A change of such a setting (RTM_NEWNETCONF).
+const NEW_SETTING: u16 = 80;
+
+/// Routes, rules and settings.
+const ROUTING: libc::c_int = libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE | RULES | SETTINGS;
 
 /// A socket for the kernel's notifications of changes.
 pub struct Watch {
@@ -33,7 +39,7 @@ pub struct Watch {
 #[derive(Clone, Copy)]
 enum Filter {
     All,
-    /// What others do to the routes of this protocol number in this table, and rules.
+    /// What others do to the routes of this protocol number in this table, and rules and settings.
     Routes {
         protocol: u8,
         table: u32,
@@ -61,7 +67,7 @@ impl Watch {
     }
 
     /// Listens to what others do to the routes of a protocol number in a table: routes of it that are removed, other
-    /// routes that are set in the table, and all changes of rules.
+    /// routes that are set in the table, and all changes of rules and of whether interfaces forward.
     pub fn routing(protocol: u8, table: u32) -> io::Result<Self> {
         Self::of(ROUTING, Filter::Routes { protocol, table })
     }
@@ -110,7 +116,7 @@ fn concerns(filter: Filter, message: &[u8]) -> bool {
         (Filter::Routes { protocol, table }, libc::RTM_NEWROUTE) => {
             byte(21) != protocol && (table > 255 || u32::from(byte(20)) == table)
         }
-        (Filter::Routes { .. }, libc::RTM_NEWRULE | libc::RTM_DELRULE) => true,
+        (Filter::Routes { .. }, libc::RTM_NEWRULE | libc::RTM_DELRULE | NEW_SETTING) => true,
         (Filter::DefaultRoutes { but }, libc::RTM_NEWROUTE | libc::RTM_DELROUTE) => byte(17) == 0 && byte(21) != but,
         (Filter::Routes { .. } | Filter::DefaultRoutes { .. }, _) => false,
     }
@@ -131,7 +137,7 @@ mod tests {
         assert!(message(libc::RTM_DELROUTE, 198, 199) && !message(libc::RTM_DELROUTE, 254, 2));
         assert!(message(libc::RTM_NEWROUTE, 198, 3) && !message(libc::RTM_NEWROUTE, 254, 3));
         assert!(!message(libc::RTM_NEWROUTE, 198, 199));
-        assert!(message(libc::RTM_DELRULE, 0, 0) && message(libc::RTM_NEWRULE, 0, 0));
+        assert!(message(libc::RTM_DELRULE, 0, 0) && message(libc::RTM_NEWRULE, 0, 0) && message(NEW_SETTING, 0, 0));
         assert!(!message(libc::RTM_NEWLINK, 0, 0) && concerns(Filter::All, &[]));
     }
 

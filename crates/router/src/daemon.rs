@@ -47,6 +47,8 @@ pub(super) struct RouteCounters {
     pub other_instances: u64,
     pub refused: BTreeMap<Refusal, u64>,
     pub kernel: Applied,
+    /// Settings of the kernel set again that another program had changed.
+    pub settings_restored: u64,
     /// How often a neighbour with a bidirectional link was lost, and an interface of the mesh.
     pub lost: (u64, u64),
     /// Changes of the MTU of an interface of the mesh.
@@ -93,7 +95,7 @@ pub struct RouteDaemon {
     news: Option<UnboundedReceiver<NewConfig>>,
 }
 
-/// The repair of routes and rules that other programs remove.
+/// The repair of routes, rules and settings that other programs change.
 pub(super) struct Repair {
     watch: Watch,
     /// When to compare the kernel's tables with ours.
@@ -341,27 +343,28 @@ impl RouteDaemon {
             let device = port.device(&ground);
             let index = device.map(|device| device.index);
             if port.is_mesh() {
-                if let Some(before) = port.index.filter(|before| Some(*before) != index) {
+                let source = device.and_then(super::ground::Device::speaks);
+                // Where the kernel has ended IPv6 on an interface, it has forgotten the membership, and the socket has not.
+                let mute = port.source.is_some() && source.is_none();
+                if let Some(before) = port.index.filter(|before| mute || Some(*before) != index) {
                     self.socket.leave(before);
                 }
                 if let Some(index) = index
                     && let Err(error) = self.socket.join(index)
                 {
-                    // The interface has disappeared: its notification triggers another look.
-                    if error.raw_os_error() != Some(nix::libc::ENODEV) {
+                    // The interface has disappeared, or has no IPv6 (its MTU is below 1,280): a notification tells when that
+                    // is over.
+                    if !matches!(error.raw_os_error(), Some(nix::libc::ENODEV | nix::libc::EINVAL)) {
                         return Err(RouteError::system("join the group of OSPF routers")(error));
                     }
                 }
-                port.source = device.and_then(super::ground::Device::speaks);
-            }
-            let made_anew = index.is_some() && port.index.is_some() && index != port.index;
-            if made_anew && let Some(setup) = &mut self.setup {
-                let steps = settings::steps([port.name.as_str()], &self.config.families);
-                steps.iter().try_for_each(|step| setup.carry_out(step))?;
+                port.source = source;
             }
             port.index = index;
         }
         self.ground = ground;
+        // An interface that was made anew has the settings of any new one.
+        self.restore_settings()?;
         for place in 0..self.instances.len() {
             if let Some(instance) = self.instances.get_mut(place) {
                 instance.adjust(now, &self.config, &self.ports, &self.ground)?;

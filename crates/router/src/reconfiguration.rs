@@ -7,8 +7,6 @@ use super::daemon::{RouteDaemon, detector, look};
 use super::gateway::Gateway;
 use super::ground::Ground;
 use super::ports::{Port, ports};
-use super::settings;
-use anabranch_host::Setup;
 
 impl RouteDaemon {
     /// Takes another configuration, or tells why not and goes on with its own.
@@ -64,14 +62,6 @@ impl RouteDaemon {
                 self.socket.leave(index);
             }
         }
-        let named: Vec<String> = ports
-            .iter()
-            .filter(|port| !self.ports.iter().any(|old| old.name == port.name))
-            .map(|port| port.name.clone())
-            .collect();
-        if let Some(setup) = &mut self.setup {
-            prepare(setup, &self.config, &named)?;
-        }
         self.ports = ports;
         if bfd {
             if let Some(old) = self.bfd.take() {
@@ -88,9 +78,4 @@ impl RouteDaemon {
         }
         self.adjust(ground)
     }
-}
-
-fn prepare(setup: &mut Setup, config: &RouteConfig, names: &[String]) -> Result<(), RouteError> {
-    let steps = settings::steps(names.iter().map(String::as_str), &config.families);
-    Ok(steps.iter().try_for_each(|step| setup.carry_out(step))?)
 }

@@ -66,6 +66,7 @@ impl RouteDaemon {
             "routes_set": counters.kernel.set,
             "routes_removed": counters.kernel.removed,
             "routes_and_rules_restored": counters.kernel.restored,
+            "settings_restored": counters.settings_restored,
             "routes_refused_by_the_kernel": counters.kernel.refused,
         })
     }

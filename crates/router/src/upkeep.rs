@@ -1,11 +1,13 @@
-//! Keeps the kernel's routes and rules as the routers want them, whatever other programs do.
+//! Keeps the kernel's routes, rules and settings as the routers want them, whatever other programs do.
 
 use super::RouteError;
 use super::daemon::RouteDaemon;
 use super::gateway::uplink;
 use super::ground::{Device, Ground, Network};
 use super::kernel::Table;
+use super::ports::{Port, Role};
 use super::settings;
+use anabranch_host::{Step, read_setting};
 use anabranch_policy::time::{Duration, Instant};
 use std::collections::BTreeSet;
 
@@ -22,7 +24,7 @@ const BRIEF: Duration = Duration::from_millis(50);
 const QUIET: Duration = Duration::from_secs(10);
 
 impl RouteDaemon {
-    /// Another program has changed routes or rules.
+    /// Another program has changed routes, rules or settings.
     pub(super) fn rerouted(&mut self) {
         self.repair.due = self.repair.due.min(self.clock.now() + CALM);
     }
@@ -34,17 +36,44 @@ impl RouteDaemon {
         let rules = self.kernel.repair_rules().map_err(failed())?;
         let lost = self.kernel.refresh().map_err(failed())?;
         let routes = if lost.is_empty() { 0 } else { self.apply(now, &lost) };
+        let settings = self.restore_settings()?;
         self.counters.kernel.restored += rules;
-        if rules + routes > 0 && now >= self.repair.tell_from {
+        self.counters.settings_restored += settings.len() as u64;
+        if (rules + routes > 0 || !settings.is_empty()) && now >= self.repair.tell_from {
             self.repair.tell_from = now + QUIET;
             let table = self.config.table;
-            if let Some(tell) = &mut self.tell {
+            if let Some(tell) = self.tell.as_mut().filter(|_| rules + routes > 0) {
                 tell(&format!(
                     "another program removed or changed {routes} routes and {rules} rules of table {table}: they are set again"
                 ));
             }
+            if let Some(tell) = self.tell.as_mut().filter(|_| !settings.is_empty()) {
+                tell(&format!("another program changed {}: they are set again", settings.join(", ")));
+            }
         }
         Ok(())
+    }
+
+    /// Sets the kernel's settings again that are not as a router needs them: those of an interface that has come back, and
+    /// those that another program has changed. Returns which.
+    pub(super) fn restore_settings(&mut self) -> Result<Vec<String>, RouteError> {
+        let Some(setup) = &mut self.setup else { return Ok(Vec::new()) };
+        let used = |port: &&Port| port.index.is_some() && !matches!(port.role, Role::Loopback | Role::Gone);
+        let mut steps = settings::steps(self.ports.iter().filter(used).map(|port| &*port.name), &self.config.families);
+        for (family, uplink) in self.gateway.iter().flat_map(|gateway| &gateway.uplinks) {
+            steps.extend(uplink.iter().flat_map(|name| settings::uplink_steps(name, &[*family])));
+        }
+        let mut restored = Vec::new();
+        for step in steps {
+            let Step::Setting { key, .. } = &step else { continue };
+            match setup.carry_out(&step) {
+                Ok(()) => restored.push(key.replace('/', ".")),
+                // The interface has disappeared since: its notification triggers another look.
+                Err(_) if read_setting(key).is_none() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(restored)
     }
 
     /// Counts and tells what has changed at the interfaces of the mesh.

@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &no_filter {
         eprintln!("skipped: host::hellos_and_acknowledgments_have_priority: {reason}");
     }
-    let tests: [(&str, fn()); 7] = [
+    let tests: [(&str, fn()); 10] = [
         ("host::what_a_router_set_is_gone_when_it_ends", what_a_router_set_is_gone_when_it_ends),
         ("host::what_a_killed_router_left_is_removed_by_the_next", what_a_killed_router_left_is_removed_by_the_next),
         ("host::two_routers_do_not_share_a_table", two_routers_do_not_share_a_table),
@@ -30,6 +30,15 @@ pub fn trials() -> Vec<Trial> {
         ("host::no_privilege_is_told_in_a_sentence", no_privilege_is_told_in_a_sentence),
         ("host::an_interface_that_goes_and_comes_is_used_again", an_interface_that_goes_and_comes_is_used_again),
         ("host::a_hosts_own_default_route_is_preferred", a_hosts_own_default_route_is_preferred),
+        ("host::an_interface_that_was_away_forwards_again", an_interface_that_was_away_forwards_again),
+        (
+            "host::settings_that_another_program_changes_are_set_again",
+            settings_that_another_program_changes_are_set_again,
+        ),
+        (
+            "host::an_interface_whose_mtu_was_too_small_for_ipv6_is_used_again",
+            an_interface_whose_mtu_was_too_small_for_ipv6_is_used_again,
+        ),
     ];
     let trial = |(name, test): (&'static str, fn())| {
         Trial::test(name, move || {
@@ -342,6 +351,13 @@ fn an_interface_that_goes_and_comes_is_used_again() {
     routed(&pair);
     // Recreated under the same name.
     inside(&pair[0], || ip("link delete e0"));
+    link_again(&pair);
+    routed(&pair);
+    drop(routers);
+}
+
+/// Makes the link between two namespaces anew.
+fn link_again(pair: &[Namespace; 2]) {
     let there = {
         use std::os::fd::AsRawFd;
         format!("/proc/{}/fd/{}", std::process::id(), pair[1].file().as_raw_fd())
@@ -353,6 +369,66 @@ fn an_interface_that_goes_and_comes_is_used_again() {
             furnish(number);
         });
     }
+}
+
+/// The settings of `e0` by which a router forwards, if the kernel has them: IPv6's came with Linux 6.17.
+const FORWARDING: [&str; 2] = ["net/ipv4/conf/e0/forwarding", "net/ipv6/conf/e0/force_forwarding"];
+
+/// Waits until `e0` forwards both families.
+fn forwards(namespace: &Namespace) {
+    wait_for("e0 to forward", || {
+        let read = |key: &str| std::fs::read_to_string(format!("/proc/sys/{key}"));
+        let values: Vec<String> = inside(namespace, || FORWARDING.iter().filter_map(|key| read(key).ok()).collect());
+        if values.iter().all(|value| value == "1\n") { Ok(()) } else { Err(values) }
+    });
+}
+
+/// Like a wireless card that is pulled out and put in again: its settings are those of any new interface.
+fn an_interface_that_was_away_forwards_again() {
+    let pair = pair();
+    let router = Running::start(&pair[0], with_settings("away"));
+    forwards(&pair[0]);
+    inside(&pair[0], || ip("link delete e0"));
+    wait_for("the router to see that", || same(router.ask(Question::Status)["interfaces_lost"].as_u64(), Some(1)));
+    link_again(&pair);
+    forwards(&pair[0]);
+    let status = router.ask(Question::Status);
+    assert_eq!(status["settings_restored"], 0, "no other program did anything");
+    router.stop().expect("it ends well");
+}
+
+fn settings_that_another_program_changes_are_set_again() {
+    let pair = pair();
+    let before = state(&pair[0]);
+    let (tell, heard) = std::sync::mpsc::channel();
+    let config = with_settings("changed");
+    let router = Running::start_telling(&pair[0], config, move |news| drop(tell.send(news.to_owned())));
+    forwards(&pair[0]);
+    inside(&pair[0], || {
+        for key in FORWARDING {
+            let path = format!("/proc/sys/{key}");
+            std::fs::metadata(&path).map_or(Ok(()), |_| std::fs::write(path, "0")).expect("it can be written");
+        }
+    });
+    wait_for("the router to see that", || {
+        let restored = router.ask(Question::Status)["settings_restored"].as_u64();
+        if restored > Some(0) { Ok(()) } else { Err(restored) }
+    });
+    forwards(&pair[0]);
+    let told: Vec<String> = heard.try_iter().collect();
+    assert!(told.iter().any(|news| news.starts_with("another program changed net.ipv")), "{told:#?}");
+    router.stop().expect("it ends well");
+    assert_eq!(state(&pair[0]), before);
+}
+
+/// The kernel ends IPv6 on an interface whose MTU is below 1,280, and begins anew when it is that again.
+fn an_interface_whose_mtu_was_too_small_for_ipv6_is_used_again() {
+    let pair = pair();
+    let routers = pair.each_ref().map(|namespace| Running::start(namespace, config(Family::Ipv4, 1)));
+    routed(&pair);
+    inside(&pair[0], || ip("link set e0 mtu 1200"));
+    wait_for("the routers to see that", || same(routers[1].ask(Question::Neighbors), serde_json::json!([])));
+    inside(&pair[0], || ip("link set e0 mtu 1500"));
     routed(&pair);
     drop(routers);
 }
