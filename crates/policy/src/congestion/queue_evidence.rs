@@ -228,7 +228,7 @@ impl QueueEvidence {
             // The wait of a single acknowledgement for the next segment is no queue.
             let of_two = rtt.min(core::mem::replace(&mut self.last_rtt, rtt));
             Round::add(&mut self.round.judged, ack.delivered);
-            let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
+            let delay = rtt - min_rtt;
             self.largest.update(ack.now, rtt);
             if ack.prior_in_flight >= ROOM_SEGMENTS * u64::from(mss) {
                 self.room.update(ack.now, of_two);
@@ -241,7 +241,7 @@ impl QueueEvidence {
 
     /// Whether an acknowledgement may have been delayed at the receiver.
     pub(super) fn is_delayed(&self, rtt: Duration, delivered: u64, mss: u32) -> bool {
-        let later = if rtt > self.last_rtt { rtt - self.last_rtt } else { Duration::ZERO };
+        let later = rtt - self.last_rtt;
         delivered <= u64::from(mss) && later > DELAYED && later <= MOST_DELAYED
     }
 

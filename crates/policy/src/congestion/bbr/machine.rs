@@ -366,7 +366,7 @@ impl Bbr {
         let (bounds, state) = (undo.bounds, undo.state.take());
         self.model.bounds.restore(&bounds);
         match state {
-            Some(State::Startup) if self.state != State::Startup => {
+            Some(State::Startup) => {
                 self.full_pipe.reached = false;
                 if self.state != State::ProbeRtt {
                     self.state = State::Startup;
