@@ -108,6 +108,12 @@ mod tests {
     }
 
     #[test]
+    fn the_least_number_drawn_is_above_zero() {
+        // The finaliser leaves 0 as it is: half a step of the 2^53.
+        assert_eq!(draw(0x9e37_79b9_7f4a_7c15, 0), 1.0 / (1_u64 << 54) as f64);
+    }
+
+    #[test]
     fn a_flow_keeps_its_path_when_weights_change_and_only_those_of_a_path_that_fails_move() {
         let mut policy = build("by_flow");
         let before: Vec<u8> =

@@ -463,6 +463,35 @@ fn whatever_happens_actions_name_what_exists_and_the_last_usable_subflow_is_neve
 }
 
 #[test]
+fn the_settings_of_the_mesh_hold_in_all_path_managers() {
+    for member in TABLE {
+        let opened = |settings: Settings| {
+            // The model's addresses are of two networks.
+            let settings = if member.name == "same_subnet" { settings.with("prefix", 0) } else { settings };
+            let mut manager = build(TABLE, member.name, &settings).unwrap();
+            let mut actions = Vec::new();
+            for id in 1..=4 {
+                let up = PathEvent::AddressUp { id: AddressId(id), address: local(id) };
+                manager.handle(at(0), &up, &mut actions);
+            }
+            let established = PathEvent::ConnectionEstablished {
+                connection: CLIENT,
+                role: Role::Client,
+                local: AddressId(1),
+                remote: remote(1),
+                remote_denies_joins: false,
+                // Ours waits for a connection to be so old.
+                handshake_rtt: Duration::from_millis(10),
+            };
+            manager.handle(at(0), &established, &mut actions);
+            actions.iter().filter(|action| matches!(action, PathAction::CreateSubflow { .. })).count()
+        };
+        let numbers = [Settings::new(), Settings::new().with("subflows", 2)].map(opened);
+        assert_eq!(numbers, [3, 2], "{}", member.name);
+    }
+}
+
+#[test]
 fn the_same_events_lead_to_the_same_actions() {
     let run = || {
         let mut model = Model {

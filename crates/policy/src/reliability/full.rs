@@ -46,6 +46,7 @@ mod tests {
         for now in [Instant::ZERO, Instant::from_nanos(1), Instant::NEVER] {
             assert_eq!(Full.abandon(now, &missing), Decision::Wait { until: Instant::NEVER });
             assert_eq!(Full.withdraw(now, &message), Verdict::Keep { until: Instant::NEVER });
+            assert!(Full.begin(now, &[message], &[]));
         }
     }
 }

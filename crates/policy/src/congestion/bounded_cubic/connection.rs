@@ -113,3 +113,20 @@ impl CongestionControl for Connection {
         self.each.pacing_rate(id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::{START, ack};
+
+    #[test]
+    fn a_subflow_without_congestion_does_not_reduce_the_others() {
+        let mut control = Connection::new();
+        let ids = [SubflowId(0), SubflowId(1)];
+        ids.iter().for_each(|id| control.on_subflow_added(*id, START));
+        assert_eq!(control.shares_bottleneck(ids[0], ids[1]), Some(true));
+        control.on_ack(ids[0], &ack(1_000, 0));
+        let other = control.each.subflows.get(ids[1]).and_then(Path::active).expect("active");
+        assert!(!other.reduction_due);
+    }
+}

@@ -173,7 +173,15 @@ impl SinglePath for Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::harness::START;
+    use crate::congestion::harness::{START, ack};
+
+    #[test]
+    fn an_acknowledgement_wakes_it_and_grows_its_window() {
+        let mut path = Path::start(&(), START);
+        path.rest();
+        path.on_ack(&ack(1_000, 1));
+        assert_eq!(path.active().map(SinglePath::window), Some(START.initial_window + 1_000));
+    }
 
     #[test]
     fn a_bandwidth_that_was_never_measured_is_unknown_at_rest() {

@@ -246,6 +246,12 @@ fn one_symbol_by_hand() {
 }
 
 #[test]
+fn of_two_paths_that_are_equally_likely_the_one_through_connect_is_taken() {
+    let even = Model { start: [0.5; 2], transition: [[0.5; 2]; 2], emission: [[0.5, 0.25, 0.25]; 2] };
+    assert_eq!(even.viterbi(&symbols("0120")).states(), [State::Connect; 4]);
+}
+
+#[test]
 fn a_step_that_was_not_seen_multiplies_by_the_transitions_only() {
     let mut filter = Filter::new(PAPER);
     filter.take(1, 2);

@@ -166,6 +166,30 @@ fn the_slope_is_falling_beyond_one_decibel_and_a_missing_hello_counts_as_three()
 }
 
 #[test]
+fn means_that_differ_by_a_decibel_are_steady() {
+    let slope = |fast| Slope { means: Some((fast, -70.0)), strength_known: true }.index();
+    assert_eq!([-71.125, -71.0, -69.0, -68.875].map(slope), [0, 1, 1, 2]);
+}
+
+#[test]
+fn a_symbol_is_a_level_and_a_slope() {
+    let after = |signals: &[Option<f32>]| {
+        let mut forecaster = Settings::new().with("gain", 1).read(Online::read).expect("good settings");
+        for (second, signal) in (0..).zip(signals) {
+            let observation = signal.map_or(Observation::MISSED, Observation::heard_at);
+            forecaster.observe(Instant::ZERO + Duration::from_secs(second), observation);
+        }
+        forecaster.open.map(|open| open.symbol)
+    };
+    // All of the last step carried, which is good, or nothing did, which is bad: 0 and 2, times three, and the slope. After
+    // 10 dB more the means are -75 and -78; a missing Hello counts as -78 dB, fast then -76.5 and slow -78.
+    assert_eq!(after(&[Some(-80.0)]), Some(1));
+    assert_eq!(after(&[Some(-80.0), Some(-70.0)]), Some(2));
+    assert_eq!(after(&[Some(-80.0), Some(-70.0), None]), Some(8));
+    assert_eq!(after(&[Some(-80.0), None, None]), Some(6));
+}
+
+#[test]
 fn a_signal_that_rises_by_more_than_a_decibel_rises() {
     let slope = |signals: &[f32]| {
         let mut slope = Slope::default();

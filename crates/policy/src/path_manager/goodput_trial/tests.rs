@@ -254,6 +254,28 @@ fn while_the_goodput_grows_no_path_is_tried() {
 }
 
 #[test]
+fn a_trial_without_a_gain_is_measured_for_longer_if_the_goodput_grows() {
+    let trial = |halves: [f64; 2]| {
+        let mut steered = Steered::new([1.0e6, halves[0], 0.2e6]);
+        assert_eq!(steered.go(2.1), [(2_100, suspend(1))]);
+        // It measures for a second, from 200 ms on.
+        assert_eq!(steered.go(0.7), []);
+        steered.goodput[1] = halves[1];
+        steered.go(2.0)
+    };
+    // 1.0e6 in all, no gain, and 22 % more in the second half; then 1.1e6, 10 % more than before.
+    assert_eq!(trial([0.9e6, 1.1e6]), []);
+    // The same without growth.
+    assert_eq!(trial([1.0e6, 1.0e6]), [(3_300, resume(1))]);
+    // It grows, and has gained already: 1.25e6.
+    let mut steered = Steered::new([1.0e6, 1.1e6, 0.2e6]);
+    steered.go(2.8);
+    steered.goodput[1] = 1.4e6;
+    steered.go(0.5);
+    assert!(steered.host.manager.connections[&ID].trial.is_none());
+}
+
+#[test]
 fn the_only_active_path_is_not_tried() {
     let mut steered = Steered::new([1.0e6, 1.0e6, 1.0e6]);
     steered.host.view(1).backup = true;

@@ -102,6 +102,17 @@ fn a_removed_path_that_answers_takes_over_from_a_dead_one_even_outside_its_band(
 }
 
 #[test]
+fn a_receive_buffer_that_blocks_is_no_reason_to_look_at_paths() {
+    let mut host = host(2);
+    host.timeout(0);
+    host.timeout(1);
+    host.now_ms = 300;
+    sample(&mut host, 0, 500_000);
+    assert_eq!((host.blocked(), host.receiver_blocked()), (vec![], vec![]));
+    assert_eq!(host.measured(), [resume(0)]);
+}
+
+#[test]
 fn a_story_delay_jumps_and_the_path_flaps_until_the_band_has_followed() {
     let mut host = host(2);
     host.now_ms = 20;

@@ -299,8 +299,8 @@ fn losses_that_were_none_are_taken_back() {
     assert_eq!((flow.bbr.state, flow.bbr.model.bounds.inflight_longterm), (State::Refill, UNBOUNDED));
 }
 
-#[test]
-fn much_loss_ends_startup_only_after_a_round_in_recovery() {
+/// In Drain because of losses in Startup.
+fn driven_out_of_startup() -> Flow {
     let mut flow = Flow::new();
     flow.pass_rounds(2, 8.0, 2 * BDP);
     flow.lose(1_000, 0, 2 * BDP);
@@ -322,8 +322,26 @@ fn much_loss_ends_startup_only_after_a_round_in_recovery() {
     let end = Ack { prior_lost: 1_000, total_lost: 7_000, tx_in_flight: 2 * BDP, ..flow.round(16.0, 2 * BDP + 1) };
     flow.take(end);
     assert_eq!(flow.bbr.state, State::Drain);
+    flow
+}
+
+#[test]
+fn much_loss_ends_startup_only_after_a_round_in_recovery() {
+    let flow = driven_out_of_startup();
     // The larger of the product at 16 Mbit/s, 200 000, and what a round delivered.
     assert_eq!(flow.bbr.model.bounds.inflight_longterm, 200_000);
+}
+
+#[test]
+fn an_end_of_startup_for_losses_that_were_none_is_taken_back() {
+    let mut flow = driven_out_of_startup();
+    flow.bbr.on_spurious(flow.now);
+    assert_eq!((flow.bbr.state, flow.bbr.full_pipe.reached), (State::Startup, false));
+    // A probe of the round trip goes on; Startup follows it.
+    let mut flow = driven_out_of_startup();
+    flow.bbr.state = State::ProbeRtt;
+    flow.bbr.on_spurious(flow.now);
+    assert_eq!((flow.bbr.state, flow.bbr.full_pipe.reached), (State::ProbeRtt, false));
 }
 
 #[test]
