@@ -191,6 +191,15 @@ mod tests {
     }
 
     #[test]
+    fn suspects_that_cost_nothing_change_no_cost() {
+        let mut forecasts = forecasts(0, true);
+        let mut interfaces = interfaces(&forecasts);
+        forecasts.start(Instant::ZERO);
+        assert!(forecasts.update(second(2), &interfaces));
+        assert!(!forecasts.update_costs(&mut interfaces) && !interfaces[AT.interface].advertised_change);
+    }
+
+    #[test]
     fn an_interface_that_comes_up_later_does_not_put_the_next_look_off() {
         let mut forecasts = forecasts(7, true);
         forecasts.start(Instant::ZERO);

@@ -136,6 +136,16 @@ fn an_update_has_room_for_what_the_headers_of_ip_ospf_and_the_update_leave() {
 }
 
 #[test]
+fn an_lsa_grows_older_by_whole_seconds_on_its_way_and_by_one_at_least() {
+    let delay = |millis| {
+        let config = InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED);
+        Interface::new(InterfaceConfig { inf_trans_delay: Duration::from_millis(millis), ..config })
+            .transmission_delay()
+    };
+    assert_eq!([0, 1000, 1001, 3000, 65_535_000, 65_535_001].map(delay), [1, 1, 2, 3, 65_535, 65_535]);
+}
+
+#[test]
 fn what_is_flooded_is_not_sent_again_before_rxmt_interval() {
     let key = LsaKey::default();
     let mut interface = Interface::new(InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED));

@@ -298,6 +298,33 @@ mod tests {
     }
 
     #[test]
+    fn a_link_only_shortens_paths_if_its_neighbour_is_neither_full_nor_of_the_backbone() {
+        let config = Config::new(RouterId(1));
+        let only_shortens = |state, relay, kind: fn(InterfaceId, Ipv6Addr) -> InterfaceConfig| {
+            let mut interface = Interface::new(kind(InterfaceId(1), Ipv6Addr::LOCALHOST));
+            interface.add_neighbor(Instant::ZERO, RouterId(2), Ipv6Addr::LOCALHOST, None);
+            let neighbor = interface.neighbors.get_mut(&RouterId(2)).unwrap();
+            // A neighbour that wants an adjacency with every router is of the backbone.
+            (neighbor.state, neighbor.manet.said.a_bit) = (state, relay);
+            let mut interfaces = Interfaces::default();
+            interfaces.add(interface);
+            let interface = InterfaceId(1);
+            let link = RouterLink {
+                kind: LinkKind::PointToPoint,
+                metric: 1,
+                interface,
+                neighbor_interface: interface,
+                neighbor: RouterId(2),
+            };
+            OwnLsas { config: &config, interfaces: &interfaces }.only_shortens(&link)
+        };
+        let of_a_mesh = |state, relay| only_shortens(state, relay, InterfaceConfig::manet);
+        assert!(of_a_mesh(NeighborState::TwoWay, false));
+        assert!(!of_a_mesh(NeighborState::Full, false) && !of_a_mesh(NeighborState::TwoWay, true));
+        assert!(!only_shortens(NeighborState::TwoWay, false, InterfaceConfig::point_to_point));
+    }
+
+    #[test]
     fn an_address_is_advertised_as_a_host_and_a_links_prefix_beside_it() {
         let config = Config::new(RouterId(1));
         let interfaces = interfaces(NeighborState::Full);
