@@ -96,10 +96,12 @@ mod tests {
     #[test]
     fn flows_are_spread_in_proportion_to_capacities() {
         for (paths, expected) in [
-            ([path(0, 0), path(1, 30)], 5_000_i64),
-            ([with_capacity(0, 300), with_capacity(1, 100)], 7_500),
-            // The other counts as equally large.
-            ([with_capacity(0, 300), path(1, 0)], 5_000),
+            (vec![path(0, 0), path(1, 30)], 5_000_i64),
+            (vec![with_capacity(0, 300), with_capacity(1, 100)], 7_500),
+            (vec![with_capacity(0, 300), with_capacity(1, 100), with_capacity(2, 100)], 6_000),
+            // The others count as large as those of known capacity are on average.
+            (vec![with_capacity(0, 300), path(1, 0)], 5_000),
+            (vec![with_capacity(0, 300), with_capacity(1, 100), path(2, 0)], 5_000),
         ] {
             let first = (0..10_000).filter(|flow| chosen(&mut *build("by_flow"), *flow, &paths) == 0).count() as i64;
             // Four standard deviations of a binomial distribution are 200 or less.
@@ -108,9 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn the_least_number_drawn_is_above_zero() {
-        // The finaliser leaves 0 as it is: half a step of the 2^53.
-        assert_eq!(draw(0x9e37_79b9_7f4a_7c15, 0), 1.0 / (1_u64 << 54) as f64);
+    fn numbers_are_drawn_by_the_finaliser_of_murmur_hash_and_above_zero() {
+        let path_0 = 0x9e37_79b9_7f4a_7c15;
+        // It leaves 0 as it is: half a step of the 2^53. Of 1 it makes 0xb456_bcfc_34c2_cb2c.
+        assert_eq!(draw(path_0, 0), 1.0 / (1_u64 << 54) as f64);
+        assert_eq!(draw(path_0 ^ 1, 0), (0xb456_bcfc_34c2_cb2c_u64 >> 10 | 1) as f64 / (1_u64 << 54) as f64);
     }
 
     #[test]

@@ -142,6 +142,8 @@ fn a_delayed_acknowledgement_is_no_queue() {
 #[test]
 fn what_is_later_than_an_acknowledgement_can_be_delayed_is_a_queue() {
     let path = Path::with_room(12);
+    assert!(!path.evidence.is_delayed(LEAST + Duration::from_millis(15), u64::from(MSS), MSS));
+    assert!(path.evidence.is_delayed(LEAST + Duration::from_millis(16), u64::from(MSS), MSS));
     // Each segment of a slow path is acknowledged separately.
     assert!(path.evidence.is_delayed(LEAST + Duration::from_millis(200), u64::from(MSS), MSS));
     assert!(!path.evidence.is_delayed(LEAST + Duration::from_millis(201), u64::from(MSS), MSS));
@@ -156,7 +158,7 @@ fn below_200_kbit_per_second_no_acknowledgement_waits_for_the_next_segment() {
         path.evidence.on_ack(&ack, LEAST, MSS, Rate::from_bits_per_second(bits), &path.rounds);
         path.evidence.is_slow()
     };
-    assert!(is_slow(190_000) && !is_slow(210_000));
+    assert!(is_slow(190_000) && !is_slow(200_000) && !is_slow(210_000));
 }
 
 #[test]

@@ -172,6 +172,26 @@ fn means_that_differ_by_a_decibel_are_steady() {
 }
 
 #[test]
+fn a_signal_that_no_radio_measures_is_none() {
+    let slope = |signal| {
+        let mut slope = Slope::default();
+        slope.take(Observation::heard_at(signal));
+        slope.strength_known
+    };
+    assert_eq!([-200.0, 100.0, -201.0, 101.0, f32::NAN].map(slope), [true, true, false, false, false]);
+}
+
+#[test]
+fn a_forecast_is_as_many_steps_ahead_as_the_horizon_is() {
+    let mut forecaster = Settings::new().read(Online::read).expect("the defaults");
+    forecaster.observe(Instant::ZERO, Observation::HEARD);
+    let Filter { model, filtered, .. } = forecaster.filter;
+    let ahead = |seconds| forecaster.probability_up(Instant::ZERO, Duration::from_secs(seconds));
+    assert_eq!([0, 1, 3].map(ahead), [0, 1, 3].map(|steps| model.ahead(filtered, steps)[0]));
+    assert!(ahead(3) < ahead(1) && ahead(1) < ahead(0));
+}
+
+#[test]
 fn a_symbol_is_a_level_and_a_slope() {
     let after = |signals: &[Option<f32>]| {
         let mut forecaster = Settings::new().with("gain", 1).read(Online::read).expect("good settings");

@@ -265,14 +265,76 @@ fn a_trial_without_a_gain_is_measured_for_longer_if_the_goodput_grows() {
     };
     // 1.0e6 in all, no gain, and 22 % more in the second half; then 1.1e6, 10 % more than before.
     assert_eq!(trial([0.9e6, 1.1e6]), []);
-    // The same without growth.
-    assert_eq!(trial([1.0e6, 1.0e6]), [(3_300, resume(1))]);
+    // Without growth 5 % more are not enough.
+    assert_eq!(trial([1.05e6, 1.05e6]), [(3_300, resume(1))]);
     // It grows, and has gained already: 1.25e6.
     let mut steered = Steered::new([1.0e6, 1.1e6, 0.2e6]);
     steered.go(2.8);
     steered.goodput[1] = 1.4e6;
     steered.go(0.5);
     assert!(steered.host.manager.connections[&ID].trial.is_none());
+}
+
+#[test]
+fn a_trial_measures_when_nothing_is_left_on_the_suspended_path_or_after_three_seconds() {
+    let measures_from = |emptied_after: f64| {
+        let mut steered = Steered::new([1.0e6, 2.0e6, 0.2e6]);
+        steered.go(2.0);
+        steered.host.view(1).queued = 1;
+        assert_eq!(steered.look(), [suspend(1)]);
+        steered.go(emptied_after);
+        steered.host.view(1).queued = 0;
+        // What arrives does not count at an end that makes no trials for what it receives.
+        steered.host.view(1).counters.bytes_received += 1;
+        let before = steered.host.manager.connections[&ID].trial.and_then(|trial| trial.from);
+        steered.look();
+        (before, steered.host.manager.connections[&ID].trial.and_then(|trial| trial.from))
+    };
+    // From 200 ms after the suspension at 2.1 s on.
+    assert_eq!(measures_from(0.1), (None, Some(at(2_300))));
+    assert_eq!(measures_from(1.0), (None, Some(at(3_200))));
+    assert_eq!(measures_from(3.1), (None, Some(at(5_300))));
+}
+
+#[test]
+fn a_trial_lasts_for_eight_round_trips_of_the_others_and_a_return_settles_for_two_of_its_own() {
+    let trial = |returns, round_trips: [u64; 2]| {
+        let mut steered = Steered::new([1.0e6, 1.0e6, 1.0e6]);
+        steered.host.view(1).suspended = returns;
+        for (id, millis) in (0..).zip(round_trips) {
+            let view = steered.host.view(id);
+            (view.smoothed_rtt, view.min_rtt) = (Duration::from_millis(millis), Duration::from_millis(20));
+        }
+        if returns {
+            let memory = steered.host.manager.connections.get_mut(&ID).expect("a connection");
+            memory.without.insert(SubflowId(1), 1.0e6);
+        }
+        loop {
+            steered.look();
+            if let Some(trial) = steered.host.manager.connections[&ID].trial {
+                assert_eq!((trial.subflow, trial.returns), (SubflowId(1), returns));
+                break (trial.length.as_millis(), (trial.earliest - trial.begun).as_millis());
+            }
+        }
+    };
+    // One second to three, and 200 ms of a suspension.
+    let suspended = [[100, 900], [200, 900], [400, 900]].map(|round_trips| trial(false, round_trips));
+    assert_eq!(suspended, [(1_000, 200), (1_600, 200), (3_000, 200)]);
+    // 200 ms to three seconds.
+    let returned = [[200, 50], [200, 300], [200, 1_600]].map(|round_trips| trial(true, round_trips));
+    assert_eq!(returned, [(1_600, 200), (1_600, 600), (1_600, 3_000)]);
+}
+
+#[test]
+fn when_all_paths_were_tried_in_vain_a_pause_follows_and_the_next_is_twice_as_long() {
+    let mut steered = Steered::new([1.9e6, 1.0e6, 1.0e6]);
+    let first = steered.host.manager.connections[&ID].pause;
+    while steered.host.manager.connections[&ID].pause == first {
+        steered.look();
+    }
+    let memory = &steered.host.manager.connections[&ID];
+    assert_eq!((memory.pause, memory.next_trial), (first * 2, at(steered.host.now_ms) + first));
+    assert!(memory.vain.is_empty());
 }
 
 #[test]

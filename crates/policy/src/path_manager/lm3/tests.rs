@@ -22,6 +22,16 @@ fn set(host: &mut Host<Lm3>, id: u32, cwnd: u64, rtt_ms: u64) {
     (view.cwnd, view.smoothed_rtt) = (cwnd, Duration::from_millis(rtt_ms));
 }
 
+#[test]
+fn a_full_buffer_at_the_receiver_is_no_reason_to_look_at_paths() {
+    let mut host = host(living(), 2);
+    host.view(1).suspended = true;
+    host.measured();
+    host.view(0).stale = true;
+    assert_eq!(host.receiver_blocked(), []);
+    assert_eq!(host.measured(), [resume(1)]);
+}
+
 /// Three rounds: path 0 ends mid-window at its worst RTT, path 1 is slow and at its own best, path 2 never changed its
 /// window and is three quarters of the way to its best RTT.
 fn three_paths(settings: Lm3Settings) -> Host<Lm3> {
