@@ -205,7 +205,8 @@ impl Neighbor {
 mod tests {
     use super::*;
     use anabranch_policy::forecast::Observation;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU16, Ordering};
 
     #[test]
     fn an_adjacency_is_being_formed_from_ex_start_until_full() {
@@ -219,12 +220,12 @@ mod tests {
         assert_eq!([ExStart, Exchange, Loading].map(is_forming), [true; 3]);
     }
 
-    struct Missed(Arc<Mutex<u16>>);
+    struct Missed(Arc<AtomicU16>);
 
     impl LinkForecaster for Missed {
         fn observe(&mut self, _: Instant, observation: Observation) {
             if let Observation::Missed { hellos } = observation {
-                *self.0.lock().unwrap() += hellos;
+                self.0.fetch_add(hellos, Ordering::Relaxed);
             }
         }
 
@@ -236,15 +237,14 @@ mod tests {
     #[test]
     fn hellos_of_two_dead_intervals_may_be_missing_and_the_next_is_missing_after_a_quarter_of_its_interval() {
         let missing = |sequence| {
-            let missed = Arc::new(Mutex::new(0));
+            let missed = Arc::new(AtomicU16::new(0));
             let mut neighbor =
                 Neighbor::new(Ipv6Addr::UNSPECIFIED, Instant::ZERO, Some(Box::new(Missed(Arc::clone(&missed)))));
             neighbor.manet.said.sequence = Some(10);
             let now = Instant::ZERO + Duration::from_secs(20);
             neighbor.hear_hello(now, None, Some(sequence), Duration::from_secs(2), Duration::from_secs(6));
             assert_eq!(neighbor.timers.expiry(NeighborTimer::MissedHello), Some(now + Duration::from_millis(2500)));
-            let missed = *missed.lock().unwrap();
-            missed
+            missed.load(Ordering::Relaxed)
         };
         // Three fit into a dead interval. With more than twice as many missing it has begun anew.
         assert_eq!([11, 12, 17, 18].map(missing), [0, 1, 6, 0]);
