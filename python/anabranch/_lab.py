@@ -11,7 +11,7 @@ from pathlib import Path
 from anabranch import _backends, _native
 from anabranch._policies import CongestionControl, InPython, PathManager, Scheduler, check, in_python, is_given
 from anabranch._progress import bar
-from anabranch._request import Scenario, Seeds, requests
+from anabranch._request import Scenario, Seeds, check_jobs, names_of, requests
 from anabranch._results import Results, Runs
 
 
@@ -98,6 +98,7 @@ def compare(
     policies, baselines: as `--policy` and `--baseline` of the command.
     seeds: how many, from 1 on, or which (a range, a list); the scenario's number if None.
     set: values of the scenario to change, by dotted path; grid: lists of values, all combinations of which are run.
+    Values are those of Python or NumPy.
     scheduler, congestion, path_manager: a class in Python in place of the policies' own; only with the backend "local",
     without out.
     policy_timeout: how long the calls of one object of such a class may take together, in seconds of wall time: of the
@@ -154,6 +155,7 @@ def _runs(
         first_policy_only=first_policy_only,
         quick=quick,
     )
+    check_jobs(jobs)
     texts = [asked[0]["text"]]
     told = bar() if progress is True else progress or None
     check(in_python, backend, out)
@@ -241,7 +243,10 @@ def sweep(
     of them. Seed 1 was used to develop the default combination, others are unseen. `backend` and `out` are those of
     `compare`. Policies in Python replace those of all policies named, and their results are not kept.
     """
-    named = [policies] if isinstance(policies, str) else list(policies)
+    check_jobs(jobs)
+    named = names_of(policies)
+    if min(first, points) < 0 or first + points >= 2**32:
+        raise ValueError(f"points have numbers from 0 to 2**32 - 1: there are no {points} from {first} on")
     units = _native.sweep_tasks(named, seed, first, points, competition)
     own = in_python(scheduler, congestion, path_manager, policy_timeout)
     check(own, backend, out)
@@ -276,6 +281,7 @@ def reproduce(
 
     Raises ValueError if there is no such experiment or an option is wrong; KeyboardInterrupt.
     """
+    check_jobs(jobs)
     told = bar() if progress is True else progress or None
     measured = []
     for name in _native.experiments(experiment):

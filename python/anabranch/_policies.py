@@ -84,7 +84,14 @@ def in_python(
     path_manager: Callable[[], PathManager] | None,
     policy_timeout: float | None,
 ) -> InPython:
-    """Classes by family, and the limit of their time."""
+    """Classes by family, and the limit of their time.
+
+    Raises TypeError if one is no class.
+    """
+    for family, given in (("scheduler", scheduler), ("congestion", congestion), ("path_manager", path_manager)):
+        if given is not None and not callable(given):
+            named = f"policy='{family}={given}'" if isinstance(given, str) else f"{type(given).__name__}, the class"
+            raise TypeError(f"{family} is a class of yours, and not {given!r}: did you mean {named}?")
     return {
         "scheduler": scheduler,
         "congestion": congestion,

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -66,6 +67,23 @@ def test_a_grid_runs_all_combinations() -> None:
     frame = anabranch.run("two_paths", policy="plain", seeds=1, grid=grid).to_pandas()
     assert len(frame) == 4
     assert set(frame["duration"]) == {"3 s", "4 s"}
+
+
+def test_values_and_seeds_of_numpy_are_taken_as_those_of_python() -> None:
+    losses = np.linspace(0, 0.02, 3)
+    runs = anabranch.run(
+        "two_paths", policy="plain", seeds=np.arange(1, 3), set=SHORT, grid={"paths.slow.links.0.loss": losses}
+    )
+    own = anabranch.run(
+        "two_paths", policy="plain", seeds=2, set=SHORT, grid={"paths.slow.links.0.loss": losses.tolist()}
+    )
+    assert len(runs) == 6
+    assert sorted(hashes(runs)) == sorted(hashes(own))
+    for loss in (np.float32(0.5), np.float64(0.5)):
+        one = anabranch.run(
+            "two_paths", policy="plain", seeds=np.int64(1), set=SHORT | {"paths.slow.links.0.loss": loss}
+        )
+        assert one.to_pandas()["set"][0].endswith("loss=0.5")
 
 
 def test_rows_in_a_directory_are_not_computed_again(tmp_path: Path) -> None:
@@ -199,6 +217,27 @@ def test_what_is_wrong_with_a_scenario_is_told_with_its_place() -> None:
         anabranch.run("two_paths", seeds=0)
     with pytest.raises(ValueError, match="backend"):
         anabranch.compare("two_paths", seeds=1, set=SHORT, backend="nowhere")
+    with pytest.raises(FileNotFoundError, match="did you mean 'two_paths'"):
+        anabranch.run("two_path")
+    with pytest.raises(ValueError, match="float values are not JSON"):
+        anabranch.run({"duration": float("nan")})
+    for none in ([], [None]):
+        with pytest.raises(ValueError, match="policies are names"):
+            anabranch.compare("two_paths", policies=none)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="policies are names"):
+        anabranch.sweep([])
+    for points, first in ((-1, 0), (1, 10**12), (1, -1)):
+        with pytest.raises(ValueError, match="points have numbers from 0"):
+            anabranch.sweep("plain", points=points, first=first)
+    with pytest.raises(ValueError, match="at least one thread"):
+        anabranch.run("two_paths", jobs=0)
+    with pytest.raises(TypeError, match="'duration' has '3 s'"):
+        anabranch.run("two_paths", grid={"duration": "3 s"})
+    for seeds in ("1..3", 2.0, [1.5]):
+        with pytest.raises(TypeError):
+            anabranch.run("two_paths", seeds=seeds)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at least one seed"):
+        anabranch.run("two_paths", seeds=[2**63])
 
 
 def test_a_series_has_times_paths_and_units() -> None:

@@ -195,6 +195,13 @@ def test_what_a_path_manager_answers_wrongly_is_told(manager: Any, message: str)
         hashes(path_manager=manager)
 
 
+def test_what_is_no_class_is_told_with_what_was_meant() -> None:
+    with pytest.raises(TypeError, match="did you mean policy='scheduler=blest'"):
+        hashes(scheduler="blest")
+    with pytest.raises(TypeError, match="did you mean FullMesh, the class"):
+        hashes(path_manager=FullMesh())
+
+
 def test_what_a_path_manager_raises_is_raised_and_a_missing_method_told() -> None:
     with pytest.raises(RuntimeError, match="mine"):
         hashes(path_manager=Raises)

@@ -5,6 +5,7 @@ use crate::request::Request;
 use crate::running;
 use anabranch_lab::experiment::Experiment;
 use anabranch_lab::runner::{Runner, processors};
+use anabranch_settings::diagnostic::Diagnostic;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +13,8 @@ use std::sync::atomic::AtomicBool;
 /// Runs each policy with the first seed, and writes its packets into the directory; gives the names of the files.
 #[pyfunction]
 pub fn capture(py: Python<'_>, request: &str, directory: PathBuf) -> PyResult<Vec<PathBuf>> {
-    std::fs::create_dir_all(&directory)?;
+    let cannot = |error: std::io::Error| failure(Diagnostic::file(&directory, "make the directory", &error));
+    std::fs::create_dir_all(&directory).map_err(cannot)?;
     let request = Request::read(request)?;
     let (document, mut plan) = (request.document(), request.plan(Default::default()));
     plan.extras.pcap = Some(directory.clone());
