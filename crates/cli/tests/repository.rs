@@ -269,3 +269,16 @@ fn the_page_of_policies_says_what_the_tables_say() {
         "docs/policies.md is not what the tables say; ANABRANCH_BLESS=1 cargo test -p anabranch-cli --test repository writes it"
     );
 }
+
+/// Without a file, SIGHUP ends the program, and what an operator wrote into the file would not count.
+#[test]
+fn a_unit_that_is_reloaded_by_a_hang_up_reads_the_configuration() {
+    let units = files(&root().join("packaging"), "service");
+    assert_eq!(units.len(), 5, "{units:?}");
+    for path in units {
+        let unit = read(&path);
+        let line = |key: &str| unit.lines().find(|line| line.starts_with(key)).unwrap_or_default();
+        assert!(line("ExecReload=").contains("kill -HUP"), "{}", path.display());
+        assert!(line("ExecStart=").ends_with("--config /etc/anabranch/anabranch.toml"), "{}", path.display());
+    }
+}
