@@ -89,6 +89,12 @@ impl Ground {
         Ok((self, setup))
     }
 
+    /// The path manager that another program has chosen since [`Self::prepare`], and the step that changes it back.
+    pub fn changed(&self) -> Option<(PathManagerChoice, Step)> {
+        let now = Self { setting: PathManagerSetting::read(), wanted: self.wanted.clone() };
+        Some((now.present(), now.step()?))
+    }
+
     /// What it means, in sentences.
     pub fn describe(&self) -> Vec<String> {
         let mut lines = Vec::new();

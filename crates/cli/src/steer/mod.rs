@@ -1,6 +1,7 @@
 //! `anabranch steer`: path policies for the MPTCP connections of the kernel.
 
 mod ground;
+mod guard;
 mod log;
 mod observer;
 mod options;
@@ -15,13 +16,14 @@ use crate::console::print;
 use crate::ending::{asked_to_end, block_on};
 use crate::service_manager;
 use crate::status::{Serving, Source, SteeredHost};
-use crate::uplink_care::{Roles, govern};
+use crate::uplink_care::{Roles, absent, govern};
 use anabranch_host::{Setup, Step};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_steer::{Addresses, Classes, Daemon, Endpoint, Notice, flags, interface_name};
 use anabranch_steering::settings::Settings;
 use anabranch_system::{Capability, keep_only};
 use ground::Ground;
+use guard::Only;
 use log::Log;
 use observer::Observer;
 use std::cell::RefCell;
@@ -60,6 +62,11 @@ fn check(options: &SteerOptions, ground: &Ground) -> Result<(), Diagnostic> {
         let quota = governed.quota.map(|(_, quota)| format!(", with a quota of {quota} octets")).unwrap_or_default();
         text += &format!("address {address} of {name}, {}{quota}\n", governed.role);
     }
+    text.extend(
+        absent(options.interfaces().chain(&options.backups).chain(options.care.metered()))
+            .into_iter()
+            .map(|line| format!("{line}\n")),
+    );
     text += &format!("policy: {}\n", options.policy());
     text.extend(options.rules.iter().map(|rule| format!("rule: {rule}\n")));
     print(&text);
@@ -77,6 +84,7 @@ enum Wish {
     Replace(Box<Classes>, String),
     /// Paths over these interfaces are for the time when no other works.
     Reserve(Vec<String>),
+    Warn(String),
 }
 
 /// An endpoint is noted before it is made a backup, so that the next start can undo that.
@@ -87,6 +95,7 @@ fn note(setup: &Rc<RefCell<Setup>>, endpoint: &Endpoint) -> io::Result<()> {
 }
 
 async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
+    let _only = Only::take()?;
     let (log, host) = (Log::new(options), SteeredHost::new());
     let listeners = options.status.listen(options.journal.as_deref(), "steer").await?;
     let (ground, setup) = ground.prepare(options)?;
@@ -101,6 +110,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     keep_only(Capability::NET_ADMIN)
         .map_err(|error| Diagnostic::plain(format!("the other capabilities cannot be dropped: {error}")))?;
     ground.describe().iter().for_each(|line| log.say(line));
+    absent(options.interfaces()).iter().for_each(|line| log.say(line));
     log.say(&format!("policy {}", options.policy()));
     let mut observer = Observer::new(host.clone(), ground.future().to_string());
     observer.begin(options.policy());
@@ -112,6 +122,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     let again = read_again(again, &TAKEN, |new: &SteerOptions| {
         new.check()?;
         let classes = new.classes(settings)?;
+        absent(new.interfaces()).iter().for_each(|line| log.say(line));
         roles.set(&new.care, &new.backups);
         // The receiver lives as long as this.
         let _ = sender.send(Wish::Replace(Box::new(classes), new.policy().to_owned()));
@@ -119,6 +130,10 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     });
     let governed = govern(&roles, Vec::new, |reserve, _| {
         let _ = sender.send(Wish::Reserve(reserve.to_vec()));
+    });
+    let kept = guard::keep(&ground, &setup, |text| {
+        log.say(&text);
+        let _ = sender.send(Wish::Warn(text));
     });
     let steered = async {
         loop {
@@ -139,6 +154,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
                     observer.begin(&policy);
                 }
                 Ok(Wish::Reserve(interfaces)) => daemon.reserve(interfaces),
+                Ok(Wish::Warn(text)) => observer.warn(text),
                 Err(error) => return Err(cannot(&error)),
             }
         }
@@ -147,6 +163,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
         steered = steered => steered,
         never = again => match never {},
         never = governed => match never {},
+        never = kept => match never {},
     };
     service_manager::stopping();
     daemon.end();

@@ -56,6 +56,11 @@ impl Observer {
         policy.clone_into(&mut self.policy);
     }
 
+    /// Something that is wrong with the host.
+    pub fn warn(&mut self, text: String) {
+        keep(&mut self.warnings, MOST_WARNINGS, text);
+    }
+
     pub fn hear(&mut self, notice: &Notice<'_>) {
         match notice {
             Notice::Event(Event::AddressUp { address, interface }) => {

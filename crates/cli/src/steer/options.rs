@@ -109,6 +109,11 @@ impl SteerOptions {
         Diagnostic::option(&format!("--policy {}", self.policy), message)
     }
 
+    /// The interfaces that were named, but for those with a role.
+    pub fn interfaces(&self) -> impl Iterator<Item = &String> {
+        self.uplinks.iter().chain(self.rules.iter().flat_map(RuleOption::uplinks))
+    }
+
     /// The policy as it was said.
     pub fn policy(&self) -> &str {
         &self.policy

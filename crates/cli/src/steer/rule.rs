@@ -73,6 +73,11 @@ pub fn path_manager(policy: &str) -> Result<Box<dyn PathManager>, String> {
 }
 
 impl RuleOption {
+    /// The interfaces that it names.
+    pub fn uplinks(&self) -> &[String] {
+        &self.uplinks
+    }
+
     /// The rule, with `policy` where it names none.
     ///
     /// # Errors

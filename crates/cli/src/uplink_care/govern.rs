@@ -47,6 +47,19 @@ pub struct Governed {
     pub quota: Option<(u64, u64)>,
 }
 
+/// A sentence about each of these interfaces that is not there: a modem may be plugged in later, but with a wrong name a
+/// metered uplink would be used without limits.
+pub fn absent<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let Ok(snapshot) = Netlink::open().and_then(|mut netlink| Snapshot::take(&mut netlink)) else { return Vec::new() };
+    let known: Vec<&str> = snapshot.interfaces.iter().map(|known| known.name.as_str()).collect();
+    let absent: BTreeSet<&String> = names.into_iter().filter(|name| snapshot.interface(name).is_none()).collect();
+    let sentence = |name: &String| {
+        let hint = did_you_mean(name, known.iter().copied());
+        format!("there is no interface {name} yet: known are {}{hint}", known.join(", "))
+    };
+    absent.into_iter().map(sentence).collect()
+}
+
 impl Roles {
     pub fn new(options: &UplinkOptions, backups: &[String]) -> Self {
         let (portals, used) = (BTreeSet::new(), BTreeMap::new());
@@ -65,18 +78,10 @@ impl Roles {
         self.uses().0
     }
 
-    /// Warns about absent uplinks: a modem may be plugged in later, but with a wrong name a metered uplink would be
-    /// used without limits.
+    /// Warns about absent uplinks.
     fn tell_of_absent(&self) {
-        let Ok(snapshot) = Netlink::open().and_then(|mut netlink| Snapshot::take(&mut netlink)) else { return };
         let state = self.lock();
-        for name in state.backups.iter().chain(&state.options.metered) {
-            if snapshot.interface(name).is_none() {
-                let known: Vec<&str> = snapshot.interfaces.iter().map(|known| known.name.as_str()).collect();
-                let hint = did_you_mean(name, known.iter().copied());
-                event(&format!("there is no interface {name} yet: known are {}{hint}", known.join(", ")));
-            }
-        }
+        absent(state.backups.iter().chain(&state.options.metered)).iter().for_each(|line| event(line));
     }
 
     /// Applies new options.
@@ -86,6 +91,8 @@ impl Roles {
             state.portals.clear();
         }
         (state.options, state.backups) = (options.clone(), backups.to_vec());
+        drop(state);
+        self.tell_of_absent();
     }
 
     /// State of an uplink.

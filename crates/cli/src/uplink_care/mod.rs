@@ -7,5 +7,5 @@ mod portal;
 mod quota;
 
 pub use counter::traffic;
-pub use govern::{Roles, govern};
+pub use govern::{Roles, absent, govern};
 pub use options::UplinkOptions;

@@ -78,6 +78,11 @@ impl UplinkOptions {
         Ok(())
     }
 
+    /// The interfaces that are metered.
+    pub fn metered(&self) -> &[String] {
+        &self.metered
+    }
+
     pub(super) fn quota(&self, name: &str) -> Option<&Quota> {
         self.quotas.iter().find(|quota| quota.interface == name)
     }

@@ -11,6 +11,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_connection_that_a_rule_leaves_alone_has_one_subflow", left_alone),
         trial("a_rule_by_user_chooses_uplinks", of_a_user),
         trial("the_check_explains_roles_and_rules", explained),
+        trial("an_interface_that_is_not_there_is_told", absent),
     ]
 }
 
@@ -74,5 +75,18 @@ fn explained(scene: &Scene) {
         "rule: connections to port 22 are left alone",
     ] {
         assert!(words.contains(part), "{part}: {words}{}", text(&output.stderr));
+    }
+}
+
+/// A misspelled name of a metered uplink would cost money, one of an uplink or in a rule all but one path.
+fn absent(scene: &Scene) {
+    let options = ["--uplink", "up9", "--uplink", "up8", "--metered", "up8", "--rule", "port=22 uplinks=up7"];
+    let told = |words: &str, name: &str| words.contains(&format!("there is no interface {name} yet: known are "));
+    let mut command = scene.command(&[&options[..], &["--check"]].concat());
+    let checked = text(&scene.on_host(|| command.output().expect("it runs")).stdout);
+    let _daemon = scene.daemon(&options);
+    for name in ["up7", "up8", "up9"] {
+        assert!(told(&checked, name), "{name}: {checked}");
+        assert!(told(&scene.said(), name), "{name}: {}", scene.said());
     }
 }

@@ -9,6 +9,9 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("without_the_capability_it_says_so_in_one_line", refused),
         trial("it_keeps_one_capability", capabilities),
+        trial("a_second_daemon_in_a_network_namespace_is_refused", second),
+        trial("a_path_manager_that_another_program_chooses_is_changed_back", another_path_manager),
+        trial("mptcp_that_is_switched_off_meanwhile_is_told", switched_off),
         trial("a_thousand_connections_a_second_open_and_close", churn),
         trial("events_that_were_lost_are_made_up_for", overrun),
     ]
@@ -23,6 +26,45 @@ fn refused(scene: &Scene) {
         .args(inner.get_args());
     let output = scene.on_host(|| command.output().expect("setpriv is there"));
     assert!(complaint(&output).contains("CAP_NET_ADMIN"), "{output:?}");
+}
+
+/// The first goes on, and so does its setting.
+fn second(scene: &Scene) {
+    let before = scene.path_manager();
+    let _first = scene.daemon(&[]);
+    let during = scene.path_manager();
+    assert_ne!(during, before);
+    let inner = scene.command(&[]);
+    let mut command = Command::new("timeout");
+    command.arg("20").arg(inner.get_program()).args(inner.get_args());
+    let output = scene.on_host(|| command.output().expect("timeout is there"));
+    assert!(complaint(&output).contains("another `anabranch steer` is at work"), "{output:?}");
+    assert_eq!(scene.path_manager(), during);
+    let mut connection = scene.connection();
+    scene.sees(&[("up0", "up"), ("up1", "up")]);
+    lives(&mut connection);
+}
+
+fn another_path_manager(scene: &Scene) {
+    let before = scene.path_manager();
+    let daemon = scene.daemon(&[]);
+    let during = scene.path_manager();
+    scene.on_host(|| std::fs::write("/proc/sys/net/mptcp/pm_type", "0").expect("root may"));
+    wait_for(|| (scene.path_manager() == during).then_some(()).ok_or_else(|| scene.said()));
+    let told = "another program gave new connections the path manager kernel: they have userspace again";
+    wait_for(|| scene.said().contains(told).then_some(()).ok_or_else(|| scene.said()));
+    let mut connection = scene.connection();
+    let status = scene.sees(&[("up0", "up"), ("up1", "up")]);
+    assert_eq!(status["steered"]["warnings"][0], told);
+    lives(&mut connection);
+    daemon.end_by("TERM");
+    assert_eq!(scene.path_manager(), before);
+}
+
+fn switched_off(scene: &Scene) {
+    let _daemon = scene.daemon(&[]);
+    scene.on_host(|| std::fs::write("/proc/sys/net/mptcp/enabled", "0").expect("root may"));
+    wait_for(|| scene.said().contains("MPTCP was switched off").then_some(()).ok_or_else(|| scene.said()));
 }
 
 fn capabilities(scene: &Scene) {
