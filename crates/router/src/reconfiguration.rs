@@ -11,7 +11,11 @@ use super::ports::{Port, ports};
 impl RouteDaemon {
     /// Takes another configuration, or tells why not and goes on with its own.
     pub(super) fn reconfigure(&mut self, new: NewConfig) -> Result<(), RouteError> {
-        let NewConfig { config, left } = new;
+        let NewConfig { config, mut left } = new;
+        // The file may have the same name as before, and another key in it.
+        if config.authentication != self.config.authentication && !left.iter().any(|key| key == "key") {
+            left.push("key".to_owned());
+        }
         let ground = look(&mut self.netlink)?;
         let ports = ports(&config, &ground, &self.ports);
         let checked = config

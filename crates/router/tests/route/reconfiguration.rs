@@ -8,15 +8,46 @@ use anabranch_policy::time::Duration;
 use anabranch_router::{Family, MeshInterface, NewConfig, Question, RouteConfig};
 use anabranch_routing::bfd::BfdSettings;
 use anabranch_system::Namespace;
+use anabranch_wire::ospf::authentication::{Algorithm, SecurityAssociation};
 use libtest_mimic::Trial;
 use std::os::fd::AsRawFd;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 pub fn trials() -> Vec<Trial> {
-    vec![Trial::test("reconfiguration::interfaces_costs_and_intervals_change_while_other_routes_stay", || {
-        interfaces_costs_and_intervals_change_while_other_routes_stay();
-        Ok(())
-    })]
+    let tests: [(&str, fn()); 2] = [
+        (
+            "reconfiguration::interfaces_costs_and_intervals_change_while_other_routes_stay",
+            interfaces_costs_and_intervals_change_while_other_routes_stay,
+        ),
+        ("reconfiguration::another_key_in_the_same_file_needs_a_restart", another_key_in_the_same_file_needs_a_restart),
+    ];
+    let trial = |(name, test): (&'static str, fn())| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    tests.into_iter().map(trial).collect()
+}
+
+fn another_key_in_the_same_file_needs_a_restart() {
+    let pair = pair();
+    let keyed = |key: &[u8]| {
+        let association = SecurityAssociation::new(1, Algorithm::HmacSha256, key.to_vec());
+        RouteConfig { authentication: Some(association), ..on(&[("e0", None)]) }
+    };
+    let (log, tell) = listener();
+    let (sender, news) = unbounded_channel();
+    let router = Running::start_following(&pair[0], keyed(b"a key of the mesh"), tell, news);
+    for key in [b"a key of the mesh", b"another of theirs"] {
+        sender.send(NewConfig { config: keyed(key), left: Vec::new() }).expect("it runs");
+    }
+    wait_for("both", || {
+        let taken = router.ask(Question::Status)["configurations_taken"].as_u64();
+        if taken == Some(2) { Ok(()) } else { Err(taken) }
+    });
+    assert_eq!(lines(&log, "the configuration was read again"), 2);
+    assert_eq!(lines(&log, "the configuration was read again; a restart is needed for key"), 1);
 }
 
 /// Another link between two namespaces, `e1` at both ends.
