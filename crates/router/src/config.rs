@@ -1,7 +1,7 @@
 //! Configuration of a router on this host.
 
 use super::RouteError;
-use super::ground::{Device, Ground};
+use super::ground::{Device, Ground, Network};
 use super::kernel::TABLE;
 use anabranch_routing::bfd::BfdSettings;
 use anabranch_routing::lanes::LaneSettings;
@@ -107,6 +107,10 @@ pub struct RouteConfig {
     pub point_to_point: InterfaceConfig,
 }
 
+/// Most bytes of the networks of a family. All are in one LSA, which has 65,535 bytes at most, in one packet, with the
+/// addresses of the host.
+const MOST_BYTES: usize = 60_000;
+
 /// A configuration for a router that runs.
 #[derive(Clone)]
 pub struct NewConfig {
@@ -170,7 +174,28 @@ impl RouteConfig {
                 return Err(RouteError::NotForMesh { name: name.clone(), reason });
             }
         }
-        Ok(())
+        self.check_networks()
+    }
+
+    fn check_networks(&self) -> Result<(), RouteError> {
+        for (address, length) in &self.networks {
+            let network = Network { address: *address, length: *length };
+            let reason = match network.unroutable() {
+                None if !self.families.iter().any(|family| family.has(*address)) => {
+                    Some("its address family is not routed")
+                }
+                reason => reason,
+            };
+            if let Some(reason) = reason {
+                return Err(RouteError::NotANetwork { network: format!("{address}/{length}"), reason });
+            }
+        }
+        let too_long = |family: &&Family| {
+            let lengths = self.networks.iter().filter(|(address, _)| family.has(*address)).map(|(_, length)| *length);
+            lengths.map(prefix_bytes).sum::<usize>() > MOST_BYTES
+        };
+        let family = self.families.iter().find(too_long);
+        family.map_or(Ok(()), |family| Err(RouteError::TooManyNetworks { family: family.name() }))
     }
 
     /// The first interface that is up but cannot send OSPF.
@@ -178,6 +203,11 @@ impl RouteConfig {
         let named = self.interfaces.iter().filter_map(|interface| ground.devices.get(&interface.name));
         named.into_iter().find(|device| device.running && device.link_local.is_none())
     }
+}
+
+/// Bytes of a prefix in an Intra-Area-Prefix-LSA (RFC 5340, A.4.10).
+fn prefix_bytes(length: u8) -> usize {
+    4 + usize::from(length).div_ceil(32) * 4
 }
 
 /// Why an interface can never run OSPF, if so.

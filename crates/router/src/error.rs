@@ -30,6 +30,14 @@ pub enum RouteError {
         name: String,
         reason: &'static str,
     },
+    /// A network that cannot be advertised.
+    #[error("--network {network} cannot be advertised: {reason}")]
+    NotANetwork { network: String, reason: &'static str },
+    /// They do not fit in an LSA.
+    #[error(
+        "the networks of {family} are too many: an LSA has room for 7500 of IPv4 and 3000 of IPv6; advertise shorter prefixes that contain them"
+    )]
+    TooManyNetworks { family: &'static str },
     /// The interface has no link-local address.
     #[error(
         "'{name}' has no link-local IPv6 address, which the protocol needs (RFC 5340, 2.5): give it one with \

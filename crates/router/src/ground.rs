@@ -21,6 +21,31 @@ impl Network {
         Self { length: if self.address.is_ipv4() { 32 } else { 128 }, ..self }
     }
 
+    /// Why no router may lead there: a route to it would take packets that belong to a link, or to this host, off it.
+    pub(super) fn unroutable(self) -> Option<&'static str> {
+        let within = |range: [u16; 2], bits: u8| {
+            let range = Self { address: Ipv6Addr::new(range[0], range[1], 0, 0, 0, 0, 0, 0).into(), length: bits };
+            self.address.is_ipv6() && self.length > 0 && range.overlaps(self)
+        };
+        if within([0xfe80, 0], 10) {
+            Some("link-local addresses are in it, which belong to each link (RFC 5340, 2.5)")
+        } else if self.length > 0 && self.address.is_multicast() || within([0xff00, 0], 8) {
+            Some("it is of multicast")
+        } else if self.length > 0 && self.address.is_loopback() {
+            Some("it is of the loopback")
+        } else if self.length > 8 && self.address.is_unspecified() || self.address == IpAddr::V4(Ipv4Addr::BROADCAST) {
+            Some("no host has such an address")
+        } else {
+            None
+        }
+    }
+
+    /// Whether one contains the other.
+    fn overlaps(self, other: Self) -> bool {
+        let length = self.length.min(other.length);
+        Self { length, ..self }.masked() == Self { length, ..other }.masked()
+    }
+
     /// The network, with the host bits cleared.
     pub(super) fn masked(self) -> Self {
         let address = match self.address {
@@ -153,5 +178,50 @@ mod tests {
         assert_eq!(network("2001:db8::1", 64).masked(), network("2001:db8::", 64));
         assert_eq!(network("2001:db8::1", 0).masked(), network("::", 0));
         assert_eq!(network("2001:db8::1", 64).host(), network("2001:db8::1", 128));
+    }
+
+    #[test]
+    fn networks_of_links_and_of_the_host_itself_are_not_routable() {
+        let unroutable = |text: &str| {
+            let (address, length) = text.split_once('/').expect("a network");
+            let address = address.parse().expect("an address");
+            Network { address, length: length.parse().expect("a length") }.unroutable().is_some()
+        };
+        // Half of all addresses, which some advertise in place of a default route, has those of the links of IPv6 in it.
+        for wrong in [
+            "fe80::/10",
+            "fe80::/64",
+            "fe80::1/128",
+            "fe00::/7",
+            "8000::/1",
+            "ff02::5/128",
+            "ff00::/8",
+            "::1/128",
+            "::/128",
+            "224.0.0.0/4",
+            "224.0.0.5/32",
+            "127.0.0.0/8",
+            "127.0.0.1/32",
+            "255.255.255.255/32",
+            "0.0.0.0/32",
+        ] {
+            assert!(unroutable(wrong), "{wrong}");
+        }
+        for right in [
+            "::/0",
+            "0.0.0.0/0",
+            "0.0.0.0/1",
+            "128.0.0.0/1",
+            "::/1",
+            "2000::/3",
+            "fd00::/8",
+            "fec0::/10",
+            "2001:db8::1/128",
+            "10.0.0.0/8",
+            "169.254.0.0/16",
+            "192.0.2.1/32",
+        ] {
+            assert!(!unroutable(right), "{right}");
+        }
     }
 }

@@ -161,7 +161,8 @@ impl Instance {
         Ok(Told { up: false, ..is_new.clone() })
     }
 
-    /// Adds the routes of this instance to a kernel table. Networks on the host's own links are left to the host.
+    /// Adds the routes of this instance to a kernel table. Networks on the host's own links are left to the host, and those
+    /// that no router may lead to are left out, whoever tells them.
     pub(super) fn add_to(&self, table: &mut Table, lane_settings: &LaneSettings, ports: &[Port], ground: &Ground) {
         let index = |id: InterfaceId| ports.iter().find(|port| port.id == id)?.index;
         let on_link = |network: Network| {
@@ -171,7 +172,7 @@ impl Instance {
         for (prefix, route) in &self.router.routes().prefixes {
             let Some(address) = self.family.address(*prefix) else { continue };
             let network = Network { address, length: prefix.length() };
-            if on_link(network) {
+            if on_link(network) || network.unroutable().is_some() {
                 continue;
             }
             let chosen = self.router.choose(&route.next_hops);

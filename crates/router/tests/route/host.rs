@@ -22,11 +22,16 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &no_filter {
         eprintln!("skipped: host::hellos_and_acknowledgments_have_priority: {reason}");
     }
-    let tests: [(&str, fn()); 10] = [
+    let tests: [(&str, fn()); 12] = [
         ("host::what_a_router_set_is_gone_when_it_ends", what_a_router_set_is_gone_when_it_ends),
         ("host::what_a_killed_router_left_is_removed_by_the_next", what_a_killed_router_left_is_removed_by_the_next),
         ("host::two_routers_do_not_share_a_table", two_routers_do_not_share_a_table),
         ("host::wrong_interfaces_are_told_in_a_sentence", wrong_interfaces_are_told_in_a_sentence),
+        ("host::networks_that_cannot_be_advertised_are_told", networks_that_cannot_be_advertised_are_told),
+        (
+            "host::a_network_with_link_local_addresses_is_not_routed_whoever_tells_it",
+            a_network_with_link_local_addresses_is_not_routed_whoever_tells_it,
+        ),
         ("host::no_privilege_is_told_in_a_sentence", no_privilege_is_told_in_a_sentence),
         ("host::an_interface_that_goes_and_comes_is_used_again", an_interface_that_goes_and_comes_is_used_again),
         ("host::a_hosts_own_default_route_is_preferred", a_hosts_own_default_route_is_preferred),
@@ -313,6 +318,43 @@ fn wrong_interfaces_are_told_in_a_sentence() {
     });
     let said = said(with("e0"));
     assert!(said.starts_with("'e0' has no link-local IPv6 address, which the protocol needs"), "{said}");
+}
+
+fn networks_that_cannot_be_advertised_are_told() {
+    let pair = pair();
+    let said = |network: &str, length| {
+        let networks = vec![(network.parse().expect("an address"), length)];
+        start(&pair[0], RouteConfig { networks, ..config(Family::Ipv4, 1) }).expect_err("it cannot be").to_string()
+    };
+    assert_eq!(said("224.0.0.0", 4), "--network 224.0.0.0/4 cannot be advertised: it is of multicast");
+    assert_eq!(
+        said("2001:db8::", 32),
+        "--network 2001:db8::/32 cannot be advertised: its address family is not routed"
+    );
+}
+
+/// Our table comes before the main one: a route there to f000::/4, in which fe80::/10 is, would take all link-local packets
+/// of the host.
+fn a_network_with_link_local_addresses_is_not_routed_whoever_tells_it() {
+    let pair = pair();
+    inside(&pair[1], || {
+        ip("link add lan type veth peer name far");
+        for address in ["f000::1/4", "fd01::1/64"] {
+            ip(&format!("address add {address} dev lan nodad"));
+        }
+        ip("link set lan up");
+        ip("link set far up");
+    });
+    let teller = RouteConfig { passive: vec!["lan".to_owned()], ..config(Family::Ipv6, 1) };
+    let routers = [Running::start(&pair[0], config(Family::Ipv6, 1)), Running::start(&pair[1], teller)];
+    wait_for("the other network of that router", || {
+        let found = state(&pair[0]);
+        if found.iter().any(|line| line.starts_with("fd01::/64 via")) { Ok(()) } else { Err(found) }
+    });
+    let told = routers[0].ask(Question::Routes);
+    assert!(told.to_string().contains("f000::/4"), "it was told: {told}");
+    let found = state(&pair[0]);
+    assert!(!found.iter().any(|line| line.starts_with("f000::/4")), "{found:#?}");
 }
 
 fn no_privilege_is_told_in_a_sentence() {
