@@ -41,7 +41,7 @@ impl Network {
     }
 
     /// Whether one contains the other.
-    fn overlaps(self, other: Self) -> bool {
+    pub(super) fn overlaps(self, other: Self) -> bool {
         let length = self.length.min(other.length);
         Self { length, ..self }.masked() == Self { length, ..other }.masked()
     }

@@ -186,6 +186,20 @@ impl Instance {
             }
         }
         lanes::replace(table, &self.router, self.family, lane_settings, ports, ground);
+        self.spare_links(table, ground);
+    }
+
+    /// A network of the mesh in which one of the host's own links is must not hide that, though our table comes before the
+    /// main one: a route without next hops sends the search on.
+    fn spare_links(&self, table: &mut Table, ground: &Ground) {
+        let working = ground.devices.values().filter(|device| device.running && !device.loopback);
+        let own = working.flat_map(|device| &device.networks).filter(|own| self.family.has(own.address));
+        for link in own.map(|own| own.masked()) {
+            let hides = |network: &Network| (1..link.length).contains(&network.length) && network.overlaps(link);
+            if table.iter().any(|(network, ways)| !ways.is_empty() && hides(network)) {
+                table.entry(link).or_default();
+            }
+        }
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Way {
     pub weight: u16,
 }
 
-/// The next hops to each network.
+/// The next hops to each network; none: the kernel goes on to the next table.
 pub(super) type Table = BTreeMap<Network, BTreeSet<Way>>;
 
 /// The result of an update of the kernel's table.
@@ -214,6 +214,7 @@ impl KernelTable {
         }
         let hops: Vec<RouteNextHop> = ways.iter().take(MAX_NEXT_HOPS).map(|way| hop(*way, ipv6)).collect();
         match hops.as_slice() {
+            [] => message.header.kind = RouteType::Throw,
             [only] => {
                 attributes.push(RouteAttribute::Oif(only.interface_index));
                 attributes.extend(only.attributes.iter().cloned());

@@ -4,7 +4,7 @@ use super::RouteError;
 use super::daemon::RouteDaemon;
 use super::gateway::uplink;
 use super::ground::{Device, Ground, Network};
-use super::kernel::Table;
+use super::kernel::{MAIN_TABLE, Table};
 use super::ports::{Port, Role};
 use super::settings;
 use anabranch_host::{Step, read_setting};
@@ -131,6 +131,10 @@ impl RouteDaemon {
         self.instances
             .iter()
             .for_each(|instance| instance.add_to(&mut wanted, &self.config.lane_settings, &self.ports, &self.ground));
+        if self.config.table == MAIN_TABLE {
+            // The links' own networks are there, and more specific.
+            wanted.retain(|_, ways| !ways.is_empty());
+        }
         let applied = self.kernel.apply(&wanted, lost);
         self.apply_at = if applied.refused > 0 { now + RETRY } else { Instant::NEVER };
         self.counters.kernel.set += applied.set;

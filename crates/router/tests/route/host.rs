@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &no_filter {
         eprintln!("skipped: host::hellos_and_acknowledgments_have_priority: {reason}");
     }
-    let tests: [(&str, fn()); 12] = [
+    let tests: [(&str, fn()); 13] = [
         ("host::what_a_router_set_is_gone_when_it_ends", what_a_router_set_is_gone_when_it_ends),
         ("host::what_a_killed_router_left_is_removed_by_the_next", what_a_killed_router_left_is_removed_by_the_next),
         ("host::two_routers_do_not_share_a_table", two_routers_do_not_share_a_table),
@@ -31,6 +31,10 @@ pub fn trials() -> Vec<Trial> {
         (
             "host::a_network_with_link_local_addresses_is_not_routed_whoever_tells_it",
             a_network_with_link_local_addresses_is_not_routed_whoever_tells_it,
+        ),
+        (
+            "host::a_network_of_the_mesh_does_not_hide_a_link_that_is_in_it",
+            a_network_of_the_mesh_does_not_hide_a_link_that_is_in_it,
         ),
         ("host::no_privilege_is_told_in_a_sentence", no_privilege_is_told_in_a_sentence),
         ("host::an_interface_that_goes_and_comes_is_used_again", an_interface_that_goes_and_comes_is_used_again),
@@ -355,6 +359,39 @@ fn a_network_with_link_local_addresses_is_not_routed_whoever_tells_it() {
     assert!(told.to_string().contains("f000::/4"), "it was told: {told}");
     let found = state(&pair[0]);
     assert!(!found.iter().any(|line| line.starts_with("f000::/4")), "{found:#?}");
+}
+
+/// Our table comes before the main one, in which the link's network is.
+fn a_network_of_the_mesh_does_not_hide_a_link_that_is_in_it() {
+    let pair = pair();
+    inside(&pair[0], || {
+        ip("link add lan type veth peer name far");
+        ip("address add 10.77.0.1/24 dev lan");
+        ip("link set lan up");
+        ip("link set far up");
+    });
+    let networks = vec![("10.0.0.0".parse().expect("an address"), 8), ("10.77.0.9".parse().expect("an address"), 32)];
+    let teller = RouteConfig { networks, ..config(Family::Ipv4, 1) };
+    let router = Running::start(&pair[0], config(Family::Ipv4, 1));
+    let _other = Running::start(&pair[1], teller);
+    let leads = |to: &str, over: &str| {
+        let get = || Command::new("ip").args(["route", "get", to]).output().expect("ip runs");
+        let way = String::from_utf8_lossy(&inside(&pair[0], get).stdout).into_owned();
+        if way.contains(over) { Ok(()) } else { Err(way) }
+    };
+    wait_for("the way to the network", || leads("10.78.0.5", "via 10.9.0.2 dev e0"));
+    assert_eq!(leads("10.77.0.5", "dev lan"), Ok(()));
+    // A host of the mesh in the link's network is more specific than both.
+    assert_eq!(leads("10.77.0.9", "via 10.9.0.2 dev e0"), Ok(()));
+    inside(&pair[0], || ip("link set lan down"));
+    wait_for("the way without the link", || leads("10.77.0.5", "via 10.9.0.2 dev e0"));
+    inside(&pair[0], || ip("link set lan up"));
+    wait_for("the link", || leads("10.77.0.5", "dev lan"));
+    let status = router.ask(Question::Status);
+    assert_eq!((&status["routes_and_rules_restored"], &status["routes_refused_by_the_kernel"]), (&0.into(), &0.into()));
+    router.stop().expect("it ends well");
+    let found = state(&pair[0]);
+    assert!(!found.iter().any(|line| line.contains("proto 199")), "{found:#?}");
 }
 
 fn no_privilege_is_told_in_a_sentence() {
