@@ -65,11 +65,13 @@ fn of_a_program(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Passes negative quantities to their own parser: clap would report `-3` as an unknown option.
+/// Passes negative quantities to their own parser: clap would report `-3` as an unknown option. Where the value may be left
+/// out, what follows may be the next option.
 fn with_signs(command: clap::Command) -> clap::Command {
     let is_quantity = |argument: &clap::Arg| {
         let names = argument.get_value_names().unwrap_or_default();
-        names.first().is_some_and(|name| QUANTITIES.contains(&name.as_str()))
+        let is_needed = argument.get_num_args().is_none_or(|count| count.min_values() > 0);
+        is_needed && names.first().is_some_and(|name| QUANTITIES.contains(&name.as_str()))
     };
     command
         .mut_args(|argument| if is_quantity(&argument) { argument.allow_hyphen_values(true) } else { argument })

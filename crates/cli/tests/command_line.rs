@@ -533,3 +533,12 @@ fn output_that_is_lost_is_told_and_a_reader_that_has_enough_is_not() {
     let output = list(writer.into()).wait_with_output().expect("it ends");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
 }
+
+/// Its value may be negative, which its own parser tells, and may be left out.
+#[test]
+fn what_follows_an_option_whose_quantity_may_be_left_out_is_the_next_option() {
+    let place = Place::new("left_out", SCENARIO);
+    let output = place.run(&["route", "--bfd", "--help"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(refused(&place, &["route", "--hello-interval", "-1s"]).contains("must not be negative"));
+}
