@@ -82,7 +82,7 @@ pub struct RouteDaemon {
     /// Called with a sentence on each reported rejection.
     pub(super) tell: Option<Tell>,
     /// The host's interfaces have changed since the last look.
-    changed: bool,
+    pub(super) changed: bool,
     looked: Instant,
     /// When to update the kernel's table.
     pub(super) apply_at: Instant,

@@ -36,7 +36,11 @@ impl RouteDaemon {
         let rules = self.kernel.repair_rules().map_err(failed())?;
         let lost = self.kernel.refresh().map_err(failed())?;
         let routes = if lost.is_empty() { 0 } else { self.apply(now, &lost) };
-        let settings = self.restore_settings()?;
+        // Those of an interface that has just come back are set by the look at it that is due.
+        let settings = if self.changed { Vec::new() } else { self.restore_settings()? };
+        if self.changed {
+            self.rerouted();
+        }
         self.counters.kernel.restored += rules;
         self.counters.settings_restored += settings.len() as u64;
         if (rules + routes > 0 || !settings.is_empty()) && now >= self.repair.tell_from {
