@@ -7,6 +7,11 @@ use nix::unistd::User;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// How long an address stays whose route is missing. A program that renews a route removes it for a moment, at which paths,
+/// perhaps the only one of a connection, would be closed.
+const BRIEF: Duration = Duration::from_millis(500);
 
 /// Follows addresses.
 pub struct Addresses {
@@ -14,6 +19,34 @@ pub struct Addresses {
     /// Names of interfaces; none: all with a default route.
     wanted: Vec<String>,
     known: BTreeMap<IpAddr, Interface>,
+    routeless: Routeless,
+}
+
+/// Known addresses without a route, and when that was first seen.
+#[derive(Default)]
+struct Routeless(BTreeMap<IpAddr, Instant>);
+
+impl Routeless {
+    /// Adds to the `usable` addresses those that are known, still `held`, and without a route for a moment only.
+    fn spare(
+        &mut self,
+        now: Instant,
+        known: &BTreeMap<IpAddr, Interface>,
+        held: impl Fn(IpAddr, Interface) -> bool,
+        usable: &mut BTreeMap<IpAddr, Interface>,
+    ) {
+        let mut missing = known.clone();
+        missing.retain(|address, interface| !usable.contains_key(address) && held(*address, *interface));
+        self.0.retain(|address, _| missing.contains_key(address));
+        for (address, interface) in missing {
+            let since = *self.0.entry(address).or_insert(now);
+            if now < since + BRIEF {
+                usable.insert(address, interface);
+            } else {
+                self.0.remove(&address);
+            }
+        }
+    }
 }
 
 impl Addresses {
@@ -24,7 +57,12 @@ impl Addresses {
     /// # Errors
     /// An error of the kernel.
     pub fn open(wanted: Vec<String>) -> io::Result<Self> {
-        Ok(Self { netlink: Netlink::open()?, wanted, known: BTreeMap::new() })
+        Ok(Self { netlink: Netlink::open()?, wanted, known: BTreeMap::new(), routeless: Routeless::default() })
+    }
+
+    /// When to look again although nothing changes.
+    pub fn due(&self) -> Option<Instant> {
+        self.routeless.0.values().min().map(|since| *since + BRIEF)
     }
 
     /// Looks again, and returns what changed.
@@ -33,7 +71,12 @@ impl Addresses {
     /// An error of the kernel.
     pub fn look(&mut self) -> io::Result<Vec<Event>> {
         let snapshot = Snapshot::take(&mut self.netlink)?;
-        let now = usable(&snapshot, &self.wanted);
+        let mut now = usable(&snapshot, &self.wanted);
+        let held = |address, interface: Interface| {
+            let mut there = snapshot.interfaces.iter().filter(|there| there.running && there.index == interface.0);
+            there.any(|there| there.held.contains(&address))
+        };
+        self.routeless.spare(Instant::now(), &self.known, held, &mut now);
         let mut changes = Vec::new();
         for (address, interface) in &self.known {
             if now.get(address) != Some(interface) {
@@ -108,6 +151,26 @@ mod tests {
     fn of(snapshot: &Snapshot, wanted: &[&str]) -> Vec<String> {
         let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
         usable(snapshot, &wanted).keys().map(IpAddr::to_string).collect()
+    }
+
+    #[test]
+    fn an_address_without_a_route_for_a_moment_stays_and_one_that_is_gone_does_not() {
+        let (begin, address) = (Instant::now(), IpAddr::from([10, 0, 1, 1]));
+        let known = BTreeMap::from([(address, Interface(1))]);
+        let after = |milliseconds, held: bool, routeless: &mut Routeless| {
+            let mut usable = BTreeMap::new();
+            routeless.spare(begin + Duration::from_millis(milliseconds), &known, |_, _| held, &mut usable);
+            usable == known
+        };
+        let mut routeless = Routeless::default();
+        assert!(after(0, true, &mut routeless) && after(499, true, &mut routeless));
+        assert!(!after(500, true, &mut routeless));
+        assert!(routeless.0.is_empty(), "it is not looked for again");
+        assert!(!after(600, false, &mut routeless));
+        // One that came back meanwhile is missing anew.
+        assert!(after(1_000, true, &mut routeless));
+        routeless.spare(begin + Duration::from_millis(1_400), &known, |_, _| true, &mut known.clone());
+        assert!(after(1_600, true, &mut routeless));
     }
 
     #[test]

@@ -134,6 +134,7 @@ impl Daemon {
         tokio::pin!(wish);
         loop {
             let due = self.due();
+            let look = self.addresses.due().map(Into::into);
             tokio::select! {
                 biased;
                 wish = &mut wish => return Ok(wish),
@@ -148,6 +149,7 @@ impl Daemon {
                     outcome?;
                     self.look(&mut tell)?;
                 }
+                () = sleep_to(look) => self.look(&mut tell)?,
                 () = sleep_to(due) => self.classes.handle_timeout(self.clock.now()),
                 _ = looks.tick() => self.compare_counters(&mut tell),
             }

@@ -1,5 +1,6 @@
 //! What becomes of connections and settings when a daemon ends, is killed, or reads its configuration again.
 
+use crate::program::ip;
 use crate::steer::scene::{Scene, lives, trial, wait_for};
 use libtest_mimic::Trial;
 
@@ -7,6 +8,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_killed_daemon_leaves_connections_alive_and_the_next_adopts_them_and_restores_the_setting", killed),
         trial("a_hang_up_keeps_live_connections", hang_up),
+        trial("a_default_route_that_is_renewed_closes_no_path", renewed),
         trial("endpoints_that_a_killed_daemon_changed_are_put_back_by_the_next_start", endpoints),
         trial("endpoints_are_put_back_at_the_end", endpoints_at_the_end),
     ]
@@ -32,6 +34,23 @@ fn killed(scene: &Scene) {
     lives(&mut connection);
     next.end_by("TERM");
     assert_eq!(scene.path_manager(), before);
+    lives(&mut connection);
+}
+
+/// As clients of DHCP do: they remove the route and set it again. That of the other uplink is gone for good, and told.
+fn renewed(scene: &Scene) {
+    let _daemon = scene.daemon(&[]);
+    let mut connection = scene.connection();
+    scene.sees(&[("up0", "up"), ("up1", "up")]);
+    let route = |change: &str, net: u8, metric: u8| {
+        scene.on_host(|| ip(&format!("route {change} default via 10.{net}.0.1 metric {metric}")));
+    };
+    route("del", 1, 100);
+    route("add", 1, 100);
+    route("del", 2, 101);
+    scene.sees(&[("up0", "up")]);
+    wait_for(|| scene.said().contains("10.2.0.2 cannot be used").then_some(()).ok_or_else(|| scene.said()));
+    assert!(!scene.said().contains("10.1.0.2 cannot be used"), "{}", scene.said());
     lives(&mut connection);
 }
 
