@@ -176,20 +176,24 @@ fn change_beside(scheme: &mut Scheme, part: &str) -> Result<bool, String> {
     steered::change(&mut scheme.steered, key, value).map_or(Ok(false), |changed| changed.map(|()| true))
 }
 
+/// # Errors
+/// A key is given twice.
+fn check_keys(text: &str) -> Result<(), String> {
+    let mut given = BTreeSet::new();
+    let mut keys = text.split(',').filter_map(|part| Some(part.split_once('=')?.0.trim()));
+    keys.find(|key| !given.insert(*key)).map_or(Ok(()), |key| Err(format!("'{key}' is given twice in '{text}'")))
+}
+
 fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, String> {
+    check_keys(text)?;
     let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
     // The base may be named first.
     let from = parts.next_if(|part| !part.contains('='));
     let mut meant = from.map_or_else(|| Ok(Meant::scheme(Scheme::mptcp())), |base| from_name(base, around))?;
     let (mut name, mut label) = (text.replace(',', "+"), text.replace(',', ", "));
     let (own, scheme) = (meant.own.is_some(), &mut meant.scheme);
-    let (mut words, mut given) = (Vec::new(), BTreeSet::new());
+    let mut words = Vec::new();
     for part in parts {
-        if let Some((key, _)) = part.split_once('=')
-            && !given.insert(key)
-        {
-            return Err(format!("'{key}' is given twice in '{text}'"));
-        }
         match part.split_once('=') {
             Some(("name", value)) => (name, label) = (value.to_owned(), value.to_owned()),
             Some(("multipath", value)) => {
