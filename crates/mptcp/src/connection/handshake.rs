@@ -8,6 +8,7 @@ use super::state::Connection;
 use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::event::{CloseCause, Event, FallbackCause};
+use crate::subflow::parts::HandshakeKind;
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
@@ -66,6 +67,7 @@ impl Connection {
         if acknowledges && segment.ack != subflow.send.nxt {
             if !segment.flags.contains(Flags::RST) {
                 self.refuse_acknowledgement(handle, segment.ack);
+                self.repeat_syn(handle);
             }
             return;
         }
@@ -82,6 +84,17 @@ impl Connection {
             self.handle_syn_ack(now, handle, segment);
         } else {
             self.handle_simultaneous_open(now, handle, segment);
+        }
+    }
+
+    /// The peer has a connection of before with these ports, as a rule in TIME-WAIT, and our reset removes it (RFC 9293,
+    /// section 3.10.7.4). The SYN follows at once, as from Linux, and not after a second; but once, whoever sends such
+    /// segments.
+    fn repeat_syn(&mut self, handle: Handle) {
+        let handshake = &mut self.subflows[handle].handshake;
+        if handshake.kind == HandshakeKind::Usual {
+            (handshake.kind, handshake.due) = (HandshakeKind::Repeated, true);
+            self.output.pending = true;
         }
     }
 

@@ -4,6 +4,7 @@ use super::association::Protocol;
 use super::opening::{Join, Joining};
 use super::state::Connection;
 use super::subflows::Handle;
+use crate::subflow::parts::HandshakeKind;
 use crate::subflow::timers::SubflowTimer;
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::SubflowId;
@@ -58,7 +59,7 @@ impl Connection {
         subflow.handle_syn(now, &syn.segment, &self.config.tcp, scale);
         subflow.priority.backup_remote = joining.backup;
         subflow.priority.backup_local = false;
-        subflow.handshake.came_in = true;
+        subflow.handshake.kind = HandshakeKind::PeersJoin;
         self.take_syn_window(handle, &syn.segment);
     }
 

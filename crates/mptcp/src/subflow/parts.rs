@@ -65,8 +65,18 @@ pub struct Handshake {
     pub confirmed: bool,
     /// A SYN, SYN/ACK or handshake ACK is due.
     pub due: bool,
-    /// The peer opened the join.
-    pub came_in: bool,
+    pub kind: HandshakeKind,
+}
+
+/// How a subflow opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HandshakeKind {
+    /// With our SYN, or as the peer's first subflow.
+    Usual,
+    /// With our SYN, which went again at once because the peer had another connection with these ports.
+    Repeated,
+    /// The peer joins it.
+    PeersJoin,
 }
 
 /// Backup and suspended flags of a subflow.

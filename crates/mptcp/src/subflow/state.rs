@@ -5,7 +5,8 @@ use super::identity::Identity;
 use super::mappings::Mappings;
 use super::negotiated::{Negotiated, Notification, Signals};
 use super::parts::{
-    Counters, Due, Handshake, Liveness, PeerSequence, PeerWindow, Priority, Rates, SendSequence, Suspicion,
+    Counters, Due, Handshake, HandshakeKind, Liveness, PeerSequence, PeerWindow, Priority, Rates, SendSequence,
+    Suspicion,
 };
 use super::path_mtu_search::PathMtu;
 use super::receiver::Receiver;
@@ -82,7 +83,7 @@ impl Subflow {
                 sack: false,
                 ecn: Notification::Off,
             },
-            handshake: Handshake { confirmed: true, due: true, came_in: false },
+            handshake: Handshake { confirmed: true, due: true, kind: HandshakeKind::Usual },
             priority: Priority::default(),
             scoreboard: Scoreboard::default(),
             receiver: Receiver::new(SeqNumber(0)),
@@ -158,7 +159,7 @@ impl Subflow {
     /// fourth segment of the handshake, and Linux resets a join if anything other than the first byte arrives first. As
     /// long as only that segment is in flight, the network cannot reorder it.
     pub fn awaits_first_ack(&self) -> bool {
-        self.handshake.came_in && self.send.una == self.send.initial + 1
+        self.handshake.kind == HandshakeKind::PeersJoin && self.send.una == self.send.initial + 1
     }
 
     pub fn in_fast_recovery(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::identity::Identity;
+use super::parts::HandshakeKind;
 use super::path_mtu_search::PathMtu;
 use super::receiver::AckDue;
 use super::recovery::{Phase, Prr};
@@ -273,15 +274,16 @@ fn a_subflow_is_stale_with_data_that_is_not_answered_or_after_two_window_probes(
 
 #[test]
 fn a_join_of_the_peer_sends_one_segment_until_one_is_acknowledged_and_no_window_exceeds_the_limit() {
-    let window = |came_in: bool, acknowledged: u32, max_window: Option<u64>| {
+    let window = |kind: HandshakeKind, acknowledged: u32, max_window: Option<u64>| {
         let mut subflow = subflow();
-        subflow.handshake.came_in = came_in;
+        subflow.handshake.kind = kind;
         subflow.send.una = subflow.send.initial + acknowledged;
         subflow.window(&Fixed::default(), &TcpConfig { max_window, ..TcpConfig::default() })
     };
-    assert_eq!((window(true, 1, None), window(true, 2, None), window(false, 1, None)), (1_000, 20_000, 20_000));
-    assert_eq!((window(true, 2, Some(5_000)), window(true, 2, Some(30_000))), (5_000, 20_000));
-    assert_eq!(window(true, 2, Some(10)), 1_000, "a segment always goes");
+    let join = |acknowledged, max_window| window(HandshakeKind::PeersJoin, acknowledged, max_window);
+    assert_eq!((join(1, None), join(2, None), window(HandshakeKind::Usual, 1, None)), (1_000, 20_000, 20_000));
+    assert_eq!((join(2, Some(5_000)), join(2, Some(30_000))), (5_000, 20_000));
+    assert_eq!(join(2, Some(10)), 1_000, "a segment always goes");
 }
 
 #[test]
