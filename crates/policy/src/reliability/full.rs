@@ -46,7 +46,7 @@ mod tests {
         for now in [Instant::ZERO, Instant::from_nanos(1), Instant::NEVER] {
             assert_eq!(Full.abandon(now, &missing), Decision::Wait { until: Instant::NEVER });
             assert_eq!(Full.withdraw(now, &message), Verdict::Keep { until: Instant::NEVER });
-            assert!(Full.begin(now, &[message], &[]));
+            assert!(Full.begin(now, &[message], &[]) && Full.last_moment(now, Some(now)).is_none());
         }
     }
 }

@@ -1,6 +1,6 @@
 use super::super::PathEvent;
 use super::*;
-use crate::ids::ConnectionId;
+use crate::ids::{AddressId, ConnectionId};
 use crate::path_manager::tests::{Host, probe, resume, suspend};
 use crate::time::Duration;
 
@@ -110,6 +110,23 @@ fn a_receive_buffer_that_blocks_is_no_reason_to_look_at_paths() {
     sample(&mut host, 0, 500_000);
     assert_eq!((host.blocked(), host.receiver_blocked()), (vec![], vec![]));
     assert_eq!(host.measured(), [resume(0)]);
+}
+
+#[test]
+fn a_priority_that_the_peer_changes_brings_no_path_back() {
+    let mut host = host(2);
+    assert_eq!(host.timeout(1), [suspend(1)]);
+    assert_eq!((host.priority(1, true), host.priority(1, false)), (vec![], vec![]));
+}
+
+#[test]
+fn a_subflow_that_was_just_opened_is_active() {
+    let mut host = host(2);
+    assert_eq!(host.timeout(1), [suspend(1)]);
+    host.views.push(crate::scheduler::tests::subflow(2, 20));
+    let (connection, subflow, local, remote) = (ConnectionId(1), SubflowId(2), AddressId(3), AddressId(0));
+    host.tell(&PathEvent::SubflowEstablished { connection, subflow, local, remote, backup: false });
+    assert_eq!(host.closed(0), []);
 }
 
 #[test]

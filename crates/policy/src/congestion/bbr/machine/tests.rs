@@ -297,6 +297,11 @@ fn losses_that_were_none_are_taken_back() {
     assert_eq!(flow.bbr.state, State::Down);
     flow.bbr.on_spurious(flow.now);
     assert_eq!((flow.bbr.state, flow.bbr.model.bounds.inflight_longterm), (State::Refill, UNBOUNDED));
+    // Not in a probe of the round trip.
+    flow.bbr.undo_mut().state = Some(State::Up);
+    flow.bbr.state = State::ProbeRtt;
+    flow.bbr.on_spurious(flow.now);
+    assert_eq!(flow.bbr.state, State::ProbeRtt);
 }
 
 /// In Drain because of losses in Startup.
