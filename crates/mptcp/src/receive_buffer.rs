@@ -224,15 +224,15 @@ impl ReceiveBuffer {
     /// The message to be read next, of `bytes` bytes, must fit as a whole: an automatic buffer grows, and the window
     /// opens for all of it, even by a small step. Returns whether a window update is due.
     pub fn make_room_for(&mut self, bytes: u64) -> bool {
+        let before = self.right_edge;
         let wanted = bytes.saturating_add(HEADROOM_SEGMENTS * u64::from(self.segment_size));
         if wanted > self.size && self.size < self.max_size {
             self.size = wanted.min(self.max_size);
             self.advance_right_edge();
         }
         let end = self.read.saturating_add(bytes.min(self.size));
-        let opens = end > self.right_edge;
         self.right_edge = self.right_edge.max(end);
-        opens
+        self.right_edge > before
     }
 
     /// The maximum size of an automatic buffer, in bytes.

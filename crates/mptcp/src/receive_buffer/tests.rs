@@ -337,6 +337,18 @@ fn room_for_a_message_makes_an_automatic_buffer_larger_and_never_smaller() {
 }
 
 #[test]
+fn whoever_sends_a_message_is_told_of_the_room_for_it_if_that_is_new() {
+    let mut buffer = auto(128 * 1024, 300_000);
+    let edges =
+        [100, 200_000, 200_000, 400_000, 400_000].map(|bytes| (buffer.make_room_for(bytes), buffer.right_edge()));
+    // The buffer has room for a message and some segments more.
+    let grown = edges[1].1;
+    assert!(grown > 200_000, "{grown}");
+    let (none, most) = ((false, 128 * 1024), (true, 300_000));
+    assert_eq!(edges, [none, (true, grown), (false, grown), most, (false, 300_000)]);
+}
+
+#[test]
 fn what_is_held_around_a_range_begins_behind_the_last_hole_before_its_end() {
     let mut buffer = fixed(SIZE);
     insert(&mut buffer, 5, 5);
