@@ -260,6 +260,19 @@ mod tests {
     }
 
     #[test]
+    fn small_writes_are_copied_together_up_to_16_kib() {
+        let chunks = |writes: &[usize]| {
+            let buffer = filled(writes);
+            (buffer.chunks.iter().map(|chunk| chunk.bytes.len()).collect::<Vec<_>>(), buffer.tail.len())
+        };
+        assert_eq!(chunks(&[1_000; 16]), (vec![], 16_000));
+        assert_eq!(chunks(&[[1_000; 16].as_slice(), &[384]].concat()), (vec![], 16_384));
+        assert_eq!(chunks(&[[1_000; 16].as_slice(), &[385, 10]].concat()), (vec![16_000], 395));
+        // A longer one is a chunk of its own.
+        assert_eq!(chunks(&[1_000, 1_023, 1_024, 10]), (vec![2_023, 1_024], 10));
+    }
+
+    #[test]
     fn a_write_is_cut_at_the_limit_and_space_comes_back_with_the_acknowledgement() {
         let mut buffer = SendBuffer::new(3_000);
         assert_eq!(buffer.write(range(0, 2_000)), 2_000);

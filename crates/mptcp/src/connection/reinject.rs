@@ -219,6 +219,25 @@ mod tests {
     }
 
     #[test]
+    fn with_the_first_segment_all_data_of_its_subflow_is_reinjected_if_that_does_not_answer() {
+        let reinjected = |silent: usize| {
+            let mut connection = assigned(4_000, 0);
+            let handles = connection.subflows.first_handle().zip(connection.subflows.handle_of(SubflowId(1)));
+            let (first, other) = handles.unwrap();
+            // The other carries the first segment too, as a duplicate.
+            connection.subflows[other].push(0, Bytes::from(vec![0; 1_000]), SendKind::Duplicate);
+            for handle in [first, other] {
+                while connection.subflows[handle].scoreboard.send_next(Instant::ZERO).is_some() {}
+            }
+            connection.subflows[[first, other][silent]].liveness.timeouts_in_row = 1;
+            connection.reinject_first();
+            queued(&connection)
+        };
+        assert_eq!(reinjected(0), [(0, 4_000)]);
+        assert_eq!(reinjected(1), [(0, 1_000)], "the subflow that carries it first answers");
+    }
+
+    #[test]
     fn of_a_subflow_that_does_not_answer_what_is_acknowledged_at_data_level_is_not_reinjected() {
         let ranges = |acknowledged: u64| {
             let mut connection = assigned(2_000, 0);

@@ -591,3 +591,23 @@ fn an_attempt_waits_until_its_syn_is_answered() {
     assert!(!attempts(State::Established, 0));
     assert!(!attempts(State::SynSent, 1), "a join is none");
 }
+
+#[test]
+fn plain_tcp_sends_what_fits_the_congestion_window_and_a_segment_if_nothing_is_in_flight() {
+    let sends = |window_in_segments: u32, in_flight: usize| {
+        let mut connection = connected(config(), 1);
+        connection.association.protocol = Protocol::Tcp;
+        connection.sender.window_edge = 60_000;
+        let handle = first(&connection);
+        let window = connection.congestion.window(SubflowId(0)) as u32;
+        connection.subflows[handle].mss = window / window_in_segments + u32::from(window_in_segments == 1);
+        write(&mut connection, 60_000);
+        if in_flight > 0 {
+            put_new(&mut connection, handle, in_flight);
+        }
+        connection.assign(Instant::ZERO, &mut Workspace::default())
+    };
+    assert!(sends(2, 0) && sends(2, 1_000) && !sends(2, 5_000));
+    // A window smaller than a segment.
+    assert!(sends(1, 0) && !sends(1, 1));
+}

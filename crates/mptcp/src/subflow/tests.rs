@@ -14,7 +14,8 @@ use anabranch_policy::congestion::{Ack, CongestionControl, CongestionEvent, Lost
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_wire::SeqNumber;
+use anabranch_wire::tcp::Timestamps;
+use anabranch_wire::{Segment, SeqNumber};
 use bytes::Bytes;
 
 const NOW: Instant = at(1_000);
@@ -289,7 +290,7 @@ fn a_join_of_the_peer_sends_one_segment_until_one_is_acknowledged_and_no_window_
 #[test]
 fn a_sequence_number_is_acceptable_in_the_window_and_the_byte_expected_next_also_where_there_is_none() {
     use super::segment_arrives::Verdict;
-    use anabranch_wire::{Flags, Segment};
+    use anabranch_wire::Flags;
     let accepted = |seq: u32, length: usize, window: u32| {
         let mut subflow = subflow();
         subflow.receiver.next = SeqNumber(500);
@@ -379,4 +380,23 @@ fn the_limit_of_the_application_is_recorded_once_and_not_while_something_waits()
         assert!(subflow.scoreboard.send_next(NOW).is_some());
     };
     assert_eq!(limit(full), (false, false), "the window of 20,000 has no space for a segment");
+}
+
+#[test]
+fn rfc7323_4_3_the_timestamp_that_is_echoed_is_a_newer_one_of_a_segment_that_covers_the_last_acknowledgement() {
+    let taken = |negotiated: bool, seq: u32, value: u32, now: Instant| {
+        let mut subflow = subflow();
+        subflow.negotiated.timestamps = negotiated;
+        subflow.receiver.last_ack = SeqNumber(500);
+        (subflow.receiver.timestamp, subflow.receiver.timestamp_at) = (10, Instant::ZERO);
+        let mut segment = Segment { seq: SeqNumber(seq), ..Segment::default() };
+        segment.options.timestamps = Some(Timestamps { value, echo: 0 });
+        subflow.take_timestamp(now, &segment);
+        (subflow.receiver.timestamp, subflow.receiver.timestamp_at) == (value, now)
+    };
+    assert!(taken(true, 500, 11, NOW) && taken(true, 499, 10, NOW));
+    assert!(!taken(true, 501, 11, NOW) && !taken(true, 500, 9, NOW) && !taken(false, 500, 11, NOW));
+    // One that is 24 days old says nothing of age any more.
+    let days = Instant::ZERO + Duration::from_secs(24 * 24 * 3600);
+    assert!(!taken(true, 500, 9, days) && taken(true, 500, 9, days + Duration::from_millis(1)));
 }

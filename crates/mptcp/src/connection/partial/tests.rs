@@ -1,16 +1,18 @@
 //! Tests of abandoned data in states that they set up.
 
 use super::side::Side;
-use super::state::Gap;
+use super::state::{Gap, MessageError};
 use crate::connection::state::Connection;
 use crate::connection::tests::{config, connected};
 use crate::connection::timer_table::Timer;
 use crate::record::{Framing, MessageOptions};
+use crate::subflow::receiver::AckDue;
 use crate::{ConnectionConfig, Policies};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::reliability::{self, Reason};
 use anabranch_policy::table::{Settings, build};
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::message::MessageHeader;
 use anabranch_wire::mptcp::notice::Notice;
 use anabranch_wire::tcp::Timestamps;
 use anabranch_wire::{Segment, SeqNumber};
@@ -285,4 +287,46 @@ fn a_gap_is_something_to_read_where_there_are_no_messages() {
     assert!(!partial.has_record());
     partial.gaps.push_back(Gap { offset: 0, length: 1_000, reason: Reason::ALL[0] });
     assert!(partial.has_record());
+}
+
+#[test]
+fn a_message_may_be_as_long_as_the_send_buffer_and_one_that_does_not_fit_now_waits() {
+    let connection = || {
+        let config = ConnectionConfig { framing: Framing::Messages, send_buffer: 5_000, ..config() };
+        connected(config, 1)
+    };
+    let header = anabranch_wire::message::HEADER;
+    let write = |connection: &mut Connection, length: usize| {
+        connection.write_message(Instant::ZERO, Bytes::from(vec![0; length - header]), &MessageOptions::default())
+    };
+    let mut whole = connection();
+    assert!(matches!(write(&mut whole, 5_001), Err(MessageError::TooLong)));
+    assert!(matches!(write(&mut whole, 5_000), Ok(Some(0))));
+    let mut parts = connection();
+    assert!(matches!(write(&mut parts, 2_000), Ok(Some(0))));
+    assert!(matches!(write(&mut parts, 3_001), Ok(None)) && parts.life.write_was_short);
+    assert!(matches!(write(&mut parts, 3_000), Ok(Some(1))) && !parts.life.write_was_short);
+}
+
+#[test]
+fn a_message_that_is_longer_than_the_window_opens_it_when_it_is_next_and_no_sooner() {
+    let told = |before: Option<&[u8]>| {
+        let mut connection = giving_up(Framing::Messages);
+        let handle = connection.subflows.first_handle().unwrap();
+        let header = |number, length| {
+            let importance = MessageOptions::default().importance;
+            MessageHeader { number, importance, length, play_out: 0 }.encode().unwrap().to_vec()
+        };
+        let mut stream =
+            before.map_or_else(Vec::new, |payload| [header(0, payload.len() as u32).as_slice(), payload].concat());
+        stream.extend(header(1, 1_000_000));
+        let next = connection.receiver.buffer.next();
+        connection.receiver.buffer.insert(Instant::ZERO, next, Bytes::from(stream));
+        connection.subflows[handle].receiver.due = AckDue::No;
+        connection.output.pending = false;
+        connection.take_in_records(Instant::ZERO);
+        (connection.subflows[handle].receiver.due == AckDue::Now, connection.output.pending)
+    };
+    assert_eq!(told(None), (true, true));
+    assert_eq!(told(Some(b"not read yet")), (false, false));
 }
