@@ -128,6 +128,7 @@ fn what_no_header_can_say_is_not_emitted() {
     assert_eq!(v4().emit(6, 65_515, &mut Vec::new()), Ok(()));
     assert_eq!(v6().emit(6, 65_536, &mut out), Err(EmitError::TooLong));
     assert_eq!(v6().emit(6, 65_535, &mut Vec::new()), Ok(()));
+    assert_eq!(IpHeader { dscp: 63, ..v4() }.emit(6, 0, &mut Vec::new()), Ok(()));
     assert_eq!(IpHeader { dscp: 64, ..v4() }.emit(6, 0, &mut out), Err(EmitError::BadValue));
     assert!(out.is_empty());
 }

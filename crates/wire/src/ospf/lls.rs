@@ -11,8 +11,6 @@ use bytes::Bytes;
 
 /// Length of the header of the block, and of each TLV, in bytes.
 const HEADER: usize = 4;
-/// Longest block: its length field counts words of four bytes.
-const LONGEST: usize = 4 * u16::MAX as usize;
 
 /// A block of link-local signalling.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -106,11 +104,8 @@ impl Lls {
         HEADER + self.tlvs.iter().map(|tlv| HEADER + tlv.value_len().next_multiple_of(4)).sum::<usize>()
     }
 
-    /// Checks that it can be encoded and decoded to the same value.
+    /// Checks that it is decoded to the same value if it fits into a packet.
     pub(super) fn check(&self) -> Result<(), EmitError> {
-        if self.encoded_len() > LONGEST || self.tlvs.iter().any(|tlv| tlv.value_len() > usize::from(u16::MAX)) {
-            return Err(EmitError::TooLong);
-        }
         let unknown = |tlv: &Tlv| matches!(tlv, Tlv::Unknown { kind, .. } if (MDR_HELLO..=IPV6_MTU).contains(kind));
         if self.tlvs.iter().any(unknown) { Err(EmitError::BadValue) } else { Ok(()) }
     }

@@ -372,6 +372,9 @@ fn what_the_wire_cannot_carry_is_not_encoded() {
     assert_eq!(encode(&packet(Body::Hello(with(0)), lls(vec![unknown]))), Err(EmitError::BadValue));
     let long = Tlv::Unknown { kind: 40_000, value: vec![0; 65_536].into() };
     assert_eq!(encode(&packet(Body::Hello(with(0)), lls(vec![long]))), Err(EmitError::TooLong));
+    // More words than Data Length counts.
+    let many = vec![Tlv::Unknown { kind: 40_000, value: vec![0; 65_532].into() }; 4];
+    assert_eq!(encode(&packet(Body::Hello(with(0)), lls(many))), Err(EmitError::TooLong));
 }
 
 #[test]
