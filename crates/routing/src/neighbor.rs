@@ -235,6 +235,22 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_hello_is_looked_for_again_after_its_interval_unless_the_neighbour_is_down() {
+        let looked_for = |state| {
+            let missed = Arc::new(AtomicU16::new(0));
+            let forecaster = Missed(Arc::clone(&missed));
+            let mut neighbor = Neighbor::new(Ipv6Addr::UNSPECIFIED, Instant::ZERO, Some(Box::new(forecaster)));
+            let second = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+            neighbor.state = state;
+            neighbor.timers.set(NeighborTimer::MissedHello, second(10));
+            neighbor.miss_hello(second(11), Duration::from_secs(2));
+            assert_eq!(missed.load(Ordering::Relaxed), 1);
+            neighbor.timers.expiry(NeighborTimer::MissedHello).map(|at| at.since(Instant::ZERO).as_millis())
+        };
+        assert_eq!([NeighborState::Down, NeighborState::Init].map(looked_for), [None, Some(12_000)]);
+    }
+
+    #[test]
     fn hellos_of_two_dead_intervals_may_be_missing_and_the_next_is_missing_after_a_quarter_of_its_interval() {
         let missing = |sequence| {
             let missed = Arc::new(AtomicU16::new(0));

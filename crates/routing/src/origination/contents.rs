@@ -298,6 +298,37 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_link_that_only_shortens_paths_is_of_lengths_and_any_link_is_reason_for_the_first_router_lsa() {
+        let config = Config::new(RouterId(1));
+        let mut interface = Interface::new(InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::LOCALHOST));
+        interface.bring_up(Instant::ZERO, 0.0);
+        interface.add_neighbor(Instant::ZERO, RouterId(2), Ipv6Addr::LOCALHOST, None);
+        interface.neighbors.get_mut(&RouterId(2)).unwrap().state = NeighborState::TwoWay;
+        let mut interfaces = Interfaces::default();
+        interfaces.add(interface);
+        let mut database = Database::default();
+        let own = OwnLsas { config: &config, interfaces: &interfaces };
+        assert_eq!(own.router_lsa_outdated(&database), None);
+        let place = own.router_place();
+        let body = own.contents(place).unwrap();
+        let neighbor = |interfaces: &mut Interfaces, change: fn(&mut Neighbor)| {
+            change(interfaces[InterfaceHandle::FIRST].neighbors.get_mut(&RouterId(2)).unwrap());
+        };
+        neighbor(&mut interfaces, |neighbor| {
+            (neighbor.manet.chosen.selected, neighbor.manet.chosen.routable) = (true, true);
+        });
+        let own = OwnLsas { config: &config, interfaces: &interfaces };
+        assert_eq!(own.router_lsa_outdated(&database), Some(Outdated::Paths));
+        let lsa = Lsa::new(place.key, LsaSequence::INITIAL, body).unwrap();
+        database.install(place, AgedLsa { age: 0, lsa }, Instant::ZERO, false);
+        let own = OwnLsas { config: &config, interfaces: &interfaces };
+        assert_eq!(own.router_lsa_outdated(&database), Some(Outdated::Lengths));
+        neighbor(&mut interfaces, |neighbor| neighbor.state = NeighborState::Full);
+        let own = OwnLsas { config: &config, interfaces: &interfaces };
+        assert_eq!(own.router_lsa_outdated(&database), Some(Outdated::Paths));
+    }
+
+    #[test]
     fn a_link_only_shortens_paths_if_its_neighbour_is_neither_full_nor_of_the_backbone() {
         let config = Config::new(RouterId(1));
         let only_shortens = |state, relay, kind: fn(InterfaceId, Ipv6Addr) -> InterfaceConfig| {
