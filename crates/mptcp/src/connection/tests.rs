@@ -592,22 +592,43 @@ fn an_attempt_waits_until_its_syn_is_answered() {
     assert!(!attempts(State::SynSent, 1), "a join is none");
 }
 
+/// Plain TCP of which as much is in flight, and queued, as `state` says of the congestion window, in segments as long as that
+/// says: whether it sends more. The third number is what is queued.
+fn sends_more(probe: bool, state: fn(u32) -> (u32, u32, u32)) -> bool {
+    let mut connection = connected(config(), 1);
+    connection.association.protocol = Protocol::Tcp;
+    connection.sender.window_edge = 60_000;
+    let handle = first(&connection);
+    let (mss, in_flight, queued) = state(connection.congestion.window(SubflowId(0)) as u32);
+    connection.subflows[handle].mss = mss;
+    connection.subflows[handle].due.probe = probe;
+    write(&mut connection, 60_000);
+    if in_flight > 0 {
+        put_new(&mut connection, handle, in_flight as usize);
+        connection.subflows[handle].scoreboard.send_next(Instant::ZERO).unwrap();
+    }
+    if queued > 0 {
+        put_new(&mut connection, handle, queued as usize);
+    }
+    connection.assign(Instant::ZERO, &mut Workspace::default())
+}
+
 #[test]
 fn plain_tcp_sends_what_fits_the_congestion_window_and_a_segment_if_nothing_is_in_flight() {
-    let sends = |window_in_segments: u32, in_flight: usize| {
-        let mut connection = connected(config(), 1);
-        connection.association.protocol = Protocol::Tcp;
-        connection.sender.window_edge = 60_000;
-        let handle = first(&connection);
-        let window = connection.congestion.window(SubflowId(0)) as u32;
-        connection.subflows[handle].mss = window / window_in_segments + u32::from(window_in_segments == 1);
-        write(&mut connection, 60_000);
-        if in_flight > 0 {
-            put_new(&mut connection, handle, in_flight);
-        }
-        connection.assign(Instant::ZERO, &mut Workspace::default())
-    };
-    assert!(sends(2, 0) && sends(2, 1_000) && !sends(2, 5_000));
+    assert!(sends_more(false, |window| (window / 2, 0, 0)));
+    assert!(
+        sends_more(false, |window| (1_000, window - 1_000, 0))
+            && sends_more(false, |window| (1_000, 0, window - 1_000))
+    );
+    assert!(
+        !sends_more(false, |window| (1_000, window - 999, 0)) && !sends_more(false, |window| (1_000, 0, window - 999))
+    );
     // A window smaller than a segment.
-    assert!(sends(1, 0) && !sends(1, 1));
+    assert!(sends_more(false, |window| (window + 1, 0, 0)) && !sends_more(false, |window| (window + 1, 1, 0)));
+}
+
+#[test]
+fn a_loss_probe_of_plain_tcp_sends_new_data_beyond_the_congestion_window_if_none_is_queued() {
+    assert!(sends_more(true, |window| (1_000, window, 0)) && !sends_more(false, |window| (1_000, window, 0)));
+    assert!(!sends_more(true, |window| (1_000, window, 1)));
 }

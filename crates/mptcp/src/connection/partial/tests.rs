@@ -309,6 +309,16 @@ fn a_message_may_be_as_long_as_the_send_buffer_and_one_that_does_not_fit_now_wai
 }
 
 #[test]
+fn a_send_buffer_that_grows_does_so_for_a_message_with_its_header() {
+    let config =
+        ConnectionConfig { framing: Framing::Messages, send_buffer: 5_000, send_buffer_max: 8_000, ..config() };
+    let mut connection = connected(config, 1);
+    let message = Bytes::from(vec![0; 6_000]);
+    assert!(matches!(connection.write_message(Instant::ZERO, message, &MessageOptions::default()), Ok(Some(0))));
+    assert_eq!(connection.sender.buffer.limit(), 6_000 + anabranch_wire::message::HEADER as u64);
+}
+
+#[test]
 fn a_message_that_is_longer_than_the_window_opens_it_when_it_is_next_and_no_sooner() {
     let told = |before: Option<&[u8]>| {
         let mut connection = giving_up(Framing::Messages);
