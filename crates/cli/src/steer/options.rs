@@ -84,6 +84,11 @@ impl SteerOptions {
     /// The first error.
     pub fn check(&self) -> Result<(), Diagnostic> {
         self.status.check()?;
+        let stranger = self.backups.iter().find(|name| !self.uplinks.is_empty() && !self.uplinks.contains(name));
+        if let Some(name) = stranger {
+            let message = format!("{name} is none of the uplinks that are named: add --uplink {name}");
+            return Err(Diagnostic::option(&format!("--backup {name}"), message));
+        }
         self.care.check(&self.uplinks, &self.backups)?;
         if self.care.looks_for_portals() {
             return Err(Diagnostic::option("--probe", "this sends nothing: portals are not looked for"));

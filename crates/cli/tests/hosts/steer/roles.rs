@@ -1,6 +1,6 @@
 //! Uplinks with roles, and rules for certain connections.
 
-use crate::program::text;
+use crate::program::{complaint, text};
 use crate::steer::scene::{Scene, lives, trial, wait_for};
 use libtest_mimic::Trial;
 
@@ -12,6 +12,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_rule_by_user_chooses_uplinks", of_a_user),
         trial("the_check_explains_roles_and_rules", explained),
         trial("an_interface_that_is_not_there_is_told", absent),
+        trial("a_backup_that_is_no_uplink_is_refused", stranger),
     ]
 }
 
@@ -89,4 +90,11 @@ fn absent(scene: &Scene) {
         assert!(told(&checked, name), "{name}: {checked}");
         assert!(told(&scene.said(), name), "{name}: {}", scene.said());
     }
+}
+
+/// It would never be used.
+fn stranger(scene: &Scene) {
+    let mut command = scene.command(&["--check", "--uplink", "up0", "--backup", "up1"]);
+    let output = scene.on_host(|| command.output().expect("it runs"));
+    assert!(complaint(&output).contains("up1 is none of the uplinks that are named: add --uplink up1"), "{output:?}");
 }
