@@ -174,6 +174,19 @@ impl RouteConfig {
                 return Err(RouteError::NotForMesh { name: name.clone(), reason });
             }
         }
+        self.check_alone()
+    }
+
+    /// Checks that need not know the host.
+    ///
+    /// # Errors
+    /// A network that cannot be advertised, or intervals of the protocol that do not fit together.
+    pub fn check_alone(&self) -> Result<(), RouteError> {
+        let kinds = [(false, &self.manet), (true, &self.point_to_point)];
+        let used = |(to_point, _): &(bool, _)| self.interfaces.iter().any(|one| one.point_to_point == *to_point);
+        for (_, kind) in kinds.into_iter().filter(used) {
+            kind.check(false).map_err(|error| RouteError::Setting(error.to_string()))?;
+        }
         self.check_networks()
     }
 

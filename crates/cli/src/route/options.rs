@@ -325,6 +325,7 @@ impl RouteOptions {
             Some(LaneOption::Disjoint) => LanePolicy::Disjoint,
             None => config.lane_settings.policy,
         };
+        config.check_alone().map_err(|error| Diagnostic::plain(error.to_string()))?;
         Ok(config)
     }
 }
@@ -456,6 +457,29 @@ mod tests {
         assert!(network("10.0.0.0").is_err() && network("10.0.0.0/33").is_err() && network("x/8").is_err());
         assert_eq!(table("main"), Ok(254));
         assert!(table("0").is_err() && table("255").is_err() && table("mine").is_err());
+    }
+
+    #[test]
+    fn what_no_host_could_do_is_told_without_one() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: RouteOptions,
+        }
+        let checked = |words: &str| {
+            let line =
+                <Line as clap::Parser>::try_parse_from(format!("route --interface e0 {words}").split_whitespace());
+            line.expect("the words are options").options.check().map_err(|error| error.whole())
+        };
+        assert_eq!(checked("--hello-interval 3s --dead-interval 9s --network 10.1.0.0/16"), Ok(()));
+        for (words, told) in [
+            ("--hello-interval 10s", "HelloInterval must lie below"),
+            ("--network fe80::/64", "link-local addresses are in it"),
+            ("--family ipv6 --network 10.1.0.0/16", "its address family is not routed"),
+        ] {
+            let said = checked(words).expect_err("it cannot be");
+            assert!(said.contains(told), "{said}");
+        }
     }
 
     #[test]
