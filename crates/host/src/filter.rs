@@ -129,6 +129,30 @@ pub(crate) fn remove(table: &str) -> io::Result<()> {
     }
 }
 
+/// Chains of other programs whose policy drops what this host forwards, such as "ip filter FORWARD"; `families` are "ip" and
+/// "ip6". None where nft is missing.
+pub fn chains_that_drop_forwarded(families: &[&str]) -> Vec<String> {
+    let output = nft(&["list", "chains"]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    output.map_or(Vec::new(), |output| dropping(&String::from_utf8_lossy(&output.stdout), families))
+}
+
+/// The same from what nft prints.
+fn dropping(text: &str, families: &[&str]) -> Vec<String> {
+    let (mut table, mut chain, mut found) = ("", "", Vec::new());
+    for line in text.lines().map(str::trim) {
+        let begins = |what| line.strip_prefix(what)?.strip_suffix(" {");
+        if let Some(name) = begins("table ") {
+            table = name;
+        } else if let Some(name) = begins("chain ") {
+            chain = name;
+        } else if line.contains(" hook forward ") && line.contains("policy drop") {
+            found.push(format!("{table} {chain}"));
+        }
+    }
+    found.retain(|chain| families.iter().chain(&["inet"]).any(|family| chain.starts_with(&format!("{family} "))));
+    found
+}
+
 /// The instance numbers whose table exists, as far as visible to us.
 pub(crate) fn taken() -> Result<BTreeSet<u8>, HostError> {
     let output = nft(&["list", "tables", "inet"]).stdin(Stdio::null()).output();
@@ -142,5 +166,43 @@ pub(crate) fn taken() -> Result<BTreeSet<u8>, HostError> {
             Err(HostError::MissingProgram { program: "nft", package: "nftables" })
         }
         Err(error) => Err(HostError::System { doing: "run nft", error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_with_a_policy_that_drops_forwarded_packets_are_found() {
+        let text = "table ip filter {
+\tchain INPUT {
+\t\ttype filter hook input priority filter; policy drop;
+\t}
+\tchain FORWARD {
+\t\ttype filter hook forward priority filter; policy drop;
+\t}
+\tchain DOCKER-USER {
+\t}
+}
+table ip6 filter {
+\tchain FORWARD {
+\t\ttype filter hook forward priority filter; policy accept;
+\t}
+}
+table inet own {
+\tchain through {
+\t\ttype filter hook forward priority 10; policy drop;
+\t}
+}
+table bridge filter {
+\tchain FORWARD {
+\t\ttype filter hook forward priority filter; policy drop;
+\t}
+}
+";
+        assert_eq!(dropping(text, &["ip", "ip6"]), ["ip filter FORWARD", "inet own through"]);
+        assert_eq!(dropping(text, &["ip6"]), ["inet own through"]);
+        assert_eq!(dropping("", &["ip"]), [""; 0]);
     }
 }

@@ -20,6 +20,7 @@ mod wireless;
 
 pub use default_route::{DefaultRoute, Ipv6, leads_the_default_route};
 pub use error::HostError;
+pub use filter::chains_that_drop_forwarded;
 pub use inside::{INSIDE_DEVICE, lead_out};
 pub use journal::{Afterwards, Directory, runtime_directories};
 pub use layout::{Layout, MAX_PATHS, PROTOCOL};

@@ -217,6 +217,9 @@ impl RouteDaemon {
     /// An error that ended it, or a change that could not be undone.
     pub async fn run(mut self, end: impl Future<Output = ()>) -> Result<(), RouteError> {
         let mut end = pin!(end);
+        if let Some(tell) = self.tell.as_mut().filter(|_| !self.config.keep_settings) {
+            settings::barriers(&self.config).iter().for_each(|barrier| tell(barrier));
+        }
         loop {
             self.turn()?;
             let Self { timer, socket, bfd, watch, control, repair, gateway, news, .. } = &mut self;

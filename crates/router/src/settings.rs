@@ -2,7 +2,7 @@
 
 use super::RouteError;
 use super::config::{Family, RouteConfig};
-use anabranch_host::{Setup, Step, read_setting};
+use anabranch_host::{Setup, Step, chains_that_drop_forwarded, read_setting};
 
 /// The step for an interface's setting, unless it already has the value.
 fn wanted(key: String, value: &str) -> Option<Step> {
@@ -23,6 +23,22 @@ pub(super) fn prepare(config: &RouteConfig, uplinks: impl Iterator<Item = String
         setup.carry_out(&step)?;
     }
     Ok(setup)
+}
+
+/// Sentences about firewalls that drop what the router is to forward, as Docker's does.
+pub(super) fn barriers(config: &RouteConfig) -> Vec<String> {
+    let name = |family: &Family| match family {
+        Family::Ipv4 => "ip",
+        Family::Ipv6 => "ip6",
+    };
+    let families: Vec<&str> = config.families.iter().map(name).collect();
+    let sentence = |chain: String| {
+        format!(
+            "the firewall of this host drops what it is to forward, unless a rule allows it (policy of the nftables chain {chain}): \
+             this router may forward nothing for others"
+        )
+    };
+    chains_that_drop_forwarded(&families).into_iter().map(sentence).collect()
 }
 
 /// The steps after which the host forwards packets that come back from an uplink, and still learns its default route.

@@ -14,13 +14,13 @@ use std::process::{Child, Command, Stdio};
 const CHILD: &str = "ANABRANCH_ROUTE_CHILD";
 
 pub fn trials() -> Vec<Trial> {
-    let priorities = Trial::test("host::hellos_and_acknowledgments_have_priority", || {
-        hellos_and_acknowledgments_have_priority();
-        Ok(())
-    });
+    let filtered: [(&str, fn()); 2] = [
+        ("host::hellos_and_acknowledgments_have_priority", hellos_and_acknowledgments_have_priority),
+        ("host::a_firewall_that_drops_what_is_forwarded_is_told", a_firewall_that_drops_what_is_forwarded_is_told),
+    ];
     let no_filter = missing(&[Need::Programs(&["nft"])]);
     if let Some(reason) = &no_filter {
-        eprintln!("skipped: host::hellos_and_acknowledgments_have_priority: {reason}");
+        filtered.iter().for_each(|(name, _)| eprintln!("skipped: {name}: {reason}"));
     }
     let tests: [(&str, fn()); 13] = [
         ("host::what_a_router_set_is_gone_when_it_ends", what_a_router_set_is_gone_when_it_ends),
@@ -55,8 +55,8 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         })
     };
-    let priorities = priorities.with_ignored_flag(no_filter.is_some());
-    tests.into_iter().map(trial).chain([priorities]).collect()
+    let filtered = filtered.map(|entry| trial(entry).with_ignored_flag(no_filter.is_some()));
+    tests.into_iter().map(trial).chain(filtered).collect()
 }
 
 fn namespace() -> Namespace {
@@ -473,6 +473,22 @@ fn an_interface_that_was_away_forwards_again() {
     forwards(&pair[0]);
     let status = router.ask(Question::Status);
     assert_eq!(status["settings_restored"], 0, "no other program did anything");
+    router.stop().expect("it ends well");
+}
+
+fn a_firewall_that_drops_what_is_forwarded_is_told() {
+    let pair = pair();
+    inside(&pair[0], || {
+        let chain =
+            "add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0 ; policy drop ; }";
+        let status = Command::new("nft").arg(chain).status().expect("nft runs");
+        assert!(status.success());
+    });
+    let (tell, heard) = std::sync::mpsc::channel();
+    let router =
+        Running::start_telling(&pair[0], with_settings("barrier"), move |news| drop(tell.send(news.to_owned())));
+    let told = heard.recv_timeout(DEADLINE).expect("it tells at the start");
+    assert!(told.contains("(policy of the nftables chain ip filter FORWARD)"), "{told}");
     router.stop().expect("it ends well");
 }
 
