@@ -59,9 +59,11 @@ pub struct FrameRate {
 }
 
 impl FrameRate {
-    /// `numerator / denominator` frames per second, in lowest terms; `None` unless both are at least 1 and the rate is at most 1,000.
+    /// `numerator / denominator` frames per second, in lowest terms; `None` unless the rate is at least 0.001 (a frame in 1,000 s) and at
+    /// most 1,000: what headers tell beyond that is no rate of a video.
     pub const fn new(numerator: u32, denominator: u32) -> Option<Self> {
-        if numerator == 0 || denominator == 0 || numerator as u64 > 1_000 * denominator as u64 {
+        let (frames, seconds) = (numerator as u64, denominator as u64);
+        if frames == 0 || seconds == 0 || frames > 1_000 * seconds || seconds > 1_000 * frames {
             return None;
         }
         let (mut divisor, mut rest) = (numerator, denominator);
@@ -80,11 +82,14 @@ impl FrameRate {
         (self.numerator, self.denominator)
     }
 
-    /// The time of frame `index` relative to frame 0: rounded to the microsecond, without drift.
+    /// The time of frame `index` relative to frame 0: rounded to the microsecond, without drift. At most what a [`Duration`] holds
+    /// (584 years).
     pub fn time(self, index: u64) -> Duration {
         let numerator = u128::from(self.numerator);
         let micros = (u128::from(index) * u128::from(self.denominator) * 1_000_000 + numerator / 2) / numerator;
-        Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+        // A whole number of them also at the end, as a trace in text has them.
+        let most = u128::from(u64::MAX / 1_000);
+        Duration::from_micros(micros.min(most) as u64)
     }
 }
 

@@ -43,6 +43,16 @@ fn times_do_not_drift_over_a_million_frames() {
 }
 
 #[test]
+fn a_rate_is_at_least_a_frame_in_a_thousand_seconds_and_times_are_whole_microseconds_up_to_the_last() {
+    assert_eq!(FrameRate::new(1, 1_001), None);
+    assert_eq!(FrameRate::new(1, u32::MAX), None);
+    let slowest = FrameRate::new(1, 1_000).expect("a rate");
+    assert_eq!(slowest.time(2).as_micros(), 2_000_000_000);
+    // 2^64 ns are 18,446,744,073,709,551.616 us.
+    assert_eq!(slowest.time(u64::MAX).as_nanos(), 18_446_744_073_709_551_000);
+}
+
+#[test]
 fn a_repetition_begins_where_the_next_frame_would_be_shown() {
     let twice = four().repeat(2).expect("eight frames");
     let fifth = twice.frames()[4];
