@@ -25,7 +25,8 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What a conversation comes to: the last step, what was written to the client, and what it had sent too early.
+/// What a conversation comes to: the last step, what was written to the client, and what goes to the target first: what the
+/// client sent early, behind the request that is passed on if there is one.
 type End = (Step, Vec<u8>, Vec<u8>);
 
 /// A client of the proxy: whole, in pieces or byte by byte it gets the same answer.
@@ -42,7 +43,7 @@ fn client(input: &[u8], cut: u8, ask: bool) {
         Step::Read => assert!(input.len() < 16 * 1024),
         Step::Write(_) => unreachable!("the conversation goes on after these"),
         Step::Connect(target) => {
-            assert!(input.ends_with(early));
+            assert!(input.ends_with(early) || is_passed_on(input, early));
             means_the_same(target);
         }
         Step::Refuse(answer, refusal) => {
@@ -50,6 +51,15 @@ fn client(input: &[u8], cut: u8, ask: bool) {
             assert!(ask || *refusal != Refusal::Unauthorized);
         }
     }
+}
+
+/// Whether `first` is a request in origin form that ends its connection and tells no password, and behind it the client's own octets.
+fn is_passed_on(input: &[u8], first: &[u8]) -> bool {
+    const END: &[u8] = b"\r\nConnection: close\r\n\r\n";
+    let Some(at) = first.windows(END.len()).position(|octets| octets == END) else { return false };
+    let (head, rest) = first.split_at(at + END.len());
+    let has = |what: &[u8]| head.windows(what.len()).any(|octets| octets.eq_ignore_ascii_case(what));
+    input.ends_with(rest) && has(b" HTTP/1.") && has(b"\r\nHost: ") && !has(b"\nproxy-authorization:")
 }
 
 fn converse(input: &[u8], piece: usize, credentials: Option<Arc<Credentials>>) -> End {
@@ -68,8 +78,12 @@ fn converse(input: &[u8], piece: usize, credentials: Option<Arc<Credentials>>) -
             break;
         }
     }
-    assert!(!negotiation.accepted().is_empty() && !negotiation.refused(Failure::TimedOut).is_empty());
-    (last, written, negotiation.into_early().into())
+    assert!(!negotiation.refused(Failure::TimedOut).is_empty());
+    // Of a request that is passed on the server's answer is all.
+    let passed_on = negotiation.accepted().is_empty();
+    let first = negotiation.into_early().to_vec();
+    assert!(!passed_on || (matches!(last, Step::Connect(_)) && is_passed_on(input, &first)));
+    (last, written, first)
 }
 
 /// A request as a server of ours reads it.
