@@ -1,5 +1,8 @@
 //! A client and a server with a simulated network between them.
 
+mod quality;
+mod sizes;
+
 use super::*;
 use crate::datagram::{Datagram, Kind, Reason, Unreachable};
 use anabranch_policy::datagram::TABLE;
@@ -558,124 +561,4 @@ fn an_uplink_that_goes_and_comes_back_is_a_path_again() {
     net.run(millis(100));
     assert_eq!(net.uses(), [true, true]);
     assert_eq!(net.to_server, [datagram(1)]);
-}
-
-/// A stream of datagrams of 1,250 bytes with all headers, one each `pause`. Returns the share that arrived, the share
-/// that arrived out of order, and the highest jitter (RFC 3550) in milliseconds, without the first second.
-fn quality(delays: &[u64], megabits: &[u64], name: &str, pause: Duration) -> (f64, f64, f64) {
-    let mut net = Net::new(delays, name);
-    for (link, megabits) in net.links.iter_mut().zip(megabits) {
-        link.per_byte = Duration::from_nanos(8_000 / megabits);
-    }
-    net.run(millis(500));
-    let payload = 1_250 - 28 - 34 - 23;
-    let (begun, mut sent) = (net.now, Vec::new());
-    while net.now < begun + Duration::from_secs(6) {
-        let mut bytes = vec![0; payload];
-        bytes[..4].copy_from_slice(&(sent.len() as u32).to_be_bytes());
-        sent.push(net.now);
-        net.client.send(net.now, &Datagram { payload: bytes.into(), ..datagram(0) });
-        net.seen.clear();
-        net.run(pause);
-    }
-    net.run(millis(300));
-    let number =
-        |datagram: &Datagram| u32::from_be_bytes(datagram.payload[..4].try_into().expect("four bytes")) as usize;
-    let first = sent.iter().position(|at| *at >= begun + Duration::from_secs(1)).expect("it took longer");
-    let came: Vec<(usize, Instant)> = net.to_server.iter().map(number).zip(net.came.iter().copied()).collect();
-    let came: Vec<_> = came.into_iter().filter(|(number, _)| *number >= first).collect();
-    let (mut jitter, mut worst, mut highest, mut late) = (0.0, 0.0_f64, 0, 0);
-    for pair in came.windows(2) {
-        let transit = |(number, at): (usize, Instant)| at.since(sent[number]).as_secs_f64() * 1e3;
-        jitter += ((transit(pair[1]) - transit(pair[0])).abs() - jitter) / 16.0;
-        worst = worst.max(jitter);
-        highest = highest.max(pair[0].0);
-        late += usize::from(pair[1].0 < highest);
-    }
-    let all = (sent.len() - first) as f64;
-    (came.len() as f64 / all, late as f64 / all, worst)
-}
-
-#[test]
-fn a_stream_of_105_mbit_over_twice_100_comes_whole_and_even() {
-    // 1,250 bytes each 95.2 us.
-    let (came, late, jitter) = quality(&[25, 25], &[100, 100], "lowest_delay", Duration::from_nanos(95_238));
-    assert!(came == 1.0 && late == 0.0 && jitter < 0.5, "{came} came, {late} late, jitter {jitter} ms");
-}
-
-#[test]
-fn a_stream_of_180_mbit_over_twice_100_comes_whole_and_even() {
-    let (came, late, jitter) = quality(&[25, 25], &[100, 100], "lowest_delay", Duration::from_nanos(55_556));
-    assert!(came == 1.0 && late == 0.0 && jitter < 0.5, "{came} came, {late} late, jitter {jitter} ms");
-}
-
-#[test]
-fn a_stream_of_105_mbit_over_300_and_80_stays_on_the_first() {
-    let (came, late, jitter) = quality(&[10, 30], &[300, 80], "lowest_delay", Duration::from_nanos(95_238));
-    assert!(came == 1.0 && late == 0.0 && jitter < 0.1, "{came} came, {late} late, jitter {jitter} ms");
-}
-
-fn large(payload: usize) -> Datagram {
-    let bytes: Vec<u8> = (0..=250).cycle().take(payload).collect();
-    Datagram { payload: bytes.into(), ..datagram(0) }
-}
-
-#[test]
-fn datagrams_of_any_size_come_whole_over_paths_of_any_mtu() {
-    for name in ["lowest_delay", "duplicate", "weighted", "by_flow"] {
-        let mut net = Net::new(&[10, 30], name);
-        (net.links[0].carries, net.links[1].carries) = (1_252, 700);
-        net.stream(Duration::from_secs(30), millis(20));
-        net.to_server.clear();
-        for size in [0, 500, 1_100, 1_200, 1_300, 1_372, 8_000, 40_000, 65_507, 65_535] {
-            assert!(net.client.send(net.now, &large(size)), "{name}: {size}");
-            net.run(millis(200));
-            assert_eq!(net.to_server.pop().as_ref(), Some(&large(size)), "{name}: {size}");
-            assert!(net.server.send(net.now, 99, &large(size)), "{name}: {size}");
-            net.run(millis(200));
-            assert_eq!(net.to_client.pop().as_ref(), Some(&large(size)), "{name}: {size}");
-        }
-        let carried: Vec<usize> = net.client.paths().map(|(_, path)| path.mtu.carried()).collect();
-        assert!((1_244..=1_252).contains(&carried[0]) && (692..=700).contains(&carried[1]), "{carried:?}");
-    }
-}
-
-#[test]
-fn what_fits_is_not_cut_and_what_a_path_carries_is_known_after_a_round_trip() {
-    let mut net = Net::new(&[10], "lowest_delay");
-    net.run(millis(100));
-    net.seen.clear();
-    net.client.send(net.now, &large(1_372));
-    net.run(millis(1));
-    assert_eq!(net.seen.len(), 1);
-    let Datagram { inside, outside, .. } = large(0);
-    assert_eq!(net.client.largest_whole(inside, outside), 1_433 - 57);
-}
-
-#[test]
-fn a_path_that_carries_less_than_before_loses_large_datagrams_for_three_seconds_at_most() {
-    let mut net = Net::new(&[10], "lowest_delay");
-    let send = |net: &mut Net, span: u64| {
-        for _ in 0..span / 20 {
-            net.client.send(net.now, &large(1_372));
-            net.run(millis(20));
-        }
-    };
-    send(&mut net, 5_000);
-    net.links[0].carries = 1_252;
-    send(&mut net, 3_000);
-    net.to_server.clear();
-    send(&mut net, 2_000);
-    assert!(net.to_server.len() >= 98, "{}", net.to_server.len());
-}
-
-#[test]
-fn a_program_hears_that_its_datagram_did_not_arrive() {
-    let mut net = Net::new(&[10, 30], "duplicate");
-    net.run(millis(300));
-    let Datagram { kind, inside, outside, .. } = datagram(0);
-    let said = Unreachable { kind, inside, outside, by: outside.ip(), reason: Reason::Port, head: [1, 2, 3, 4] };
-    net.server.send_unreachable(net.now, 99, said);
-    net.run(millis(50));
-    assert_eq!((net.client.poll_unreachable(), net.client.poll_unreachable()), (Some(said), None));
 }
