@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// The host's default route through a device of ours. Call [`Self::end`] at the end: dropping it undoes everything,
@@ -21,6 +22,16 @@ pub struct LedRoute {
     works: Arc<Mutex<Works>>,
     device: String,
     follower: JoinHandle<()>,
+    restorations: watch::Receiver<Restorations>,
+}
+
+/// What was done about other programs that remove our rules and routes.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Restorations {
+    /// Addresses, routes and rules that were set again since the beginning.
+    pub steps: u64,
+    /// Why something is missing; it is tried again each second.
+    pub failure: Option<String>,
 }
 
 /// The state of the setup.
@@ -33,6 +44,7 @@ struct Works {
     leading: Vec<Step>,
     /// All others.
     others: Vec<Step>,
+    restorations: watch::Sender<Restorations>,
 }
 
 /// The steps, for display; nothing is changed, and no privilege is needed. With `after`, an attachment to uplinks is
@@ -99,18 +111,25 @@ impl LedRoute {
         let is_exception = |step: &Step| matches!(step, Step::Rule(rule) if exceptions.contains(rule));
         let steps = plan.steps.into_iter().filter(|step| !is_exception(step));
         let (leading, others) = steps.partition(leads_the_default_route);
-        let works = Arc::new(Mutex::new(Works { setup, route, exceptions, leading, others }));
+        let (told, restorations) = watch::channel(Restorations::default());
+        let works = Works { setup, route, exceptions, leading, others, restorations: told };
+        let works = Arc::new(Mutex::new(works));
         // The watch started before the last look, so that no change is missed.
         lock(&works).adjust()?;
         let followed = Arc::clone(&works);
         let follower = tokio::spawn(async move {
             follow::follow(watch, &Barred::default(), move || lock(&followed).keep()).await;
         });
-        Ok((Self { works, device, follower }, descriptor))
+        Ok((Self { works, device, follower, restorations }, descriptor))
     }
 
     pub fn device(&self) -> &str {
         &self.device
+    }
+
+    /// Changes when something was set again, or cannot be.
+    pub fn restorations(&self) -> watch::Receiver<Restorations> {
+        self.restorations.clone()
     }
 
     /// Sets the server's addresses.
@@ -164,7 +183,13 @@ impl Works {
         // Exceptions come first, as at the beginning.
         let exceptions = self.exceptions.iter().cloned().map(Step::Rule).collect::<Vec<_>>();
         let restored = self.setup.restore(self.others.iter().chain(&exceptions).chain(&self.leading));
-        adjusted.and(restored)
+        let outcome = adjusted.and(restored.outcome);
+        self.restorations.send_if_modified(|told| {
+            let before = core::mem::replace(&mut told.failure, outcome.as_ref().err().map(ToString::to_string));
+            told.steps += restored.steps;
+            restored.steps > 0 || told.failure != before
+        });
+        outcome
     }
 
     /// Updates the rules for the current interfaces.

@@ -19,7 +19,7 @@ pub use anabranch_host::{DefaultRoute, HostError, Ipv6, Plan};
 pub use attached::{Attached, PathObserver};
 pub use attachment::Worker;
 pub use attachment::{AttachedPath, Attachment, HostOptions, Local, Tunnels, Uplinks};
-pub use default_route::{LedRoute, end_kill_switch, plan_default_route};
+pub use default_route::{LedRoute, Restorations, end_kill_switch, plan_default_route};
 pub use ending::{HangUps, asked_to_end, listen_for_hang_ups, listen_for_the_end};
 
 use anabranch_host::{Prospect, ReservedPorts, Setup, Watch, prospect};

@@ -94,7 +94,7 @@ fn public(lane: &Lane, snapshot: &Snapshot) -> [Option<IpAddr>; 2] {
 
 /// Restores what does not depend on an uplink's state, if another program has removed it.
 fn restore(setup: &mut Setup, steps: &[Step]) -> Result<(), HostError> {
-    setup.restore(steps.iter().filter(|step| !matches!(step, Step::Route(route) if leads_out(route))))
+    setup.restore(steps.iter().filter(|step| !matches!(step, Step::Route(route) if leads_out(route)))).outcome
 }
 
 /// Whether a route leads through an interface that is not ours.

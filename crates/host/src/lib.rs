@@ -30,7 +30,7 @@ pub use plan::Plan;
 pub use plan::{filter_step, forwarding, uplink_path, uplink_steps, ways_out};
 pub use ports::ReservedPorts;
 pub use rule::{Instead, Rule, Selector, Transport};
-pub use setup::{Prospect, Setup, prospect, undo_what_stays};
+pub use setup::{Prospect, Restored, Setup, prospect, undo_what_stays};
 pub use snapshot::{Interface, Snapshot, address_of};
 pub use step::read_setting;
 pub use step::{Route, Step, Target};

@@ -62,6 +62,15 @@ fn look(netlink: &mut Netlink) -> Result<Snapshot, HostError> {
     Snapshot::take(netlink).map_err(HostError::system("read the network's state over rtnetlink"))
 }
 
+/// What [`Setup::restore`] did.
+#[must_use]
+pub struct Restored {
+    /// Addresses, routes and rules that were missing and are set again.
+    pub steps: u64,
+    /// The first failure.
+    pub outcome: Result<(), HostError>,
+}
+
 /// The changes made by one instance.
 pub struct Setup {
     netlink: Netlink,
@@ -133,21 +142,19 @@ impl Setup {
 
     /// Carries out steps again that another program has undone: addresses, routes, rules, and that a device is up. All are tried,
     /// also behind one that fails.
-    ///
-    /// # Errors
-    /// The first failure.
-    pub fn restore<'a>(&mut self, steps: impl IntoIterator<Item = &'a Step>) -> Result<(), HostError> {
+    pub fn restore<'a>(&mut self, steps: impl IntoIterator<Item = &'a Step>) -> Restored {
         let comes_back =
             |step: &&Step| matches!(step, Step::Address { .. } | Step::Up { .. } | Step::Route(_) | Step::Rule(_));
-        let mut outcome = Ok(());
+        let mut restored = Restored { steps: 0, outcome: Ok(()) };
         for step in steps.into_iter().filter(comes_back) {
-            let restored = match step.carry_out(&mut self.netlink) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                restored => restored.map_err(|error| failed(step, error)),
-            };
-            outcome = outcome.and(restored);
+            match step.carry_out(&mut self.netlink) {
+                // A device may have been up before.
+                Ok(()) => restored.steps += u64::from(!matches!(step, Step::Up { .. })),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => restored.outcome = restored.outcome.and(Err(failed(step, error))),
+            }
         }
-        outcome
+        restored
     }
 
     fn is_shared(&self, step: &Step) -> bool {

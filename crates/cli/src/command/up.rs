@@ -17,12 +17,13 @@ use crate::status::{Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::uplink_names::addresses;
 use crate::workers::Workers;
-use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, end_kill_switch, plan_default_route};
+use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, Restorations, end_kill_switch, plan_default_route};
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
 use anabranch_datagram::Way;
 use anabranch_proxy::{Exit, Key, Target, Via};
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -353,11 +354,13 @@ impl Carrying<'_> {
             open.attached.set_uses(reserve, barred);
             way.set_uses(reserve, barred);
         });
+        let restored = async { if tells { tell_restorations(self.led).await } else { std::future::pending().await } };
         let again = ReadAgain::new::<UpOptions>("up", &options.configuration)?;
         let again = read_again(again, &TAKEN, |new| self.take(new));
         let counters = tokio::select! {
             counters = capture.run(asked) => counters,
             never = told => match never {},
+            never = restored => match never {},
             never = governing => match never {},
             never = again => match never {},
         };
@@ -412,6 +415,29 @@ fn way(options: &UpOptions, server: Option<&Server>) -> Result<Way, Diagnostic> 
         Some(server) => Way::Server(start_client(server.address, options.datagram_port, &server.key, uplinks)?),
         None => Way::Direct(start_direct(uplinks, false)?),
     })
+}
+
+/// A line each time that rules and routes which another program removed were set again, and when they cannot be.
+async fn tell_restorations(led: &LedRoute) -> Infallible {
+    let (mut changes, mut known) = (led.restorations(), Restorations::default());
+    loop {
+        if changes.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let now = changes.borrow_and_update().clone();
+        let count = now.steps - known.steps;
+        if count > 0 {
+            event(&format!("another program removed rules or routes of the default route: {count} are set again"));
+        }
+        match &now.failure {
+            failure if *failure == known.failure => {}
+            Some(failure) => {
+                event(&format!("the default route is not complete, which is tried again each second: {failure}"))
+            }
+            None => event("the default route is complete again"),
+        }
+        known = now;
+    }
 }
 
 /// Completes when the server's name resolves to another address.

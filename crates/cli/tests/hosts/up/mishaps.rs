@@ -61,7 +61,7 @@ fn rules_and_routes(scene: &Scene, family: &str) -> BTreeSet<String> {
 
 pub fn rules_are_removed(udp: bool) {
     let scene = Scene::new(&format!("rules-removed-{udp}"), udp);
-    let up = scene.up(if udp { &["--udp"] } else { &[] });
+    let mut up = scene.up(if udp { &["--udp"] } else { &[] });
     let shown = || ["-4", "-6"].map(|family| rules_and_routes(&scene, family));
     let before = shown();
     // As `systemd-networkd` does when it starts.
@@ -69,6 +69,7 @@ pub fn rules_are_removed(udp: bool) {
     for step in flush {
         scene.on_host(|| ip(&format!("{step} proto 198")));
     }
+    up.hear("another program removed rules or routes of the default route: ");
     wait_until("the rules are back", || shown() == before);
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
     up.end_by("TERM");
