@@ -43,7 +43,7 @@ fn client(input: &[u8], cut: u8, ask: bool) {
         Step::Read => assert!(input.len() < 16 * 1024),
         Step::Write(_) => unreachable!("the conversation goes on after these"),
         Step::Connect(target) => {
-            assert!(input.ends_with(early) || is_passed_on(input, early));
+            assert!(input.ends_with(early) || behind_head(early).is_some_and(|rest| input.ends_with(rest)));
             means_the_same(target);
         }
         Step::Refuse(answer, refusal) => {
@@ -53,13 +53,13 @@ fn client(input: &[u8], cut: u8, ask: bool) {
     }
 }
 
-/// Whether `first` is a request in origin form that ends its connection and tells no password, and behind it the client's own octets.
-fn is_passed_on(input: &[u8], first: &[u8]) -> bool {
+/// What follows the head of a request that is passed on: in origin form, the last of its connection, and without a password.
+fn behind_head(first: &[u8]) -> Option<&[u8]> {
     const END: &[u8] = b"\r\nConnection: close\r\n\r\n";
-    let Some(at) = first.windows(END.len()).position(|octets| octets == END) else { return false };
+    let at = first.windows(END.len()).position(|octets| octets == END)?;
     let (head, rest) = first.split_at(at + END.len());
     let has = |what: &[u8]| head.windows(what.len()).any(|octets| octets.eq_ignore_ascii_case(what));
-    input.ends_with(rest) && has(b" HTTP/1.") && has(b"\r\nHost: ") && !has(b"\nproxy-authorization:")
+    (has(b" HTTP/1.") && has(b"\r\nHost: ") && !has(b"\nproxy-authorization:")).then_some(rest)
 }
 
 fn converse(input: &[u8], piece: usize, credentials: Option<Arc<Credentials>>) -> End {
@@ -82,7 +82,7 @@ fn converse(input: &[u8], piece: usize, credentials: Option<Arc<Credentials>>) -
     // Of a request that is passed on the server's answer is all.
     let passed_on = negotiation.accepted().is_empty();
     let first = negotiation.into_early().to_vec();
-    assert!(!passed_on || (matches!(last, Step::Connect(_)) && is_passed_on(input, &first)));
+    assert!(!passed_on || (matches!(last, Step::Connect(_)) && behind_head(&first).is_some()));
     (last, written, first)
 }
 
