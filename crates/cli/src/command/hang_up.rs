@@ -7,28 +7,37 @@ use anabranch_settings::diagnostic::Diagnostic;
 use clap::{Args, FromArgMatches};
 use std::convert::Infallible;
 
-/// Calls `take` with the new options after each SIGHUP. Keys other than `taken_keys` need a restart. Errors are logged and change
-/// nothing. Without a file this does nothing, and SIGHUP ends the program.
+/// What of a configuration that is read again is taken.
+#[derive(Clone, Copy)]
+pub struct Taken<'a> {
+    /// Keys that need no restart.
+    pub keys: &'a [&'a str],
+    /// Since when they count, as a sentence says it.
+    pub counts: &'a str,
+}
+
+/// Calls `take` with the new options after each SIGHUP; it returns keys that need a restart though they are the same, because what
+/// they name has changed. Errors are logged and change nothing. Without a file this does nothing, and SIGHUP ends the program.
 pub async fn read_again<T: Args + FromArgMatches>(
     again: Option<ReadAgain>,
-    taken_keys: &[&str],
-    take: impl Fn(&T) -> Result<(), Diagnostic>,
+    taken: Taken<'_>,
+    take: impl Fn(&T) -> Result<Vec<String>, Diagnostic>,
 ) -> Infallible {
     let heard = again.map(|again| anabranch_attach::listen_for_hang_ups().map(|hang_ups| (again, hang_ups)));
     let Some(Ok((again, mut hang_ups))) = heard else { return std::future::pending().await };
     loop {
         hang_ups.next().await;
-        let taken = again.options::<T>().and_then(|(options, changed)| take(&options).map(|()| changed));
-        match taken {
-            Ok(changed) => {
-                let waiting: Vec<&str> =
-                    changed.iter().map(String::as_str).filter(|key| !taken_keys.contains(key)).collect();
+        let read = again.options::<T>().and_then(|(options, changed)| take(&options).map(|left| (changed, left)));
+        match read {
+            Ok((changed, left)) => {
+                let changed = changed.into_iter().filter(|key| !taken.keys.contains(&key.as_str()));
+                let waiting: Vec<String> = changed.chain(left).collect();
                 let rest = if waiting.is_empty() {
                     String::new()
                 } else {
                     format!("; a restart is needed for {}", waiting.join(", "))
                 };
-                event(&format!("the configuration was read again and counts for new connections{rest}"));
+                event(&format!("the configuration was read again and counts {}{rest}", taken.counts));
             }
             Err(wrong) => event(&format!("the configuration stays as it was: {}", wrong.whole())),
         }

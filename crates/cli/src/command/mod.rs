@@ -49,7 +49,7 @@ pub use data::{DataOptions, merge_rows};
 #[cfg(feature = "lab")]
 pub use emulate::{EXAMPLES as EMULATE_EXAMPLES, EmulateOptions, emulate};
 #[cfg(feature = "uplinks")]
-pub use hang_up::read_again;
+pub use hang_up::{Taken, read_again};
 #[cfg(feature = "uplinks")]
 pub use key::key;
 pub use list::list;

@@ -1,6 +1,6 @@
 //! `anabranch proxy`: carries connections of programs on this host over several paths.
 
-use super::hang_up::read_again;
+use super::hang_up::{Taken, read_again};
 use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
@@ -275,7 +275,7 @@ async fn carry(
         *priorities.write().unwrap_or_else(PoisonError::into_inner) = Priorities::new(new.priority.clone());
         roles.set(&new.care, &new.stack.roles.backups);
         verbosity.set(&new.limits);
-        Ok(())
+        Ok(Vec::new())
     };
     let there = || open.attached.paths().into_iter().map(|path| path.name).collect();
     let governing = govern(&roles, there, |reserve, barred| open.attached.set_uses(reserve, barred));
@@ -289,7 +289,7 @@ async fn carry(
         counters = proxy.run(asked_or_quit(live)) => counters,
         never = asking => match never {},
         never = governing => match never {},
-        never = read_again(again, &TAKEN, take) => match never {},
+        never = read_again(again, Taken { keys: &TAKEN, counts: "for new connections" }, take) => match never {},
     })
 }
 

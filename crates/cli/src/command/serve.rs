@@ -1,6 +1,6 @@
 //! `anabranch serve`: terminates connections of `anabranch proxy`, or of any MPTCP client of this host, and forwards them.
 
-use super::hang_up::read_again;
+use super::hang_up::{Taken, read_again};
 use super::proxy::{priority, target};
 use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
@@ -178,11 +178,11 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             change_datagrams.iter().for_each(|change| change.set(&terms));
             change(terms, new.limits.limits());
             verbosity.set(&new.limits);
-            Ok(())
+            Ok(Vec::new())
         };
         let counters = tokio::select! {
             counters = carry(server, datagrams, live) => counters,
-            never = read_again(again, &TAKEN, take) => match never {},
+            never = read_again(again, Taken { keys: &TAKEN, counts: "for new connections" }, take) => match never {},
         };
         service_manager::stopping();
         drop(serving);

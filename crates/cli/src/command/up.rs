@@ -1,7 +1,7 @@
 //! `anabranch up`: carries all traffic of this host over several uplinks, to an Anabranch server or directly to its
 //! targets.
 
-use super::hang_up::read_again;
+use super::hang_up::{Taken, read_again};
 use super::proxy::target;
 use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
@@ -356,7 +356,7 @@ impl Carrying<'_> {
         });
         let restored = async { if tells { tell_restorations(self.led).await } else { std::future::pending().await } };
         let again = ReadAgain::new::<UpOptions>("up", &options.configuration)?;
-        let again = read_again(again, &TAKEN, |new| self.take(new));
+        let again = read_again(again, Taken { keys: &TAKEN, counts: "from now on" }, |new| self.take(new, server));
         let counters = tokio::select! {
             counters = capture.run(asked) => counters,
             never = told => match never {},
@@ -388,12 +388,16 @@ impl Carrying<'_> {
         Capture::new(device, open.attached.stacks(), config).map_err(cannot)
     }
 
-    /// Applies options that can change at runtime.
-    fn take(&self, new: &UpOptions) -> Result<(), Diagnostic> {
+    /// Applies options that can change at runtime. Returns the key if its file has another one now.
+    fn take(&self, new: &UpOptions, server: Option<&Server>) -> Result<Vec<String>, Diagnostic> {
         new.care.check(&new.stack.uplinks, &new.stack.roles.backups)?;
         self.roles.set(&new.care, &new.stack.roles.backups);
         self.verbosity.set(&new.limits);
-        Ok(())
+        // If another file is named, the changed name says so.
+        let path = new.key.as_ref().filter(|path| self.options.key.as_ref() == Some(*path));
+        let key = path.map(|path| read_key(path)).transpose()?;
+        let renewed = key.is_some_and(|key| server.is_some_and(|server| server.key != key));
+        Ok(renewed.then(|| "key".to_owned()).into_iter().collect())
     }
 }
 

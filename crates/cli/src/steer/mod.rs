@@ -10,7 +10,7 @@ mod words;
 
 pub use options::SteerOptions;
 
-use crate::command::read_again;
+use crate::command::{Taken, read_again};
 use crate::configuration::ReadAgain;
 use crate::console::print;
 use crate::ending::{asked_to_end, block_on};
@@ -119,14 +119,14 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     service_manager::ready();
     let (sender, mut wishes) = mpsc::unbounded_channel();
     let again = ReadAgain::new::<SteerOptions>("steer", &options.configuration)?;
-    let again = read_again(again, &TAKEN, |new: &SteerOptions| {
+    let again = read_again(again, Taken { keys: &TAKEN, counts: "from now on" }, |new: &SteerOptions| {
         new.check()?;
         let classes = new.classes(settings)?;
         absent(new.interfaces()).iter().for_each(|line| log.say(line));
         roles.set(&new.care, &new.backups);
         // The receiver lives as long as this.
         let _ = sender.send(Wish::Replace(Box::new(classes), new.policy().to_owned()));
-        Ok(())
+        Ok(Vec::new())
     });
     let governed = govern(&roles, Vec::new, |reserve, _| {
         let _ = sender.send(Wish::Reserve(reserve.to_vec()));

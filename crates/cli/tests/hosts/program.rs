@@ -1,6 +1,8 @@
 //! The program under test, and what it prints.
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 
@@ -90,12 +92,17 @@ impl Running {
         line.trim().to_owned()
     }
 
-    /// Waits for an event with these words on its standard error.
+    /// Waits for an event with these words on its standard error, at most a minute from the one before.
     pub fn hear(&mut self, words: &str) {
         let errors = self.errors.as_mut().expect("it was asked for");
         let mut heard = String::new();
         loop {
             let mut line = String::new();
+            if errors.buffer().is_empty() {
+                let mut said = [PollFd::new(errors.get_ref().as_fd(), PollFlags::POLLIN)];
+                let count = poll(&mut said, PollTimeout::from(60_000_u16)).expect("it can be waited for");
+                assert!(count > 0, "'{words}' was not said in a minute, but: {heard}");
+            }
             errors.read_line(&mut line).expect("it can be read");
             assert!(!line.is_empty(), "'{words}' was not said, but: {heard}");
             if line.contains(words) {

@@ -91,6 +91,24 @@ pub fn rules_are_removed_without_ipv6() {
     up.end_by("TERM");
 }
 
+pub fn key_changes() {
+    let scene = Scene::new("key-changes", true);
+    let file = scene.file("anabranch.toml", "[up]\n");
+    let mut up = scene.up(&["--udp", "--config", &file]);
+    up.signal("HUP");
+    up.hear("the configuration was read again and counts from now on\n");
+    let other = scene.place.join("other");
+    assert!(scene.anabranch(&["key", &other.display().to_string()]).status().expect("the program runs").success());
+    std::fs::rename(other, scene.place.join("key")).expect("it is there");
+    up.signal("HUP");
+    up.hear("counts from now on; a restart is needed for key\n");
+    std::fs::write(scene.place.join("key"), "no key").expect("it is there");
+    up.signal("HUP");
+    up.hear("the configuration stays as it was: ");
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    up.end_by("TERM");
+}
+
 pub fn named_twice() {
     let scene = Scene::new("named-twice", true);
     let up = scene.up(&["--udp", "--uplink", "up0"]);

@@ -17,11 +17,12 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &missing {
         eprintln!("skipped up: {reason}");
     }
-    let tests: [(&str, fn()); 25] = [
+    let tests: [(&str, fn()); 26] = [
         ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
         ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
         ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
         ("it_fails_when_another_program_has_removed_its_device", mishaps::device_is_removed),
+        ("a_key_that_changes_in_its_file_is_told_to_need_a_restart", mishaps::key_changes),
         ("rules_and_routes_that_another_program_has_removed_are_restored", || mishaps::rules_are_removed(true)),
         ("those_of_uplinks_that_another_program_has_removed_are_restored_too", || mishaps::rules_are_removed(false)),
         ("they_are_restored_without_ipv6_where_that_was_switched_off", mishaps::rules_are_removed_without_ipv6),

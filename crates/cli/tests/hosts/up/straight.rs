@@ -190,7 +190,7 @@ print(count)";
     up.hear("the configuration stays as it was");
     configured("backup", "primary", "idle = 7\nverbose = true\n");
     up.signal("HUP");
-    up.hear("counts for new connections; a restart is needed for idle\n");
+    up.hear("counts from now on; a restart is needed for idle\n");
     let mut count = String::new();
     std::io::Read::read_to_string(&mut download.stdout.take().expect("it was asked for"), &mut count).expect("text");
     assert!(download.wait().expect("it ends").success() && count.trim() == "20000000", "{count}");
