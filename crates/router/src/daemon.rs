@@ -102,12 +102,14 @@ pub(super) struct Repair {
     pub(super) due: Instant,
     /// When the next report may be made.
     pub(super) tell_from: Instant,
+    /// Settings that could not be set again, and were told.
+    pub(super) refused: BTreeSet<String>,
 }
 
 impl Repair {
     fn watch(table: u32) -> Result<Self, RouteError> {
         let watch = Watch::routing(PROTOCOL, table).map_err(RouteError::system("watch the routing tables"))?;
-        Ok(Self { watch, due: Instant::NEVER, tell_from: Instant::ZERO })
+        Ok(Self { watch, due: Instant::NEVER, tell_from: Instant::ZERO, refused: BTreeSet::new() })
     }
 }
 
@@ -367,7 +369,7 @@ impl RouteDaemon {
         }
         self.ground = ground;
         // An interface that was made anew has the settings of any new one.
-        self.restore_settings()?;
+        self.restore_settings();
         for place in 0..self.instances.len() {
             if let Some(instance) = self.instances.get_mut(place) {
                 instance.adjust(now, &self.config, &self.ports, &self.ground)?;

@@ -37,7 +37,7 @@ impl RouteDaemon {
         let lost = self.kernel.refresh().map_err(failed())?;
         let routes = if lost.is_empty() { 0 } else { self.apply(now, &lost) };
         // Those of an interface that has just come back are set by the look at it that is due.
-        let settings = if self.changed { Vec::new() } else { self.restore_settings()? };
+        let settings = if self.changed { Vec::new() } else { self.restore_settings() };
         if self.changed {
             self.rerouted();
         }
@@ -59,25 +59,34 @@ impl RouteDaemon {
     }
 
     /// Sets the kernel's settings again that are not as a router needs them: those of an interface that has come back, and
-    /// those that another program has changed. Returns which.
-    pub(super) fn restore_settings(&mut self) -> Result<Vec<String>, RouteError> {
-        let Some(setup) = &mut self.setup else { return Ok(Vec::new()) };
+    /// those that another program has changed. Returns which. What cannot be set is told once and tried again.
+    pub(super) fn restore_settings(&mut self) -> Vec<String> {
+        let Some(setup) = &mut self.setup else { return Vec::new() };
         let used = |port: &&Port| port.index.is_some() && !matches!(port.role, Role::Loopback | Role::Gone);
         let mut steps = settings::steps(self.ports.iter().filter(used).map(|port| &*port.name), &self.config.families);
         for (family, uplink) in self.gateway.iter().flat_map(|gateway| &gateway.uplinks) {
             steps.extend(uplink.iter().flat_map(|name| settings::uplink_steps(name, &[*family])));
         }
-        let mut restored = Vec::new();
+        let (mut restored, mut refused) = (Vec::new(), BTreeSet::new());
         for step in steps {
             let Step::Setting { key, .. } = &step else { continue };
             match setup.carry_out(&step) {
                 Ok(()) => restored.push(key.replace('/', ".")),
                 // The interface has disappeared since: its notification triggers another look.
                 Err(_) if read_setting(key).is_none() => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    refused.insert(key.clone());
+                    if let Some(tell) = self.tell.as_mut().filter(|_| !self.repair.refused.contains(key)) {
+                        tell(&format!("a setting of the kernel cannot be set, which is tried again: {error}"));
+                    }
+                }
             }
         }
-        Ok(restored)
+        if !refused.is_empty() {
+            self.repair.due = self.repair.due.min(self.clock.now() + RETRY);
+        }
+        self.repair.refused = refused;
+        restored
     }
 
     /// Counts and tells what has changed at the interfaces of the mesh.
@@ -111,19 +120,20 @@ impl RouteDaemon {
     pub(super) fn look_for_uplinks(&mut self, now: Instant) -> Result<(), RouteError> {
         let Some(gateway) = self.gateway.as_mut().filter(|gateway| gateway.due <= now) else { return Ok(()) };
         gateway.due = Instant::NEVER;
+        let mut is_new = false;
         for instance in &mut self.instances {
             let family = instance.family;
             let found = uplink(&mut self.netlink, family, &self.ground, &self.ports);
             let found = found.map_err(RouteError::system("read the default routes"))?;
-            let news = gateway.note(family, found.clone());
-            if let Some((name, setup)) = found.filter(|_| news.is_some()).zip(self.setup.as_mut()) {
-                let steps = settings::uplink_steps(&name, &[family]);
-                steps.iter().try_for_each(|step| setup.carry_out(step))?;
-            }
+            let news = gateway.note(family, found);
+            is_new |= news.is_some();
             if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
                 tell(&news);
             }
             instance.router.set_default_route(now, gateway.metric(family));
+        }
+        if is_new {
+            self.restore_settings();
         }
         (0..self.instances.len()).for_each(|place| self.drain(place));
         Ok(())

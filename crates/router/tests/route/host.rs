@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Environment variable that makes this program the router to be killed.
 const CHILD: &str = "ANABRANCH_ROUTE_CHILD";
@@ -22,7 +23,7 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &no_filter {
         filtered.iter().for_each(|(name, _)| eprintln!("skipped: {name}: {reason}"));
     }
-    let tests: [(&str, fn()); 13] = [
+    let tests: [(&str, fn()); 14] = [
         ("host::what_a_router_set_is_gone_when_it_ends", what_a_router_set_is_gone_when_it_ends),
         ("host::what_a_killed_router_left_is_removed_by_the_next", what_a_killed_router_left_is_removed_by_the_next),
         ("host::two_routers_do_not_share_a_table", two_routers_do_not_share_a_table),
@@ -43,6 +44,10 @@ pub fn trials() -> Vec<Trial> {
         (
             "host::settings_that_another_program_changes_are_set_again",
             settings_that_another_program_changes_are_set_again,
+        ),
+        (
+            "host::a_setting_that_cannot_be_set_again_does_not_end_the_router",
+            a_setting_that_cannot_be_set_again_does_not_end_the_router,
         ),
         (
             "host::an_interface_whose_mtu_was_too_small_for_ipv6_is_used_again",
@@ -236,9 +241,18 @@ impl Killed {
     /// Starts it in a namespace, on `e0` in both families.
     pub fn start(namespace: &Namespace, journal: &std::path::Path) -> Self {
         let program = std::env::current_exe().expect("this program");
-        let mut command = Command::new(program);
+        // With mounts of its own, which a test may change.
+        let mut command = Command::new("unshare");
+        command.arg("--mount").arg(program);
         command.env(CHILD, journal).stdin(Stdio::null());
         Self(inside(namespace, || command.spawn()).expect("it starts"))
+    }
+
+    /// Runs mount or umount among its mounts.
+    fn mount(&self, namespace: &Namespace, words: &[&str]) {
+        let mounts = format!("--mount=/proc/{}/ns/mnt", self.0.id());
+        let status = inside(namespace, || Command::new("nsenter").arg(mounts).args(words).status());
+        assert!(status.expect("nsenter runs").success(), "{words:?}");
     }
 
     /// Kills it without a goodbye.
@@ -514,6 +528,28 @@ fn settings_that_another_program_changes_are_set_again() {
     assert!(told.iter().any(|news| news.starts_with("another program changed net.ipv")), "{told:#?}");
     router.stop().expect("it ends well");
     assert_eq!(state(&pair[0]), before);
+}
+
+fn a_setting_that_cannot_be_set_again_does_not_end_the_router() {
+    let pair = pair();
+    let other = Running::start(&pair[1], with_settings("writable"));
+    let mut child = Killed::start(&pair[0], &journal("read-only"));
+    routed(&pair);
+    forwards(&pair[0]);
+    let path = format!("/proc/sys/{}", FORWARDING[0]);
+    child.mount(&pair[0], &["mount", "-o", "bind,ro", &path, &path]);
+    inside(&pair[0], || std::fs::write(&path, "0")).expect("it can be written among our mounts");
+    // Longer than it takes to see that, and to try again.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(inside(&pair[0], || std::fs::read_to_string(&path)).expect("it is there"), "0\n");
+    assert!(child.0.try_wait().expect("it is our child").is_none(), "the router has ended");
+    child.mount(&pair[0], &["umount", &path]);
+    forwards(&pair[0]);
+    child.kill();
+    drop(other);
+    for name in ["read-only", "writable"] {
+        std::fs::remove_dir_all(journal(name)).expect("it is there");
+    }
 }
 
 /// The kernel ends IPv6 on an interface whose MTU is below 1,280, and begins anew when it is that again.
