@@ -43,6 +43,7 @@ from anabranch._request import Scenario, requests
 try:
     import gymnasium
     from gymnasium import spaces
+    from gymnasium.utils import EzPickle
     from gymnasium.vector import AutoresetMode
     from gymnasium.vector.utils import batch_space
 except ImportError as missing:
@@ -152,8 +153,11 @@ def _valid_seed(seed: int) -> int:
     return int(seed)
 
 
-class Environment(gymnasium.Env[Observation, Action]):
-    """One environment; spaces, units and rewards are those of this module."""
+class Environment(gymnasium.Env[Observation, Action], EzPickle):
+    """One environment; spaces, units and rewards are those of this module.
+
+    A copy, by `pickle` or `copy.deepcopy`, is a new one with the same arguments, before its first `reset`.
+    """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (it is Gymnasium's)
 
@@ -182,6 +186,16 @@ class Environment(gymnasium.Env[Observation, Action]):
 
         Raises ValueError if anything is wrong, FileNotFoundError if there is no such scenario.
         """
+        EzPickle.__init__(
+            self,
+            scenario=scenario,
+            policy=policy,
+            interval=interval,
+            reward=reward,
+            decides=decides,
+            observes=observes,
+            set=set,
+        )
         self._worlds: _Worlds | None = _Worlds(
             scenario=scenario,
             policy=policy,
@@ -242,11 +256,12 @@ class Environment(gymnasium.Env[Observation, Action]):
         return self._worlds
 
 
-class VectorEnv(gymnasium.vector.VectorEnv[Observation, Action, npt.NDArray[Any]]):
+class VectorEnv(gymnasium.vector.VectorEnv[Observation, Action, npt.NDArray[Any]], EzPickle):
     """Environments that advance together on threads; a row of each array is of one environment.
 
     One whose episode has ended begins the next one in the step after, which ignores its action and has reward 0; the
-    seed of that episode is 2^32 above the one before. Results do not depend on the number of threads.
+    seed of that episode is 2^32 above the one before. Results do not depend on the number of threads. A copy is a new
+    one with the same arguments, before its first `reset`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (it is Gymnasium's)
@@ -270,6 +285,18 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, Action, npt.NDArray[Any]
         """Like `Environment`, for `num_envs` of them on `threads` threads: as many as processors if None."""
         if num_envs < 1 or (threads is not None and threads < 1):
             raise ValueError("a vector has at least one environment and one thread")
+        EzPickle.__init__(
+            self,
+            num_envs,
+            threads=threads,
+            scenario=scenario,
+            policy=policy,
+            interval=interval,
+            reward=reward,
+            decides=decides,
+            observes=observes,
+            set=set,
+        )
         self._worlds: _Worlds | None = _Worlds(
             scenario=scenario,
             policy=policy,

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils import EzPickle
 
 from anabranch._request import Scenario
 from anabranch.gym import SEEDS, Action, Observation, _valid_seed, _Worlds
@@ -34,8 +35,11 @@ except ImportError as missing:
 __all__ = ["ParallelEnvironment", "parallel_env"]
 
 
-class ParallelEnvironment(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]  # it has no types
-    """Connections that compete, with an agent each: "connection 1", "connection 2" and so on."""
+class ParallelEnvironment(ParallelEnv[str, Observation, Action], EzPickle):  # type: ignore[misc]  # it has no types
+    """Connections that compete, with an agent each: "connection 1", "connection 2" and so on.
+
+    A copy is a new one with the same arguments, before its first `reset`.
+    """
 
     metadata: dict[str, Any] = {"render_modes": [], "name": "anabranch_v0", "is_parallelizable": True}  # noqa: RUF012
 
@@ -59,6 +63,17 @@ class ParallelEnvironment(ParallelEnv[str, Observation, Action]):  # type: ignor
 
         Raises ValueError if anything is wrong, FileNotFoundError if there is no such scenario.
         """
+        EzPickle.__init__(
+            self,
+            agents=agents,
+            scenario=scenario,
+            policy=policy,
+            interval=interval,
+            reward=reward,
+            decides=decides,
+            observes=observes,
+            set=set,
+        )
         self._worlds: _Worlds | None = _Worlds(
             scenario=scenario,
             policy=policy,

@@ -1,5 +1,7 @@
 """Environments: what Gymnasium asks of them, what they share with runs, and what is wrong is told."""
 
+import copy
+import pickle
 import subprocess
 import sys
 import warnings
@@ -37,6 +39,21 @@ def test_gymnasium_accepts_them(name: str) -> None:
         # Times and sizes have no upper limit.
         warnings.filterwarnings("ignore", message=".*observation space maximum value is infinity.*")
         check_env(env)
+
+
+def test_a_copy_is_a_new_one_with_the_same_arguments() -> None:
+    env = Environment(policy="plain", reward="power", set=SHORT)
+    expected = episode(env, np.ones(2), 4)[0]
+    env.reset(seed=4)
+    vector = VectorEnv(3, threads=1, decides="congestion", set=SHORT)
+    for copied in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        with pytest.raises(RuntimeError, match="reset comes before the first step"):
+            copied.step(np.ones(2))
+        assert episode(copied, np.ones(2), 4)[0] == expected
+    for copies in (copy.deepcopy(vector), pickle.loads(pickle.dumps(vector))):
+        assert copies.num_envs == 3
+        assert copies.action_space == vector.action_space
+        assert np.array_equal(copies.reset(seed=1)[0], vector.reset(seed=1)[0])
 
 
 def test_a_constant_policy_leaves_the_trace_of_a_run() -> None:

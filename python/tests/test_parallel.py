@@ -1,5 +1,6 @@
 """Connections that learn beside each other: what PettingZoo asks of them, and what they share with runs."""
 
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -28,6 +29,14 @@ def episode(env: ParallelEnvironment, actions: dict[str, Any], seed: int) -> dic
 def test_pettingzoo_accepts_them(decides: str) -> None:
     parallel_api_test(parallel_env(decides=decides, set=SHORT), num_cycles=100)
     parallel_seed_test(lambda: parallel_env(decides=decides, set=SHORT), num_cycles=50)
+
+
+def test_a_copy_is_a_new_one_with_the_same_arguments() -> None:
+    env = parallel_env(agents=3, set=SHORT)
+    copied = pickle.loads(pickle.dumps(env))
+    assert copied.possible_agents == env.possible_agents
+    actions = {agent: np.ones(2) for agent in env.possible_agents}
+    assert episode(copied, actions, 5) == episode(env, actions, 5)
 
 
 @pytest.mark.parametrize("agents", [1, 2, 3])
