@@ -2,10 +2,10 @@
 //! namespaces, nft and python3; otherwise it counts as ignored, with the reason.
 //!
 //! It opens `ANABRANCH_CONNECTIONS` for each (default 12), and says how long they took. Times are not judged: the
-//! machine may be busy.
+//! machine may be busy. `ANABRANCH_DEATH` names one way to die (`NoCarrier`), and `ANABRANCH_ROUNDS` repeats all (default 1).
 
 use crate::program::{Running, anabranch, directory};
-use crate::soak::faults::FAULTS;
+use crate::soak::faults::{FAULTS, Fault};
 use crate::soak::setting;
 use crate::soak::town::{SERVER, Town, UPLINKS};
 use crate::soak::traffic::{SHORT, target};
@@ -51,6 +51,15 @@ pub fn trials() -> Vec<Trial> {
         Trial::test(name, run).with_ignored_flag(missing.is_some())
     };
     ways.into_iter().map(trial).collect()
+}
+
+/// The ways to die, each with its place among all.
+fn deaths() -> Vec<(usize, Fault)> {
+    let only = std::env::var("ANABRANCH_DEATH").ok();
+    let is_meant = |fault: &Fault| only.as_ref().is_none_or(|only| *only == format!("{fault:?}"));
+    let meant: Vec<_> = FAULTS.into_iter().enumerate().filter(|(_, fault)| is_meant(fault)).collect();
+    assert!(!meant.is_empty(), "ANABRANCH_DEATH is one of {FAULTS:?}");
+    meant.repeat(setting("ANABRANCH_ROUNDS", 1) as usize)
 }
 
 struct Scene {
@@ -125,7 +134,7 @@ impl Scene {
 
     /// Each death meets programs that have seen no other.
     fn live(&self) {
-        for (n, fault) in FAULTS.into_iter().enumerate() {
+        for (n, fault) in deaths() {
             let carrier = self.carrier();
             let mut program = self.program();
             let dead: Vec<usize> = (0..UPLINKS).filter(|uplink| *uplink != (UPLINKS - 1 + n) % UPLINKS).collect();
