@@ -72,6 +72,19 @@ pub struct EndpointConfig {
     pub ports: Ports,
     /// The index of this endpoint among those that share one host.
     pub share: Share,
+    /// Where the timestamps of connections begin, unless `ports` is [`Ports::Random`].
+    pub timestamps: TimestampOrigin,
+}
+
+/// Where the timestamps of connections begin (RFC 7323, section 5.4). A peer that is in TIME-WAIT, or whose NAT is, takes a SYN by
+/// its later timestamp (RFC 6191). So that this holds for a program that follows another one on the same host, both have the same
+/// secret and count from the same time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TimestampOrigin {
+    /// A number that other hosts do not know; derived from the seed if `None`.
+    pub secret: Option<u128>,
+    /// The clock at [`Instant::ZERO`](anabranch_policy::time::Instant::ZERO), in milliseconds.
+    pub millis: u32,
 }
 
 /// An endpoint's share of a host whose addresses several endpoints use. Each draws only keys whose tokens belong to it,
@@ -126,6 +139,7 @@ impl Default for EndpointConfig {
             max_events: 65_536,
             ports: Ports::Random,
             share: Share::WHOLE,
+            timestamps: TimestampOrigin::default(),
         }
     }
 }

@@ -27,7 +27,7 @@ mod timer_table;
 pub use buffer_memory::BufferMemory;
 pub use config::{
     BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Factory, InitialPath, Policies, Ports, RtoRule, Share,
-    TcpConfig,
+    TcpConfig, TimestampOrigin,
 };
 pub use connection::{JoinedSegments, Protocol};
 pub use endpoint::{Endpoint, OperationError};

@@ -30,10 +30,11 @@ pub use report::{ConnectionReport, PathReport, explain};
 pub use slots::{Slot, Slots};
 pub use stream::Stream;
 
-use anabranch_mptcp::{BufferMemory, ConnectionConfig, Endpoint, EndpointConfig, Ports, Share};
+use anabranch_mptcp::{BufferMemory, ConnectionConfig, Endpoint, EndpointConfig, Ports, Share, TimestampOrigin};
 use anabranch_policy::combination::{Combination, CombinationError};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::PathManager;
+use anabranch_system::Clock;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use device::DeviceCounters;
@@ -102,6 +103,14 @@ impl Default for StackConfig {
     }
 }
 
+/// The origin that all programs of this host share until it is started anew. The kernel's number of that start is not known to other
+/// hosts; without it each program has an origin of its own.
+fn timestamp_origin() -> TimestampOrigin {
+    let number = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let secret = number.and_then(|number| u128::from_str_radix(&number.trim().replace('-', ""), 16).ok());
+    TimestampOrigin { secret, millis: Clock::new().start_millis() }
+}
+
 /// A handle to a host in user space. Clones refer to the same host.
 #[derive(Clone)]
 pub struct Stack {
@@ -115,6 +124,7 @@ impl Stack {
     /// # Errors If the operating system has no file descriptor or random numbers left.
     pub fn new(mut config: StackConfig) -> io::Result<(Self, Driver)> {
         getrandom::fill(&mut config.endpoint.seed).map_err(io::Error::other)?;
+        config.endpoint.timestamps = timestamp_origin();
         let endpoint = Endpoint::new(config.endpoint, config.path_manager);
         let shared = Arc::new(Shared::new(State::new(endpoint, config.backlog, config.backups, config.memory)));
         let driver = Driver::new(Arc::clone(&shared))?;
@@ -289,5 +299,20 @@ impl Stack {
     /// Ends the event loop: connections are aborted, their peers are notified, and [`Driver`] completes.
     pub fn shutdown(&self) {
         self.shared.lock().shut_down();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::timestamp_origin;
+
+    #[test]
+    fn the_timestamps_of_the_next_program_of_a_host_go_on_where_those_of_the_last_ended() {
+        let [first, next] = [timestamp_origin(), timestamp_origin()];
+        assert!(first.secret.is_some_and(|secret| secret != 0));
+        assert_eq!(first.secret, next.secret);
+        assert!((next.millis.wrapping_sub(first.millis) as i32) >= 0);
+        // Not this program's time, which has just begun.
+        assert!(first.millis > 2_000, "{} ms", first.millis);
     }
 }

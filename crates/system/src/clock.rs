@@ -1,6 +1,7 @@
 //! The only place that reads the operating system's clock.
 
 use anabranch_policy::time::Instant;
+use nix::time::{ClockId, clock_gettime};
 
 /// A monotonic clock that starts at [`Instant::ZERO`].
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +13,13 @@ impl Clock {
     /// A clock that starts now.
     pub fn new() -> Self {
         Self { epoch: std::time::Instant::now() }
+    }
+
+    /// Milliseconds of the host's monotonic clock at its start, modulo 2^32: the same clock for all programs.
+    pub fn start_millis(&self) -> u32 {
+        // There is such a clock on Linux.
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(std::time::Duration::from).unwrap_or_default();
+        now.saturating_sub(self.epoch.elapsed()).as_millis() as u32
     }
 
     pub fn now(&self) -> Instant {

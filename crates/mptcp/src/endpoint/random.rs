@@ -1,5 +1,6 @@
 //! Random numbers of the endpoint: keys, nonces, ports and initial sequence numbers.
 
+use crate::config::TimestampOrigin;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use core::net::{IpAddr, SocketAddr};
@@ -11,12 +12,13 @@ use sha2::{Digest, Sha256};
 pub struct Random {
     generator: ChaCha12Rng,
     secret: [u8; 32],
+    timestamps: TimestampOrigin,
 }
 
 impl Random {
     /// The same seed yields the same numbers.
-    pub fn new(seed: [u8; 32]) -> Self {
-        Self { generator: ChaCha12Rng::from_seed(seed), secret: seed }
+    pub fn new(seed: [u8; 32], timestamps: TimestampOrigin) -> Self {
+        Self { generator: ChaCha12Rng::from_seed(seed), secret: seed, timestamps }
     }
     pub fn next_u32(&mut self) -> u32 {
         self.generator.next_u32()
@@ -29,37 +31,44 @@ impl Random {
     /// (RFC 9293, section 3.4.1; RFC 6528, section 3). The numbers of the pair's next incarnation lie beyond those of
     /// the last, and no other host can predict them.
     pub fn initial_sequence(&self, now: Instant, local: SocketAddr, remote: SocketAddr) -> SeqNumber {
-        let offset = self.of_pair("initial sequence number", [local, remote].map(|end| (end.ip(), Some(end.port()))));
+        let offset =
+            hash(&self.secret, "initial sequence number", [local, remote].map(|end| (end.ip(), Some(end.port()))));
         let clock = now.as_nanos() / 4_000;
         SeqNumber(offset.wrapping_add(clock as u32))
     }
 
-    /// The timestamp offset of all connections between two hosts: the timestamps of the next connection lie beyond
-    /// those of the last, and other hosts cannot infer them (RFC 7323, section 5.4).
-    pub fn stamp_offset(&self, local: IpAddr, remote: IpAddr) -> u32 {
-        self.of_pair("timestamp", [(local, None), (remote, None)])
+    /// The timestamp offset of all connections with a host, from whichever address of ours: the timestamps of the next connection
+    /// lie beyond those of the last, and other hosts cannot infer them (RFC 7323, section 5.4). It is that of all subflows, and an
+    /// attempt that begins at one address may end at another.
+    pub fn stamp_offset(&self, remote: IpAddr) -> u32 {
+        let TimestampOrigin { secret, millis } = self.timestamps;
+        let offset = match secret {
+            Some(secret) => hash(&secret.to_be_bytes(), "timestamp", [(remote, None)]),
+            None => hash(&self.secret, "timestamp", [(remote, None)]),
+        };
+        offset.wrapping_add(millis)
     }
 
     /// The port offset of a remote address: ports to one address reveal nothing about those to another (RFC 6056,
     /// section 3.3.3).
     pub fn port_offset(&self, local: IpAddr, remote: SocketAddr) -> u32 {
-        self.of_pair("port", [(local, None), (remote.ip(), Some(remote.port()))])
+        hash(&self.secret, "port", [(local, None), (remote.ip(), Some(remote.port()))])
     }
+}
 
-    /// A keyed hash of two addresses.
-    fn of_pair(&self, what: &str, ends: [(IpAddr, Option<u16>); 2]) -> u32 {
-        let mut hash = Sha256::new();
-        hash.update(self.secret);
-        hash.update(what.as_bytes());
-        for (address, port) in ends {
-            match address {
-                IpAddr::V4(address) => hash.update(address.octets()),
-                IpAddr::V6(address) => hash.update(address.octets()),
-            }
-            port.into_iter().for_each(|port| hash.update(port.to_be_bytes()));
+/// A keyed hash of addresses.
+fn hash<const N: usize>(secret: &[u8], what: &str, ends: [(IpAddr, Option<u16>); N]) -> u32 {
+    let mut hash = Sha256::new();
+    hash.update(secret);
+    hash.update(what.as_bytes());
+    for (address, port) in ends {
+        match address {
+            IpAddr::V4(address) => hash.update(address.octets()),
+            IpAddr::V6(address) => hash.update(address.octets()),
         }
-        let digest: [u8; 32] = hash.finalize().into();
-        let [a, b, c, d, ..] = digest;
-        u32::from_be_bytes([a, b, c, d])
+        port.into_iter().for_each(|port| hash.update(port.to_be_bytes()));
     }
+    let digest: [u8; 32] = hash.finalize().into();
+    let [a, b, c, d, ..] = digest;
+    u32::from_be_bytes([a, b, c, d])
 }

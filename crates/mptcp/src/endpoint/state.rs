@@ -66,7 +66,7 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, path_manager: Box<dyn PathManager>) -> Self {
         let hash = keyed_hash(config.seed);
         Self {
-            random: Random::new(config.seed),
+            random: Random::new(config.seed, config.timestamps),
             connections: Connections::new(hash.clone()),
             time_waits: TimeWaitTable::new(config.max_time_waits, hash.clone()),
             held: HeldSyns::new(config.max_held_syns, hash),
@@ -106,7 +106,7 @@ impl Endpoint {
             initial: self.initial_sequence(now, local, remote, last),
             stamp_offset: match self.config.ports {
                 Ports::Random => self.random.next_u32(),
-                Ports::HashBased { .. } => self.random.stamp_offset(local.ip(), remote.ip()),
+                Ports::HashBased { .. } => self.random.stamp_offset(remote.ip()),
             },
             local,
             remote,
