@@ -186,27 +186,17 @@ class Environment(gymnasium.Env[Observation, Action], EzPickle):
 
         Raises ValueError if anything is wrong, FileNotFoundError if there is no such scenario.
         """
-        EzPickle.__init__(
-            self,
-            scenario=scenario,
-            policy=policy,
-            interval=interval,
-            reward=reward,
-            decides=decides,
-            observes=observes,
-            set=set,
-        )
-        self._worlds: _Worlds | None = _Worlds(
-            scenario=scenario,
-            policy=policy,
-            interval=interval,
-            reward=reward,
-            decides=decides,
-            observes=observes,
-            set=set,
-            count=1,
-            threads=1,
-        )
+        arguments: dict[str, Any] = {
+            "scenario": scenario,
+            "policy": policy,
+            "interval": interval,
+            "reward": reward,
+            "decides": decides,
+            "observes": observes,
+            "set": set,
+        }
+        EzPickle.__init__(self, **arguments)
+        self._worlds: _Worlds | None = _Worlds(**arguments, count=1, threads=1)
         self.action_space = self._worlds.action_space
         self.observation_space = self._worlds.observation_space
         #: Names of the paths, in the order of actions.
@@ -285,29 +275,17 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, Action, npt.NDArray[Any]
         """Like `Environment`, for `num_envs` of them on `threads` threads: as many as processors if None."""
         if num_envs < 1 or (threads is not None and threads < 1):
             raise ValueError("a vector has at least one environment and one thread")
-        EzPickle.__init__(
-            self,
-            num_envs,
-            threads=threads,
-            scenario=scenario,
-            policy=policy,
-            interval=interval,
-            reward=reward,
-            decides=decides,
-            observes=observes,
-            set=set,
-        )
-        self._worlds: _Worlds | None = _Worlds(
-            scenario=scenario,
-            policy=policy,
-            interval=interval,
-            reward=reward,
-            decides=decides,
-            observes=observes,
-            set=set,
-            count=num_envs,
-            threads=threads or os.cpu_count() or 1,
-        )
+        arguments: dict[str, Any] = {
+            "scenario": scenario,
+            "policy": policy,
+            "interval": interval,
+            "reward": reward,
+            "decides": decides,
+            "observes": observes,
+            "set": set,
+        }
+        EzPickle.__init__(self, num_envs, threads=threads, **arguments)
+        self._worlds: _Worlds | None = _Worlds(**arguments, count=num_envs, threads=threads or os.cpu_count() or 1)
         self.num_envs = num_envs
         self.single_action_space = self._worlds.action_space
         self.single_observation_space = self._worlds.observation_space

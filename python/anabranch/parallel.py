@@ -63,29 +63,17 @@ class ParallelEnvironment(ParallelEnv[str, Observation, Action], EzPickle):  # t
 
         Raises ValueError if anything is wrong, FileNotFoundError if there is no such scenario.
         """
-        EzPickle.__init__(
-            self,
-            agents=agents,
-            scenario=scenario,
-            policy=policy,
-            interval=interval,
-            reward=reward,
-            decides=decides,
-            observes=observes,
-            set=set,
-        )
-        self._worlds: _Worlds | None = _Worlds(
-            scenario=scenario,
-            policy=policy,
-            interval=interval,
-            reward=reward,
-            decides=decides,
-            observes=observes,
-            set={**(set or {}), "transfer.connections": agents},
-            count=1,
-            threads=1,
-            agents=agents,
-        )
+        arguments: dict[str, Any] = {
+            "scenario": scenario,
+            "policy": policy,
+            "interval": interval,
+            "reward": reward,
+            "decides": decides,
+            "observes": observes,
+        }
+        EzPickle.__init__(self, agents=agents, set=set, **arguments)
+        changed = {**(set or {}), "transfer.connections": agents}
+        self._worlds: _Worlds | None = _Worlds(**arguments, set=changed, count=1, threads=1, agents=agents)
         self.render_mode = None
         self.possible_agents = [f"connection {number + 1}" for number in range(agents)]
         self.agents: list[str] = []
