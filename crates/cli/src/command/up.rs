@@ -391,12 +391,13 @@ impl Carrying<'_> {
     /// Applies options that can change at runtime. Returns the key if its file has another one now.
     fn take(&self, new: &UpOptions, server: Option<&Server>) -> Result<Vec<String>, Diagnostic> {
         new.care.check(&new.stack.uplinks, &new.stack.roles.backups)?;
-        self.roles.set(&new.care, &new.stack.roles.backups);
-        self.verbosity.set(&new.limits);
         // If another file is named, the changed name says so.
         let path = new.key.as_ref().filter(|path| self.options.key.as_ref() == Some(*path));
         let key = path.map(|path| read_key(path)).transpose()?;
         let renewed = key.is_some_and(|key| server.is_some_and(|server| server.key != key));
+        // From here on nothing fails: a configuration is taken as a whole or not.
+        self.roles.set(&new.care, &new.stack.roles.backups);
+        self.verbosity.set(&new.limits);
         Ok(renewed.then(|| "key".to_owned()).into_iter().collect())
     }
 }
