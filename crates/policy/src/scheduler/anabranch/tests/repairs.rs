@@ -154,6 +154,11 @@ fn what_could_be_sent_again_in_time_goes_where_it_arrives_first_and_not_where_it
     }
 }
 
+/// A segment that the second path has just sent.
+fn just_sent() -> Outstanding {
+    Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(1), sent_at: at(1_000), lost: false, unrepaired: false }
+}
+
 /// Whether a lossy path of 200 ms duplicates a segment that it has just sent and that has this much time left.
 fn is_duplicated_with(
     time_left: u64,
@@ -161,14 +166,7 @@ fn is_duplicated_with(
     change: impl Fn(&mut ConnectionView, &mut Outstanding),
 ) -> bool {
     let mut view = ConnectionView { backlogged: false, ..connection(1_000) };
-    let mut held = Outstanding {
-        data_seq: 0,
-        length: 1_000,
-        sender: SubflowId(1),
-        sent_at: at(1_000),
-        lost: false,
-        unrepaired: false,
-    };
+    let mut held = just_sent();
     change(&mut view, &mut held);
     Anabranch::default().duplicates_recent(&view, &held, Duration::from_millis(time_left), paths)
 }
@@ -203,14 +201,7 @@ fn what_could_not_be_repaired_in_time_is_duplicated() {
         !but(|path| path.loss_rate = LOSSY) && !but(|path| path.stale = true) && !but(|path| path.suspended = true)
     );
     let mut off = Anabranch { duplicate: false, ..Anabranch::default() };
-    let held = Outstanding {
-        data_seq: 0,
-        length: 1_000,
-        sender: SubflowId(1),
-        sent_at: at(1_000),
-        lost: false,
-        unrepaired: false,
-    };
+    let held = just_sent();
     let view = ConnectionView { backlogged: false, ..connection(1_000) };
     assert!(!off.duplicates_recent(&view, &held, Duration::from_millis(9), &paths));
 }
