@@ -73,14 +73,14 @@ pub struct EndpointConfig {
     /// The index of this endpoint among those that share one host.
     pub share: Share,
     /// Where the timestamps of connections begin, unless `ports` is [`Ports::Random`].
-    pub timestamps: TimestampOrigin,
+    pub origin: Origin,
 }
 
 /// Where the timestamps of connections begin (RFC 7323, section 5.4). A peer that is in TIME-WAIT, or whose NAT is, takes a SYN by
 /// its later timestamp (RFC 6191). So that this holds for a program that follows another one on the same host, both have the same
 /// secret and count from the same time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TimestampOrigin {
+pub struct Origin {
     /// A number that other hosts do not know; derived from the seed if `None`.
     pub secret: Option<u128>,
     /// The clock at [`Instant::ZERO`](anabranch_policy::time::Instant::ZERO), in milliseconds.
@@ -139,7 +139,7 @@ impl Default for EndpointConfig {
             max_events: 65_536,
             ports: Ports::Random,
             share: Share::WHOLE,
-            timestamps: TimestampOrigin::default(),
+            origin: Origin::default(),
         }
     }
 }

@@ -26,8 +26,8 @@ mod timer_table;
 
 pub use buffer_memory::BufferMemory;
 pub use config::{
-    BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Factory, InitialPath, Policies, Ports, RtoRule, Share,
-    TcpConfig, TimestampOrigin,
+    BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Factory, InitialPath, Origin, Policies, Ports, RtoRule,
+    Share, TcpConfig,
 };
 pub use connection::{JoinedSegments, Protocol};
 pub use endpoint::{Endpoint, OperationError};

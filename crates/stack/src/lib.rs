@@ -30,7 +30,7 @@ pub use report::{ConnectionReport, PathReport, explain};
 pub use slots::{Slot, Slots};
 pub use stream::Stream;
 
-use anabranch_mptcp::{BufferMemory, ConnectionConfig, Endpoint, EndpointConfig, Ports, Share, TimestampOrigin};
+use anabranch_mptcp::{BufferMemory, ConnectionConfig, Endpoint, EndpointConfig, Origin, Ports, Share};
 use anabranch_policy::combination::{Combination, CombinationError};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::PathManager;
@@ -105,10 +105,10 @@ impl Default for StackConfig {
 
 /// The origin that all programs of this host share until it is started anew. The kernel's number of that start is not known to other
 /// hosts; without it each program has an origin of its own.
-fn timestamp_origin() -> TimestampOrigin {
+fn origin() -> Origin {
     let number = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let secret = number.and_then(|number| u128::from_str_radix(&number.trim().replace('-', ""), 16).ok());
-    TimestampOrigin { secret, millis: Clock::new().start_millis() }
+    Origin { secret, millis: Clock::new().start_millis() }
 }
 
 /// A handle to a host in user space. Clones refer to the same host.
@@ -124,7 +124,7 @@ impl Stack {
     /// # Errors If the operating system has no file descriptor or random numbers left.
     pub fn new(mut config: StackConfig) -> io::Result<(Self, Driver)> {
         getrandom::fill(&mut config.endpoint.seed).map_err(io::Error::other)?;
-        config.endpoint.timestamps = timestamp_origin();
+        config.endpoint.origin = origin();
         let endpoint = Endpoint::new(config.endpoint, config.path_manager);
         let shared = Arc::new(Shared::new(State::new(endpoint, config.backlog, config.backups, config.memory)));
         let driver = Driver::new(Arc::clone(&shared))?;
@@ -304,11 +304,11 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
-    use super::timestamp_origin;
+    use super::origin;
 
     #[test]
     fn the_timestamps_of_the_next_program_of_a_host_go_on_where_those_of_the_last_ended() {
-        let [first, next] = [timestamp_origin(), timestamp_origin()];
+        let [first, next] = [origin(), origin()];
         assert!(first.secret.is_some_and(|secret| secret != 0));
         assert_eq!(first.secret, next.secret);
         assert!((next.millis.wrapping_sub(first.millis) as i32) >= 0);

@@ -1,6 +1,6 @@
 //! Random numbers of the endpoint: keys, nonces, ports and initial sequence numbers.
 
-use crate::config::TimestampOrigin;
+use crate::config::Origin;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use core::net::{IpAddr, SocketAddr};
@@ -12,13 +12,13 @@ use sha2::{Digest, Sha256};
 pub struct Random {
     generator: ChaCha12Rng,
     secret: [u8; 32],
-    timestamps: TimestampOrigin,
+    origin: Origin,
 }
 
 impl Random {
     /// The same seed yields the same numbers.
-    pub fn new(seed: [u8; 32], timestamps: TimestampOrigin) -> Self {
-        Self { generator: ChaCha12Rng::from_seed(seed), secret: seed, timestamps }
+    pub fn new(seed: [u8; 32], origin: Origin) -> Self {
+        Self { generator: ChaCha12Rng::from_seed(seed), secret: seed, origin }
     }
     pub fn next_u32(&mut self) -> u32 {
         self.generator.next_u32()
@@ -41,7 +41,7 @@ impl Random {
     /// lie beyond those of the last, and other hosts cannot infer them (RFC 7323, section 5.4). It is that of all subflows, and an
     /// attempt that begins at one address may end at another.
     pub fn stamp_offset(&self, remote: IpAddr) -> u32 {
-        let TimestampOrigin { secret, millis } = self.timestamps;
+        let Origin { secret, millis } = self.origin;
         let offset = match secret {
             Some(secret) => hash(&secret.to_be_bytes(), "timestamp", [(remote, None)]),
             None => hash(&self.secret, "timestamp", [(remote, None)]),

@@ -66,7 +66,7 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, path_manager: Box<dyn PathManager>) -> Self {
         let hash = keyed_hash(config.seed);
         Self {
-            random: Random::new(config.seed, config.timestamps),
+            random: Random::new(config.seed, config.origin),
             connections: Connections::new(hash.clone()),
             time_waits: TimeWaitTable::new(config.max_time_waits, hash.clone()),
             held: HeldSyns::new(config.max_held_syns, hash),

@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use super::random::Random;
-use crate::config::{ConnectionConfig, EndpointConfig, Policies, Ports, Share, TimestampOrigin};
+use crate::config::{ConnectionConfig, EndpointConfig, Origin, Policies, Ports, Share};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::full_mesh::{FullMesh, MeshSettings};
 use anabranch_policy::table::{Settings, build};
@@ -23,12 +23,12 @@ fn a_key_whose_token_another_connection_has_is_not_used() {
     };
     let tokens = [0, 1].map(|_| {
         // The same random numbers for both.
-        endpoint.random = Random::new(seed, TimestampOrigin::default());
+        endpoint.random = Random::new(seed, Origin::default());
         let remote = ([10, 0, 0, 2], 80).into();
         let id = endpoint.connect(Instant::ZERO, None, remote, ConnectionConfig::new(policies.clone())).unwrap();
         endpoint.connections.get(id).unwrap().token().unwrap()
     });
-    let mut random = Random::new(seed, TimestampOrigin::default());
+    let mut random = Random::new(seed, Origin::default());
     let _port = random.next_u32();
     let keys = [random.next_u64(), random.next_u64()];
     assert_eq!(tokens, keys.map(|key| crate::keys::Key(key).derive().token));
@@ -101,7 +101,7 @@ fn an_endpoint_claims_its_connections_its_joins_and_new_ones_and_nothing_else() 
 
 #[test]
 fn timestamps_to_a_host_begin_at_an_offset_that_others_cannot_tell_and_go_on_in_the_next_program() {
-    let origin = |secret, millis| TimestampOrigin { secret, millis };
+    let origin = |secret, millis| Origin { secret, millis };
     let offset = |seed: u8, origin, remote: u8| Random::new([seed; 32], origin).stamp_offset([10, 0, 0, remote].into());
     let seeded = origin(None, 0);
     assert_eq!(offset(1, seeded, 2), offset(1, seeded, 2));
