@@ -8,6 +8,7 @@ use anabranch_policy::reliability::{Full, Reliability};
 use anabranch_policy::scheduler::{Reinjection, Scheduler};
 use anabranch_policy::time::Duration;
 use core::fmt;
+use core::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Limit of a buffer for each path on real networks, bytes. Linux 6.18 has the same for receive buffers (`tcp_rmem`).
@@ -72,13 +73,13 @@ pub struct EndpointConfig {
     pub ports: Ports,
     /// The index of this endpoint among those that share one host.
     pub share: Share,
-    /// Where the timestamps of connections begin, unless `ports` is [`Ports::Random`].
+    /// Where ports and timestamps begin, unless `ports` is [`Ports::Random`].
     pub origin: Origin,
 }
 
-/// Where the timestamps of connections begin (RFC 7323, section 5.4). A peer that is in TIME-WAIT, or whose NAT is, takes a SYN by
-/// its later timestamp (RFC 6191). So that this holds for a program that follows another one on the same host, both have the same
-/// secret and count from the same time.
+/// What programs that follow each other on a host have in common, so that the connections of the next do not look like those of the
+/// last. Its timestamps (RFC 7323, section 5.4) go on, since a peer in TIME-WAIT takes a SYN by its later timestamp (RFC 6191). It
+/// takes other ports, since a NAT may remember those of the last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
     /// A number that other hosts do not know; derived from the seed if `None`.
@@ -122,10 +123,20 @@ impl Share {
 pub enum Ports {
     /// Random dynamic ports (RFC 6056, algorithm 1), each connection with a random timestamp offset.
     Random,
-    /// Ports of this range in ascending order with small random steps, so that a port rests as long as possible (RFC
-    /// 6056, algorithm 3 with the increments of algorithm 5). All connections between two hosts share one timestamp
-    /// clock, so that a peer in TIME-WAIT accepts a new SYN (RFC 6191).
+    /// Ports of this range in ascending order, so that a port rests as long as possible (RFC 6056, algorithm 3), the first
+    /// by the time of [`Origin`]. All connections between two hosts share one timestamp clock, so that a peer in TIME-WAIT
+    /// accepts a new SYN (RFC 6191).
     HashBased { low: u16, high: u16 },
+}
+
+impl Ports {
+    pub(crate) fn range(self) -> RangeInclusive<u16> {
+        match self {
+            // The dynamic ports (RFC 6335, section 6).
+            Self::Random => 49_152..=u16::MAX,
+            Self::HashBased { low, high } => low..=high,
+        }
+    }
 }
 
 impl Default for EndpointConfig {

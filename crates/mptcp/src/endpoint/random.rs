@@ -8,6 +8,9 @@ use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
+/// The time in which the first port goes around its range: 2^17 milliseconds, a part of the 2^32 after which the clock begins anew.
+const ROUND_BITS: u32 = 17;
+
 /// A cryptographic generator.
 pub struct Random {
     generator: ChaCha12Rng,
@@ -41,18 +44,28 @@ impl Random {
     /// lie beyond those of the last, and other hosts cannot infer them (RFC 7323, section 5.4). It is that of all subflows, and an
     /// attempt that begins at one address may end at another.
     pub fn stamp_offset(&self, remote: IpAddr) -> u32 {
-        let Origin { secret, millis } = self.origin;
-        let offset = match secret {
-            Some(secret) => hash(&secret.to_be_bytes(), "timestamp", [(remote, None)]),
-            None => hash(&self.secret, "timestamp", [(remote, None)]),
-        };
-        offset.wrapping_add(millis)
+        self.common_hash("timestamp", [(remote, None)]).wrapping_add(self.origin.millis)
     }
 
     /// The port offset of a remote address: ports to one address reveal nothing about those to another (RFC 6056,
     /// section 3.3.3).
     pub fn port_offset(&self, local: IpAddr, remote: SocketAddr) -> u32 {
-        hash(&self.secret, "port", [(local, None), (remote.ip(), Some(remote.port()))])
+        self.common_hash("port", [(local, None), (remote.ip(), Some(remote.port()))])
+    }
+
+    /// The position in a range of so many ports at which a program begins. It goes once around in 131 s, which is longer than
+    /// TIME-WAIT, and longer than a NAT remembers a SYN without answer: a program that begins seconds after another does not
+    /// take a port of the last ones, unless that took more than the range by then.
+    pub fn first_port(&self, count: u32) -> u32 {
+        (u64::from(self.origin.millis) * u64::from(count) >> ROUND_BITS) as u32
+    }
+
+    /// A keyed hash of addresses that is the same for all programs of the host.
+    fn common_hash<const N: usize>(&self, what: &str, ends: [(IpAddr, Option<u16>); N]) -> u32 {
+        match self.origin.secret {
+            Some(secret) => hash(&secret.to_be_bytes(), what, ends),
+            None => hash(&self.secret, what, ends),
+        }
     }
 }
 

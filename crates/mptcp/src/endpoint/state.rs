@@ -20,13 +20,6 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-/// First dynamic port (RFC 6335, section 6).
-const DYNAMIC_PORTS: u16 = 49_152;
-
-/// Largest random increment of the next port (RFC 6056, section 3.3.5, N). A larger one makes ports harder to predict;
-/// a smaller one lets a port rest longer.
-const LARGEST_STEP: u32 = 4;
-
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LocalAddress {
     pub(super) id: AddressId,
@@ -65,12 +58,13 @@ impl Endpoint {
     /// A host without addresses.
     pub fn new(config: EndpointConfig, path_manager: Box<dyn PathManager>) -> Self {
         let hash = keyed_hash(config.seed);
+        let random = Random::new(config.seed, config.origin);
         Self {
-            random: Random::new(config.seed, config.origin),
             connections: Connections::new(hash.clone()),
             time_waits: TimeWaitTable::new(config.max_time_waits, hash.clone()),
             held: HeldSyns::new(config.max_held_syns, hash),
-            next_port: 0,
+            next_port: random.first_port(config.ports.range().len() as u32),
+            random,
             config,
             addresses: Vec::new(),
             uplinks: Uplinks::default(),
@@ -150,14 +144,15 @@ impl Endpoint {
         local: IpAddr,
         remote: SocketAddr,
     ) -> Option<(u16, Option<TimeWait>)> {
-        let (low, high, start) = match self.config.ports {
-            Ports::Random => (DYNAMIC_PORTS, u16::MAX, self.random.next_u32()),
-            Ports::HashBased { low, high } => {
-                self.next_port = self.next_port.wrapping_add(1 + self.random.next_u32() % LARGEST_STEP);
-                (low, high, self.next_port.wrapping_add(self.random.port_offset(local, remote)))
+        let ports = self.config.ports.range();
+        let (low, count) = (*ports.start(), ports.len().max(1) as u32);
+        let start = match self.config.ports {
+            Ports::Random => self.random.next_u32(),
+            Ports::HashBased { .. } => {
+                self.next_port = (self.next_port + 1) % count;
+                self.next_port + self.random.port_offset(local, remote) % count
             }
         };
-        let count = u32::from(high.saturating_sub(low)) + 1;
         (0..count).find_map(|step| {
             let port = low + (start.wrapping_add(step) % count) as u16;
             let local = SocketAddr::new(local, port);

@@ -111,3 +111,24 @@ fn timestamps_to_a_host_begin_at_an_offset_that_others_cannot_tell_and_go_on_in_
     let since = offset(2, origin(Some(7), 40_000), 2).wrapping_sub(offset(1, origin(Some(7), 10_000), 2));
     assert_eq!(since, 30_000);
 }
+
+#[test]
+fn the_next_program_of_a_host_takes_none_of_the_ports_that_the_last_one_took_within_two_minutes() {
+    let policies = || Box::new(FullMesh::new(MeshSettings::default()));
+    let program = |seed: u8, millis, number| {
+        let (origin, ports) = (Origin { secret: Some(7), millis }, Ports::HashBased { low: 1_024, high: u16::MAX });
+        let mut endpoint =
+            Endpoint::new(EndpointConfig { seed: [seed; 32], origin, ports, ..EndpointConfig::default() }, policies());
+        let mut take = |remote| endpoint.free_port(Instant::ZERO, [10, 0, 0, 1].into(), remote).unwrap().0;
+        (0..number).map(|_| take(([10, 0, 0, 2], 443).into())).collect::<std::collections::BTreeSet<u16>>()
+    };
+    // A hundred connections a second over three uplinks for ten seconds. The clock passes its largest number meanwhile.
+    for start in [0, 70_000, u32::MAX - 3_000] {
+        let last = program(1, start, 3_000);
+        assert_eq!(last.len(), 3_000);
+        for later in [10_000, 60_000, 100_000] {
+            let next = program(2, start.wrapping_add(later), 3_000);
+            assert_eq!(last.intersection(&next).count(), 0, "{start} + {later} ms");
+        }
+    }
+}
