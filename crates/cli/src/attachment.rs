@@ -2,6 +2,7 @@
 
 use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_mptcp::{BufferMemory, BufferSize, ConnectionConfig, Policies};
+use anabranch_proxy::Key;
 use anabranch_settings::connection::ConnectionSettings;
 use anabranch_settings::contender::{Contender, ON_NETWORKS, from_option};
 use anabranch_settings::diagnostic::{Diagnostic, did_you_mean};
@@ -178,20 +179,22 @@ impl StackOptions {
     /// # Errors
     /// An error of the options or the host, whose configuration is then restored.
     pub async fn open(&self, reach: Reach<'_>) -> Result<Open, Diagnostic> {
-        self.open_on(reach, &[Handle::current()]).await
+        self.open_on(reach, None, &[Handle::current()]).await
     }
 
-    /// Like [`Self::open`], with one stack per runtime; each runtime has one thread.
+    /// Like [`Self::open`], with one stack per runtime; each runtime has one thread. The key of the server makes sequence numbers go
+    /// on in the next program ([`StackConfig::secret`]).
     ///
     /// # Errors
     /// As for [`Self::open`].
-    pub async fn open_on(&self, reach: Reach<'_>, runtimes: &[Handle]) -> Result<Open, Diagnostic> {
+    pub async fn open_on(&self, reach: Reach<'_>, key: Option<&Key>, runtimes: &[Handle]) -> Result<Open, Diagnostic> {
         let contender = self.contender()?;
         let wrong = |error: &dyn std::fmt::Display| Diagnostic::option("--policy", error.to_string());
         let memory = OnceCell::new();
         let worker = |runtime: &Handle| {
             let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
-            let config = StackConfig { backups: self.roles.backups.clone(), ..StackConfig::new(path_manager) };
+            let (backups, secret) = (self.roles.backups.clone(), key.map(|key| *key.bytes()));
+            let config = StackConfig { backups, secret, ..StackConfig::new(path_manager) };
             // All workers share one memory.
             let memory = memory.get_or_init(|| self.memory_of(&config));
             Ok(Worker { runtime: runtime.clone(), config: StackConfig { memory: Arc::clone(memory), ..config } })

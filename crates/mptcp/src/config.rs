@@ -79,11 +79,13 @@ pub struct EndpointConfig {
 
 /// What programs that follow each other on a host have in common, so that the connections of the next do not look like those of the
 /// last. Its timestamps (RFC 7323, section 5.4) go on, since a peer in TIME-WAIT takes a SYN by its later timestamp (RFC 6191). It
-/// takes other ports, since a NAT may remember those of the last.
+/// takes other ports, since a NAT may remember those of the last; and where it takes the same, with a later sequence number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
-    /// A number that other hosts do not know; derived from the seed if `None`.
+    /// A number that other hosts do not know, for ports and timestamps; derived from the seed if `None`.
     pub secret: Option<u128>,
+    /// A secret that the host's other users do not know either, for initial sequence numbers (RFC 6528); the seed if `None`.
+    pub sequences: Option<[u8; 32]>,
     /// The clock at [`Instant::ZERO`](anabranch_policy::time::Instant::ZERO), in milliseconds.
     pub millis: u32,
 }

@@ -33,6 +33,16 @@ pub enum Via {
     },
 }
 
+impl Via {
+    /// The key of the server, if there is one.
+    pub fn key(&self) -> Option<&Key> {
+        match self {
+            Self::Direct => None,
+            Self::Server { key, .. } => Some(key),
+        }
+    }
+}
+
 /// Settings of the connection to a target, or to the server for it: policies, priority, buffers.
 pub type Choose = Box<dyn Fn(&Target) -> ConnectionConfig + Send + Sync>;
 

@@ -61,6 +61,9 @@ pub struct StackConfig {
     pub backups: Vec<String>,
     /// The memory of all buffers, for connections whose settings name none. Several stacks may have the same.
     pub memory: Arc<BufferMemory>,
+    /// A secret of the user that the programs before and after this one have too, for example the key of a proxy. With it, the
+    /// sequence numbers of a connection lie beyond those of an earlier program's with the same ports, which a NAT may remember.
+    pub secret: Option<[u8; 32]>,
 }
 
 impl StackConfig {
@@ -74,6 +77,7 @@ impl StackConfig {
             backlog: 1_024,
             backups: Vec::new(),
             memory: Arc::new(BufferMemory::new(anabranch_system::memory() / MEMORY_PART)),
+            secret: None,
         }
     }
 
@@ -105,10 +109,10 @@ impl Default for StackConfig {
 
 /// The origin that all programs of this host share until it is started anew. The kernel's number of that start is not known to other
 /// hosts; without it each program has an origin of its own.
-fn origin() -> Origin {
+fn origin(sequences: Option<[u8; 32]>) -> Origin {
     let number = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let secret = number.and_then(|number| u128::from_str_radix(&number.trim().replace('-', ""), 16).ok());
-    Origin { secret, millis: Clock::new().start_millis() }
+    Origin { secret, sequences, millis: Clock::new().start_millis() }
 }
 
 /// A handle to a host in user space. Clones refer to the same host.
@@ -124,7 +128,7 @@ impl Stack {
     /// # Errors If the operating system has no file descriptor or random numbers left.
     pub fn new(mut config: StackConfig) -> io::Result<(Self, Driver)> {
         getrandom::fill(&mut config.endpoint.seed).map_err(io::Error::other)?;
-        config.endpoint.origin = origin();
+        config.endpoint.origin = origin(config.secret);
         let endpoint = Endpoint::new(config.endpoint, config.path_manager);
         let shared = Arc::new(Shared::new(State::new(endpoint, config.backlog, config.backups, config.memory)));
         let driver = Driver::new(Arc::clone(&shared))?;
@@ -308,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_timestamps_of_the_next_program_of_a_host_go_on_where_those_of_the_last_ended() {
-        let [first, next] = [origin(), origin()];
+        let [first, next] = [origin(None), origin(None)];
         assert!(first.secret.is_some_and(|secret| secret != 0));
         assert_eq!(first.secret, next.secret);
         assert!((next.millis.wrapping_sub(first.millis) as i32) >= 0);

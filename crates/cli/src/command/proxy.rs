@@ -219,7 +219,8 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         // Dropped last, so that its threads outlive the rest.
         let workers = options.limits.start_workers()?;
         let roles = Roles::new(&options.care, &options.stack.roles.backups);
-        let open = options.stack.with_backups(roles.reserve()).open_on(reach, workers.runtimes()).await?;
+        let open =
+            options.stack.with_backups(roles.reserve()).open_on(reach, terms.via.key(), workers.runtimes()).await?;
         for (address, kind) in programs.addresses().iter().zip(kinds) {
             print(&format!("listening on {address}: {kind}\n"));
         }

@@ -174,7 +174,7 @@ async fn through(
 ) -> Result<ExitStatus, Diagnostic> {
     let roles = Roles::new(&options.care, &options.backups);
     let (stack, Server { named, key, address }) = (options.stack().with_backups(roles.reserve()), server);
-    let open = stack.open_on(Reach::Server(*address), &[Handle::current()]).await?;
+    let open = stack.open_on(Reach::Server(*address), Some(key), &[Handle::current()]).await?;
     let target: Target = stack.inside(*address).into();
     let question = Question::new(named, &target, key, open.connection.clone());
     let datagrams = start_client(*address, options.datagram_port, key, &options.uplinks)?;

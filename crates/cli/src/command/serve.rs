@@ -141,7 +141,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         let listeners = options.status.listen(options.stack.journal.as_deref(), "serve").await?;
         // Dropped last, so that its threads outlive the rest.
         let workers = options.limits.start_workers()?;
-        let open = options.stack.open_on(Reach::On(&ports), workers.runtimes()).await?;
+        let open = options.stack.open_on(Reach::On(&ports), None, workers.runtimes()).await?;
         let verbosity = Verbosity::new(&options.limits);
         let to = options.to.as_ref().map_or("where clients ask to".to_owned(), Target::to_string);
         let config = ServerConfig {

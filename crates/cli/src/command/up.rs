@@ -282,7 +282,8 @@ async fn open(
     workers: &Workers,
 ) -> Result<Open, Diagnostic> {
     let address = server.map(|server| server.address);
-    options.stack.with_backups(roles.reserve()).open_on(options.reach(address), workers.runtimes()).await
+    let key = server.map(|server| &server.key);
+    options.stack.with_backups(roles.reserve()).open_on(options.reach(address), key, workers.runtimes()).await
 }
 
 fn tell_beginning(options: &UpOptions, server: Option<&Server>, led: &LedRoute) {

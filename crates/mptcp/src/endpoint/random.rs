@@ -32,11 +32,11 @@ impl Random {
 
     /// The initial sequence number of a new connection: a 4 microsecond clock plus a keyed hash of the address pair
     /// (RFC 9293, section 3.4.1; RFC 6528, section 3). The numbers of the pair's next incarnation lie beyond those of
-    /// the last, and no other host can predict them.
+    /// the last, and nobody else can predict them. With a secret for them, this includes those of the program before.
     pub fn initial_sequence(&self, now: Instant, local: SocketAddr, remote: SocketAddr) -> SeqNumber {
-        let offset =
-            hash(&self.secret, "initial sequence number", [local, remote].map(|end| (end.ip(), Some(end.port()))));
-        let clock = now.as_nanos() / 4_000;
+        let secret = self.origin.sequences.as_ref().unwrap_or(&self.secret);
+        let offset = hash(secret, "initial sequence number", [local, remote].map(|end| (end.ip(), Some(end.port()))));
+        let clock = u64::from(self.origin.millis) * 250 + now.as_nanos() / 4_000;
         SeqNumber(offset.wrapping_add(clock as u32))
     }
 
@@ -57,7 +57,7 @@ impl Random {
     /// TIME-WAIT, and longer than a NAT remembers a SYN without answer: a program that begins seconds after another does not
     /// take a port of the last ones, unless that took more than the range by then.
     pub fn first_port(&self, count: u32) -> u32 {
-        (u64::from(self.origin.millis) * u64::from(count) >> ROUND_BITS) as u32
+        ((u64::from(self.origin.millis) * u64::from(count)) >> ROUND_BITS) as u32
     }
 
     /// A keyed hash of addresses that is the same for all programs of the host.

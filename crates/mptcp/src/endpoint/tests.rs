@@ -6,7 +6,7 @@ use crate::config::{ConnectionConfig, EndpointConfig, Origin, Policies, Ports, S
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::full_mesh::{FullMesh, MeshSettings};
 use anabranch_policy::table::{Settings, build};
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::{congestion, scheduler};
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn an_endpoint_claims_its_connections_its_joins_and_new_ones_and_nothing_else() 
 
 #[test]
 fn timestamps_to_a_host_begin_at_an_offset_that_others_cannot_tell_and_go_on_in_the_next_program() {
-    let origin = |secret, millis| Origin { secret, millis };
+    let origin = |secret, millis| Origin { secret, millis, sequences: None };
     let offset = |seed: u8, origin, remote: u8| Random::new([seed; 32], origin).stamp_offset([10, 0, 0, remote].into());
     let seeded = origin(None, 0);
     assert_eq!(offset(1, seeded, 2), offset(1, seeded, 2));
@@ -116,7 +116,8 @@ fn timestamps_to_a_host_begin_at_an_offset_that_others_cannot_tell_and_go_on_in_
 fn the_next_program_of_a_host_takes_none_of_the_ports_that_the_last_one_took_within_two_minutes() {
     let policies = || Box::new(FullMesh::new(MeshSettings::default()));
     let program = |seed: u8, millis, number| {
-        let (origin, ports) = (Origin { secret: Some(7), millis }, Ports::HashBased { low: 1_024, high: u16::MAX });
+        let (origin, ports) =
+            (Origin { secret: Some(7), millis, sequences: None }, Ports::HashBased { low: 1_024, high: u16::MAX });
         let mut endpoint =
             Endpoint::new(EndpointConfig { seed: [seed; 32], origin, ports, ..EndpointConfig::default() }, policies());
         let mut take = |remote| endpoint.free_port(Instant::ZERO, [10, 0, 0, 1].into(), remote).unwrap().0;
@@ -131,4 +132,21 @@ fn the_next_program_of_a_host_takes_none_of_the_ports_that_the_last_one_took_wit
             assert_eq!(last.intersection(&next).count(), 0, "{start} + {later} ms");
         }
     }
+}
+
+#[test]
+fn with_a_secret_for_them_initial_sequence_numbers_go_on_in_the_next_program_and_without_it_they_do_not() {
+    let ends = ["10.0.0.1:2000", "10.0.0.2:443"].map(|end| end.parse().unwrap());
+    let initial = |seed: u8, sequences, millis, now| {
+        let origin = Origin { secret: Some(7), sequences, millis };
+        Random::new([seed; 32], origin).initial_sequence(Instant::ZERO + now, ends[0], ends[1])
+    };
+    let second = Duration::from_secs(1);
+    // 10 s of 250,000 numbers each. The clock passes its largest number meanwhile.
+    for start in [0, 5_000, u32::MAX - 4_000] {
+        let last = initial(1, Some([9; 32]), start, second);
+        assert_eq!(initial(2, Some([9; 32]), start.wrapping_add(10_000), second) - last, 2_500_000);
+        assert_ne!(initial(2, Some([8; 32]), start.wrapping_add(10_000), second) - last, 2_500_000, "another secret");
+    }
+    assert_ne!(initial(2, None, 10_000, second) - initial(1, None, 0, second), 2_500_000);
 }
