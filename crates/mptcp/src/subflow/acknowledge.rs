@@ -83,7 +83,7 @@ impl Subflow {
         let sack = if self.negotiated.sack { &segment.options.sack } else { const { &SackBlocks::new() } };
         let mut acked = self.scoreboard.acknowledge(cx.now, segment.ack, sack);
         let advanced = segment.ack.after(prior_una);
-        let echo_counts = advanced && !dsack && !self.may_echo_an_outage(segment);
+        let echo_counts = advanced && dsack.is_none() && !self.may_echo_an_outage(segment);
         if advanced {
             self.send.una = segment.ack;
             self.liveness.last_progress = cx.now;
@@ -102,14 +102,14 @@ impl Subflow {
         if self.has_narrow_path() {
             self.record_delivered_probe(cx);
         }
-        let newly_lost = self.detect_losses(cx, &acked, dsack);
+        let newly_lost = self.detect_losses(cx, &acked, dsack.is_some());
         let newly_lost = self.without_lost_probe(cx.now, newly_lost);
         self.report_losses(cx);
         // The window must not grow on an acknowledgement that ends a recovery or echoes a congestion mark (RFC 3168,
         // section 6.1.2).
         let holds = self.in_fast_recovery() || (self.negotiated.ecn.marks() && segment.flags.contains(Flags::ECE));
         self.advance_recovery(cx, newly_lost, prior_in_flight, advanced, dsack, segment);
-        self.resolve_tail_probe(cx, advanced, dsack, prior_in_flight);
+        self.resolve_tail_probe(cx, advanced, dsack.is_some(), prior_in_flight);
         if acked.delivered > 0 {
             self.grow(cx, &acked, Flight { before: prior_in_flight, newly_lost, rtt, holds });
         }
@@ -132,11 +132,12 @@ impl Subflow {
         Progress { data_end: acked.data_end, fin: acked.fin }
     }
 
-    /// Whether the first SACK block reports a duplicate (RFC 2883, section 4).
-    fn find_dsack(&self, segment: &Segment) -> bool {
-        let Some(first) = segment.options.sack.as_slice().first() else { return false };
+    /// The first SACK block, if it reports a duplicate (RFC 2883, section 4).
+    fn find_dsack(&self, segment: &Segment) -> Option<SackBlock> {
+        let first = segment.options.sack.as_slice().first().filter(|_| self.negotiated.sack)?;
         let inside = |outer: &SackBlock| outer.start.at_or_before(first.start) && outer.end.at_or_after(first.end);
-        first.start.before(segment.ack) || segment.options.sack.as_slice().get(1).is_some_and(inside)
+        let duplicate = first.start.before(segment.ack) || segment.options.sack.as_slice().get(1).is_some_and(inside);
+        duplicate.then_some(*first)
     }
 
     /// Without SACK, losses are found by duplicate acknowledgements alone (RFC 5681, section 2; RFC 6582).
@@ -311,7 +312,7 @@ impl Subflow {
         newly_lost: u64,
         prior_in_flight: u64,
         advanced: bool,
-        dsack: bool,
+        dsack: Option<SackBlock>,
         segment: &Segment,
     ) {
         let echo = segment.options.timestamps.map(|stamps| stamps.echo).filter(|echo| *echo != 0);

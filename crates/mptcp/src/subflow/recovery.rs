@@ -4,6 +4,7 @@ use super::scoreboard::{Acknowledged, Newest};
 use super::timers::Retransmit;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
+use anabranch_wire::tcp::SackBlock;
 
 /// Recoveries for which a larger reordering window persists (RFC 8985, section 6.2, step 4).
 const WINDOW_PERSIST: u8 = 16;
@@ -82,6 +83,8 @@ pub struct Undo {
     pub una: SeqNumber,
     /// Timestamp of the first retransmission.
     pub first_stamp: Option<u32>,
+    /// End of what was retransmitted.
+    pub end: SeqNumber,
     /// Retransmissions not yet reported as duplicates.
     pub retransmissions: u32,
     /// Timestamps have shown that the recovery was not spurious.
@@ -244,19 +247,23 @@ impl Recovery {
 impl Undo {
     /// A recovery begins.
     pub fn new(una: SeqNumber) -> Self {
-        Self { una, first_stamp: None, retransmissions: 0, stamps_answered: false }
+        Self { una, end: una, first_stamp: None, retransmissions: 0, stamps_answered: false }
     }
 
-    /// A segment is retransmitted.
-    pub fn on_retransmission(&mut self, stamp: u32) {
+    /// A segment that ends at `end` is retransmitted.
+    pub fn on_retransmission(&mut self, stamp: u32, end: SeqNumber) {
         self.first_stamp = self.first_stamp.or(Some(stamp));
+        self.end = self.end.max(end);
         self.retransmissions += 1;
     }
 
     /// Whether an acknowledgement shows that nothing was lost: it answers a segment sent before the first
-    /// retransmission (Eifel detection), or every retransmission was a duplicate.
-    pub fn is_spurious(&mut self, una: SeqNumber, echo: Option<u32>, dsack: bool) -> bool {
-        if dsack && self.retransmissions > 0 {
+    /// retransmission (Eifel detection), or every retransmission was a duplicate. The network may duplicate other
+    /// segments, too.
+    pub fn is_spurious(&mut self, una: SeqNumber, echo: Option<u32>, dsack: Option<SackBlock>) -> bool {
+        let of_retransmission =
+            |block: &SackBlock| block.start.at_or_after(self.una) && block.end.at_or_before(self.end);
+        if dsack.is_some_and(|block| of_retransmission(&block)) && self.retransmissions > 0 {
             self.retransmissions -= 1;
             if self.retransmissions == 0 {
                 return true;
@@ -331,15 +338,18 @@ mod tests {
     #[test]
     fn an_answer_to_the_original_shows_that_the_retransmission_was_needless() {
         let mut undo = Undo::new(SeqNumber(100));
-        undo.on_retransmission(5_000);
-        assert!(!undo.is_spurious(SeqNumber(100), Some(4_000), false)); // no progress: no conclusion
-        assert!(undo.is_spurious(SeqNumber(200), Some(4_000), false));
+        undo.on_retransmission(5_000, SeqNumber(150));
+        assert!(!undo.is_spurious(SeqNumber(100), Some(4_000), None)); // no progress: no conclusion
+        assert!(undo.is_spurious(SeqNumber(200), Some(4_000), None));
         let mut undo = Undo::new(SeqNumber(100));
-        undo.on_retransmission(5_000);
-        undo.on_retransmission(5_001);
-        assert!(!undo.is_spurious(SeqNumber(200), Some(5_000), false));
-        assert!(!undo.is_spurious(SeqNumber(200), None, true));
-        assert!(undo.is_spurious(SeqNumber(200), None, true));
+        undo.on_retransmission(5_000, SeqNumber(150));
+        undo.on_retransmission(5_001, SeqNumber(200));
+        assert!(!undo.is_spurious(SeqNumber(200), Some(5_000), None));
+        let block = |start: u32, end: u32| Some(SackBlock { start: SeqNumber(start), end: SeqNumber(end) });
+        assert!(!undo.is_spurious(SeqNumber(200), None, block(100, 150)));
+        assert!(!undo.is_spurious(SeqNumber(200), None, block(99, 200)), "begins before what was lost");
+        assert!(!undo.is_spurious(SeqNumber(200), None, block(150, 201)), "ends behind what was sent again");
+        assert!(undo.is_spurious(SeqNumber(200), None, block(150, 200)));
     }
 
     #[test]
@@ -376,19 +386,20 @@ mod tests {
         let una = SeqNumber(1_000);
         let begun = |retransmissions: u32| {
             let mut undo = Undo::new(una);
-            (0..retransmissions).for_each(|number| undo.on_retransmission(70 + number));
+            (0..retransmissions).for_each(|number| undo.on_retransmission(70 + number, una + 1));
             undo
         };
         // RFC 3708.
+        let again = Some(SackBlock { start: una, end: una + 1 });
         let mut twice = begun(2);
-        assert!(!twice.is_spurious(una, None, true) && twice.is_spurious(una, None, true));
-        assert!(!twice.is_spurious(una, None, true), "there is nothing left that could have come twice");
-        assert!(!begun(0).is_spurious(una, None, true));
+        assert!(!twice.is_spurious(una, None, again) && twice.is_spurious(una, None, again));
+        assert!(!twice.is_spurious(una, None, again), "there is nothing left that could have come twice");
+        assert!(!begun(0).is_spurious(una, None, again));
         // RFC 3522: the first acknowledgement that advances decides.
-        assert!(begun(2).is_spurious(una + 1, Some(69), false));
-        assert!(!begun(2).is_spurious(una + 1, Some(70), false) && !begun(2).is_spurious(una, Some(69), false));
+        assert!(begun(2).is_spurious(una + 1, Some(69), None));
+        assert!(!begun(2).is_spurious(una + 1, Some(70), None) && !begun(2).is_spurious(una, Some(69), None));
         let mut late = begun(1);
-        assert!(!late.is_spurious(una + 1, Some(71), false) && !late.is_spurious(una + 2, Some(69), false));
-        assert!(!begun(0).is_spurious(una + 1, Some(1), false), "nothing was sent again");
+        assert!(!late.is_spurious(una + 1, Some(71), None) && !late.is_spurious(una + 2, Some(69), None));
+        assert!(!begun(0).is_spurious(una + 1, Some(1), None), "nothing was sent again");
     }
 }

@@ -356,6 +356,41 @@ fn a_needless_repair_is_recognised_by_duplicate_reports_and_undone() {
     assert!(t.cwnd() >= 10, "{}", t.cwnd());
 }
 
+// RFC 3708: what the network duplicates later says nothing of the retransmission, which was not reported.
+#[test]
+fn a_duplicate_of_something_else_does_not_undo_a_repair() {
+    let mut t = ten_out();
+    t.peer("A 1:1 ack 1 sack 1001-4001");
+    t.expect("A 1:1001 ack 1");
+    t.peer("A 1:1 ack 10001");
+    assert_eq!(t.cwnd(), 5);
+    t.write(1000);
+    t.expect("A 10001:11001 ack 1");
+    t.wait(100);
+    t.peer("A 1:1 ack 11001");
+    t.peer("A 1:1 ack 11001 sack 10001-11001");
+    assert_eq!(t.cwnd(), 5);
+    t.peer("A 1:1 ack 11001 sack 9001-10001");
+    assert_eq!(t.cwnd(), 5, "nor that of a segment sent once in the same window");
+    t.peer("A 1:1 ack 11001 sack 1-1001");
+    assert!(t.cwnd() >= 10, "{}", t.cwnd());
+}
+
+// RFC 2018, section 2: without SACK-permitted on its SYN the option means nothing, nor does a duplicate reported in it.
+#[test]
+fn a_duplicate_reported_without_permission_undoes_no_repair() {
+    let mut t = ten_out_without_sack();
+    for _ in 0..3 {
+        t.peer("A 1:1 ack 1");
+    }
+    t.expect("A 1:1001 ack 1");
+    t.wait(100);
+    t.peer("A 1:1 ack 10001");
+    assert_eq!(t.cwnd(), 5);
+    t.peer("A 1:1 ack 10001 sack 1-1001");
+    assert_eq!(t.cwnd(), 5);
+}
+
 // RFC 9937: while more than the threshold is in flight, one segment is sent for every two that arrive.
 #[test]
 fn in_recovery_segments_go_in_proportion_to_those_that_arrive() {
