@@ -37,7 +37,13 @@ impl Connection {
             Verdict::Drop => self.record_dropped(now, segment, handle),
             Verdict::Reset => self.handle_reset(now, handle, segment),
             Verdict::Refuse => self.refuse_acknowledgement(handle, segment.ack),
-            Verdict::Process { acknowledges } => self.handle_acceptable(now, handle, ecn, segment, acknowledges),
+            Verdict::Process { acknowledges } => {
+                // Data on a SYN/ACK that crosses our own begins behind the SYN. As on any SYN it is not taken.
+                if segment.flags.contains(Flags::SYN) {
+                    segment.payload.clear();
+                }
+                self.handle_acceptable(now, handle, ecn, segment, acknowledges);
+            }
         }
     }
 

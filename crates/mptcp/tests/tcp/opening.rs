@@ -1,6 +1,6 @@
 //! Opening connections: RFC 9293, sections 3.5 and 3.10.7.
 
-use crate::transcript::{PORT, Transcript, plain, plain_with};
+use crate::transcript::{PORT, Transcript, pattern, plain, plain_with};
 use anabranch_mptcp::{CloseCause, EndpointConfig, Event};
 use anabranch_policy::time::Duration;
 use std::net::SocketAddr;
@@ -50,6 +50,24 @@ fn a_simultaneous_open_is_established_by_a_plain_acknowledgement_too() {
     t.expect("SA 0:0 ack 1");
     t.peer("A 1:1 ack 1");
     assert!(t.heard_of(Event::Connected(t.id())));
+}
+
+// Section 3.10.7.4: data on the SYN/ACK begins behind its SYN. As on any SYN it is not taken, and comes again.
+#[test]
+fn data_on_a_syn_ack_that_crosses_our_syn_is_not_taken_for_data_one_byte_before_it() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.peer("S 0:0 mss 1000 sackok");
+    t.expect("SA 0:0 ack 1");
+    let mut syn_ack = t.packet("SA 0:0 ack 1 mss 1000 sackok");
+    syn_ack.segment.payload = pattern(0, 10);
+    t.host.handle_packet(t.now, syn_ack);
+    t.drain();
+    assert!(t.heard_of(Event::Connected(t.id())));
+    t.expect_nothing();
+    t.peer("A 1:1001 ack 1");
+    t.read(1000);
+    t.expect_in(40, "A 1:1 ack 1001");
 }
 
 // Section 3.10.7.4, first check: the window of the SYN already applies.
