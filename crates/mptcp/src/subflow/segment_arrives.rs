@@ -73,6 +73,7 @@ impl Subflow {
                 // The peer retries without ECN, so neither end may use it (RFC 3168, section 6.1.1.1).
                 self.negotiated.ecn = Notification::Off;
             }
+            self.take_timestamp(now, segment);
             self.send_handshake_again();
             return Verdict::Drop;
         }

@@ -103,6 +103,21 @@ fn the_echo_is_that_of_the_segment_the_acknowledgement_is_for() {
     t.expect("A 1:1 ack 3953 ts 100/1010");
 }
 
+// RFC 7323, section 4.3: the SYN again is not beyond Last.ACK.sent. With the echo of the first the peer would measure a
+// second more than the round trip. An old one changes nothing.
+#[test]
+fn a_syn_again_is_answered_with_its_own_timestamp() {
+    let mut t = Transcript::new(stamped());
+    t.peer("S 0:0 mss 1000 ts 100/0");
+    t.expect("SA 0:0 ack 1 ts 0/100");
+    t.wait(300);
+    t.peer("S 0:0 mss 1000 ts 1100/0");
+    t.expect("SA 0:0 ack 1 ts 300/1100");
+    t.peer("S 0:0 mss 1000 ts 100/0");
+    t.expect("SA 0:0 ack 1 ts 300/1100");
+    t.peer("A 1:1 ack 1 ts 1101/300");
+}
+
 // RFC 7323, section 5: PAWS.
 #[test]
 fn a_segment_with_an_old_timestamp_is_acknowledged_and_dropped() {
