@@ -14,11 +14,12 @@
 //!   over all subflows of what was received exceeds the data in order by four segments, and by what arrives in `late`,
 //!   more than at some time before. It does not know the rates below, so it makes the trials that they would spare.
 //!   MP_PRIO makes the peer take the path for a backup.
-//! - **Trial**: a blocked connection with several active paths, each ten round trips old, whose G does not grow,
-//!   suspends one, the one with the longest smoothed RTT first, then the others in turn, if the rates of the rest
-//!   (window over RTT), doubled, reach G. When what it holds has arrived (3 s at most), G is measured for 1 s, or eight
-//!   round trips of the others if that is longer (3 s at most), and once more if it grows. The path stays suspended if
-//!   G >= (1 + `gain`) G_before. A trial ends early when G falls below 0.7 G_before and does not grow.
+//! - **Trial**: a blocked connection with several active paths whose G does not grow suspends one, the one with the
+//!   longest smoothed RTT first, then the others in turn, if the rates of the rest (window over RTT), doubled, reach G.
+//!   Each path is ten round trips old, or four and its congestion window has not grown for two. When what the path holds
+//!   has arrived (3 s at most), G is measured for 1 s, or eight round trips of the others if that is longer (3 s at
+//!   most), and once more if it grows. The path stays suspended if G >= (1 + `gain`) G_before. A trial ends early when G
+//!   falls below 0.85 G_before and does not grow.
 //! - **Return**: a suspended path returns for such a trial after two pauses, if its rate, doubled, reaches `gain` G, or
 //!   when G has fallen below 0.7 of what the trial found. G is measured two of its round trips later. It stays if G >=
 //!   (1 + `gain`) G_before; it is suspended again, early, when G falls below 0.85 G_before.
@@ -60,9 +61,9 @@ const SETTLED_AT_MOST: Duration = Duration::from_secs(3);
 /// What grows by this factor from one half of a time to the other is not measured yet.
 const GROWS: f64 = 1.15;
 /// A trial ends early below this share of the goodput before it.
-const HOPELESS: f64 = 0.7;
-/// The same of the trial of a return.
-const HARMFUL: f64 = 0.85;
+const HOPELESS: f64 = 0.85;
+/// Below this share of what a trial found that does not hold any more.
+const FELL: f64 = 0.7;
 /// Interval between attempts to open a dead path again.
 const REOPENED: Duration = Duration::from_secs(2);
 /// Pause before the first trial of a return, in pauses.
@@ -89,14 +90,11 @@ struct Trial {
 impl Trial {
     /// Whether its end is known before its time.
     fn is_hopeless(&self, memory: &Memory, now: Instant) -> bool {
-        let (least, from) = match self.from {
-            _ if self.returns => (HARMFUL, self.begun + SETTLED),
-            Some(from) => (HOPELESS, from),
-            None => return false,
-        };
+        let from = if self.returns { Some(self.begun + SETTLED) } else { self.from };
+        let Some(from) = from else { return false };
         let lately = memory.goodput(from.max(now - LOOK * 5), now);
         now.since(from) >= LOOK * 5
-            && lately.is_some_and(|goodput| goodput < least * self.before)
+            && lately.is_some_and(|goodput| goodput < HOPELESS * self.before)
             && !memory.grows(from, now)
     }
 }
@@ -110,6 +108,18 @@ struct Point {
     blocked: bool,
 }
 
+/// What is remembered of a subflow.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    /// Since when it has had data and no progress.
+    waits_since: Instant,
+    /// When it was first seen.
+    seen: Instant,
+    /// Its congestion window when that last grew, and when it did.
+    window: u64,
+    grew: Instant,
+}
+
 /// A connection.
 #[derive(Debug)]
 struct Memory {
@@ -118,8 +128,7 @@ struct Memory {
     trial: Option<Trial>,
     /// Paths that trials suspended, and the goodput then; dead ones are not among them.
     without: SubflowMap<f64>,
-    /// Since when each subflow has had data and no progress; when it was first seen.
-    waiting: SubflowMap<(Instant, Instant)>,
+    watched: SubflowMap<Watched>,
     receiving: Receiving,
     /// Suspended as dead.
     dead: SubflowMap<()>,
@@ -144,7 +153,7 @@ impl Memory {
             points: VecDeque::new(),
             trial: None,
             without: SubflowMap::new(),
-            waiting: SubflowMap::new(),
+            watched: SubflowMap::new(),
             receiving: Receiving::new(),
             dead: SubflowMap::new(),
             vain: SubflowMap::new(),
@@ -184,7 +193,7 @@ impl Memory {
     fn forget(&mut self, subflow: SubflowId) {
         self.without.remove(subflow);
         self.dead.remove(subflow);
-        self.waiting.remove(subflow);
+        self.watched.remove(subflow);
         self.receiving.forget(subflow);
         self.vain.remove(subflow);
         if self.trial.is_some_and(|trial| trial.subflow == subflow) {
@@ -349,26 +358,32 @@ impl Look<'_> {
         }
     }
 
-    /// Records since when each subflow waits for an acknowledgement.
+    /// Records since when each subflow waits for an acknowledgement, and when its window grew.
     fn watch(&mut self) {
         let now = self.connection.now;
         for view in self.subflows {
-            let (waits_since, seen) = self.memory.waiting.get(view.id).copied().unwrap_or((now, now));
-            let since = if is_idle(view) { now } else { waits_since.max(view.last_progress) };
-            self.memory.waiting.insert(view.id, (since, seen));
+            let first = Watched { waits_since: now, seen: now, window: view.cwnd, grew: now };
+            let mut watched = self.memory.watched.get(view.id).copied().unwrap_or(first);
+            watched.waits_since = if is_idle(view) { now } else { watched.waits_since.max(view.last_progress) };
+            if view.cwnd as f64 > watched.window as f64 * GROWS {
+                (watched.window, watched.grew) = (view.cwnd, now);
+            }
+            watched.window = watched.window.min(view.cwnd);
+            self.memory.watched.insert(view.id, watched);
         }
     }
 
     fn is_dead(&self, view: &SubflowView) -> bool {
         let patience = self.settings.dead_after.max(view.rto.mul_f64(1.5));
-        let since = self.memory.waiting.get(view.id).map(|(since, _)| *since);
+        let since = self.memory.watched.get(view.id).map(|watched| watched.waits_since);
         since.is_some_and(|since| self.connection.now.since(since) > patience)
     }
 
-    /// Whether its window could grow.
+    /// Whether its window could grow, or does not.
     fn is_old(&self, view: &SubflowView) -> bool {
-        let seen = self.memory.waiting.get(view.id).map(|(_, seen)| *seen);
-        seen.is_some_and(|seen| self.connection.now.since(seen) >= view.min_rtt * 10)
+        let lasts = |since, round_trips: u64| self.connection.now.since(since) >= view.min_rtt * round_trips;
+        let watched = self.memory.watched.get(view.id);
+        watched.is_some_and(|Watched { seen, grew, .. }| lasts(*seen, 10) || lasts(*seen, 4) && lasts(*grew, 2))
     }
 
     /// Suspends and closes dead paths.
@@ -414,7 +429,7 @@ impl Look<'_> {
         let enough = self.memory.points.len() >= RECENT;
         let Some(goodput) = self.memory.goodput(now - MEASURED * 2, now).filter(|_| enough) else { return };
         let several = self.active().count() > 1 && self.active().all(|view| self.is_old(view));
-        let due = now >= self.memory.next_trial || goodput < HOPELESS * self.memory.tried;
+        let due = now >= self.memory.next_trial || goodput < FELL * self.memory.tried;
         let steady = self.memory.points.len() == REMEMBERED && !self.memory.grows(now - MEASURED * 2, now);
         if several && steady && due && self.memory.is_blocked() {
             let hopeful =
@@ -431,7 +446,7 @@ impl Look<'_> {
         }
         let found = self.memory.without.iter().map(|(id, found)| (id, *found)).next();
         let Some((id, found)) = found else { return };
-        let fell = goodput < HOPELESS * found && now >= self.memory.next_fall;
+        let fell = goodput < FELL * found && now >= self.memory.next_fall;
         if now >= self.memory.next_return || fell {
             let returning = self.subflows.iter().find(|view| view.id == id);
             let Some(round_trip) = returning.map(|view| view.smoothed_rtt) else { return };
