@@ -6,7 +6,7 @@ use super::journal::{self, Afterwards, Directory, Journal};
 use super::layout::{Layout, MAX_INSTANCES};
 use super::netlink::Netlink;
 use super::snapshot::Snapshot;
-use super::step::Step;
+use super::step::{Route, Step, Target};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,6 +60,13 @@ pub fn prospect(root: Option<&Path>, with_filter: bool) -> Result<Prospect, Host
 
 fn look(netlink: &mut Netlink) -> Result<Snapshot, HostError> {
     Snapshot::take(netlink).map_err(HostError::system("read the network's state over rtnetlink"))
+}
+
+/// Whether a step fails since it copies a route whose router cannot be reached any more. The main table keeps such a route
+/// when an address goes, but the kernel does not accept it anew.
+fn leads_nowhere(step: &Step, error: &io::Error) -> bool {
+    let by_a_router = matches!(step, Step::Route(Route { target: Target::Device { gateway: Some(_), .. }, .. }));
+    by_a_router && matches!(error.kind(), io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable)
 }
 
 /// What [`Setup::restore`] did.
@@ -136,6 +143,7 @@ impl Setup {
         match step.carry_out(&mut self.netlink) {
             // Another instance has the same rule: the last to end removes it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.is_shared(step) => Ok(()),
+            Err(error) if leads_nowhere(step, &error) => Ok(()),
             outcome => outcome.map_err(|error| failed(step, error)),
         }
     }

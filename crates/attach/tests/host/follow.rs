@@ -32,11 +32,12 @@ pub fn trials() -> Vec<Trial> {
             }
         }
     }
-    let more: [(&str, fn()); 4] = [
+    let more: [(&str, fn()); 5] = [
         ("follow::the_last_uplink_keeps_its_subflow_while_it_has_no_carrier", last_uplink),
         ("follow::a_server_whose_only_uplink_loses_its_carrier_goes_on_with_a_download", server_without_carrier),
         ("follow::a_new_address_is_used_at_once", changed_address),
         ("follow::an_interface_with_a_default_route_is_adopted", adopted),
+        ("follow::a_route_whose_router_is_out_of_reach_holds_nothing_up_and_counts_once_it_is_not", stale_routes),
     ];
     trials.extend(more.map(|(name, test)| {
         Trial::test(name, move || {
@@ -243,6 +244,31 @@ fn adopted() {
         exchange_until_on(&mut stream, &["up0"]).await;
         assert_eq!(attached.paths().len(), 1);
         scene.add_uplink(1);
+        exchange_until_on(&mut stream, BOTH).await;
+        attached.detach().await.expect("all is undone");
+    });
+    nothing_of_ours(&scene);
+}
+
+/// The main table keeps default routes when the addresses go by which their routers were reached.
+fn stale_routes() {
+    let scene = Scene::new();
+    scene.in_ours(|| {
+        // With its last address of IPv4 an interface loses its routes.
+        ip("address add 192.0.2.1/32 dev up0");
+        for address in ["10.1.0.2/24", "fd01::2/64"] {
+            ip(&format!("address delete {address} dev up0"));
+        }
+        let routes = output("ip", "route show default") + &output("ip", "-6 route show default");
+        assert!(["via 10.1.0.1 dev up0", "via fd01::1 dev up0"].iter().all(|route| routes.contains(route)), "{routes}");
+    });
+    let address = scene.echo(false);
+    scene.run(|| async {
+        let attached = attached(scene.uplinks(&[])).await.expect("we may");
+        let mut stream = attached.stack().connect(None, address, config()).await.expect("it accepts");
+        exchange_until_on(&mut stream, &["up1"]).await;
+        scene.in_ours(|| ip("address delete 192.0.2.1/32 dev up0"));
+        regain_addresses(&scene, 0);
         exchange_until_on(&mut stream, BOTH).await;
         attached.detach().await.expect("all is undone");
     });
