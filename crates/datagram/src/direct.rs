@@ -197,10 +197,11 @@ impl Driver {
         let there: Vec<&Interface> = snapshot.interfaces.iter().filter(is_wanted).collect();
         let now = self.shared.clock.now();
         let mut inner = self.shared.lock();
-        inner.close_others(&there.iter().map(|interface| interface.index).collect::<Vec<_>>());
+        let names = there.iter().map(|interface| (interface.name.as_str(), interface.index));
+        inner.close_others(&names.collect::<Vec<_>>());
         for interface in there {
             let families = families(interface);
-            if inner.keeps(interface.index, families) {
+            if inner.keeps(&interface.name, interface.index, families) {
                 continue;
             }
             let (mappings, name) = (mappings(&self.shared, self.limits), interface.name.clone());
@@ -238,6 +239,7 @@ fn mappings(shared: &Arc<Shared>, limits: Limits) -> Mappings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::uplinks::tests::interface;
     use bytes::Bytes;
     use tokio::net::UdpSocket;
 
@@ -310,5 +312,22 @@ mod tests {
         let more = tokio::time::timeout(std::time::Duration::from_millis(100), direct.receive()).await;
         assert!(more.is_err(), "{more:?}");
         assert!(direct.report()[0].round_trip.is_some());
+    }
+
+    #[tokio::test]
+    async fn an_interface_that_is_renamed_is_another_uplink() {
+        let driver = Driver {
+            shared: Arc::new(Shared::new(Vec::new())),
+            names: Vec::new(),
+            netlink: Netlink::open().expect("rtnetlink is there"),
+            watch: Watch::open().expect("rtnetlink is there"),
+            limits: Limits::default(),
+        };
+        let there = |name| Snapshot { interfaces: vec![interface(name, 2, true)], ..Snapshot::default() };
+        driver.take(&there("eth0"));
+        driver.take(&there("wan0"));
+        let direct = Direct { shared: driver.shared };
+        let expected = [("eth0".to_owned(), LaneState::Gone), ("wan0".to_owned(), LaneState::Usable)];
+        assert_eq!(direct.states(), expected);
     }
 }

@@ -200,14 +200,14 @@ impl Inner {
     }
 
     /// Whether this interface is already an uplink with these families.
-    pub fn keeps(&self, index: u32, families: [bool; 2]) -> bool {
-        self.lanes.iter().any(|lane| lane.index == Some(index) && lane.families == families)
+    pub fn keeps(&self, name: &str, index: u32, families: [bool; 2]) -> bool {
+        self.lanes.iter().any(|lane| lane.name == name && lane.index == Some(index) && lane.families == families)
     }
 
-    /// Closes the uplinks whose indices are not in `there`.
-    pub fn close_others(&mut self, there: &[u32]) {
+    /// Closes the uplinks whose names and indices are not in `there`.
+    pub fn close_others(&mut self, there: &[(&str, u32)]) {
         for (number, lane) in (0..).zip(&mut self.lanes) {
-            if lane.index.is_some_and(|index| !there.contains(&index)) {
+            if lane.index.is_some_and(|index| !there.contains(&(lane.name.as_str(), index))) {
                 lane.index = None;
                 lane.mappings.forget(number);
             }

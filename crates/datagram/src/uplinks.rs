@@ -88,27 +88,33 @@ impl Uplinks {
         }
         let mut changes = Vec::new();
         for (path, uplink) in (0..).zip(&mut self.paths) {
-            let there = wanted.iter().any(|interface| Some(interface.index) == uplink.index);
+            // One that was renamed is another uplink, also to who names it.
+            let same = |there: &&Interface| Some(there.index) == uplink.index && there.name == uplink.name;
+            let there = wanted.iter().any(same);
             if uplink.index.is_some() && !there {
                 uplink.index = None;
                 changes.push(Change::Close { path });
             }
         }
         for interface in wanted {
-            let place = self.paths.iter().position(|uplink| uplink.name == interface.name);
-            if place.is_none() && self.paths.len() >= MAX_PATHS {
-                continue;
-            }
-            let place = place.unwrap_or_else(|| {
-                self.paths.push(Uplink { name: interface.name.clone(), index: None });
-                self.paths.len() - 1
-            });
+            let Some(place) = self.place(&interface.name) else { continue };
             if let Some(uplink) = self.paths.get_mut(place).filter(|uplink| uplink.index.is_none()) {
+                uplink.name.clone_from(&interface.name);
                 uplink.index = Some(interface.index);
                 changes.push(Change::Open { path: place as u8, interface: interface.name.clone() });
             }
         }
         changes
+    }
+
+    /// The number for an interface: the one that it had, a new one, or, when there are no more, that of one that is gone.
+    fn place(&mut self, name: &str) -> Option<usize> {
+        let known = self.paths.iter().position(|uplink| uplink.name == name);
+        if known.is_none() && self.paths.len() < MAX_PATHS {
+            self.paths.push(Uplink { name: name.to_owned(), index: None });
+            return Some(self.paths.len() - 1);
+        }
+        known.or_else(|| self.paths.iter().position(|uplink| uplink.index.is_none()))
     }
 
     /// Records that a path could not be opened; the next look tries again.
@@ -120,11 +126,11 @@ impl Uplinks {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use anabranch_host::{Route, Target};
 
-    fn interface(name: &str, index: u32, running: bool) -> Interface {
+    pub(crate) fn interface(name: &str, index: u32, running: bool) -> Interface {
         let target = Target::Device { name: name.to_owned(), gateway: None, onlink: false, source: None };
         let any = "0.0.0.0".parse().expect("an address");
         Interface {
@@ -165,6 +171,29 @@ mod tests {
         assert_eq!(uplinks.compare(&lost), [Change::Close { path: 0 }]);
         let anew = [interface("eth0", 2, true), interface("wlan0", 9, true)];
         assert_eq!(uplinks.compare(&anew), [Change::Close { path: 1 }, open(0, "eth0"), open(1, "wlan0")]);
+    }
+
+    #[test]
+    fn one_that_is_renamed_is_another() {
+        let mut uplinks = uplinks(&[]);
+        assert_eq!(uplinks.compare(&[interface("eth0", 2, true)]), [open(0, "eth0")]);
+        assert_eq!(uplinks.compare(&[interface("wan0", 2, true)]), [Change::Close { path: 0 }, open(1, "wan0")]);
+    }
+
+    /// As a telephone's that has another name each time it is plugged in.
+    #[test]
+    fn when_all_numbers_are_given_a_new_one_has_that_of_one_that_is_gone() {
+        let mut uplinks = uplinks(&[]);
+        let eth0 = interface("eth0", 2, true);
+        uplinks.compare(std::slice::from_ref(&eth0));
+        // Numbers 1 to 31.
+        for n in 1..32 {
+            let name = format!("usb{n}");
+            uplinks.compare(&[eth0.clone(), interface(&name, 2 + n, true)]);
+        }
+        let both = [eth0, interface("usb32", 34, true)];
+        assert_eq!(uplinks.compare(&both), [Change::Close { path: 31 }, open(1, "usb32")]);
+        assert_eq!(uplinks.compare(&both), []);
     }
 
     #[test]
