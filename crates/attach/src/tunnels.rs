@@ -182,11 +182,12 @@ impl Following {
 
     /// Opens or reopens a path.
     fn open(&self, lanes: &mut Lanes, interface: Option<&str>, index: u32) -> Result<(), HostError> {
-        let known = lanes.lanes.iter().position(|lane| lane.interface.as_deref() == interface);
-        let number = known.unwrap_or(lanes.lanes.len()) as u8;
-        if number >= MAX_PATHS {
-            return Ok(());
-        }
+        let lane = |fits: &dyn Fn(&Lane) -> bool| lanes.lanes.iter().position(fits);
+        let known = lane(&|lane| lane.interface.as_deref() == interface);
+        let new = Some(lanes.lanes.len()).filter(|number| *number < usize::from(MAX_PATHS));
+        // When there are no more numbers: that of one that is gone.
+        let Some(number) = known.or(new).or_else(|| lane(&|lane| lane.device.is_none())) else { return Ok(()) };
+        let number = number as u8;
         let interface = interface.map(str::to_owned);
         let place = Place { session: self.session, path: number };
         let config = TunnelConfig { server: self.tunnels.server, interface: interface.clone(), place };

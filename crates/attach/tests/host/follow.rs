@@ -2,7 +2,9 @@
 
 use crate::kernel::{ip, mptcp_socket};
 use crate::scene::{BOTH, PORT, Scene, attached, carrying, config, exchange_until, exchange_until_on, output};
-use anabranch_attach::Uplinks;
+use anabranch_attach::{Attachment, Tunnels, Uplinks, attach};
+use anabranch_policy::combination::Combination;
+use anabranch_stack::StackConfig;
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,11 +34,12 @@ pub fn trials() -> Vec<Trial> {
             }
         }
     }
-    let more: [(&str, fn()); 5] = [
+    let more: [(&str, fn()); 6] = [
         ("follow::the_last_uplink_keeps_its_subflow_while_it_has_no_carrier", last_uplink),
         ("follow::a_server_whose_only_uplink_loses_its_carrier_goes_on_with_a_download", server_without_carrier),
         ("follow::a_new_address_is_used_at_once", changed_address),
         ("follow::an_interface_with_a_default_route_is_adopted", adopted),
+        ("follow::inside_udp_the_33rd_interface_is_adopted_when_others_have_gone", many_names),
         ("follow::a_route_whose_router_is_out_of_reach_holds_nothing_up_and_counts_once_it_is_not", stale_routes),
     ];
     trials.extend(more.map(|(name, test)| {
@@ -270,6 +273,38 @@ fn stale_routes() {
         scene.in_ours(|| ip("address delete 192.0.2.1/32 dev up0"));
         regain_addresses(&scene, 0);
         exchange_until_on(&mut stream, BOTH).await;
+        attached.detach().await.expect("all is undone");
+    });
+    nothing_of_ours(&scene);
+}
+
+/// As a telephone's that has another name each time it is plugged in. A path has a number from 0 to 31.
+fn many_names() {
+    let scene = Scene::new();
+    remove(&scene, 1);
+    scene.run(|| async {
+        let server = "203.0.113.1:4433".parse().expect("an address");
+        let tunnels = Attachment::Tunnels(Tunnels { server, interfaces: Vec::new() });
+        let path_manager = Combination::default().build_path_manager().expect("the default exists");
+        let attached = attach(&tunnels, StackConfig::new(path_manager)).await.expect("we may");
+        let names = || attached.paths().into_iter().map(|path| path.name).collect::<Vec<_>>();
+        for n in 1..=32 {
+            let name = format!("usb{n}");
+            scene.in_ours(|| {
+                ip(&format!("link add {name} type veth peer name other"));
+                ip("link set other up");
+                ip(&format!("address add 192.0.2.1/24 dev {name}"));
+                ip(&format!("link set {name} up"));
+                ip(&format!("route add default dev {name} metric 200"));
+            });
+            while !names().contains(&name) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            scene.in_ours(|| ip(&format!("link delete {name}")));
+            while names() != ["up0"] {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
         attached.detach().await.expect("all is undone");
     });
     nothing_of_ours(&scene);
