@@ -5,11 +5,12 @@ use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
+use crate::datagrams::answering;
 use crate::ending::block_on;
 use crate::live::{Live, asked_or_quit};
 use crate::secrets::{is_readable, read_key, secret};
 use crate::service_manager;
-use crate::serving::{LimitOptions, Verbosity, resolves};
+use crate::serving::{LimitOptions, Verbosity, resolve_all, resolves};
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::values::listener;
@@ -161,11 +162,22 @@ impl ProxyOptions {
     }
 
     /// The server, if any.
-    fn reach(&self) -> Result<Reach<'static>, Diagnostic> {
+    async fn reach(&self) -> Result<Reach<'static>, Diagnostic> {
         match &self.server {
             // The address is needed at startup only for a socket.
             Some(server) if self.stack.udp && self.stack.dry_run => Ok(Reach::Server(resolves("--server", server)?)),
-            Some(server) if self.stack.udp => Ok(Reach::Server(known_in_time(server))),
+            Some(server) if self.stack.udp => {
+                let addresses = known_in_time(server).await;
+                let key = self.key.as_deref().map(read_key).transpose()?;
+                let answers = match &key {
+                    // A server without datagrams does not answer: then it is the first.
+                    Some(key) => answering(&addresses, None, key, &self.stack.uplinks).await,
+                    None => None,
+                };
+                let address = answers.or(addresses.first().copied());
+                let no_address = || Diagnostic::option("--server", format!("{server} has no address"));
+                Ok(Reach::Server(address.ok_or_else(no_address)?))
+            }
             _ => Ok(Reach::Anybody),
         }
     }
@@ -206,13 +218,13 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
     let programs = options.programs()?;
     options.care.check(&options.stack.uplinks, &options.stack.roles.backups)?;
     options.resolve_targets()?;
-    let reach = options.reach()?;
-    let terms = options.terms_with(&options.via(reach)?)?;
-    if options.stack.dry_run {
-        print(&options.stack.plan(reach)?);
-        return Ok(());
-    }
     block_on(async {
+        let reach = options.reach().await?;
+        let terms = options.terms_with(&options.via(reach)?)?;
+        if options.stack.dry_run {
+            print(&options.stack.plan(reach)?);
+            return Ok(());
+        }
         let kinds: Vec<String> = programs.iter().map(|configured| describe(&configured.forward)).collect();
         let programs = ProxyListeners::bind(programs).map_err(|error| cannot_listen(&error))?;
         let listeners = options.status.listen(options.stack.journal.as_deref(), "proxy").await?;
@@ -302,17 +314,17 @@ fn choose(connection: ConnectionConfig, priorities: Arc<RwLock<Priorities>>) -> 
     })
 }
 
-/// The server's address, retried until its name resolves: a host that has just started may have no resolver yet.
-fn known_in_time(server: &Target) -> SocketAddr {
+/// The server's addresses, retried until its name resolves: a host that has just started may have no resolver yet.
+async fn known_in_time(server: &Target) -> Vec<SocketAddr> {
     let mut told = false;
     loop {
-        match resolves("--server", server) {
-            Ok(address) => return address,
+        match resolve_all("--server", server) {
+            Ok(addresses) => return addresses,
             Err(unknown) if !told => event(&format!("{}; it is asked for again", unknown.message())),
             Err(_) => {}
         }
         told = true;
-        std::thread::sleep(ASK_FOR_NAME_AGAIN);
+        tokio::time::sleep(ASK_FOR_NAME_AGAIN).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! TCP of unmodified programs.
 
-use crate::run::scene::{Scene, command, text, trial};
+use crate::run::scene::{Running, Scene, command, text, trial};
 use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_target_without_a_route_is_seen_as_such", no_route),
         trial("a_server_that_is_down_is_no_refusal_of_the_target_and_is_told_of_once", server_down),
         trial("of_several_addresses_of_a_server_the_one_that_answers_is_used", several_addresses),
+        trial("of_several_addresses_of_a_server_a_proxy_uses_the_one_that_answers_too", several_for_a_proxy),
         trial("the_end_of_one_direction_leaves_the_other_open", half_close),
         trial("a_reset_of_the_target_is_seen_as_a_reset", reset),
         trial("a_thousand_flows_at_a_time_are_carried", thousand),
@@ -110,26 +111,35 @@ except OSError as error:
     assert_eq!((said.lines().count(), said.contains("does not answer over up0, up1")), (1, true), "{said}");
 }
 
-fn several_addresses(scene: &Scene) {
-    // The first two are unreachable; the uplinks have no IPv6.
+/// Anabranch with a server whose name has three addresses, of which the last in the file answers. The uplinks have no IPv6, so
+/// that the resolver puts the first of the file last. The second is before the third: one bit more is as in the uplink's own
+/// address (RFC 6724, section 5, rule 9).
+fn with_three_addresses(scene: &Scene, words: &[&str]) -> std::process::Command {
     let hosts = format!("{}.hosts", scene.key);
-    std::fs::write(&hosts, "2001:db8:9::9 vps.test\n10.1.0.99 vps.test\n10.2.0.1 vps.test\n").expect("there is room");
+    std::fs::write(&hosts, "2001:db8:9::9 vps.test\n10.1.0.3 vps.test\n10.2.0.1 vps.test\n").expect("there is room");
     let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
     let mut command = std::process::Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, &hosts, env!("CARGO_BIN_EXE_anabranch")]);
-    command.args([
-        "run",
-        "--server",
-        "vps.test:4433",
-        "--key",
-        &scene.key,
-        "--",
-        "curl",
-        "--silent",
-        "--max-time",
-        "10",
-    ]);
+    command.args(["--mount", "sh", "-c", script, &hosts, env!("CARGO_BIN_EXE_anabranch")]).args(words);
+    command
+}
+
+fn several_addresses(scene: &Scene) {
+    let words = ["run", "--server", "vps.test:4433", "--key", &scene.key, "--", "curl", "--silent", "--max-time", "10"];
+    let mut command = with_three_addresses(scene, &words);
     let output = scene.on_host(|| command.arg(format!("{GET}/3")).output().expect("the program runs"));
+    assert_eq!(output.stdout, [0, 1, 2], "{}", text(&output.stderr));
+}
+
+fn several_for_a_proxy(scene: &Scene) {
+    let words = ["proxy", "--udp", "--server", "vps.test:4433", "--key", &scene.key, "--listen", "127.0.0.1:1080"];
+    let output = scene.on_host(|| {
+        let mut proxy = Running::new(&mut with_three_addresses(scene, &words));
+        assert!(proxy.line().starts_with("listening on 127.0.0.1:1080"));
+        let words = ["--silent", "--max-time", "10", "--proxy", "127.0.0.1:1080"];
+        let output = std::process::Command::new("curl").args(words).arg(format!("{GET}/3")).output();
+        proxy.end_by("TERM");
+        output.expect("curl runs")
+    });
     assert_eq!(output.stdout, [0, 1, 2], "{}", text(&output.stderr));
 }
 
