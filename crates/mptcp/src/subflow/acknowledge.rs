@@ -96,6 +96,7 @@ impl Subflow {
             self.rtt.end_pause(cx.now);
         }
         self.count_duplicate(segment, advanced, &mut acked);
+        let repeats = !advanced && self.repeats_the_last(segment);
         self.window.last = segment.window;
         let rtt = self.sample_rtt(cx, segment, &acked, echo_counts);
         self.react_to_mark(cx, segment, prior_in_flight);
@@ -109,7 +110,7 @@ impl Subflow {
         // section 6.1.2).
         let holds = self.in_fast_recovery() || (self.negotiated.ecn.marks() && segment.flags.contains(Flags::ECE));
         self.advance_recovery(cx, newly_lost, prior_in_flight, advanced, dsack, segment);
-        self.resolve_tail_probe(cx, advanced, dsack.is_some(), prior_in_flight);
+        self.resolve_tail_probe(cx, repeats, dsack, prior_in_flight);
         if acked.delivered > 0 {
             self.grow(cx, &acked, Flight { before: prior_in_flight, newly_lost, rtt, holds });
         }
@@ -175,6 +176,13 @@ impl Subflow {
         // Duplicates of data sent before a timeout start no recovery (RFC 6582, section 4).
         let after_timeout = matches!(self.recovery.phase, Phase::Timeout { .. });
         empty && !after_timeout && same_window && segment.options.mptcp.is_empty() && !self.scoreboard.is_idle()
+    }
+
+    /// Whether an acknowledgement that does not advance says nothing but that something came again.
+    fn repeats_the_last(&self, segment: &Segment) -> bool {
+        let empty = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);
+        let options = &segment.options;
+        empty && segment.window == self.window.last && options.sack.is_empty() && options.mptcp.is_empty()
     }
 
     /// After a second timeout, an echoed timestamp from before the first is no valid sample: the acknowledgement of
@@ -376,14 +384,26 @@ impl Subflow {
         self.recovery.duplicate_acks = 0;
     }
 
-    /// A tail loss probe that repaired a loss counts as one loss (RFC 8985, section 7.4.2).
-    fn resolve_tail_probe(&mut self, cx: &mut Context<'_>, advanced: bool, dsack: bool, prior_in_flight: u64) {
+    /// A tail loss probe that repaired a loss counts as one loss. What acknowledges no more than the probe may be for the
+    /// original: a report of the duplicate follows then, or, from a peer that does not report them, the acknowledgement
+    /// once more (RFC 8985, section 7.4.2).
+    fn resolve_tail_probe(
+        &mut self,
+        cx: &mut Context<'_>,
+        repeats: bool,
+        dsack: Option<SackBlock>,
+        prior_in_flight: u64,
+    ) {
         let Some(probe) = self.recovery.tail_probe else { return };
-        if !self.send.una.at_or_after(probe.end) && !dsack {
+        let una = self.send.una;
+        let needless = dsack.is_some_and(|block| block.end == probe.end) || (repeats && una == probe.end);
+        let repaired = una.after(probe.end);
+        let new_arrived = !probe.retransmitted && una.at_or_after(probe.end);
+        if !(needless || repaired || new_arrived) {
             return;
         }
         self.recovery.tail_probe = None;
-        if probe.retransmitted && !dsack && advanced && self.recovery.phase == Phase::Open {
+        if probe.retransmitted && !needless && self.recovery.phase == Phase::Open {
             self.congestion_event(cx, Congestion::Loss, prior_in_flight, u64::from(self.mss), false);
             cx.congestion.on_recovery_end(self.identity.id, cx.now);
         }

@@ -196,20 +196,52 @@ fn a_probe_sends_new_data_beyond_the_congestion_window() {
     t.peer("A 1:1 ack 12001");
 }
 
-// RFC 8985, section 7.4: a probe that repaired a loss counts as a loss; an unnecessary one does not.
+/// Three segments went out 200 ms ago, and the last again as a tail loss probe.
+fn probed(syn: &str) -> Transcript {
+    let mut t = Transcript::accepted_from(plain(), syn);
+    t.write(3000);
+    t.expect_segments(1, 3, 1);
+    t.expect_in(200, "A 2001:3001 ack 1");
+    t.wait(100);
+    t
+}
+
+// RFC 8985, section 7.4.2: a probe that repaired a loss counts as one; an unnecessary one does not. An acknowledgement
+// of no more than the probe may be for the original, and the next tells.
 #[test]
 fn a_loss_repaired_by_a_probe_halves_the_window_and_a_needless_probe_does_not() {
-    let after = |answer: &str| {
-        let mut t = Transcript::accepted(plain());
-        t.write(3000);
-        t.expect_segments(1, 3, 1);
-        t.expect_in(200, "A 2001:3001 ack 1");
+    let after = |answers: &[&str]| {
+        let mut t = probed("S 0:0 mss 1000 sackok");
+        for answer in answers {
+            t.peer(answer);
+        }
+        let before = t.cwnd();
+        t.write(1000);
+        t.expect("A 3001:4001 ack 1");
         t.wait(100);
-        t.peer(answer);
-        t.cwnd()
+        t.peer("A 1:1 ack 4001");
+        (before, t.cwnd())
     };
-    assert_eq!(after("A 1:1 ack 3001"), 5);
-    assert_eq!(after("A 1:1 ack 3001 sack 2001-3001"), 10);
+    assert_eq!(after(&["A 1:1 ack 3001"]), (10, 5));
+    assert_eq!(after(&["A 1:1 ack 3001 sack 2001-3001"]), (10, 10));
+    assert_eq!(after(&["A 1:1 ack 3001", "A 1:1 ack 3001 sack 2001-3001"]), (10, 10), "the original was late");
+    assert_eq!(after(&["A 1:1 ack 3001", "A 1:1 ack 3001 sack 1001-2001"]), (10, 5), "that is another");
+    assert_eq!(after(&["A 1:1 ack 3001", "A 1:1 ack 3001"]), (10, 10), "a peer without such reports");
+    assert_eq!(after(&["A 1:1 ack 3001", "A 1:1 ack 3001 win 60000"]), (10, 5), "a window, nothing that came again");
+}
+
+// Section 7.3: a second probe waits until the first is resolved; the timeout does not.
+#[test]
+fn while_it_is_not_known_whether_a_probe_repaired_a_loss_there_is_no_other() {
+    let mut t = probed("S 0:0 mss 1000 sackok");
+    t.peer("A 1:1 ack 3001");
+    t.write(1000);
+    t.expect("A 3001:4001 ack 1");
+    t.expect_in(300, "A 3001:4001 ack 1");
+    t.peer("A 1:1 ack 4001");
+    t.write(2000);
+    t.take();
+    t.expect_in(200, "A 5001:6001 ack 1");
 }
 
 // RFC 6298: SRTT 100, RTTVAR 50 after the handshake: 100 + max(200, 4 * 50) = 300, doubled each time.
