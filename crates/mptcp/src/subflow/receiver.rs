@@ -130,6 +130,8 @@ impl Receiver {
         if start.before(self.next) {
             self.duplicate = Some(SackBlock { start, end: self.next });
             self.due = AckDue::Now;
+        } else {
+            self.duplicate = self.overlap(start, end).or(self.duplicate);
         }
         let length = end - self.next;
         self.next = end;
@@ -238,12 +240,21 @@ impl Receiver {
                 return Placement::Duplicate;
             }
             Some(range) => {
+                self.duplicate = self.overlap(start, end).or(self.duplicate);
                 merged = SackBlock { start: start.min(range.start), end: self.join_behind(place, end.max(range.end)) };
                 self.ranges.at_mut(place).into_iter().for_each(|range| *range = merged);
             }
         }
         self.report(merged);
         Placement::OutOfOrder
+    }
+
+    /// The first part of `start..end` that has arrived beyond the gap (RFC 2883, section 4.2).
+    fn overlap(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
+        let place = self.ranges.partition_point(|range| range.end.at_or_before(start));
+        let range = self.ranges.at(place)?;
+        let both = SackBlock { start: start.max(range.start), end: end.min(range.end) };
+        both.start.before(both.end).then_some(both)
     }
 
     /// Removes the ranges after a place that begin at `end` or before; returns the end of the last.

@@ -147,6 +147,28 @@ fn duplicates_are_reported_before_the_block_that_holds_them() {
     t.expect("A 1:1 ack 1001 sack 2501-2601,2001-3001,4001-5001");
 }
 
+// RFC 2883, sections 4.2.1 and 4.2.3: of a segment that came in parts before, the first part.
+#[test]
+fn the_first_part_of_a_segment_that_came_before_is_reported() {
+    let mut t = Transcript::accepted(plain());
+    t.peer("A 1501:2001 ack 1");
+    t.expect("A 1:1 ack 1 sack 1501-2001");
+    t.peer("A 2501:3001 ack 1");
+    t.expect("A 1:1 ack 1 sack 2501-3001,1501-2001");
+    t.peer("A 1501:3001 ack 1");
+    t.expect("A 1:1 ack 1 sack 1501-2001,1501-3001");
+    t.peer("A 4001:5001 ack 1");
+    t.expect("A 1:1 ack 1 sack 4001-5001,1501-3001");
+    t.peer("A 3001:4501 ack 1");
+    t.expect("A 1:1 ack 1 sack 4001-4501,1501-5001");
+    // In order, and below the acknowledgement.
+    t.peer("A 1:2001 ack 1");
+    t.expect("A 1:1 ack 5001 sack 1501-2001");
+    t.peer("A 5001:6001 ack 1");
+    t.read(6000);
+    t.expect_in(40, "A 1:1 ack 6001");
+}
+
 // RFC 9293, section 3.4: numbers wrap.
 #[test]
 fn sequence_numbers_of_both_sides_wrap_in_the_middle_of_a_transfer() {
