@@ -94,12 +94,22 @@ impl Endpoint {
             return self.hold(local, remote, packet, last);
         }
         let Some(ours) = ours.filter(|_| opens(segment)) else {
+            if ours.is_some() && self.listens_on(local.port()) && !segment.flags.contains(Flags::ACK) {
+                // Neither a SYN nor an acknowledgement: a listener drops it (RFC 9293, section 3.10.7.2), as Linux does
+                // a SYN with FIN.
+                self.counters.unknown += 1;
+                return;
+            }
             return self.refuse(local, remote, segment, None);
         };
         match join_request(segment) {
             Some(join) => self.accept_join(now, ours, (local, remote), &join, packet, last),
             None => self.accept(now, ours, (local, remote), packet, last),
         }
+    }
+
+    fn listens_on(&self, port: u16) -> bool {
+        self.listeners.iter().any(|(listening, _)| *listening == port)
     }
 
     /// Asks the application about a SYN for a foreign address, once.

@@ -229,6 +229,17 @@ fn an_acknowledgement_to_a_listener_is_reset_and_a_reset_is_ignored() {
     t.expect_nothing();
 }
 
+// The same: what is neither is dropped, as from a scanner of ports. Linux drops a SYN with FIN, too.
+#[test]
+fn what_is_neither_a_syn_nor_an_acknowledgement_is_dropped_by_a_listener() {
+    let mut t = Transcript::new(plain());
+    for line in ["- 1:1", "- 1:11", "F 1:1", "FPU 1:1", "P 1:11", "SF 0:0"] {
+        t.peer(line);
+        t.expect_nothing();
+    }
+    assert_eq!(t.host.connection_count(), 0);
+}
+
 // Section 3.10.7.1.
 #[test]
 fn a_port_where_nobody_listens_refuses_with_a_reset() {
