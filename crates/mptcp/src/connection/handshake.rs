@@ -119,8 +119,7 @@ impl Connection {
     fn handle_syn_ack(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let initial = self.is_initial(handle);
         if !initial && !self.verify_join_syn_ack(handle, segment) {
-            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MPTCP);
-            return;
+            return self.refuse_answer(now, handle, segment);
         }
         if initial {
             self.decide_race(now, handle);
@@ -143,6 +142,14 @@ impl Connection {
             self.announce_subflow(now, handle);
             self.resume_close(now);
         }
+    }
+
+    /// Resets a join that was not answered by a proof. The peer heeds only a reset that acknowledges its SYN (RFC 9293,
+    /// section 3.10.7.3; Linux in SYN-RECEIVED, too).
+    fn refuse_answer(&mut self, now: Instant, handle: Handle, segment: &Segment) {
+        let subflow = &mut self.subflows[handle];
+        (subflow.state, subflow.receiver.next) = (State::SynReceived, segment.seq + 1);
+        self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MPTCP);
     }
 
     /// The SYN/ACK of the first subflow tells whether the peer supports MPTCP.
@@ -169,8 +176,7 @@ impl Connection {
     /// A simultaneous open (RFC 9293, section 3.5): plain TCP, since neither key has been acknowledged.
     fn handle_simultaneous_open(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         if !self.is_initial(handle) {
-            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MPTCP);
-            return;
+            return self.refuse_answer(now, handle, segment);
         }
         self.decide_race(now, handle);
         if self.association.protocol == Protocol::Negotiating {

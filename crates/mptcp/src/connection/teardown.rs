@@ -113,6 +113,10 @@ impl Connection {
         segment.flags |= Flags::RST;
         // The sequence number of a keepalive probe would lie before the window.
         segment.seq = subflow.send.nxt;
+        if subflow.state == State::SynSent {
+            // Nothing has come that it could acknowledge.
+            (segment.flags, segment.ack) = (Flags::RST, SeqNumber(0));
+        }
         if multipath {
             segment.options.mptcp.extend(option);
             segment.options.mptcp.push(MptcpOption::TcpReset { transient: false, flags: 0, reason });

@@ -10,7 +10,7 @@ use anabranch_policy::time::Duration;
 use anabranch_policy::view::SubflowState;
 use anabranch_wire::mptcp::{CapableKeys, Dss};
 use anabranch_wire::tcp::{TcpOptions, Timestamps};
-use anabranch_wire::{Flags, MptcpOption, Packet};
+use anabranch_wire::{Flags, MptcpOption, Packet, SeqNumber};
 
 /// A pair that has exchanged data, so that joins may start.
 fn warm_pair(paths: usize) -> (Pair, [super::orders::Orders; 2], ConnectionId, ConnectionId) {
@@ -252,6 +252,46 @@ fn a_syn_ack_with_a_wrong_proof_or_none_is_reset_with_a_reason() {
         assert!(pair.events[0].contains(&Event::SubflowClosed(id, SubflowId(1), CloseReason::ProtocolError)));
         assert_eq!(established(&pair, 0), 1);
     }
+}
+
+/// The endpoint opened the connection, has begun a join to the peer's initial address, and its SYN is known; the join is
+/// flow 1.
+fn joining_client() -> Peer {
+    let (mut peer, connection) = Peer::connecting(config());
+    peer.send_data(0, 0, b"x");
+    peer.take();
+    peer.orders.clone().give_to(&mut peer.host, peer.now, create(connection, 2, 0, false));
+    peer.settle();
+    let syn = peer.take().pop().unwrap();
+    peer.meet(&syn);
+    peer
+}
+
+// RFC 9293, section 3.10.7.3: the peer heeds a reset that acknowledges its SYN; Linux drops one with another number in
+// SYN-RECEIVED.
+#[test]
+fn the_reset_of_a_join_acknowledges_the_syn_that_answered_it() {
+    let wrong = MptcpOption::JoinSynAck { backup: false, address_id: 0, truncated_hmac: 1, nonce: 3 };
+    for (flags, options_of_answer) in [(SYN_ACK, vec![]), (SYN_ACK, vec![wrong]), (Flags::SYN, vec![])] {
+        let mut peer = joining_client();
+        peer.send(1, flags, options(options_of_answer), &[]);
+        let [reset] = &peer.take()[..] else { panic!("one answer") };
+        let flow = peer.flows[1];
+        assert_eq!(reset.segment.flags, Flags::RST | Flags::ACK);
+        assert_eq!((reset.segment.seq, reset.segment.ack), (flow.host_initial + 1, flow.peer_initial + 1));
+        assert_eq!(reset_reason(reset), Some(1));
+    }
+}
+
+// The same, section 3.5.3: nothing came that a reset could acknowledge.
+#[test]
+fn the_reset_of_a_join_that_nobody_has_answered_acknowledges_nothing() {
+    let mut peer = joining_client();
+    peer.send(0, Flags::ACK, options(vec![MptcpOption::RemoveAddress { address_ids: vec![0] }]), &[]);
+    let resets: Vec<Packet> = peer.take().into_iter().filter(|p| p.segment.flags.contains(Flags::RST)).collect();
+    let [reset] = &resets[..] else { panic!("one reset") };
+    assert_eq!((reset.segment.flags, reset.segment.ack), (Flags::RST, SeqNumber(0)));
+    assert_eq!(reset.segment.seq, peer.flows[1].host_initial + 1);
 }
 
 #[test]

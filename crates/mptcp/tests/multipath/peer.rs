@@ -101,6 +101,38 @@ impl Peer {
         peer
     }
 
+    /// The endpoint opens a connection to the peer, which answers with its key.
+    pub fn connecting(config: ConnectionConfig) -> (Self, ConnectionId) {
+        let mut peer = Self::new(config.clone());
+        let remote = SocketAddr::new(address(0, 0), 40_000);
+        let connection = peer.host.connect(peer.now, None, remote, config).unwrap();
+        peer.settle();
+        let syn = peer.said.pop().expect("a SYN");
+        peer.meet(&syn);
+        peer.send(0, SYN_ACK, options(vec![capable(CapableKeys::Receiver(KEY.0))]), &[]);
+        let third = peer.said.last().expect("a third segment");
+        let keys = third.segment.options.mptcp.iter().find_map(|option| match option {
+            MptcpOption::Capable { keys: CapableKeys::Both { sender, .. }, .. } => Some(*sender),
+            _ => None,
+        });
+        peer.keys.remote = Key(keys.expect("keys"));
+        peer.remote = peer.keys.remote.derive();
+        (peer, connection)
+    }
+
+    /// A new flow, begun by this SYN of the endpoint.
+    pub fn meet(&mut self, syn: &Packet) {
+        self.flows.push(Flow {
+            peer: SocketAddr::new(syn.ip.destination, syn.segment.destination_port),
+            host: SocketAddr::new(syn.ip.source, syn.segment.source_port),
+            peer_initial: SeqNumber(5_000 * (1 + self.flows.len() as u32)),
+            host_initial: syn.segment.seq,
+            nxt: 0,
+            ack: 1,
+            window: self.window,
+        });
+    }
+
     /// Sends a SYN on a new flow on path 0; returns the answer.
     pub fn open(&mut self, mptcp: Vec<MptcpOption>) -> Packet {
         self.syn(0, 40_000, mptcp);
