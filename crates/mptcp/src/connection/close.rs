@@ -28,6 +28,7 @@ impl Connection {
         }
         let end = self.sender.buffer.end();
         if let Some(subflow) = self.subflows.first_mut() {
+            subflow.window.bounds_fin = true;
             subflow.close(end);
         }
     }

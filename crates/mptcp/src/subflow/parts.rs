@@ -100,6 +100,8 @@ pub struct PeerWindow {
     pub(super) from: Option<(SeqNumber, SeqNumber)>,
     /// The latest window, unscaled.
     pub(super) last: u16,
+    /// A FIN needs space in it, too: it ends the stream, as in plain TCP, and not only a subflow.
+    pub bounds_fin: bool,
     /// The largest window received, in bytes.
     pub(super) largest: u32,
     /// Congestion control limited all data before this. Only its acknowledgement may increase the congestion window.
@@ -109,7 +111,7 @@ pub struct PeerWindow {
 impl PeerWindow {
     /// A window for a SYN.
     pub fn new(initial: SeqNumber) -> Self {
-        Self { edge: initial + 1, from: None, last: 0, largest: 0, limited_until: initial }
+        Self { edge: initial + 1, from: None, last: 0, bounds_fin: false, largest: 0, limited_until: initial }
     }
 }
 

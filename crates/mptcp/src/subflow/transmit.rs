@@ -52,7 +52,7 @@ impl Subflow {
         let outgoing = if lost && self.scoreboard.next_lost().is_some_and(|record| fits(record.length)) {
             let record = self.scoreboard.retransmit_next(cx.now)?;
             Outgoing { record, kind: SendKind::Retransmission }
-        } else if !lost && self.scoreboard.next_unsent().is_some_and(|r| r.fin || (fits(r.length) && self.permits(r))) {
+        } else if !lost && self.scoreboard.next_unsent().is_some_and(|r| self.permits(r) && (r.fin || fits(r.length))) {
             self.send_new(cx)?
         } else if self.due.probe {
             self.send_probe(cx)?
@@ -65,7 +65,7 @@ impl Subflow {
 
     /// Whether the peer's window on this subflow allows a record.
     fn permits(&self, record: &Record) -> bool {
-        record.end().at_or_before(self.window.edge)
+        record.end().at_or_before(self.window.edge) || (record.fin && !self.window.bounds_fin)
     }
 
     #[inline(always)]
@@ -86,7 +86,7 @@ impl Subflow {
             let record = self.scoreboard.retransmit_first(cx.now)?;
             return Some(Outgoing { record, kind: SendKind::Retransmission });
         }
-        let next = self.scoreboard.next_unsent().is_some_and(|record| record.fin || self.permits(record));
+        let next = self.scoreboard.next_unsent().is_some_and(|record| self.permits(record));
         let path_probe_lost = !next && self.lose_probe(cx.now);
         let again = |record| Outgoing { record, kind: SendKind::Retransmission };
         let outgoing = match next {

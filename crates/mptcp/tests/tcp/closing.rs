@@ -182,6 +182,41 @@ fn a_fin_follows_the_last_byte_and_is_not_held_back_by_nagle() {
     t.peer("A 1:1 ack 1302");
 }
 
+// Section 3.8.6: a FIN has a sequence number, which a closed window does not hold. Sent nevertheless it would be dropped,
+// and come again only by a backed-off timer, up to two minutes after the window has opened.
+#[test]
+fn a_fin_waits_for_a_window_that_holds_it_and_goes_as_soon_as_there_is_one() {
+    let mut t = Transcript::accepted(plain());
+    t.write(1000);
+    t.expect("A 1:1001 ack 1");
+    t.wait(100);
+    t.peer("A 1:1 ack 1001 win 0");
+    t.close();
+    t.expect_nothing();
+    for wait in [300, 600, 1200, 2400, 4800, 9600, 19_200, 38_400, 60_000, 60_000] {
+        t.expect_in(wait, "A 1000:1000 ack 1");
+        t.peer("A 1:1 ack 1001 win 0");
+    }
+    t.wait(1000);
+    t.peer("A 1:1 ack 1001 win 1");
+    t.expect("FA 1001:1001 ack 1");
+    t.peer("A 1:1 ack 1002");
+}
+
+// The last bytes fill the window: the FIN follows when it moves.
+#[test]
+fn a_fin_behind_the_last_byte_of_a_window_waits_for_the_next() {
+    let mut t = Transcript::accepted(plain());
+    t.peer("A 1:1 ack 1 win 1000");
+    t.write(1000);
+    t.close();
+    t.expect("A 1:1001 ack 1");
+    t.expect_nothing();
+    t.peer("A 1:1 ack 1001 win 1000");
+    t.expect("FA 1001:1001 ack 1");
+    t.peer("A 1:1 ack 1002 win 999");
+}
+
 #[test]
 fn a_fin_with_data_is_taken_after_the_data() {
     let mut t = Transcript::accepted(plain());
