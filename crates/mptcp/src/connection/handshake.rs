@@ -8,7 +8,7 @@ use super::state::Connection;
 use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::event::{CloseCause, Event, FallbackCause};
-use crate::subflow::parts::HandshakeKind;
+use crate::subflow::parts::{HandshakeKind, SynSent};
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
@@ -91,9 +91,12 @@ impl Connection {
     /// section 3.10.7.4). The SYN follows at once, as from Linux, and not after a second; but once, whoever sends such
     /// segments.
     fn repeat_syn(&mut self, handle: Handle) {
-        let handshake = &mut self.subflows[handle].handshake;
+        let subflow = &mut self.subflows[handle];
+        let handshake = &mut subflow.handshake;
         if handshake.kind == HandshakeKind::Usual {
             (handshake.kind, handshake.due) = (HandshakeKind::Repeated, true);
+            // Whatever answers this one cannot be for the first, which the other connection has answered.
+            subflow.liveness.syn_sent = SynSent::Never;
             self.output.pending = true;
         }
     }

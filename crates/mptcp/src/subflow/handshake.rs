@@ -1,5 +1,6 @@
 //! SYN and SYN/ACK of a subflow, and their acknowledgement (RFC 9293, section 3.5).
 
+use super::parts::SynSent;
 use super::segment_arrives::ECN_SETUP;
 use super::state::Subflow;
 use super::tcp_state::State;
@@ -41,18 +42,29 @@ impl Subflow {
         segment
     }
 
-    /// The first SYN or SYN/ACK was sent.
+    /// A SYN or SYN/ACK was sent, not by the timer.
     pub fn record_handshake_sent(&mut self, now: Instant) {
         self.liveness.handshake_sent = now;
+        self.liveness.syn_sent = match self.liveness.syn_sent {
+            SynSent::Never => SynSent::Once,
+            SynSent::Once | SynSent::Again => SynSent::Again,
+        };
     }
 
-    /// Our SYN is acknowledged: takes a round-trip time sample, unless it was retransmitted (RFC 6298, section 3).
+    /// The peer's SYN comes again: our SYN/ACK was lost, unless it has not been sent yet.
+    pub fn record_repeated_syn(&mut self) {
+        if self.liveness.syn_sent != SynSent::Never {
+            self.rtt.record_lost_handshake();
+        }
+    }
+
+    /// Our SYN is acknowledged: takes a round-trip time sample, unless it was sent again (RFC 6298, section 3).
     pub fn handle_syn_acknowledged(&mut self, now: Instant, ack: SeqNumber, rule: RtoRule) {
         self.send.una = ack;
-        if self.liveness.timeouts_in_row == 0 {
-            self.rtt.sample(now.since(self.liveness.handshake_sent).max(Duration::from_nanos(1)), rule);
-        } else {
+        if self.liveness.timeouts_in_row > 0 {
             self.rtt.record_lost_handshake();
+        } else if self.liveness.syn_sent == SynSent::Once {
+            self.rtt.sample(now.since(self.liveness.handshake_sent).max(Duration::from_nanos(1)), rule);
         }
         self.rtt.end_back_off();
         self.liveness.timeouts_in_row = 0;

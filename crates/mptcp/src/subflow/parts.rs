@@ -68,6 +68,15 @@ pub struct Handshake {
     pub kind: HandshakeKind,
 }
 
+/// How often a SYN was sent. The acknowledgement of one that was sent more than once may be for any of them, and is no
+/// round-trip sample (RFC 6298, section 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SynSent {
+    Never,
+    Once,
+    Again,
+}
+
 /// How a subflow opens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HandshakeKind {
@@ -148,13 +157,15 @@ pub struct Liveness {
     pub silent: bool,
     /// The subflow is removed, and will be swept after the present input.
     pub removed: bool,
+    /// How often our SYN or SYN/ACK was sent before any timeout.
+    pub syn_sent: SynSent,
     /// Time of the last acknowledgement that made progress.
     pub(super) last_progress: Instant,
     /// Time when data was last sent.
     pub(super) last_sent: Instant,
     /// Time when an acceptable segment was last received.
     pub(super) last_heard: Instant,
-    /// Time of the first SYN or SYN/ACK.
+    /// Time of the last SYN or SYN/ACK before any timeout.
     pub handshake_sent: Instant,
     /// Earliest time of the next challenge acknowledgement (RFC 5961, section 7).
     pub(super) next_challenge: Instant,
@@ -168,6 +179,7 @@ impl Liveness {
             unmapped: 0,
             silent: false,
             removed: false,
+            syn_sent: SynSent::Never,
             last_progress: now,
             last_sent: Instant::ZERO,
             last_heard: now,

@@ -429,6 +429,38 @@ fn after_a_lost_syn_one_segment_goes_first_and_its_timeout_is_three_seconds() {
     t.expect_in(3000, "A 1:1001 ack 1");
 }
 
+// The same for a SYN/ACK: the peer's SYN comes again before our timer expires. Measured from the second, the round trip
+// of 1.5 s would be 0.6 s, and the timeout shorter than the round trip.
+#[test]
+fn after_a_syn_that_came_again_one_segment_goes_first_and_its_timeout_is_three_seconds() {
+    let mut t = Transcript::new(plain());
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+    t.wait(900);
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+    t.wait(600);
+    t.peer("A 1:1 ack 1");
+    t.write(5000);
+    t.expect("A 1:1001 ack 1");
+    t.expect_in(3000, "A 1:1001 ack 1");
+}
+
+// RFC 6298, section 3: our SYN went twice, the second time as a SYN/ACK. The peer's may be for either.
+#[test]
+fn a_simultaneous_open_measures_no_round_trip() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.wait(99);
+    t.peer("S 0:0 mss 1000 sackok");
+    t.expect("SA 0:0 ack 1");
+    t.wait(1);
+    t.peer("SA 0:0 ack 1 mss 1000 sackok");
+    t.write(11_000);
+    t.expect_segments(1, 10, 1);
+    t.expect_in(1000, "A 1:1001 ack 1");
+}
+
 #[test]
 fn after_a_syn_that_was_answered_at_once_the_timeout_follows_the_measured_round_trip() {
     let mut t = Transcript::connected(plain_with(|c| c.tcp.options.sack = false));
