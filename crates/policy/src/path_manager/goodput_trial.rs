@@ -16,7 +16,7 @@
 //!   MP_PRIO makes the peer take the path for a backup.
 //! - **Trial**: a blocked connection with several active paths whose G does not grow suspends one, the one with the
 //!   longest smoothed RTT first, then the others in turn, if the rates of the rest (window over RTT), doubled, reach G.
-//!   Each path is ten round trips old, or four and its congestion window has not grown for two. When what the path holds
+//!   Each path is ten round trips old, or four and its congestion window has not grown for 1.5. When what the path holds
 //!   has arrived (3 s at most), G is measured for 1 s, or eight round trips of the others if that is longer (3 s at
 //!   most), and once more if it grows. The path stays suspended if G >= (1 + `gain`) G_before. A trial ends early when G
 //!   falls below 0.85 G_before and does not grow.
@@ -381,9 +381,9 @@ impl Look<'_> {
 
     /// Whether its window could grow, or does not.
     fn is_old(&self, view: &SubflowView) -> bool {
-        let lasts = |since, round_trips: u64| self.connection.now.since(since) >= view.min_rtt * round_trips;
+        let lasts = |since, round_trips| self.connection.now.since(since) >= view.min_rtt.mul_f64(round_trips);
         let watched = self.memory.watched.get(view.id);
-        watched.is_some_and(|Watched { seen, grew, .. }| lasts(*seen, 10) || lasts(*seen, 4) && lasts(*grew, 2))
+        watched.is_some_and(|Watched { seen, grew, .. }| lasts(*seen, 10.0) || lasts(*seen, 4.0) && lasts(*grew, 1.5))
     }
 
     /// Suspends and closes dead paths.
