@@ -136,7 +136,8 @@ impl Following {
         // The first look reports errors about the interfaces; later they may come and go.
         choose(&self.tunnels.interfaces, &snapshot)?;
         self.compare(lanes, &snapshot)?;
-        if lanes.lanes.iter().all(|lane| lane.device.is_none()) { Err(HostError::NoUplink) } else { Ok(()) }
+        let none = lanes.lanes.iter().all(|lane| lane.device.is_none());
+        if none { Err(HostError::NoUplinkTo(self.tunnels.server.ip())) } else { Ok(()) }
     }
 
     fn look(&mut self) -> Result<Snapshot, HostError> {

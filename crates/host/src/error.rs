@@ -1,6 +1,7 @@
 //! Errors of a host's setup. Each message says what to do.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Why a host cannot be set up or restored.
@@ -33,8 +34,18 @@ pub enum HostError {
     },
     #[error("another `anabranch up` has this host's default route: end that first")]
     AlreadyUp,
+    /// A rule of ours that no journal in our directory has.
+    #[error(
+        "rules of an `anabranch` with another --journal are there (`ip rule show`, protocol 198): end that first; if none runs, see docs/host.md for how to clean up by hand"
+    )]
+    RulesOfAnother,
     #[error("no interface has a default route: connect one, or name the interfaces with --uplink")]
     NoUplink,
+    /// No uplink has an address and a route of the family of the server.
+    #[error(
+        "no uplink has an address and a route of the kind that the server {0} has: connect one, or name a server that has the other kind"
+    )]
+    NoUplinkTo(IpAddr),
     /// The number of paths is out of range.
     #[error("at least one path is needed, and at most {MAX} are possible", MAX = super::MAX_PATHS)]
     NumberOfPaths,

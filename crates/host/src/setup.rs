@@ -134,7 +134,8 @@ impl Setup {
     /// Records and carries out a step.
     pub fn carry_out(&mut self, step: &Step) -> Result<(), HostError> {
         // Routes come and go with their interfaces; one record suffices for removal.
-        if !self.done.contains(step) {
+        let new = !self.done.contains(step);
+        if new {
             if let Some(journal) = &mut self.journal {
                 journal.note(step)?;
             }
@@ -144,6 +145,11 @@ impl Setup {
             // Another instance has the same rule: the last to end removes it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.is_shared(step) => Ok(()),
             Err(error) if leads_nowhere(step, &error) => Ok(()),
+            // Of an instance whose journal is elsewhere, and not ours to remove.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && new && matches!(step, Step::Rule(_)) => {
+                self.done.pop();
+                Err(HostError::RulesOfAnother)
+            }
             outcome => outcome.map_err(|error| failed(step, error)),
         }
     }

@@ -39,7 +39,7 @@ const MANY: u64 = 50;
 const MTU: u16 = 1_400;
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 15] = [
+    let tests: [(&str, fn()); 16] = [
         ("default_route::each_packet_takes_its_way", ways),
         ("default_route::with_a_kill_switch_each_packet_takes_the_same_way", ways_with_kill_switch),
         ("default_route::what_comes_back_arrives_also_with_strict_reverse_path_filtering", echoed),
@@ -54,6 +54,7 @@ pub fn trials() -> Vec<Trial> {
         ("default_route::a_kill_switch_goes_with_the_next_start_without_it", ended::kill_switch_replaced),
         ("default_route::a_plan_changes_nothing_and_is_what_is_done", ended::dry_run),
         ("default_route::there_is_one_of_them", one),
+        ("default_route::one_whose_journal_is_elsewhere_is_left_as_it_is", elsewhere),
         ("default_route::what_has_begun_goes_on_while_nothing_new_begins", retired),
     ];
     let trial = |(name, test): (&str, fn())| {
@@ -512,6 +513,22 @@ fn one() {
         assert_eq!(place.scene.state(), while_one);
         led.end().expect("all is undone");
     });
+    place.scene.assert_as_before(&before);
+}
+
+fn elsewhere() {
+    let place = Place::new();
+    let other = place.scene.journal().join("other");
+    let before = place.scene.state();
+    place.scene.run(|| async {
+        let (led, _device) = begin(&place.scene, route()).expect("we may");
+        let while_one = place.scene.state();
+        let second = LedRoute::begin(route(), Some(&other), |name| open_tun(name, MTU));
+        assert!(matches!(second, Err(HostError::RulesOfAnother)));
+        assert_eq!(place.scene.state(), while_one);
+        led.end().expect("all is undone");
+    });
+    std::fs::remove_dir(&other).expect("it is empty");
     place.scene.assert_as_before(&before);
 }
 

@@ -2,7 +2,9 @@
 
 use crate::kernel::ip;
 use crate::scene::{PORT, Scene, attached, output};
-use anabranch_attach::{Attachment, HostError, asked_to_end, listen_for_the_end, plan};
+use anabranch_attach::{Attachment, HostError, Tunnels, asked_to_end, attach, listen_for_the_end, plan};
+use anabranch_policy::combination::Combination;
+use anabranch_stack::StackConfig;
 use libtest_mimic::Trial;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 const CHILD: &str = "ANABRANCH_TEST_HOST_CHILD";
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 11] = [
+    let tests: [(&str, fn()); 12] = [
         ("left_behind::nothing_after_sigterm", after_sigterm),
         ("left_behind::nothing_after_kill_and_the_next_start", after_kill),
         ("left_behind::two_instances_do_not_disturb_each_other", two_instances),
@@ -22,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
         ("left_behind::a_plan_changes_nothing_and_is_what_is_done", dry_run),
         ("left_behind::a_port_in_use_is_named", port_in_use),
         ("left_behind::an_interface_that_is_not_there_is_named", no_interface),
+        ("left_behind::uplinks_without_an_address_of_the_servers_kind_are_told", other_family),
         ("left_behind::a_journal_that_cannot_be_written_changes_nothing", no_journal),
         ("left_behind::without_room_for_the_journal_nothing_changes", no_room),
         ("left_behind::without_the_right_to_it_nothing_changes", no_right),
@@ -227,6 +230,29 @@ fn no_interface() {
     assert_eq!(error.to_string(), "'up0' cannot be an uplink: it is down, or has no carrier");
     let error = refusal(&scene, |uplinks| uplinks.interfaces.clear());
     assert!(matches!(error, HostError::NoUplink));
+}
+
+/// Inside UDP.
+fn other_family() {
+    let scene = Scene::new();
+    scene.in_ours(|| {
+        ip("address flush dev up0 scope global");
+        ip("address flush dev up1 scope global");
+        ip("address add fd01::2/64 dev up0 nodad");
+        ip("-6 route replace default via fd01::1 dev up0");
+    });
+    let tunnels = |server: &str| {
+        let tunnels = Tunnels { server: server.parse().expect("an address"), interfaces: Vec::new() };
+        let path_manager = Combination::default().build_path_manager().expect("the default exists");
+        scene.run(|| async { attach(&Attachment::Tunnels(tunnels), StackConfig::new(path_manager)).await.map(|_| ()) })
+    };
+    tunnels("[2001:db8::1]:4433").expect("it has this family");
+    let error = tunnels("203.0.113.1:4433").expect_err("it has not the other");
+    let said = error.to_string();
+    assert!(
+        said.starts_with("no uplink has an address and a route of the kind that the server 203.0.113.1 has"),
+        "{said}"
+    );
 }
 
 fn no_journal() {
