@@ -22,8 +22,8 @@ impl Endpoint {
         let ours = self.addresses.iter().find(|known| known.id == local).copied();
         let theirs = self.connections.get(id).filter(|c| c.may_join()).and_then(|c| c.remote_address(remote));
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-        // The peer may announce any address (RFC 9293, MUST-46).
-        if ours.address.is_ipv4() != theirs.is_ipv4() || !is_one_host(theirs.ip()) {
+        // The peer may announce any address (RFC 9293, MUST-46), with any port.
+        if ours.address.is_ipv4() != theirs.is_ipv4() || !is_one_host(theirs.ip()) || theirs.port() == 0 {
             return false;
         }
         let Some((port, last)) = self.free_port(now, ours.address, theirs) else { return false };

@@ -95,6 +95,16 @@ fn an_announced_address_that_is_not_one_host_is_not_joined() {
     }
 }
 
+// Nobody listens on port 0.
+#[test]
+fn an_announced_port_0_is_not_joined() {
+    let mut peer = warm();
+    announce(&mut peer, 7, IpAddr::from([10, 9, 9, 9]), Some(0), 0);
+    join_announced(&mut peer, 7);
+    assert_eq!(peer.host.counters().impossible_actions, 1);
+    assert!(!peer.take().iter().any(|packet| packet.segment.flags.contains(Flags::SYN)));
+}
+
 // Whatever a peer announces and a path manager joins, the SYNs are bounded by the limit on subflows and by the number
 // of SYN retransmissions.
 #[test]
