@@ -81,6 +81,11 @@ impl Receiver {
         }
     }
 
+    /// The peer sends no segments longer than `most` bytes, which may be less than [`Self::new`] takes for a full one.
+    pub fn limit_segments(&mut self, most: u32) {
+        self.largest = self.largest.min(most.max(1));
+    }
+
     /// Whether data behind a hole was received.
     pub fn has_gap(&self) -> bool {
         !self.ranges.is_empty()

@@ -253,6 +253,7 @@ impl Subflow {
         let options = &segment.options;
         self.peer.initial = segment.seq;
         self.receiver = super::receiver::Receiver::new(segment.seq + 1);
+        self.receiver.limit_segments(u32::from(config.mtu.saturating_sub(self.identity.header_length())));
         self.negotiated.peer_mss = options.maximum_segment_size.unwrap_or(self.default_mss()).max(64);
         self.negotiated.sack = config.options.sack && options.sack_permitted;
         let scaling = config.options.window_scaling && options.window_scale.is_some();

@@ -24,6 +24,17 @@ fn every_second_full_segment_is_acknowledged_at_once() {
     }
 }
 
+// RFC 5681, section 4.2: a full segment is what we offered, here less than the 536 bytes of a host that offers nothing.
+#[test]
+fn on_a_link_with_short_packets_every_second_full_segment_is_acknowledged_at_once_too() {
+    let mut t = Transcript::accepted(plain_with(|c| c.tcp.mtu = 340));
+    t.peer("A 1:301 ack 1");
+    t.expect_nothing();
+    t.peer("A 301:601 ack 1");
+    t.expect("A 1:1 ack 601");
+    t.read(600);
+}
+
 #[test]
 fn the_delay_runs_from_the_first_unacknowledged_segment() {
     let mut t = Transcript::accepted(plain());
