@@ -74,7 +74,9 @@ impl Connection {
     /// Handles the window and the DATA_ACK of a segment.
     fn handle_window(&mut self, now: Instant, handle: Handle, segment: &Segment, acknowledges: bool) {
         let subflow = &mut self.subflows[handle];
-        let window = u32::from(segment.window) << subflow.negotiated.send_scale;
+        // The window of a SYN is never scaled (RFC 7323, section 2.2): this one crosses our own.
+        let scale = if segment.flags.contains(Flags::SYN) { 0 } else { subflow.negotiated.send_scale };
+        let window = u32::from(segment.window) << scale;
         subflow.record_window(window);
         let is_news = acknowledges && subflow.takes_window(segment.seq, segment.ack);
         if is_news {

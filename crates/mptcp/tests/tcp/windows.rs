@@ -386,6 +386,22 @@ fn the_window_of_a_syn_ack_is_not_scaled() {
     t.expect_nothing();
 }
 
+// The same in a simultaneous open, where the scale is known when it comes.
+#[test]
+fn the_window_of_a_syn_ack_that_crosses_our_syn_is_not_scaled() {
+    let mut t = Transcript::connecting(plain_with(|c| c.tcp.options.window_scaling = true));
+    t.expect("S 0:0");
+    t.peer("S 0:0 mss 1000 sackok scale 7 win 3000");
+    t.expect("SA 0:0 ack 1");
+    t.peer("SA 0:0 ack 1 mss 1000 sackok scale 7 win 3000");
+    t.write(10_000);
+    t.expect_segments(1, 3, 1);
+    t.expect_nothing();
+    t.peer("A 1:1 ack 3001 win 32"); // 4,096 bytes
+    t.expect_segments(3001, 4, 1);
+    t.peer("A 1:1 ack 7001 win 0");
+}
+
 #[test]
 fn without_the_peers_scale_option_windows_are_not_scaled() {
     let mut config = plain_with(|c| c.receive_buffer = BufferSize::Fixed(400_000));
