@@ -82,6 +82,7 @@ impl Subflow {
             if !sets_up_ecn(segment.flags) {
                 self.negotiated.ecn = Notification::Off;
             }
+            self.take_timestamp(now, segment);
             return self.judge_ack(now, segment);
         }
         if (!reset && !self.timestamp_is_acceptable(now, segment)) || !self.sequence_is_acceptable(segment, window) {

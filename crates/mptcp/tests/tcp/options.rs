@@ -119,6 +119,20 @@ fn a_syn_again_is_answered_with_its_own_timestamp() {
 }
 
 // RFC 7323, section 5: PAWS.
+// The same of a SYN/ACK that crosses our SYN: what we send next answers it.
+#[test]
+fn the_timestamp_of_a_syn_ack_that_crosses_our_syn_is_echoed() {
+    let mut t = Transcript::connecting(stamped());
+    t.expect("S 0:0 ts 0/0");
+    t.peer("S 0:0 mss 1000 ts 100/0");
+    t.expect("SA 0:0 ack 1 ts 0/100");
+    t.wait(50);
+    t.peer("SA 0:0 ack 1 mss 1000 ts 150/0");
+    t.write(100);
+    t.expect("A 1:101 ack 1 ts 50/150");
+    t.peer("A 1:1 ack 101 ts 200/50");
+}
+
 #[test]
 fn a_segment_with_an_old_timestamp_is_acknowledged_and_dropped() {
     let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 5000/0");
