@@ -11,7 +11,7 @@ use crate::event::CloseCause;
 use crate::subflow::State;
 use crate::subflow::timers::{Retransmit, SubflowTimer};
 use anabranch_policy::ids::SubflowId;
-use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::scheduler::Reinjection;
 use anabranch_policy::time::Instant;
 
@@ -144,11 +144,12 @@ impl Connection {
     /// A SYN, SYN/ACK or join acknowledgement was not answered. Returns false if the subflow must be closed.
     fn handle_handshake_timeout(&mut self, now: Instant, handle: Handle) -> bool {
         let limit = self.config.tcp.syn_attempts;
+        let opens = self.identity.role == Role::Client && self.is_initial(handle);
         let subflow = &mut self.subflows[handle];
         subflow.timers.stop(SubflowTimer::Handshake);
         subflow.liveness.timeouts_in_row += 1;
         subflow.rtt.back_off();
-        let answers = subflow.state == State::SynReceived;
+        let answers = subflow.state == State::SynReceived && !opens;
         let attempts = if answers { limit.min(SYN_ACK_ATTEMPTS) } else { limit };
         if subflow.liveness.timeouts_in_row < attempts {
             subflow.handshake.due = true;

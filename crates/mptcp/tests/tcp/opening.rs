@@ -52,6 +52,26 @@ fn a_simultaneous_open_is_established_by_a_plain_acknowledgement_too() {
     assert!(t.heard_of(Event::Connected(t.id())));
 }
 
+// Section 3.8.3, MUST-23: who opens a connection tries for three minutes, also if the peer's SYN crosses its own.
+#[test]
+fn in_a_simultaneous_open_too_a_syn_is_not_abandoned_before_three_minutes() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    for seconds in [1, 2, 4, 8, 16] {
+        t.expect_in(seconds * 1000, "S 0:0");
+    }
+    t.wait(9_000);
+    t.peer("S 0:0 mss 1000 sackok");
+    t.expect("SA 0:0 ack 1");
+    for seconds in [32, 64] {
+        t.expect_in(seconds * 1000, "SA 0:0 ack 1");
+    }
+    t.silence(119_999);
+    assert_eq!(t.closed(), None);
+    t.silence(1);
+    assert_eq!(t.closed(), Some(CloseCause::TimedOut));
+}
+
 // Section 3.10.7.4: data on the SYN/ACK begins behind its SYN. As on any SYN it is not taken, and comes again.
 #[test]
 fn data_on_a_syn_ack_that_crosses_our_syn_is_not_taken_for_data_one_byte_before_it() {
