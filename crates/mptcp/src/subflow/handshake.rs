@@ -10,6 +10,10 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::tcp::Timestamps;
 use anabranch_wire::{Flags, Segment, SeqNumber};
 
+/// A SYN that comes again earlier is a duplicate of the network: hosts repeat theirs after a second (RFC 6298, section
+/// 2.1).
+const SOONEST_AGAIN: Duration = Duration::from_millis(500);
+
 impl Subflow {
     /// The SYN, or the SYN/ACK in SYN-RECEIVED.
     pub fn syn(&self, config: &TcpConfig, stamp: u32, scale: u8, window: u64) -> Segment {
@@ -51,9 +55,11 @@ impl Subflow {
         };
     }
 
-    /// The peer's SYN comes again: our SYN/ACK was lost, unless it has not been sent yet.
-    pub fn record_repeated_syn(&mut self) {
-        if self.liveness.syn_sent != SynSent::Never {
+    /// The peer's SYN comes again: our SYN/ACK was lost, unless it has not been sent yet, or the network duplicated the
+    /// SYN.
+    pub fn record_repeated_syn(&mut self, now: Instant) {
+        let repeated = now.since(self.liveness.handshake_sent) >= SOONEST_AGAIN;
+        if repeated && self.liveness.syn_sent != SynSent::Never {
             self.rtt.record_lost_handshake();
         }
     }

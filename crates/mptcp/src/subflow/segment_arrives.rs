@@ -74,7 +74,7 @@ impl Subflow {
                 self.negotiated.ecn = Notification::Off;
             }
             self.take_timestamp(now, segment);
-            self.record_repeated_syn();
+            self.record_repeated_syn(now);
             self.send_handshake_again();
             return Verdict::Drop;
         }

@@ -466,6 +466,20 @@ fn after_a_syn_that_came_again_one_segment_goes_first_and_its_timeout_is_three_s
     t.expect_in(3000, "A 1:1001 ack 1");
 }
 
+#[test]
+fn a_syn_that_the_network_duplicates_is_no_sign_of_a_loss() {
+    let mut t = Transcript::new(plain());
+    for _ in 0..2 {
+        t.peer("S 0:0 mss 1000");
+        t.expect("SA 0:0 ack 1");
+        t.wait(50);
+    }
+    t.peer("A 1:1 ack 1");
+    t.write(11_000);
+    t.expect_segments(1, 10, 1);
+    t.expect_in(1000, "A 1:1001 ack 1");
+}
+
 // RFC 6298, section 3: our SYN went twice, the second time as a SYN/ACK. The peer's may be for either.
 #[test]
 fn a_simultaneous_open_measures_no_round_trip() {
