@@ -38,6 +38,31 @@ fn a_port_is_listened_on_once_and_refuses_newcomers_when_it_is_given_up_and_nobo
 }
 
 #[test]
+fn who_listens_on_port_0_takes_what_comes_to_ports_without_a_listener() {
+    let mut pair = Pair::new(1);
+    pair.connect(config(), config());
+    pair.run(Duration::from_secs(1));
+    pair.hosts[1].listen(0, config()).unwrap();
+    let remote = |port| SocketAddr::new(address(1, 0), port);
+    for port in [PORT, PORT + 1] {
+        pair.hosts[0].connect(pair.now, None, remote(port), config()).unwrap();
+    }
+    pair.settle();
+    pair.run(Duration::from_secs(1));
+    let accepted = pair.events[1].iter().filter_map(|event| match event {
+        Event::Accepted { port, .. } => Some(*port),
+        _ => None,
+    });
+    assert_eq!(accepted.collect::<Vec<_>>(), [PORT, PORT, PORT + 1]);
+    // No more of them when it is given up.
+    pair.hosts[1].unlisten(0);
+    let refused = pair.hosts[0].connect(pair.now, None, remote(PORT + 1), config()).unwrap();
+    pair.settle();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.hosts[0].remote(refused), None);
+}
+
+#[test]
 fn policies_are_those_of_the_combination_or_its_error() {
     let mut combination = Combination::default();
     combination.apply("congestion=cubic scheduler=round_robin").unwrap();

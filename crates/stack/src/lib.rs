@@ -270,7 +270,7 @@ impl Stack {
         Ok((stream, taken))
     }
 
-    /// Accepts connections on a port of every local address.
+    /// Accepts connections on a port of every local address; on port 0, those to any port that has no listener.
     ///
     /// # Errors
     /// [`ListenError`].

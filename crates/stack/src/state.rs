@@ -529,6 +529,8 @@ impl State {
     }
 
     fn accepted(&mut self, now: Instant, id: ConnectionId, port: u16, remote: SocketAddr) {
+        // Who listens on port 0 takes what comes to all others.
+        let port = if self.backlogs.contains_key(&port) { port } else { 0 };
         match self.backlogs.get_mut(&port).filter(|backlog| backlog.waiting.len() < self.backlog_limit) {
             Some(backlog) => {
                 backlog.waiting.push_back((id, remote));

@@ -55,7 +55,7 @@ impl Endpoint {
         self.carry_out(now);
     }
 
-    /// Accepts connections on a port of every local address.
+    /// Accepts connections on a port of every local address; on port 0, those to any port that has no listener.
     ///
     /// # Errors [`OperationError::PortInUse`] if there is a listener on the port.
     pub fn listen(&mut self, port: u16, config: ConnectionConfig) -> Result<(), OperationError> {

@@ -109,7 +109,12 @@ impl Endpoint {
     }
 
     fn listens_on(&self, port: u16) -> bool {
-        self.listeners.iter().any(|(listening, _)| *listening == port)
+        self.listener(port).is_some()
+    }
+
+    fn listener(&self, port: u16) -> Option<&Arc<ConnectionConfig>> {
+        let on = |port: u16| self.listeners.iter().find(|(listening, _)| *listening == port);
+        on(port).or_else(|| on(0)).map(|(_, config)| config)
     }
 
     /// Asks the application about a SYN for a foreign address, once.
@@ -166,8 +171,7 @@ impl Endpoint {
         syn: &Packet,
         last: Option<TimeWait>,
     ) {
-        let listener = self.listeners.iter().find(|(port, _)| *port == local.port());
-        let Some((_, config)) = listener.cloned() else {
+        let Some(config) = self.listener(local.port()).cloned() else {
             return self.refuse(local, remote, &syn.segment, None);
         };
         self.admit(now, config, ours.id, (local, remote), syn, last);
