@@ -1,6 +1,6 @@
 //! TCP of unmodified programs.
 
-use crate::run::scene::{Running, Scene, command, text, trial};
+use crate::run::scene::{Running, Scene, anabranch, command, text, trial};
 use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_server_that_is_down_is_no_refusal_of_the_target_and_is_told_of_once", server_down),
         trial("of_several_addresses_of_a_server_the_one_that_answers_is_used", several_addresses),
         trial("of_several_addresses_of_a_server_a_proxy_uses_the_one_that_answers_too", several_for_a_proxy),
+        trial("a_server_is_reached_at_another_port_that_is_forwarded_to_it", forwarded_port),
         trial("the_end_of_one_direction_leaves_the_other_open", half_close),
         trial("a_reset_of_the_target_is_seen_as_a_reset", reset),
         trial("a_thousand_flows_at_a_time_are_carried", thousand),
@@ -140,6 +141,18 @@ fn several_for_a_proxy(scene: &Scene) {
         proxy.end_by("TERM");
         output.expect("curl runs")
     });
+    assert_eq!(output.stdout, [0, 1, 2], "{}", text(&output.stderr));
+}
+
+fn forwarded_port(scene: &Scene) {
+    let rules = format!("{}.forward", scene.key);
+    let forward = "table ip forward { chain in { type nat hook prerouting priority dstnat; udp dport 9999 redirect to :4433; }; }";
+    std::fs::write(&rules, forward).expect("there is room");
+    scene.in_world(|| command("nft", &format!("-f {rules}")));
+    let get = format!("{GET}/3");
+    let words = ["run", "--server", "10.1.0.1:9999", "--datagram-port", "4434", "--key", &scene.key, "--", "curl"];
+    let output = scene.on_host(|| anabranch(&words).args(["--silent", "--max-time", "10", &get]).output());
+    let output = output.expect("the program runs");
     assert_eq!(output.stdout, [0, 1, 2], "{}", text(&output.stderr));
 }
 
