@@ -16,8 +16,8 @@
 //!   MP_PRIO makes the peer take the path for a backup.
 //! - **Trial**: a blocked connection with several active paths whose G does not grow suspends one, the one with the
 //!   longest smoothed RTT first, then the others in turn, if the rates of the rest (window over RTT), doubled, reach G.
-//!   Each path is ten round trips old, or four and its congestion window has not grown for 1.5. When what the path holds
-//!   has arrived (3 s at most), G is measured for 1 s, or eight round trips of the others if that is longer (3 s at
+//!   Each path is ten round trips old, or four and its congestion window and the peer's window have not grown for 1.5.
+//!   When what the path holds has arrived (3 s at most), G is measured for 1 s, or eight round trips of the others if that is longer (3 s at
 //!   most), and once more if it grows. The path stays suspended if G >= (1 + `gain`) G_before. A trial ends early when G
 //!   falls below 0.85 G_before and does not grow.
 //! - **Return**: a suspended path returns for such a trial after two pauses, if its rate, doubled, reaches `gain` G, or
@@ -129,6 +129,8 @@ struct Memory {
     /// Paths that trials suspended, and the goodput then; dead ones are not among them.
     without: SubflowMap<f64>,
     watched: SubflowMap<Watched>,
+    /// The largest window of the peer, and since when it is that.
+    peer_window: (u64, Instant),
     receiving: Receiving,
     /// Suspended as dead.
     dead: SubflowMap<()>,
@@ -154,6 +156,7 @@ impl Memory {
             trial: None,
             without: SubflowMap::new(),
             watched: SubflowMap::new(),
+            peer_window: (0, Instant::ZERO),
             receiving: Receiving::new(),
             dead: SubflowMap::new(),
             vain: SubflowMap::new(),
@@ -358,9 +361,12 @@ impl Look<'_> {
         }
     }
 
-    /// Records since when each subflow waits for an acknowledgement, and when its window grew.
+    /// Records since when each subflow waits for an acknowledgement, and when its window and the peer's grew.
     fn watch(&mut self) {
         let now = self.connection.now;
+        if self.connection.window as f64 > self.memory.peer_window.0 as f64 * GROWS {
+            self.memory.peer_window = (self.connection.window, now);
+        }
         for view in self.subflows {
             let first = Watched { waits_since: now, seen: now, window: view.cwnd, grew: now };
             let mut watched = self.memory.watched.get(view.id).copied().unwrap_or(first);
@@ -379,11 +385,11 @@ impl Look<'_> {
         since.is_some_and(|since| self.connection.now.since(since) > patience)
     }
 
-    /// Whether its window could grow, or does not.
+    /// Whether it could grow, or neither its window nor the peer's does.
     fn is_old(&self, view: &SubflowView) -> bool {
         let lasts = |since, round_trips| self.connection.now.since(since) >= view.min_rtt.mul_f64(round_trips);
-        let watched = self.memory.watched.get(view.id);
-        watched.is_some_and(|Watched { seen, grew, .. }| lasts(*seen, 10.0) || lasts(*seen, 4.0) && lasts(*grew, 1.5))
+        let Some(&Watched { seen, grew, .. }) = self.memory.watched.get(view.id) else { return false };
+        lasts(seen, 10.0) || lasts(seen, 4.0) && lasts(grew.max(self.memory.peer_window.1), 1.5)
     }
 
     /// Suspends and closes dead paths.

@@ -14,6 +14,7 @@ struct Steered {
     acknowledged: f64,
     blocked: bool,
     waits: bool,
+    window: u64,
 }
 
 impl Steered {
@@ -28,7 +29,7 @@ impl Steered {
             let alone = goodput[id as usize + 1] as u64;
             host.view(id).rates.bandwidth = Rate::from_bytes_over(alone, Duration::from_secs(1));
         }
-        Self { host, goodput, acknowledged: 0.0, blocked: true, waits: true }
+        Self { host, goodput, acknowledged: 0.0, blocked: true, waits: true, window: 1_000_000 }
     }
 
     /// Goes on for 100 ms.
@@ -61,6 +62,7 @@ impl Steered {
             unsent: if self.waits { 1_000_000 } else { 0 },
             backlogged: self.waits,
             window_left: if blocked { 0 } else { 1_000_000 },
+            window: self.window,
             ..connection(self.host.now_ms)
         };
         let views = self.host.views.clone();
@@ -398,4 +400,22 @@ fn a_window_that_shrank_has_grown_when_it_grows_again() {
     steered.host.view(1).cwnd = window;
     // It grew after 3 s.
     assert_eq!(steered.go(3.0)[0].0, 4_500);
+}
+
+#[test]
+fn while_the_window_of_the_peer_grows_paths_are_tried_after_ten_round_trips() {
+    let first_trial = |grows_for: u64| {
+        let mut steered = Steered::new([1.0e6, 3.0e6, 0.2e6]);
+        steered.host.view(1).min_rtt = Duration::from_secs(1);
+        loop {
+            let actions = steered.go(0.1);
+            if let Some((at, _)) = actions.first() {
+                return *at;
+            }
+            if steered.host.now_ms < grows_for {
+                steered.window = steered.window * 6 / 5;
+            }
+        }
+    };
+    assert_eq!([0, 3_000, 9_000].map(first_trial), [4_100, 4_500, 10_100]);
 }
