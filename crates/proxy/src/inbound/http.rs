@@ -157,6 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn empty_lines_before_a_request_do_not_count() {
+        for whole in [true, false] {
+            let (_, step, _) = converse(b"\r\n\nCONNECT example.org:443 HTTP/1.1\r\n\r\n", whole, None);
+            assert_eq!(step, Step::Connect("example.org:443".parse().expect("a target")));
+        }
+        let endless = b"\r\n".repeat(LONGEST_HEAD);
+        assert_eq!(status(&converse(&endless, true, None).1), "431");
+    }
+
+    #[test]
     fn what_follows_the_head_is_kept() {
         let (negotiation, step, _) = converse(b"CONNECT [::1]:22 HTTP/1.0\r\n\r\nSSH-2.0", true, None);
         assert_eq!(step, Step::Connect("[::1]:22".parse().expect("a target")));

@@ -49,7 +49,8 @@ impl Negotiation {
             self.state = match self.buffer.first() {
                 None => return Step::Read,
                 Some(&socks::VERSION) => State::Socks(socks::State::Greeting),
-                Some(first) if first.is_ascii_uppercase() => State::Http,
+                // Empty lines before a request do not count (RFC 9112, section 2.2).
+                Some(first) if first.is_ascii_uppercase() || matches!(first, b'\r' | b'\n') => State::Http,
                 Some(_) => return Step::Refuse(Bytes::new(), Refusal::Malformed),
             };
         }
@@ -120,12 +121,14 @@ mod tests {
 
     #[test]
     fn the_first_byte_decides_the_protocol() {
-        for first in [0, 4, 6, b'c', b' ', b'\r', 0x16, 0xff] {
+        for first in [0, 4, 6, b'c', b' ', 0x16, 0xff] {
             let (_, step, written) = converse(&[first], true, None);
             assert_eq!((step, written), (Step::Refuse(Bytes::new(), Refusal::Malformed), Vec::new()), "{first}");
         }
         assert_eq!(converse(b"", true, None).1, Step::Read);
-        assert_eq!(converse(b"C", true, None).1, Step::Read);
+        for first in ["C", "\r", "\n"] {
+            assert_eq!(converse(first.as_bytes(), true, None).1, Step::Read);
+        }
         assert_eq!(converse(&[5], true, None).1, Step::Read);
     }
 
@@ -134,7 +137,7 @@ mod tests {
         // A small generator of our own: what matters is that it wanders through all states.
         let mut seed: u64 = 7;
         for _ in 0..20_000 {
-            let mut input = vec![[5, b'C'][(seed >> 40) as usize % 2]];
+            let mut input = vec![[5, b'C', b'\r'][(seed >> 40) as usize % 3]];
             for _ in 0..(seed >> 20) % 40 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 input
