@@ -91,14 +91,15 @@ pub fn play(history: &History, record: bool) -> Played {
 
 /// Whether a stream ended too early for a side that could not know. From some packet of the peer's first flight on,
 /// options are removed, so that it takes the data for plain TCP, as RFC 8684 (section 3.7) requires where the third ACK
-/// lost them; and the peer, which still uses MPTCP, closes its only subflow after that flight, as section 3.3.3 allows.
+/// lost them; and the peer, which still uses MPTCP, closes its only subflow after that flight, as section 3.3.3 allows,
+/// perhaps in answer to a FIN of this side.
 /// The segments that arrive are exactly those of a peer that has fallen back, writes and closes.
 fn cut_short(world: &World, history: &History) -> bool {
     let happens = |wanted: &dyn Fn(&Op) -> bool| history.ops.iter().any(|(_, op)| wanted(op));
     (0..2).any(|reader| {
         let writer = 1 - reader;
         let stripped = happens(&|op| *op == Op::Strip(writer));
-        let closed = happens(&|op| matches!(op, Op::Act(side, Action::Fin(_)) if *side == writer));
+        let closed = happens(&|op| matches!(op, Op::Act(_, Action::Fin(_))));
         let (read, written) = (world.apps[reader].read, world.apps[writer].written);
         let [ours, theirs] = [reader, writer].map(|side| world.sides[side].ending());
         let plain = world.sides[reader].is_plain() && ours == Some(Ending::Finished);
@@ -110,12 +111,13 @@ fn cut_short(world: &World, history: &History) -> bool {
 /// of it yet. The other's segments lose their options midway, and the data of the first is acknowledged without a
 /// DATA_ACK before any was acknowledged with one: RFC 8684 (section 3.7) requires the fallback. What the other then
 /// sends again at data level looks like new data, until it has received MP_FAIL or an infinite mapping; both may be
-/// lost, or come too late.
+/// lost, or come too late, or on a segment that is refused since a peer lies in it.
 fn read_twice(world: &World, history: &History) -> bool {
     world.misread.is_some_and(|reader| {
         let writer = 1 - reader;
         let stripped = history.ops.iter().any(|(_, op)| *op == Op::Strip(writer));
-        let unaware = !world.sides[writer].is_plain() && !world.told_of_fallback[writer];
+        let told = world.told_of_fallback[writer] && !history.is_hostile();
+        let unaware = !world.sides[writer].is_plain() && !told;
         stripped && world.sides[reader].is_plain() && unaware
     })
 }
