@@ -21,8 +21,10 @@ def test_built_in_policies_and_one_in_python_have_their_lines(tmp_path: Path) ->
     lines = [line.split("|") for line in page.read_text().splitlines() if line.startswith("| ") and "`" in line]
     by_policy = {line[2].strip(): line[3:] for line in lines}
     assert len(by_policy) == 3
-    # Nearly the same scheduler in another language: plain's is lowest_rtt, which also avoids stale subflows.
-    assert by_policy[f"`{file}:Mine`"][1] == by_policy["`plain`"][1]
+    # Nearly the same scheduler in another language: plain's is lowest_rtt, which also avoids stale subflows and frees a
+    # blocked window.
+    benefits = [float(by_policy[name][1]) for name in (f"`{file}:Mine`", "`plain`")]
+    assert benefits[0] == pytest.approx(benefits[1], abs=0.05)
 
 
 def test_classes_of_several_families_make_one_line(tmp_path: Path) -> None:
