@@ -94,7 +94,7 @@ impl Endpoint {
             return self.hold(local, remote, packet, last);
         }
         let Some(ours) = ours.filter(|_| opens(segment)) else {
-            if ours.is_some() && self.listens_on(local.port()) && !segment.flags.contains(Flags::ACK) {
+            if ours.is_some() && self.listener(local.port()).is_some() && !segment.flags.contains(Flags::ACK) {
                 // Neither a SYN nor an acknowledgement: a listener drops it (RFC 9293, section 3.10.7.2), as Linux does
                 // a SYN with FIN.
                 self.counters.unknown += 1;
@@ -106,10 +106,6 @@ impl Endpoint {
             Some(join) => self.accept_join(now, ours, (local, remote), &join, packet, last),
             None => self.accept(now, ours, (local, remote), packet, last),
         }
-    }
-
-    fn listens_on(&self, port: u16) -> bool {
-        self.listener(port).is_some()
     }
 
     fn listener(&self, port: u16) -> Option<&Arc<ConnectionConfig>> {
