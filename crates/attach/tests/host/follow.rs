@@ -1,10 +1,10 @@
 //! Uplinks that appear, disappear and change during a connection: it continues, and a returned uplink is used again.
 
 use crate::kernel::{ip, mptcp_socket};
-use crate::scene::{BOTH, PORT, Scene, attached, carrying, config, exchange_until, exchange_until_on, output};
-use anabranch_attach::{Attachment, Tunnels, Uplinks, attach};
-use anabranch_policy::combination::Combination;
-use anabranch_stack::StackConfig;
+use crate::scene::{
+    BOTH, PORT, Scene, attached, carrying, config, exchange_until, exchange_until_on, output, tunnelled,
+};
+use anabranch_attach::Uplinks;
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -283,10 +283,7 @@ fn many_names() {
     let scene = Scene::new();
     remove(&scene, 1);
     scene.run(|| async {
-        let server = "203.0.113.1:4433".parse().expect("an address");
-        let tunnels = Attachment::Tunnels(Tunnels { server, interfaces: Vec::new() });
-        let path_manager = Combination::default().build_path_manager().expect("the default exists");
-        let attached = attach(&tunnels, StackConfig::new(path_manager)).await.expect("we may");
+        let attached = tunnelled("203.0.113.1:4433").await.expect("we may");
         let names = || attached.paths().into_iter().map(|path| path.name).collect::<Vec<_>>();
         for n in 1..=32 {
             let name = format!("usb{n}");

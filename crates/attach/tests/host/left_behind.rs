@@ -1,10 +1,8 @@
 //! Nothing is left after the program, however it ends; state of other programs is untouched.
 
 use crate::kernel::ip;
-use crate::scene::{PORT, Scene, attached, output};
-use anabranch_attach::{Attachment, HostError, Tunnels, asked_to_end, attach, listen_for_the_end, plan};
-use anabranch_policy::combination::Combination;
-use anabranch_stack::StackConfig;
+use crate::scene::{PORT, Scene, attached, output, tunnelled};
+use anabranch_attach::{Attachment, HostError, asked_to_end, listen_for_the_end, plan};
 use libtest_mimic::Trial;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -241,13 +239,9 @@ fn other_family() {
         ip("address add fd01::2/64 dev up0 nodad");
         ip("-6 route replace default via fd01::1 dev up0");
     });
-    let tunnels = |server: &str| {
-        let tunnels = Tunnels { server: server.parse().expect("an address"), interfaces: Vec::new() };
-        let path_manager = Combination::default().build_path_manager().expect("the default exists");
-        scene.run(|| async { attach(&Attachment::Tunnels(tunnels), StackConfig::new(path_manager)).await.map(|_| ()) })
-    };
-    tunnels("[2001:db8::1]:4433").expect("it has this family");
-    let error = tunnels("203.0.113.1:4433").expect_err("it has not the other");
+    let attach = |server: &'static str| scene.run(|| async { tunnelled(server).await.map(|_| ()) });
+    attach("[2001:db8::1]:4433").expect("it has this family");
+    let error = attach("203.0.113.1:4433").expect_err("it has not the other");
     let said = error.to_string();
     assert!(
         said.starts_with("no uplink has an address and a route of the kind that the server 203.0.113.1 has"),

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::kernel::{ip, mptcp_listener, sysctl};
-use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Uplinks, attach};
+use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Tunnels, Uplinks, attach};
 use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::view::SubflowState;
@@ -218,8 +218,18 @@ pub fn config() -> ConnectionConfig {
 
 /// Attaches a stack with the default path manager.
 pub async fn attached(uplinks: Uplinks) -> Result<Attached, HostError> {
+    attached_to(&Attachment::Uplinks(uplinks)).await
+}
+
+/// The same inside UDP, over all uplinks.
+pub async fn tunnelled(server: &str) -> Result<Attached, HostError> {
+    let server = server.parse().expect("an address and a port");
+    attached_to(&Attachment::Tunnels(Tunnels { server, interfaces: Vec::new() })).await
+}
+
+async fn attached_to(attachment: &Attachment) -> Result<Attached, HostError> {
     let path_manager = Combination::default().build_path_manager().expect("the default exists");
-    attach(&Attachment::Uplinks(uplinks), StackConfig::new(path_manager)).await
+    attach(attachment, StackConfig::new(path_manager)).await
 }
 
 /// Sends `bytes` to an echo server until `enough`, and compares.
