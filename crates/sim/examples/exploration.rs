@@ -38,8 +38,8 @@ fn line(name: &str, seen: &Seen) {
 
 fn walks(seeds: std::ops::Range<u64>, policies: &[&str]) {
     let seconds = 60;
-    println!("policy: goodput over best rival, stall over TCP's on the better path, longest unused");
-    let mut rows: Vec<Vec<(f64, f64, f64, f64)>> = vec![Vec::new(); policies.len()];
+    let count = seeds.end - seeds.start;
+    let mut rows: Vec<Vec<Walk>> = vec![Vec::new(); policies.len()];
     for seed in seeds {
         let paths = wifi_and_lte(seed, seconds);
         let single = |path: &Carried| {
@@ -50,24 +50,57 @@ fn walks(seeds: std::ops::Range<u64>, policies: &[&str]) {
         print!("{seed:3} TCP {:5.1} {:5.2} s", better.0, better.1);
         for (policy, rows) in policies.iter().zip(&mut rows) {
             let seen = run(policy, true, &paths, Sending::Endless, seconds);
-            let unused = most(seen.unused.iter().copied());
-            let over = seen.stall - better.1;
-            print!(" | {:5.1} {:5.2} {unused:4.1} {:4.1}", seen.goodput, seen.stall, most(seen.back.concat()));
-            rows.push((seen.goodput, over, unused, most(seen.back.concat())));
+            let walk = Walk {
+                goodput: seen.goodput,
+                stalled_longer: seen.stall - better.1,
+                unused: most(seen.unused.iter().copied()),
+                back: most(seen.back.concat()),
+            };
+            print!(" / {:5.1} {:5.2} {:4.1} {:4.1}", walk.goodput, seen.stall, walk.unused, walk.back);
+            rows.push(walk);
         }
         println!();
     }
-    for (policy, rows) in policies.iter().zip(&rows) {
-        let mean = rows.iter().map(|row| row.0).sum::<f64>() / rows.len() as f64;
-        let late = rows.iter().filter(|row| row.1 > 0.5).count();
-        let unused = rows.iter().filter(|row| row.2 > 2.0).count();
+    println!(
+        "\n| {count} walks | mean, Mbit/s | with a stall 0.5 s longer than TCP's on the better path (the most) \
+         | with a path unused for more than 2 s (the most) | back at its share after more than 2 s \
+         | more than 2 % below the best of the others (the most) |\n|---|---|---|---|---|---|"
+    );
+    for (at, policy) in policies.iter().enumerate() {
+        let of = |value: fn(&Walk) -> f64| rows[at].iter().map(value).collect::<Vec<f64>>();
+        let behind: Vec<f64> = (0..rows[at].len()).map(|walk| behind(&rows, at, walk)).collect();
+        let mean = of(|walk| walk.goodput).iter().sum::<f64>() / count as f64;
         println!(
-            "{policy:58} mean {mean:6.2} Mbit/s, {late} of {} stall more than 0.5 s longer (most {:.2}), {unused} have a path unused for more than 2 s (most {:.2})",
-            rows.len(),
-            most(rows.iter().map(|row| row.1)),
-            most(rows.iter().map(|row| row.2)),
+            "| `{policy}` | {mean:.2} | {} | {} | {} | {} |",
+            above(&of(|walk| walk.stalled_longer), 0.5, " s"),
+            above(&of(|walk| walk.unused), 2.0, " s"),
+            above(&of(|walk| walk.back), 2.0, " s"),
+            above(&behind, 2.0, " %"),
         );
     }
+}
+
+/// What a policy did on a walk: Mbit/s and seconds.
+#[derive(Clone, Copy)]
+struct Walk {
+    goodput: f64,
+    stalled_longer: f64,
+    unused: f64,
+    back: f64,
+}
+
+/// By how many per cent the policy's goodput on a walk is below the best of the others.
+fn behind(rows: &[Vec<Walk>], policy: usize, walk: usize) -> f64 {
+    let others = rows.iter().enumerate().filter(|(other, _)| *other != policy);
+    let best = most(others.map(|(_, walks)| walks[walk].goodput));
+    if best > 0.0 { 100.0 * (1.0 - rows[policy][walk].goodput / best) } else { 0.0 }
+}
+
+/// How many are above the limit, and the largest.
+fn above(values: &[f64], limit: f64, unit: &str) -> String {
+    let count = values.iter().filter(|value| **value > limit).count();
+    let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{count} ({largest:.2}{unit})")
 }
 
 fn trace(kind: &str, seed: u64, policy: &str) {

@@ -361,6 +361,7 @@ fn table() {
         ("two paths that lose 1 %", vec![lossy; 2], 0, Ways::Both, 4_000_000),
         ("two paths, receive buffer 64 kB", vec![FIFTY; 2], 0, Ways::Both, 64_000),
     ];
+    println!("\n| case | stall | new data after detection | share again after |\n|---|---|---|---|");
     for (name, paths, path, ways, receive_buffer) in cases {
         let (mut stall, mut moved, mut back) = (0, 0, 0);
         for outage in outages(path, ways, 20) {

@@ -36,6 +36,9 @@ fn two_subflows_take_more_than_one_tcp_from_a_short_queue() {
 #[ignore = "prints the table of docs/measurements/default-policy.md"]
 #[expect(clippy::print_stdout, reason = "that is what it is for")]
 fn table() {
+    println!(
+        "\n| TCP | RTT, ms | queue, bandwidth-delay products | one subflow | two subflows |\n|---|---|---|---|---|"
+    );
     for rival in ["cubic", "new_reno"] {
         for round_trip in [20, 100] {
             for queue in [0.5, 1.0, 4.0] {

@@ -194,59 +194,64 @@ fn where_the_quick_path_fails_the_slow_one_carries_the_stream_though_it_loses() 
     assert!(seen[0] > 575 && seen[1] > 590 && seen[2] >= 597, "{seen:?}");
 }
 
-/// Count of I, P and B frames; sums of milliseconds after the frame was written: first transmission, transmission that
-/// arrived first, lateness.
-#[derive(Default)]
-struct Cause {
-    frames: [u32; 3],
-    sums: [f64; 3],
-}
-
-/// The table of docs/measurements/stream.md, and the causes; seeds 1 to 10, or up to `ANABRANCH_LIVE_SEEDS`.
+/// Tables of docs/measurements/stream.md and default-policy.md; seeds 1 to 10, or up to `ANABRANCH_LIVE_SEEDS`.
 #[test]
-#[ignore = "prints a table of docs/measurements/stream.md"]
+#[ignore = "prints tables of docs/measurements"]
 #[expect(clippy::print_stdout, reason = "that is what it is for")]
 fn table() {
     let said = std::env::var("ANABRANCH_LIVE_SEEDS").ok().and_then(|value| value.parse().ok());
     let seeds: u64 = said.unwrap_or(10);
-    let at = |case: Case| [120, 300, 500].map(|latency| Case { latency, ..case });
     let full = Case { reliability: "full", ..NARROW };
     let fails = Case { mbit: 0.5, fails: true, ..NARROW };
-    let rates = [0.5, 2.0, 8.0, 11.0, 17.0, 25.0].map(|mbit| Case { mbit, ..NARROW });
-    for case in [NARROW, full, fails].into_iter().chain(rates).flat_map(at) {
-        let outcomes: Vec<Outcome> = (1..=seeds).map(|seed| run(seed, &case)).collect();
-        let mean = |count: usize| count as f64 / seeds as f64;
-        let on_time = outcomes.iter().map(|outcome| outcome.on_time(case.latency)).sum();
-        let of_use = |outcome: &Outcome| (0..FRAMES).filter(|number| outcome.is_of_use(*number, case.latency)).count();
-        let of_use = outcomes.iter().map(of_use).sum();
-        println!("{case:?}: {:.1} on time, {:.1} decode", mean(on_time), mean(of_use));
-        if case.mbit == NARROW.mbit {
-            print_causes(&outcomes, case.latency);
+    let at = |mbit: f64| (format!("{mbit} Mbit/s"), Case { mbit, ..NARROW });
+    let named =
+        [("0.5 Mbit/s, path A fails for 5 s".to_owned(), fails), ("14 Mbit/s, nothing abandoned".to_owned(), full)];
+    let cases = [0.5, 2.0, 8.0, 11.0, NARROW.mbit, 17.0, 25.0].map(at).into_iter().chain(named);
+    let heads = LATENCIES.map(|latency| format!("on time within {latency} ms | decodable"));
+    println!("\n| stream | {} |\n|---|---|---|---|---|---|---|", heads.join(" | "));
+    let mut narrow = Vec::new();
+    for (name, case) in cases {
+        let outcomes = LATENCIES.map(|latency| outcomes(seeds, &Case { latency, ..case }));
+        let cells = LATENCIES.iter().zip(&outcomes).map(|(latency, outcomes)| {
+            let mean = |count: &dyn Fn(&Outcome) -> usize| {
+                outcomes.iter().map(count).sum::<usize>() as f64 / outcomes.len() as f64
+            };
+            let decodable =
+                |outcome: &Outcome| (0..FRAMES).filter(|number| outcome.is_of_use(*number, *latency)).count();
+            format!("{:.1} | {:.1}", mean(&|outcome| outcome.on_time(*latency)), mean(&decodable))
+        });
+        println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
+        if case.mbit == NARROW.mbit && case.reliability == NARROW.reliability {
+            narrow = outcomes.into();
         }
     }
+    print_causes(&narrow);
 }
 
+const LATENCIES: [u64; 3] = [120, 300, 500];
+
+fn outcomes(seeds: u64, case: &Case) -> Vec<Outcome> {
+    (1..=seeds).map(|seed| run(seed, case)).collect()
+}
+
+/// Why frames were late, in the mean of the seeds, within each latency.
 #[expect(clippy::print_stdout, reason = "that is what it is for")]
-fn print_causes(outcomes: &[Outcome], latency: u64) {
-    let mut causes: BTreeMap<String, Cause> = BTreeMap::new();
-    for outcome in outcomes {
-        let places: Places = outcome.packets.places();
-        for number in (0..FRAMES).filter(|number| !outcome.is_on_time(*number, latency)) {
-            let written = outcome.written(number);
-            let limit = written + Duration::from_millis(latency) + GRANTED;
-            let (what, times) = outcome.packets.cause(&places, number, written, limit);
-            let cause = causes.entry(what).or_default();
-            cause.frames[kind(number)] += 1;
-            cause.sums.iter_mut().zip(times).for_each(|(sum, time)| *sum += time);
+fn print_causes(by_latency: &[Vec<Outcome>]) {
+    let mut causes: BTreeMap<String, [f64; LATENCIES.len()]> = BTreeMap::new();
+    for (at, outcomes) in by_latency.iter().enumerate() {
+        for outcome in outcomes {
+            let places: Places = outcome.packets.places();
+            for number in (0..FRAMES).filter(|number| !outcome.is_on_time(*number, LATENCIES[at])) {
+                let limit = outcome.written(number) + Duration::from_millis(LATENCIES[at]) + GRANTED;
+                let cause = outcome.packets.cause(&places, number, limit);
+                causes.entry(cause).or_default()[at] += 1.0 / outcomes.len() as f64;
+            }
         }
     }
-    for (what, Cause { frames, sums }) in causes {
-        let count = f64::from(frames.iter().sum::<u32>());
-        let [i, p, b] = frames.map(|frames| f64::from(frames) / outcomes.len() as f64);
-        let [first, best, late] = sums.map(|sum| sum / count);
-        let mean = count / outcomes.len() as f64;
-        println!(
-            "  {mean:6.1} {what} (I {i:.1}, P {p:.1}, B {b:.1}): sent {first:.0}, so that it came {best:.0}, late by {late:.0}"
-        );
+    println!(
+        "\n| 14 Mbit/s, late frames: what became of their last part | 120 ms | 300 ms | 500 ms |\n|---|---|---|---|"
+    );
+    for (what, frames) in causes {
+        println!("| {what} | {} |", frames.map(|count| format!("{count:.1}")).join(" | "));
     }
 }

@@ -24,3 +24,20 @@ fn a_path_that_loses_packets_is_found_within_five_seconds() {
         }
     }
 }
+
+#[test]
+#[ignore = "prints a table of docs/measurements/default-policy.md"]
+#[expect(clippy::print_stdout, reason = "that is what it is for")]
+fn table() {
+    println!(
+        "\n| path, queue of half a product | lost | first 2 s | to 5 s | to 10 s | to 25 s |\n|---|---|---|---|---|---|"
+    );
+    for (mbit, round_trip_ms, queue) in [(11, 200, 94), (50, 50, 106)] {
+        for loss in [0.0, 0.02, 0.07] {
+            let path = Bottleneck { loss, ..Bottleneck::new(mbit, round_trip_ms / 2, queue) };
+            let [two, five, ten, last] = [(0, 2), (2, 5), (5, 10), (10, 25)].map(|(from, to)| share(path, from, to));
+            let lost = 100.0 * loss;
+            println!("| {mbit} Mbit/s, {round_trip_ms} ms | {lost} % | {two:.2} | {five:.2} | {ten:.2} | {last:.2} |");
+        }
+    }
+}

@@ -99,11 +99,9 @@ impl Packets {
         places
     }
 
-    /// Why a message written at `written` was not complete by the limit: the fate of its last piece. Also, in
-    /// milliseconds after it was written: its first transmission, the transmission that arrived first, and the
-    /// lateness.
-    pub fn cause(&self, places: &Places, number: u32, written: Instant, limit: Instant) -> (String, [f64; 3]) {
-        let Some(&(start, end)) = places.get(&number) else { return ("not begun".to_owned(), [0.0; 3]) };
+    /// Why a message was not complete by the limit: the fate of its last piece.
+    pub fn cause(&self, places: &Places, number: u32, limit: Instant) -> String {
+        let Some(&(start, end)) = places.get(&number) else { return "not started".to_owned() };
         let copies: Vec<&Sent> = self.sent.iter().filter(|sent| sent.start < end && sent.end > start).collect();
         let mut cuts: Vec<u64> = copies.iter().flat_map(|sent| [sent.start, sent.end]).chain([start, end]).collect();
         cuts.retain(|cut| (start..=end).contains(cut));
@@ -114,7 +112,7 @@ impl Packets {
             let mut piece: Vec<&Sent> =
                 copies.iter().filter(|sent| sent.start <= pair[0] && sent.end >= pair[1]).copied().collect();
             if piece.is_empty() {
-                return ("its end withdrawn".to_owned(), [0.0; 3]);
+                return "started, and its end withdrawn".to_owned();
             }
             piece.sort_by_key(|sent| sent.at);
             let came = piece.iter().filter_map(|sent| sent.arrived).min().unwrap_or(Instant::NEVER);
@@ -122,12 +120,11 @@ impl Packets {
                 last = Some((came, piece));
             }
         }
-        let Some((came, piece)) = last else { return ("empty".to_owned(), [0.0; 3]) };
-        let after = |instant: Instant| instant.since(written).as_secs_f64() * 1e3;
-        let best = piece.iter().find(|sent| sent.arrived == Some(came)).map_or(Instant::NEVER, |sent| sent.at);
-        let late = came.since(limit).as_secs_f64() * 1e3;
-        let what = if came <= limit { "waits for an earlier one".to_owned() } else { story(&piece, came) };
-        (what, [after(piece[0].at), after(best.min(limit)), late])
+        match last {
+            Some((came, _)) if came <= limit => "waited for an earlier one".to_owned(),
+            Some((came, piece)) => story(&piece, came),
+            None => "empty".to_owned(),
+        }
     }
 }
 
