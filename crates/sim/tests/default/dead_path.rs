@@ -372,6 +372,7 @@ fn table() {
             moved = moved.max(seen.moved_at.map_or(0, |at| at - evidence));
             back = back.max(seen.back_after(&outage, end).unwrap_or(9_999));
         }
+        let back = if back < 9_999 { back.to_string() } else { "not used".to_owned() };
         println!("| {name} | {stall} | {moved} | {back} |");
     }
 }

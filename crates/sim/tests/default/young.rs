@@ -36,7 +36,7 @@ fn table() {
         for loss in [0.0, 0.02, 0.07] {
             let path = Bottleneck { loss, ..Bottleneck::new(mbit, round_trip_ms / 2, queue) };
             let [two, five, ten, last] = [(0, 2), (2, 5), (5, 10), (10, 25)].map(|(from, to)| share(path, from, to));
-            let lost = 100.0 * loss;
+            let lost = (100.0 * loss).round();
             println!("| {mbit} Mbit/s, {round_trip_ms} ms | {lost} % | {two:.2} | {five:.2} | {ten:.2} | {last:.2} |");
         }
     }
