@@ -20,6 +20,7 @@ mod receive_buffer;
 mod record;
 mod send_buffer;
 mod sorted_ring;
+mod stamp_clock;
 pub mod stats;
 mod subflow;
 mod timer_table;

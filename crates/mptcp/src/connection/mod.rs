@@ -52,7 +52,6 @@ mod sender;
 mod shared_mapping;
 mod signalling;
 mod silence;
-mod stamp_clock;
 mod state;
 mod subflow_order;
 mod subflows;

@@ -3,8 +3,8 @@
 
 use super::association::Protocol;
 use super::packets::packet;
-use super::stamp_clock::StampClock;
 use super::state::Connection;
+use crate::stamp_clock::StampClock;
 use crate::subflow::timers::SubflowTimer;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::path_manager::CloseReason;

@@ -13,10 +13,10 @@
 //! skipping is off for this connection.
 
 use super::side::{DUPLICATES, MAX_REPEATS, Side, is_later};
-use crate::connection::stamp_clock::StampClock;
 use crate::connection::state::Connection;
 use crate::connection::subflows::Handle;
 use crate::connection::timer_table::Timer;
+use crate::stamp_clock::StampClock;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::reliability::Level;
