@@ -3,7 +3,7 @@
 use anabranch_policy::time::Instant;
 
 /// Milliseconds from a random zero.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StampClock {
     /// Its value at time zero.
     pub offset: u32,

@@ -416,7 +416,12 @@ mod tests {
             while connection.subflows[handle].scoreboard.send_next(NOW).is_some() {}
             let end = connection.subflows[handle].send.end;
             let blocks = anabranch_wire::tcp::SackBlocks::new();
-            connection.subflows[handle].scoreboard.acknowledge(NOW, end, &blocks);
+            connection.subflows[handle].scoreboard.acknowledge(
+                NOW,
+                end,
+                &blocks,
+                &crate::subflow::scoreboard::Proofs::NONE,
+            );
             connection.subflows[handle].signals = Signals::Gone;
             connection.sender.buffer.acknowledge(acknowledged);
             change(&mut connection, handle);

@@ -260,7 +260,12 @@ mod tests {
             while subflow.scoreboard.send_next(Instant::ZERO).is_some() {}
             let mut blocks = SackBlocks::new();
             blocks.push(SackBlock { start: subflow.send.una + 1_000, end: subflow.send.una + 2_000 });
-            subflow.scoreboard.acknowledge(Instant::ZERO, subflow.send.una, &blocks);
+            subflow.scoreboard.acknowledge(
+                Instant::ZERO,
+                subflow.send.una,
+                &blocks,
+                &crate::subflow::scoreboard::Proofs::NONE,
+            );
             connection.reinject_outstanding(handle, extent);
             let first = queued(&connection);
             connection.sender.reinjections.ranges.clear();

@@ -208,9 +208,9 @@ impl Connection {
 
     /// A subflow, and what it borrows from the connection.
     pub(super) fn subflow_in_context(&mut self, now: Instant, handle: Handle) -> (&mut Subflow, Context<'_>) {
-        let stamp = self.stamp(now);
+        let clock = self.stamp_clock();
         let subflow = &mut self.subflows[handle];
-        (subflow, Context { now, config: &self.config.tcp, congestion: &mut *self.congestion, stamp })
+        (subflow, Context { now, config: &self.config.tcp, congestion: &mut *self.congestion, clock })
     }
 
     /// After an input: removes the subflows that it closed.

@@ -6,7 +6,7 @@ mod tests;
 use super::context::Context;
 use super::negotiated::MAPPING_SPACE;
 use super::recovery::{Conditions, Phase, Prr, Undo};
-use super::scoreboard::Acknowledged;
+use super::scoreboard::{Acknowledged, Proofs};
 use super::state::Subflow;
 use super::timers::Retransmit;
 use super::timers::SubflowTimer;
@@ -81,7 +81,7 @@ impl Subflow {
         let prior_una = self.send.una;
         let dsack = self.find_dsack(segment);
         let sack = if self.negotiated.sack { &segment.options.sack } else { const { &SackBlocks::new() } };
-        let mut acked = self.scoreboard.acknowledge(cx.now, segment.ack, sack);
+        let mut acked = self.scoreboard.acknowledge(cx.now, segment.ack, sack, &self.proofs(cx, segment));
         let advanced = segment.ack.after(prior_una);
         let echo_counts = advanced && dsack.is_none() && !self.may_echo_an_outage(segment);
         if advanced {
@@ -131,6 +131,12 @@ impl Subflow {
             self.arm_retransmit(cx.now, cx.config, true);
         }
         Progress { data_end: acked.data_end, fin: acked.fin }
+    }
+
+    /// By what an acknowledgement of a segment that was sent again is known for that of the last transmission.
+    fn proofs(&self, cx: &Context<'_>, segment: &Segment) -> Proofs {
+        let stamps = segment.options.timestamps.filter(|stamps| self.negotiated.timestamps && stamps.echo != 0);
+        Proofs { min_rtt: self.rtt.min(), echo: stamps.map(|stamps| (stamps.echo, cx.clock)) }
     }
 
     /// The first SACK block, if it reports a duplicate (RFC 2883, section 4).
@@ -205,7 +211,7 @@ impl Subflow {
     ) -> Option<Duration> {
         let echoed = || {
             let stamps = segment.options.timestamps.filter(|_| echo_counts && self.negotiated.timestamps)?;
-            let millis = cx.stamp.wrapping_sub(stamps.echo);
+            let millis = cx.stamp().wrapping_sub(stamps.echo);
             (stamps.echo != 0 && millis < 0x8000_0000).then(|| Duration::from_millis(u64::from(millis.max(1))))
         };
         let rtt = acked.rtt.or_else(echoed).filter(|rtt| !self.rtt.measures_pause(cx.now, *rtt))?;
@@ -236,8 +242,10 @@ impl Subflow {
         if self.scoreboard.first_is_sacked() {
             self.scoreboard.forget_sacks();
         }
-        if let Some(newest) = &acked.newest {
-            self.recovery.rack.update(cx.now, newest, self.rtt.min());
+        if let Some(certain) = acked.certain {
+            self.recovery.rack.update(cx.now, certain);
+        }
+        if acked.newest.is_some() {
             self.recovery.rack.adapt(acked, dsack, self.send.una, self.send.nxt);
             return self.mark_lost_by_time(cx.now);
         }

@@ -1,6 +1,7 @@
 //! What a subflow borrows from its connection.
 
 use crate::config::TcpConfig;
+use crate::stamp_clock::StampClock;
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::time::Instant;
 
@@ -9,6 +10,13 @@ pub struct Context<'a> {
     pub now: Instant,
     pub config: &'a TcpConfig,
     pub congestion: &'a mut dyn CongestionControl,
-    /// The connection's timestamp clock, in milliseconds.
-    pub stamp: u32,
+    /// The connection's timestamp clock.
+    pub clock: StampClock,
+}
+
+impl Context<'_> {
+    /// The timestamp of what is sent now, in milliseconds.
+    pub fn stamp(&self) -> u32 {
+        self.clock.stamp(self.now)
+    }
 }

@@ -199,6 +199,7 @@ impl Subflow {
 mod tests {
     use super::*;
     use crate::event::SendKind;
+    use crate::stamp_clock::StampClock;
     use crate::subflow::tests::{Fixed, subflow};
     use anabranch_policy::time::Duration;
     use bytes::Bytes;
@@ -219,7 +220,8 @@ mod tests {
 
     fn report(subflow: &mut Subflow, seq: u32, mtu: u32, discovery: bool) -> (bool, u32) {
         let config = TcpConfig { path_mtu_discovery: discovery, ..TcpConfig::default() };
-        let mut cx = Context { now: NOW, config: &config, congestion: &mut Fixed::default(), stamp: 0 };
+        let mut cx =
+            Context { now: NOW, config: &config, congestion: &mut Fixed::default(), clock: StampClock::default() };
         let believed = subflow.handle_packet_too_big(&mut cx, SeqNumber(seq), mtu);
         (believed, subflow.mss)
     }
@@ -275,7 +277,8 @@ mod tests {
         let mut sizes = Vec::new();
         for timeouts in 1..=6 {
             subflow.liveness.timeouts_in_row = timeouts;
-            let mut cx = Context { now: NOW, config: &config, congestion: &mut Fixed::default(), stamp: 0 };
+            let mut cx =
+                Context { now: NOW, config: &config, congestion: &mut Fixed::default(), clock: StampClock::default() };
             subflow.consider_black_hole(&mut cx);
             sizes.push(subflow.mss);
         }
@@ -293,7 +296,8 @@ mod tests {
             let path = subflow.path_mtu.as_mut().unwrap();
             path.probe = Some(Probe { end: SeqNumber(3_000), size });
             subflow.send.una = SeqNumber(acknowledged);
-            let mut cx = Context { now: NOW, config: &config, congestion: &mut Fixed::default(), stamp: 0 };
+            let mut cx =
+                Context { now: NOW, config: &config, congestion: &mut Fixed::default(), clock: StampClock::default() };
             subflow.record_delivered_probe(&mut cx);
             (subflow.mss, subflow.path_mtu.as_ref().map(|path| (path.low, path.high, path.probe.is_some())))
         };

@@ -1,6 +1,6 @@
 //! Loss detection and the rate of retransmissions: RACK-TLP (RFC 8985) and PRR (RFC 9937).
 
-use super::scoreboard::{Acknowledged, Newest};
+use super::scoreboard::Acknowledged;
 use super::timers::Retransmit;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
@@ -143,17 +143,11 @@ impl Rack {
         }
     }
 
-    /// Handles the newest delivered segment (section 6.2, step 2). A retransmission acknowledged in less than the
-    /// minimum round trip is ignored: the original was delivered.
-    pub fn update(&mut self, now: Instant, newest: &Newest, min_rtt: Duration) {
-        let rtt = now.since(newest.sent_at);
-        if newest.retransmitted && rtt < min_rtt {
-            return;
-        }
-        self.rtt = rtt;
-        if self.sent_before(newest.sent_at, newest.end) {
-            self.sent_at = newest.sent_at;
-            self.end = newest.end;
+    /// Handles the newest segment that was delivered for certain (section 6.2, step 2): when it was sent, and its end.
+    pub fn update(&mut self, now: Instant, (sent_at, end): (Instant, SeqNumber)) {
+        self.rtt = now.since(sent_at);
+        if self.sent_before(sent_at, end) {
+            (self.sent_at, self.end) = (sent_at, end);
         }
     }
 
@@ -280,7 +274,6 @@ impl Undo {
 
 #[cfg(test)]
 mod tests {
-    use super::super::delivery::Departure;
     use super::*;
 
     #[test]
@@ -310,9 +303,7 @@ mod tests {
     fn rack_deems_lost_what_was_sent_a_round_trip_before_something_delivered() {
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         let mut rack = Rack::new(SeqNumber(0));
-        let newest =
-            Newest { sent_at: at(10), end: SeqNumber(400), retransmitted: false, departure: Departure::default() };
-        rack.update(at(110), &newest, Duration::from_millis(100));
+        rack.update(at(110), (at(10), SeqNumber(400)));
         let window = Duration::from_millis(25);
         assert!(!rack.is_lost(at(110), window, at(5), SeqNumber(100)));
         assert!(rack.is_lost(at(130), window, at(5), SeqNumber(100)));

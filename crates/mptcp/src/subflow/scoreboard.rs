@@ -11,6 +11,6 @@ mod record;
 mod shared_mapping;
 mod split;
 
-pub use acknowledged::{Acknowledged, Newest};
+pub use acknowledged::{Acknowledged, Proofs};
 pub use board::Scoreboard;
 pub use record::{Departing, Fate, Joined, Place, Record};

@@ -83,7 +83,7 @@ impl Subflow {
         segment.urgent = 0;
         segment.options.clear();
         if self.negotiated.timestamps {
-            segment.options.timestamps = Some(Timestamps { value: cx.stamp, echo: self.receiver.timestamp });
+            segment.options.timestamps = Some(Timestamps { value: cx.stamp(), echo: self.receiver.timestamp });
         }
         self.add_sack(segment, mptcp_space)
     }

@@ -10,6 +10,7 @@ use super::state::Subflow;
 use super::tcp_state::State;
 use crate::config::TcpConfig;
 use crate::event::SendKind;
+use crate::stamp_clock::StampClock;
 use anabranch_policy::congestion::{Ack, CongestionControl, CongestionEvent, Lost, Start};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::rate::Rate;
@@ -86,7 +87,12 @@ fn paced(rate: Option<Rate>, pacing: bool) -> Instant {
     let config = TcpConfig { pacing, ..TcpConfig::default() };
     subflow.rtt.sample(Duration::from_millis(100), config.rto);
     subflow.pace(
-        &Context { now: NOW, config: &config, congestion: &mut Fixed { rate, ..Fixed::default() }, stamp: 0 },
+        &Context {
+            now: NOW,
+            config: &config,
+            congestion: &mut Fixed { rate, ..Fixed::default() },
+            clock: StampClock::default(),
+        },
         1_000,
     );
     subflow.rates.pace_until

@@ -115,7 +115,7 @@ impl Subflow {
         if outgoing.kind == SendKind::Retransmission {
             self.counters.bytes_retransmitted += payload;
             if let Some(undo) = &mut self.recovery.undo {
-                undo.on_retransmission(cx.stamp, outgoing.record.end());
+                undo.on_retransmission(cx.stamp(), outgoing.record.end());
             }
         } else {
             self.counters.bytes_sent += payload;

@@ -133,6 +133,25 @@ fn an_original_that_comes_late_does_not_make_others_look_lost() {
     assert_eq!(t.host.stats(t.id()).unwrap().bytes_retransmitted, 1000);
 }
 
+// The same where the timestamp tells that the original was answered, which took longer than the shortest round trip.
+#[test]
+fn an_answer_whose_timestamp_is_older_than_a_retransmission_does_not_make_others_look_lost() {
+    let config = plain_with(|config| config.tcp.options.timestamps = true);
+    let mut t = Transcript::accepted_from(config, "S 0:0 mss 1000 sackok ts 7/0");
+    t.write(9880); // at 100 ms
+    t.take();
+    t.wait(100);
+    t.peer("A 1:1 ack 1 ts 8/100 sack 989-3953");
+    t.expect("A 1:989 ack 1 ts 200/8");
+    t.wait(110);
+    t.peer("A 1:1 ack 3953 ts 8/100");
+    t.wait(10);
+    t.peer("A 1:1 ack 4941 ts 8/100");
+    t.silence(40); // 25 ms of it are the reordering window
+    t.peer("A 1:1 ack 9881 ts 8/100");
+    assert_eq!(t.host.stats(t.id()).unwrap().bytes_retransmitted, 988);
+}
+
 // RFC 2018, section 8: the peer may drop selectively acknowledged data (reneging).
 #[test]
 fn a_peer_that_takes_back_its_selective_acknowledgement_gets_the_data_again() {

@@ -216,7 +216,7 @@ fn what_the_peer_misses_is_reinjected_once_unless_it_arrived_meanwhile() {
         if sacked {
             let mut blocks = anabranch_wire::tcp::SackBlocks::new();
             blocks.push(anabranch_wire::tcp::SackBlock { start: start + 1_000, end: start + 2_000 });
-            subflow.scoreboard.acknowledge(Instant::ZERO, start, &blocks);
+            subflow.scoreboard.acknowledge(Instant::ZERO, start, &blocks, &crate::subflow::scoreboard::Proofs::NONE);
         }
         connection.sender.buffer.acknowledge(acknowledged);
         let mut all = Vec::new();

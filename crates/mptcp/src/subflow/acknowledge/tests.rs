@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::SendKind;
+use crate::stamp_clock::StampClock;
 use crate::subflow::delivery::{Departure, LossReport};
 use crate::subflow::negotiated::Notification;
 use crate::subflow::tests::{Fixed, subflow};
@@ -16,7 +17,12 @@ fn each_segment_that_is_delivered_takes_a_hundredth_off_the_loss_rate() {
         let mut subflow = subflow();
         subflow.rates.loss_rate = 0.5;
         let (config, acked) = (TcpConfig::default(), Acknowledged { delivered, ..Acknowledged::default() });
-        let mut cx = Context { now: Instant::ZERO, config: &config, congestion: &mut Fixed::default(), stamp: 0 };
+        let mut cx = Context {
+            now: Instant::ZERO,
+            config: &config,
+            congestion: &mut Fixed::default(),
+            clock: StampClock::default(),
+        };
         subflow.grow(&mut cx, &acked, Flight { before: 0, newly_lost: 0, rtt: None, holds: false });
         subflow.rates.loss_rate
     };
@@ -29,7 +35,8 @@ fn each_segment_that_is_delivered_takes_a_hundredth_off_the_loss_rate() {
 #[test]
 fn an_acknowledgement_that_delivers_nothing_is_none_for_congestion_control() {
     let (mut subflow, config, mut congestion) = (subflow(), TcpConfig::default(), Fixed::default());
-    let mut cx = Context { now: Instant::ZERO, config: &config, congestion: &mut congestion, stamp: 0 };
+    let mut cx =
+        Context { now: Instant::ZERO, config: &config, congestion: &mut congestion, clock: StampClock::default() };
     subflow.handle_news(&mut cx, &Segment { ack: subflow.send.una, ..Segment::default() });
     assert_eq!(congestion.acks, 0);
 }
@@ -41,7 +48,8 @@ fn congestion_control_hears_of_each_segment_that_was_marked_lost_once() {
     for total in [1_000, 2_000] {
         subflow.scoreboard.losses.note(1_000, &Departure::default(), total);
     }
-    let mut cx = Context { now: Instant::ZERO, config: &config, congestion: &mut congestion, stamp: 0 };
+    let mut cx =
+        Context { now: Instant::ZERO, config: &config, congestion: &mut congestion, clock: StampClock::default() };
     subflow.report_losses(&mut cx);
     subflow.report_losses(&mut cx);
     assert_eq!(congestion.lost, 2_000);
@@ -131,7 +139,12 @@ fn a_round_trip_is_that_of_a_segment_sent_once_or_else_since_the_stamp_that_is_e
         let mut segment = Segment::default();
         segment.options.timestamps = echo.map(|echo| Timestamps { value: 7, echo });
         let acked = Acknowledged { rtt: own, ..Acknowledged::default() };
-        let cx = Context { now: Instant::ZERO, config: &config, congestion: &mut Fixed::default(), stamp: 100 };
+        let cx = Context {
+            now: Instant::ZERO,
+            config: &config,
+            congestion: &mut Fixed::default(),
+            clock: StampClock { offset: 100, drift: 0 },
+        };
         let rtt = subflow.sample_rtt(&cx, &segment, &acked, counts);
         assert_eq!(subflow.rtt.smoothed(), rtt.unwrap_or_default());
         rtt.map(|rtt| rtt.as_millis())
@@ -161,7 +174,8 @@ fn the_window_is_held_by_a_recovery_and_by_the_echo_of_a_mark_where_marks_were_a
             subflow.recovery.phase = fast();
         }
         let ack = subflow.scoreboard.sent().next().unwrap().end();
-        let mut cx = Context { now: Instant::ZERO, config: &config, congestion: &mut congestion, stamp: 0 };
+        let mut cx =
+            Context { now: Instant::ZERO, config: &config, congestion: &mut congestion, clock: StampClock::default() };
         subflow.handle_news(&mut cx, &Segment { ack, flags, ..Segment::default() });
         congestion.held
     };

@@ -113,6 +113,7 @@ fn cut(record: Record, first: usize, most: usize, pieces: &mut VecDeque<Record>)
 mod tests {
     use super::{Fate, Joined, Record, Scoreboard, SeqNumber};
     use crate::event::SendKind;
+    use crate::subflow::scoreboard::Proofs;
     use anabranch_policy::time::{Duration, Instant};
     use anabranch_wire::tcp::{SackBlock, SackBlocks};
     use bytes::Bytes;
@@ -144,7 +145,12 @@ mod tests {
         let again: Vec<Bytes> =
             (0..6).map(|_| board.retransmit_next(Instant::ZERO).map(|record| record.payload).unwrap()).collect();
         assert_eq!(again.concat(), b"01234567890123456789");
-        let acked = board.acknowledge(Instant::ZERO + Duration::from_millis(1), SeqNumber(114), &SackBlocks::new());
+        let acked = board.acknowledge(
+            Instant::ZERO + Duration::from_millis(1),
+            SeqNumber(114),
+            &SackBlocks::new(),
+            &Proofs::NONE,
+        );
         assert_eq!((acked.cumulative, board.in_flight()), (14, 6));
     }
 
@@ -162,7 +168,7 @@ mod tests {
         let mut board = board();
         let mut sack = SackBlocks::new();
         sack.push(SackBlock { start: SeqNumber(110), end: SeqNumber(120) });
-        board.acknowledge(Instant::ZERO, SeqNumber(100), &sack);
+        board.acknowledge(Instant::ZERO, SeqNumber(100), &sack, &Proofs::NONE);
         board.split_longer(5);
         assert_eq!(lengths(&board), [(100, 0, 5), (105, 5, 5), (110, 10, 10), (120, 20, 5), (125, 25, 5)]);
         assert_eq!((board.sacked(), board.fate_before(SeqNumber(120))), (10, Some(Fate::Sacked)));
@@ -184,7 +190,7 @@ mod tests {
         let parts = [(0, 6, 14, true), (6, 4, 10, true), (10, 6, 4, true), (16, 4, 0, true)];
         assert_eq!(shared, parts.map(Some));
         // A record acknowledged in part keeps its position in the mapping.
-        board.acknowledge(Instant::ZERO, SeqNumber(102), &SackBlocks::new());
+        board.acknowledge(Instant::ZERO, SeqNumber(102), &SackBlocks::new(), &Proofs::NONE);
         assert_eq!(board.sent().next().and_then(around), Some((2, 4, 14, true)));
     }
 }
