@@ -7,6 +7,7 @@ mod multipath {
     mod data;
     mod data_reinjection;
     mod fallback;
+    mod fallback_behind_hole;
     mod joining;
     mod manners;
     mod opening;

@@ -1,5 +1,7 @@
 //! The protocol of a connection, what is known of the peer's MPTCP options, and the progress of a fallback.
 
+use anabranch_wire::SeqNumber;
+
 /// The protocol of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
@@ -41,6 +43,8 @@ struct Untold {
     failed: Option<u64>,
     /// We sent MP_FAIL: the infinite mapping of the peer tells how its numbers continue.
     was_failure: bool,
+    /// The number of the subflow from which on the peer has fallen back, if something before it was missing then.
+    behind_hole: Option<SeqNumber>,
     /// The MP_FAIL that answers data of a peer that we cannot hear any more, and how often it is still sent.
     blind: Option<(u64, u8)>,
 }
@@ -112,8 +116,20 @@ impl Fallback {
         self.untold.as_ref()?.failed
     }
 
-    pub fn was_failure(&self) -> bool {
-        self.untold.as_ref().is_some_and(|untold| untold.was_failure)
+    /// The peer fell back with the segment that begins here, and something before it is missing: that was sent with
+    /// mappings. None when it has come.
+    pub fn begin_behind_hole(&mut self, seq: Option<SeqNumber>) {
+        self.untold.get_or_insert_default().behind_hole = seq;
+    }
+
+    /// Where the peer's fallback begins, if it began behind a hole.
+    pub fn behind_hole(&self) -> Option<SeqNumber> {
+        self.untold.as_ref()?.behind_hole
+    }
+
+    /// Whether mappings of the peer count in plain TCP.
+    pub fn heeds_mappings(&self) -> bool {
+        self.untold.as_ref().is_some_and(|untold| untold.was_failure || untold.behind_hole.is_some())
     }
 
     /// The peer has answered, or we no longer wait for it.

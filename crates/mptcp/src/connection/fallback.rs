@@ -10,7 +10,7 @@ use crate::subflow::Signals;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{DataSequence, Dss};
-use anabranch_wire::{Flags, MptcpOption, Segment};
+use anabranch_wire::{Flags, MptcpOption, Segment, SeqNumber};
 use bytes::Bytes;
 
 impl Connection {
@@ -138,7 +138,10 @@ impl Connection {
         self.report_fallback(cause);
         let subflow = &mut self.subflows[handle];
         subflow.priority.suspended = false;
-        subflow.mappings.clear();
+        // What a peer that falls back has announced stays as it is.
+        if cause != FallbackCause::Peer {
+            subflow.mappings.clear();
+        }
         subflow.due.data_fin = false;
         // One that never was heard has no reason to think otherwise: Linux falls back by our data, and stops at
         // MP_FAIL.
@@ -250,14 +253,23 @@ impl Connection {
         self.stats.checksum_failures = self.stats.checksum_failures.saturating_add(1);
     }
 
-    /// MP_FAIL on an acknowledgement: answers with MP_FAIL and falls back.
-    pub(super) fn handle_failure(&mut self, now: Instant, handle: Handle, data_seq: u64) {
+    /// The peer has fallen back with the segment that begins at `seq`.
+    pub(super) fn follow_fallback(&mut self, now: Instant, handle: Handle, seq: SeqNumber) {
+        let hole = seq.after(self.subflows[handle].receiver.next);
+        self.fall_back_or_reset(now, handle, FallbackCause::Peer);
+        if hole && self.association.protocol == Protocol::Tcp {
+            self.association.fallback.begin_behind_hole(Some(seq));
+        }
+    }
+
+    /// MP_FAIL on an acknowledgement that begins at `seq`: answers with MP_FAIL and falls back.
+    pub(super) fn handle_failure(&mut self, now: Instant, handle: Handle, data_seq: u64, seq: SeqNumber) {
         self.record_failure(data_seq);
         if self.association.protocol == Protocol::Multipath && self.is_only_carrier(handle) {
             let number = self.identity.remote.data_seq(self.receiver.buffer.next());
             self.subflows[handle].push_control(MptcpOption::Fail { data_seq: number });
         }
-        self.fall_back_or_reset(now, handle, FallbackCause::Peer);
+        self.follow_fallback(now, handle, seq);
     }
 }
 

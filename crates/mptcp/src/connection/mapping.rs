@@ -27,7 +27,7 @@ impl Connection {
     pub(super) fn handle_mapping_alone(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let initial = self.subflows[handle].peer.initial;
         let Some(mapping) = self.mapping_of(initial, segment) else { return };
-        if self.is_infinite(now, handle, &mapping) || self.breaks_checksum_agreement(now, handle, &mapping) {
+        if self.is_infinite(now, handle, &mapping, segment) || self.breaks_checksum_agreement(now, handle, &mapping) {
             return;
         }
         if mapping.length > 0 && mapping.wire.subflow_seq != 0 {
@@ -49,10 +49,10 @@ impl Connection {
     }
 
     /// An infinite mapping: the peer has fallen back (RFC 8684, section 3.7).
-    fn is_infinite(&mut self, now: Instant, handle: Handle, mapping: &Resolved) -> bool {
-        let infinite = mapping.wire.length == 0 && !mapping.data_fin;
+    fn is_infinite(&mut self, now: Instant, handle: Handle, mapping: &Resolved, segment: &Segment) -> bool {
+        let infinite = mapping.is_infinite();
         if infinite {
-            self.fall_back_or_reset(now, handle, FallbackCause::Peer);
+            self.follow_fallback(now, handle, segment.seq);
         }
         infinite
     }
@@ -85,9 +85,13 @@ impl Connection {
         let initial = self.subflows[handle].peer.initial;
         let own = self.mapping_of(initial, segment);
         if let Some(mapping) = own
-            && self.is_infinite(now, handle, &mapping)
+            && self.is_infinite(now, handle, &mapping, segment)
         {
-            return self.place_after_fallback(now, handle, segment.seq, payload);
+            // The subflow may have been closed instead.
+            if self.association.protocol == super::Protocol::Tcp && self.subflows.has(handle) {
+                self.place_plain(now, handle, segment, payload);
+            }
+            return;
         }
         if own.is_some_and(|mapping| self.breaks_checksum_agreement(now, handle, &mapping)) {
             return;
@@ -116,10 +120,13 @@ impl Connection {
     /// new sequence numbers of the subflow. Its infinite mapping shows how the stream continues.
     pub(super) fn place_plain(&mut self, now: Instant, handle: Handle, segment: &Segment, mut payload: Bytes) {
         let initial = self.subflows[handle].peer.initial;
-        let told = if self.association.fallback.was_failure() { self.mapping_of(initial, segment) } else { None };
-        if let Some(mapping) = told {
-            let infinite = mapping.wire.length == 0 && !mapping.data_fin;
-            self.store(handle, &Resolved { length: if infinite { ENDLESS } else { mapping.length }, ..mapping });
+        let told = if self.association.fallback.heeds_mappings() { self.mapping_of(initial, segment) } else { None };
+        if self.association.fallback.behind_hole().is_some() && self.lies_behind_hole(handle, segment.seq, told) {
+            return self.subflows[handle].receiver.acknowledge_now();
+        }
+        if let Some(mapping) = told.filter(|_| self.association.fallback.heeds_mappings()) {
+            let length = if mapping.is_infinite() { ENDLESS } else { mapping.length };
+            self.store(handle, &Resolved { length, ..mapping });
         }
         let mut seq = segment.seq;
         while !payload.is_empty() {
@@ -133,6 +140,16 @@ impl Connection {
             seq = range.1;
             self.place(now, handle, range, mapping.data_seq.wrapping_add(u64::from(skipped)), part);
         }
+    }
+
+    /// Whether a segment belongs to plain TCP that began behind a hole which is still there. What is missing was sent
+    /// with mappings, perhaps a second time, so the place of what follows is known only when it is there.
+    fn lies_behind_hole(&mut self, handle: Handle, seq: SeqNumber, told: Option<Resolved>) -> bool {
+        let Some(known) = self.association.fallback.behind_hole() else { return false };
+        let begin = if told.is_some_and(|mapping| mapping.is_infinite()) { known.min(seq) } else { known };
+        let hole = self.subflows[handle].receiver.next.before(begin);
+        self.association.fallback.begin_behind_hole(hole.then_some(begin));
+        hole && seq.at_or_after(begin)
     }
 
     fn place_after_fallback(&mut self, now: Instant, handle: Handle, seq: SeqNumber, payload: Bytes) {

@@ -36,7 +36,7 @@ impl Connection {
                     self.close_fast(now);
                     return true;
                 }
-                MptcpOption::Fail { data_seq } => self.handle_failure(now, handle, *data_seq),
+                MptcpOption::Fail { data_seq } => self.handle_failure(now, handle, *data_seq, segment.seq),
                 MptcpOption::Priority { backup } => self.handle_priority(id, *backup),
                 MptcpOption::AddAddress { address_id, address, port, truncated_hmac } => {
                     self.handle_add_address(id, *address_id, *address, *port, *truncated_hmac);

@@ -17,3 +17,10 @@ pub(super) struct Resolved {
     /// The stream ends after it.
     pub data_fin: bool,
 }
+
+impl Resolved {
+    /// Whether its sender has fallen back to plain TCP (RFC 8684, section 3.7).
+    pub fn is_infinite(&self) -> bool {
+        self.wire.length == 0 && !self.data_fin
+    }
+}
