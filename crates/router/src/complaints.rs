@@ -13,7 +13,7 @@ use std::net::Ipv6Addr;
 pub(super) const MOST: usize = 64;
 
 /// Reasons for drops that point to an attacker or a wrong configuration, with their text.
-const SUSPICIOUS: [(DropReason, &str); 17] = [
+const SUSPICIOUS: [(DropReason, &str); 18] = [
     (DropReason::Area, "belongs to another area"),
     (DropReason::RouterId, "has no router ID"),
     (DropReason::DuplicateRouterId, "has the router ID of this router"),
@@ -24,6 +24,7 @@ const SUSPICIOUS: [(DropReason, &str); 17] = [
     (DropReason::Options, "has other options E and N"),
     (DropReason::AddressFamily, "lacks the AF bit of RFC 5838"),
     (DropReason::NoMdrHello, "is a Hello without what RFC 5614 adds"),
+    (DropReason::DesignatedRouter, "tells of a Designated Router, and this end is point-to-point"),
     (DropReason::HelloLists, "has lists that are longer than the Hello, or lost neighbours in a full Hello"),
     (DropReason::NeighborLimit, "comes from one neighbour too many"),
     (DropReason::Mtu, "has a larger MTU"),

@@ -28,6 +28,8 @@ pub enum DropReason {
     AddressFamily,
     /// A MANET Hello without the L bit or the MDR-Hello TLV (RFC 5614, 4.2).
     NoMdrHello,
+    /// A Hello that tells of a Designated Router on a point-to-point interface: the other end is of another type (RFC 5340, 4.4.3.2).
+    DesignatedRouter,
     /// A full Hello with neighbours in its List 1, or lists longer than the Hello (RFC 5614, 4.2.1).
     HelloLists,
     /// The interface has the maximum number of neighbours.
@@ -87,6 +89,7 @@ impl DropReason {
         (Self::Options, "options"),
         (Self::AddressFamily, "address_family"),
         (Self::NoMdrHello, "no_mdr_hello"),
+        (Self::DesignatedRouter, "designated_router"),
         (Self::HelloLists, "hello_lists"),
         (Self::NeighborLimit, "neighbor_limit"),
         (Self::NotAccepted, "not_accepted"),

@@ -27,7 +27,11 @@ pub fn trials() -> Vec<Trial> {
     if !there {
         eprintln!("skipped: frr::*: there is no {PROGRAMS}/ospf6d (Debian package frr)");
     }
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 7] = [
+        (
+            "frr::on_a_network_with_a_designated_router_it_is_told_so",
+            on_a_network_with_a_designated_router_it_is_told_so,
+        ),
         ("frr::restarts_and_no_route_is_lost_while_it_is_away", restarts_and_no_route_is_lost_while_it_is_away),
         ("frr::uses_our_way_out_while_there_is_one", uses_our_way_out_while_there_is_one),
         ("frr::a_neighbor_that_is_killed_is_lost_by_bfd", a_neighbor_that_is_killed_is_lost_by_bfd),
@@ -249,6 +253,26 @@ fn becomes_fully_adjacent_and_routes_are_exchanged() {
     router.stop().expect("it ends well");
     let left = ours.run(|| Command::new("ip").args(["-6", "route", "show", "table", "all", "proto", "199"]).output());
     assert!(left.expect("it can be entered").expect("ip runs").stdout.is_empty(), "its routes are gone");
+}
+
+/// Ethernet's type unless they set another: they would be adjacent, and neither would find the other's routes.
+fn on_a_network_with_a_designated_router_it_is_told_so() {
+    let (ours, mut frr) = linked();
+    let configuration = CONFIGURATION.replace(" ipv6 ospf6 network point-to-point\n", "");
+    fs::write(frr.directory.join("ospf6d.conf"), configuration).expect("there is room for a file");
+    frr.start();
+    let (log, tell) = listener();
+    let router = Running::start_telling(&ours, config(), tell);
+    let wanted = "tells of a Designated Router, and this end is point-to-point";
+    wait_for("the sentence", || match lines(&log, wanted) {
+        1 => Ok(()),
+        _ => Err((router.ask(Question::Neighbors), frr.show("show ipv6 ospf6 interface far"))),
+    });
+    wait_for("the loss of the neighbour", || {
+        let neighbors = router.ask(Question::Neighbors);
+        let is_there = neighbors[0]["state"].as_str().is_some_and(|state| state != "down");
+        if is_there { Err(neighbors) } else { Ok(()) }
+    });
 }
 
 fn our_route_is_gone(ours: &Namespace) {

@@ -64,7 +64,11 @@ pub(crate) fn check<'a>(
     if ipv4 && !hello.options.contains(Options::AF) {
         return Err(DropReason::AddressFamily);
     }
-    let InterfaceKind::Manet(manet) = &interface.kind else { return Ok(CheckedHello::Other(hello)) };
+    let InterfaceKind::Manet(manet) = &interface.kind else {
+        // It would describe the link as one to a network, and no route would lead over it.
+        let has_designated = [hello.designated_router, hello.backup_designated_router] != [RouterId::NONE; 2];
+        return if has_designated { Err(DropReason::DesignatedRouter) } else { Ok(CheckedHello::Other(hello)) };
+    };
     let mdr = lls.and_then(Lls::mdr_hello).ok_or(DropReason::NoMdrHello)?;
     let lists = Lists::of(hello, mdr).ok_or(DropReason::HelloLists)?;
     if !mdr.differential && mdr.down != 0 {

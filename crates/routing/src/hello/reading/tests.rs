@@ -71,6 +71,20 @@ fn what_does_not_match_the_interface_is_refused() {
 }
 
 #[test]
+fn on_a_point_to_point_interface_nobody_is_designated() {
+    let link = InterfaceConfig::point_to_point(InterfaceId(1), Ipv6Addr::UNSPECIFIED);
+    let refused = |designated_router, backup_designated_router| {
+        let (mut hello, _) = hello(1, false, [&[]; 5], None);
+        (hello.designated_router, hello.backup_designated_router) = (designated_router, backup_designated_router);
+        (hello.hello_interval, hello.router_dead_interval) = (10, 40);
+        check(&hello, None, &link, false).err()
+    };
+    assert_eq!(refused(RouterId::NONE, RouterId::NONE), None);
+    assert_eq!(refused(SENDER, RouterId::NONE), Some(DropReason::DesignatedRouter));
+    assert_eq!(refused(RouterId::NONE, SENDER), Some(DropReason::DesignatedRouter));
+}
+
+#[test]
 fn rfc5614_4_2_1_a_full_hello_replaces_the_sets() {
     let mut neighbor = neighbor(NeighborState::Init);
     neighbor.manet.said.sets.bidirectional = vec![RouterId(8)];
