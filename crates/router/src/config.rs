@@ -8,6 +8,7 @@ use anabranch_routing::lanes::LaneSettings;
 use anabranch_routing::{Config, InterfaceConfig};
 use anabranch_wire::ospf::authentication::SecurityAssociation;
 use anabranch_wire::ospf::{Compatibility, InterfaceId, Prefix, RouterId};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
@@ -121,6 +122,9 @@ pub struct NewConfig {
     pub left: Vec<String>,
 }
 
+/// What became of reading a configuration again: the configuration, or its fault in a sentence.
+pub type ConfigRead = Result<NewConfig, String>;
+
 impl Default for RouteConfig {
     /// Both families with the RFCs' defaults, in a separate table, without interfaces.
     fn default() -> Self {
@@ -180,14 +184,25 @@ impl RouteConfig {
     /// Checks that need not know the host.
     ///
     /// # Errors
-    /// A network that cannot be advertised, or intervals of the protocol that do not fit together.
+    /// An interface that is named twice, a network that cannot be advertised, or intervals of the protocol that do not fit together.
     pub fn check_alone(&self) -> Result<(), RouteError> {
         let kinds = [(false, &self.manet), (true, &self.point_to_point)];
         let used = |(to_point, _): &(bool, _)| self.interfaces.iter().any(|one| one.point_to_point == *to_point);
         for (_, kind) in kinds.into_iter().filter(used) {
             kind.check(false).map_err(|error| RouteError::Setting(error.to_string()))?;
         }
+        self.check_names()?;
         self.check_networks()
+    }
+
+    /// A second mention of an interface would be without effect.
+    fn check_names(&self) -> Result<(), RouteError> {
+        let names = self.interfaces.iter().map(|interface| &interface.name).chain(&self.lanes).chain(&self.passive);
+        let mut known = BTreeSet::new();
+        match names.into_iter().find(|name| !known.insert(*name)) {
+            Some(name) => Err(RouteError::NamedTwice { name: name.clone() }),
+            None => Ok(()),
+        }
     }
 
     fn check_networks(&self) -> Result<(), RouteError> {

@@ -3,7 +3,7 @@
 use super::RouteError;
 use super::bfd::{Bfd, Peer};
 use super::complaints::Complaints;
-use super::config::{Family, NewConfig, RouteConfig};
+use super::config::{ConfigRead, Family, RouteConfig};
 use super::control::{Asked, Control, Question, is_taken};
 use super::gateway::{Gateway, uplink};
 use super::ground::Ground;
@@ -92,7 +92,7 @@ pub struct RouteDaemon {
     /// None unless asked for, or where nothing is wireless.
     pub(super) radio: Option<Radio>,
     /// Configurations that replace the present one.
-    news: Option<UnboundedReceiver<NewConfig>>,
+    news: Option<UnboundedReceiver<ConfigRead>>,
 }
 
 /// The repair of routes, rules and settings that other programs change.
@@ -120,7 +120,7 @@ enum Wake {
     Changed,
     Rerouted,
     Uplinks,
-    Configured(Box<NewConfig>),
+    Configured(Box<ConfigRead>),
     Asked(Asked),
     End,
 }
@@ -193,9 +193,10 @@ impl RouteDaemon {
         self
     }
 
-    /// Takes the configurations that come by `news` in place of its own, as far as they can change while it runs.
+    /// Takes the configurations that come by `news` in place of its own, as far as they can change while it runs, and tells and
+    /// counts those that could not be read.
     #[must_use]
-    pub fn following(mut self, news: UnboundedReceiver<NewConfig>) -> Self {
+    pub fn following(mut self, news: UnboundedReceiver<ConfigRead>) -> Self {
         self.news = Some(news);
         self
     }
@@ -222,6 +223,7 @@ impl RouteDaemon {
         if let Some(tell) = self.tell.as_mut().filter(|_| !self.config.keep_settings) {
             settings::barriers(&self.config).iter().for_each(|barrier| tell(barrier));
         }
+        self.tell_of_the_mute();
         loop {
             self.turn()?;
             let Self { timer, socket, bfd, watch, control, repair, gateway, news, .. } = &mut self;
@@ -399,7 +401,7 @@ async fn heard(bfd: Option<&Bfd>) -> io::Result<()> {
 }
 
 /// The next configuration.
-async fn next(news: Option<&mut UnboundedReceiver<NewConfig>>) -> NewConfig {
+async fn next(news: Option<&mut UnboundedReceiver<ConfigRead>>) -> ConfigRead {
     let new = match news {
         Some(news) => news.recv().await,
         None => None,

@@ -23,6 +23,12 @@ pub enum RouteError {
         /// The existing interfaces.
         known: Vec<String>,
     },
+    /// An interface with two purposes, or twice the same.
+    #[error("'{name}' is named twice: an interface is --interface, --point-to-point, --lane or --passive, and once")]
+    NamedTwice {
+        /// The interface.
+        name: String,
+    },
     /// An interface that cannot run OSPF.
     #[error("'{name}' cannot be an interface of the mesh: {reason}")]
     NotForMesh {

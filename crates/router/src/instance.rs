@@ -165,9 +165,11 @@ impl Instance {
     /// that no router may lead to are left out, whoever tells them.
     pub(super) fn add_to(&self, table: &mut Table, lane_settings: &LaneSettings, ports: &[Port], ground: &Ground) {
         let index = |id: InterfaceId| ports.iter().find(|port| port.id == id)?.index;
+        // Addresses stay the host's own while their link is down, and the link's network does not.
         let on_link = |network: Network| {
-            let all = ground.devices.values().flat_map(|device| &device.networks);
-            all.into_iter().any(|own| own.host() == network || own.masked() == network)
+            let all =
+                ground.devices.values().flat_map(|device| device.networks.iter().map(|own| (own, device.running)));
+            all.into_iter().any(|(own, works)| own.host() == network || works && own.masked() == network)
         };
         for (prefix, route) in &self.router.routes().prefixes {
             let Some(address) = self.family.address(*prefix) else { continue };

@@ -27,7 +27,7 @@ mod socket;
 mod transport;
 mod upkeep;
 
-pub use config::{Family, MeshInterface, NewConfig, RouteConfig};
+pub use config::{ConfigRead, Family, MeshInterface, NewConfig, RouteConfig};
 pub use control::{Question, ask};
 pub use daemon::RouteDaemon;
 pub use error::RouteError;

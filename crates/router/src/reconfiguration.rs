@@ -2,7 +2,7 @@
 
 use super::RouteError;
 use super::bfd::Bfd;
-use super::config::{NewConfig, RouteConfig};
+use super::config::{ConfigRead, NewConfig, RouteConfig};
 use super::daemon::{RouteDaemon, detector, look};
 use super::gateway::Gateway;
 use super::ground::Ground;
@@ -10,7 +10,20 @@ use super::ports::{Port, ports};
 
 impl RouteDaemon {
     /// Takes another configuration, or tells why not and goes on with its own.
-    pub(super) fn reconfigure(&mut self, new: NewConfig) -> Result<(), RouteError> {
+    pub(super) fn reconfigure(&mut self, read: ConfigRead) -> Result<(), RouteError> {
+        let said = match read {
+            Ok(new) => self.consider(new)?,
+            Err(fault) => self.refuse(&fault),
+        };
+        if let Some(tell) = &mut self.tell {
+            tell(&said);
+        }
+        self.tell_of_the_mute();
+        Ok(())
+    }
+
+    /// Takes a configuration if it can. Returns what to tell.
+    fn consider(&mut self, new: NewConfig) -> Result<String, RouteError> {
         let NewConfig { config, mut left } = new;
         // The file may have the same name as before, and another key in it.
         if config.authentication != self.config.authentication && !left.iter().any(|key| key == "key") {
@@ -21,7 +34,7 @@ impl RouteDaemon {
         let checked = config
             .check(&ground)
             .and_then(|()| self.instances.iter().try_for_each(|instance| instance.check(&config, &ports, &ground)));
-        let said = match checked {
+        match checked {
             Ok(()) => {
                 self.counters.configurations.0 += 1;
                 self.take(config, ports, ground)?;
@@ -30,17 +43,15 @@ impl RouteDaemon {
                 } else {
                     format!("; a restart is needed for {}", left.join(", "))
                 };
-                format!("the configuration was read again{rest}")
+                Ok(format!("the configuration was read again{rest}"))
             }
-            Err(error) => {
-                self.counters.configurations.1 += 1;
-                format!("the configuration stays as it was: {error}")
-            }
-        };
-        if let Some(tell) = &mut self.tell {
-            tell(&said);
+            Err(error) => Ok(self.refuse(&error.to_string())),
         }
-        Ok(())
+    }
+
+    fn refuse(&mut self, fault: &str) -> String {
+        self.counters.configurations.1 += 1;
+        format!("the configuration stays as it was: {fault}")
     }
 
     fn take(&mut self, new: RouteConfig, ports: Vec<Port>, ground: Ground) -> Result<(), RouteError> {

@@ -138,7 +138,7 @@ impl RouteDaemon {
             "routable": neighbor.routable,
             "advertised": neighbor.selected,
             "cost": neighbor.cost,
-            "heard_seconds_ago": neighbor.heard.as_secs_f64(),
+            "heard_seconds_ago": (neighbor.state > NeighborState::Down).then(|| neighbor.heard.as_secs_f64()),
             "unacknowledged": neighbor.unacknowledged,
             "bfd": bfd.map(State::name),
         })

@@ -109,6 +109,16 @@ impl RouteDaemon {
         }
     }
 
+    /// Tells of interfaces of the mesh that cannot send and never could: of those that could, their loss is told.
+    pub(super) fn tell_of_the_mute(&mut self) {
+        let Self { ports, complaints, tell: Some(tell), .. } = self else { return };
+        for port in ports.iter().filter(|port| port.is_mesh() && port.source.is_none()) {
+            if let Some(news) = complaints.down(&port.name) {
+                tell(&news);
+            }
+        }
+    }
+
     /// A default route of the host has changed.
     pub(super) fn uplinks_changed(&mut self) {
         if let Some(gateway) = &mut self.gateway {

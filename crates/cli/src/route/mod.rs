@@ -10,7 +10,7 @@ use crate::configuration::ReadAgain;
 use crate::console::{print, remark};
 use crate::ending::{asked_to_end, block_on};
 use crate::service_manager;
-use anabranch_router::{NewConfig, Question, RouteDaemon, RouteError, ask};
+use anabranch_router::{ConfigRead, NewConfig, Question, RouteDaemon, RouteError, ask};
 use anabranch_settings::diagnostic::Diagnostic;
 use std::convert::Infallible;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -87,20 +87,21 @@ fn run(options: &RouteOptions) -> Result<(), Diagnostic> {
 }
 
 /// Reads the file again at each SIGHUP. Without a file, SIGHUP ends the router.
-async fn read_again(again: Option<ReadAgain>, sender: UnboundedSender<NewConfig>) -> Infallible {
+async fn read_again(again: Option<ReadAgain>, sender: UnboundedSender<ConfigRead>) -> Infallible {
     let heard = again.map(|again| anabranch_attach::listen_for_hang_ups().map(|hang_ups| (again, hang_ups)));
     let Some(Ok((again, mut hang_ups))) = heard else { return std::future::pending().await };
     loop {
         hang_ups.next().await;
         let read = again.options::<RouteOptions>().and_then(|(options, changed)| Ok((options.config()?, changed)));
-        match read {
+        let read = match read {
             Ok((config, changed)) => {
                 let left = changed.into_iter().filter(|key| !TAKEN.contains(&key.as_str())).collect();
-                // The receiver lives as long as this.
-                let _ = sender.send(NewConfig { config, left });
+                Ok(NewConfig { config, left })
             }
-            Err(wrong) => remark(&format!("the configuration stays as it was: {}", wrong.whole())),
-        }
+            Err(wrong) => Err(wrong.whole()),
+        };
+        // The receiver lives as long as this.
+        let _ = sender.send(read);
     }
 }
 

@@ -13,6 +13,7 @@ mod hostile;
 #[path = "../../../stack/tests/interop/kernel.rs"]
 mod kernel;
 mod mesh;
+mod mistakes;
 mod moving;
 mod probe;
 mod reconfiguration;
@@ -32,6 +33,7 @@ fn main() {
     }
     let trials = [
         mesh::trials(),
+        mistakes::trials(),
         moving::trials(),
         beside::trials(),
         bfd::trials(),

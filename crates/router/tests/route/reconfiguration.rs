@@ -5,7 +5,7 @@ use crate::host::{inside, pair, routed, state};
 use crate::kernel::ip;
 use crate::scene::{Running, config, wait_for};
 use anabranch_policy::time::Duration;
-use anabranch_router::{Family, MeshInterface, NewConfig, Question, RouteConfig};
+use anabranch_router::{ConfigRead, Family, MeshInterface, NewConfig, Question, RouteConfig};
 use anabranch_routing::bfd::BfdSettings;
 use anabranch_system::Namespace;
 use anabranch_wire::ospf::authentication::{Algorithm, SecurityAssociation};
@@ -14,7 +14,8 @@ use std::os::fd::AsRawFd;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 2] = [
+    let tests: [(&str, fn()); 3] = [
+        ("reconfiguration::a_fault_in_the_file_is_told_and_counted", a_fault_in_the_file_is_told_and_counted),
         (
             "reconfiguration::interfaces_costs_and_intervals_change_while_other_routes_stay",
             interfaces_costs_and_intervals_change_while_other_routes_stay,
@@ -40,7 +41,7 @@ fn another_key_in_the_same_file_needs_a_restart() {
     let (sender, news) = unbounded_channel();
     let router = Running::start_following(&pair[0], keyed(b"a key of the mesh"), tell, news);
     for key in [b"a key of the mesh", b"another of theirs"] {
-        sender.send(NewConfig { config: keyed(key), left: Vec::new() }).expect("it runs");
+        sender.send(Ok(NewConfig { config: keyed(key), left: Vec::new() })).expect("it runs");
     }
     wait_for("both", || {
         let taken = router.ask(Question::Status)["configurations_taken"].as_u64();
@@ -48,6 +49,20 @@ fn another_key_in_the_same_file_needs_a_restart() {
     });
     assert_eq!(lines(&log, "the configuration was read again"), 2);
     assert_eq!(lines(&log, "the configuration was read again; a restart is needed for key"), 1);
+}
+
+fn a_fault_in_the_file_is_told_and_counted() {
+    let pair = pair();
+    let (log, tell) = listener();
+    let (sender, news) = unbounded_channel();
+    let router = Running::start_following(&pair[0], on(&[("e0", None)]), tell, news);
+    sender.send(Err("mesh.toml has no table [route]".to_owned())).expect("it runs");
+    wait_for("the refusal", || {
+        let status = router.ask(Question::Status);
+        let counts = [&status["configurations_taken"], &status["configurations_refused"]];
+        if counts == [0, 1] { Ok(()) } else { Err(status) }
+    });
+    assert_eq!(lines(&log, "the configuration stays as it was: mesh.toml has no table [route]"), 1);
 }
 
 /// Another link between two namespaces, `e1` at both ends.
@@ -105,9 +120,9 @@ fn interfaces_costs_and_intervals_change_while_other_routes_stay() {
     let both = on(&[("e0", None), ("e1", None)]);
     let other = Running::start_following(&pair[1], both.clone(), nothing, other_news);
     routed(&pair);
-    let take = |sender: &UnboundedSender<NewConfig>, config: RouteConfig, left: &[&str]| {
+    let take = |sender: &UnboundedSender<ConfigRead>, config: RouteConfig, left: &[&str]| {
         let left = left.iter().map(|key| (*key).to_owned()).collect();
-        sender.send(NewConfig { config, left }).expect("it runs");
+        sender.send(Ok(NewConfig { config, left })).expect("it runs");
     };
     let before = removed(&router);
     // The neighbour has not told of its other address yet.

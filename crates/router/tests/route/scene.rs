@@ -2,7 +2,7 @@
 
 use anabranch_emulate::{AntennaId, ChannelModel, Ether, Mesh, MeshConfig};
 use anabranch_policy::time::Duration;
-use anabranch_router::{Family, MeshInterface, NewConfig, Question, RouteConfig, RouteDaemon, RouteError, TABLE, ask};
+use anabranch_router::{ConfigRead, Family, MeshInterface, Question, RouteConfig, RouteDaemon, RouteError, TABLE, ask};
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_system::Namespace;
@@ -48,7 +48,7 @@ impl Running {
         namespace: &Namespace,
         config: RouteConfig,
         tell: impl FnMut(&str) + Send + 'static,
-        news: UnboundedReceiver<NewConfig>,
+        news: UnboundedReceiver<ConfigRead>,
     ) -> Self {
         let (end, ended) = oneshot::channel();
         let inside = namespace.clone();

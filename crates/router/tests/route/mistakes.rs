@@ -1,0 +1,110 @@
+//! Mistakes of users, and links that are not up: what is told, and what goes on.
+
+use crate::field::{lines, listener};
+use crate::host::{inside, pair, state};
+use crate::kernel::ip;
+use crate::scene::{Running, config, wait_for};
+use anabranch_router::{Family, MeshInterface, Question, RouteConfig};
+use libtest_mimic::Trial;
+
+pub fn trials() -> Vec<Trial> {
+    let tests: [(&str, fn()); 4] = [
+        ("mistakes::an_interface_that_is_named_twice_is_told", an_interface_that_is_named_twice_is_told),
+        ("mistakes::an_interface_that_is_down_at_the_start_is_told", an_interface_that_is_down_at_the_start_is_told),
+        (
+            "mistakes::a_link_that_is_down_does_not_hide_the_way_to_its_network",
+            a_link_that_is_down_does_not_hide_the_way_to_its_network,
+        ),
+        (
+            "mistakes::a_neighbour_that_was_lost_is_not_said_to_have_been_heard",
+            a_neighbour_that_was_lost_is_not_said_to_have_been_heard,
+        ),
+    ];
+    let trial = |(name, test): (&'static str, fn())| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    tests.into_iter().map(trial).collect()
+}
+
+fn an_interface_that_is_named_twice_is_told() {
+    let e0 = |point_to_point| MeshInterface { name: "e0".to_owned(), point_to_point, cost: None };
+    let once = RouteConfig { interfaces: vec![e0(false)], ..config(Family::Ipv6, 0) };
+    let name = || vec!["e0".to_owned()];
+    for twice in [
+        RouteConfig { interfaces: vec![e0(false), e0(false)], ..once.clone() },
+        RouteConfig { interfaces: vec![e0(false), e0(true)], ..once.clone() },
+        RouteConfig { lanes: name(), ..once.clone() },
+        RouteConfig { passive: name(), ..once.clone() },
+    ] {
+        let said = twice.check_alone().expect_err("it cannot be").to_string();
+        let wanted =
+            "'e0' is named twice: an interface is --interface, --point-to-point, --lane or --passive, and once";
+        assert_eq!(said, wanted);
+    }
+    once.check_alone().expect("it is named once");
+}
+
+/// Without a word it would seem to be used.
+fn an_interface_that_is_down_at_the_start_is_told() {
+    let pair = pair();
+    inside(&pair[0], || ip("link set e0 down"));
+    let (log, tell) = listener();
+    let router = Running::start_telling(&pair[0], config(Family::Ipv6, 1), tell);
+    wait_for("the sentence", || match lines(&log, "e0 is down or has no link-local address") {
+        1 => Ok(()),
+        count => Err(count),
+    });
+    let status = router.ask(Question::Status);
+    assert_eq!(status["interfaces_lost"], 0, "it was never there");
+}
+
+/// The cable of a network in which two routers are is pulled out of one, whose address stays.
+fn a_link_that_is_down_does_not_hide_the_way_to_its_network() {
+    let pair = pair();
+    for (number, namespace) in [(1, &pair[0]), (2, &pair[1])] {
+        inside(namespace, || {
+            ip("link add lan type veth peer name far");
+            ip(&format!("address add 10.77.0.{number}/24 dev lan"));
+            ip("link set lan up");
+            ip("link set far up");
+        });
+    }
+    let both = RouteConfig { passive: vec!["lan".to_owned()], ..config(Family::Ipv4, 1) };
+    let _routers = pair.each_ref().map(|namespace| Running::start(namespace, both.clone()));
+    let way = |wanted: bool| {
+        let found = state(&pair[0]);
+        let there = found.iter().any(|line| line.starts_with("10.77.0.0/24 via 10.9.0.2 dev e0"));
+        if there == wanted { Ok(()) } else { Err(found) }
+    };
+    wait_for("another network of that router", || {
+        let found = state(&pair[0]);
+        if found.iter().any(|line| line.starts_with("10.9.9.2 via")) { Ok(()) } else { Err(found) }
+    });
+    assert_eq!(way(false), Ok(()), "the link's own way is the better one");
+    // Its address stays, without a carrier.
+    inside(&pair[0], || ip("link set far down"));
+    wait_for("the way of the mesh", || way(true));
+    inside(&pair[0], || ip("link set far up"));
+    wait_for("the link's own way", || way(false));
+}
+
+fn a_neighbour_that_was_lost_is_not_said_to_have_been_heard() {
+    let pair = pair();
+    let router = Running::start(&pair[0], config(Family::Ipv6, 1));
+    let other = Running::start(&pair[1], config(Family::Ipv6, 1));
+    let look = |wanted: &str| {
+        let neighbors = router.ask(Question::Neighbors);
+        let one = &neighbors[0];
+        let is_heard = one["heard_seconds_ago"].is_number();
+        if one["state"] == wanted && is_heard == (wanted != "down") { Ok(()) } else { Err(neighbors) }
+    };
+    wait_for("the neighbour", || look("full"));
+    // It can say nothing more, though the link stays up.
+    let silence = || std::fs::write("/proc/sys/net/ipv6/conf/e0/disable_ipv6", "1").expect("it is there");
+    inside(&pair[1], silence);
+    wait_for("its loss", || look("down"));
+    drop(other);
+}
