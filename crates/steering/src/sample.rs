@@ -50,6 +50,13 @@ pub struct ConnectionSample {
     pub subflows: Vec<SubflowSample>,
 }
 
+impl ConnectionSample {
+    /// Whether there is anything to deliver but the end of the stream, which counts as a byte.
+    pub(crate) fn has_data(&self) -> bool {
+        self.write_seq.saturating_sub(self.snd_una) > 1
+    }
+}
+
 /// State of a subflow's TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TcpState {

@@ -11,7 +11,11 @@ use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
     type Test = fn();
-    let all: [(&str, Test); 5] = [
+    let all: [(&str, Test); 6] = [
+        (
+            "the_address_of_the_first_subflow_is_removed_by_the_peer",
+            the_address_of_the_first_subflow_is_removed_by_the_peer,
+        ),
         ("a_subflow_is_created_demoted_and_destroyed", a_subflow_is_created_demoted_and_destroyed),
         ("an_address_is_announced_and_removed", an_address_is_announced_and_removed),
         (
@@ -154,6 +158,22 @@ fn an_address_is_announced_and_removed() {
     assert_eq!(remote.ip(), client_address(2));
     assert_eq!(carry_out(&scene, Command::Remove { token, local_id: 5 }), Outcome::Done);
     next(&theirs, |event| matches!(event, Event::Removed { remote_id: 5, .. }).then_some(()));
+}
+
+fn the_address_of_the_first_subflow_is_removed_by_the_peer() {
+    let scene = Scene::new(&paths(), PathManager::UserSpace);
+    let ours = events(&scene, false);
+    let (_client, _server) = scene.connect();
+    let (token, _) = next(&ours, established);
+    wait_for(|| match carry_out(&scene, create(token, false)) {
+        Outcome::Done => Ok(()),
+        refused => Err(format!("{refused:?}")),
+    });
+    let is_open = |subflow: &SubflowSample| subflow.state == TcpState::Established;
+    scene.client_sees(|seen| seen.subflows.len() == 2 && seen.subflows.iter().all(is_open));
+    assert_eq!(carry_out(&scene, Command::Remove { token, local_id: 0 }), Outcome::Done);
+    // The peer closes the first subflow, whose identifier is 0.
+    scene.server_sees(|seen| seen.subflows.iter().filter(|one| is_open(one)).all(|one| one.remote_id != 0));
 }
 
 fn the_kernels_connections_are_demoted_by_their_endpoint() {

@@ -77,9 +77,7 @@ impl Steering {
                     Some(Command::Announce { token, address: address?, local_id: local.0 })
                 })
             }
-            PathAction::Remove { connection, local } => {
-                self.command(now, occasion, connection, |token, _| Some(Command::Remove { token, local_id: local.0 }))
-            }
+            PathAction::Remove { connection, local } => self.withdraw(now, occasion, connection, local),
             PathAction::CloseSubflow { connection, subflow } => {
                 self.command(now, occasion, connection, |token, known| {
                     let endpoints = known.subflow(subflow)?.endpoints;
@@ -105,6 +103,20 @@ impl Steering {
             }
         };
         done.is_some()
+    }
+
+    /// Withdraws an address, with each identifier that the peer has of it: that of the first subflow is 0, whatever ours is
+    /// (RFC 8684, section 3.4.1).
+    fn withdraw(&mut self, now: Instant, occasion: Occasion, connection: ConnectionId, local: AddressId) -> Option<()> {
+        let known = self.connections.get(self.tokens.get(&connection)?)?;
+        let (first, others): (Vec<&Subflow>, Vec<&Subflow>) =
+            known.subflows.iter().filter(|one| one.local == local).partition(|one| one.endpoints == known.initial);
+        let first = (!first.is_empty()).then_some(0);
+        let other = (first.is_none() || !others.is_empty()).then_some(local.0);
+        for local_id in [first, other].into_iter().flatten() {
+            self.command(now, occasion, connection, |token, _| Some(Command::Remove { token, local_id }))?;
+        }
+        Some(())
     }
 
     fn is_same_path(&self, connection: ConnectionId, local: AddressId) -> bool {

@@ -27,11 +27,13 @@ impl Steering {
                 }
             }
             Event::Created { token, endpoints, server } => {
+                self.ended.remove(&token);
                 self.close(now, token);
                 self.open(now, token, role(server), endpoints);
             }
             Event::Established { token, endpoints, server, remote_denies_joins } => {
                 let known = self.connections.get(&token).is_some_and(|known| known.initial == endpoints);
+                self.ended.remove(&token);
                 if !known {
                     self.close(now, token);
                 }
@@ -40,6 +42,7 @@ impl Steering {
                 }
             }
             Event::Closed { token } => {
+                self.ended.insert(token);
                 if !self.close(now, token) {
                     self.counters.unmatched_events += 1;
                 }

@@ -16,13 +16,16 @@ impl Steering {
         let all = core::mem::take(&mut self.overrun);
         let mut unannounced = BTreeSet::new();
         for connection in &sample.connections {
-            if self.may_be_announced(connection.token) {
+            if self.ended.contains(&connection.token) && !connection.has_data() {
+                self.close(now, connection.token);
+            } else if self.may_be_announced(connection.token) {
                 unannounced.insert(connection.token);
             } else {
                 self.handle_connection(now, connection, all);
             }
         }
         self.unannounced = Some(unannounced);
+        self.ended.retain(|token| sample.has(*token));
         let absent = self.connections.iter_mut().filter(|(token, _)| !sample.has(**token));
         let over: Vec<Token> = absent.filter_map(|(token, known)| known.is_missed(all).then_some(*token)).collect();
         for token in over {

@@ -33,6 +33,8 @@ pub struct Steering {
     /// Connections of the last sample that no event has announced: its event may be on its way. None if events were
     /// lost since, or were not heard before: the next sample's are taken up at once.
     pub(super) unannounced: Option<BTreeSet<Token>>,
+    /// Connections that their programs have closed, and whose sockets are still there: for a minute if the peer does not close too.
+    pub(super) ended: BTreeSet<Token>,
     /// Events were lost: what the next sample lacks is gone.
     pub(super) overrun: bool,
     pub(super) counters: Counters,
@@ -65,6 +67,7 @@ impl Steering {
             decisions: VecDeque::new(),
             wake: None,
             unannounced: None,
+            ended: BTreeSet::new(),
             overrun: false,
             counters: Counters::default(),
         }

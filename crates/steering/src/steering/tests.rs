@@ -171,6 +171,38 @@ fn what_two_samples_lack_is_closed_and_after_lost_events_what_one_lacks() {
     assert_eq!(steering.connections().count(), 0);
 }
 
+/// The kernel tells that the program has closed it, and keeps the socket until the peer does so too.
+#[test]
+fn what_its_program_has_closed_is_taken_up_again_only_while_it_has_data_to_deliver() {
+    let (script, mut steering) = scripted();
+    let created = Event::Created { token: TOKEN, endpoints: endpoints(1, 40_000), server: false };
+    let left = |millis: u64, snd_una: u64| {
+        let mut sample = sample(at(millis), vec![subflow(1, 40_000)]);
+        sample.connections[0].snd_una = snd_una;
+        sample
+    };
+    let known = |steering: &mut Steering, samples: [u64; 3]| {
+        steering.handle_sample(&nothing(at(0)));
+        steering.handle_event(at(10), &created);
+        steering.handle_sample(&left(100, 0));
+        steering.handle_event(at(110), &Event::Closed { token: TOKEN });
+        assert_eq!(steering.connection_count(), 0);
+        let mut millis = 100;
+        let known = samples.map(|snd_una| {
+            millis += 100;
+            steering.handle_sample(&left(millis, snd_una));
+            steering.connection_count()
+        });
+        script.heard();
+        known
+    };
+    // Of 200,000 bytes the last is the end of the stream.
+    assert_eq!(known(&mut steering, [199_999, 199_999, 200_000]), [0, 0, 0]);
+    assert_eq!(steering.counters().adopted, 0);
+    assert_eq!(known(&mut steering, [100_000, 150_000, 199_999]), [0, 1, 0]);
+    assert_eq!(steering.counters().adopted, 1);
+}
+
 #[test]
 fn closes_that_come_again_or_without_our_address_are_matched_or_counted() {
     let (script, mut steering) = scripted();
@@ -446,6 +478,40 @@ fn subflows_of_an_address_that_is_gone_are_closed_but_for_the_last() {
     steering.handle_event(at(20), &event);
     steering.handle_event(at(30), &Event::AddressDown { address: IpAddr::from([10, 0, 1, 1]) });
     assert_eq!(steering.poll_command(), None);
+}
+
+/// RFC 8684, 3.4.1: the address of the first subflow has identifier 0.
+#[test]
+fn the_address_of_the_first_subflow_is_withdrawn_as_the_peer_knows_it() {
+    let removed = |subflows: &[(u8, u16)], gone: u8| {
+        let (script, mut steering) = scripted();
+        for last in [1, 2] {
+            let address = IpAddr::from([10, 0, last, 1]);
+            steering.handle_event(at(0), &Event::AddressUp { address, interface: Interface(last.into()) });
+        }
+        let event = Event::Established {
+            token: TOKEN,
+            endpoints: endpoints(1, 40_000),
+            server: false,
+            remote_denies_joins: false,
+        };
+        steering.handle_event(at(1), &event);
+        steering.handle_sample(&sample(at(100), subflows.iter().map(|(local, port)| subflow(*local, *port)).collect()));
+        steering.handle_sample(&sample(at(200), subflows.iter().map(|(local, port)| subflow(*local, *port)).collect()));
+        script.then(PathAction::Remove { connection: ConnectionId(0), local: AddressId(gone) });
+        steering.handle_event(at(300), &Event::AddressDown { address: IpAddr::from([10, 0, gone, 1]) });
+        let commands = core::iter::from_fn(|| steering.poll_command());
+        let removals = commands.filter_map(|command| match command {
+            Command::Remove { local_id, .. } => Some(local_id),
+            _ => None,
+        });
+        removals.collect::<Vec<u8>>()
+    };
+    assert_eq!(removed(&[(1, 40_000), (2, 40_001)], 1), [0]);
+    assert_eq!(removed(&[(1, 40_000), (2, 40_001)], 2), [2]);
+    assert_eq!(removed(&[(1, 40_000), (1, 40_002), (2, 40_001)], 1), [0, 1]);
+    // The first one has ended, and another was opened from its address.
+    assert_eq!(removed(&[(1, 40_002), (2, 40_001)], 1), [1]);
 }
 
 /// Further addresses of an interface lead over the same path.
