@@ -63,6 +63,8 @@ pub(super) struct Joins {
     pub open: Vec<Join>,
     /// Number of the next subflow.
     pub next_subflow: u32,
+    /// The peer has withdrawn the address of the initial subflow.
+    pub initial_removed: bool,
 }
 
 impl Join {

@@ -115,6 +115,7 @@ impl Connection {
     fn handle_remove_address(&mut self, now: Instant, ids: &[u8]) {
         for id in ids.iter().map(|id| AddressId(*id)) {
             self.signalling.remote_addresses.retain(|known| known.id != id);
+            self.joins.initial_removed |= id == AddressId(0);
             self.output.tell(Notice::AddressRemoved(id));
             let affected: Vec<SubflowId> =
                 self.subflows.iter().filter(|s| s.identity.remote_address == id).map(Subflow::id).collect();

@@ -20,9 +20,9 @@ const ANNOUNCEMENT_ATTEMPTS: u32 = 4;
 const REMOVALS_PER_OPTION: usize = 12;
 
 impl Connection {
-    /// The peer's address with this identifier; 0 is that of the initial subflow.
+    /// The peer's address with this identifier; 0 is that of the initial subflow until it is withdrawn.
     pub fn remote_address(&self, id: AddressId) -> Option<SocketAddr> {
-        if id == AddressId(0) {
+        if id == AddressId(0) && !self.joins.initial_removed {
             return Some(self.identity.initial_remote);
         }
         self.signalling.remote_addresses.iter().find(|known| known.id == id).map(|known| known.remote)

@@ -268,6 +268,31 @@ fn identifier_0_withdraws_the_address_of_the_initial_subflow() {
     assert_eq!(peer.received, b"helloabc");
 }
 
+/// Section 3.4.2: no subflow is opened to a withdrawn address. Announced again, identifier 0 may be another one.
+#[test]
+fn the_withdrawn_address_of_the_initial_subflow_is_not_joined_before_it_is_announced_anew() {
+    let mut peer = warm_peer();
+    let flow = peer.join(1);
+    let id = peer.id();
+    let joined = |peer: &mut Peer, local: u8| {
+        peer.take();
+        let orders = peer.orders.clone();
+        orders.give_to(&mut peer.host, peer.now, create(id, local, 0, false));
+        peer.settle();
+        let said = peer.take();
+        let syns = said.iter().filter(|packet| packet.segment.flags.contains(Flags::SYN));
+        syns.map(|syn| SocketAddr::new(syn.ip.destination, syn.segment.destination_port)).collect::<Vec<_>>()
+    };
+    assert_eq!(joined(&mut peer, 3), [peer.flows[0].peer]);
+    peer.send(flow, Flags::ACK, options(vec![MptcpOption::RemoveAddress { address_ids: vec![0] }]), &[]);
+    assert_eq!(joined(&mut peer, 4), []);
+    let (address, port) = (address(0, 2), Some(7_000));
+    let truncated_hmac = Some(peer.keys.sign_add_address(0, address, port));
+    let announcement = MptcpOption::AddAddress { address_id: 0, address, port, truncated_hmac };
+    peer.send(flow, Flags::ACK, options(vec![announcement]), &[]);
+    assert_eq!(joined(&mut peer, 4), [SocketAddr::new(address, 7_000)]);
+}
+
 #[test]
 fn an_address_that_still_works_is_withdrawn_on_another_subflow_too() {
     let (mut pair, orders, id, _) = warm_pair(2, true);
