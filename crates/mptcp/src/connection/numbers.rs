@@ -41,12 +41,17 @@ impl Connection {
         }
     }
 
-    /// The offset in the peer's stream at which a mapping begins.
+    /// The offset in the peer's stream at which a mapping begins. One before the beginning wraps around, and lies out of
+    /// any window.
     fn data_seq_offset(&self, data_seq: DataSequence) -> u64 {
         let base = self.identity.remote.data_seq(0);
         match data_seq {
             DataSequence::Long(number) => number.wrapping_sub(base),
-            DataSequence::Short(number) => near_offset(self.receiver.buffer.next(), number.wrapping_sub(base as u32)),
+            DataSequence::Short(number) => {
+                let next = self.receiver.buffer.next();
+                let low = number.wrapping_sub(base as u32);
+                next.wrapping_add_signed(i64::from(low.wrapping_sub(next as u32) as i32))
+            }
         }
     }
 

@@ -49,6 +49,21 @@ fn of_bytes_that_overlap_with_others_the_first_to_come_are_read() {
     assert_eq!(peer.received, b"hello.ghIJKLmnend");
 }
 
+// RFC 8684, section 3.8: what lies out of the window is dropped, before its beginning, too, in both sizes of numbers.
+#[test]
+fn numbers_before_the_beginning_of_the_stream_bring_nothing() {
+    for short in [false, true] {
+        let mut peer = Peer::connected(config());
+        let mut dss = long(&peer, 0, 1, 6);
+        let number = peer.number(0).wrapping_sub(3);
+        let data_seq = if short { DataSequence::Short(number as u32) } else { DataSequence::Long(number) };
+        dss.mapping.as_mut().unwrap().data_seq = data_seq;
+        peer.send_at(0, 1, Flags::ACK, with_dss(dss), b"...abc");
+        peer.send_at(0, 1, Flags::ACK, with_dss(long(&peer, 0, 1, 3)), b"abc");
+        assert_eq!(peer.received, b"abc", "short {short}");
+    }
+}
+
 // RFC 8684, section 3.3.1: a mapping must not change. If it does, each byte of the stream is still delivered once, from
 // the mapping in its segment.
 #[test]
