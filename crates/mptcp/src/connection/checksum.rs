@@ -10,6 +10,9 @@ use bytes::Bytes;
 /// Limit of incomplete mappings of all subflows: 4 MB of 64 kB each.
 const MAX_PENDING: usize = 64;
 
+/// Shorter parts are copied, so that they do not keep a packet alive.
+const COPIED: usize = 256;
+
 /// Limit of parts of a mapping. Above it adjacent parts are copied together.
 const MAX_PARTS: usize = 256;
 
@@ -129,6 +132,7 @@ impl Pending {
         let place = self.parts.len() < MAX_PARTS;
         if place {
             let at = self.parts.partition_point(|(start, _)| *start < offset);
+            let payload = if payload.len() < COPIED { Bytes::copy_from_slice(&payload) } else { payload };
             self.parts.insert(at, (offset, payload));
         }
         place
@@ -185,6 +189,21 @@ fn placed(mapping: &Resolved, parts: Vec<(u32, Bytes)>) -> impl Iterator<Item = 
 mod tests {
     use super::*;
     use anabranch_wire::mptcp::DataSequence;
+
+    #[test]
+    fn a_short_part_that_waits_does_not_keep_its_packet() {
+        let mut pending = PendingMappings::default();
+        let peer = Derived { token: 0, initial_data_seq: 0 };
+        let wire = Mapping { data_seq: DataSequence::Long(1), subflow_seq: 1, length: 1_000, checksum: Some(0) };
+        let mapping = Resolved { seq: SeqNumber(1), length: 1_000, data_seq: 0, wire, data_fin: false };
+        let mut is_kept = |at: u32, length: usize| {
+            let packet = Bytes::from(vec![0; 1_500]);
+            let (seq, payload) = (SeqNumber(1 + at), packet.slice(40..40 + length));
+            pending.take_in(SubflowId(0), SeqNumber(1), &mapping, seq, payload, &peer);
+            !packet.is_unique()
+        };
+        assert_eq!([(10, 1), (20, 255), (300, 256)].map(|(at, length)| is_kept(at, length)), [false, false, true]);
+    }
 
     #[test]
     fn what_a_subflow_was_bringing_is_forgotten_and_that_of_others_is_not() {
