@@ -194,17 +194,25 @@ impl Connection {
         let tcp = &self.config.tcp;
         let Some(idle) = tcp.keepalive else { return true };
         let (interval, probes) = (tcp.keepalive_interval, tcp.keepalive_probes);
+        let plain = self.association.protocol == Protocol::Tcp;
         let subflow = &mut self.subflows[handle];
-        let silence = subflow.unheard(now);
-        if silence < idle {
-            subflow.timers.set(SubflowTimer::Keepalive, now + (idle - silence));
+        let (silence, busy) = (subflow.unheard(now), !subflow.scoreboard.is_idle());
+        if silence < idle.max(interval) {
+            subflow.liveness.keepalives = 0;
+        }
+        if silence < idle || (busy && plain) {
+            // Outstanding data asks by itself, and its timeouts end the connection.
+            let left = if silence < idle { idle - silence } else { idle };
+            subflow.timers.set(SubflowTimer::Keepalive, now + left);
             return true;
         }
-        if silence >= idle + interval * u64::from(probes) {
+        if subflow.liveness.keepalives >= probes {
             self.reset_subflow(now, handle, CloseReason::TimedOut, REASON_UNSPECIFIED);
             return false;
         }
-        subflow.due.keepalive = subflow.scoreboard.is_idle();
+        // They are counted: on a host that was stopped more time passes without one.
+        subflow.liveness.keepalives += 1;
+        subflow.due.keepalive = !busy;
         subflow.timers.set(SubflowTimer::Keepalive, now + interval);
         true
     }
@@ -265,16 +273,18 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_subflow_is_probed_and_one_that_is_silent_too_long_is_reset() {
+    fn an_idle_subflow_is_probed_and_one_that_answers_no_probe_is_reset() {
         let tcp = crate::config::TcpConfig {
             keepalive: Some(Duration::from_secs(15)),
             keepalive_interval: Duration::from_secs(5),
             keepalive_probes: 4,
             ..Default::default()
         };
-        let after = |seconds: u64, busy: bool| {
+        let after = |seconds: u64, asked: u32, busy: bool, protocol: Protocol| {
             let mut connection = connected(crate::ConnectionConfig { tcp: tcp.clone(), ..config() }, 2);
+            connection.association.protocol = protocol;
             let handle = connection.subflows.first_handle().unwrap();
+            connection.subflows[handle].liveness.keepalives = asked;
             if busy {
                 connection.subflows[handle].push(0, bytes::Bytes::from_static(b"data"), crate::event::SendKind::New);
                 assert!(connection.subflows[handle].scoreboard.send_next(Instant::ZERO).is_some());
@@ -286,10 +296,17 @@ mod tests {
             subflow.map(|s| (s.due.keepalive, s.timers.at(SubflowTimer::Keepalive)))
         };
         let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
-        assert_eq!(after(10, false), Some((false, at(15))));
-        assert_eq!(after(15, false), Some((true, at(20))));
-        assert_eq!(after(15, true), Some((false, at(20))), "its data asks");
-        assert_eq!(after(34, false), Some((true, at(39))));
-        assert_eq!(after(35, false), None);
+        for protocol in [Protocol::Multipath, Protocol::Tcp] {
+            let idle = |seconds: u64, asked: u32| after(seconds, asked, false, protocol);
+            assert_eq!(idle(10, 4), Some((false, at(15))), "something came");
+            assert_eq!(idle(15, 0), Some((true, at(20))));
+            assert_eq!(idle(30, 3), Some((true, at(35))));
+            assert_eq!(idle(35, 4), None);
+            assert_eq!(idle(3_600, 3), Some((true, at(3_605))), "one more");
+        }
+        // Its data asks; a subflow is closed for that, a connection only by the timeouts of its data.
+        assert_eq!(after(15, 0, true, Protocol::Multipath), Some((false, at(20))));
+        assert_eq!(after(35, 4, true, Protocol::Multipath), None);
+        assert_eq!(after(35, 4, true, Protocol::Tcp), Some((false, at(50))));
     }
 }

@@ -151,6 +151,8 @@ pub struct Liveness {
     pub timeouts_in_row: u32,
     /// Window probes sent since anything was received.
     pub unanswered_probes: u16,
+    /// Keepalive probes since anything was received, or times when outstanding data did without one.
+    pub keepalives: u32,
     /// Segments without a mapping since the last one with a mapping.
     pub unmapped: u8,
     /// Nothing was acknowledged for longer than the scheduler allows ([`anabranch_policy::scheduler::Needs::silence`]).
@@ -176,6 +178,7 @@ impl Liveness {
         Self {
             timeouts_in_row: 0,
             unanswered_probes: 0,
+            keepalives: 0,
             unmapped: 0,
             silent: false,
             removed: false,

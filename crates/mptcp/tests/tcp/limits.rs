@@ -28,12 +28,44 @@ fn keepalive_probes_after_the_idle_time_and_every_75_seconds_and_aborts_after_ni
     assert_eq!(t.closed(), Some(CloseCause::TimedOut));
 }
 
-#[test]
-fn how_often_keepalive_asks_can_be_chosen() {
-    let mut t = Transcript::accepted(plain_with(|c| {
+/// Probes after five seconds and every two seconds, and aborts after two.
+fn eager() -> Transcript {
+    Transcript::accepted(plain_with(|c| {
         c.tcp.keepalive = Some(Duration::from_secs(5));
         (c.tcp.keepalive_interval, c.tcp.keepalive_probes) = (Duration::from_secs(2), 2);
-    }));
+    }))
+}
+
+// MUST-26: it is for idle connections. Whether data is answered is told by its retransmissions (MUST-20, SHLD-11).
+#[test]
+fn keepalive_does_not_end_a_connection_whose_data_waits_for_an_answer() {
+    let mut t = eager();
+    t.write(1000);
+    t.wait(100_000);
+    assert_eq!(t.closed(), None);
+    let said = t.take();
+    assert!(said.iter().all(|packet| packet.segment.payload.len() == 1000), "no probe, no reset");
+    t.peer("A 1:1 ack 1001");
+    t.expect_in(5_000, "A 1000:1000 ack 1");
+}
+
+// MUST-29, on a host that was stopped for an hour.
+#[test]
+fn who_could_not_ask_for_a_long_time_asks_before_it_gives_the_peer_up() {
+    let mut t = eager();
+    t.stop(3_600_000);
+    t.expect("A 0:0 ack 1");
+    t.peer("A 1:1 ack 1");
+    t.expect_in(5_000, "A 0:0 ack 1");
+    t.stop(3_600_000);
+    t.expect("A 0:0 ack 1");
+    t.expect_in(2_000, "RA 1:1 ack 1");
+    assert_eq!(t.closed(), Some(CloseCause::TimedOut));
+}
+
+#[test]
+fn how_often_keepalive_asks_can_be_chosen() {
+    let mut t = eager();
     t.expect_in(5_000, "A 0:0 ack 1");
     t.expect_in(2_000, "A 0:0 ack 1");
     t.expect_in(2_000, "RA 1:1 ack 1");

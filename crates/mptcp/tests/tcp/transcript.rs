@@ -344,6 +344,13 @@ impl Transcript {
         self.run(self.now + Duration::from_millis(millis));
     }
 
+    /// Stops the host for a while: what was due meanwhile is due now.
+    pub fn stop(&mut self, millis: u64) {
+        self.now += Duration::from_millis(millis);
+        self.host.handle_timeout(self.now);
+        self.drain();
+    }
+
     /// Advances time, and asserts that nothing is sent.
     #[track_caller]
     pub fn silence(&mut self, millis: u64) {
