@@ -19,8 +19,9 @@ use crate::status::{Serving, Source, SteeredHost};
 use crate::uplink_care::{Roles, absent, govern};
 use anabranch_host::{Setup, Step};
 use anabranch_settings::diagnostic::Diagnostic;
-use anabranch_steer::{Addresses, Classes, Daemon, Endpoint, Notice, flags, interface_name};
-use anabranch_steering::settings::Settings;
+use anabranch_steer::{Addresses, Classes, Daemon, Endpoint, Notice, flags, interface_name, open_path_manager};
+use anabranch_steering::event::Interface;
+use anabranch_steering::settings::{Control, Settings};
 use anabranch_system::{Capability, keep_only};
 use ground::Ground;
 use guard::Only;
@@ -28,6 +29,7 @@ use log::Log;
 use observer::Observer;
 use std::cell::RefCell;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use tokio::sync::mpsc;
 
@@ -56,6 +58,7 @@ fn check(options: &SteerOptions, ground: &Ground) -> Result<(), Diagnostic> {
     if addresses.known().is_empty() {
         text += "no address can be used\n";
     }
+    text.extend(unendowed(ground, &addresses)?.into_iter().map(|line| format!("{line}\n")));
     for (address, interface) in addresses.known() {
         let name = interface_name(*interface);
         let governed = roles.of(&name);
@@ -71,6 +74,23 @@ fn check(options: &SteerOptions, ground: &Ground) -> Result<(), Diagnostic> {
     text.extend(options.rules.iter().map(|rule| format!("rule: {rule}\n")));
     print(&text);
     Ok(())
+}
+
+/// Addresses without an endpoint where only endpoints count, each in a sentence.
+fn unendowed(ground: &Ground, addresses: &Addresses) -> Result<Vec<String>, Diagnostic> {
+    if ground.control() != Control::Priorities {
+        return Ok(Vec::new());
+    }
+    let mut kernel = open_path_manager().map_err(|error| cannot(&error))?;
+    let endpoints = kernel.endpoints().map_err(|error| cannot(&io::Error::other(error.to_string())))?;
+    let without = addresses.known().iter().filter(|(address, _)| endpoints.iter().all(|one| one.address != **address));
+    let sentence = |(address, interface): (&IpAddr, &Interface)| {
+        let name = interface_name(*interface);
+        format!(
+            "{address} has no endpoint: the kernel opens no subflow from it and none is demoted, unless you              `ip mptcp endpoint add {address} dev {name} subflow`"
+        )
+    };
+    Ok(without.map(sentence).collect())
 }
 
 fn cannot(error: &io::Error) -> Diagnostic {
@@ -111,6 +131,9 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
         .map_err(|error| Diagnostic::plain(format!("the other capabilities cannot be dropped: {error}")))?;
     ground.describe().iter().for_each(|line| log.say(line));
     absent(options.interfaces()).iter().for_each(|line| log.say(line));
+    let mut addresses = Addresses::open(options.uplinks.clone()).map_err(|error| cannot(&error))?;
+    addresses.look().map_err(|error| cannot(&error))?;
+    unendowed(&ground, &addresses)?.iter().for_each(|line| log.say(line));
     log.say(&format!("policy {}", options.policy()));
     let mut observer = Observer::new(host.clone(), ground.future().to_string());
     observer.begin(options.policy());

@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("the_check_explains_roles_and_rules", explained),
         trial("an_interface_that_is_not_there_is_told", absent),
         trial("a_backup_that_is_no_uplink_is_refused", stranger),
+        trial("an_address_without_an_endpoint_is_told_where_only_endpoints_count", without_endpoint),
     ]
 }
 
@@ -97,4 +98,23 @@ fn stranger(scene: &Scene) {
     let mut command = scene.command(&["--check", "--uplink", "up0", "--backup", "up1"]);
     let output = scene.on_host(|| command.output().expect("it runs"));
     assert!(complaint(&output).contains("up1 is none of the uplinks that are named: add --uplink up1"), "{output:?}");
+}
+
+/// Nothing would ever happen, and nothing would say why.
+fn without_endpoint(scene: &Scene) {
+    scene.on_host(|| crate::program::ip("mptcp endpoint delete id 2"));
+    let sentence = "10.2.0.2 has no endpoint: ";
+    let checked = |path_manager: &str| {
+        let mut command = scene.command(&["--check", "--path-manager", path_manager]);
+        text(&scene.on_host(|| command.output().expect("it runs")).stdout)
+    };
+    let kernel = checked("kernel");
+    assert!(
+        kernel.contains(sentence) && kernel.contains("`ip mptcp endpoint add 10.2.0.2 dev up1 subflow`"),
+        "{kernel}"
+    );
+    assert!(!kernel.contains("10.1.0.2 has no"), "{kernel}");
+    assert!(!checked("userspace").contains(sentence));
+    let _daemon = scene.daemon(&["--path-manager", "kernel"]);
+    assert!(scene.said().contains(sentence), "{}", scene.said());
 }
