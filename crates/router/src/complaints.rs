@@ -60,6 +60,8 @@ pub(super) struct Complaints {
     ended: bool,
     /// Neighbours, and interfaces, whose first loss was told.
     losses: BTreeSet<(Option<std::net::Ipv4Addr>, String)>,
+    /// Reports of neighbours that restart.
+    restarts: usize,
 }
 
 impl Complaints {
@@ -115,6 +117,18 @@ impl Complaints {
         })
     }
 
+    /// Takes a report of a neighbour that restarts, which any station can say each second. Returns what to report.
+    pub(super) fn restart(&mut self, news: String) -> Option<String> {
+        self.restarts += 1;
+        match self.restarts {
+            ..=MOST => Some(news),
+            number if number == MOST + 1 => {
+                Some("of further neighbours that restart only their number is kept (--show status)".to_owned())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a neighbour or an interface is lost for the first time. There are as many of these reports as of the others.
     fn is_first(&mut self, router: Option<std::net::Ipv4Addr>, interface: &str) -> bool {
         self.losses.len() < MOST && self.losses.insert((router, interface.to_owned()))
@@ -159,6 +173,15 @@ mod tests {
         // The last report says that no more follow.
         assert_eq!(told.count(), MOST + 1);
         assert_eq!(complaints.told.len(), MOST);
+    }
+
+    #[test]
+    fn a_neighbour_that_restarts_for_ever_does_not_fill_the_log() {
+        let mut complaints = Complaints::default();
+        let told: Vec<String> = (0..1_000).filter_map(|number| complaints.restart(number.to_string())).collect();
+        assert_eq!(told.len(), MOST + 1);
+        assert_eq!((told[0].as_str(), told[63].as_str()), ("0", "63"));
+        assert!(told[64].contains("--show status"), "{}", told[64]);
     }
 
     #[test]

@@ -81,8 +81,9 @@ impl RouteDaemon {
                 }
                 Event::Restart { interface, neighbor, restart } => {
                     let name = self.ports.iter().find(|port| port.id == interface).map_or("-", |port| &port.name);
-                    if let Some(tell) = &mut self.tell {
-                        tell(&restarted(neighbor, name, restart));
+                    let news = self.complaints.restart(restarted(neighbor, name, restart));
+                    if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+                        tell(&news);
                     }
                 }
                 Event::Level { .. } => {}
