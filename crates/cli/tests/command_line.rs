@@ -542,3 +542,11 @@ fn what_follows_an_option_whose_quantity_may_be_left_out_is_the_next_option() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(refused(&place, &["route", "--hello-interval", "-1s"]).contains("must not be negative"));
 }
+
+/// A daemon with a journal of its own has its socket there.
+#[test]
+fn a_status_for_which_nobody_is_there_names_the_option_that_finds_others() {
+    let place = Place::new("nobody", SCENARIO);
+    let message = refused(&place, &["status", "--journal", "."]);
+    assert!(message.contains("is here that this user may ask") && message.contains("--journal DIR"), "{message}");
+}

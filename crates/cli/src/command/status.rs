@@ -42,8 +42,8 @@ pub fn status(query: &StatusQuery, json: bool) -> Result<(), Diagnostic> {
         return Ok(());
     }
     if all.is_empty() {
-        let message =
-            "no `anabranch` proxy, serve, up, run or steer is here that this user may ask; those of root only root may";
+        let message = "no `anabranch` proxy, serve, up, run or steer is here that this user may ask; those of root only root \
+                       may, and one that was started with --journal DIR needs that here too";
         return Err(Diagnostic::plain(message));
     }
     print(&all.iter().map(describe).collect::<Vec<_>>().join("\n"));
