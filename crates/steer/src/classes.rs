@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_rule_fits_by_all_that_it_says() {
         let remote: SocketAddr = "192.0.2.77:443".parse().expect("an address");
-        let owner = Some(Owner { uid: 1_000, cgroup: Some(9) });
+        let owner = Some(Owner { uid: 1_000, cgroup: Some(9), absent: false });
         let net = |text: &str, length| Some((text.parse().expect("an address"), length));
         let all = Condition { remote: net("192.0.2.64", 26), port: Some(443), user: Some(1_000), cgroup: Some(9) };
         assert!(all.fits(remote, owner));

@@ -47,6 +47,7 @@ const REMOTE_PORT: usize = 6;
 const LOCAL_ADDRESS: usize = 8;
 const REMOTE_ADDRESS: usize = 24;
 const OWNER: usize = 64;
+const INODE: usize = 68;
 
 /// Length of a socket's addresses and cookie in a request (`struct inet_diag_sockid`).
 const SOCKET_ID: usize = 48;
@@ -293,7 +294,7 @@ pub fn read_connection(answer: &[u8]) -> Option<(MptcpInfo, Owner)> {
     let content = answer.get(HEADER..)?;
     let info = read_mptcp_info(attribute(content, INFO)?)?;
     let cgroup = attribute(content, CGROUP).and_then(|value| u64_at(value, 0));
-    Some((info, Owner { uid: u32_at(answer, OWNER)?, cgroup }))
+    Some((info, Owner { uid: u32_at(answer, OWNER)?, cgroup, absent: u32_at(answer, INODE)? == 0 }))
 }
 
 /// Reads a socket of TCP; `None` if it is no subflow.

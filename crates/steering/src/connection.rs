@@ -9,7 +9,7 @@ use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use core::net::SocketAddr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Most subflows of a connection that are known.
 pub const MOST_SUBFLOWS: usize = 32;
@@ -45,6 +45,8 @@ pub(crate) struct Connection {
     pub subflows: Vec<Subflow>,
     /// Addresses that the peer announced, by its identifiers.
     pub remotes: BTreeMap<u8, SocketAddr>,
+    /// Addresses of ours that we told to announce.
+    pub announced: BTreeSet<AddressId>,
     pub closed: VecDeque<ClosedSubflow>,
     pub estimator: Estimator,
     /// When the path manager is measured for next, and told again that the connection is blocked.
@@ -77,6 +79,7 @@ impl Connection {
             missing: 0,
             subflows: Vec::new(),
             remotes: BTreeMap::new(),
+            announced: BTreeSet::new(),
             closed: VecDeque::new(),
             estimator: Estimator::default(),
             next_measured: Instant::ZERO,
@@ -108,6 +111,19 @@ impl Connection {
         }
         let announced = self.remotes.iter().find(|(_, known)| known.ip() == remote.ip());
         AddressId(announced.map_or(said, |(id, _)| *id))
+    }
+
+    /// The identifiers by which the peer knows an address of ours. That of the first subflow's is 0 (RFC 8684, section 3.4.1), for
+    /// joins that are accepted there too. What was announced before the connection was adopted is not known.
+    pub fn identifiers(&self, local: AddressId) -> BTreeSet<u8> {
+        let own = self.subflows.iter().filter(|subflow| subflow.local == local);
+        let of = |subflow: &Subflow| match &subflow.sample {
+            _ if subflow.endpoints == self.initial => 0,
+            Some(sample) => sample.local_id,
+            None => local.0,
+        };
+        let may_be_announced = self.adopted || self.announced.contains(&local);
+        own.map(of).chain(may_be_announced.then_some(local.0)).collect()
     }
 
     pub fn subflow(&self, id: SubflowId) -> Option<&Subflow> {

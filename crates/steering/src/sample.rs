@@ -51,6 +51,11 @@ pub struct ConnectionSample {
 }
 
 impl ConnectionSample {
+    /// Whether no program has its socket.
+    pub(crate) fn is_orphaned(&self) -> bool {
+        self.subflows.iter().any(|subflow| subflow.owner.absent)
+    }
+
     /// Whether there is anything to deliver but the end of the stream, which counts as a byte.
     pub(crate) fn has_data(&self) -> bool {
         self.write_seq.saturating_sub(self.snd_una) > 1
@@ -165,4 +170,6 @@ pub struct Chronographs {
 pub struct Owner {
     pub uid: u32,
     pub cgroup: Option<u64>,
+    /// No program has it: it was closed, or has not been accepted.
+    pub absent: bool,
 }

@@ -4,7 +4,7 @@ use crate::scene::{Path, PathManager, Scene, Transfer, client_address, connect, 
 use crate::steered::steering;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_steer::Sampler;
-use anabranch_steering::sample::{HostSample, TcpState};
+use anabranch_steering::sample::{ConnectionSample, HostSample, TcpState};
 use anabranch_steering::settings::Control;
 use libtest_mimic::Trial;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
@@ -26,6 +26,10 @@ pub fn trials() -> Vec<Trial> {
         }),
         Trial::test("what_samples_of_1000_connections_cost", || {
             what_samples_of_1000_connections_cost();
+            Ok(())
+        }),
+        Trial::test("a_socket_that_its_program_has_closed_is_nobody_s", || {
+            a_socket_that_its_program_has_closed_is_nobody_s();
             Ok(())
         }),
         Trial::test("an_empty_host_has_an_empty_sample", || {
@@ -57,6 +61,16 @@ fn a_join_that_the_kernel_opens_is_sampled() {
     let ours: Vec<_> = client.subflows.iter().map(|s| (s.endpoints.local, s.endpoints.remote)).collect();
     assert_eq!(theirs, ours);
     assert_eq!(server.subflows[1].remote_id, client.subflows[1].local_id);
+}
+
+fn a_socket_that_its_program_has_closed_is_nobody_s() {
+    let scene = Scene::new(&[Path::new(20, 10)], PathManager::Kernel);
+    let (client, _server) = scene.connect();
+    let absent = |seen: &ConnectionSample| seen.subflows.iter().all(|subflow| subflow.owner.absent);
+    assert!(!absent(&scene.client_sees(|seen| !seen.subflows.is_empty())));
+    drop(client);
+    // The other end does not close: the kernel waits a minute for that.
+    scene.client_sees(|seen| !seen.subflows.is_empty() && absent(seen));
 }
 
 fn counters_grow_with_what_is_carried() {

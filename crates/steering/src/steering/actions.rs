@@ -71,12 +71,7 @@ impl Steering {
             {
                 Some(())
             }
-            PathAction::Announce { connection, local } => {
-                let address = self.addresses.address(local);
-                self.command(now, occasion, connection, |token, _| {
-                    Some(Command::Announce { token, address: address?, local_id: local.0 })
-                })
-            }
+            PathAction::Announce { connection, local } => self.announce(now, occasion, connection, local),
             PathAction::Remove { connection, local } => self.withdraw(now, occasion, connection, local),
             PathAction::CloseSubflow { connection, subflow } => {
                 self.command(now, occasion, connection, |token, known| {
@@ -105,15 +100,22 @@ impl Steering {
         done.is_some()
     }
 
-    /// Withdraws an address, with each identifier that the peer has of it: that of the first subflow is 0, whatever ours is
-    /// (RFC 8684, section 3.4.1).
+    fn announce(&mut self, now: Instant, occasion: Occasion, connection: ConnectionId, local: AddressId) -> Option<()> {
+        let address = self.addresses.address(local)?;
+        self.command(now, occasion, connection, |token, _| {
+            Some(Command::Announce { token, address, local_id: local.0 })
+        })?;
+        let known = self.connections.get_mut(self.tokens.get(&connection)?)?;
+        known.announced.insert(local);
+        Some(())
+    }
+
+    /// Withdraws an address, by each identifier that the peer has of it. The kernel refuses others.
     fn withdraw(&mut self, now: Instant, occasion: Occasion, connection: ConnectionId, local: AddressId) -> Option<()> {
-        let known = self.connections.get(self.tokens.get(&connection)?)?;
-        let (first, others): (Vec<&Subflow>, Vec<&Subflow>) =
-            known.subflows.iter().filter(|one| one.local == local).partition(|one| one.endpoints == known.initial);
-        let first = (!first.is_empty()).then_some(0);
-        let other = (first.is_none() || !others.is_empty()).then_some(local.0);
-        for local_id in [first, other].into_iter().flatten() {
+        let known = self.connections.get_mut(self.tokens.get(&connection)?)?;
+        let identifiers = known.identifiers(local);
+        known.announced.remove(&local);
+        for local_id in identifiers {
             self.command(now, occasion, connection, |token, _| Some(Command::Remove { token, local_id }))?;
         }
         Some(())

@@ -78,6 +78,10 @@ impl Steering {
 
     /// Takes up a connection that began unseen. Returns whether it is followed.
     pub(super) fn adopt(&mut self, now: Instant, sample: &ConnectionSample) -> bool {
+        // Closed before we could hear of that, or not accepted yet.
+        if sample.is_orphaned() && !sample.has_data() {
+            return false;
+        }
         let Some(initial) = guess_initial(sample) else { return false };
         if !self.open(now, sample.token, guess_role(sample), initial) {
             return false;

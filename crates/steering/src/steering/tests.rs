@@ -126,6 +126,20 @@ fn a_connection_that_no_event_announced_is_adopted_with_its_subflows() {
     assert!(script.heard().is_empty());
 }
 
+/// Its program closed it before we began, and the peer has not yet.
+#[test]
+fn what_no_program_has_is_adopted_only_while_it_has_data_to_deliver() {
+    for (snd_una, absent, count) in [(0, true, 1), (199_999, true, 0), (199_999, false, 1)] {
+        let mut steering = scripted().1;
+        let mut socket = subflow(1, 40_000);
+        socket.owner.absent = absent;
+        let mut sample = sample(at(0), vec![socket]);
+        sample.connections[0].snd_una = snd_una;
+        steering.handle_sample(&sample);
+        assert_eq!(steering.counters().adopted, count, "{snd_una} {absent}");
+    }
+}
+
 /// What a sample shows first may be announced after it; but not if events were lost.
 #[test]
 fn a_connection_that_begins_later_is_adopted_by_the_second_sample_that_has_it() {
@@ -482,36 +496,45 @@ fn subflows_of_an_address_that_is_gone_are_closed_but_for_the_last() {
 
 /// RFC 8684, 3.4.1: the address of the first subflow has identifier 0.
 #[test]
-fn the_address_of_the_first_subflow_is_withdrawn_as_the_peer_knows_it() {
-    let removed = |subflows: &[(u8, u16)], gone: u8| {
+fn an_address_is_withdrawn_by_the_identifiers_that_the_peer_has_of_it() {
+    let removed = |subflows: &[(u8, u16, u8)], announced: bool, gone: u8| {
         let (script, mut steering) = scripted();
         for last in [1, 2] {
             let address = IpAddr::from([10, 0, last, 1]);
             steering.handle_event(at(0), &Event::AddressUp { address, interface: Interface(last.into()) });
         }
-        let event = Event::Established {
-            token: TOKEN,
-            endpoints: endpoints(1, 40_000),
-            server: false,
-            remote_denies_joins: false,
-        };
+        let (connection, local) = (ConnectionId(0), AddressId(gone));
+        if announced {
+            script.then(PathAction::Announce { connection, local });
+        }
+        let (endpoints, server) = (endpoints(1, 40_000), false);
+        let event = Event::Established { token: TOKEN, endpoints, server, remote_denies_joins: false };
         steering.handle_event(at(1), &event);
-        steering.handle_sample(&sample(at(100), subflows.iter().map(|(local, port)| subflow(*local, *port)).collect()));
-        steering.handle_sample(&sample(at(200), subflows.iter().map(|(local, port)| subflow(*local, *port)).collect()));
-        script.then(PathAction::Remove { connection: ConnectionId(0), local: AddressId(gone) });
+        let subflows =
+            subflows.iter().map(|(local, port, id)| SubflowSample { local_id: *id, ..subflow(*local, *port) });
+        let subflows: Vec<SubflowSample> = subflows.collect();
+        for millis in [100, 200] {
+            steering.handle_sample(&sample(at(millis), subflows.clone()));
+        }
+        script.then(PathAction::Remove { connection, local });
         steering.handle_event(at(300), &Event::AddressDown { address: IpAddr::from([10, 0, gone, 1]) });
         let commands = core::iter::from_fn(|| steering.poll_command());
         let removals = commands.filter_map(|command| match command {
             Command::Remove { local_id, .. } => Some(local_id),
             _ => None,
         });
-        removals.collect::<Vec<u8>>()
+        (removals.collect::<Vec<u8>>(), steering.counters().impossible_actions)
     };
-    assert_eq!(removed(&[(1, 40_000), (2, 40_001)], 1), [0]);
-    assert_eq!(removed(&[(1, 40_000), (2, 40_001)], 2), [2]);
-    assert_eq!(removed(&[(1, 40_000), (1, 40_002), (2, 40_001)], 1), [0, 1]);
+    assert_eq!(removed(&[(1, 40_000, 0), (2, 40_001, 2)], false, 1), (vec![0], 0));
+    assert_eq!(removed(&[(1, 40_000, 0), (2, 40_001, 2)], false, 2), (vec![2], 0));
+    // A join that was accepted at the first address, and one that we opened from it.
+    assert_eq!(removed(&[(1, 40_000, 0), (1, 40_002, 0)], false, 1), (vec![0], 0));
+    assert_eq!(removed(&[(1, 40_000, 0), (1, 40_002, 1)], false, 1), (vec![0, 1], 0));
     // The first one has ended, and another was opened from its address.
-    assert_eq!(removed(&[(1, 40_002), (2, 40_001)], 1), [1]);
+    assert_eq!(removed(&[(1, 40_002, 1), (2, 40_001, 2)], false, 1), (vec![1], 0));
+    // Nobody uses it: the peer knows it if it was announced.
+    assert_eq!(removed(&[(1, 40_000, 0)], true, 2), (vec![2], 0));
+    assert_eq!(removed(&[(1, 40_000, 0)], false, 2), (vec![], 0));
 }
 
 /// Further addresses of an interface lead over the same path.
