@@ -52,8 +52,7 @@ pub fn steer(options: &SteerOptions) -> Result<(), Diagnostic> {
 fn check(options: &SteerOptions, ground: &Ground) -> Result<(), Diagnostic> {
     options.classes(Settings::default())?;
     let mut text: String = ground.describe().into_iter().map(|line| format!("{line}\n")).collect();
-    let mut addresses = Addresses::open(options.uplinks.clone()).map_err(|error| cannot(&error))?;
-    addresses.look().map_err(|error| cannot(&error))?;
+    let addresses = usable(options)?;
     let roles = Roles::new(&options.care, &options.backups);
     if addresses.known().is_empty() {
         text += "no address can be used\n";
@@ -74,6 +73,13 @@ fn check(options: &SteerOptions, ground: &Ground) -> Result<(), Diagnostic> {
     text.extend(options.rules.iter().map(|rule| format!("rule: {rule}\n")));
     print(&text);
     Ok(())
+}
+
+/// The addresses that can be used now.
+fn usable(options: &SteerOptions) -> Result<Addresses, Diagnostic> {
+    let mut addresses = Addresses::open(options.uplinks.clone()).map_err(|error| cannot(&error))?;
+    addresses.look().map_err(|error| cannot(&error))?;
+    Ok(addresses)
 }
 
 /// Addresses without an endpoint where only endpoints count, each in a sentence.
@@ -131,9 +137,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
         .map_err(|error| Diagnostic::plain(format!("the other capabilities cannot be dropped: {error}")))?;
     ground.describe().iter().for_each(|line| log.say(line));
     absent(options.interfaces()).iter().for_each(|line| log.say(line));
-    let mut addresses = Addresses::open(options.uplinks.clone()).map_err(|error| cannot(&error))?;
-    addresses.look().map_err(|error| cannot(&error))?;
-    unendowed(&ground, &addresses)?.iter().for_each(|line| log.say(line));
+    unendowed(&ground, &usable(options)?)?.iter().for_each(|line| log.say(line));
     log.say(&format!("policy {}", options.policy()));
     let mut observer = Observer::new(host.clone(), ground.future().to_string());
     observer.begin(options.policy());
