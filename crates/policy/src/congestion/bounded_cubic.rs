@@ -375,8 +375,10 @@ impl BoundedCubic {
                 before.rates.1 = before.rates.1.max(bits);
             }
         }
+        // The wait of a single segment for a delayed acknowledgement is no queue.
+        let delayed = |rtt: &Duration| self.queue.is_delayed(*rtt, ack.delivered, self.mss);
         if self.rounds_of_phase() > 0
-            && let Some(rtt) = ack.rtt
+            && let Some(rtt) = ack.rtt.filter(|rtt| !delayed(rtt))
         {
             self.least_rtt = self.least_rtt.min(rtt);
         }

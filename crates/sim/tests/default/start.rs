@@ -1,14 +1,16 @@
 //! A connection starts on any working path: the first path is dead from the beginning.
 
 use super::dead_path::default_config;
-use anabranch_mptcp::{ConnectionConfig, EndpointConfig, InitialPath};
-use anabranch_policy::path_manager;
+use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Framing, InitialPath};
+use anabranch_policy::reliability::ESSENTIAL;
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_sim::application::Sending;
+use anabranch_policy::{congestion, path_manager};
+use anabranch_sim::application::{FrameToSend, Sending};
 use anabranch_sim::reference::{Bottleneck, upload};
 use anabranch_sim::topology::{Path, PathConfig, ServerAddresses, disjoint_paths};
 use anabranch_sim::{Application, Change, FlowConfig, World, WorldConfig};
+use std::sync::Arc;
 
 /// 10 Mbit/s and 50 ms; 20 Mbit/s and 20 ms.
 const PATHS: [Bottleneck; 2] = [Bottleneck::new(10, 25, 43), Bottleneck::new(20, 10, 34)];
@@ -52,4 +54,45 @@ fn a_dead_first_path_costs_one_race_interval() {
     let (late, healthy) = (late.expect("it arrives over the second"), healthy.expect("it arrives"));
     let limit = healthy + Duration::from_millis(250);
     assert!(late <= limit, "{late:?}, and {healthy:?} where the first path is alive");
+}
+
+/// Single segments are acknowledged 40 ms late, which is no queue: neither ends start-up on the first path, nor is the
+/// second, which had a probe a second, taken to be full. (While start-up ended so, the 60 MB took 5.6 s.)
+#[test]
+fn after_five_seconds_of_single_segments_a_transfer_has_both_paths_at_once() {
+    // 300 Mbit/s and 10 ms; 80 Mbit/s and 30 ms.
+    let bottlenecks = [Bottleneck::new(300, 5, 1_251), Bottleneck::new(80, 15, 334)];
+    let manager = || table::build(path_manager::TABLE, "anabranch", &Settings::new()).expect("in the table");
+    let mut world = World::new(WorldConfig { seed: 1, ..WorldConfig::default() });
+    let client = world.add_host("client", &EndpointConfig::default(), manager());
+    let server = world.add_host("server", &EndpointConfig::default(), manager());
+    let path = |path: &Bottleneck| PathConfig {
+        access_up: path.forward(),
+        access_down: path.backward(),
+        ..PathConfig::default()
+    };
+    let paths = bottlenecks.each_ref().map(path);
+    let paths: Vec<Path> = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
+    let frame = |millis: u64, bytes: u32| FrameToSend {
+        at: Duration::from_millis(millis),
+        play_out: Duration::from_millis(millis),
+        importance: ESSENTIAL,
+        lifetime: None,
+        bytes,
+    };
+    let little = (0..50).map(|number| frame(number * 100, 1_000));
+    let much = (0..60).map(|_| frame(5_000, 1_000_000));
+    let frames: Vec<FrameToSend> = little.chain(much).collect();
+    let mut config = ConnectionConfig { framing: Framing::Messages, ..default_config() };
+    config.policies.congestion =
+        Arc::new(|| table::build(congestion::TABLE, "bounded_cubic", &Settings::new()).expect("in the table"));
+    config.receive_buffer = BufferSize::Auto { initial: 128 << 10, max: 32 << 20 };
+    let flow = upload("little, then much", (client, paths[0].client), paths[0].server, Instant::ZERO, &config);
+    world.add_flow(FlowConfig { application: Application::video(frames.into()), ..flow });
+    assert!(world.run_until_finished(Instant::ZERO + Duration::from_secs(30)));
+    let carried = paths.iter().map(|path| world.link_counters(path.access_up).delivered_bytes);
+    let [fast, slow] = carried.collect::<Vec<u64>>()[..] else { unreachable!("there are two") };
+    assert!(slow * 8 > fast, "{slow} and {fast} bytes over paths of 80 and 300 Mbit/s");
+    // 60 MB take 1.35 s at the sum of both.
+    assert!(world.now() < Instant::ZERO + Duration::from_millis(6_600), "{:?}", world.now());
 }

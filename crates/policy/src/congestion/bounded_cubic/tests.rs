@@ -71,6 +71,22 @@ fn start_up_ends_where_each_packet_of_a_round_waits_for_two_round_trips() {
     assert_eq!(flow.control.model_window(), 122_000);
 }
 
+/// A program that writes a little now and then leaves single segments in flight, whose acknowledgements are delayed.
+#[test]
+fn start_up_goes_on_where_acknowledgements_are_delayed() {
+    let mut flow = Flow::new(1_000, RTT);
+    flow.round(1_000, NONE, true);
+    // 301 ms would be no queue of its own, and 303 ms are more than three times 100 ms plus 3 ms; 200 ms is the most.
+    for _ in 0..20 {
+        flow.round(1_000, Duration::from_millis(200), true);
+    }
+    assert!(flow.control.cubic.in_slow_start());
+    for _ in 0..2 {
+        flow.round(2_000, Duration::from_millis(204), true);
+    }
+    assert!(!flow.control.cubic.in_slow_start());
+}
+
 /// The scheduler or the receive window keeps it from using its whole window.
 #[test]
 fn start_up_ends_after_three_rounds_with_a_quarter_more_in_flight_at_the_same_rate() {
