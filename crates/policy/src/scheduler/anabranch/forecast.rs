@@ -1,5 +1,6 @@
 //! Forecast of what a subflow will do with a segment.
 
+use super::DELAYED;
 use crate::congestion::{send_quantum, whole_packet};
 use crate::ids::SubflowId;
 use crate::view::{Phase, SubflowView};
@@ -42,8 +43,9 @@ impl Forecast {
         let known = subflow.bytes_per_second();
         let behind = subflow.in_flight + subflow.queued + u64::from(length);
         let untried = behind <= UNTRIED * mss;
-        let no_queue =
-            !subflow.is_filled_by(behind) || ((live || untried) && !subflow.has_queue_in(subflow.latest_rtt));
+        // So little may have been a single segment, whose acknowledgement was delayed.
+        let queued_rtt = if untried { subflow.latest_rtt - DELAYED } else { subflow.latest_rtt };
+        let no_queue = !subflow.is_filled_by(behind) || ((live || untried) && !subflow.has_queue_in(queued_rtt));
         let never_filled = subflow.phase == Phase::SlowStart && no_queue;
         let beginning = if never_filled { (UNTRIED * mss) as f64 / least.max(1e-3) } else { 0.0 };
         let rate = subflow.trusted_rate(never_filled).max(beginning);

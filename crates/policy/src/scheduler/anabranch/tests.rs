@@ -380,8 +380,24 @@ fn a_path_that_got_little_is_tried_with_an_initial_window_and_a_live_stream_goes
     near(bulk.answer, 5.5);
     near(live.answer, 0.11);
     path.in_flight = 4_000;
-    path.latest_rtt = Duration::from_millis(111);
+    path.latest_rtt = Duration::from_millis(161);
     forecasts(&path).iter().for_each(|forecast| near(forecast.answer, 2.5));
+}
+
+#[test]
+fn a_path_whose_single_segments_are_acknowledged_late_is_tried_nevertheless() {
+    // 30 ms, and 40 ms of delayed acknowledgement: what a segment a second shows is 14 kB/s.
+    let mut slow = subflow(1, 30);
+    (slow.phase, slow.latest_rtt) = (Phase::SlowStart, Duration::from_millis(70));
+    slow.rates.bandwidth = Rate::from_bytes_over(1_000, slow.latest_rtt);
+    let mut fast = subflow(0, 10);
+    (fast.rates.bandwidth, fast.cwnd) = (Rate::from_bits_per_second(300_000_000), 500_000);
+    fast.in_flight = fast.cwnd;
+    let view = ConnectionView { window: 10_000_000, backlogged: true, ..connection(1_000) };
+    assert_eq!(fresh(&view).schedule(&view, &new_data(), &[fast.clone(), slow.clone()]), Decision::Send(slow.id));
+    // Later than any acknowledgement is delayed: there is a queue.
+    slow.latest_rtt = Duration::from_millis(84);
+    assert_eq!(fresh(&view).schedule(&view, &new_data(), &[fast, slow]), Decision::Wait(None));
 }
 
 #[test]
