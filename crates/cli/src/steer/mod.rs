@@ -54,10 +54,7 @@ fn check(options: &SteerOptions, ground: &Ground) -> Result<(), Diagnostic> {
     let mut text: String = ground.describe().into_iter().map(|line| format!("{line}\n")).collect();
     let addresses = usable(options)?;
     let roles = Roles::new(&options.care, &options.backups);
-    if addresses.known().is_empty() {
-        text += "no address can be used\n";
-    }
-    text.extend(unendowed(ground, &addresses)?.into_iter().map(|line| format!("{line}\n")));
+    text.extend(unused(options, ground, &addresses)?.into_iter().map(|line| format!("{line}\n")));
     for (address, interface) in addresses.known() {
         let name = interface_name(*interface);
         let governed = roles.of(&name);
@@ -82,8 +79,16 @@ fn usable(options: &SteerOptions) -> Result<Addresses, Diagnostic> {
     Ok(addresses)
 }
 
-/// Addresses without an endpoint where only endpoints count, each in a sentence.
-fn unendowed(ground: &Ground, addresses: &Addresses) -> Result<Vec<String>, Diagnostic> {
+/// That no address can be used, or which ones have no endpoint where only endpoints count, each in a sentence.
+fn unused(options: &SteerOptions, ground: &Ground, addresses: &Addresses) -> Result<Vec<String>, Diagnostic> {
+    if addresses.known().is_empty() {
+        let why = if options.uplinks.is_empty() {
+            "no interface has a default route in the main table; --uplink names others"
+        } else {
+            "no uplink is up and has an address and a route"
+        };
+        return Ok(vec![format!("no address can be used yet: {why}")]);
+    }
     if ground.control() != Control::Priorities {
         return Ok(Vec::new());
     }
@@ -137,7 +142,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
         .map_err(|error| Diagnostic::plain(format!("the other capabilities cannot be dropped: {error}")))?;
     ground.describe().iter().for_each(|line| log.say(line));
     absent(options.interfaces()).iter().for_each(|line| log.say(line));
-    unendowed(&ground, &usable(options)?)?.iter().for_each(|line| log.say(line));
+    unused(options, &ground, &usable(options)?)?.iter().for_each(|line| log.say(line));
     log.say(&format!("policy {}", options.policy()));
     let mut observer = Observer::new(host.clone(), ground.future().to_string());
     observer.begin(options.policy());

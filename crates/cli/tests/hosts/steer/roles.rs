@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("the_check_explains_roles_and_rules", explained),
         trial("an_interface_that_is_not_there_is_told", absent),
         trial("a_backup_that_is_no_uplink_is_refused", stranger),
+        trial("that_no_address_can_be_used_is_told_with_the_reason", no_address),
         trial("an_address_without_an_endpoint_is_told_where_only_endpoints_count", without_endpoint),
     ]
 }
@@ -117,4 +118,22 @@ fn without_endpoint(scene: &Scene) {
     assert!(!checked("userspace").contains(sentence));
     let _daemon = scene.daemon(&["--path-manager", "kernel"]);
     assert!(scene.said().contains(sentence), "{}", scene.said());
+}
+
+/// As on a router of a mesh, whose default route is in another table.
+fn no_address(scene: &Scene) {
+    scene.on_host(|| {
+        crate::program::ip("route del default dev up0");
+        crate::program::ip("route del default dev up1");
+    });
+    let sentence =
+        "no address can be used yet: no interface has a default route in the main table; --uplink names others";
+    let mut command = scene.command(&["--check"]);
+    let checked = text(&scene.on_host(|| command.output().expect("it runs")).stdout);
+    assert!(checked.contains(sentence), "{checked}");
+    let daemon = scene.daemon(&[]);
+    assert!(scene.said().contains(sentence), "{}", scene.said());
+    daemon.end_by("TERM");
+    let _daemon = scene.daemon(&["--uplink", "up0"]);
+    assert!(!scene.said().contains("no address can be used"), "{}", scene.said());
 }
