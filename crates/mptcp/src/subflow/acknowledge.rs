@@ -139,12 +139,13 @@ impl Subflow {
         Proofs { min_rtt: self.rtt.min(), echo: stamps.map(|stamps| (stamps.echo, cx.clock)) }
     }
 
-    /// The first SACK block, if it reports a duplicate (RFC 2883, section 4).
+    /// The first SACK block, if it reports a duplicate (RFC 2883, section 4) of something that was sent.
     fn find_dsack(&self, segment: &Segment) -> Option<SackBlock> {
         let first = segment.options.sack.as_slice().first().filter(|_| self.negotiated.sack)?;
         let inside = |outer: &SackBlock| outer.start.at_or_before(first.start) && outer.end.at_or_after(first.end);
         let duplicate = first.start.before(segment.ack) || segment.options.sack.as_slice().get(1).is_some_and(inside);
-        duplicate.then_some(*first)
+        let sent = first.start.before(first.end) && first.end.at_or_before(self.send.nxt);
+        (duplicate && sent).then_some(*first)
     }
 
     /// Without SACK, losses are found by duplicate acknowledgements alone (RFC 5681, section 2; RFC 6582).
@@ -245,11 +246,12 @@ impl Subflow {
         if let Some(certain) = acked.certain {
             self.recovery.rack.update(cx.now, certain);
         }
-        if acked.newest.is_some() {
+        // A duplicate is reported, as a rule, by an acknowledgement of nothing new.
+        let delivers = acked.newest.is_some();
+        if delivers || dsack {
             self.recovery.rack.adapt(acked, dsack, self.send.una, self.send.nxt);
-            return self.mark_lost_by_time(cx.now);
         }
-        0
+        if delivers { self.mark_lost_by_time(cx.now) } else { 0 }
     }
 
     fn detect_losses_without_sack(&mut self, acked: &Acknowledged) -> u64 {

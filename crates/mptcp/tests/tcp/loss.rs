@@ -152,6 +152,42 @@ fn an_answer_whose_timestamp_is_older_than_a_retransmission_does_not_make_others
     assert_eq!(t.host.stats(t.id()).unwrap().bytes_retransmitted, 988);
 }
 
+// RFC 8985, section 6.2, step 4: a reported duplicate, as a rule on an acknowledgement of nothing new, widens the window.
+#[test]
+fn after_a_needless_retransmission_twice_as_much_reordering_costs_nothing() {
+    let (mut t, _) = first_of_two_missing();
+    t.expect_in(1, "A 1:1001 ack 1");
+    t.peer("A 1:1 ack 2001"); // the original was late
+    t.wait(100);
+    t.peer("A 1:1 ack 2001 sack 1-1001");
+    t.write(2000);
+    t.expect_segments(2001, 2, 1);
+    t.wait(100);
+    t.peer("A 1:1 ack 2001 sack 3001-4001");
+    t.silence(49);
+    t.peer("A 1:1 ack 4001");
+    t.wait(100);
+    assert_eq!(t.host.stats(t.id()).unwrap().bytes_retransmitted, 1000);
+}
+
+// RFC 2883, section 4: a duplicate that is reported was sent.
+#[test]
+fn a_duplicate_of_what_cannot_have_come_widens_nothing() {
+    let mut t = Transcript::accepted(plain());
+    t.write(2000);
+    t.expect_segments(1, 2, 1);
+    t.wait(100);
+    for block in ["1501-501", "1001-1001", "1-2002"] {
+        t.peer(&format!("A 1:1 ack 2001 sack {block}"));
+    }
+    t.write(2000);
+    t.expect_segments(2001, 2, 1);
+    t.wait(100);
+    t.peer("A 1:1 ack 2001 sack 3001-4001");
+    t.expect_in(25, "A 2001:3001 ack 1");
+    t.peer("A 1:1 ack 4001");
+}
+
 // RFC 2018, section 8: the peer may drop selectively acknowledged data (reneging).
 #[test]
 fn a_peer_that_takes_back_its_selective_acknowledgement_gets_the_data_again() {
