@@ -43,7 +43,7 @@ struct Untold {
     failed: Option<u64>,
     /// We sent MP_FAIL: the infinite mapping of the peer tells how its numbers continue.
     was_failure: bool,
-    /// The number of the subflow from which on the peer has fallen back, if something before it was missing then.
+    /// The number of the subflow with which plain TCP began, if something before it was missing then.
     behind_hole: Option<SeqNumber>,
     /// The MP_FAIL that answers data of a peer that we cannot hear any more, and how often it is still sent.
     blind: Option<(u64, u8)>,
@@ -116,15 +116,20 @@ impl Fallback {
         self.untold.as_ref()?.failed
     }
 
-    /// The peer fell back with the segment that begins here, and something before it is missing: that was sent with
-    /// mappings. None when it has come.
+    /// Plain TCP began with the segment that begins here, and something before it is missing, which may have been sent
+    /// with mappings. None when it has come.
     pub fn begin_behind_hole(&mut self, seq: Option<SeqNumber>) {
         self.untold.get_or_insert_default().behind_hole = seq;
     }
 
-    /// Where the peer's fallback begins, if it began behind a hole.
+    /// Where plain TCP began, if that was behind a hole which is still there.
     pub fn behind_hole(&self) -> Option<SeqNumber> {
         self.untold.as_ref()?.behind_hole
+    }
+
+    /// Whether we sent MP_FAIL.
+    pub fn was_failure(&self) -> bool {
+        self.untold.as_ref().is_some_and(|untold| untold.was_failure)
     }
 
     /// Whether mappings of the peer count in plain TCP.

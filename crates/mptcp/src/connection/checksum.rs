@@ -50,6 +50,11 @@ impl PendingMappings {
         self.pending.iter().find(|p| p.subflow == subflow && covers(&p.mapping)).map(|pending| pending.mapping)
     }
 
+    /// The incomplete mappings of a subflow.
+    pub fn of(&self, subflow: SubflowId) -> impl Iterator<Item = Resolved> {
+        self.pending.iter().filter(move |pending| pending.subflow == subflow).map(|pending| pending.mapping)
+    }
+
     /// Checksums are off after a fallback: returns the unverified parts of a subflow, with their positions in the
     /// stream.
     pub fn release(&mut self, subflow: SubflowId) -> Vec<(u64, Bytes)> {

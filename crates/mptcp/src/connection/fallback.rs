@@ -52,6 +52,15 @@ impl Connection {
         }
     }
 
+    /// The same with the segment that begins at `seq`.
+    pub(super) fn fall_back_from(&mut self, now: Instant, handle: Handle, seq: SeqNumber, cause: FallbackCause) {
+        let hole = seq.after(self.subflows[handle].receiver.next);
+        self.fall_back_or_reset(now, handle, cause);
+        if hole && self.association.protocol == Protocol::Tcp {
+            self.association.fallback.begin_behind_hole(Some(seq));
+        }
+    }
+
     /// Whether no other subflow carries data; incomplete joins do not count.
     fn is_only_carrier(&self, handle: Handle) -> bool {
         self.subflows.entries().all(|(other, subflow)| other == handle || subflow.state.is_opening())
@@ -138,10 +147,6 @@ impl Connection {
         self.report_fallback(cause);
         let subflow = &mut self.subflows[handle];
         subflow.priority.suspended = false;
-        // What a peer that falls back has announced stays as it is.
-        if cause != FallbackCause::Peer {
-            subflow.mappings.clear();
-        }
         subflow.due.data_fin = false;
         // One that never was heard has no reason to think otherwise: Linux falls back by our data, and stops at
         // MP_FAIL.
@@ -154,6 +159,13 @@ impl Connection {
         subflow.control.retain(|option| answer && matches!(option, MptcpOption::Fail { .. }));
         // The subflow has acknowledged these, and no option will follow.
         let id = subflow.id();
+        // What the peer has announced stays as it is, unless it is not believed any more.
+        if cause == FallbackCause::Checksum {
+            subflow.mappings.clear();
+        } else {
+            let announced: Vec<Resolved> = self.receiver.pending_mappings.of(id).collect();
+            announced.iter().for_each(|mapping| _ = self.store(handle, mapping));
+        }
         for (data_seq, bytes) in self.receiver.pending_mappings.release(id) {
             self.insert(now, handle, data_seq, bytes);
         }
@@ -253,15 +265,6 @@ impl Connection {
         self.stats.checksum_failures = self.stats.checksum_failures.saturating_add(1);
     }
 
-    /// The peer has fallen back with the segment that begins at `seq`.
-    pub(super) fn follow_fallback(&mut self, now: Instant, handle: Handle, seq: SeqNumber) {
-        let hole = seq.after(self.subflows[handle].receiver.next);
-        self.fall_back_or_reset(now, handle, FallbackCause::Peer);
-        if hole && self.association.protocol == Protocol::Tcp {
-            self.association.fallback.begin_behind_hole(Some(seq));
-        }
-    }
-
     /// MP_FAIL on an acknowledgement that begins at `seq`: answers with MP_FAIL and falls back.
     pub(super) fn handle_failure(&mut self, now: Instant, handle: Handle, data_seq: u64, seq: SeqNumber) {
         self.record_failure(data_seq);
@@ -269,7 +272,7 @@ impl Connection {
             let number = self.identity.remote.data_seq(self.receiver.buffer.next());
             self.subflows[handle].push_control(MptcpOption::Fail { data_seq: number });
         }
-        self.follow_fallback(now, handle, seq);
+        self.fall_back_from(now, handle, seq, FallbackCause::Peer);
     }
 }
 

@@ -52,7 +52,7 @@ impl Connection {
     fn is_infinite(&mut self, now: Instant, handle: Handle, mapping: &Resolved, segment: &Segment) -> bool {
         let infinite = mapping.is_infinite();
         if infinite {
-            self.follow_fallback(now, handle, segment.seq);
+            self.fall_back_from(now, handle, segment.seq, FallbackCause::Peer);
         }
         infinite
     }
@@ -121,10 +121,9 @@ impl Connection {
     pub(super) fn place_plain(&mut self, now: Instant, handle: Handle, segment: &Segment, mut payload: Bytes) {
         let initial = self.subflows[handle].peer.initial;
         let told = if self.association.fallback.heeds_mappings() { self.mapping_of(initial, segment) } else { None };
-        if self.association.fallback.behind_hole().is_some() && self.lies_behind_hole(handle, segment.seq, told) {
-            return self.subflows[handle].receiver.acknowledge_now();
-        }
-        if let Some(mapping) = told.filter(|_| self.association.fallback.heeds_mappings()) {
+        let hole = self.association.fallback.behind_hole().is_some() && self.has_hole(handle, segment.seq, told);
+        let counts = |mapping: &Resolved| self.association.fallback.was_failure() || (hole && !mapping.is_infinite());
+        if let Some(mapping) = told.filter(counts) {
             let length = if mapping.is_infinite() { ENDLESS } else { mapping.length };
             self.store(handle, &Resolved { length, ..mapping });
         }
@@ -132,6 +131,13 @@ impl Connection {
         while !payload.is_empty() {
             let Some(subflow) = self.subflows.live(handle) else { return };
             let Some(mapping) = subflow.mappings.find(seq).copied() else {
+                // The mapping of what came before is forgotten, that of the rest may be known.
+                if self.association.fallback.heeds_mappings() && self.skip_old(handle, &mut seq, &mut payload) {
+                    continue;
+                }
+                if hole && seq != self.subflows[handle].receiver.next {
+                    return self.subflows[handle].receiver.acknowledge_now();
+                }
                 return self.place_unmapped(now, handle, seq, payload);
             };
             let skipped = seq - mapping.seq;
@@ -142,14 +148,14 @@ impl Connection {
         }
     }
 
-    /// Whether a segment belongs to plain TCP that began behind a hole which is still there. What is missing was sent
-    /// with mappings, perhaps a second time, so the place of what follows is known only when it is there.
-    fn lies_behind_hole(&mut self, handle: Handle, seq: SeqNumber, told: Option<Resolved>) -> bool {
+    /// Whether the hole behind which plain TCP began is still there. What is missing may have been sent with mappings,
+    /// perhaps a second time, so the place of what follows without one is known only when that is there.
+    fn has_hole(&mut self, handle: Handle, seq: SeqNumber, told: Option<Resolved>) -> bool {
         let Some(known) = self.association.fallback.behind_hole() else { return false };
         let begin = if told.is_some_and(|mapping| mapping.is_infinite()) { known.min(seq) } else { known };
         let hole = self.subflows[handle].receiver.next.before(begin);
         self.association.fallback.begin_behind_hole(hole.then_some(begin));
-        hole && seq.at_or_after(begin)
+        hole
     }
 
     fn place_after_fallback(&mut self, now: Instant, handle: Handle, seq: SeqNumber, payload: Bytes) {

@@ -27,7 +27,7 @@ impl Connection {
             && self.subflows.has(handle)
             && (self.lost_its_options(handle, segment) || self.is_plain_end(segment))
         {
-            self.fall_back_or_reset(now, handle, FallbackCause::OptionsStripped);
+            self.fall_back_from(now, handle, segment.seq, FallbackCause::OptionsStripped);
         }
         let payload_end = Subflow::payload_range(segment).1;
         // The steps above may have closed the subflow.

@@ -1,5 +1,5 @@
-//! A peer that falls back while something that it sent before is missing (RFC 8684, section 3.7). What is missing was
-//! sent with mappings, and may be data that was sent before, which plain TCP would read twice.
+//! A fallback while something that the peer sent before is missing (RFC 8684, section 3.7). What is missing was sent with
+//! mappings, and may be data that was sent before, which plain TCP would read twice.
 
 use super::peer::{Peer, options};
 use crate::pair::config;
@@ -67,15 +67,17 @@ fn of_two_segments_with_the_infinite_mapping_the_first_begins_plain_tcp() {
 
 #[test]
 fn a_mapping_of_before_holds_for_the_part_of_it_that_is_missing() {
-    let mut peer = Peer::connected(config());
-    peer.send_data(0, 0, b"abcdef");
-    // The same six bytes again under one mapping, of which only the first half arrives.
-    let again = with_dss(peer.map(0, 7, b"abcdef", false));
-    peer.send_at(0, 7, Flags::ACK, again, b"abc");
-    peer.send_at(0, 13, Flags::ACK, infinite(&peer, 6, 13), b"ghi");
-    peer.send_at(0, 10, Flags::ACK, TcpOptions::default(), b"def");
-    peer.send_at(0, 13, Flags::ACK, infinite(&peer, 6, 13), b"ghi");
-    assert_eq!(peer.received, b"abcdefghi");
+    for checksum in [false, true] {
+        let mut peer = Peer::connected(ConnectionConfig { checksum, ..config() });
+        peer.send_data(0, 0, b"abcdef");
+        // The same six bytes again under one mapping, of which only the first half arrives.
+        let again = with_dss(peer.map(0, 7, b"abcdef", false));
+        peer.send_at(0, 7, Flags::ACK, again, b"abc");
+        peer.send_at(0, 13, Flags::ACK, infinite(&peer, 6, 13), b"ghi");
+        peer.send_at(0, 10, Flags::ACK, TcpOptions::default(), b"def");
+        peer.send_at(0, 13, Flags::ACK, infinite(&peer, 6, 13), b"ghi");
+        assert_eq!(peer.received, b"abcdefghi", "checksum {checksum}");
+    }
 }
 
 #[test]
@@ -88,4 +90,35 @@ fn a_fin_behind_the_hole_ends_the_stream_there() {
     peer.send_at(0, 7, fin, infinite(&peer, 3, 7), b"def");
     assert_eq!(peer.received, b"abcdef");
     assert!(peer.events.contains(&Event::EndOfStream(peer.id())));
+}
+
+#[test]
+fn a_bare_fin_that_overtakes_the_infinite_mapping_and_a_hole_changes_nothing() {
+    let (mut peer, again) = again_on_its_way(false);
+    let fin = Flags::ACK | Flags::FIN;
+    // Before a DATA_ACK of the peer it is the end of the stream in plain TCP.
+    peer.send_at(0, 10, fin, TcpOptions::default(), b"ghi");
+    assert_eq!(peer.protocol(), Protocol::Tcp);
+    peer.send_at(0, 7, Flags::ACK, infinite(&peer, 3, 7), b"def");
+    peer.send_at(0, 4, Flags::ACK, again, b"abc");
+    peer.send_at(0, 7, Flags::ACK, infinite(&peer, 3, 7), b"def");
+    peer.send_at(0, 10, fin, TcpOptions::default(), b"ghi");
+    assert_eq!(peer.received, b"abcdefghi");
+    assert!(peer.events.contains(&Event::EndOfStream(peer.id())));
+}
+
+#[test]
+fn a_segment_over_the_edge_of_the_hole_is_mapped_behind_it() {
+    for checksum in [false, true] {
+        let mut peer = Peer::connected(ConnectionConfig { checksum, ..config() });
+        peer.send_data(0, 0, b"abcdef");
+        // "abc" and "def" again, each with its mapping: the first is read when the peer falls back, the second is not.
+        let first = with_dss(peer.map(0, 7, b"abc", false));
+        let second = with_dss(peer.map(3, 10, b"def", false));
+        peer.send_at(0, 7, Flags::ACK, first, b"abc");
+        peer.send_at(0, 13, Flags::ACK, infinite(&peer, 6, 13), b"ghi");
+        peer.send_at(0, 9, Flags::ACK, second, b"cdef");
+        peer.send_at(0, 13, Flags::ACK, infinite(&peer, 6, 13), b"ghi");
+        assert_eq!(peer.received, b"abcdefghi", "checksum {checksum}");
+    }
 }
