@@ -83,6 +83,18 @@ impl Complaints {
         self.news(what, interface, source)
     }
 
+    /// Records a packet of another instance. Of all senders one is reported: several meshes may share a link, and a router of one
+    /// family hears both instances of the others.
+    pub(super) fn of_another_instance(&mut self, number: u8, interface: &str, source: Ipv6Addr) -> Option<String> {
+        let key = ("another instance", interface.to_owned(), Ipv6Addr::UNSPECIFIED);
+        (self.told.len() < MOST && self.told.insert(key)).then(|| {
+            format!(
+                "a packet of {source} on {interface} is of instance {number}, which this router does not run (--instance, --family); \
+                 those of other instances are only counted"
+            )
+        })
+    }
+
     /// Records a neighbour whose exchange of databases does not end. Returns the report, if it is new.
     pub(super) fn unfinished(
         &mut self,
@@ -164,6 +176,18 @@ mod tests {
         assert!(complaints.refused(Refusal::Replayed, "e0", source(1)).is_some());
         assert!(complaints.refused(Refusal::Checksum, "e0", source(2)).is_some());
         assert!(complaints.refused(Refusal::Checksum, "e1", source(1)).is_some());
+    }
+
+    #[test]
+    fn another_instance_is_told_once_for_each_interface() {
+        let mut complaints = Complaints::default();
+        let told = complaints.of_another_instance(3, "e0", source(1)).expect("it is news");
+        assert!(
+            told.starts_with("a packet of fe80::1 on e0 is of instance 3, which this router does not run"),
+            "{told}"
+        );
+        assert_eq!(complaints.of_another_instance(64, "e0", source(2)), None);
+        assert!(complaints.of_another_instance(3, "e1", source(1)).is_some());
     }
 
     #[test]

@@ -104,6 +104,10 @@ impl RouteDaemon {
             let number = received.bytes.get(14).copied().unwrap_or_default();
             let Some(place) = self.instances.iter().position(|instance| instance.number == number) else {
                 self.counters.other_instances += 1;
+                let news = self.complaints.of_another_instance(number, &port.name, received.source);
+                if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+                    tell(&news);
+                }
                 continue;
             };
             let radio = self.radio.as_ref();

@@ -8,7 +8,8 @@ use anabranch_router::{Family, MeshInterface, Question, RouteConfig};
 use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 4] = [
+    let tests: [(&str, fn()); 5] = [
+        ("mistakes::a_neighbour_of_another_instance_is_told", a_neighbour_of_another_instance_is_told),
         ("mistakes::an_interface_that_is_named_twice_is_told", an_interface_that_is_named_twice_is_told),
         ("mistakes::an_interface_that_is_down_at_the_start_is_told", an_interface_that_is_down_at_the_start_is_told),
         (
@@ -59,6 +60,18 @@ fn an_interface_that_is_down_at_the_start_is_told() {
     });
     let status = router.ask(Question::Status);
     assert_eq!(status["interfaces_lost"], 0, "it was never there");
+}
+
+/// Both seem to work, and neither has a neighbour.
+fn a_neighbour_of_another_instance_is_told() {
+    let pair = pair();
+    let (log, tell) = listener();
+    let router = Running::start_telling(&pair[0], config(Family::Ipv6, 1), tell);
+    let _other = Running::start(&pair[1], RouteConfig { instance: 3, ..config(Family::Ipv6, 1) });
+    wait_for("the sentence", || match lines(&log, "is of instance 3, which this router does not run") {
+        1 => Ok(()),
+        count => Err((count, router.ask(Question::Status))),
+    });
 }
 
 /// The cable of a network in which two routers are is pulled out of one, whose address stays.
