@@ -419,3 +419,13 @@ fn while_the_window_of_the_peer_grows_paths_are_tried_after_ten_round_trips() {
     };
     assert_eq!([0, 3_000, 9_000].map(first_trial), [4_100, 4_500, 10_100]);
 }
+
+#[test]
+fn between_two_measurements_there_is_no_goodput() {
+    let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
+    let mut memory = Memory::new(Role::Client, Duration::from_secs(1));
+    let point = |millis: u64| Point { at: at(millis), acknowledged: millis, received: millis, blocked: false };
+    memory.points.extend([0, 1_000, 2_000].map(point));
+    assert_eq!(memory.goodput(at(1_100), at(1_900)), None);
+    assert_eq!(memory.goodput(at(0), at(2_000)), Some(1_000.0), "2,000 bytes in 2 s");
+}
