@@ -15,6 +15,7 @@ mod multipath {
     mod path_mtu;
     mod peer;
     mod race;
+    mod random_fallbacks;
     mod restart;
     mod shared_mapping;
     mod shut_windows;
