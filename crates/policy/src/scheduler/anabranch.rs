@@ -77,14 +77,12 @@ use crate::ids::SubflowId;
 use crate::table::{Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, Phase, SubflowView};
-use forecast::{Forecast, TOGETHER, is_ready};
+use forecast::{DELAYED, Forecast, TOGETHER, is_ready};
 use outlook::{Load, Outlook};
 use plan::Plan;
 
 /// Smoothed round trips after which a loss is known: one, and a quarter for what may have been reordered (RFC 8985, section 6.2).
 const KNOWN: f64 = 1.25;
-/// How long an acknowledgement may be delayed (40 ms), and some.
-const DELAYED: Duration = Duration::from_millis(50);
 /// Segments at the end of what was written that may be duplicated.
 const TAIL: u64 = 8;
 /// Share of segments lost from which on the tail is duplicated.

@@ -1,10 +1,12 @@
 //! Forecast of what a subflow will do with a segment.
 
-use super::DELAYED;
 use crate::congestion::{send_quantum, whole_packet};
 use crate::ids::SubflowId;
+use crate::time::Duration;
 use crate::view::{Phase, SubflowView};
 
+/// How long an acknowledgement may be delayed (40 ms), and some.
+pub const DELAYED: Duration = Duration::from_millis(50);
 /// Number of segments that may always wait for the pacing of a subflow.
 const BURST: u64 = 2;
 /// Limit of segments that wait together, or share a mapping.
