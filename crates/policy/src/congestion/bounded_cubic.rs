@@ -16,7 +16,7 @@
 //! row, no other flow is left.
 //!
 //! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt, or three rounds
-//! with a quarter more in flight than the path holds brought no higher rate: where the receive window or the scheduler
+//! with a quarter more in flight than the path holds brought no higher rate but a queue: where the receive window or the scheduler
 //! limits, nothing else ends it.
 //!
 //! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3
@@ -258,9 +258,11 @@ impl BoundedCubic {
             return;
         }
         let rate = self.bandwidth.max();
+        let exceeds = most_in_flight as f64 > self.bdp() as f64 * GROWS + 2.0 * f64::from(self.mss);
         if rate as f64 >= self.rate_before as f64 * GROWS {
             (self.rate_before, self.confirmations) = (rate, 0);
-        } else if most_in_flight as f64 > self.bdp() as f64 * GROWS + 2.0 * f64::from(self.mss) {
+        } else if exceeds && self.has_queue(least_of_round) {
+            // Without a queue the rate is the application's.
             self.confirmations += 1;
         }
         let waits = self.cubic.in_first_slow_start() && least_of_round > self.least() * FULL + HOLD;

@@ -242,7 +242,7 @@ impl QueueEvidence {
     /// Whether an acknowledgement may have been delayed at the receiver.
     pub(super) fn is_delayed(&self, rtt: Duration, delivered: u64, mss: u32) -> bool {
         let later = rtt - self.last_rtt;
-        delivered <= u64::from(mss) && later > DELAYED && later <= MOST_DELAYED
+        delivered < 2 * u64::from(mss) && later > DELAYED && later <= MOST_DELAYED
     }
 
     /// Whether segments follow each other so slowly that an acknowledgement does not wait for the next: then

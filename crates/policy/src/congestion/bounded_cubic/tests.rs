@@ -25,7 +25,10 @@ impl Flow {
     fn round(&mut self, in_flight: u64, hosts: Duration, app_limited: bool) {
         let sent = Duration::from_nanos(in_flight * 1_000_000 / self.bytes_per_ms);
         let rtt = sent.max(self.least) + hosts;
-        let rate = Rate::from_bytes_over(in_flight, rtt);
+        self.acknowledge(in_flight, rtt, Rate::from_bytes_over(in_flight, rtt), app_limited);
+    }
+
+    fn acknowledge(&mut self, in_flight: u64, rtt: Duration, rate: Rate, app_limited: bool) {
         self.now += rtt;
         let ack = Ack {
             now: self.now,
@@ -42,6 +45,12 @@ impl Flow {
         };
         self.delivered = ack.total_delivered;
         self.control.acknowledge(&ack, 1.0);
+    }
+
+    /// A round of an application that writes this much at such intervals.
+    fn burst(&mut self, bytes: u64, interval: Duration) {
+        self.now += interval - self.least;
+        self.acknowledge(bytes, self.least, Rate::from_bytes_over(bytes, interval), true);
     }
 
     /// Rounds that fill the window, up to `most` bytes.
@@ -91,14 +100,26 @@ fn start_up_goes_on_where_acknowledgements_are_delayed() {
 #[test]
 fn start_up_ends_after_three_rounds_with_a_quarter_more_in_flight_at_the_same_rate() {
     let mut flow = Flow::new(1_000, RTT);
-    for in_flight in [50_000, 100_000, 120_000, 125_000, 127_000, 127_000, 128_000, 100_000, 128_000] {
-        // 127,000 bytes are a quarter more than the path holds, and two segments.
+    for in_flight in [50_000, 100_000, 120_000, 125_000, 127_000, 127_000, 128_000, 100_000, 128_000, 128_000] {
+        // 127,000 bytes are a quarter more than the path holds, and two segments. After 100,000 there was no queue.
         flow.round(in_flight, NONE, true);
         assert_eq!(flow.control.phase, Phase::StartUp, "{in_flight}");
     }
     flow.round(128_000, NONE, true);
     assert_eq!(flow.control.phase, Phase::Drain);
     assert!(!flow.control.cubic.in_slow_start());
+}
+
+/// Five segments each 400 ms show an eightieth of what the path carries, and more is in flight than that takes.
+#[test]
+fn start_up_goes_on_where_the_application_limits_and_there_is_no_queue() {
+    let mut flow = Flow::new(1_000, RTT);
+    for _ in 0..20 {
+        flow.burst(5_000, RTT * 4);
+    }
+    // 12.5 kB/s for 100 ms: with a quarter more and two segments 3,562.
+    assert_eq!(flow.control.bdp(), 1_250);
+    assert!(flow.control.cubic.in_slow_start());
 }
 
 #[test]

@@ -134,6 +134,8 @@ fn a_reduction_for_another_subflow_covers_the_losses_of_that_round() {
 fn a_delayed_acknowledgement_is_no_queue() {
     let mut path = Path::with_room(12);
     assert!(path.evidence.is_delayed(LEAST * 2, u64::from(MSS), MSS));
+    // A receiver waits until it has two full segments.
+    assert!(path.evidence.is_delayed(LEAST * 2, 2 * u64::from(MSS) - 1, MSS));
     assert!(!path.evidence.is_delayed(LEAST * 2, 2 * u64::from(MSS), MSS));
     path.round(8, 0, 0);
     assert!(path.evidence.is_empty(MSS));
