@@ -83,6 +83,13 @@ impl Complaints {
         self.news(what, interface, source)
     }
 
+    /// Records a packet that this router sent on another of its interfaces. Returns the report, if it is new.
+    pub(super) fn own(&mut self, interface: &str, other: &str) -> Option<String> {
+        let key = ("its own packets", interface.to_owned(), Ipv6Addr::UNSPECIFIED);
+        (self.told.len() < MOST && self.told.insert(key))
+            .then(|| format!("{interface} hears what this router sends on {other}: both are in one network"))
+    }
+
     /// Records a packet of another instance. Of all senders one is reported: several meshes may share a link, and a router of one
     /// family hears both instances of the others.
     pub(super) fn of_another_instance(&mut self, number: u8, interface: &str, source: Ipv6Addr) -> Option<String> {

@@ -157,9 +157,13 @@ impl RouteDaemon {
         let before = of(instance.router.counters());
         instance.router.handle_packet(now, port.id, how, packet);
         let after = of(instance.router.counters());
-        let news = self.complaints.dropped(&before.0, &after.0, &port.name, how.source);
-        // A host with two interfaces in one network hears itself.
-        if after.1 > before.1 && self.ports.iter().all(|port| port.source != Some(how.source)) {
+        let own = self.ports.iter().find(|own| own.source == Some(how.source));
+        let news = match own {
+            // A host with two interfaces in one network hears itself.
+            Some(own) if after.1 > before.1 => self.complaints.own(&port.name, &own.name),
+            _ => self.complaints.dropped(&before.0, &after.0, &port.name, how.source),
+        };
+        if after.1 > before.1 && own.is_none() {
             self.identity.hear(now, port.source, how.source);
         }
         if after.2 > before.2 {

@@ -8,7 +8,8 @@ use anabranch_router::{Family, MeshInterface, Question, RouteConfig};
 use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 5] = [
+    let tests: [(&str, fn()); 6] = [
+        ("mistakes::two_interfaces_in_one_network_are_told", two_interfaces_in_one_network_are_told),
         ("mistakes::a_neighbour_of_another_instance_is_told", a_neighbour_of_another_instance_is_told),
         ("mistakes::an_interface_that_is_named_twice_is_told", an_interface_that_is_named_twice_is_told),
         ("mistakes::an_interface_that_is_down_at_the_start_is_told", an_interface_that_is_down_at_the_start_is_told),
@@ -60,6 +61,26 @@ fn an_interface_that_is_down_at_the_start_is_told() {
     });
     let status = router.ask(Question::Status);
     assert_eq!(status["interfaces_lost"], 0, "it was never there");
+}
+
+/// It must not be taken for another router with the same ID.
+fn two_interfaces_in_one_network_are_told() {
+    let pair = pair();
+    inside(&pair[0], || {
+        ip("link add e1 type veth peer name e2");
+        ip("link set e1 up");
+        ip("link set e2 up");
+    });
+    let (log, tell) = listener();
+    let both = ["e1", "e2"].map(|name| MeshInterface { name: name.to_owned(), point_to_point: false, cost: None });
+    let router = RouteConfig { interfaces: both.into(), ..config(Family::Ipv6, 0) };
+    let router = Running::start_telling(&pair[0], router, tell);
+    wait_for("the sentences", || {
+        let told = ["e1 hears what this router sends on e2", "e2 hears what this router sends on e1"];
+        let told = told.map(|words| lines(&log, words));
+        if told == [1, 1] { Ok(()) } else { Err((told, router.ask(Question::Status))) }
+    });
+    assert_eq!(lines(&log, "the router ID of this router"), 0);
 }
 
 /// Both seem to work, and neither has a neighbour.
