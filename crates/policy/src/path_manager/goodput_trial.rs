@@ -175,9 +175,10 @@ impl Memory {
         let first = self.points.iter().find(|point| point.at >= from)?;
         let last = self.points.iter().rev().find(|point| point.at <= to)?;
         let span = last.at.since(first.at);
-        // Between two measurements the last is before the first.
-        let bytes = || (last.acknowledged - first.acknowledged).max(last.received - first.received);
-        (span >= LOOK * 2).then(|| bytes() as f64 / span.as_secs_f64())
+        // Between two measurements the last is before the first, and with a path its part of the sums goes.
+        let acknowledged = last.acknowledged.saturating_sub(first.acknowledged);
+        let bytes = acknowledged.max(last.received.saturating_sub(first.received));
+        (span >= LOOK * 2).then(|| bytes as f64 / span.as_secs_f64())
     }
 
     /// Whether the goodput since `from` grows.

@@ -421,11 +421,14 @@ fn while_the_window_of_the_peer_grows_paths_are_tried_after_ten_round_trips() {
 }
 
 #[test]
-fn between_two_measurements_there_is_no_goodput() {
+fn between_two_measurements_there_is_no_goodput_and_a_path_that_goes_makes_none() {
     let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
     let mut memory = Memory::new(Role::Client, Duration::from_secs(1));
     let point = |millis: u64| Point { at: at(millis), acknowledged: millis, received: millis, blocked: false };
     memory.points.extend([0, 1_000, 2_000].map(point));
     assert_eq!(memory.goodput(at(1_100), at(1_900)), None);
     assert_eq!(memory.goodput(at(0), at(2_000)), Some(1_000.0), "2,000 bytes in 2 s");
+    memory.points.push_back(Point { acknowledged: 500, received: 400, ..point(3_000) });
+    assert_eq!(memory.goodput(at(0), at(3_000)), Some(500.0 / 3.0));
+    assert_eq!(memory.goodput(at(2_000), at(3_000)), Some(0.0));
 }
