@@ -19,7 +19,8 @@ impl Connection {
         }
     }
 
-    /// Reports an idle connection to congestion control, or restarts the timer if a segment moved since.
+    /// Reports an idle connection to congestion control and forgets the mappings of what arrived, or restarts the timer if
+    /// a segment moved since.
     pub(super) fn rest_if_nothing_moves(&mut self, now: Instant) {
         let outstanding = self.subflows.iter().any(|subflow| !subflow.scoreboard.is_idle());
         let last = self.subflows.iter().map(|subflow| subflow.last_moved()).max().unwrap_or(Instant::ZERO);
@@ -30,6 +31,7 @@ impl Connection {
         } else {
             self.timers.stop(Timer::Rest);
             self.congestion.on_rest();
+            self.subflows.iter_mut().for_each(|subflow| subflow.mappings.remove_before(subflow.receiver.next));
         }
     }
 

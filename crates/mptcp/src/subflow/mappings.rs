@@ -62,9 +62,7 @@ impl Mappings {
     /// already. The mapping of `next` itself is always stored, and replaces the one furthest ahead: without it the
     /// subflow would stall for ever.
     pub fn store(&mut self, mapping: StoredMapping, next: SeqNumber, most: usize) -> bool {
-        while self.ring.front().is_some_and(|first| first.end().at_or_before(next)) {
-            self.ring.pop_front();
-        }
+        self.remove_before(next);
         if mapping.end().at_or_before(next) || mapping.length == 0 {
             return true;
         }
@@ -82,6 +80,13 @@ impl Mappings {
         let place = self.ring.partition_point(|other| other.seq.before(mapping.seq));
         self.ring.insert(place, mapping);
         true
+    }
+
+    /// Removes the mappings before `next`, the byte expected next, and releases their memory if no other is left.
+    pub fn remove_before(&mut self, next: SeqNumber) {
+        while self.ring.front().is_some_and(|first| first.end().at_or_before(next)) {
+            self.ring.pop_front();
+        }
     }
 
     /// Extends the mapping at a place up to `end`, unless it is longer.
