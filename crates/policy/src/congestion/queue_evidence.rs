@@ -254,7 +254,8 @@ impl QueueEvidence {
     fn end_round(&mut self, mss: u32) {
         let round = core::mem::take(&mut self.round);
         let alone = round.with(&Round::default());
-        if round.delivered > 0 {
+        // Delayed acknowledgements alone say nothing.
+        if round.judged > 0 {
             self.busy += (alone.share_queued() - self.busy) * ROUND_WEIGHT;
         }
         self.last = round;

@@ -141,6 +141,30 @@ fn a_delayed_acknowledgement_is_no_queue() {
     assert!(path.evidence.is_empty(MSS));
 }
 
+/// Rounds of a single segment each, acknowledged 40 ms late; then rounds of ten.
+#[test]
+fn after_rounds_of_delayed_acknowledgements_the_next_is_empty_at_once() {
+    let mut path = Path::with_room(12);
+    for _ in 0..20 {
+        let prior_delivered = Some(path.delivered);
+        path.now += LEAST + Duration::from_millis(40);
+        path.delivered += u64::from(MSS);
+        let ack = Ack {
+            rtt: Some(LEAST + Duration::from_millis(40)),
+            delivered: u64::from(MSS),
+            total_delivered: path.delivered,
+            prior_delivered,
+            now: path.now,
+            ..harness::ack(0, 80)
+        };
+        path.rounds.on_ack(ack.prior_delivered, ack.total_delivered);
+        path.evidence.on_ack(&ack, LEAST, MSS, Rate::from_bits_per_second(20_000_000), &path.rounds);
+    }
+    assert!(!path.evidence.is_empty(MSS));
+    path.round(10, 0, 0);
+    assert!(path.evidence.is_empty(MSS));
+}
+
 #[test]
 fn what_is_later_than_an_acknowledgement_can_be_delayed_is_a_queue() {
     let path = Path::with_room(12);
