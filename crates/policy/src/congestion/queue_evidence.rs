@@ -165,6 +165,8 @@ pub(super) struct QueueEvidence {
     lost_since: u32,
     /// Of these, bytes reported by the current acknowledgement.
     lost_now: u32,
+    /// Bytes reported as lost since the last acknowledgement.
+    reported: u32,
     /// Bytes delivered or lost since the reduction, or since the last empty round.
     sent_since: u32,
     /// Losses before this round do not cause a reduction.
@@ -190,6 +192,7 @@ impl QueueEvidence {
             lost_since: 0,
             sent_since: 0,
             lost_now: 0,
+            reported: 0,
             reduced_until: 0,
         }
     }
@@ -221,9 +224,10 @@ impl QueueEvidence {
             self.end_round(mss);
         }
         self.lost_now = 0;
-        Round::add(&mut self.sent_since, ack.delivered + ack.lost);
+        let lost = u64::from(core::mem::take(&mut self.reported));
+        Round::add(&mut self.sent_since, ack.delivered + lost);
         Round::add(&mut self.round.delivered, ack.delivered);
-        Round::add(&mut self.round.lost, ack.lost);
+        Round::add(&mut self.round.lost, lost);
         if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
             // The wait of a single acknowledgement for the next segment is no queue.
             let of_two = rtt.min(core::mem::replace(&mut self.last_rtt, rtt));
@@ -259,6 +263,10 @@ impl QueueEvidence {
             self.busy += (alone.share_queued() - self.busy) * ROUND_WEIGHT;
         }
         self.last = round;
+        if self.untried {
+            // Start-up is judged by two rounds. What was lost in earlier ones was no congestion.
+            self.lost_since = self.lost_since.min(round.lost.saturating_add(self.lost_now));
+        }
         if self.is_empty(mss) {
             let rate = f64::from(round.lost) / alone.sent.max(1) as f64;
             let segments = alone.segments(mss);
@@ -284,6 +292,7 @@ impl QueueEvidence {
 
     /// Processes a lost segment.
     pub(super) fn on_lost(&mut self, lost: &Lost, round: u64) {
+        Round::add(&mut self.reported, lost.bytes);
         if lost.prior_lost >= self.lost_at_reduction && round >= u64::from(self.reduced_until) {
             Round::add(&mut self.lost_since, lost.bytes);
             Round::add(&mut self.lost_now, lost.bytes);

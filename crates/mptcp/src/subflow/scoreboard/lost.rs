@@ -24,9 +24,9 @@ impl Scoreboard {
         let (mut at, mut bytes, mut spared) = (from, 0, None);
         let mut first_lost = None;
         // By index: most acknowledgements look at a single record, and iterators over a ring are slow to start.
-        while at < self.sent
-            && let Some(record) = self.records.get_mut(at)
-        {
+        while at < self.sent {
+            let follows = self.is_without_mapping(at);
+            let Some(record) = self.records.get_mut(at) else { break };
             if record.fate == Fate::InFlight && !record.retransmitted {
                 if !is_lost(record.sent_at, record.end()) {
                     spared = Some(record.sent_at);
@@ -35,13 +35,25 @@ impl Scoreboard {
                 record.fate = Fate::Lost;
                 bytes += u64::from(record.length);
                 first_lost = first_lost.or(Some(at));
-                self.losses.note(record.length, &record.departure, self.sampler.lost() + bytes);
+                if !follows {
+                    self.losses.note(record.length, &record.departure, self.sampler.lost() + bytes);
+                }
             }
             at += 1;
         }
         self.original_hint = self.first + at as u64;
         self.count_lost(bytes, first_lost);
         (bytes, spared)
+    }
+
+    /// Whether the segment with the mapping of this record was lost. Receivers do not acknowledge data without a mapping,
+    /// so this one may have arrived: it is no loss of the path's that is known.
+    fn is_without_mapping(&self, at: usize) -> bool {
+        let number =
+            self.records.get(at).filter(|record| record.joined.is_some()).map_or(0, |record| record.place.number);
+        let head =
+            at.checked_sub(usize::from(number)).filter(|head| *head < at).and_then(|head| self.records.get(head));
+        head.is_some_and(|head| head.fate == Fate::Lost || head.retransmitted)
     }
 
     fn mark_retransmissions(&mut self, is_lost: &impl Fn(Instant, SeqNumber) -> bool) -> (u64, Option<Instant>) {
@@ -143,7 +155,7 @@ impl Scoreboard {
 
 #[cfg(test)]
 mod tests {
-    use super::{Instant, Scoreboard, SeqNumber};
+    use super::{Fate, Instant, Scoreboard, SeqNumber};
     use crate::event::SendKind;
     use crate::subflow::delivery::LossReport;
     use bytes::Bytes;
@@ -158,6 +170,39 @@ mod tests {
         assert_eq!(board.mark_all_lost(), 12);
         let reported: Vec<_> = board.losses.take().iter().map(|lost| (lost.length, lost.total_lost)).collect();
         assert_eq!(reported, [(4, 4), (4, 8), (4, 12)]);
+    }
+
+    #[test]
+    fn what_shares_a_mapping_that_was_lost_is_not_reported_as_lost_itself() {
+        let mapped_together = || {
+            let mut board = Scoreboard { losses: LossReport::new(true), ..Scoreboard::default() };
+            for at in 0..4_u32 {
+                let place = board.next_place(u64::from(4 * at), 0, 16);
+                board.push(
+                    SeqNumber(10 + 4 * at),
+                    u64::from(4 * at),
+                    Bytes::from_static(b"lost"),
+                    false,
+                    SendKind::New,
+                );
+                board.set_place(place);
+            }
+            for _ in 0..4 {
+                board.send_next(Instant::ZERO);
+                board.bind_to_mapping(|_| false);
+            }
+            board
+        };
+        let reported =
+            |board: &mut Scoreboard| board.losses.take().iter().map(|lost| lost.total_lost).collect::<Vec<_>>();
+        let mut board = mapped_together();
+        assert_eq!(board.mark_lost_in_time_order(|_, _| true), (16, None));
+        assert_eq!(reported(&mut board), [4]);
+        // Here the first has arrived, and so its mapping.
+        let mut board = mapped_together();
+        board.records[0].fate = Fate::Sacked;
+        assert_eq!(board.mark_lost_in_time_order(|_, _| true), (12, None));
+        assert_eq!(reported(&mut board), [4, 8, 12]);
     }
 
     #[test]
