@@ -141,6 +141,26 @@ fn a_delayed_acknowledgement_is_no_queue() {
     assert!(path.evidence.is_empty(MSS));
 }
 
+#[test]
+fn losses_of_a_young_path_that_are_rounds_apart_do_not_add_up() {
+    let young = |gaps: u64| {
+        let mut path = Path { evidence: QueueEvidence::new(Instant::ZERO), ..Path::with_room(12) };
+        for _ in 0..4 {
+            path.round(8, 1, 20);
+            for _ in 0..gaps {
+                path.round(8, 0, 20);
+            }
+        }
+        path.evidence.is_congested(MSS)
+    };
+    // Three of two rounds are more than two segments and 2 % of sixteen.
+    assert!(!young(1) && !young(2));
+    let mut path = Path { evidence: QueueEvidence::new(Instant::ZERO), ..Path::with_room(12) };
+    path.round(8, 1, 20);
+    path.round(8, 2, 20);
+    assert!(path.evidence.is_congested(MSS));
+}
+
 /// Rounds of a single segment each, acknowledged 40 ms late; then rounds of ten.
 #[test]
 fn after_rounds_of_delayed_acknowledgements_the_next_is_empty_at_once() {
