@@ -29,8 +29,8 @@ const ROOM_MEMORY: u64 = 60;
 const BURST_SHARE: u64 = 4;
 /// A queueing delay below this fraction of the minimum round-trip time is ignored: paths vary by that much.
 const UNSTEADY: u64 = 128;
-/// An acknowledgement of a single segment may have been delayed (RFC 9293, 3.8.6.3) if its round-trip time is longer by
-/// this, ...
+/// An acknowledgement of less than two full segments may have been delayed (RFC 9293, 3.8.6.3) if its round-trip time is
+/// longer by this, ...
 const DELAYED: Duration = Duration::from_millis(15);
 /// ... and no more than by this: receivers wait no longer than 200 ms, and on a slow path each segment is acknowledged
 /// by itself.
