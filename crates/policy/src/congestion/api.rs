@@ -138,8 +138,8 @@ pub trait CongestionControl: Send {
         false
     }
     /// A segment was marked lost; called before the acknowledgement or timeout that revealed it, and only if the
-    /// algorithm governs recovery. Not called for a segment whose mapping was in another that was lost: receivers do not
-    /// acknowledge data without a mapping, so it may have arrived.
+    /// algorithm governs recovery. Before a timeout not called for a segment whose mapping was in another that was lost:
+    /// receivers do not acknowledge data without a mapping, so it may have arrived.
     fn on_lost(&mut self, _id: SubflowId, _lost: &Lost) {}
     /// Data was acknowledged.
     fn on_ack(&mut self, id: SubflowId, ack: &Ack);

@@ -24,9 +24,9 @@ impl Scoreboard {
         let (mut at, mut bytes, mut spared) = (from, 0, None);
         let mut first_lost = None;
         // By index: most acknowledgements look at a single record, and iterators over a ring are slow to start.
-        while at < self.sent {
-            let follows = self.is_without_mapping(at);
-            let Some(record) = self.records.get_mut(at) else { break };
+        while at < self.sent
+            && let Some(record) = self.records.get_mut(at)
+        {
             if record.fate == Fate::InFlight && !record.retransmitted {
                 if !is_lost(record.sent_at, record.end()) {
                     spared = Some(record.sent_at);
@@ -35,8 +35,9 @@ impl Scoreboard {
                 record.fate = Fate::Lost;
                 bytes += u64::from(record.length);
                 first_lost = first_lost.or(Some(at));
-                if !follows {
-                    self.losses.note(record.length, &record.departure, self.sampler.lost() + bytes);
+                let (length, departure) = (record.length, record.departure);
+                if !self.is_without_mapping(at) {
+                    self.losses.note(length, &departure, self.sampler.lost() + bytes);
                 }
             }
             at += 1;
