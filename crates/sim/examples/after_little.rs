@@ -7,7 +7,7 @@
 //! All are even in the logarithm. Prints each case in which a policy takes 1.3 times as long as the best, and a table.
 #![allow(clippy::print_stdout)]
 
-use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Framing, Policies};
+use anabranch_mptcp::{ConnectionConfig, EndpointConfig, Framing};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::reliability::ESSENTIAL;
 use anabranch_policy::time::{Duration, Instant};
@@ -77,12 +77,9 @@ fn run(words: &str, case: &Case) -> f64 {
     };
     let frames: Vec<FrameToSend> = case.messages.iter().map(frame).collect();
     let last = frames.last().map_or(Duration::ZERO, |frame| frame.at);
-    let mut config = ConnectionConfig::new(Policies::of(&combination).expect("a combination"));
+    let mut config = ConnectionConfig::of(&combination).expect("a combination");
     config.framing = Framing::Messages;
-    config.tcp.delayed_ack = Duration::from_millis(40);
-    config.tcp.min_rto = Duration::from_millis(200);
     config.grow_buffers();
-    config.receive_buffer = BufferSize::Auto { initial: 128 << 10, max: 32 << 20 };
     let flow = upload("after little", (client, paths[0].client), paths[0].server, Instant::ZERO, &config);
     world.add_flow(FlowConfig { application: Application::video(frames.into()), ..flow });
     world.run_until_finished(Instant::ZERO + Duration::from_secs(120));

@@ -194,9 +194,9 @@ fn where_the_quick_path_fails_the_slow_one_carries_the_stream_though_it_loses() 
     assert!(seen[0] > 575 && seen[1] > 590 && seen[2] >= 597, "{seen:?}");
 }
 
-/// Tables of docs/measurements/stream.md and default-policy.md; seeds 1 to 10, or up to `ANABRANCH_LIVE_SEEDS`.
+/// Tables of docs/measurements/stream.md; seeds 1 to 10, or up to `ANABRANCH_LIVE_SEEDS`.
 #[test]
-#[ignore = "prints tables of docs/measurements"]
+#[ignore = "prints the tables of docs/measurements/stream.md"]
 #[expect(clippy::print_stdout, reason = "that is what it is for")]
 fn table() {
     let said = std::env::var("ANABRANCH_LIVE_SEEDS").ok().and_then(|value| value.parse().ok());

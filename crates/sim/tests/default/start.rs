@@ -1,23 +1,21 @@
 //! A connection starts on any working path: the first path is dead from the beginning.
 
 use super::dead_path::default_config;
-use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Framing, InitialPath};
+use anabranch_mptcp::{ConnectionConfig, EndpointConfig, Framing, InitialPath};
+use anabranch_policy::path_manager;
 use anabranch_policy::reliability::ESSENTIAL;
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_policy::{congestion, path_manager};
 use anabranch_sim::application::{FrameToSend, Sending};
 use anabranch_sim::reference::{Bottleneck, upload};
 use anabranch_sim::topology::{Path, PathConfig, ServerAddresses, disjoint_paths};
-use anabranch_sim::{Application, Change, FlowConfig, World, WorldConfig};
-use std::sync::Arc;
+use anabranch_sim::{Application, Change, FlowConfig, HostId, World, WorldConfig};
 
 /// 10 Mbit/s and 50 ms; 20 Mbit/s and 20 ms.
 const PATHS: [Bottleneck; 2] = [Bottleneck::new(10, 25, 43), Bottleneck::new(20, 10, 34)];
 
-/// When ten kilobytes have arrived and the connection is closed, with the first path dead until `dead`; and the trace
-/// hash.
-fn arrived(config: &ConnectionConfig, dead: u64) -> (Option<Instant>, u64) {
+/// A client and a server with the path manager `anabranch`, and these paths between them.
+fn scene(paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) {
     let manager = || table::build(path_manager::TABLE, "anabranch", &Settings::new()).expect("in the table");
     let mut world = World::new(WorldConfig { seed: 1, ..WorldConfig::default() });
     let client = world.add_host("client", &EndpointConfig::default(), manager());
@@ -27,8 +25,15 @@ fn arrived(config: &ConnectionConfig, dead: u64) -> (Option<Instant>, u64) {
         access_down: path.backward(),
         ..PathConfig::default()
     };
-    let paths: Vec<PathConfig> = PATHS.iter().map(path).collect();
-    let paths: Vec<Path> = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
+    let paths: Vec<PathConfig> = paths.iter().map(path).collect();
+    let paths = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
+    (world, client, paths)
+}
+
+/// When ten kilobytes have arrived and the connection is closed, with the first path dead until `dead`; and the trace
+/// hash.
+fn arrived(config: &ConnectionConfig, dead: u64) -> (Option<Instant>, u64) {
+    let (mut world, client, paths) = scene(&PATHS);
     let flow = upload("start", (client, paths[0].client), paths[0].server, Instant::ZERO, config);
     world.add_flow(FlowConfig { application: Application::upload(Sending::Bytes(10_000)), ..flow });
     if dead > 0 {
@@ -73,18 +78,7 @@ fn after_five_seconds_of_little_traffic_a_transfer_has_both_paths_at_once() {
 /// combination of the network commands, and when all have arrived.
 fn little_then_much(bytes: u32, every_ms: u64) -> ([u64; 2], Instant) {
     // 10 ms and 30 ms, queues of 50 ms.
-    let bottlenecks = [Bottleneck::new(300, 5, 1_251), Bottleneck::new(80, 15, 334)];
-    let manager = || table::build(path_manager::TABLE, "anabranch", &Settings::new()).expect("in the table");
-    let mut world = World::new(WorldConfig { seed: 1, ..WorldConfig::default() });
-    let client = world.add_host("client", &EndpointConfig::default(), manager());
-    let server = world.add_host("server", &EndpointConfig::default(), manager());
-    let path = |path: &Bottleneck| PathConfig {
-        access_up: path.forward(),
-        access_down: path.backward(),
-        ..PathConfig::default()
-    };
-    let paths = bottlenecks.each_ref().map(path);
-    let paths: Vec<Path> = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
+    let (mut world, client, paths) = scene(&[Bottleneck::new(300, 5, 1_251), Bottleneck::new(80, 15, 334)]);
     let frame = |millis: u64, bytes: u32| FrameToSend {
         at: Duration::from_millis(millis),
         play_out: Duration::from_millis(millis),
@@ -95,10 +89,7 @@ fn little_then_much(bytes: u32, every_ms: u64) -> ([u64; 2], Instant) {
     let little = (0..5_000 / every_ms).map(|number| frame(number * every_ms, bytes));
     let much = (0..60).map(|_| frame(5_000, 1_000_000));
     let frames: Vec<FrameToSend> = little.chain(much).collect();
-    let mut config = ConnectionConfig { framing: Framing::Messages, ..default_config() };
-    config.policies.congestion =
-        Arc::new(|| table::build(congestion::TABLE, "bounded_cubic", &Settings::new()).expect("in the table"));
-    config.receive_buffer = BufferSize::Auto { initial: 128 << 10, max: 32 << 20 };
+    let config = ConnectionConfig { framing: Framing::Messages, ..ConnectionConfig::default() };
     let flow = upload("little, then much", (client, paths[0].client), paths[0].server, Instant::ZERO, &config);
     world.add_flow(FlowConfig { application: Application::video(frames.into()), ..flow });
     assert!(world.run_until_finished(Instant::ZERO + Duration::from_secs(30)));
