@@ -2,7 +2,8 @@
 
 Importing this module registers `anabranch/Scheduler-v0`, `anabranch/CongestionControl-v0` and
 `anabranch/PathManager-v0`; `gymnasium.make("anabranch.gym:anabranch/Scheduler-v0")` imports it. `make_vec` makes a
-`VectorEnv`, whose environments advance on threads without Python's lock.
+`VectorEnv`, whose environments advance on threads without Python's lock. Any thread may use an environment; where
+several do, one waits for the other.
 
 An episode is a run of the scenario: it is truncated at the end of its duration, and terminates earlier only if the
 transfer ends. Each step simulates `interval` seconds. What happens is a function of scenario, policy, actions and seed
@@ -30,9 +31,10 @@ the present stall.
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -147,10 +149,14 @@ def _no_options(options: Mapping[str, Any] | None) -> None:
         raise ValueError(f"reset takes a seed and no options, and not {', '.join(options)}")
 
 
-def _valid_seed(seed: int) -> int:
-    if not 0 <= seed < SEEDS:
-        raise ValueError(f"a seed is a whole number from 0 to {SEEDS - 1}, and not {seed}")
-    return int(seed)
+def _valid_seed(seed: SupportsIndex) -> int:
+    try:
+        whole = operator.index(seed)
+    except TypeError:
+        whole = -1
+    if not 0 <= whole < SEEDS:
+        raise ValueError(f"a seed is a whole number from 0 to {SEEDS - 1}, and not {seed!r}")
+    return whole
 
 
 class Environment(gymnasium.Env[Observation, Action], EzPickle):

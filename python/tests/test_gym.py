@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium
@@ -117,6 +118,37 @@ def test_a_vector_does_what_its_environments_do_alone() -> None:
     for place, seed in enumerate([8, 3, 5]):
         alone = episode(Environment(set=SHORT), action, seed)[1]
         assert np.array_equal(np.array(alone), np.array(seen)[:, place])
+
+
+def test_any_thread_may_use_them_and_drop_them() -> None:
+    """One at a time goes on; who waits for another does not hold Python's lock."""
+    action = np.ones(2)
+    expected = episode(Environment(set=SHORT), action, 7)[0]
+    with ThreadPoolExecutor(1) as pool:
+        env = Environment(set=SHORT)
+        assert pool.submit(episode, env, action, 7).result()[0] == expected
+        assert env.trace_hash == pool.submit(lambda: env.trace_hash).result()
+        with warnings.catch_warnings(record=True) as caught:
+            # Python tells with a warning what cannot be dropped.
+            pool.submit(env.close).result()
+            assert caught == []
+    vector = VectorEnv(2, threads=2, set=SHORT)
+    vector.reset(seed=1)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: vector.step(np.ones((2, 2))), range(30)))
+    again = VectorEnv(2, threads=1, set=SHORT)
+    again.reset(seed=1)
+    for _ in range(30):
+        again.step(np.ones((2, 2)))
+    assert vector.trace_hashes == again.trace_hashes
+
+
+def test_seeds_are_whole_numbers() -> None:
+    vector = VectorEnv(2, threads=1, set=SHORT)
+    for seeds in ([1.5, 2], [1, "2"], [1, 2**32], [-1, 1]):
+        with pytest.raises(ValueError, match="a seed is a whole number from 0 to 4294967295, and not "):
+            vector.reset(seed=seeds)  # type: ignore[arg-type]
+    assert vector.reset(seed=np.array([3, 4]))[1]["seed"].tolist() == [3, 4]  # type: ignore[arg-type]
 
 
 def test_the_next_episode_begins_in_the_step_after_the_end() -> None:

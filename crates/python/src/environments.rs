@@ -8,6 +8,7 @@ use anabranch_policy::observation::PATH_FEATURES;
 use anabranch_policy::time::Duration;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a step gives: observations, rewards, terminated, truncated, seeds.
 type Stepped<'py> = (
@@ -18,9 +19,14 @@ type Stepped<'py> = (
     Bound<'py, PyArray1<u64>>,
 );
 
-/// Environments that are stepped on Rust threads.
-#[pyclass(module = "anabranch._native", unsendable)]
-pub struct Environments(VectorEnvironment);
+/// Environments that are stepped on Rust threads. Any thread of Python may use them, one at a time: whoever waits for
+/// another one does so without Python's lock.
+#[pyclass(frozen, module = "anabranch._native")]
+pub struct Environments {
+    vector: Mutex<VectorEnvironment>,
+    spec: Spec,
+    count: usize,
+}
 
 #[pymethods]
 impl Environments {
@@ -51,37 +57,37 @@ impl Environments {
             reward: reward.parse().map_err(plain)?,
             interval: Duration::from_secs_f64(interval),
         };
-        VectorEnvironment::new(spec, count, threads).map(Self).map_err(failure)
+        let vector = VectorEnvironment::new(spec.clone(), count, threads).map_err(failure)?;
+        Ok(Self { vector: Mutex::new(vector), spec, count })
     }
 
     #[getter]
     fn paths(&self) -> Vec<String> {
-        self.0.spec().scenario.paths.iter().map(|path| path.name.clone()).collect()
+        self.spec.scenario.paths.iter().map(|path| path.name.clone()).collect()
     }
 
     /// Name and unit of each number of an observation, in order.
     #[getter]
     fn features(&self) -> Vec<(String, &'static str)> {
-        let paths = self.0.spec().scenario.paths.iter();
+        let paths = self.spec.scenario.paths.iter();
         let of_path = |name: &str| PATH_FEATURES.map(|feature| (format!("{name}.{}", feature.name), feature.unit));
         let of_paths = paths.flat_map(|path| of_path(&path.name));
-        let of_connection = self.0.spec().observes.connection_features().iter();
+        let of_connection = self.spec.observes.connection_features().iter();
         of_paths.chain(of_connection.map(|feature| (feature.name.to_owned(), feature.unit))).collect()
     }
 
-    fn reset<'py>(&mut self, py: Python<'py>, seeds: Vec<u64>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        if seeds.len() != self.0.count() {
-            return Err(plain(format!("{} seeds for {} environments", seeds.len(), self.0.count())));
+    fn reset<'py>(&self, py: Python<'py>, seeds: Vec<u64>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        if seeds.len() != self.count {
+            return Err(plain(format!("{} seeds for {} environments", seeds.len(), self.count)));
         }
-        let vector = &mut self.0;
-        let steps = py.detach(|| vector.reset(&seeds)).map_err(failure)?;
+        let steps = py.detach(|| self.vector().reset(&seeds)).map_err(failure)?;
         self.observations(py, steps.observations)
     }
 
-    fn step<'py>(&mut self, py: Python<'py>, actions: PyReadonlyArray2<'py, f32>) -> PyResult<Stepped<'py>> {
+    fn step<'py>(&self, py: Python<'py>, actions: PyReadonlyArray2<'py, f32>) -> PyResult<Stepped<'py>> {
         let actions: Vec<f32> = actions.as_array().iter().copied().collect();
-        let vector = &mut self.0;
-        let Steps { observations, steps, seeds, .. } = py.detach(|| vector.step(&actions)).map_err(failure)?;
+        let stepped = py.detach(|| self.vector().step(&actions)).map_err(failure)?;
+        let Steps { observations, steps, seeds, .. } = stepped;
         let flags = |of: fn(&anabranch_lab::environment::Step) -> bool| PyArray1::from_iter(py, steps.iter().map(of));
         Ok((
             self.observations(py, observations)?,
@@ -92,17 +98,19 @@ impl Environments {
         ))
     }
 
-    fn trace_hashes(&mut self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let vector = &mut self.0;
-        let hashes = py.detach(|| vector.trace_hashes()).map_err(failure)?;
+    fn trace_hashes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let hashes = py.detach(|| self.vector().trace_hashes()).map_err(failure)?;
         Ok(hashes.into_iter().map(|hash| format!("{hash:016x}")).collect())
     }
 }
 
 impl Environments {
+    fn vector(&self) -> MutexGuard<'_, VectorEnvironment> {
+        self.vector.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn observations<'py>(&self, py: Python<'py>, values: Vec<f32>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let spec = self.0.spec();
-        let (rows, columns) = (self.0.count() * spec.agents, spec.features());
+        let (rows, columns) = (self.count * self.spec.agents, self.spec.features());
         PyArray1::from_vec(py, values).reshape([rows, columns])
     }
 }

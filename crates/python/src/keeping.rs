@@ -40,7 +40,7 @@ pub fn single_requests(py: Python<'_>, request: &str) -> PyResult<Vec<(String, V
 }
 
 /// Rows in `runs.jsonl` of a directory.
-#[pyclass(module = "anabranch._native", unsendable)]
+#[pyclass(frozen, module = "anabranch._native")]
 pub struct KeptRows(Store);
 
 #[pymethods]
@@ -72,7 +72,7 @@ impl KeptRows {
 }
 
 /// Results of a sweep in `sweep.jsonl` of a directory.
-#[pyclass(module = "anabranch._native", unsendable)]
+#[pyclass(frozen, module = "anabranch._native")]
 pub struct KeptUnits(Journal);
 
 #[pymethods]
