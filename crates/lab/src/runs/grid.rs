@@ -1,6 +1,7 @@
 //! Parameters with several values, all combinations of which are run.
 
 use anabranch_settings::diagnostic::Diagnostic;
+use std::collections::HashSet;
 
 /// Combinations above this number are a mistake.
 const MOST: usize = 1_000_000;
@@ -15,7 +16,7 @@ impl Grid {
     /// Reads `key=value,value,...` of each option; a comma within quotes, brackets or braces belongs to a value.
     ///
     /// # Errors
-    /// One is not of that form, names a key again, or there are more than a million combinations.
+    /// One is not of that form, names a key or a value again, or there are more than a million combinations.
     pub fn read(options: &[String]) -> Result<Self, Diagnostic> {
         let mut grid = Self::default();
         for option in options {
@@ -29,6 +30,11 @@ impl Grid {
             }
             if grid.axes.iter().any(|(known, _)| *known == key) {
                 return Err(wrong(format!("'{key}' is named twice")));
+            }
+            // Its runs would be executed twice, and have one row.
+            let mut seen = HashSet::new();
+            if let Some(again) = values.iter().find(|value| !seen.insert(value.as_str())) {
+                return Err(wrong(format!("the value {again} is named twice")));
             }
             grid.axes.push((key, values));
             if grid.size().is_none_or(|size| size > MOST) {
@@ -62,9 +68,13 @@ impl Grid {
 
 /// Splits at commas outside of quotes, brackets and braces.
 fn parts(text: &str) -> Vec<String> {
-    let (mut parts, mut depth, mut quote) = (vec![String::new()], 0, None);
+    let (mut parts, mut depth, mut quote, mut escaped) = (vec![String::new()], 0, None, false);
     for letter in text.chars() {
+        // In TOML only a text in double quotes has escapes.
+        let literal = std::mem::take(&mut escaped);
         match (letter, quote) {
+            _ if literal => {}
+            ('\\', Some('"')) => escaped = true,
             (_, Some(open)) if letter == open => quote = None,
             ('"' | '\'', None) => quote = Some(letter),
             ('[' | '{', None) => depth += 1,
@@ -101,11 +111,19 @@ mod tests {
     }
 
     #[test]
+    fn an_escaped_quote_does_not_end_a_text() {
+        assert_eq!(grid(&[r#"a="x\",\"y",z"#]).unwrap(), [r#"a="x\",\"y""#, "a=z"]);
+        assert_eq!(grid(&[r#"a="x\\",z"#]).unwrap(), [r#"a="x\\""#, "a=z"]);
+        assert_eq!(grid(&[r"a='x\',z"]).unwrap(), [r"a='x\'", "a=z"]);
+    }
+
+    #[test]
     fn what_is_no_grid_is_said() {
         for wrong in ["a", "=1", "a=", "a=1,,2"] {
             assert!(grid(&[wrong]).is_err(), "{wrong}");
         }
-        assert!(grid(&["a=1", "a=2"]).unwrap_err().contains("twice"));
+        assert!(grid(&["a=1", "a=2"]).unwrap_err().contains("'a' is named twice"));
+        assert!(grid(&["b=2", "a=1,2,1"]).unwrap_err().contains("the value 1 is named twice"));
         let many = format!("a={}", vec!["1"; 1001].join(","));
         let other = format!("b={}", vec!["1"; 1000].join(","));
         assert!(grid(&[&many, &other]).unwrap_err().contains("million") || grid(&[&many, &other]).is_err());
