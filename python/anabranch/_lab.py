@@ -14,6 +14,9 @@ from anabranch._progress import bar
 from anabranch._request import Scenario, Seeds, check_jobs, names_of, requests
 from anabranch._results import Results, Runs
 
+#: Points of a sweep's design.
+POINTS = 1 << 16
+
 
 def scenarios() -> list[str]:
     """Names of the built-in scenarios."""
@@ -223,7 +226,7 @@ def capture(
 
 
 def sweep(
-    policies: str | Sequence[str],
+    policies: str | Sequence[str] | None,
     *,
     points: int = 32,
     first: int = 0,
@@ -239,14 +242,20 @@ def sweep(
 ) -> Results:
     """Scores policies on points of a space-filling design of networks: a row per policy and point.
 
+    policies: as `--policy` of the command `sweep`; all that it has if None.
+    points, first: how many of the 65536 points of the design, from which on.
+    seed: of the design, 0 to 2**32 - 1.
+
     Columns are those of the command's sweep.parquet: `benefit` is 1 for the sum of the paths and 0 for TCP on the best
     of them. Seed 1 was used to develop the default combination, others are unseen. `backend` and `out` are those of
     `compare`. Policies in Python replace those of all policies named, and their results are not kept.
     """
     check_jobs(jobs)
     named = names_of(policies)
-    if min(first, points) < 0 or first + points >= 2**32:
-        raise ValueError(f"points have numbers from 0 to 2**32 - 1: there are no {points} from {first} on")
+    if first < 0 or points < 1 or first + points > POINTS:
+        raise ValueError(f"a design has points 0 to {POINTS - 1}: there are no {points} from {first} on")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"the seed of a design is a whole number from 0 to 2**32 - 1, and not {seed}")
     units = _native.sweep_tasks(named, seed, first, points, competition)
     own = in_python(scheduler, congestion, path_manager, policy_timeout)
     check(own, backend, out)

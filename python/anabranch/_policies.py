@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Protocol, TypeAlias
 
 from anabranch._native import Chunk, ConnectionView, PathAction, PathEvent, SubflowView
@@ -86,17 +87,19 @@ def in_python(
 ) -> InPython:
     """Classes by family, and the limit of their time.
 
-    Raises TypeError if one is no class.
+    Raises TypeError if one is no class, or the limit no number.
     """
     for family, given in (("scheduler", scheduler), ("congestion", congestion), ("path_manager", path_manager)):
         if given is not None and not callable(given):
             named = f"policy='{family}={given}'" if isinstance(given, str) else f"{type(given).__name__}, the class"
             raise TypeError(f"{family} is a class of yours, and not {given!r}: did you mean {named}?")
+    if policy_timeout is not None and not isinstance(policy_timeout, Real):
+        raise TypeError(f"policy_timeout is a number of seconds, and not {policy_timeout!r}")
     return {
         "scheduler": scheduler,
         "congestion": congestion,
         "path_manager": path_manager,
-        "timeout": policy_timeout,
+        "timeout": None if policy_timeout is None else float(policy_timeout),
     }
 
 

@@ -53,27 +53,30 @@ def text_of(scenario: Scenario) -> tuple[str, str, str]:
 
 
 def plain(value: object) -> object:
-    """What NumPy and pandas have in place of numbers and lists, and paths, as Python's own."""
+    """What NumPy and pandas have in place of numbers and lists, other collections, and paths, as Python's own."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+        return list(value)
     raise TypeError(f"{value!r} is no value of a scenario: those are numbers, texts, booleans, lists and dicts")
 
 
 def value_of(value: object) -> str:
     """A value as TOML."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
+    # Subclasses, as of NumPy and of enumerations, have a repr of their own.
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        return float.__repr__(value)
     if isinstance(value, str):
         return value if value[:1] in ('"', "'", "[", "{") else json.dumps(value, ensure_ascii=False)
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{json.dumps(key)} = {value_of(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, Iterable):
+    if isinstance(value, (list, tuple)):
         return "[" + ", ".join(value_of(item) for item in value) + "]"
     return value_of(plain(value))
 
@@ -113,9 +116,9 @@ def _checked(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def check_jobs(jobs: int | None) -> None:
-    """Raises ValueError if there are less threads than one."""
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"there is at least one thread, and not {jobs}")
+    """Raises ValueError if there are less threads than one, or more than any machine has."""
+    if jobs is not None and not 1 <= jobs < 2**16:
+        raise ValueError(f"there is at least one thread and less than 65536, and not {jobs}")
 
 
 def names_of(policies: str | Sequence[str] | None) -> list[str]:

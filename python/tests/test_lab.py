@@ -1,5 +1,6 @@
 """Runs, comparisons, sweeps and series as tables; policies in Python; what is wrong is told."""
 
+import enum
 import json
 import os
 import signal
@@ -84,6 +85,28 @@ def test_values_and_seeds_of_numpy_are_taken_as_those_of_python() -> None:
             "two_paths", policy="plain", seeds=np.int64(1), set=SHORT | {"paths.slow.links.0.loss": loss}
         )
         assert one.to_pandas()["set"][0].endswith("loss=0.5")
+
+
+def test_values_are_those_of_any_collection_and_of_enumerations() -> None:
+    class Share(float, enum.Enum):
+        FEW = 0.01
+
+    class Windows(enum.IntEnum):
+        TEN = 10
+
+    set_to = {
+        "paths.slow.links.0.loss": Share.FEW,
+        "connection.priority": Windows.TEN - 8,
+        "paths.slow.links.0.down": (f"{at}..{at + 1} s" for at in (0, 2)),
+    }
+    changed = anabranch.run("two_paths", policy="plain", seeds=1, set=SHORT | set_to).to_pandas()["set"][0]
+    assert changed.split("\n")[-3:] == [
+        "paths.slow.links.0.loss=0.01",
+        "connection.priority=2",
+        'paths.slow.links.0.down=["0..1 s", "2..3 s"]',
+    ]
+    path = {"links": ({"rate": rate} for rate in ("9 Mbit/s", "5 Mbit/s"))}
+    assert len(anabranch.run({"paths": [path], "duration": "3 s"}, seeds=1)) == 1
 
 
 def test_rows_in_a_directory_are_not_computed_again(tmp_path: Path) -> None:
@@ -226,11 +249,19 @@ def test_what_is_wrong_with_a_scenario_is_told_with_its_place() -> None:
             anabranch.compare("two_paths", policies=none)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="policies are names"):
         anabranch.sweep([])
-    for points, first in ((-1, 0), (1, 10**12), (1, -1)):
-        with pytest.raises(ValueError, match="points have numbers from 0"):
+    for points, first in ((-1, 0), (0, 0), (1, 10**12), (1, 2**16), (1, -1)):
+        with pytest.raises(ValueError, match="a design has points 0 to 65535: there are no"):
             anabranch.sweep("plain", points=points, first=first)
-    with pytest.raises(ValueError, match="at least one thread"):
-        anabranch.run("two_paths", jobs=0)
+    for seed in (-1, 2**32):
+        with pytest.raises(ValueError, match="the seed of a design is a whole number from 0"):
+            anabranch.sweep("plain", points=1, seed=seed)
+    for jobs in (0, 10**30):
+        with pytest.raises(ValueError, match="at least one thread"):
+            anabranch.run("two_paths", jobs=jobs)
+    with pytest.raises(ValueError, match=r"'paths.1.name' is None, and TOML has no such value"):
+        anabranch.run({"paths": [{"name": "a"}, {"name": None}]})
+    with pytest.raises(ValueError, match='the value "1 %" is named twice'):
+        anabranch.run("two_paths", grid={"paths.slow.links.0.loss": ["1 %", "2 %", "1 %"]})
     with pytest.raises(TypeError, match="'duration' has '3 s'"):
         anabranch.run("two_paths", grid={"duration": "3 s"})
     for seeds in ("1..3", 2.0, [1.5]):

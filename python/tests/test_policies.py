@@ -109,6 +109,12 @@ def test_a_path_manager_of_rust_acts_on_events() -> None:
         anabranch.RustPathManager("no_such")
 
 
+@pytest.mark.parametrize("now", [-1.0, float("nan"), 1e300])
+def test_a_time_that_is_none_is_told(now: float) -> None:
+    with pytest.raises(ValueError, match="'now' is a time of 0 to 1e7 s, and not "):
+        anabranch.RustPathManager("full_mesh").handle(now, PathEvent.Wake())
+
+
 def test_events_with_views_have_them() -> None:
     seen: list[PathEvent] = []
 
@@ -286,8 +292,11 @@ def test_a_policy_that_does_not_return_is_interrupted(jobs: int) -> None:
 
 def test_a_limit_that_is_kept_changes_nothing() -> None:
     assert hashes(path_manager=FullMesh, policy_timeout=1e6) == hashes()
-    with pytest.raises(ValueError, match="policy_timeout is a time above 0"):
-        hashes(path_manager=FullMesh, policy_timeout=0)
+    for limit in (0, 1e300, float("nan")):
+        with pytest.raises(ValueError, match=r"policy_timeout is a time above 0, in seconds, and not \S+$"):
+            hashes(path_manager=FullMesh, policy_timeout=limit)
+    with pytest.raises(TypeError, match="policy_timeout is a number of seconds, and not '3'"):
+        hashes(path_manager=FullMesh, policy_timeout="3")
 
 
 def test_runs_that_were_done_are_in_what_is_raised() -> None:

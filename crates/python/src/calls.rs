@@ -58,12 +58,13 @@ impl Calls {
     /// With a limit in seconds, or none.
     ///
     /// # Errors
-    /// The limit is not above 0.
+    /// The limit is not above 0, or longer than any time.
     pub fn new(limit: Option<f64>) -> PyResult<Self> {
-        if limit.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
-            return Err(plain("policy_timeout is a time above 0, in seconds"));
-        }
-        Ok(Self { limit: limit.map(Duration::from_secs_f64), under_way: Mutex::default() })
+        let time = |seconds: f64| {
+            let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
+            time.ok_or_else(|| plain(format!("policy_timeout is a time above 0, in seconds, and not {seconds}")))
+        };
+        Ok(Self { limit: limit.map(time).transpose()?, under_way: Mutex::default() })
     }
 
     fn under_way(&self) -> MutexGuard<'_, BTreeMap<u64, UnderWay>> {

@@ -63,7 +63,24 @@ fn scenario_text(name: &str) -> Option<&'static str> {
 #[pyfunction]
 fn toml_of(json: &str) -> PyResult<String> {
     let value: serde_json::Value = serde_json::from_str(json).map_err(plain)?;
+    if let Some(place) = null_in(&value) {
+        let place = place.join(".");
+        return Err(plain(format!("'{place}' is None, and TOML has no such value: leave the key out for its default")));
+    }
     toml::to_string(&value).map_err(plain)
+}
+
+/// The keys on the way to the first null in it.
+fn null_in(value: &serde_json::Value) -> Option<Vec<String>> {
+    let below = |key: String, value| Some([vec![key], null_in(value)?].concat());
+    match value {
+        serde_json::Value::Null => Some(Vec::new()),
+        serde_json::Value::Object(entries) => entries.iter().find_map(|(key, value)| below(key.clone(), value)),
+        serde_json::Value::Array(items) => {
+            items.iter().enumerate().find_map(|(at, value)| below(at.to_string(), value))
+        }
+        _ => None,
+    }
 }
 
 /// Reads the scenario at all points of the grid; gives the number of runs.

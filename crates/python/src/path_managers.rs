@@ -14,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// The shortest interval of measurements that is accepted, s.
 const SHORTEST: f64 = 1e-3;
+/// The latest time that a path manager can be told, s: a hundred days, as of scenarios.
+const LATEST: f64 = 1e7;
 /// The word for an interval of a round trip.
 const ROUND_TRIP: &str = "every_round_trip";
 /// Words for one-way delays.
@@ -106,7 +108,11 @@ impl RustPathManager {
 
     /// What it does about an event at a time in seconds.
     fn handle(&self, now: f64, event: &Bound<'_, PyPathEvent>) -> PyResult<Vec<PyPathAction>> {
-        let now = Instant::ZERO + Duration::from_secs_f64(now.max(0.0));
+        // A policy may look for a time after the last one that there is, which it never finds.
+        if !(0.0..=LATEST).contains(&now) {
+            return Err(plain(format!("'now' is a time of 0 to {LATEST:e} s, and not {now}")));
+        }
+        let now = Instant::ZERO + Duration::from_secs_f64(now);
         let mut actions = Vec::new();
         let mut manager = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         event.get().with(|event| manager.handle(now, event, &mut actions))?;
