@@ -225,7 +225,7 @@ fn descend<'a>(source: &Source, here: &'a mut Node, origin: &Origin, step: &str)
                 let known = names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>().join(", ");
                 let count = items.len();
                 let message = if known.is_empty() {
-                    format!("'{step}' is not an element of a list of {count} (they count from 0)")
+                    format!("'{step}' is no number below {count}, and no element of the list has a name")
                 } else {
                     format!("'{step}' is neither a number below {count} nor one of {known}{hint}")
                 };
