@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 pub(crate) fn text(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> String {
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
     let ports = ports.join(", ");
-    let (mut into, mut out, mut closed) = (String::new(), String::new(), String::new());
+    let (mut into, mut out, mut passing) = (String::new(), String::new(), String::new());
     for path in paths {
         let name = &path.name;
         let addresses = [
@@ -30,16 +30,18 @@ pub(crate) fn text(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> String 
                 );
             }
             let _ = writeln!(out, "    oifname \"{name}\" {family} saddr {stack} masquerade");
+            // What belongs to no known connection is not translated.
+            let _ = writeln!(passing, "    oifname \"{name}\" {family} saddr {stack} ct state invalid drop");
             if *was_closed {
                 let _ =
-                    writeln!(closed, "    iifname \"{name}\" meta nfproto {protocol} oifname != \"anabranch*\" drop");
+                    writeln!(passing, "    iifname \"{name}\" meta nfproto {protocol} oifname != \"anabranch*\" drop");
             }
         }
     }
     let chains = [
         ("to_stack", "type nat hook prerouting priority dstnat; policy accept;", into),
         ("from_stack", "type nat hook postrouting priority srcnat; policy accept;", out),
-        ("nothing_else", "type filter hook forward priority filter; policy accept;", closed),
+        ("nothing_else", "type filter hook forward priority filter; policy accept;", passing),
     ];
     table(layout, &chains)
 }

@@ -1,13 +1,14 @@
 //! A stack whose packets leave through the host's uplinks.
 
 use crate::kernel::{ip, mptcp_socket, sysctl};
-use crate::scene::{BOTH, PORT, Scene, attached, config, exchange_until, exchange_until_on};
+use crate::scene::{BOTH, PORT, Scene, attached, config, exchange_until, exchange_until_on, output};
 use anabranch_attach::{Attachment, attach};
 use anabranch_mptcp::Protocol;
 use anabranch_policy::combination::Combination;
 use anabranch_stack::{StackConfig, Stream};
 use libtest_mimic::Trial;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -23,6 +24,10 @@ pub fn trials() -> Vec<Trial> {
     }
     trials.push(Trial::test("uplinks::strict_reverse_path_filtering_is_content", || {
         both(false, |scene| scene.in_ours(|| sysctl("ipv4.conf.all.rp_filter", "1")));
+        Ok(())
+    }));
+    trials.push(Trial::test("uplinks::what_connection_tracking_does_not_know_leaves_with_no_address_of_ours", || {
+        unknown();
         Ok(())
     }));
     trials.push(Trial::test("uplinks::a_backup_carries_nothing_until_the_other_is_down", || {
@@ -57,6 +62,33 @@ fn backup() {
         exchange_until(&mut stream, |stream| carried(stream, "up0").iter().any(|(_, received)| *received > 0)).await;
         attached.detach().await.expect("all is undone");
     });
+}
+
+/// Counts what arrives from addresses of stacks.
+const COUNT: &str = "table ip seen { counter inner { }; \
+    chain arriving { type filter hook prerouting priority raw; ip saddr 198.18.0.0/15 counter name inner; }; }";
+
+/// The host forgets an idle connection, and takes up none in its midst.
+fn unknown() {
+    let scene = Scene::new();
+    let address = scene.echo(false);
+    scene.in_world(|| output("nft", COUNT));
+    scene.in_ours(|| {
+        sysctl("netfilter.nf_conntrack_tcp_loose", "0");
+        sysctl("netfilter.nf_conntrack_tcp_timeout_established", "1");
+    });
+    scene.run(|| async {
+        let attached = attached(scene.uplinks(&[])).await.expect("we may");
+        let mut stream = attached.stack().connect(None, address, config()).await.expect("it accepts");
+        exchange_until_on(&mut stream, BOTH).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let again = tokio::time::timeout(Duration::from_secs(1), exchange_until(&mut stream, |_| true)).await;
+        assert!(again.is_err(), "nothing is translated any more");
+        stream.abort();
+        attached.detach().await.expect("all is undone");
+    });
+    let seen = scene.in_world(|| output("nft", "list counter ip seen inner"));
+    assert!(seen.contains("packets 0 "), "{seen}");
 }
 
 fn both(v6: bool, prepare: impl FnOnce(&Scene)) {
