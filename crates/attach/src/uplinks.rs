@@ -68,7 +68,8 @@ impl Following {
         let new: Vec<&Interface> = new.filter(|interface| !known(works, &interface.name)).collect();
         for interface in new {
             let Some(number) = (0..MAX_PATHS).find(|n| works.paths.iter().all(|lane| lane.plan.number != *n)) else {
-                break;
+                self.take_over(works, snapshot, interface)?;
+                continue;
             };
             let others = works.setup.others();
             let plan = uplink_path(self.layout, number, interface, self.uplinks.options.mtu, &others);
@@ -80,6 +81,24 @@ impl Following {
             }
         }
         Ok(())
+    }
+}
+
+impl Following {
+    /// Gives an interface the path of one that is gone, if there is one. Its routes and addresses follow.
+    fn take_over(&self, works: &mut Works, snapshot: &Snapshot, interface: &Interface) -> Result<(), HostError> {
+        let is_gone = |lane: &&mut Lane| snapshot.interface(&lane.plan.name).is_none();
+        let Works { stack, setup, paths, ids } = works;
+        let Some(lane) = paths.iter_mut().find(is_gone) else { return Ok(()) };
+        [false, true].into_iter().for_each(|ipv6| lane.down(stack, ipv6, ids));
+        let others = setup.others();
+        // The device stays as it is.
+        lane.plan = uplink_path(self.layout, lane.plan.number, interface, Some(lane.plan.mtu), &others);
+        lane.index = None;
+        let plan = lane.plan.clone();
+        let all: Vec<_> = paths.iter().map(|lane| lane.plan.clone()).collect();
+        setup.replace_filter(&filter_step(self.layout, &all, &self.uplinks.ports))?;
+        forwarding(&plan, &others).iter().try_for_each(|step| setup.carry_out(step))
     }
 }
 

@@ -34,12 +34,13 @@ pub fn trials() -> Vec<Trial> {
             }
         }
     }
-    let more: [(&str, fn()); 6] = [
+    let more: [(&str, fn()); 7] = [
         ("follow::the_last_uplink_keeps_its_subflow_while_it_has_no_carrier", last_uplink),
         ("follow::a_server_whose_only_uplink_loses_its_carrier_goes_on_with_a_download", server_without_carrier),
         ("follow::a_new_address_is_used_at_once", changed_address),
         ("follow::an_interface_with_a_default_route_is_adopted", adopted),
-        ("follow::inside_udp_the_33rd_interface_is_adopted_when_others_have_gone", many_names),
+        ("follow::inside_udp_the_33rd_interface_is_adopted_when_others_have_gone", || many_names(true)),
+        ("follow::the_33rd_interface_is_adopted_when_others_have_gone", || many_names(false)),
         ("follow::a_route_whose_router_is_out_of_reach_holds_nothing_up_and_counts_once_it_is_not", stale_routes),
     ];
     trials.extend(more.map(|(name, test)| {
@@ -279,12 +280,19 @@ fn stale_routes() {
 }
 
 /// As a telephone's that has another name each time it is plugged in. A path has a number from 0 to 31.
-fn many_names() {
+fn many_names(udp: bool) {
     let scene = Scene::new();
     remove(&scene, 1);
     scene.run(|| async {
-        let attached = tunnelled("203.0.113.1:4433").await.expect("we may");
-        let names = || attached.paths().into_iter().map(|path| path.name).collect::<Vec<_>>();
+        let attached = match udp {
+            true => tunnelled("203.0.113.1:4433").await,
+            false => attached(Uplinks { interfaces: Vec::new(), ..scene.uplinks(&[]) }).await,
+        };
+        let attached = attached.expect("we may");
+        let names = || {
+            let usable = attached.paths().into_iter().filter(|path| !path.addresses.is_empty());
+            usable.map(|path| path.name).collect::<Vec<_>>()
+        };
         for n in 1..=32 {
             let name = format!("usb{n}");
             scene.in_ours(|| {
