@@ -87,6 +87,16 @@ pub enum HostError {
         /// The kernel's error.
         error: io::Error,
     },
+    /// What another program has removed could not be set again.
+    #[error("`{command}` failed: {error}{hint}")]
+    Restore {
+        /// The command equivalent to the step.
+        command: String,
+        /// The kernel's error.
+        error: io::Error,
+        /// What may be the cause, behind a semicolon, or nothing.
+        hint: &'static str,
+    },
     /// A step could not be undone.
     #[error("could not undo `{command}`: {error}; see docs/host.md for how to clean up by hand")]
     Undo {

@@ -165,7 +165,7 @@ impl Setup {
                 // A device may have been up before.
                 Ok(()) => restored.steps += u64::from(!matches!(step, Step::Up { .. })),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => restored.outcome = restored.outcome.and(Err(failed(step, error))),
+                Err(error) => restored.outcome = restored.outcome.and(Err(not_restored(step, error))),
             }
         }
         restored
@@ -242,6 +242,14 @@ fn failed(step: &Step, error: io::Error) -> HostError {
         }
         _ => HostError::Step { command: step.in_short(), error },
     }
+}
+
+/// The same while the instance runs: it had the privileges, and the rest stays.
+fn not_restored(step: &Step, error: io::Error) -> HostError {
+    let command = step.in_short();
+    let denied = command.contains(':') && error.kind() == io::ErrorKind::PermissionDenied;
+    let hint = if denied { "; IPv6 may be switched off there (net.ipv6.conf.*.disable_ipv6)" } else { "" };
+    HostError::Restore { command, error, hint }
 }
 
 /// Undoes the steps of dead instances. Returns whether there were any.
