@@ -1,7 +1,7 @@
 //! `anabranch proxy`: carries connections of programs on this host over several paths.
 
 use super::hang_up::{Taken, read_again};
-use super::server_watch::{Question, Tell, watch};
+use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
@@ -257,12 +257,6 @@ async fn carry(
     (roles, live): (Roles, Option<Live>),
 ) -> Result<ProxyCounters, Diagnostic> {
     let again = ReadAgain::new::<ProxyOptions>("proxy", &options.configuration)?;
-    let question = match (&terms.via, &options.server) {
-        (Via::Server { server, key }, Some(named)) if live.is_none() => {
-            Some(Question::new(named, server, key, open.connection.clone()))
-        }
-        _ => None,
-    };
     let priorities = Arc::new(RwLock::new(Priorities::new(options.priority.clone())));
     let verbosity = Verbosity::new(&options.limits);
     let via = terms.via.clone();
@@ -273,6 +267,14 @@ async fn carry(
         journal: options.limits.journal(&verbosity),
     };
     let proxy = Proxy::new(programs, open.attached.stacks(), config);
+    let control = proxy.control();
+    let hint = Hint::Failures(Box::new(move || control.counters().failed + control.counters().unproven));
+    let question = match (&via, &options.server) {
+        (Via::Server { server, key }, Some(named)) if live.is_none() => {
+            Some(Question::new(named, server, key, open.connection.clone(), hint))
+        }
+        _ => None,
+    };
     let source = Source::new("proxy", open.attached.stacks(), proxy.control());
     let source = source.with_paths(open.attached.observer()).with_roles(roles.clone());
     let _serving = Serving::start(listeners, Some(source));

@@ -3,7 +3,7 @@
 
 use super::proxy::target;
 use super::run_inside::{self, GO, READY};
-use super::server_watch::{Question, Tell, watch};
+use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Reach, RoleOptions, StackOptions, diagnostic};
 use crate::console::event;
 use crate::datagrams::{answering, start_client, start_direct, watch_uplinks};
@@ -176,8 +176,8 @@ async fn through(
     let (stack, Server { named, key, address }) = (options.stack().with_backups(roles.reserve()), server);
     let open = stack.open_on(Reach::Server(*address), Some(key), &[Handle::current()]).await?;
     let target: Target = stack.inside(*address).into();
-    let question = Question::new(named, &target, key, open.connection.clone());
     let datagrams = start_client(*address, options.datagram_port, key, &options.uplinks)?;
+    let question = Question::new(named, &target, key, open.connection.clone(), Hint::Datagrams(datagrams.clone()));
     let way = Way::Server(datagrams.clone());
     let exit = Exit::Stacks(Via::Server { server: target, key: key.clone() });
     let config = options.config(exit, open.connection.clone(), way.clone());

@@ -1,7 +1,8 @@
-//! Reports of `proxy` about its server and uplinks: one line at the start, and one per change.
+//! Reports about server and uplinks: one line at the start, and one per change.
 
 use crate::console::event;
 use anabranch_attach::Attached;
+use anabranch_datagram::Client;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{Answer, Failure, Key, Target, ask};
 use std::convert::Infallible;
@@ -10,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Polling interval of uplinks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -24,6 +25,57 @@ const RARELY: Duration = Duration::from_secs(60);
 /// Interval of checks if the server answers on all uplinks.
 const CONTENT: Duration = Duration::from_secs(300);
 
+/// What shows between two checks that the answers may have changed.
+pub enum Hint {
+    /// Which paths carry datagrams to the same server.
+    Datagrams(Client),
+    /// The number of connections that failed.
+    Failures(Box<dyn Fn() -> u64 + Send + Sync>),
+}
+
+/// What a hint shows at a moment.
+#[derive(PartialEq, Eq)]
+enum Shown {
+    /// The paths whose datagrams are answered.
+    Answered(Vec<String>),
+    Failures(u64),
+}
+
+impl Hint {
+    fn look(&self) -> Shown {
+        match self {
+            Self::Datagrams(client) => {
+                let answered = client.report().into_iter().filter(|path| path.usable);
+                Shown::Answered(answered.map(|path| path.name).collect())
+            }
+            Self::Failures(count) => Shown::Failures(count()),
+        }
+    }
+
+    /// Whether the server answers over no path but proves the key for datagrams, for which it may need a moment.
+    async fn is_half_there(&self, answers: &[Asked]) -> bool {
+        match self {
+            Self::Datagrams(client) if !answers.is_empty() && !answers.iter().any(is_proven) => {
+                timeout(LOOK, client.connected()).await.is_ok()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Shown {
+    /// The delay of another check, if this differs from the answers.
+    fn differs(&self, answers: &[Asked]) -> Option<Duration> {
+        match self {
+            Self::Answered(paths) => {
+                answers.iter().any(|asked| is_proven(asked) != paths.contains(&asked.0)).then_some(AGAIN)
+            }
+            // A target may have failed, not the server.
+            Self::Failures(_) => Some(RARELY),
+        }
+    }
+}
+
 /// The server to check, and how.
 pub struct Question {
     /// The server as the user named it.
@@ -34,15 +86,16 @@ pub struct Question {
     key: Mutex<Key>,
     /// Configuration of the connections.
     config: ConnectionConfig,
+    hint: Hint,
     /// Whether the server has proved the key.
     proven: watch::Sender<bool>,
 }
 
 impl Question {
     /// A check of the server that the user calls `named`.
-    pub fn new(named: &Target, server: &Target, key: &Key, config: ConnectionConfig) -> Self {
+    pub fn new(named: &Target, server: &Target, key: &Key, config: ConnectionConfig, hint: Hint) -> Self {
         let proven = watch::channel(false).0;
-        Self { named: named.clone(), server: server.clone(), key: Mutex::new(key.clone()), config, proven }
+        Self { named: named.clone(), server: server.clone(), key: Mutex::new(key.clone()), config, hint, proven }
     }
 
     /// Completes when the server has proved the key.
@@ -72,24 +125,34 @@ pub enum Tell {
 /// An uplink and the server's answer over it.
 type Asked = (String, Answer);
 
+fn is_proven((_, answer): &Asked) -> bool {
+    *answer == Answer::Proven
+}
+
 /// Checks the server over each uplink, repeatedly.
 pub async fn watch(attached: &Attached, question: &Question, tell: Tell) -> Infallible {
     let (mut told, mut uplinks, mut pause) = (String::new(), uplinks_of(attached), AGAIN);
     let mut in_trouble = false;
     loop {
         let answers = ask_all(attached, &uplinks, question).await;
-        let line = sentence(&question.named, &answers);
-        let trouble = !answers.iter().any(|(_, answer)| *answer == Answer::Proven);
+        let half = question.hint.is_half_there(&answers).await;
+        let line = sentence(&question.named, &answers, half);
+        let trouble = !answers.iter().any(is_proven);
         if line != told && (tell == Tell::All || trouble || in_trouble) {
             event(&line);
         }
         question.proven.send_replace(!trouble);
         (told, in_trouble) = (line, trouble);
-        let everywhere = answers.iter().all(|(_, answer)| *answer == Answer::Proven) && !answers.is_empty();
-        let until = Instant::now() + if everywhere { CONTENT } else { pause };
+        let everywhere = answers.iter().all(is_proven) && !answers.is_empty();
+        let (asked, shown) = (Instant::now(), question.hint.look());
+        let until = asked + if everywhere { CONTENT } else { pause };
         pause = if everywhere { AGAIN } else { (pause * 2).min(RARELY) };
         while Instant::now() < until {
             sleep(LOOK).await;
+            let now = question.hint.look();
+            if now != shown && now.differs(&answers).is_some_and(|delay| asked.elapsed() >= delay) {
+                break;
+            }
             let now = uplinks_of(attached);
             if now != uplinks {
                 if tell == Tell::All {
@@ -151,8 +214,8 @@ fn weight(answer: Answer) -> (u8, Failure) {
     }
 }
 
-/// The report in one line.
-fn sentence(server: &Target, answers: &[Asked]) -> String {
+/// The report in one line; `half` if the server proves the key for datagrams only.
+fn sentence(server: &Target, answers: &[Asked], half: bool) -> String {
     let over = |which: &dyn Fn(Answer) -> bool| {
         let names = answers.iter().filter(|(_, answer)| which(*answer)).map(|(name, _)| name.as_str());
         names.collect::<Vec<_>>().join(", ")
@@ -165,6 +228,9 @@ fn sentence(server: &Target, answers: &[Asked]) -> String {
         Some(Answer::Proven) => format!("the server {server} answers over {good}, not over {bad}"),
         Some(Answer::Unproven) => format!(
             "the server {server} does not prove the key: it has another one, or is not `anabranch serve`; compare the key files"
+        ),
+        Some(Answer::Unreached(_)) if half => format!(
+            "the server {server} answers for datagrams, not for streams: only one end has --udp, or a firewall drops them; it is asked again"
         ),
         Some(Answer::Unreached(Failure::HostUnreachable)) => {
             format!("the name of the server {server} is not known now; it is asked for again")
@@ -187,7 +253,7 @@ mod tests {
 
     fn said(answers: &[(&str, Answer)]) -> String {
         let answers: Vec<Asked> = answers.iter().map(|(name, answer)| ((*name).to_owned(), *answer)).collect();
-        sentence(&"vps.example:4433".parse().expect("a target"), &answers)
+        sentence(&"vps.example:4433".parse().expect("a target"), &answers, false)
     }
 
     #[test]
@@ -205,5 +271,26 @@ mod tests {
         assert!(said(&[("wlan0", Answer::Unproven), ("wwan0", dead)]).contains("does not prove the key"));
         assert!(said(&[("wlan0", Answer::Unreached(Failure::HostUnreachable))]).contains("the name of the server"));
         assert!(said(&[]).contains("no uplink"));
+    }
+    #[test]
+    fn a_server_that_answers_for_datagrams_only_is_not_called_silent() {
+        let answers = |answer| [("wlan0".to_owned(), answer)];
+        let said = |answer| sentence(&"vps.example:4433".parse().expect("a target"), &answers(answer), true);
+        for failure in [Failure::TimedOut, Failure::Refused] {
+            assert!(said(Answer::Unreached(failure)).contains("only one end has --udp"));
+        }
+        assert!(said(Answer::Unproven).contains("does not prove the key"));
+    }
+
+    #[test]
+    fn only_datagrams_that_differ_from_the_answers_are_a_reason_to_ask_again() {
+        let answers = [("wlan0", Answer::Proven), ("wwan0", Answer::Unreached(Failure::TimedOut))];
+        let answers = answers.map(|(name, answer)| (name.to_owned(), answer));
+        let shown = |paths: &[&str]| Shown::Answered(paths.iter().map(|path| (*path).to_owned()).collect());
+        assert_eq!(shown(&["wlan0"]).differs(&answers), None);
+        assert_eq!(shown(&["wlan0", "wwan0"]).differs(&answers), Some(AGAIN));
+        assert_eq!(shown(&[]).differs(&answers), Some(AGAIN));
+        // A target that cannot be reached does not have the server asked each time.
+        assert_eq!(Shown::Failures(1).differs(&answers), Some(RARELY));
     }
 }

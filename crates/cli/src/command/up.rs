@@ -3,7 +3,7 @@
 
 use super::hang_up::{Taken, read_again};
 use super::proxy::target;
-use super::server_watch::{Question, Tell, watch};
+use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
@@ -19,7 +19,7 @@ use crate::uplink_names::addresses;
 use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, Restorations, end_kill_switch, plan_default_route};
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
-use anabranch_datagram::Way;
+use anabranch_datagram::{Client, Way};
 use anabranch_proxy::{Exit, Key, Target, Via};
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
@@ -322,7 +322,11 @@ impl Carrying<'_> {
     /// Carries until it is told to end or the server moves.
     async fn carry(&self, server: Option<&Server>, open: &Open) -> Result<End, Diagnostic> {
         let options = self.options;
-        let (way, question) = (way(options, server)?, server.map(|server| server.question(options, open)));
+        let way = way(options, server)?;
+        let question = match (server, &way) {
+            (Some(server), Way::Server(datagrams)) => Some(server.question(options, open, datagrams)),
+            _ => None,
+        };
         let capture = self.capture(server, open, &way)?;
         let source = Source::new("up", open.attached.stacks(), capture.observer().connections().clone());
         let source = source.with_paths(open.attached.observer()).with_roles(self.roles.clone());
@@ -409,8 +413,9 @@ impl Server {
         options.stack.inside(self.address).into()
     }
 
-    fn question(&self, options: &UpOptions, open: &Open) -> Question {
-        Question::new(&self.named, &self.inside(options), &self.key, open.connection.clone())
+    fn question(&self, options: &UpOptions, open: &Open, datagrams: &Client) -> Question {
+        let hint = Hint::Datagrams(datagrams.clone());
+        Question::new(&self.named, &self.inside(options), &self.key, open.connection.clone(), hint)
     }
 }
 

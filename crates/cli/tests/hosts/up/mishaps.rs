@@ -79,10 +79,11 @@ pub fn rules_are_removed(udp: bool) {
 
 pub fn rules_are_removed_without_ipv6() {
     let scene = Scene::new("rules-removed-without-ipv6", false);
-    let up = scene.up(&[]);
+    let mut up = scene.up(&[]);
     let shown = || rules_and_routes(&scene, "-4");
     let before = shown();
     scene.on_host(|| std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1").expect("it can be switched off"));
+    up.hear("not complete, which is tried again each second: `ip address add fd61:6e61:6272:");
     for step in ["-4 rule flush", "-4 route flush table all"] {
         scene.on_host(|| ip(&format!("{step} proto 198")));
     }
@@ -107,6 +108,26 @@ pub fn key_changes() {
     up.hear("the configuration stays as it was: ");
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
     up.end_by("TERM");
+}
+
+pub fn server_is_silent() {
+    let scene = Scene::new("server-is-silent", true);
+    let mut up = scene.up(&["--udp"]);
+    scene.signal_server("STOP");
+    up.hear("does not answer over up0, up1; it is asked again");
+    scene.signal_server("CONT");
+    up.hear("answers over up0, up1");
+    up.end_by("TERM");
+}
+
+pub fn udp_at_one_end() {
+    for udp in [false, true] {
+        let scene = Scene::new(&format!("udp-at-one-end-{udp}"), !udp);
+        let options: &[&str] = if udp { &["--udp"] } else { &[] };
+        let mut up = scene.on_host(|| Running::new(scene.command(options).stderr(Stdio::piped())));
+        up.hear("answers for datagrams, not for streams: only one end has --udp");
+        up.end_by("TERM");
+    }
 }
 
 pub fn named_twice() {
