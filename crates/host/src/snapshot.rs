@@ -164,10 +164,12 @@ impl Snapshot {
         if found.length > 0 {
             self.taken.extend((0..MAX_INSTANCES).filter(|instance| found.covers(Layout { instance: *instance })));
         }
-        if message.header.protocol == RouteProtocol::Other(PROTOCOL) {
+        let main = found.table == u32::from(RouteHeader::RT_TABLE_MAIN);
+        // In the main table there are routes of ours only where a program of `run` is, to which they are as any others.
+        if message.header.protocol == RouteProtocol::Other(PROTOCOL) && !main {
             let routes = found.routes(&self.interfaces);
             self.ours.extend(routes.into_iter().map(|(_, route)| route));
-        } else if found.table == u32::from(RouteHeader::RT_TABLE_MAIN) && found.unicast && !found.is_of_the_link() {
+        } else if main && found.unicast && !found.is_of_the_link() {
             for (index, route) in found.routes(&self.interfaces) {
                 if let Some(interface) = self.by_index(index) {
                     interface.routes.push(route);

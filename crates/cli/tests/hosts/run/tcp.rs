@@ -1,6 +1,6 @@
 //! TCP of unmodified programs.
 
-use crate::run::scene::{Running, Scene, anabranch, command, text, trial};
+use crate::run::scene::{Running, SERVER, Scene, anabranch, command, text, trial};
 use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
         trial("of_several_addresses_of_a_server_the_one_that_answers_is_used", several_addresses),
         trial("of_several_addresses_of_a_server_a_proxy_uses_the_one_that_answers_too", several_for_a_proxy),
         trial("a_server_is_reached_at_another_port_that_is_forwarded_to_it", forwarded_port),
+        trial("a_proxy_that_runs_inside_reaches_the_server_through_it", proxy_inside),
         trial("the_end_of_one_direction_leaves_the_other_open", half_close),
         trial("a_reset_of_the_target_is_seen_as_a_reset", reset),
         trial("a_thousand_flows_at_a_time_are_carried", thousand),
@@ -154,6 +155,14 @@ fn forwarded_port(scene: &Scene) {
     let output = scene.on_host(|| anabranch(&words).args(["--silent", "--max-time", "10", &get]).output());
     let output = output.expect("the program runs");
     assert_eq!(output.stdout, [0, 1, 2], "{}", text(&output.stderr));
+}
+
+fn proxy_inside(scene: &Scene) {
+    let program = env!("CARGO_BIN_EXE_anabranch");
+    let proxy = [program, "proxy", "--udp", "--server", SERVER, "--key", &scene.key, "--listen", "127.0.0.1:0"];
+    let output = scene.run(&[], &[&["timeout", "5"][..], &proxy].concat());
+    let said = text(&output.stderr);
+    assert!(said.contains("answers over bond0"), "{said}");
 }
 
 fn half_close(scene: &Scene) {
