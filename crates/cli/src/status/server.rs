@@ -7,6 +7,7 @@ use super::place::Place;
 use crate::console::remark;
 use crate::values::listener;
 use anabranch_settings::diagnostic::Diagnostic;
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -16,11 +17,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle, yield_now};
 use tokio::time::{sleep, timeout};
 
-/// Maximum number of concurrent requests; others wait.
+/// Maximum number of concurrent requests; a further one takes the place of the oldest.
 const AT_A_TIME: usize = 8;
 
 /// Time limit of a request.
@@ -148,23 +148,30 @@ impl Drop for Serving {
     }
 }
 
-/// Serves the clients of a listener, a few at a time.
+/// Serves the clients of a listener, a few at a time: those that say nothing keep nobody out.
 async fn attend<S>(accept: impl Fn(&mut Context<'_>) -> Poll<io::Result<S>>, any_host: bool, source: Shared)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let seats = Arc::new(Semaphore::new(AT_A_TIME));
-    // The semaphore is never closed.
-    while let Ok(seat) = Arc::clone(&seats).acquire_owned().await {
-        match poll_fn(&accept).await {
-            Ok(stream) => drop(tokio::spawn(give(stream, any_host, Arc::clone(&source), seat))),
-            Err(_no_descriptors) => sleep(ACCEPT_RETRY).await,
+    let mut served: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        let Ok(stream) = poll_fn(&accept).await else {
+            // There are no descriptors.
+            sleep(ACCEPT_RETRY).await;
+            continue;
+        };
+        served.retain(|task| !task.is_finished());
+        if served.len() >= AT_A_TIME {
+            served.pop_front().into_iter().for_each(|oldest| oldest.abort());
         }
+        served.push_back(tokio::spawn(give(stream, any_host, Arc::clone(&source))).abort_handle());
+        // A request that is there already is answered before another takes its place.
+        yield_now().await;
     }
 }
 
 /// Answers one client.
-async fn give<S>(stream: S, any_host: bool, source: Shared, _seat: OwnedSemaphorePermit)
+async fn give<S>(stream: S, any_host: bool, source: Shared)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -179,4 +186,46 @@ where
     };
     // Errors of the client are ignored.
     let _ = timeout(PATIENCE, answer(stream, any_host, page)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind::WouldBlock;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::UnixStream;
+
+    #[test]
+    fn clients_that_say_nothing_keep_nobody_out_and_only_the_oldest_is_sent_away() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let (give, mut take) = tokio::sync::mpsc::unbounded_channel();
+            let take = std::sync::Mutex::new(&mut take);
+            let accept = |context: &mut Context<'_>| {
+                let mut take = take.lock().expect("nobody panics");
+                take.poll_recv(context).map(|stream| stream.ok_or_else(|| io::Error::from(WouldBlock)))
+            };
+            let connect = || {
+                let (ours, theirs) = UnixStream::pair().expect("there are descriptors");
+                give.send(theirs).expect("it is taken");
+                ours
+            };
+            let silent: Vec<UnixStream> = (0..AT_A_TIME).map(|_| connect()).collect();
+            let mut asking = connect();
+            let mut said = String::new();
+            let asked = async {
+                asking.write_all(b"GET /nothing HTTP/1.1\r\n\r\n").await.expect("it listens");
+                asking.read_to_string(&mut said).await.expect("it answers");
+            };
+            tokio::select! {
+                () = asked => {}
+                () = attend(accept, false, Shared::default()) => {}
+            }
+            assert!(said.starts_with("HTTP/1.1 404 "), "{said}");
+            let open =
+                |stream: &UnixStream| stream.try_read(&mut [0; 1]).is_err_and(|error| error.kind() == WouldBlock);
+            assert_eq!(silent.iter().filter(|stream| open(stream)).count(), AT_A_TIME - 1);
+        });
+    }
 }
