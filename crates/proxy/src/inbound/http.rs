@@ -79,7 +79,12 @@ fn head(buffer: &[u8], credentials: Option<&Credentials>) -> (Step, usize, Optio
         return match split(target) {
             Some((target, rest)) => (Step::Connect(target.clone()), length, Some(rewrite(&request, &target, rest))),
             None => {
-                let sentence = "This proxy passes on requests for http://, and knows CONNECT for all else.";
+                let sentence = match target.get(..7) {
+                    Some(scheme) if scheme.eq_ignore_ascii_case("http://") => {
+                        "What follows http:// is not HOST[:PORT], without a name and password."
+                    }
+                    _ => "This proxy passes on requests for http://, and knows CONNECT for all else.",
+                };
                 let bytes = answer("400 Bad Request", "", sentence);
                 (Step::Refuse(bytes, Refusal::Unsupported), 0, None)
             }
@@ -212,6 +217,20 @@ mod tests {
         ] {
             assert_eq!(status(&converse(text.as_bytes(), false, None).1), code, "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_and_password_in_an_address_are_refused_with_the_reason() {
+        // RFC 9110, section 4.2.4: they are to be treated as an error.
+        let said = |target: &str| {
+            let step = converse(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes(), true, None).1;
+            let Step::Refuse(bytes, Refusal::Unsupported) = step else { panic!("{step:?}") };
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        assert!(
+            said("http://user:secret@example.org/").ends_with("is not HOST[:PORT], without a name and password.\n")
+        );
+        assert!(said("https://example.org/").ends_with("knows CONNECT for all else.\n"));
     }
 
     #[test]
