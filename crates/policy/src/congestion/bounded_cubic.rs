@@ -28,6 +28,7 @@ use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
 use super::quantum::{HOLD, host_budget};
 use super::queue_evidence::QueueEvidence;
 use super::uncoupled::SinglePath;
+use super::window::NO_THRESHOLD;
 use super::{Ack, Congestion, CongestionEvent, Lost, Start};
 use crate::rate::Rate;
 use crate::time::{Duration, Instant};
@@ -130,6 +131,10 @@ struct BoundedCubic {
     /// Time of the last congestion; [`Instant::NEVER`] if none.
     congested_at: Instant,
     timed_out: bool,
+    /// [`Ack::app_limited`] of the last acknowledgement.
+    app_limited: bool,
+    /// No loss, mark or timeout of this subflow was congestion yet.
+    never_congested: bool,
     /// Another subflow with the same bottleneck has seen congestion, and this one has not reduced its window yet.
     reduction_due: bool,
     /// The congestion window in bytes and the pacing rate, cached: they are read several times per segment, and change
@@ -244,6 +249,13 @@ impl BoundedCubic {
         self.enter(Phase::Drain, now, 3);
     }
 
+    /// The end of start-up was spurious, as by a delay that was no queue of the path (RFC 9406, section 4.2, has the same).
+    fn resume_start_up(&mut self, now: Instant) {
+        self.cubic.resume_slow_start(self.model_window());
+        (self.rate_before, self.confirmations) = (self.bandwidth.max(), 0);
+        self.enter(Phase::StartUp, now, 0);
+    }
+
     /// Whether there was an acknowledgement recently.
     fn is_active(&self, now: Instant) -> bool {
         now.since(self.cubic.last_ack()) < Duration::from_secs(1) + self.smoothed_rtt * 2
@@ -304,7 +316,11 @@ impl BoundedCubic {
             self.compete(now);
         } else if followed && !remained && self.queue.is_empty(self.mss) {
             // The path carries more than before: how much more is asked at once.
-            self.speed_up(now);
+            if self.never_congested {
+                self.resume_start_up(now);
+            } else {
+                self.speed_up(now);
+            }
         } else {
             let length = 5 + self.draw(now, 4);
             self.enter(Phase::Cruise, now, length);
@@ -355,6 +371,7 @@ impl BoundedCubic {
 
     fn observe(&mut self, ack: &Ack) {
         self.smoothed_rtt = ack.smoothed_rtt;
+        self.app_limited = ack.app_limited;
         if matches!(self.phase, Phase::Compete | Phase::Probe) {
             // Other flows keep a queue: the minimum measured before them does not expire.
             self.min_rtt.seen(ack.now);
@@ -398,10 +415,14 @@ impl BoundedCubic {
         self.cubic.grow_as(share);
         let congested = self.queue.is_congested(self.mss);
         if congested {
+            self.never_congested = false;
             self.reduce(ack.now, ack.prior_in_flight, ack.lost);
             self.queue.on_reduction(ack.total_lost);
         }
         let limits = self.cubic.window() <= self.model_window();
+        if self.phase != Phase::StartUp && !(limits && self.cubic.in_slow_start()) {
+            self.queue.tried();
+        }
         self.cubic.on_ack(&Ack {
             acked: ack.delivered,
             in_recovery: false,
@@ -445,6 +466,8 @@ impl SinglePath for BoundedCubic {
             least_rtt: Duration::MAX,
             congested_at: Instant::NEVER,
             timed_out: false,
+            app_limited: false,
+            never_congested: true,
             reduction_due: false,
             window: 0,
             pacing: Rate::UNLIMITED,
@@ -465,10 +488,13 @@ impl SinglePath for BoundedCubic {
         match event.cause {
             Congestion::Loss => {}
             Congestion::Timeout => {
-                // The scheduler moves data away from a silent path: without a queue only the model's bdp was in flight.
-                let held = if self.queue.is_empty(self.mss) { self.bdp() } else { 0 };
+                self.never_congested = false;
+                // The scheduler moves data away from a silent path: without a queue only the model's bdp was in flight. Where
+                // the peer's window or the application limited, what was in flight says nothing (RFC 7661, section 4.4.1).
+                let held = if self.app_limited || self.queue.is_empty(self.mss) { self.bdp() } else { 0 };
                 self.cubic.on_congestion(&CongestionEvent { in_flight: event.in_flight.max(held), ..*event });
                 self.timed_out = true;
+                self.queue.on_timeout();
                 if !self.queue.is_empty(self.mss) {
                     self.congested_at = event.now;
                 }
@@ -476,6 +502,7 @@ impl SinglePath for BoundedCubic {
                 self.enter(Phase::StartUp, event.now, 0);
             }
             Congestion::Mark => {
+                self.never_congested = false;
                 self.cubic.on_congestion(event);
                 self.congested_at = event.now;
             }
@@ -492,8 +519,10 @@ impl SinglePath for BoundedCubic {
         self.settle();
     }
 
+    /// Slow start brings the window back to what the model allows. A loss in it is judged as in start-up.
     fn on_idle_restart(&mut self, window: u64) {
         self.cubic.on_idle_restart(window);
+        self.queue.restart();
         self.settle();
     }
 
@@ -507,10 +536,15 @@ impl SinglePath for BoundedCubic {
         self.window
     }
 
-    /// CUBIC's threshold may exceed the model's window where that is smaller; that is no slow start.
+    /// CUBIC's threshold may exceed the model's window where that is smaller; that is no slow start. None is known of a path
+    /// that was not congested yet and has carried only what others than the window allowed.
     fn ssthresh(&self) -> u64 {
         let threshold = self.cubic.ssthresh();
-        if self.phase == Phase::StartUp { threshold } else { threshold.min(self.window) }
+        match self.phase {
+            Phase::StartUp => threshold,
+            _ if self.never_congested && self.app_limited => NO_THRESHOLD,
+            _ => threshold.min(self.window),
+        }
     }
 
     fn bandwidth(&self) -> Option<Rate> {

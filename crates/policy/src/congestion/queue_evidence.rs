@@ -161,7 +161,9 @@ pub(super) struct QueueEvidence {
     empty_segments: u32,
     /// Bytes lost up to the last reduction of the window. Segments sent before it cause no further reduction.
     lost_at_reduction: u64,
-    /// Bytes lost since.
+    /// Bytes lost so far.
+    total_lost: u64,
+    /// Bytes lost since the last reduction.
     lost_since: u32,
     /// Of these, bytes reported by the current acknowledgement.
     lost_now: u32,
@@ -189,6 +191,7 @@ impl QueueEvidence {
             random_loss: 0.0,
             empty_segments: 0,
             lost_at_reduction: 0,
+            total_lost: 0,
             lost_since: 0,
             sent_since: 0,
             lost_now: 0,
@@ -293,6 +296,7 @@ impl QueueEvidence {
     /// Processes a lost segment.
     pub(super) fn on_lost(&mut self, lost: &Lost, round: u64) {
         Round::add(&mut self.reported, lost.bytes);
+        self.total_lost = lost.total_lost;
         if lost.prior_lost >= self.lost_at_reduction && round >= u64::from(self.reduced_until) {
             Round::add(&mut self.lost_since, lost.bytes);
             Round::add(&mut self.lost_now, lost.bytes);
@@ -333,9 +337,20 @@ impl QueueEvidence {
         self.untried = false;
     }
 
+    /// The flow begins again with a small window.
+    pub(super) fn restart(&mut self) {
+        self.untried = true;
+    }
+
     /// Records a reduction of the window, with `total_lost` bytes lost so far.
     pub(super) fn on_reduction(&mut self, total_lost: u64) {
         self.lost_at_reduction = total_lost;
+        (self.lost_since, self.sent_since) = (0, 0);
+    }
+
+    /// Records a timeout, which has reduced the window for all losses that were reported.
+    pub(super) fn on_timeout(&mut self) {
+        self.lost_at_reduction = self.lost_at_reduction.max(self.total_lost);
         (self.lost_since, self.sent_since) = (0, 0);
     }
 

@@ -210,16 +210,127 @@ fn the_slow_phase_ends_when_the_queue_has_drained_and_lasts_three_rounds_where_i
 
 #[test]
 fn where_the_rate_followed_the_path_is_asked_for_more_at_once() {
-    let after = |share_before: f64| {
+    let after = |share_before: f64, never_congested: bool| {
         let mut flow = steady();
         flow.fill(20, 90_000, NONE);
         flow.control.rate_before = (flow.control.bandwidth.max() as f64 * share_before) as u64;
+        flow.control.never_congested = never_congested;
         flow.control.enter(Phase::Down, flow.now, SLOW_ROUNDS);
         flow.round(100_000, NONE, false);
         flow.control.phase
     };
     // An eighth more than before.
-    assert_eq!([0.88, 0.9, 1.0].map(after), [Phase::Up, Phase::Cruise, Phase::Cruise]);
+    assert_eq!([0.88, 0.9, 1.0].map(|share| after(share, false)), [Phase::Up, Phase::Cruise, Phase::Cruise]);
+    // If no congestion ended start-up, it goes on.
+    assert_eq!([0.88, 0.9, 1.0].map(|share| after(share, true)), [Phase::StartUp, Phase::Cruise, Phase::Cruise]);
+}
+
+/// The path stood still for some round trips, and its rate was measured meanwhile.
+#[test]
+fn start_up_goes_on_where_a_pause_of_the_path_ended_it() {
+    let mut flow = Flow::new(10_000, RTT);
+    flow.fill(3, u64::MAX, NONE);
+    for _ in 0..2 {
+        flow.round(20_000, RTT * 3, false);
+    }
+    assert!(!flow.control.cubic.in_slow_start() && flow.control.bandwidth.max() < 8_000_000);
+    // At most eight rounds of cruising, one faster, and three slower.
+    let resumes = (0..12).any(|_| {
+        flow.fill(1, u64::MAX, NONE);
+        flow.control.phase == Phase::StartUp && flow.control.cubic.in_slow_start()
+    });
+    assert!(resumes && flow.control.window() <= flow.control.bdp() * 2, "{:?}", flow.control);
+}
+
+#[test]
+fn the_losses_before_a_timeout_reduce_the_window_once() {
+    let mut flow = steady();
+    flow.fill(20, u64::MAX, NONE);
+    for segment in 1..=50 {
+        flow.control.on_lost(&lost(&flow, segment));
+    }
+    let cause = Congestion::Timeout;
+    let event = CongestionEvent { now: flow.now, cause, in_flight: 100_000, lost: 50_000, repeated: false };
+    flow.control.on_congestion(&event);
+    flow.round(1_000, NONE, false);
+    assert_eq!((flow.control.ssthresh(), flow.control.phase), (70_000, Phase::StartUp));
+    // What is sent and lost after it is another matter.
+    flow.fill(3, u64::MAX, NONE);
+    for segment in 51..=60 {
+        flow.control.on_lost(&Lost { prior_lost: 50_000, ..lost(&flow, segment) });
+    }
+    flow.round(8_000, NONE, false);
+    assert!(flow.control.ssthresh() < 70_000);
+}
+
+/// The loss of this segment, the n-th that is lost.
+fn lost(flow: &Flow, number: u64) -> Lost {
+    Lost {
+        now: flow.now,
+        bytes: 1_000,
+        total_lost: number * 1_000,
+        total_delivered: flow.delivered,
+        prior_lost: 0,
+        tx_in_flight: 100_000,
+        app_limited: false,
+    }
+}
+
+#[test]
+fn at_a_timeout_what_was_in_flight_counts_unless_something_else_limited_it() {
+    let threshold = |app_limited| {
+        let mut flow = steady();
+        flow.fill(20, u64::MAX, NONE);
+        flow.round(150_000, NONE, app_limited);
+        let cause = Congestion::Timeout;
+        flow.control.on_congestion(&CongestionEvent {
+            now: flow.now,
+            cause,
+            in_flight: 20_000,
+            lost: 0,
+            repeated: false,
+        });
+        flow.control.ssthresh()
+    };
+    // Seven tenths of 20,000 bytes, and of the 100,000 that the path holds.
+    assert_eq!([false, true].map(threshold), [14_000, 70_000]);
+}
+
+#[test]
+fn two_losses_after_an_idle_time_do_not_end_slow_start() {
+    let after = |segments: u64| {
+        let mut flow = steady();
+        flow.fill(20, u64::MAX, NONE);
+        flow.control.on_idle_restart(10_000);
+        let threshold = flow.control.cubic.ssthresh();
+        flow.round(10_000, RTT, false);
+        (1..=segments).for_each(|number| flow.control.on_lost(&lost(&flow, number)));
+        flow.round(10_000, RTT, false);
+        flow.control.cubic.ssthresh() == threshold
+    };
+    // Of two rounds of ten segments 2 and 0.4 may be lost.
+    assert_eq!([2, 3].map(after), [true, false]);
+    // Where slow start is over, a single loss with a queue counts.
+    let mut flow = steady();
+    flow.fill(20, u64::MAX, NONE);
+    flow.control.on_idle_restart(10_000);
+    flow.fill(6, u64::MAX, RTT);
+    let before = flow.control.cubic.window();
+    flow.control.on_lost(&lost(&flow, 1));
+    flow.round(100_000, RTT, false);
+    assert!(flow.control.cubic.window() < before);
+}
+
+#[test]
+fn no_threshold_is_known_where_others_than_the_window_limited_and_nothing_was_congested() {
+    let mut flow = steady();
+    flow.round(2_000, NONE, true);
+    assert_eq!(flow.control.ssthresh(), NO_THRESHOLD);
+    flow.round(2_000, NONE, false);
+    assert!(flow.control.ssthresh() <= flow.control.window(), "{}", flow.control.ssthresh());
+    flow.control.never_congested = false;
+    flow.round(2_000, NONE, true);
+    assert!(flow.control.ssthresh() <= flow.control.window(), "{}", flow.control.ssthresh());
 }
 
 #[test]
