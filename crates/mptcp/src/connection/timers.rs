@@ -137,7 +137,7 @@ impl Connection {
             subflow.handle_reordering_timeout(&mut cx);
         }
         if timers.is_due(SubflowTimer::Pace, now) {
-            subflow.timers.stop(SubflowTimer::Pace);
+            subflow.end_pacing(now);
         }
     }
 

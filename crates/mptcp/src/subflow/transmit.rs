@@ -10,7 +10,7 @@ use super::timers::SubflowTimer;
 use crate::event::SendKind;
 use anabranch_policy::congestion::{Sent, send_quantum, whole_packet};
 use anabranch_policy::rate::Rate;
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 
 /// A record to be sent.
 #[derive(Debug)]
@@ -18,6 +18,9 @@ pub struct Outgoing {
     pub record: Departing,
     pub kind: SendKind,
 }
+
+/// How late the timer of pacing may be for its delay to be made up for: what hosts with other work add.
+pub(super) const LATE: Duration = Duration::from_millis(3);
 
 impl Subflow {
     /// Whether there is data that the state allows to send.
@@ -40,6 +43,12 @@ impl Subflow {
     pub fn wait_for_pacing(&mut self) -> Instant {
         self.timers.set(SubflowTimer::Pace, self.rates.pace_until);
         self.rates.pace_until
+    }
+
+    /// Handles the timer of [`Self::wait_for_pacing`], which a busy host calls late.
+    pub fn end_pacing(&mut self, now: Instant) {
+        self.timers.stop(SubflowTimer::Pace);
+        self.rates.late = now.since(self.rates.pace_until).min(LATE);
     }
 
     /// The next record that the windows allow, already marked as sent. The caller has checked the state
@@ -156,10 +165,14 @@ impl Subflow {
         }
     }
 
-    /// Segments of a quantum leave together (send_quantum, draft-ietf-ccwg-bbr, section 5.6.3). A late wake-up makes up
-    /// for half a quantum, or for a whole one if it consists of whole packets of segmentation offload. A quantum of two
-    /// segments is spread, as their acknowledgements are.
+    /// Segments of a quantum leave together (send_quantum, draft-ietf-ccwg-bbr, section 5.6.3). A quantum of two segments
+    /// is spread, as their acknowledgements are. Who comes late makes up for half a quantum, or for a whole one if it
+    /// consists of whole packets of segmentation offload; where only pacing delayed and its timer was late, for [`LATE`].
     pub(super) fn pace_quantum(&mut self, now: Instant, rate: Rate, bytes: u64) {
+        if self.timers.is_due(SubflowTimer::Pace, now) {
+            // Something else has woken us before the timer did.
+            self.end_pacing(now);
+        }
         let quantum = send_quantum(rate, self.mss);
         let whole = quantum >= whole_packet(self.mss);
         let together = quantum > 2 * u64::from(self.mss);
@@ -173,7 +186,10 @@ impl Subflow {
             (false, false) => bytes,
         });
         self.rates.released = self.rates.released.saturating_sub(bytes as u32);
-        self.rates.pace_until = self.rates.pace_until.max(now - late) + rate.time_for(bytes);
+        self.rates.pace_until = self.rates.pace_until.max(now - late.max(self.rates.late)) + rate.time_for(bytes);
+        if self.rates.pace_until > now {
+            self.rates.late = Duration::ZERO;
+        }
     }
 
     /// Whether a bare acknowledgement must be sent now: an acknowledgement, an option or a probe is due.
