@@ -1,9 +1,10 @@
 //! How long a transfer takes after some little traffic: a connection that has written a little now and then must not have
 //! left start-up for it.
 //!
-//! `after_little SEED CASES [lossy]` draws the cases: one path or two of 10 to 400 Mbit/s, round trips of 4 to 160 ms and
+//! `after_little SEED CASES [lossy | paused]` draws the cases: one path or two of 10 to 400 Mbit/s, round trips of 4 to 160 ms and
 //! queues of half to three bandwidth-delay products; messages of 0.3 to 60 kB each 4 to 300 ms, for 0.3 to 8 s, in half of
-//! the cases behind a first transfer of a second; then what the paths carry in two seconds. Lossy paths lose 0.05 to 2 %.
+//! the cases behind a first transfer of a second; then what the paths carry in two seconds. Lossy paths lose 0.05 to 2 %;
+//! paused ones stand still for 10 to 300 ms each 50 to 500 ms, both ways, until the transfer begins.
 //! All are even in the logarithm. Prints each case in which a policy takes 1.3 times as long as the best, and a table.
 #![allow(clippy::print_stdout)]
 
@@ -12,6 +13,7 @@ use anabranch_policy::combination::Combination;
 use anabranch_policy::reliability::ESSENTIAL;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::application::FrameToSend;
+use anabranch_sim::link::LinkConfig;
 use anabranch_sim::random::RandomStream;
 use anabranch_sim::reference::{Bottleneck, upload};
 use anabranch_sim::topology::{PathConfig, ServerAddresses, disjoint_paths};
@@ -26,18 +28,20 @@ const SLOW: f64 = 1.3;
 
 struct Case {
     paths: Vec<Bottleneck>,
+    /// When each of them stands still.
+    pauses: Vec<Vec<(Instant, Instant)>>,
     /// Milliseconds and bytes of each message.
     messages: Vec<(u64, u32)>,
     name: String,
 }
 
-fn case(random: &mut RandomStream, lossy: bool) -> Case {
+fn case(random: &mut RandomStream, kind: &str) -> Case {
     let mut between = |from: f64, to: f64| from * (to / from).powf(random.uniform());
     let path = |between: &mut dyn FnMut(f64, f64) -> f64| {
         let (mbit, delay_ms) = (between(10.0, 400.0) as u64, between(2.0, 80.0) as u64);
         let product = mbit as f64 * 1e6 / 12e3 * 2e-3 * delay_ms as f64;
         let queue = ((product * between(0.5, 3.0)) as usize).max(8);
-        let loss = if lossy { between(5e-4, 2e-2) } else { 0.0 };
+        let loss = if kind == "lossy" { between(5e-4, 2e-2) } else { 0.0 };
         Bottleneck { loss, ..Bottleneck::new(mbit, delay_ms, queue) }
     };
     let count = if between(1.0, 4.0) < 2.0 { 1 } else { 2 };
@@ -55,7 +59,17 @@ fn case(random: &mut RandomStream, lossy: bool) -> Case {
     };
     let lines: Vec<String> = paths.iter().map(told).collect();
     let name = format!("{}; {bytes} B each {every} ms from {begin} ms for {length} ms", lines.join(" and "));
-    Case { messages: first.chain(little).chain(transfer).collect(), paths, name }
+    let mut pauses = |_| {
+        let (mut list, mut at) = (Vec::new(), Duration::ZERO);
+        while kind == "paused" && at < Duration::from_millis(begin + length) {
+            let from = at + Duration::from_secs_f64(between(0.05, 0.5));
+            at = from + Duration::from_secs_f64(between(0.01, 0.3));
+            list.push((Instant::ZERO + from, Instant::ZERO + at));
+        }
+        list
+    };
+    let pauses = (0..count).map(&mut pauses).collect();
+    Case { messages: first.chain(little).chain(transfer).collect(), paths, pauses, name }
 }
 
 /// Seconds from when the application had the transfer to when its last byte was read.
@@ -64,12 +78,12 @@ fn run(words: &str, case: &Case) -> f64 {
     let manager = || combination.build_path_manager().expect("a path manager");
     let mut world = World::new(WorldConfig { seed: 1, ..WorldConfig::default() });
     let [client, server] = ["client", "server"].map(|name| world.add_host(name, &EndpointConfig::default(), manager()));
-    let path = |path: &Bottleneck| PathConfig {
-        access_up: path.forward(),
-        access_down: path.backward(),
+    let path = |(path, pauses): (&Bottleneck, &Vec<(Instant, Instant)>)| PathConfig {
+        access_up: LinkConfig { pauses: pauses.clone(), ..path.forward() },
+        access_down: LinkConfig { pauses: pauses.clone(), ..path.backward() },
         ..PathConfig::default()
     };
-    let paths: Vec<PathConfig> = case.paths.iter().map(path).collect();
+    let paths: Vec<PathConfig> = case.paths.iter().zip(&case.pauses).map(path).collect();
     let paths = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
     let frame = |(millis, bytes): &(u64, u32)| {
         let at = Duration::from_millis(*millis);
@@ -96,7 +110,7 @@ fn main() {
     let mut slow = [(0, 0.0_f64); POLICIES.len()];
     let count = number(1);
     for _ in 0..count {
-        let case = case(&mut random, words.get(2).is_some_and(|word| word == "lossy"));
+        let case = case(&mut random, words.get(2).map_or("", String::as_str));
         let times = POLICIES.map(|policy| run(policy, &case));
         let best = times.iter().copied().fold(f64::INFINITY, f64::min);
         for (time, (count, most)) in times.iter().zip(&mut slow) {
