@@ -18,7 +18,12 @@ struct Heard {
 }
 
 /// The received signals, with the thread that receives them: signals belong to the whole program, not to a runtime.
-static HEARD: LazyLock<Result<Heard, io::ErrorKind>> = LazyLock::new(|| listen().map_err(|error| error.kind()));
+static HEARD: LazyLock<io::Result<Heard>> = LazyLock::new(listen);
+
+/// The same error again: what the system said, where it did.
+fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
 
 /// Whether SIGHUP has another meaning than the end.
 static HANG_UP_IS_NO_END: AtomicBool = AtomicBool::new(false);
@@ -29,7 +34,7 @@ static HANG_UP_IS_NO_END: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// If signals cannot be handled.
 pub fn listen_for_the_end() -> io::Result<()> {
-    HEARD.as_ref().map(|_| ()).map_err(|kind| (*kind).into())
+    HEARD.as_ref().map(|_| ()).map_err(again)
 }
 
 /// Completes once a signal has requested the end since [`listen_for_the_end`].
@@ -37,7 +42,7 @@ pub fn listen_for_the_end() -> io::Result<()> {
 /// # Errors
 /// If signals cannot be handled.
 pub async fn asked_to_end() -> io::Result<()> {
-    let mut asked = HEARD.as_ref().map_err(|kind| io::Error::from(*kind))?.asked.subscribe();
+    let mut asked = HEARD.as_ref().map_err(again)?.asked.subscribe();
     // The sender is never dropped.
     let _ = asked.wait_for(|asked| *asked).await;
     Ok(())
@@ -51,7 +56,7 @@ pub struct HangUps(watch::Receiver<u64>);
 /// # Errors
 /// As for [`listen_for_the_end`].
 pub fn listen_for_hang_ups() -> io::Result<HangUps> {
-    let heard = HEARD.as_ref().map_err(|kind| io::Error::from(*kind))?;
+    let heard = HEARD.as_ref().map_err(again)?;
     HANG_UP_IS_NO_END.store(true, Ordering::Relaxed);
     Ok(HangUps(heard.hang_ups.subscribe()))
 }
@@ -95,4 +100,16 @@ fn listen() -> io::Result<Heard> {
         });
     })?;
     Ok(heard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_said_is_said_again() {
+        // errno(3): EMFILE is 24. Its kind alone is "uncategorized error".
+        let error = again(&io::Error::from_raw_os_error(24));
+        assert!(error.to_string().starts_with("Too many open files"), "{error}");
+    }
 }
