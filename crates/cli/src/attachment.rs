@@ -132,6 +132,12 @@ impl StackOptions {
         if self.udp { SocketAddr::new(encapsulation::SERVER, server.port()) } else { server }
     }
 
+    /// Port of a stack for connections to `port` of this host. Inside UDP a peer names the port that it sends to, which may be another one
+    /// where a router forwards it here: then it is 0, any.
+    pub fn listening(&self, port: u16) -> u16 {
+        if self.udp { 0 } else { port }
+    }
+
     /// Interfaces named by the options; empty: all.
     fn interfaces(&self) -> Result<Vec<String>, Diagnostic> {
         let stranger = self.roles.backups.iter().find(|name| !self.uplinks.contains(name));

@@ -145,8 +145,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         let verbosity = Verbosity::new(&options.limits);
         let to = options.to.as_ref().map_or("where clients ask to".to_owned(), Target::to_string);
         let config = ServerConfig {
-            // Inside UDP a client names the port that it sends to, which may be another one where a router forwards it here.
-            port: if options.stack.udp { 0 } else { options.port },
+            port: options.stack.listening(options.port),
             terms,
             connection: open.connection,
             limits: options.limits.limits(),

@@ -137,13 +137,14 @@ async fn serve(
         }
     };
     let (v6, v4) = (Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into());
+    let port = options.stack.listening(options.port);
     let served = async {
         // A host without IPv6 has no dual-stack address.
-        match anabranch_perf::serve(host, &config(SocketAddr::new(v6, options.port)), tell.clone()).await {
+        match anabranch_perf::serve(host, &config(SocketAddr::new(v6, port)), tell.clone()).await {
             Err(PerfError::Listen { error, .. })
                 if error.kind() != std::io::ErrorKind::AddrInUse && attached.is_none() =>
             {
-                anabranch_perf::serve(host, &config(SocketAddr::new(v4, options.port)), tell).await
+                anabranch_perf::serve(host, &config(SocketAddr::new(v4, port)), tell).await
             }
             outcome => outcome,
         }

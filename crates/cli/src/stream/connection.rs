@@ -102,7 +102,7 @@ impl Opened {
             return channel.map_err(|refusal| Diagnostic::plain(told(remote, refusal)));
         }
         let port = options.listen.unwrap_or_default();
-        let door = MessagePort::open(&self.host, port, self.framing).map_err(wrong)?;
+        let door = MessagePort::open(&self.host, options.stack.listening(port), self.framing).map_err(wrong)?;
         if !options.json {
             remark(&format!("listening on {}", self.place(port)));
         }

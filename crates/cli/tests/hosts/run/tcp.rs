@@ -2,6 +2,7 @@
 
 use crate::run::scene::{Running, SERVER, Scene, anabranch, command, text, trial};
 use libtest_mimic::Trial;
+use std::process::Stdio;
 
 pub fn trials() -> Vec<Trial> {
     let trial = |name, work| trial("tcp", name, work);
@@ -15,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
         trial("of_several_addresses_of_a_server_the_one_that_answers_is_used", several_addresses),
         trial("of_several_addresses_of_a_server_a_proxy_uses_the_one_that_answers_too", several_for_a_proxy),
         trial("a_server_is_reached_at_another_port_that_is_forwarded_to_it", forwarded_port),
+        trial("measurements_and_streams_too_reach_a_port_that_is_forwarded", other_commands_forwarded),
         trial("a_proxy_that_runs_inside_reaches_the_server_through_it", proxy_inside),
         trial("the_end_of_one_direction_leaves_the_other_open", half_close),
         trial("a_reset_of_the_target_is_seen_as_a_reset", reset),
@@ -155,6 +157,36 @@ fn forwarded_port(scene: &Scene) {
     let output = scene.on_host(|| anabranch(&words).args(["--silent", "--max-time", "10", &get]).output());
     let output = output.expect("the program runs");
     assert_eq!(output.stdout, [0, 1, 2], "{}", text(&output.stderr));
+}
+
+fn other_commands_forwarded(scene: &Scene) {
+    let rules = format!("{}.forward", scene.key);
+    let forward = "table ip forward { chain in { type nat hook prerouting priority dstnat; \
+        udp dport 9998 redirect to :5201; udp dport 9997 redirect to :5004; }; }";
+    std::fs::write(&rules, forward).expect("there is room");
+    let stands = |words: &str| {
+        scene.in_world(|| {
+            let mut command = anabranch(&words.split(' ').collect::<Vec<_>>());
+            Running::new(command.stdin(Stdio::null()).stderr(Stdio::piped()))
+        })
+    };
+    scene.in_world(|| command("nft", &format!("-f {rules}")));
+    let _perf = stands("perf --server --udp --one-off");
+    let mut receiver = stands("stream receive --listen 5004 --udp --raw");
+    receiver.hear("listening on port 5004");
+    let measured =
+        scene.on_host(|| anabranch(&["perf", "10.1.0.1", "--port", "9998", "--udp", "--time", "1"]).output());
+    let measured = measured.expect("the program runs");
+    assert!(measured.status.success(), "{}", text(&measured.stderr));
+    // A transport stream, which has a packet each 188 bytes.
+    let file = format!("{}.ts", scene.key);
+    let packet = [&[0x47, 0x01, 0x00, 0x10][..], &[7; 184]].concat();
+    std::fs::write(&file, packet.repeat(50)).expect("there is room");
+    let send = ["stream", "send", "10.1.0.1:9997", "--udp", "--raw", "--input", "mpegts"];
+    let file = std::fs::File::open(file).expect("it is there");
+    let sent = scene.on_host(|| anabranch(&send).stdin(file).output()).expect("the program runs");
+    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    assert_eq!(receiver.end().1.len(), 50 * 188);
 }
 
 fn proxy_inside(scene: &Scene) {
