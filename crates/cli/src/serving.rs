@@ -113,11 +113,15 @@ impl LimitOptions {
         false
     }
 
-    /// Starts the worker threads. Must be called within a runtime.
+    /// Starts the worker threads. Must be called within a runtime, before the host's configuration changes.
     ///
     /// # Errors
-    /// The threads cannot be started.
+    /// The threads cannot be started, or there is no terminal for the live view.
     pub fn start_workers(&self) -> Result<Workers, Diagnostic> {
+        #[cfg(feature = "screen")]
+        if self.live {
+            Live::check()?;
+        }
         Workers::start(self.workers.unwrap_or_else(default_workers))
     }
 

@@ -38,17 +38,21 @@ impl Live {
         Self::of_stacks(vec![stack.clone()], title)
     }
 
+    /// To be called before anything is set up.
+    ///
+    /// # Errors
+    /// Standard output is not a terminal.
+    pub fn check() -> Result<(), Diagnostic> {
+        let message = "this needs a terminal: leave the option out, or do not redirect";
+        if is_on_a_terminal() { Ok(()) } else { Err(Diagnostic::option("--live", message)) }
+    }
+
     /// Like [`Self::of_stack`], for several stacks of one host.
     ///
     /// # Errors
     /// As for [`Self::of_stack`].
     pub fn of_stacks(stacks: Vec<Stack>, title: &str) -> Result<Self, Diagnostic> {
-        if !is_on_a_terminal() {
-            return Err(Diagnostic::option(
-                "--live",
-                "this needs a terminal: leave the option out, or do not redirect",
-            ));
-        }
+        Self::check()?;
         Self::start(title, move || Sample::of_stacks(&stacks, MAX_CONNECTIONS).into())
     }
 
