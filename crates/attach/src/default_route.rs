@@ -5,8 +5,8 @@ use crate::follow;
 use crate::lock::lock;
 use crate::works::no_device;
 use anabranch_host::{
-    Afterwards, DefaultRoute, HostError, Plan, Rule, Selector, Setup, Step, Watch, leads_the_default_route, prospect,
-    undo_what_stays,
+    Afterwards, DefaultRoute, HostError, Plan, Route, Rule, Selector, Setup, Snapshot, Step, Target, Watch,
+    leads_the_default_route, prospect, undo_what_stays,
 };
 use std::io;
 use std::net::IpAddr;
@@ -15,6 +15,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+/// Greatest prefix length of [`Restorations::rivals`]: VPNs have /1 of IPv4, and 2000::/3.
+const WIDE: u8 = 3;
 
 /// The host's default route through a device of ours. Call [`Self::end`] at the end: dropping it undoes everything,
 /// including the kill switch.
@@ -32,6 +35,8 @@ pub struct Restorations {
     pub steps: u64,
     /// Why something is missing; it is tried again each second.
     pub failure: Option<String>,
+    /// Routes of the main table that take an eighth of all addresses or more, and come before ours: "0.0.0.0/1 by tun0".
+    pub rivals: Vec<String>,
 }
 
 /// The state of the setup.
@@ -175,6 +180,17 @@ impl Drop for LedRoute {
     }
 }
 
+/// Routes of other programs that are as good as default routes.
+fn rivals(snapshot: &Snapshot) -> Vec<String> {
+    let routes = snapshot.interfaces.iter().flat_map(|interface| &interface.routes);
+    let wide = routes.filter(|route| (1..=WIDE).contains(&route.length));
+    let name = |route: &Route| match &route.target {
+        Target::Device { name, .. } => format!("{}/{} by {name}", route.destination, route.length),
+        Target::Unreachable => format!("{}/{}", route.destination, route.length),
+    };
+    wide.map(name).collect()
+}
+
 impl Works {
     /// Updates the rules, and restores what other programs have removed: `systemd-networkd` removes others' rules and routes
     /// when it starts.
@@ -195,6 +211,8 @@ impl Works {
     /// Updates the rules for the current interfaces.
     fn adjust(&mut self) -> Result<(), HostError> {
         let snapshot = self.setup.look()?;
+        let rivals = rivals(&snapshot);
+        self.restorations.send_if_modified(|told| core::mem::replace(&mut told.rivals, rivals) != told.rivals);
         let mut wanted = self.route.exceptions(&snapshot);
         // A rule for a missing interface is harmless, and applies when it returns.
         let bound = self.exceptions.iter().filter(|rule| matches!(rule.selector, Selector::Output(_)));

@@ -15,6 +15,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
+/// Least prefix lengths, IPv4 and IPv6, of a route by which addresses of ours count as used: those of the networks that ours are
+/// from. A shorter one is for much else, as that of a VPN for half of all addresses.
+const NETWORK: [u8; 2] = [15, 48];
+
 /// Most routes read for an interface, default routes first.
 const MAX_ROUTES: usize = 256;
 
@@ -161,7 +165,7 @@ impl Snapshot {
         }
         let Some(found) = Found::new(message) else { return };
         self.taken.extend(Layout::of_table(found.table).map(|layout| layout.instance));
-        if found.length > 0 {
+        if found.length >= NETWORK[usize::from(found.destination.is_ipv6())] {
             self.taken.extend((0..MAX_INSTANCES).filter(|instance| found.covers(Layout { instance: *instance })));
         }
         let main = found.table == u32::from(RouteHeader::RT_TABLE_MAIN);

@@ -436,6 +436,15 @@ async fn tell_restorations(led: &LedRoute) -> Infallible {
             return std::future::pending().await;
         }
         let now = changes.borrow_and_update().clone();
+        if now.rivals != known.rivals {
+            event(&match now.rivals.is_empty() {
+                true => "no other route takes much of what this host sends any more".to_owned(),
+                false => format!(
+                    "other routes take what they lead elsewhere, which is not carried: {}",
+                    now.rivals.join(", ")
+                ),
+            });
+        }
         let count = now.steps - known.steps;
         if count > 0 {
             event(&format!("another program removed rules or routes of the default route: {count} are set again"));

@@ -1,5 +1,6 @@
 //! `up` with a server, while something happens to an uplink, the server, or a process.
 
+use crate::program::complaint;
 use crate::up::scene::{Running, Scene, command, ip, wait_until};
 use crate::up::traffic::{DATAGRAM, NAME, PAGE, is};
 use std::collections::BTreeSet;
@@ -108,6 +109,33 @@ pub fn key_changes() {
     up.hear("the configuration stays as it was: ");
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
     up.end_by("TERM");
+}
+
+/// As OpenVPN's `redirect-gateway def1`.
+pub fn halves() {
+    let scene = Scene::new("halves", false);
+    let half = |half: &str| scene.on_host(|| ip(&format!("route add {half} dev lan0")));
+    half("128.0.0.0/1");
+    let mut up = scene.on_host(|| Running::new(scene.command(&[]).stderr(Stdio::piped())));
+    up.hear("which is not carried: 128.0.0.0/1 by lan0");
+    half("0.0.0.0/1");
+    up.hear("which is not carried: 0.0.0.0/1 by lan0, 128.0.0.0/1 by lan0");
+    for half in ["0.0.0.0/1", "128.0.0.0/1"] {
+        scene.on_host(|| ip(&format!("route delete {half}")));
+    }
+    up.hear("no other route takes much");
+    assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    up.end_by("TERM");
+}
+
+pub fn no_terminal() {
+    let scene = Scene::new("no-terminal", true);
+    let before = scene.state();
+    // A kill switch would stay.
+    let mut command = scene.command(&["--udp", "--kill-switch", "--live"]);
+    let output = scene.on_host(|| command.output().expect("the program runs"));
+    assert!(complaint(&output).starts_with("error: --live: this needs a terminal"));
+    assert_eq!(scene.state(), before);
 }
 
 pub fn server_is_silent() {
