@@ -22,6 +22,7 @@ impl Following {
     /// Updates stack and host for the current state of the network.
     pub(super) fn adjust(&self, works: &mut Works) -> Result<(), HostError> {
         let snapshot = works.setup.look()?;
+        let_go(works, &snapshot)?;
         if self.uplinks.interfaces.is_empty() {
             self.adopt(works, &snapshot)?;
         }
@@ -100,6 +101,22 @@ impl Following {
         setup.replace_filter(&filter_step(self.layout, &all, &self.uplinks.ports))?;
         forwarding(&plan, &others).iter().try_for_each(|step| setup.carry_out(step))
     }
+}
+
+/// No interface has this index.
+const NONE: u32 = 0;
+
+/// Interfaces that were renamed do not forward for us any more. They may be adopted as others.
+fn let_go(works: &mut Works, snapshot: &Snapshot) -> Result<(), HostError> {
+    for lane in &mut works.paths {
+        let now = snapshot.interfaces.iter().find(|interface| Some(interface.index) == lane.index);
+        if let Some(now) = now.filter(|now| now.name != lane.plan.name) {
+            works.setup.follow_rename(&lane.plan.name, &now.name)?;
+            // If the name comes back, its interface is made ready again.
+            lane.index = Some(NONE);
+        }
+    }
+    Ok(())
 }
 
 /// The public addresses of a path, IPv4 and IPv6; `None` if unusable.

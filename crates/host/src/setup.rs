@@ -185,6 +185,20 @@ impl Setup {
         Ok(())
     }
 
+    /// Restores the settings of an interface that has another name now, which has taken them with it.
+    pub fn follow_rename(&mut self, before: &str, now: &str) -> Result<(), HostError> {
+        let (old, new) = (format!("/conf/{before}/"), format!("/conf/{now}/"));
+        for step in &self.done {
+            let Step::Setting { key, value, before: Some(first), unless } = step else { continue };
+            if key.contains(&old) {
+                let (key, value) = (key.replace(&old, &new), value.clone());
+                let moved = Step::Setting { key, value, before: Some(first.clone()), unless: unless.clone() };
+                moved.undo(&mut self.netlink).map_err(|error| HostError::Undo { command: moved.in_short(), error })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Leaves steps as they are that the caller has undone.
     pub fn forget(&mut self, undone: impl Fn(&Step) -> bool) {
         self.done.retain(|step| !undone(step));

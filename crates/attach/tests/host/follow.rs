@@ -34,11 +34,12 @@ pub fn trials() -> Vec<Trial> {
             }
         }
     }
-    let more: [(&str, fn()); 7] = [
+    let more: [(&str, fn()); 8] = [
         ("follow::the_last_uplink_keeps_its_subflow_while_it_has_no_carrier", last_uplink),
         ("follow::a_server_whose_only_uplink_loses_its_carrier_goes_on_with_a_download", server_without_carrier),
         ("follow::a_new_address_is_used_at_once", changed_address),
         ("follow::an_interface_with_a_default_route_is_adopted", adopted),
+        ("follow::one_that_is_renamed_is_adopted_again_and_forwards_for_nobody_else_then_or_later", renamed),
         ("follow::inside_udp_the_33rd_interface_is_adopted_when_others_have_gone", || many_names(true)),
         ("follow::the_33rd_interface_is_adopted_when_others_have_gone", || many_names(false)),
         ("follow::a_route_whose_router_is_out_of_reach_holds_nothing_up_and_counts_once_it_is_not", stale_routes),
@@ -249,6 +250,35 @@ fn adopted() {
         assert_eq!(attached.paths().len(), 1);
         scene.add_uplink(1);
         exchange_until_on(&mut stream, BOTH).await;
+        attached.detach().await.expect("all is undone");
+    });
+    nothing_of_ours(&scene);
+}
+
+/// With what it was set to an interface keeps its settings when it is renamed.
+fn renamed() {
+    let scene = Scene::new();
+    let address = scene.echo(false);
+    scene.run(|| async {
+        let attached = attached(Uplinks { interfaces: Vec::new(), ..scene.uplinks(&[]) }).await.expect("we may");
+        let mut stream = attached.stack().connect(None, address, config()).await.expect("it accepts");
+        exchange_until_on(&mut stream, BOTH).await;
+        let rename = |from: &str, to: &str| {
+            scene.in_ours(|| {
+                ip(&format!("link set {from} down"));
+                ip(&format!("link set {from} name {to}"));
+                ip(&format!("link set {to} up"));
+                ip(&format!("route replace default via 10.2.0.1 dev {to} metric 101"));
+            });
+        };
+        rename("up1", "wan");
+        exchange_until_on(&mut stream, &["up0", "wan"]).await;
+        let rules = scene.in_ours(|| output("nft", "list ruleset"));
+        assert!(rules.contains("iifname \"wan\" meta nfproto ipv4 oifname != \"anabranch*\" drop"), "{rules}");
+        rename("wan", "up1");
+        exchange_until_on(&mut stream, BOTH).await;
+        rename("up1", "wan");
+        exchange_until_on(&mut stream, &["up0", "wan"]).await;
         attached.detach().await.expect("all is undone");
     });
     nothing_of_ours(&scene);
