@@ -494,7 +494,11 @@ impl SinglePath for BoundedCubic {
                 let held = if self.app_limited || self.queue.is_empty(self.mss) { self.bdp() } else { 0 };
                 self.cubic.on_congestion(&CongestionEvent { in_flight: event.in_flight.max(held), ..*event });
                 self.timed_out = true;
-                self.queue.on_timeout();
+                // Otherwise the losses before it count once more: where a path gets worse, a window that is back at once has
+                // more data waiting there when the next timeout comes.
+                if self.app_limited {
+                    self.queue.on_timeout();
+                }
                 if !self.queue.is_empty(self.mss) {
                     self.congested_at = event.now;
                 }

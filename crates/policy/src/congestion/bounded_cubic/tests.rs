@@ -243,18 +243,24 @@ fn start_up_goes_on_where_a_pause_of_the_path_ended_it() {
 }
 
 #[test]
-fn the_losses_before_a_timeout_reduce_the_window_once() {
-    let mut flow = steady();
-    flow.fill(20, u64::MAX, NONE);
-    for segment in 1..=50 {
-        flow.control.on_lost(&lost(&flow, segment));
-    }
-    let cause = Congestion::Timeout;
-    let event = CongestionEvent { now: flow.now, cause, in_flight: 100_000, lost: 50_000, repeated: false };
-    flow.control.on_congestion(&event);
-    flow.round(1_000, NONE, false);
-    assert_eq!((flow.control.ssthresh(), flow.control.phase), (70_000, Phase::StartUp));
+fn the_losses_before_a_timeout_reduce_the_window_once_where_something_else_limited_it() {
+    let after = |app_limited| {
+        let mut flow = steady();
+        flow.fill(20, u64::MAX, NONE);
+        flow.round(100_000, NONE, app_limited);
+        for segment in 1..=50 {
+            flow.control.on_lost(&lost(&flow, segment));
+        }
+        let cause = Congestion::Timeout;
+        let event = CongestionEvent { now: flow.now, cause, in_flight: 100_000, lost: 50_000, repeated: false };
+        flow.control.on_congestion(&event);
+        flow.round(1_000, NONE, false);
+        flow
+    };
+    // Seven tenths, or the least that a reduction leaves of one segment.
+    assert_eq!([true, false].map(|limited| after(limited).control.cubic.ssthresh()), [70_000, 2_000]);
     // What is sent and lost after it is another matter.
+    let mut flow = after(true);
     flow.fill(3, u64::MAX, NONE);
     for segment in 51..=60 {
         flow.control.on_lost(&Lost { prior_lost: 50_000, ..lost(&flow, segment) });
