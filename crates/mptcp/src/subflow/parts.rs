@@ -1,7 +1,7 @@
 //! Small parts of a subflow.
 
 use anabranch_policy::rate::Rate;
-use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 
 /// Sequence numbers of the data that we send (RFC 9293, section 3.3.1).
@@ -203,6 +203,7 @@ pub struct Rates {
     pub(super) pace_until: Instant,
     /// Bytes that may leave without pacing: the rest of a quantum.
     pub(super) released: u32,
-    /// By how much the end of pacing came late, at most [`LATE`](super::transmit::LATE); zero once that is made up for.
-    pub(super) late: Duration,
+    /// By how many nanoseconds the end of pacing came late, at most [`LATE`](super::transmit::LATE); zero once that is
+    /// made up for.
+    pub(super) late: u32,
 }

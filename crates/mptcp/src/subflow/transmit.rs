@@ -48,7 +48,7 @@ impl Subflow {
     /// Handles the timer of [`Self::wait_for_pacing`], which a busy host calls late.
     pub fn end_pacing(&mut self, now: Instant) {
         self.timers.stop(SubflowTimer::Pace);
-        self.rates.late = now.since(self.rates.pace_until).min(LATE);
+        self.rates.late = now.since(self.rates.pace_until).min(LATE).as_nanos() as u32;
     }
 
     /// The next record that the windows allow, already marked as sent. The caller has checked the state
@@ -186,9 +186,11 @@ impl Subflow {
             (false, false) => bytes,
         });
         self.rates.released = self.rates.released.saturating_sub(bytes as u32);
-        self.rates.pace_until = self.rates.pace_until.max(now - late.max(self.rates.late)) + rate.time_for(bytes);
+        self.rates.pace_until =
+            self.rates.pace_until.max(now - late.max(Duration::from_nanos(u64::from(self.rates.late))))
+                + rate.time_for(bytes);
         if self.rates.pace_until > now {
-            self.rates.late = Duration::ZERO;
+            self.rates.late = 0;
         }
     }
 
