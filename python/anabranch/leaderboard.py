@@ -22,6 +22,7 @@ from statistics import mean, median
 from typing import Any
 
 from anabranch import __commit__, __version__, _native
+from anabranch._lab import POINTS as DESIGN
 from anabranch._lab import sweep
 
 #: Seeds of the suite.
@@ -174,36 +175,53 @@ def load(family: str, place: str) -> Callable[[], Any]:
     return found
 
 
+def _count(text: str) -> int:
+    """A number of points."""
+    count = int(text)
+    if not 1 <= count <= DESIGN:
+        raise argparse.ArgumentTypeError(f"there are 1 to {DESIGN} points, and not {count}")
+    return count
+
+
+def _page(text: str) -> Path:
+    """A file that can be written, as far as can be known before it is."""
+    page = Path(text)
+    if page.is_dir() or not page.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is no file in a directory that is there")
+    return page
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
+    """The command; what is wrong with its options is told before anything is evaluated."""
     parser = argparse.ArgumentParser(prog="python -m anabranch.leaderboard", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--policy", action="append", default=[], help="as of `anabranch sweep` (repeatable) [all]")
     for family in FAMILIES:
         option, words = "--" + family.replace("_", "-"), family.replace("_", " ")
         parser.add_argument(option, help=f"a {words} in Python, FILE.py:CLASS, with the other policies of `plain`")
-    parser.add_argument("--points", type=int, default=POINTS, help=f"networks alone [{POINTS}]")
+    parser.add_argument("--points", type=_count, default=POINTS, help=f"networks alone [{POINTS}]")
     parser.add_argument(
-        "--competing", type=int, default=COMPETING_POINTS, help=f"with competition [{COMPETING_POINTS}]"
+        "--competing", type=_count, default=COMPETING_POINTS, help=f"with competition [{COMPETING_POINTS}]"
     )
     parser.add_argument("--backend", default="local", help="local, joblib, dask or ray [local]")
     parser.add_argument("--out", help="a directory for results; what is there is not computed again")
-    parser.add_argument("--page", default="leaderboard.md", help="the page [leaderboard.md]")
+    parser.add_argument("--page", type=_page, default="leaderboard.md", help="the page [leaderboard.md]")
     asked = parser.parse_args(arguments)
     suite = {"points": asked.points, "competing": asked.competing, "backend": asked.backend}
     try:
         entries: list[Entry] = []
         places = {family: place for family in FAMILIES if (place := getattr(asked, family)) is not None}
+        classes = {family: load(family, place) for family, place in places.items()}
         if asked.policy or not places:
             entries += evaluate(asked.policy or _native.sweep_policies(), out=asked.out, **suite)
         if places:
-            classes = {family: load(family, place) for family, place in places.items()}
             (own,) = evaluate(["plain"], classes=classes, **suite)
             entries.append(Entry(**{**own.__dict__, "policy": " ".join(places.values())}))
-    except ValueError as error:
+        text = page(ranked(entries), asked.points, asked.competing)
+        # First to where it cannot be lost: it may have taken hours.
+        sys.stdout.write(text)
+        asked.page.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
         raise SystemExit(f"error: {error}") from None
-    text = page(ranked(entries), asked.points, asked.competing)
-    Path(asked.page).write_text(text, encoding="utf-8")
-    sys.stdout.write(text)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,36 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         leaderboard.main(["--scheduler", f"{empty}:Mine"])
 
 
+def test_mistakes_are_told_before_anything_is_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def evaluated(*_: object, **__: object) -> None:
+        raise AssertionError("it was evaluated")
+
+    monkeypatch.setattr(leaderboard, "evaluate", evaluated)
+    missing = str(tmp_path / "missing" / "page.md")
+    for arguments, message in (
+        (["--points", "0"], "there are 1 to 65536 points, and not 0"),
+        (["--competing", "-1"], "there are 1 to 65536 points, and not -1"),
+        (["--page", missing], f"{missing} is no file in a directory that is there"),
+        (["--page", str(tmp_path)], f"{tmp_path} is no file in a directory that is there"),
+    ):
+        with pytest.raises(SystemExit):
+            leaderboard.main(["--policy", "plain", *arguments])
+        assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="the file is there"):
+        leaderboard.main(["--policy", "plain", "--scheduler", "nothing"])
+
+
+def test_a_page_that_cannot_be_written_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = ["--policy", "plain", "--points", "1", "--competing", "1"]
+    with pytest.raises(SystemExit, match="error: .*No space left on device"):
+        leaderboard.main([*suite, "--page", "/dev/full"])
+    assert "| 1 | `plain` |" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="error: .*File exists"):
+        leaderboard.main([*suite, "--page", str(tmp_path / "page.md"), "--out", "/dev/null"])
+
+
 def test_what_was_not_measured_is_last() -> None:
     good = leaderboard.Entry("good", 0.9, 0.0, 1.0, 0.0, 1.0, 1.0)
     unknown = leaderboard.Entry("unknown", float("nan"), 0.0, float("nan"), float("nan"), float("nan"), float("nan"))
