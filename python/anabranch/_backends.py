@@ -93,15 +93,16 @@ def execute(
     out: str | None,
     progress: Callable[[int, int, str], object] | None,
 ) -> tuple[list[str], int]:
-    """Rows of all requests, and how many were there already."""
+    """Rows of all requests, and how many were there already. What ends them has those that were done as `rows`."""
     keys = {item: some for request in asked for item, some in _native.single_requests(json.dumps(request))}
     rows = Rows(out, keys)
     try:
         filled = fill(list(keys), rows, execute_one, backend, jobs, progress)
-    except BaseException:
+    except BaseException as error:
         # What ended the runs is raised, and not what may have the same cause.
         with contextlib.suppress(ValueError):
             rows.write()
+        error.rows = [row for item in keys for row in rows.known.get(item, [])]  # type: ignore[attr-defined]
         raise
     rows.write()
     return filled
@@ -123,8 +124,9 @@ def fill(
     """Results of all items in their order, and how many were there; the others are computed by the backend."""
     missing = [item for item in items if item not in kept.known]
     there = sum(len(kept.known[item]) for item in items if item in kept.known)
-    count = BATCHES * (jobs or os.cpu_count() or 1)
-    parts = batches(missing, max(count, len(missing) // 256)) if missing else []
+    # Threads cost nothing to call: what is done is kept at once, and nobody waits for the rest of a batch.
+    most = len(missing) if backend == "local" else max(BATCHES * (jobs or os.cpu_count() or 1), len(missing) // 256)
+    parts = batches(missing, most) if missing else []
     done = 0
     for part, results in zip_results(parts, work, backend, jobs):
         for item, own in split(part, results):
@@ -166,13 +168,20 @@ def zip_results(
 
 def local(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Threads of this process; the lab runs without Python's lock."""
-    from concurrent.futures import ThreadPoolExecutor, as_completed
+    from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
-    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        futures = {pool.submit(each, work, part): part for part in parts}
+    threads = jobs or os.cpu_count() or 1
+    queue = iter(parts)
+    with ThreadPoolExecutor(threads) as pool:
+        running = {pool.submit(each, work, part): part for part in islice(queue, 2 * threads)}
         try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+            while running:
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                # What was raised is raised again after what was done beside it is kept.
+                for future in sorted(done, key=lambda future: future.exception() is not None):
+                    yield running.pop(future), future.result()
+                    for following in islice(queue, 1):
+                        running[pool.submit(each, work, following)] = following
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -162,19 +162,23 @@ def _runs(
     texts = [asked[0]["text"]]
     told = bar() if progress is True else progress or None
     check(in_python, backend, out)
-    if backend != "local":
-        rows, known = _backends.execute(asked, backend=backend, jobs=jobs, out=out, progress=told)
-        return Runs(_native.rows_table(rows, texts), known=known)
-    rows, known = [], 0
-    for request in asked:
-        try:
-            more, there = _native.execute(json.dumps(request), jobs=jobs, store=out, policies=in_python, progress=told)
-        except BaseException as error:
-            rows += vars(error).pop("rows", [])
-            error.runs = Runs(_native.rows_table(rows, texts), known=known)  # type: ignore[attr-defined]
-            raise
-        rows += more
-        known += there
+    rows: list[str] = []
+    known = 0
+    try:
+        # Seeds that do not follow each other are several requests, and run beside each other as elsewhere.
+        if backend != "local" or (len(asked) > 1 and not is_given(in_python)):
+            rows, known = _backends.execute(asked, backend=backend, jobs=jobs, out=out, progress=told)
+        else:
+            for request in asked:
+                more, there = _native.execute(
+                    json.dumps(request), jobs=jobs, store=out, policies=in_python, progress=told
+                )
+                rows += more
+                known += there
+    except BaseException as error:
+        rows += vars(error).pop("rows", [])
+        error.runs = Runs(_native.rows_table(rows, texts), known=known)  # type: ignore[attr-defined]
+        raise
     if progress is True:
         print(file=sys.stderr)
     return Runs(_native.rows_table(rows, texts), known=known)

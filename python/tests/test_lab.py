@@ -325,6 +325,53 @@ def test_interruption_ends_the_runs_and_keeps_what_was_done(tmp_path: Path) -> N
     assert (tmp_path / "runs.parquet").exists()
 
 
+def test_what_a_sweep_has_done_is_kept_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, calls = _native.sweep_run, iter(range(100))
+
+    def interrupted(unit: str) -> str:
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return run(unit)
+
+    monkeypatch.setattr(_native, "sweep_run", interrupted)
+    assert len(_native.sweep_tasks(["plain", "anabranch"], 1, 0, 20, False)) > 60
+    with pytest.raises(KeyboardInterrupt):
+        anabranch.sweep(["plain", "anabranch"], points=20, jobs=1, out=str(tmp_path))
+    assert len((tmp_path / "sweep.jsonl").read_text().splitlines()) == 3
+
+
+def test_seeds_that_do_not_follow_each_other_run_like_others(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    seeds = [9, 1, 2, 5]
+    runs = anabranch.run(
+        "two_paths", policy="plain", seeds=seeds, set=SHORT, progress=lambda done, units, _: told.append((done, units))
+    )
+    assert runs.to_pandas()["seed"].tolist() == [1, 2, 5, 9]
+    assert hashes(runs) == [
+        hashes(anabranch.run("two_paths", policy="plain", seeds=[one], set=SHORT))[0] for one in sorted(seeds)
+    ]
+    # As one: it is not done until all are.
+    assert {units for _, units in told} == {4}
+    assert [done for done, _ in told] == [1, 2, 3, 4]
+    anabranch.run("two_paths", policy="plain", seeds=[2, 9], set=SHORT, out=str(tmp_path))
+    kept = anabranch.run("two_paths", policy="plain", seeds=seeds, set=SHORT, out=str(tmp_path))
+    assert (len(kept), kept.known) == (4, 2)
+    assert hashes(kept) == hashes(runs)
+
+
+@pytest.mark.parametrize("backend", ["local", "joblib"])
+def test_what_ends_runs_has_those_that_were_done(backend: str) -> None:
+    def ends(done: int, *_: object) -> None:
+        if done:
+            raise RuntimeError("that is enough")
+
+    with pytest.raises(RuntimeError) as raised:
+        anabranch.run("two_paths", policy="plain", seeds=200, set=SHORT, backend=backend, jobs=1, progress=ends)
+    runs = raised.value.runs  # type: ignore[attr-defined]
+    assert 0 < len(runs) < 200
+    assert hashes(runs)[0] == hashes(anabranch.run("two_paths", policy="plain", seeds=1, set=SHORT))[0]
+
+
 def test_a_directory_that_cannot_be_is_one_sentence() -> None:
     for backend in ("local", "joblib"):
         with pytest.raises(NotADirectoryError, match="Not a directory: '/dev/null/x'"):
