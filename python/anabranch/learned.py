@@ -21,6 +21,9 @@ __all__ = ["Layer", "Network"]
 
 Numbers = npt.NDArray[np.float32]
 
+#: Paths of a network.
+MOST_PATHS = 16
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -60,17 +63,22 @@ class Network:
 
         Raises ValueError if it is none.
         """
+        if not 1 <= self.paths <= MOST_PATHS:
+            raise ValueError(f"a network has 1 to {MOST_PATHS} paths, and not {self.paths}")
         inputs = len(_native.network_features(self.paths))
         shift = np.zeros(inputs, np.float32) if self.shift is None else self.shift
         scale = np.ones(inputs, np.float32) if self.scale is None else self.scale
+        for name, numbers in (("shift", shift), ("scale", scale)):
+            if np.shape(numbers) != (inputs,):
+                raise ValueError(f"the {name} has {inputs} numbers, of shape ({inputs},), and not {np.shape(numbers)}")
         lines = [
             "anabranch-network 1",
             f"paths {self.paths}",
-            f"interval {self.interval!r}",
+            f"interval {float(self.interval)!r}",
             " ".join(["features", *_native.network_features(self.paths)]),
             _line("shift", shift),
             _line("scale", scale),
-            f"clip {self.clip!r}",
+            f"clip {float(self.clip)!r}",
         ]
         for layer in self.layers:
             weights, bias = np.asarray(layer.weights, np.float32), np.asarray(layer.bias, np.float32)
@@ -78,6 +86,9 @@ class Network:
                 raise ValueError(
                     f"a layer has weights of shape (n, m) and a bias (n,), not {weights.shape}, {bias.shape}"
                 )
+            if weights.shape[1] != inputs:
+                raise ValueError(f"a layer has {weights.shape[1]} inputs, and {inputs} numbers come to it")
+            inputs = len(bias)
             lines.append(f"layer {len(bias)} {layer.activation}")
             lines.extend(_line("", [*row, offset]) for row, offset in zip(weights, bias, strict=True))
         lines.append(f"range {float(self.range[0])!r} {float(self.range[1])!r}")
@@ -96,8 +107,11 @@ class Network:
 
     def weights(self, observation: npt.ArrayLike) -> Numbers:
         """The weights, 0 to 1, that the scheduler gives the paths after this observation; computed in Rust."""
-        numbers = np.asarray(observation, np.float32).tolist()
-        return np.array(_native.network_weights(self.text(), numbers), np.float32)
+        text, numbers = self.text(), np.asarray(observation, np.float32)
+        inputs = len(_native.network_features(self.paths))
+        if numbers.shape != (inputs,):
+            raise ValueError(f"an observation has {inputs} numbers, of shape ({inputs},), and not {numbers.shape}")
+        return np.array(_native.network_weights(text, numbers.tolist()), np.float32)
 
     @classmethod
     def from_stable_baselines3(

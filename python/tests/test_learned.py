@@ -56,6 +56,12 @@ def test_the_scheduler_computes_what_numpy_does() -> None:
         np.testing.assert_allclose(network.weights(observation), by_numpy(network, observation), atol=2e-5)
 
 
+def test_numbers_may_be_those_of_numpy() -> None:
+    layers = [Layer(np.zeros((2, 23), np.float32), np.ones(2, np.float32))]
+    of_numpy = Network(2, np.float64(0.1), layers, clip=np.float32(10), range=(np.float32(-1), np.float32(1)))  # type: ignore[arg-type]
+    assert of_numpy.text() == Network(2, 0.1, layers, clip=10.0, range=(-1.0, 1.0)).text()
+
+
 def delays() -> Network:
     """A path's weight falls from 1 to 0 while its smoothed round trip rises from 50 to 250 ms."""
     weights = np.zeros((2, 23), np.float32)
@@ -125,7 +131,20 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
         Network(2, 0.1, [Layer(layer.weights * np.nan, layer.bias)]).text()
     with pytest.raises(ValueError, match="its last layer does not have 3 numbers"):
         Network(3, 0.1, [Layer(np.zeros((2, 33), np.float32), layer.bias)]).text()
-    with pytest.raises(ValueError, match="an observation has 23 numbers, not 3"):
-        Network(2, 0.1, [layer]).weights([0.0, 0.0, 0.0])
+    for observation in ([0.0, 0.0, 0.0], [], np.zeros((1, 23))):
+        with pytest.raises(ValueError, match=r"an observation has 23 numbers, of shape \(23,\), and not \("):
+            Network(2, 0.1, [layer]).weights(observation)
+    with pytest.raises(ValueError, match=r"the shift has 23 numbers, of shape \(23,\), and not \(5,\)"):
+        Network(2, 0.1, [layer], shift=np.ones(5, np.float32)).text()
+    with pytest.raises(ValueError, match="a layer has 3 inputs, and 2 numbers come to it"):
+        Network(2, 0.1, [layer, Layer(np.zeros((2, 3), np.float32), layer.bias)]).text()
+    for paths in (-1, 17):
+        with pytest.raises(ValueError, match=f"a network has 1 to 16 paths, and not {paths}"):
+            Network(paths, 0.1, [layer]).text()
+    for clip in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="which is not 0 or more"):
+            Network(2, 0.1, [layer], clip=clip).weights(np.zeros(23))
+    with pytest.raises(ValueError, match="NaN is not finite"):
+        Network(2, 0.1, [layer], range=(float("nan"), 1.0)).text()
     with pytest.raises(ValueError, match="there is no such file"):
         anabranch.run("two_paths", policy=f"scheduler=learned,scheduler.weights=@{tmp_path}/none.txt", seeds=1)

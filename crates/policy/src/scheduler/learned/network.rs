@@ -73,14 +73,22 @@ impl Network {
         words.keyword("scale")?;
         let scale = words.numbers(names.len())?;
         words.keyword("clip")?;
-        let clip = words.number()?;
+        let clip: f32 = words.number()?;
+        // Between other limits there is no place for a number.
+        if clip.is_nan() || clip < 0.0 {
+            return Err(format!("its clip is {clip}, which is not 0 or more"));
+        }
         let layers = words.layers(names.len(), paths)?;
-        let range = [words.number()?, words.number()?];
+        let range = words.numbers(2)?;
         if let Some(word) = words.rest.next() {
             return Err(format!("'{word}' follows the range"));
         }
+        let range: [f32; 2] = [range[0], range[1]];
         if range[0] >= range[1] {
             return Err(format!("its range begins with {}, which is not below {}", range[0], range[1]));
+        }
+        if !(range[1] - range[0]).is_finite() {
+            return Err(format!("its range from {} to {} is too wide", range[0], range[1]));
         }
         Ok(Self { paths, interval, shift, scale, clip, layers, range, values: Default::default() })
     }

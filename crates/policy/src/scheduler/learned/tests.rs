@@ -120,6 +120,11 @@ fn what_is_wrong_with_a_file_is_told() {
         (whole.replace("layer 2", "layer 0"), "0 after layer is not 1 to 1024"),
         (whole.replace("range", "layer 1 linear 0 0 0 range"), "its last layer does not have 2 numbers"),
         (whole.replace("range", &"layer 2 relu 0 0 0 0 0 0 ".repeat(8)), "it has more than 8 layers"),
+        (whole.replace("clip 1000", "clip -1"), "its clip is -1, which is not 0 or more"),
+        (whole.replace("clip 1000", "clip nan"), "its clip is NaN, which is not 0 or more"),
+        (whole.replace("range 0 1", "range nan 1"), "NaN is not finite"),
+        (whole.replace("range 0 1", "range 0 1e39"), "inf is not finite"),
+        (whole.replace("range 0 1", "range -3e38 3e38"), "is too wide"),
         (whole.replace("range 0 1", "range 1 1"), "its range begins with 1, which is not below 1"),
         (whole.clone() + " 3", "'3' follows the range"),
     ] {
