@@ -80,10 +80,10 @@ def test_mistakes_are_told_before_anything_is_evaluated(
 
 def test_a_page_that_cannot_be_written_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = ["--policy", "plain", "--points", "1", "--competing", "1"]
-    with pytest.raises(SystemExit, match="error: .*No space left on device"):
+    with pytest.raises(SystemExit, match=r"error: .*No space left on device"):
         leaderboard.main([*suite, "--page", "/dev/full"])
     assert "| 1 | `plain` |" in capsys.readouterr().out
-    with pytest.raises(SystemExit, match="error: .*File exists"):
+    with pytest.raises(SystemExit, match=r"error: .*File exists"):
         leaderboard.main([*suite, "--page", str(tmp_path / "page.md"), "--out", "/dev/null"])
 
 
