@@ -159,7 +159,10 @@ pub fn draw<Q: Quantity>(item: &Item<'_>, ways: &[&str]) -> Result<Draw<Q>, Diag
         ("slowly_varying" | "stepwise", None) => {
             return Err(table.error(format!("a {way} range needs 'every', the time from one draw to the next")));
         }
-        (_, Some(Duration::ZERO)) => return Err(table.error("'every' must be above zero")),
+        // A run with a draw in each nanosecond does not end.
+        (_, Some(every)) if every < Duration::from_micros(1) => {
+            return Err(table.error("'every' must be 1 us or more"));
+        }
         ("slowly_varying", Some(every)) => Drawn::SlowlyVarying(every),
         ("stepwise", Some(every)) => Drawn::Stepwise(every),
         _ => return Err(table.error(format!("'every' has no meaning for drawn = \"{way}\""))),

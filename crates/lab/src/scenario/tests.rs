@@ -39,6 +39,11 @@ fn a_range_says_how_it_is_drawn() {
     let (low, high) = (Duration::from_millis(10), Duration::from_millis(20));
     let drawn = Drawn::SlowlyVarying(Duration::from_secs(2));
     assert_eq!(scenario.paths[0].links[1].delay, Draw::Uniform { low, high, drawn });
+    for every in ["0 s", "1 ns", "999 ns"] {
+        let wrong = motivation(&[&option.replace("2 s", every)]).unwrap_err().to_string();
+        assert!(wrong.contains("'every' must be 1 us or more"), "{every}: {wrong}");
+    }
+    assert!(motivation(&[&option.replace("2 s", "1 us")]).is_ok());
 }
 
 #[test]
