@@ -1,10 +1,11 @@
 //! How long a transfer takes after some little traffic: a connection that has written a little now and then must not have
 //! left start-up for it.
 //!
-//! `after_little SEED CASES [lossy | paused]` draws the cases: one path or two of 10 to 400 Mbit/s, round trips of 4 to 160 ms and
-//! queues of half to three bandwidth-delay products; messages of 0.3 to 60 kB each 4 to 300 ms, for 0.3 to 8 s, in half of
+//! `after_little SEED CASES [lossy | paused | young]` draws the cases: one path or two of 10 to 400 Mbit/s, round trips of
+//! 4 to 160 ms and queues of half to three bandwidth-delay products; messages of 0.3 to 60 kB each 4 to 300 ms, for 0.3 to 8 s, in half of
 //! the cases behind a first transfer of a second; then what the paths carry in two seconds. Lossy paths lose 0.05 to 2 %;
-//! paused ones stand still for 10 to 300 ms each 50 to 500 ms, both ways, until the transfer begins.
+//! paused ones stand still for 10 to 300 ms each 50 to 500 ms, both ways, until the transfer begins. Young connections begin
+//! with the transfer, and their paths pause in its first 0.6 s.
 //! All are even in the logarithm. Prints each case in which a policy takes 1.3 times as long as the best, and a table.
 #![allow(clippy::print_stdout)]
 
@@ -48,6 +49,7 @@ fn case(random: &mut RandomStream, kind: &str) -> Case {
     let paths: Vec<Bottleneck> = (0..count).map(|_| path(&mut between)).collect();
     let (bytes, every, length) = (between(300.0, 60e3) as u32, between(4.0, 300.0) as u64, between(300.0, 8e3) as u64);
     let begin = if between(1.0, 4.0) < 2.0 { 0 } else { 4_000 };
+    let (begin, length) = if kind == "young" { (0, 0) } else { (begin, length) };
     let carried = paths.iter().map(|path| path.mbit).sum::<u64>() * 1_000_000 / 8;
     let parts = |seconds: u64| 0..(carried * seconds / u64::from(PART)).max(2);
     let first = parts(u64::from(begin > 0)).filter(|_| begin > 0).map(|_| (0, PART));
@@ -59,9 +61,14 @@ fn case(random: &mut RandomStream, kind: &str) -> Case {
     };
     let lines: Vec<String> = paths.iter().map(told).collect();
     let name = format!("{}; {bytes} B each {every} ms from {begin} ms for {length} ms", lines.join(" and "));
+    let paused_until = Duration::from_millis(match kind {
+        "paused" => begin + length,
+        "young" => 600,
+        _ => 0,
+    });
     let mut pauses = |_| {
         let (mut list, mut at) = (Vec::new(), Duration::ZERO);
-        while kind == "paused" && at < Duration::from_millis(begin + length) {
+        while at < paused_until {
             let from = at + Duration::from_secs_f64(between(0.05, 0.5));
             at = from + Duration::from_secs_f64(between(0.01, 0.3));
             list.push((Instant::ZERO + from, Instant::ZERO + at));

@@ -17,7 +17,8 @@
 //!
 //! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt, or three rounds
 //! with a quarter more in flight than the path holds brought no higher rate but a queue: where the receive window or the scheduler
-//! limits, nothing else ends it.
+//! limits, nothing else ends it. If the delivery rate follows later, and nothing was congested yet, that was a mistake, as after a
+//! pause of the path, and slow start goes on (as in RFC 9406, section 4.2).
 //!
 //! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3
 //! ms are then no queue, a phase lasts 3 ms where it would last min_rtt, and without congestion CUBIC's window is
