@@ -498,7 +498,7 @@ impl SinglePath for BoundedCubic {
                 // Otherwise the losses before it count once more: where a path gets worse, a window that is back at once has
                 // more data waiting there when the next timeout comes.
                 if self.app_limited {
-                    self.queue.on_timeout();
+                    self.queue.forgive();
                 }
                 if !self.queue.is_empty(self.mss) {
                     self.congested_at = event.now;
@@ -521,6 +521,12 @@ impl SinglePath for BoundedCubic {
     fn on_spurious(&mut self, now: Instant) {
         self.cubic.on_spurious(now);
         self.timed_out = false;
+        // Nothing was lost. Later than in the first slow start a delay for which the timer expires is mostly a queue, though: one
+        // reduction is right.
+        if self.cubic.in_first_slow_start() {
+            self.queue.forgive();
+            (self.never_congested, self.congested_at) = (true, Instant::NEVER);
+        }
         self.settle();
     }
 

@@ -348,8 +348,8 @@ impl QueueEvidence {
         (self.lost_since, self.sent_since) = (0, 0);
     }
 
-    /// Records a timeout, which has reduced the window for all losses that were reported.
-    pub(super) fn on_timeout(&mut self) {
+    /// The losses that were reported do not count: they were none, or have been answered.
+    pub(super) fn forgive(&mut self) {
         self.lost_at_reduction = self.lost_at_reduction.max(self.total_lost);
         (self.lost_since, self.sent_since) = (0, 0);
     }

@@ -2,7 +2,8 @@
 //! `cargo run --release -p anabranch-sim --example exploration`.
 
 use anabranch_sim::application::Sending;
-use anabranch_sim::exploration::{Seen, bad_and_good, held, nine, run, wifi_and_lte};
+use anabranch_sim::exploration::{Carried, Seen, bad_and_good, held, nine, run, wifi_and_lte};
+use anabranch_sim::walk::Walk;
 
 const OWN: [&str; 2] = ["anabranch", "anabranch,congestion=bounded_cubic"];
 
@@ -40,6 +41,18 @@ fn a_first_path_that_is_bad_is_left_as_soon_as_there_is_another() {
         let end = |paths: &[_]| run(policy, true, paths, Sending::Bytes(1_000_000), 10).end.expect("it ends");
         let (both, alone) = (end(&[bad, good.clone()]), end(&[good]));
         assert!(both < begin + joined + alone + 0.05, "{policy}: {both} s, {alone} over the good one");
+    }
+}
+
+/// The retransmission timer of the second path expires during the pause, and all that was sent again had arrived. What was
+/// taken for lost then had once kept the path at a tenth of its rate.
+#[test]
+fn a_path_that_pauses_in_its_start_up_carries_its_share_afterwards() {
+    let first = Carried::new(Walk::steady(38.0, 6, &[]), 76, 274);
+    let second = Carried::new(Walk::steady(200.0, 6, &[(0.25, 0.65)]), 48, 1_970);
+    for policy in OWN {
+        let seen = run(policy, true, &[first.clone(), second.clone()], Sending::Endless, 6);
+        assert!(seen.goodput > 0.9 * 238.0, "{policy}: {} Mbit/s", seen.goodput);
     }
 }
 

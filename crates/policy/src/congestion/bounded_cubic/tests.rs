@@ -269,6 +269,22 @@ fn the_losses_before_a_timeout_reduce_the_window_once_where_something_else_limit
     assert!(flow.control.ssthresh() < 70_000);
 }
 
+/// The path stood still, and all that was taken for lost arrived.
+#[test]
+fn a_timeout_that_was_spurious_leaves_nothing_behind() {
+    let mut flow = Flow::new(1_000, RTT);
+    flow.round(10_000, NONE, false);
+    (1..=10).for_each(|segment| flow.control.on_lost(&lost(&flow, segment)));
+    let cause = Congestion::Timeout;
+    let event = CongestionEvent { now: flow.now, cause, in_flight: 10_000, lost: 10_000, repeated: false };
+    flow.control.on_congestion(&event);
+    assert_eq!((flow.control.window(), flow.control.ssthresh()), (1_000, 7_000));
+    flow.control.on_spurious(flow.now);
+    flow.round(10_000, NONE, false);
+    assert!(flow.control.window() >= 10_000 && flow.control.cubic.in_first_slow_start(), "{:?}", flow.control);
+    assert!(flow.control.never_congested && flow.control.congested_at == Instant::NEVER);
+}
+
 /// The loss of this segment, the n-th that is lost.
 fn lost(flow: &Flow, number: u64) -> Lost {
     Lost {
