@@ -29,7 +29,6 @@ use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
 use super::quantum::{HOLD, host_budget};
 use super::queue_evidence::QueueEvidence;
 use super::uncoupled::SinglePath;
-use super::window::NO_THRESHOLD;
 use super::{Ack, Congestion, CongestionEvent, Lost, Start};
 use crate::rate::Rate;
 use crate::time::{Duration, Instant};
@@ -547,15 +546,10 @@ impl SinglePath for BoundedCubic {
         self.window
     }
 
-    /// CUBIC's threshold may exceed the model's window where that is smaller; that is no slow start. None is known of a path
-    /// that was not congested yet and has carried only what others than the window allowed.
+    /// CUBIC's threshold may exceed the model's window where that is smaller; that is no slow start.
     fn ssthresh(&self) -> u64 {
         let threshold = self.cubic.ssthresh();
-        match self.phase {
-            Phase::StartUp => threshold,
-            _ if self.never_congested && self.app_limited => NO_THRESHOLD,
-            _ => threshold.min(self.window),
-        }
+        if self.phase == Phase::StartUp { threshold } else { threshold.min(self.window) }
     }
 
     fn bandwidth(&self) -> Option<Rate> {

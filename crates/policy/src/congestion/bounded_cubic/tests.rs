@@ -344,18 +344,6 @@ fn two_losses_after_an_idle_time_do_not_end_slow_start() {
 }
 
 #[test]
-fn no_threshold_is_known_where_others_than_the_window_limited_and_nothing_was_congested() {
-    let mut flow = steady();
-    flow.round(2_000, NONE, true);
-    assert_eq!(flow.control.ssthresh(), NO_THRESHOLD);
-    flow.round(2_000, NONE, false);
-    assert!(flow.control.ssthresh() <= flow.control.window(), "{}", flow.control.ssthresh());
-    flow.control.never_congested = false;
-    flow.round(2_000, NONE, true);
-    assert!(flow.control.ssthresh() <= flow.control.window(), "{}", flow.control.ssthresh());
-}
-
-#[test]
 fn two_subflows_are_taken_to_share_a_bottleneck_at_first_and_one_with_nobody() {
     let mut control = crate::table::build(crate::congestion::TABLE, "bounded_cubic", &crate::table::Settings::new())
         .expect("no settings");
