@@ -17,8 +17,7 @@
 //!
 //! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt, or three rounds
 //! with a quarter more in flight than the path holds brought no higher rate but a queue: where the receive window or the scheduler
-//! limits, nothing else ends it. If the delivery rate follows later, and nothing was congested yet, that was a mistake, as after a
-//! pause of the path, and slow start goes on (as in RFC 9406, section 4.2).
+//! limits, nothing else ends it.
 //!
 //! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3
 //! ms are then no queue, a phase lasts 3 ms where it would last min_rtt, and without congestion CUBIC's window is
@@ -131,10 +130,6 @@ struct BoundedCubic {
     /// Time of the last congestion; [`Instant::NEVER`] if none.
     congested_at: Instant,
     timed_out: bool,
-    /// [`Ack::app_limited`] of the last acknowledgement.
-    app_limited: bool,
-    /// No loss, mark or timeout of this subflow was congestion yet.
-    never_congested: bool,
     /// Another subflow with the same bottleneck has seen congestion, and this one has not reduced its window yet.
     reduction_due: bool,
     /// The congestion window in bytes and the pacing rate, cached: they are read several times per segment, and change
@@ -249,13 +244,6 @@ impl BoundedCubic {
         self.enter(Phase::Drain, now, 3);
     }
 
-    /// The end of start-up was spurious, as by a delay that was no queue of the path (RFC 9406, section 4.2, has the same).
-    fn resume_start_up(&mut self, now: Instant) {
-        self.cubic.resume_slow_start(self.model_window());
-        (self.rate_before, self.confirmations) = (self.bandwidth.max(), 0);
-        self.enter(Phase::StartUp, now, 0);
-    }
-
     /// Whether there was an acknowledgement recently.
     fn is_active(&self, now: Instant) -> bool {
         now.since(self.cubic.last_ack()) < Duration::from_secs(1) + self.smoothed_rtt * 2
@@ -316,11 +304,7 @@ impl BoundedCubic {
             self.compete(now);
         } else if followed && !remained && self.queue.is_empty(self.mss) {
             // The path carries more than before: how much more is asked at once.
-            if self.never_congested {
-                self.resume_start_up(now);
-            } else {
-                self.speed_up(now);
-            }
+            self.speed_up(now);
         } else {
             let length = 5 + self.draw(now, 4);
             self.enter(Phase::Cruise, now, length);
@@ -371,7 +355,6 @@ impl BoundedCubic {
 
     fn observe(&mut self, ack: &Ack) {
         self.smoothed_rtt = ack.smoothed_rtt;
-        self.app_limited = ack.app_limited;
         if matches!(self.phase, Phase::Compete | Phase::Probe) {
             // Other flows keep a queue: the minimum measured before them does not expire.
             self.min_rtt.seen(ack.now);
@@ -415,7 +398,6 @@ impl BoundedCubic {
         self.cubic.grow_as(share);
         let congested = self.queue.is_congested(self.mss);
         if congested {
-            self.never_congested = false;
             self.reduce(ack.now, ack.prior_in_flight, ack.lost);
             self.queue.on_reduction(ack.total_lost);
         }
@@ -466,8 +448,6 @@ impl SinglePath for BoundedCubic {
             least_rtt: Duration::MAX,
             congested_at: Instant::NEVER,
             timed_out: false,
-            app_limited: false,
-            never_congested: true,
             reduction_due: false,
             window: 0,
             pacing: Rate::UNLIMITED,
@@ -488,17 +468,10 @@ impl SinglePath for BoundedCubic {
         match event.cause {
             Congestion::Loss => {}
             Congestion::Timeout => {
-                self.never_congested = false;
-                // The scheduler moves data away from a silent path: without a queue only the model's bdp was in flight. Where
-                // the peer's window or the application limited, what was in flight says nothing (RFC 7661, section 4.4.1).
-                let held = if self.app_limited || self.queue.is_empty(self.mss) { self.bdp() } else { 0 };
+                // The scheduler moves data away from a silent path: without a queue only the model's bdp was in flight.
+                let held = if self.queue.is_empty(self.mss) { self.bdp() } else { 0 };
                 self.cubic.on_congestion(&CongestionEvent { in_flight: event.in_flight.max(held), ..*event });
                 self.timed_out = true;
-                // Otherwise the losses before it count once more: where a path gets worse, a window that is back at once has
-                // more data waiting there when the next timeout comes.
-                if self.app_limited {
-                    self.queue.forgive();
-                }
                 if !self.queue.is_empty(self.mss) {
                     self.congested_at = event.now;
                 }
@@ -506,7 +479,6 @@ impl SinglePath for BoundedCubic {
                 self.enter(Phase::StartUp, event.now, 0);
             }
             Congestion::Mark => {
-                self.never_congested = false;
                 self.cubic.on_congestion(event);
                 self.congested_at = event.now;
             }
@@ -524,7 +496,7 @@ impl SinglePath for BoundedCubic {
         // reduction is right.
         if self.cubic.in_first_slow_start() {
             self.queue.forgive();
-            (self.never_congested, self.congested_at) = (true, Instant::NEVER);
+            self.congested_at = Instant::NEVER;
         }
         self.settle();
     }

@@ -30,7 +30,7 @@
 pub use super::slow_start::Detection;
 use super::slow_start::{SEGMENT_LIMIT, SlowStart};
 use super::uncoupled::{SinglePath, Uncoupled};
-use super::window::{Decrease, NO_THRESHOLD, Window, counted};
+use super::window::{Decrease, Window, counted};
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
 use crate::table::{Choice, Member, Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
@@ -225,13 +225,6 @@ impl Cubic {
     /// Ends slow start without a reduction.
     pub(super) fn leave_slow_start(&mut self) {
         self.window.leave_slow_start();
-    }
-
-    /// Resumes the first slow start with a window of at most `bytes`.
-    pub(super) fn resume_slow_start(&mut self, bytes: u64) {
-        self.window.settle(bytes);
-        self.window.set_threshold(NO_THRESHOLD);
-        self.slow_start = SlowStart::with(self.settings.hystart, self.settings.segment_limit);
     }
 
     /// Raises the window to at least `bytes`.

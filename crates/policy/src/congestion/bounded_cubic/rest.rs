@@ -55,7 +55,6 @@ impl Remains {
         let start = Start { now, mss: self.mss, initial_window: self.window, smoothed_rtt: self.smoothed_rtt };
         let mut path = BoundedCubic::start(&(), start);
         path.cubic = path.cubic.with_threshold(self.ssthresh);
-        path.never_congested = self.ssthresh == NO_THRESHOLD;
         path.bandwidth.update(self.bandwidth);
         path.queue = QueueEvidence::new(now).with_random_loss(self.random_loss);
         path.settle();
