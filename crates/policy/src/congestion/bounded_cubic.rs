@@ -403,6 +403,7 @@ impl BoundedCubic {
         }
         let limits = self.cubic.window() <= self.model_window();
         if self.phase != Phase::StartUp && !(limits && self.cubic.in_slow_start()) {
+            // The slow start after an idle time is over.
             self.queue.tried();
         }
         self.cubic.on_ack(&Ack {
@@ -492,8 +493,8 @@ impl SinglePath for BoundedCubic {
     fn on_spurious(&mut self, now: Instant) {
         self.cubic.on_spurious(now);
         self.timed_out = false;
-        // Nothing was lost. Later than in the first slow start a delay for which the timer expires is mostly a queue, though: one
-        // reduction is right.
+        // Nothing was lost. After the first slow start a timer expires mostly because a queue grew: then the evidence stays, and
+        // reduces the window once.
         if self.cubic.in_first_slow_start() {
             self.queue.forgive();
             self.congested_at = Instant::NEVER;

@@ -161,7 +161,7 @@ pub(super) struct QueueEvidence {
     empty_segments: u32,
     /// Bytes lost up to the last reduction of the window. Segments sent before it cause no further reduction.
     lost_at_reduction: u64,
-    /// Bytes lost so far.
+    /// Bytes lost in all, at the last loss that was reported.
     total_lost: u64,
     /// Bytes lost since the last reduction.
     lost_since: u32,
@@ -337,7 +337,7 @@ impl QueueEvidence {
         self.untried = false;
     }
 
-    /// The flow begins again with a small window.
+    /// The flow starts again with a small window, which causes no queue at first.
     pub(super) fn restart(&mut self) {
         self.untried = true;
     }
@@ -348,10 +348,9 @@ impl QueueEvidence {
         (self.lost_since, self.sent_since) = (0, 0);
     }
 
-    /// The losses that were reported do not count: they were none, or have been answered.
+    /// The losses reported so far were none: they cause no reduction.
     pub(super) fn forgive(&mut self) {
-        self.lost_at_reduction = self.lost_at_reduction.max(self.total_lost);
-        (self.lost_since, self.sent_since) = (0, 0);
+        self.on_reduction(self.lost_at_reduction.max(self.total_lost));
     }
 
     /// Records a reduction of the window for another subflow's congestion in this round. Losses of data in flight do
