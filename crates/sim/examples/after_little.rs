@@ -2,11 +2,11 @@
 //! left start-up for it.
 //!
 //! `after_little SEED CASES [lossy | paused | young]` draws the cases: one path or two of 10 to 400 Mbit/s, round trips of
-//! 4 to 160 ms and queues of half to three bandwidth-delay products; messages of 0.3 to 60 kB each 4 to 300 ms, for 0.3 to 8 s, in half of
-//! the cases behind a first transfer of a second; then what the paths carry in two seconds. Lossy paths lose 0.05 to 2 %;
-//! paused ones stand still for 10 to 300 ms each 50 to 500 ms, both ways, until the transfer begins. Young connections begin
-//! with the transfer, and their paths pause in its first 0.6 s.
-//! All are even in the logarithm. Prints each case in which a policy takes 1.3 times as long as the best, and a table.
+//! 4 to 160 ms and queues of half to three bandwidth-delay products; messages of 0.3 to 60 kB each 4 to 300 ms, for 0.3 to
+//! 8 s, in half of the cases behind a first transfer of a second; then what the paths carry in two seconds. Lossy paths lose
+//! 0.05 to 2 %. Paused ones stand still for 10 to 300 ms each 50 to 500 ms, both ways, until the transfer begins. Young
+//! connections begin with the transfer, and their paths pause in its first 0.6 s. All are even in the logarithm. Prints each
+//! case in which a policy takes 1.3 times as long as the best, and a table.
 #![allow(clippy::print_stdout)]
 
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig, Framing};

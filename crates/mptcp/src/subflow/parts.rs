@@ -203,7 +203,7 @@ pub struct Rates {
     pub(super) pace_until: Instant,
     /// Bytes that may leave without pacing: the rest of a quantum.
     pub(super) released: u32,
-    /// By how many nanoseconds the end of pacing came late, at most [`LATE`](super::transmit::LATE); zero once that is
-    /// made up for.
+    /// By how many nanoseconds the end of pacing came late, at most [`HOLD`](anabranch_policy::congestion::HOLD); zero
+    /// once that is made up for.
     pub(super) late: u32,
 }

@@ -8,7 +8,7 @@ use super::state::Subflow;
 use super::tcp_state::State;
 use super::timers::SubflowTimer;
 use crate::event::SendKind;
-use anabranch_policy::congestion::{Sent, send_quantum, whole_packet};
+use anabranch_policy::congestion::{HOLD, Sent, send_quantum, whole_packet};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 
@@ -18,9 +18,6 @@ pub struct Outgoing {
     pub record: Departing,
     pub kind: SendKind,
 }
-
-/// How late the timer of pacing may be for its delay to be made up for: what hosts with other work add.
-pub(super) const LATE: Duration = Duration::from_millis(3);
 
 impl Subflow {
     /// Whether there is data that the state allows to send.
@@ -48,7 +45,7 @@ impl Subflow {
     /// Handles the timer of [`Self::wait_for_pacing`], which a busy host calls late.
     pub fn end_pacing(&mut self, now: Instant) {
         self.timers.stop(SubflowTimer::Pace);
-        self.rates.late = now.since(self.rates.pace_until).min(LATE).as_nanos() as u32;
+        self.rates.late = now.since(self.rates.pace_until).min(HOLD).as_nanos() as u32;
     }
 
     /// The next record that the windows allow, already marked as sent. The caller has checked the state
@@ -167,7 +164,7 @@ impl Subflow {
 
     /// Segments of a quantum leave together (send_quantum, draft-ietf-ccwg-bbr, section 5.6.3). A quantum of two segments
     /// is spread, as their acknowledgements are. Who comes late makes up for half a quantum, or for a whole one if it
-    /// consists of whole packets of segmentation offload; where only pacing delayed and its timer was late, for [`LATE`].
+    /// consists of whole packets of segmentation offload; where only pacing delayed and its timer was late, for [`HOLD`].
     pub(super) fn pace_quantum(&mut self, now: Instant, rate: Rate, bytes: u64) {
         if self.timers.is_due(SubflowTimer::Pace, now) {
             // Something else has woken us before the timer did.
@@ -186,9 +183,8 @@ impl Subflow {
             (false, false) => bytes,
         });
         self.rates.released = self.rates.released.saturating_sub(bytes as u32);
-        self.rates.pace_until =
-            self.rates.pace_until.max(now - late.max(Duration::from_nanos(u64::from(self.rates.late))))
-                + rate.time_for(bytes);
+        let late = late.max(Duration::from_nanos(u64::from(self.rates.late)));
+        self.rates.pace_until = self.rates.pace_until.max(now - late) + rate.time_for(bytes);
         if self.rates.pace_until > now {
             self.rates.late = 0;
         }

@@ -33,6 +33,6 @@ mod wvegas;
 pub use api::{Ack, Congestion, CongestionControl, CongestionEvent, Lost, Sent, Start};
 pub use cubic::{Cubic, CubicSettings};
 pub use new_reno::{NewReno, NewRenoSettings};
-pub use quantum::{send_quantum, whole_packet};
+pub use quantum::{HOLD, send_quantum, whole_packet};
 pub use table::TABLE;
 pub use uncoupled::{SinglePath, Uncoupled};

@@ -42,7 +42,7 @@ pub(super) fn offload_budget(rate: Rate, mss: u64) -> u64 {
 
 /// How long hosts may delay data or acknowledgements, by aggregation or other work. On a path with less delay the
 /// minimum round-trip time does not include that.
-pub(super) const HOLD: Duration = Duration::from_millis(3);
+pub const HOLD: Duration = Duration::from_millis(3);
 
 /// The minimum window in bytes with which a path of this rate and bandwidth-delay product does not idle because of its
 /// hosts.
