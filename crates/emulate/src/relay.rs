@@ -20,6 +20,9 @@ use std::thread::{self, JoinHandle};
 const LARGEST: usize = 65_535;
 /// Most packets read from a port before the others.
 const BATCH: usize = 32;
+/// Least time from one turn to the next, as network interfaces moderate their interrupts. A turn for each packet would
+/// take most of a core at 300 Mbit/s, from the programs that are emulated, and wake them for each packet too.
+const MODERATION: Duration = Duration::from_micros(100);
 
 /// The counters of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -52,6 +55,8 @@ pub struct Report {
     pub network: NetworkCounters,
     /// How late packets left.
     pub lateness: Lateness,
+    /// How often the thread looked for packets and for events that are due.
+    pub turns: u64,
     /// The thread's scheduling priority.
     pub priority: Priority,
     /// Packets missing from the capture; `None` without a capture.
@@ -85,6 +90,8 @@ impl Relay {
             ports: vec![PortReport::default(); descriptors.len()],
             capture,
             lateness: Lateness::default(),
+            turn_began: Instant::ZERO,
+            turns: 0,
             stop: Arc::clone(&stop),
         };
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || worker.run(descriptors))?;
@@ -126,6 +133,9 @@ struct Worker {
     ports: Vec<PortReport>,
     capture: Option<Capture>,
     lateness: Lateness,
+    /// When the last turn began.
+    turn_began: Instant,
+    turns: u64,
     stop: Arc<EventFd>,
 }
 
@@ -152,6 +162,9 @@ impl Worker {
         let mut more = false;
         loop {
             self.deliver(&descriptors);
+            if !more {
+                self.rest();
+            }
             let until = if more { Some(Duration::ZERO) } else { self.wait() };
             match ppoll(
                 &mut watched,
@@ -161,7 +174,9 @@ impl Worker {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            self.network.handle_timeout(self.clock.now());
+            self.turn_began = self.clock.now();
+            self.turns += 1;
+            self.network.handle_timeout(self.turn_began);
             self.deliver(&descriptors);
             if watched.first().is_some_and(|stop| stop.any() == Some(true)) {
                 return self.finish(priority);
@@ -179,6 +194,15 @@ impl Worker {
                     }
                 }
             }
+        }
+    }
+
+    /// Sleeps until the next turn may begin.
+    fn rest(&self) {
+        let until = self.turn_began + MODERATION;
+        let now = self.clock.now();
+        if now < until {
+            thread::sleep(std::time::Duration::from_nanos(until.since(now).as_nanos()));
         }
     }
 
@@ -240,6 +264,7 @@ impl Worker {
             network: self.network.counters(),
             ports: self.ports,
             lateness: self.lateness,
+            turns: self.turns,
             priority,
             not_captured: self.capture.map(Capture::finish).transpose()?,
         })
