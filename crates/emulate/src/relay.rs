@@ -20,9 +20,11 @@ use std::thread::{self, JoinHandle};
 const LARGEST: usize = 65_535;
 /// Most packets read from a port before the others.
 const BATCH: usize = 32;
-/// Least time from one turn to the next, as network interfaces moderate their interrupts. A turn for each packet would
-/// take most of a core at 300 Mbit/s, from the programs that are emulated, and wake them for each packet too.
+/// Least mean time from one turn to the next, as network interfaces moderate their interrupts. A turn for each packet
+/// would take most of a core at 300 Mbit/s, from the programs that are emulated, and wake them for each packet too.
 const MODERATION: Duration = Duration::from_micros(100);
+/// Turns that may follow each other at once after a lull, so that a sparse flow never waits.
+const CREDIT: u64 = 4;
 
 /// The counters of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -90,7 +92,7 @@ impl Relay {
             ports: vec![PortReport::default(); descriptors.len()],
             capture,
             lateness: Lateness::default(),
-            turn_began: Instant::ZERO,
+            next_turn: Instant::ZERO,
             turns: 0,
             stop: Arc::clone(&stop),
         };
@@ -133,8 +135,8 @@ struct Worker {
     ports: Vec<PortReport>,
     capture: Option<Capture>,
     lateness: Lateness,
-    /// When the last turn began.
-    turn_began: Instant,
+    /// When the next turn may begin.
+    next_turn: Instant,
     turns: u64,
     stop: Arc<EventFd>,
 }
@@ -174,9 +176,9 @@ impl Worker {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            self.turn_began = self.clock.now();
-            self.turns += 1;
-            self.network.handle_timeout(self.turn_began);
+            let now = self.clock.now();
+            self.count_turn(now);
+            self.network.handle_timeout(now);
             self.deliver(&descriptors);
             if watched.first().is_some_and(|stop| stop.any() == Some(true)) {
                 return self.finish(priority);
@@ -197,12 +199,16 @@ impl Worker {
         }
     }
 
+    fn count_turn(&mut self, now: Instant) {
+        self.turns += 1;
+        self.next_turn = (self.next_turn + MODERATION).max(now - MODERATION * CREDIT);
+    }
+
     /// Sleeps until the next turn may begin.
     fn rest(&self) {
-        let until = self.turn_began + MODERATION;
         let now = self.clock.now();
-        if now < until {
-            thread::sleep(std::time::Duration::from_nanos(until.since(now).as_nanos()));
+        if now < self.next_turn {
+            thread::sleep(std::time::Duration::from_nanos(self.next_turn.since(now).as_nanos()));
         }
     }
 

@@ -213,8 +213,9 @@ fn a_relay_loses_the_packets_that_the_lab_would_and_keeps_the_order_of_the_other
     assert_eq!(report.ports[0].read_packets, 1_000);
     assert_eq!(report.ports[1].written_packets, received.len() as u64);
     assert_eq!(report.lateness.count(), received.len() as u64);
-    // A packet leaves every 40 µs, a turn begins every 100 µs at most; those that read a full batch follow each other.
-    let most = busy.as_micros() / 100 + 1_000 / 32 + 5;
+    // A packet leaves every 40 µs, turns begin every 100 µs on average; those that read a full batch, and the first ones, follow
+    // each other.
+    let most = busy.as_micros() / 100 + 1_000 / 32 + 10;
     assert!(report.turns <= most, "{} turns in {busy:?}", report.turns);
     Ok(())
 }
