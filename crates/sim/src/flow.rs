@@ -280,7 +280,7 @@ impl Flow {
         let alone = client.is_closed() && server.connection.is_none();
         self.failed.is_some() || alone || (client.is_finished() && server.is_finished())
     }
-    pub(crate) fn result(&self) -> FlowResult {
+    pub(crate) fn result(&self, now: Instant) -> FlowResult {
         FlowResult {
             name: self.config.name.clone(),
             start: self.config.start,
@@ -288,7 +288,7 @@ impl Flow {
             client: self.ends[0].result(),
             server: self.ends[1].result(),
             sender: self.sender,
-            measurements: self.recorder.as_ref().map(|recorder| Box::new(recorder.results().clone())),
+            measurements: self.recorder.as_ref().map(|recorder| Box::new(recorder.results_at(now))),
         }
     }
 }

@@ -112,9 +112,39 @@ pub struct SubflowSeries {
     last: [u64; 3],
 }
 
+/// Sums since the start of the connection, up to any time: rows end on a grid, runs and warm-ups anywhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sums {
+    /// Bytes delivered.
+    pub delivered: u64,
+    /// Delays: number, and sum in nanoseconds.
+    pub delays: u64,
+    pub delay: u64,
+    /// Segments that arrived, and the sum of their out-of-order distances in bytes.
+    pub arrived: u64,
+    pub distance: u64,
+    /// Longest time without delivery that a delivery ended.
+    pub silence: Duration,
+}
+
+/// What has happened since the last row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rest {
+    /// Largest out-of-order distance in bytes.
+    pub out_of_order_max: u64,
+    /// Differences of successive delays: number, and sum in nanoseconds.
+    pub jitters: u64,
+    pub jitter: u64,
+    /// Longest time without delivery that ended, and the one that lasts.
+    pub silence: Duration,
+    pub waiting: Duration,
+}
+
 /// Totals of the whole connection.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Measurements {
+    pub sums: Sums,
+    pub rest: Rest,
     /// Of all segments.
     pub delay: Histogram,
     /// Mean absolute difference of successive delays in seconds.
@@ -219,18 +249,24 @@ impl Recorder {
         self.bin.distance_sum += distance;
         self.bin.distance_max = self.bin.distance_max.max(distance);
         self.results.segments_arrived += 1;
+        self.results.sums.arrived += 1;
+        self.results.sums.distance += distance;
         self.results.segments_out_of_order += ahead;
         self.results.out_of_order_max = self.results.out_of_order_max.max(distance);
     }
     fn on_delivered(&mut self, now: Instant, data_seq: u64) {
         if data_seq > self.delivered {
             self.bin.silence = self.bin.silence.max(now - self.delivered_at);
+            self.results.sums.silence = self.results.sums.silence.max(self.bin.silence);
+            self.results.sums.delivered = data_seq;
             (self.delivered, self.delivered_at) = (data_seq, now);
         }
         while let Some(sent) = self.outstanding.front().filter(|sent| sent.end <= data_seq) {
             let delay = now - sent.at;
             self.outstanding.pop_front();
             self.results.delay.add(delay);
+            self.results.sums.delays += 1;
+            self.results.sums.delay += delay.as_nanos();
             self.bin.delays += 1;
             self.bin.delay_sum += delay.as_nanos();
             self.bin.delay_max = self.bin.delay_max.max(delay.as_nanos());
@@ -316,8 +352,15 @@ impl Recorder {
         };
         subflows[place].add_row(now, view);
     }
+    #[cfg(test)]
     pub(crate) fn results(&self) -> &Measurements {
         &self.results
+    }
+    /// What was measured until now, with what no row has yet.
+    pub(crate) fn results_at(&self, now: Instant) -> Measurements {
+        let Bin { jitters, jitter_sum: jitter, silence, distance_max: out_of_order_max, .. } = self.bin;
+        let rest = Rest { out_of_order_max, jitters, jitter, silence, waiting: now - self.delivered_at };
+        Measurements { rest, ..self.results.clone() }
     }
 }
 

@@ -237,7 +237,7 @@ impl World {
             trace_hash: self.network.hash.value(),
             deliveries: self.network.hash.deliveries(),
             events: self.network.events.total(),
-            flows: self.flows.iter().map(Flow::result).collect(),
+            flows: self.flows.iter().map(|flow| flow.result(self.now)).collect(),
             links: links.map(|(name, link)| LinkResult { name: name.to_owned(), counters: *link.counters() }).collect(),
             hosts: self.hosts.iter().map(|host| host.result.clone()).collect(),
             udp: self.udp.iter().map(|source| source.result.clone()).collect(),

@@ -11,7 +11,7 @@ use super::network::present;
 use super::window::{Window, interface};
 use crate::scenario::model::{Beside, Transfer};
 use crate::statistics::quantile;
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::histogram::Histogram;
 use anabranch_sim::link::{DropCause, LinkCounters};
 use anabranch_sim::{FlowResult, Side};
@@ -69,6 +69,10 @@ fn arrivals(window: &Window<'_>) -> Vec<(&'static str, f64)> {
         let end = flow.receiver().end_of_stream.map_or(f64::INFINITY, |end| (end - Instant::ZERO).as_secs_f64());
         let counted = rows.filter(|(time, _)| window.row_counts(**time) && **time <= end);
         longest = counted.fold(longest, |longest, (_, silence)| longest.max(*silence));
+        // What no row has: after the last one, and of a connection that has ended until then.
+        let rest = [measured.rest.silence, if end.is_finite() { Duration::ZERO } else { measured.rest.waiting }];
+        let whole = if window.scenario.warm_up == Duration::ZERO { measured.sums.silence } else { Duration::ZERO };
+        longest = rest.iter().chain([&whole]).fold(longest, |longest, silence| longest.max(silence.as_secs_f64()));
         let earlier = window.before.and_then(|before| before.flow(&flow.name)?.measurements.as_deref());
         delays.add_since(&measured.delay, earlier.map(|earlier| &earlier.delay));
     }

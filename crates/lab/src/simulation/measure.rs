@@ -14,7 +14,7 @@ use anabranch_settings::contender::Contender;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_sim::application::Checked;
 use anabranch_sim::link::DropCause;
-use anabranch_sim::recorder::{ConnectionSeries, Measurements};
+use anabranch_sim::recorder::{ConnectionSeries, Measurements, Sums};
 use anabranch_sim::{FlowResult, RunResult, Side};
 
 /// The record of a run.
@@ -189,28 +189,50 @@ fn path_curves(
     curves
 }
 
-/// Mean of per-interval means after the warm-up, weighted by the number of values in each.
-fn weighted_mean(values: &[f64], weights: &[u64], skip: usize) -> Option<f64> {
-    let pairs = values.iter().zip(weights).skip(skip);
-    let (sum, weight) =
-        pairs.fold((0.0, 0), |(sum, total), (value, weight)| (sum + value * *weight as f64, total + weight));
-    (weight > 0).then(|| sum / weight as f64)
+/// What was measured of a flow until the end of the warm-up. Where no state was kept then, as of transfers that end by
+/// themselves, it is what the rows of the warm-up have.
+fn sums_of_warm_up(window: &Window<'_>, flow: &FlowResult, measured: &Measurements) -> Sums {
+    if let Some(before) = window.before {
+        let of_flow = before.flow(&flow.name).and_then(|flow| flow.measurements.as_deref());
+        return of_flow.map_or_else(Sums::default, |measured| measured.sums);
+    }
+    let (series, warm_up) = (&measured.series, window.scenario.warm_up.as_secs_f64());
+    let mut sums = Sums::default();
+    for row in 0..series.time.iter().filter(|time| **time <= warm_up).count() {
+        let (delays, arrived) = (series.delay_count[row], series.segments_arrived[row]);
+        sums.delivered += series.delivered_bytes[row];
+        sums.delays += delays;
+        sums.delay += (series.delay_mean[row] * delays as f64 * 1e9).round() as u64;
+        sums.arrived += arrived;
+        sums.distance += (series.out_of_order_mean[row] * arrived as f64).round() as u64;
+    }
+    sums
+}
+
+/// Mean of what came to a sum since an earlier state of it; both are sum and number.
+fn mean_since((sum, count): (u64, u64), (earlier, fewer): (u64, u64)) -> Option<f64> {
+    let count = count.saturating_sub(fewer);
+    (count > 0).then(|| sum.saturating_sub(earlier) as f64 / count as f64)
 }
 
 fn totals(scenario: &Scenario, window: &Window<'_>, flow: &FlowResult, measured: &Measurements) -> Vec<(String, f64)> {
     let series = &measured.series;
-    let skip = (scenario.warm_up.as_secs_f64() / scenario.sample.as_secs_f64()).round() as usize;
+    let (sums, warm_up) = (measured.sums, sums_of_warm_up(window, flow, measured));
+    let mean = |of: fn(&Sums) -> (u64, u64)| mean_since(of(&sums), of(&warm_up));
+    let distances = series.time.iter().zip(&series.out_of_order_max).filter(|(time, _)| window.row_counts(**time));
+    let distances = distances.map(|(_, distance)| *distance).chain([measured.rest.out_of_order_max]);
     let mut metrics: Vec<(String, f64)> = Vec::new();
     let mut put = |name: &str, value: Option<f64>| metrics.extend(value.map(|value| (name.to_owned(), value)));
-    put("throughput", window.own().map(|flow| throughput(scenario, flow, skip)).sum());
-    put("delay", weighted_mean(&series.delay_mean, &series.delay_count, skip).map(|mean| mean * 1e3));
-    put("jitter", weighted_mean(&series.jitter_mean, &series.delay_count, skip).map(|mean| mean * 1e3));
-    put("peak_out_of_order_dsn", series.out_of_order_max.iter().skip(skip).max().map(|peak| *peak as f64));
-    put("mean_out_of_order_dsn", weighted_mean(&series.out_of_order_mean, &series.segments_arrived, skip));
+    put("throughput", window.own().map(|flow| throughput(window, flow)).sum());
+    put("delay", mean(|sums| (sums.delay, sums.delays)).map(|mean| mean / 1e6));
+    put("jitter", jitter(window, measured));
+    put("peak_out_of_order_dsn", distances.max().map(|peak| peak as f64));
+    put("mean_out_of_order_dsn", mean(|sums| (sums.distance, sums.arrived)));
     if matches!(scenario.transfer, Transfer::Finite(_)) {
         put("completion", flow.completion().map(Duration::as_secs_f64));
     }
-    let latencies = &flow.client.latencies;
+    let of_warm_up = window.before.and_then(|before| before.flow(&flow.name)).map_or(0, |it| it.client.latencies.len());
+    let latencies = flow.client.latencies.get(of_warm_up..).unwrap_or_default();
     let sum: f64 = latencies.iter().map(|latency| latency.as_secs_f64()).sum();
     put("response_time", (!latencies.is_empty()).then(|| sum * 1e3 / latencies.len() as f64));
     for (name, value) in message_delays(window, flow) {
@@ -253,20 +275,100 @@ fn message_delays(window: &Window<'_>, flow: &FlowResult) -> Vec<(&'static str, 
     vec![("messages", delays.len() as f64), ("message_delay", mean), ("message_delay_p99", quantile(&delays, 0.99))]
 }
 
+/// Mean difference of successive delays in ms. A row that the end of the warm-up divides counts.
+fn jitter(window: &Window<'_>, measured: &Measurements) -> Option<f64> {
+    let (series, rest) = (&measured.series, &measured.rest);
+    let rows = series.jitter_mean.iter().zip(&series.delay_count).zip(&series.time);
+    let rows = rows.filter(|(_, time)| window.row_counts(**time)).map(|((mean, count), _)| (mean * 1e3, *count));
+    let of_rest = rest.jitter as f64 / 1e6 / rest.jitters.max(1) as f64;
+    let (sum, count) = rows
+        .chain([(of_rest, rest.jitters)])
+        .fold((0.0, 0), |(sum, total), (mean, count)| (sum + mean * count as f64, total + count));
+    (count > 0).then(|| sum / count as f64)
+}
+
 /// Mbit/s: of an endless transfer after the warm-up, of a finite one over its duration.
-fn throughput(scenario: &Scenario, flow: &FlowResult, skip: usize) -> Option<f64> {
+fn throughput(window: &Window<'_>, flow: &FlowResult) -> Option<f64> {
     if let Some(time) = flow.completion().filter(|time| *time > Duration::ZERO) {
         return Some(flow.goodput(time) / 1e6);
     }
-    let series = &flow.measurements.as_deref()?.series;
-    let bytes: u64 = series.delivered_bytes.iter().skip(skip).sum();
-    let seconds = scenario.duration.as_secs_f64() - skip as f64 * scenario.sample.as_secs_f64();
+    let measured = flow.measurements.as_deref()?;
+    let bytes = measured.sums.delivered - sums_of_warm_up(window, flow, measured).delivered;
+    let seconds = (window.scenario.duration - window.scenario.warm_up).as_secs_f64();
     (seconds > 0.0).then(|| bytes as f64 * 8e-6 / seconds)
 }
 
 #[cfg(test)]
 mod tests {
     use super::turn;
+    use crate::scenario::Document;
+    use crate::simulation::{self, Extras};
+    use anabranch_policy::combination::Choice;
+    use anabranch_settings::contender::Contender;
+
+    /// One path of 10 Mbit/s and 20 ms.
+    const PATH: &str = r#"
+        name = "s"
+        connection.receive_buffer = "10 MB"
+        [[paths]]
+        links = [{ rate = "10 Mbit/s", delay = "20 ms" }]
+    "#;
+
+    /// Metrics of a run with these top-level lines, and these keys of the link.
+    fn metrics(top: &str, link: &str) -> impl Fn(&str) -> f64 + use<> {
+        let path = PATH.replace("delay", &format!("{link} delay"));
+        let scenario = Document::embedded("s.toml", &format!("{top}\n{path}"), &[]).scenario().expect("a scenario");
+        let mut contender = Contender::plain();
+        contender.policies.congestion = Choice::new("new_reno");
+        let record = simulation::run(&scenario, &contender, &[0], 1, &Extras::default()).expect("a run");
+        move |name| record.metrics.iter().find(|(metric, _)| metric == name).map_or(f64::NAN, |(_, value)| *value)
+    }
+
+    /// Asserts that two values differ by a thousandth at most.
+    fn close(a: f64, b: f64) {
+        assert!((a - b).abs() <= b.abs() / 1000.0, "{a} and {b}");
+    }
+
+    #[test]
+    fn what_is_measured_of_a_transfer_that_ends_within_an_interval_does_not_depend_on_the_intervals() {
+        let transfer = "transfer = { kind = \"finite\", size = \"1 MB\" }\n";
+        let run = |sample: &str| metrics(&format!("{transfer}duration = \"60 s\"\nsample = \"{sample}\""), "");
+        let (fine, middle, coarse) = (run("2 ms"), run("500 ms"), run("10 s"));
+        // In slow start the queue, and so the delay, grows to the end, where it is most of the time of the transfer.
+        assert!(fine("delay") > 150.0, "{} ms", fine("delay"));
+        for other in [middle, coarse] {
+            for metric in ["delay", "longest_stall", "peak_out_of_order_dsn", "mean_out_of_order_dsn", "completion"] {
+                close(other(metric), fine(metric));
+            }
+            assert!((other("jitter") / fine("jitter") - 1.0).abs() < 0.02, "{} ms", other("jitter"));
+        }
+    }
+
+    #[test]
+    fn a_warm_up_and_a_run_may_end_within_an_interval() {
+        let run =
+            |sample: &str| metrics(&format!("duration = \"10.4 s\"\nwarm_up = \"700 ms\"\nsample = \"{sample}\""), "");
+        let (fine, coarse) = (run("100 ms"), run("2 s"));
+        for metric in ["throughput", "delay", "mean_out_of_order_dsn"] {
+            close(coarse(metric), fine(metric));
+        }
+    }
+
+    #[test]
+    fn a_stall_at_the_end_of_a_run_counts() {
+        let stall = metrics("duration = \"14.9 s\"\nsample = \"5 s\"", "down = [\"10 s..\"],")("longest_stall");
+        assert!((4.85..4.95).contains(&stall), "{stall} s");
+    }
+
+    #[test]
+    fn response_times_of_the_warm_up_do_not_count() {
+        let transfer = "transfer = { kind = \"request_response\", request = \"1 kB\", response = \"10 kB\" }\n";
+        let times = "duration = \"20 s\"\nwarm_up = \"10 s\"\n";
+        let slow_at_first = r#"coverage = [{ at = "9.9 s", rate = "1 %" }, { at = "9.9 s", rate = "100 %" }]"#;
+        let of = |link: &str| metrics(&format!("{transfer}{times}"), link)("response_time");
+        let (slow, fast) = (of(&format!("{slow_at_first},")), of(""));
+        assert!((slow / fast - 1.0).abs() < 0.05, "{slow} ms after a slow warm-up, {fast} ms without");
+    }
 
     fn at_each_second(values: &[f64]) -> Vec<(f64, f64)> {
         values.iter().enumerate().map(|(at, value)| (at as f64, *value)).collect()

@@ -46,7 +46,8 @@ impl<'a> Window<'a> {
 
     /// Whether the sampling interval that ends at `time` is in the window.
     pub fn row_counts(&self, time: f64) -> bool {
-        time > self.before.map_or(0.0, |before| before.end.as_secs_f64())
+        // Transfers that end by themselves have no state at the end of the warm-up.
+        time > self.before.map_or(self.scenario.warm_up.as_secs_f64(), |before| before.end.as_secs_f64())
     }
 
     /// Delays of a flow's messages in ms, from their creation until their last byte was read. Messages of the warm-up
