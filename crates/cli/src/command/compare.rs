@@ -18,7 +18,7 @@ use std::path::Path;
 /// Runs all policies and prints one table; or executes runs as data, and gives false if they were ended before.
 pub fn compare(scenario: &Path, options: &Options, rows: &DataOptions) -> Result<bool, Diagnostic> {
     let document = library::open(scenario, &options.set)?;
-    let plan = plan(options);
+    let plan = plan(options)?;
     if rows.is_given() {
         return data(&document, &plan, options, rows);
     }

@@ -2,6 +2,7 @@
 
 use anabranch_lab::experiment::{Plan, Seeds};
 use anabranch_lab::simulation::Extras;
+use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -23,9 +24,9 @@ pub struct Options {
     /// Runs per policy: their number, or the first and the last seed, as in 11..20 [default: the scenario's number]
     #[arg(long, value_name = "N|A..B", allow_hyphen_values = true)]
     pub seeds: Option<Seeds>,
-    /// The first seed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub first_seed: u64,
+    /// The first seed, where --seeds says only how many [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub first_seed: Option<u64>,
     /// Directory for results
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
@@ -44,13 +45,22 @@ pub struct Options {
 }
 
 /// The plan of an experiment with these options.
-pub fn plan(options: &Options) -> Plan {
-    Plan {
+///
+/// # Errors
+/// Two options say what the first seed is.
+pub fn plan(options: &Options) -> Result<Plan, Diagnostic> {
+    let named = options.seeds.and_then(|seeds| seeds.first);
+    if let (Some(first), Some(also)) = (named, options.first_seed) {
+        let what = format!("--first-seed {also}: --seeds names the first seed too, {first}; say it once");
+        return Err(Diagnostic::plain(what));
+    }
+    let first_seed = named.or(options.first_seed).unwrap_or(1);
+    Ok(Plan {
         policies: options.policies.clone(),
         baselines: options.baselines.clone(),
         first_policy_only: false,
         seeds: options.seeds.map(|seeds| seeds.count),
-        first_seed: options.seeds.and_then(|seeds| seeds.first).unwrap_or(options.first_seed),
+        first_seed,
         quick: options.quick,
         sweep: false,
         extras: Extras {
@@ -59,5 +69,5 @@ pub fn plan(options: &Options) -> Plan {
             curves: true,
             ..Extras::default()
         },
-    }
+    })
 }

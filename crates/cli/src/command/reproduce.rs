@@ -55,7 +55,7 @@ pub fn reproduce(name: Option<&str>, asked: &ReproduceOptions) -> Result<Ending,
     let options = &asked.options;
     let chosen = library::experiments(name)?;
     let documents: Vec<Document> = chosen.iter().map(|known| known.document(&options.set)).collect();
-    let mut plan = plan(options);
+    let mut plan = plan(options)?;
     plan.sweep = true;
     // All scenarios are read before the first run, to report an invalid --set at once.
     let kept = run_all(&documents, &plan, asked)?;

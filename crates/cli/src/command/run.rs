@@ -14,6 +14,7 @@ use anabranch_lab::record::Outcome;
 use anabranch_lab::record::hexadecimal;
 use anabranch_lab::runs::{Shard, Store};
 use anabranch_lab::scenario::Scenario;
+use anabranch_lab::scenario::model::Transfer;
 use anabranch_lab::simulation::SentFile;
 use anabranch_lab::statistics::readable;
 use anabranch_settings::contender::Contender;
@@ -26,13 +27,14 @@ use std::sync::Arc;
 /// Runs it; returns whether sent data arrived unchanged, and runs as data were completed.
 pub fn run(scenario: &Path, send: Option<&Path>, options: &Options, rows: &DataOptions) -> Result<bool, Diagnostic> {
     let document = library::open(scenario, &options.set)?;
-    let mut plan = plan(options);
+    let mut plan = plan(options)?;
     plan.first_policy_only = true;
     if rows.is_given() {
         return data(&document, &plan, options, rows);
     }
     let file = send.map(read_file).transpose()?;
     if let Some(file) = &file {
+        takes_a_file(&document.scenario()?)?;
         plan.extras.send = Some(file.clone());
         plan.seeds = plan.seeds.or(Some(1));
     }
@@ -72,6 +74,17 @@ fn metrics_table(outcome: &Outcome, runs: &anabranch_lab::record::PolicyRuns) ->
     };
     let rows: Vec<Vec<String>> = metric_names(outcome).into_iter().filter_map(row).collect();
     table::render(&["metric", "mean", "unit", "95 % interval"], &rows)
+}
+
+/// Refuses a scenario in which nothing would carry the file. Ad-hoc networks refuse it themselves.
+fn takes_a_file(scenario: &Scenario) -> Result<(), Diagnostic> {
+    let refused = |why: &str| Err(Diagnostic::plain(format!("--send: {why}")));
+    match scenario.transfer {
+        _ if scenario.mesh.is_some() || scenario.moving.is_some() => Ok(()),
+        Transfer::None => refused("the scenario has no connection that could carry a file: it needs [connection]"),
+        Transfer::Video => refused("the scenario sends its [video], not a file: take a scenario with [transfer]"),
+        _ => Ok(()),
+    }
 }
 
 fn read_file(path: &Path) -> Result<Arc<SentFile>, Diagnostic> {

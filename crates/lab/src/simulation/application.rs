@@ -9,7 +9,10 @@ use anabranch_sim::application::Sending;
 
 pub fn application(scenario: &Scenario, extras: &Extras) -> Application {
     if let Some(file) = &extras.send {
-        return Application::file(file.content.clone());
+        return match scenario.heading {
+            Heading::Upload => Application::file(file.content.clone()),
+            Heading::Download => Application::file_to_client(file.content.clone()),
+        };
     }
     let one_way = |sending| match scenario.heading {
         Heading::Upload => Application::upload(sending).verified(),

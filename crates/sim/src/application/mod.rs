@@ -47,6 +47,11 @@ impl Application {
         let server_reads = Reading { verify: Verify::Sha256, ..Reading::default() };
         Self { server_reads, ..Self::upload(Sending::File(contents)) }
     }
+    /// The server sends a file, and the client takes the digest of what it reads.
+    pub fn file_to_client(contents: Bytes) -> Self {
+        let client_reads = Reading { verify: Verify::Sha256, ..Reading::default() };
+        Self { client_reads, ..Self::download(Sending::File(contents)) }
+    }
     /// The client sends `count` requests of `request` bytes, one after the other, and reads `response` bytes each time.
     pub fn requests(request: u64, response: u64, think: anabranch_policy::time::Duration, count: u64) -> Self {
         Self {

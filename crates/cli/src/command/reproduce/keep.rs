@@ -44,7 +44,7 @@ impl Keeper {
     pub fn new(options: &Options) -> Self {
         let Options { policies, baselines, set, seeds, first_seed, wire, quick, out, pcap, json: _ } = options;
         let shared =
-            format!("{} {policies:?} {set:?} {seeds:?} {first_seed} {wire} {quick} {baselines:?} {pcap}", program());
+            format!("{} {policies:?} {set:?} {seeds:?} {first_seed:?} {wire} {quick} {baselines:?} {pcap}", program());
         Self { directory: out.clone(), shared }
     }
 
