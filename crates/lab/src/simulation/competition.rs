@@ -6,9 +6,9 @@
 //! many of its subflows cross the bottleneck. The share of the others is their throughput over the bottlenecks they
 //! use, divided by the sum of their fair shares there. The transfer's connections are counted on the same bottlenecks.
 
-use super::beside;
 use super::network::present;
 use super::window::{Window, interface};
+use super::{beside, generators};
 use crate::scenario::model::{Beside, Transfer};
 use crate::statistics::quantile;
 use anabranch_policy::time::{Duration, Instant};
@@ -48,7 +48,7 @@ fn queues(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let sum = |links: &[String], what: fn(&LinkCounters) -> u64| -> f64 {
         links.iter().map(|link| window.counted(link, what)).sum::<u64>() as f64
     };
-    let sent = sum(&first, |link| link.offered_packets);
+    let sent = sum(&first, |link| link.offered_packets) + from_routers(window, forward);
     if sent == 0.0 {
         return Vec::new();
     }
@@ -57,6 +57,22 @@ fn queues(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let mut metrics = vec![("loss_caused", 100.0 * dropped / sent)];
     metrics.extend((marked > 0.0).then_some(("marked", 100.0 * marked / sent)));
     metrics
+}
+
+/// Packets that generators send into the paths in this direction. Their links to the routers are not the paths'; sinks
+/// send acknowledgements against the direction of the route.
+fn from_routers(window: &Window<'_>, forward: bool) -> f64 {
+    let scenario = window.scenario;
+    let mut sent = 0;
+    for generator in &scenario.generators {
+        for route in generator.routes.iter().filter(|route| window.paths.contains(&route.path)) {
+            let end = if (route.from.1 < route.to.1) == forward { "source" } else { "sink" };
+            for name in generators::names(scenario, generator, route) {
+                sent += window.counted(&format!("{name}/{end}/out"), |link| link.delivered_packets);
+            }
+        }
+    }
+    sent as f64
 }
 
 /// Longest stall, and the 95th percentile of delay, over all connections of the transfer.
@@ -212,6 +228,36 @@ mod tests {
         contender.policies.congestion = Choice::new(control);
         contender.multipath = paths.len() > 1;
         simulation::run(&scenario, &contender, paths, seed, &Extras::default()).expect("it runs")
+    }
+
+    #[test]
+    fn no_more_is_lost_than_is_sent_where_cross_traffic_fills_a_link() {
+        // 20 Mbit/s into a link of 8 Mbit/s: 60 % is lost, whatever a TCP sends that hardly gets through.
+        let run = |route: &str, direction: &str| {
+            let text = format!(
+                r#"
+                name = "s"
+                duration = "20 s"
+                connection.receive_buffer = "1 MB"
+                transfer = {{ kind = "endless", direction = "{direction}" }}
+                [[paths]]
+                routers = ["R1", "R2"]
+                links = [{{ rate = "50 Mbit/s" }}, {{ rate = "8 Mbit/s" }}, {{ rate = "50 Mbit/s" }}]
+                [[generators]]
+                kind = "vbr"
+                rate = "20 Mbit/s"
+                sizes = "1000 B"
+                routes = [{route}]
+                access = {{ rate = "100 Mbit/s" }}
+                "#
+            );
+            let record = run(&text, "cubic", &[0], 1);
+            record.metrics.iter().find(|(name, _)| name == "loss_caused").expect("it is there").1
+        };
+        for (route, direction) in [(r#"["R1", "R2"]"#, "upload"), (r#"["R2", "R1"]"#, "download")] {
+            let lost = run(route, direction);
+            assert!((58.0..=61.0).contains(&lost), "{direction}: {lost} %");
+        }
     }
 
     fn mean(values: impl Iterator<Item = f64>) -> f64 {

@@ -3,7 +3,7 @@
 use super::network::{self, Lines};
 use super::settings;
 use crate::scenario::Scenario;
-use crate::scenario::model::{AccessLink, Generator, GeneratorKind, Path};
+use crate::scenario::model::{AccessLink, Generator, GeneratorKind, GeneratorRoute, Path};
 use anabranch_policy::combination::{Choice, Combination};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::generator::{Source, ns2_tcp};
@@ -15,13 +15,11 @@ pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Line
         let source = source(generator);
         for route in &generator.routes {
             let used = paths.iter().zip(&lines.links).find(|(path, _)| **path == route.path);
-            let (Some((_, links)), Some(path)) = (used, scenario.paths.get(route.path)) else { continue };
+            let Some((_, links)) = used else { continue };
             // A router's index counts the links before it; the first router is after the first link.
             let router = |place: usize| place.checked_sub(1).and_then(|at| links.get(at)).map(|link| link.router);
             let (Some(from), Some(to)) = (router(route.from.1), router(route.to.1)) else { continue };
-            let name = format!("{}{}/{} to {}", prefix(path), generator.name, route.from.0, route.to.0);
-            for number in 0..generator.count {
-                let name = format!("{name}/{number}");
+            for name in names(scenario, generator, route) {
                 let start = network::per_run(world.seed(), &format!("{name}/start"), generator.start);
                 let start = Instant::ZERO + Duration::from_secs_f64(start);
                 let (access, source) = (link(&generator.access), source.clone());
@@ -34,6 +32,13 @@ pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Line
 /// Prefix of the names of a path's sources and sinks.
 pub fn prefix(path: &Path) -> String {
     format!("generators/{}/", path.name)
+}
+
+/// Names of the sources of a generator on a route.
+pub fn names(scenario: &Scenario, generator: &Generator, route: &GeneratorRoute) -> Vec<String> {
+    let Some(path) = scenario.paths.get(route.path) else { return Vec::new() };
+    let name = format!("{}{}/{} to {}", prefix(path), generator.name, route.from.0, route.to.0);
+    (0..generator.count).map(|number| format!("{name}/{number}")).collect()
 }
 
 /// Whether any generator loads a path.
