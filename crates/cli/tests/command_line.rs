@@ -98,6 +98,12 @@ fn impossible_values_are_refused_with_the_reason() {
         ("no_time", "\"2 s\"", "\"0 s\"", "2:12: a run must last longer than nothing"),
         ("many_samples", "\"2 s\"", "\"1e8 s\"", "4:10: these are 1000000000 samples"),
         ("tiny_buffer", "\"256 kB\"", "\"1 kB\"", "10:18: a receive buffer of 1000 bytes is not possible"),
+        (
+            "short_bursts",
+            "loss = \"1 %\"",
+            "burst_loss = { average = \"90 %\", burst = \"1 packets\" }",
+            "20:14: bursts of 1 packets on average lose 50.00 % at most",
+        ),
         ("bare_range", "\"1 %\"", "\"1..2 %\"", "20:8: a share is expected here, not a range"),
         ("drawn_how", "per_run", "daily", "18:42: 'daily' is not one of per_run, per_packet, slowly_varying"),
         (

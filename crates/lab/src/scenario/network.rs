@@ -32,6 +32,9 @@ const LINK_KEYS: &[&str] = &[
     "walk",
 ];
 
+/// What the links behind all paths are called in the place of a path's name.
+const SHARED: &str = "shared";
+
 /// Parses all paths; there must be at least one, and names must be unique.
 pub fn paths(top: &Reader<'_>, directory: &FilePath) -> Result<Vec<Path>, Diagnostic> {
     let item = top.get("paths").ok_or_else(|| {
@@ -47,6 +50,12 @@ pub fn paths(top: &Reader<'_>, directory: &FilePath) -> Result<Vec<Path>, Diagno
         if paths.iter().any(|known| known.name == path.name) {
             return Err(item.error(format!("there are two paths with the name '{}'", path.name)));
         }
+        // Results, captures and the emulation tell links by these names.
+        if path.name == SHARED && top.get("shared").is_some() {
+            return Err(
+                item.error("a path cannot be named 'shared' where there are [[shared]] links, which are called so")
+            );
+        }
         paths.push(path);
     }
     Ok(paths)
@@ -56,7 +65,8 @@ fn path(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Path, Diagno
     let table = item.table("a path", &["name", "links", "routers", "background"])?;
     let name = match table.text("name")? {
         Some(name) => name.to_owned(),
-        None => char::from(b'A' + (at % 26) as u8).to_string(),
+        // A to Z, AA to ZZ, AAA to LLL.
+        None => char::from(b'A' + (at % 26) as u8).to_string().repeat(at / 26 + 1),
     };
     let links = links(&table.required("links")?, directory)?;
     let background = table.get("background").map(|item| background(&item)).transpose()?;
@@ -212,7 +222,13 @@ fn burst_loss(item: &Item<'_>) -> Result<BurstLoss, Diagnostic> {
     if average.0 >= 1.0 {
         return Err(table.error("an average loss of 100 % leaves no good state"));
     }
-    Ok(BurstLoss { average, burst: packets.0 as f64 })
+    // A packet at least passes between two bursts.
+    let (packets, most) = (packets.0 as f64, packets.0 as f64 / (packets.0 as f64 + 1.0));
+    if average.0 > most {
+        let what = format!("bursts of {packets} packets on average lose {:.2} % at most", most * 100.0);
+        return Err(table.error(&format!("{what}: one packet at least passes between two of them")));
+    }
+    Ok(BurstLoss { average, burst: packets })
 }
 
 /// Changes of a link over time: a walk, or coverage and outages.

@@ -107,3 +107,25 @@ fn names_that_lead_nowhere_are_refused() {
         assert!(error.contains(expected), "{option}: {error}");
     }
 }
+
+/// A scenario with this many paths, whose first line is `first`.
+fn of_paths(count: usize, first: &str) -> Result<Scenario, Diagnostic> {
+    let path = "[[paths]]\nlinks = [{ rate = \"1 Mbit/s\" }]\n".repeat(count);
+    let text = format!("name = \"s\"\nduration = \"1 s\"\nconnection.receive_buffer = \"1 MB\"\n{first}\n{path}");
+    Document::embedded("s.toml", &text, &[]).scenario()
+}
+
+#[test]
+fn paths_without_names_get_one_each() {
+    let scenario = of_paths(64, "").expect("64 paths are possible");
+    let names: Vec<&str> = [0, 25, 26, 63].iter().map(|at| scenario.paths[*at].name.as_str()).collect();
+    assert_eq!(names, ["A", "Z", "AA", "LLL"]);
+}
+
+#[test]
+fn a_path_is_not_called_as_the_shared_links_are() {
+    let named = "[[shared]]\nrate = \"1 Mbit/s\"\n[[paths]]\nname = \"shared\"\nlinks = [{ rate = \"1 Mbit/s\" }]";
+    let error = of_paths(1, named).expect_err("two links have one name").to_string();
+    assert!(error.contains("cannot be named 'shared'"), "{error}");
+    assert!(of_paths(1, &named.replace("[[shared]]\nrate = \"1 Mbit/s\"\n", "")).is_ok());
+}
