@@ -212,3 +212,13 @@ fn the_first_seed_is_said_once() {
     assert_eq!(run.status.code(), Some(2), "{}", words(&run));
     assert!(words(&run).contains("--first-seed 7") && words(&run).contains("--seeds"), "{}", words(&run));
 }
+
+#[test]
+fn rows_only_are_no_summary_in_json() {
+    let place = Place::new("no-json");
+    for option in [["--grid", "duration=3 s"], ["--shard", "1/2"]] {
+        let line = [&["compare", "two_paths", "--seeds", "1", "--json"][..], &option].concat();
+        let run = anabranch(&line, &place.0);
+        assert_eq!((run.status.code(), run.stdout.len()), (Some(2), 0), "{}", words(&run));
+    }
+}

@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 pub struct DataOptions {
     /// Run all combinations of these values of the scenario, e.g. --grid paths.B.links.bottleneck.loss="0 %","2 %"
     /// (repeatable); results are rows in runs.parquet, without report. The same command goes on from where it was ended
-    #[arg(long, value_name = "KEY=VALUE,...", conflicts_with = "pcap")]
+    #[arg(long, value_name = "KEY=VALUE,...", conflicts_with_all = ["pcap", "json"])]
     pub grid: Vec<String>,
     /// Only the I-th of N parts of the runs, for one of N machines, as rows in runs-I-of-N.parquet; see `merge`
-    #[arg(long, value_name = "I/N", conflicts_with = "pcap")]
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["pcap", "json"])]
     pub shard: Option<Shard>,
 }
 
