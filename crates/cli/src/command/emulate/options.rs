@@ -58,7 +58,7 @@ pub struct EmulateOptions {
     /// A sysctl in both namespaces, e.g. --sysctl net.ipv4.tcp_rmem="4096 131072 262144" (repeatable)
     #[arg(long = "sysctl", value_name = "KEY=VALUE")]
     pub sysctls: Vec<String>,
-    /// Keep the kernel's default MPTCP settings, which use one path only only
+    /// Keep the kernel's default MPTCP settings, which use one path only
     #[arg(long)]
     pub no_mptcp_setup: bool,
     /// Write the hosts' packets (pcapng, for Wireshark), with an interface per path and one for the server
