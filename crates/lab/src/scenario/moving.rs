@@ -43,10 +43,20 @@ pub fn moving(top: &Reader<'_>) -> Result<Option<Moving>, Diagnostic> {
         shadows: table.flag("shadows", false)?,
         hello_interval: table.quantity("hello_interval")?.unwrap_or(Duration::from_secs(2)),
         dead_interval: table.quantity("dead_interval")?.unwrap_or(Duration::from_secs(6)),
-        probe_interval: table.quantity("probe_interval")?.unwrap_or(Duration::from_millis(100)),
+        probe_interval: probe_interval(&table)?,
         download: download(&table)?,
         probe_bytes: table.get("probe_bytes").map(|item| item.count(40..=1500)).transpose()?.unwrap_or(40) as u32,
     }))
+}
+
+/// Mean time between two probes. Without a least one a run would not end.
+fn probe_interval(table: &Reader<'_>) -> Result<Duration, Diagnostic> {
+    let Some(item) = table.get("probe_interval") else { return Ok(Duration::from_millis(100)) };
+    let interval: Duration = item.quantity()?;
+    if interval < Duration::from_micros(10) {
+        return Err(item.error("probes are sent at least 10 us apart, on average"));
+    }
+    Ok(interval)
 }
 
 /// Duration of a download.

@@ -226,7 +226,7 @@ fn burst_loss(item: &Item<'_>) -> Result<BurstLoss, Diagnostic> {
     let (packets, most) = (packets.0 as f64, packets.0 as f64 / (packets.0 as f64 + 1.0));
     if average.0 > most {
         let what = format!("bursts of {packets} packets on average lose {:.2} % at most", most * 100.0);
-        return Err(table.error(&format!("{what}: one packet at least passes between two of them")));
+        return Err(table.error(format!("{what}: one packet at least passes between two of them")));
     }
     Ok(BurstLoss { average, burst: packets })
 }

@@ -129,3 +129,13 @@ fn a_path_is_not_called_as_the_shared_links_are() {
     assert!(error.contains("cannot be named 'shared'"), "{error}");
     assert!(of_paths(1, &named.replace("[[shared]]\nrate = \"1 Mbit/s\"\n", "")).is_ok());
 }
+
+#[test]
+fn probes_without_time_between_them_are_refused() {
+    let moving = SCENARIOS.iter().find(|known| known.name == "manet_moving").expect("it comes with the program");
+    for interval in ["0 s", "9 us"] {
+        let document = moving.document(&[format!("moving.probe_interval={interval}")]);
+        let error = document.scenario().expect_err(interval).to_string();
+        assert!(error.contains("10 us apart"), "{error}");
+    }
+}

@@ -196,9 +196,9 @@ fn sums_of_warm_up(window: &Window<'_>, flow: &FlowResult, measured: &Measuremen
         let of_flow = before.flow(&flow.name).and_then(|flow| flow.measurements.as_deref());
         return of_flow.map_or_else(Sums::default, |measured| measured.sums);
     }
-    let (series, warm_up) = (&measured.series, window.scenario.warm_up.as_secs_f64());
+    let series = &measured.series;
     let mut sums = Sums::default();
-    for row in 0..series.time.iter().filter(|time| **time <= warm_up).count() {
+    for row in 0..window.rows_of_warm_up(&series.time).min(series.time.len()) {
         let (delays, arrived) = (series.delay_count[row], series.segments_arrived[row]);
         sums.delivered += series.delivered_bytes[row];
         sums.delays += delays;
@@ -219,8 +219,8 @@ fn totals(scenario: &Scenario, window: &Window<'_>, flow: &FlowResult, measured:
     let series = &measured.series;
     let (sums, warm_up) = (measured.sums, sums_of_warm_up(window, flow, measured));
     let mean = |of: fn(&Sums) -> (u64, u64)| mean_since(of(&sums), of(&warm_up));
-    let distances = series.time.iter().zip(&series.out_of_order_max).filter(|(time, _)| window.row_counts(**time));
-    let distances = distances.map(|(_, distance)| *distance).chain([measured.rest.out_of_order_max]);
+    let distances = series.out_of_order_max.iter().skip(window.rows_of_warm_up(&series.time));
+    let distances = distances.copied().chain([measured.rest.out_of_order_max]);
     let mut metrics: Vec<(String, f64)> = Vec::new();
     let mut put = |name: &str, value: Option<f64>| metrics.extend(value.map(|value| (name.to_owned(), value)));
     put("throughput", window.own().map(|flow| throughput(window, flow)).sum());
@@ -278,8 +278,8 @@ fn message_delays(window: &Window<'_>, flow: &FlowResult) -> Vec<(&'static str, 
 /// Mean difference of successive delays in ms. A row that the end of the warm-up divides counts.
 fn jitter(window: &Window<'_>, measured: &Measurements) -> Option<f64> {
     let (series, rest) = (&measured.series, &measured.rest);
-    let rows = series.jitter_mean.iter().zip(&series.delay_count).zip(&series.time);
-    let rows = rows.filter(|(_, time)| window.row_counts(**time)).map(|((mean, count), _)| (mean * 1e3, *count));
+    let rows = series.jitter_mean.iter().zip(&series.delay_count).skip(window.rows_of_warm_up(&series.time));
+    let rows = rows.map(|(mean, count)| (mean * 1e3, *count));
     let of_rest = rest.jitter as f64 / 1e6 / rest.jitters.max(1) as f64;
     let (sum, count) = rows
         .chain([(of_rest, rest.jitters)])
@@ -352,6 +352,14 @@ mod tests {
         for metric in ["throughput", "delay", "mean_out_of_order_dsn"] {
             close(coarse(metric), fine(metric));
         }
+    }
+
+    #[test]
+    fn the_warm_up_of_a_transfer_that_ends_is_excluded() {
+        let top = "transfer = { kind = \"finite\", size = \"1 MB\" }\nduration = \"60 s\"\nsample = \"100 ms\"";
+        let (all, later) = (metrics(top, ""), metrics(&format!("{top}\nwarm_up = \"500 ms\""), ""));
+        // The queue, and the delay, grow to the end.
+        assert!(later("delay") > 1.3 * all("delay"), "{} and {} ms", later("delay"), all("delay"));
     }
 
     #[test]

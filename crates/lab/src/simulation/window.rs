@@ -46,8 +46,16 @@ impl<'a> Window<'a> {
 
     /// Whether the sampling interval that ends at `time` is in the window.
     pub fn row_counts(&self, time: f64) -> bool {
-        // Transfers that end by themselves have no state at the end of the warm-up.
-        time > self.before.map_or(self.scenario.warm_up.as_secs_f64(), |before| before.end.as_secs_f64())
+        time > self.before.map_or(0.0, |before| before.end.as_secs_f64())
+    }
+
+    /// How many of a flow's rows, which end at these times, end within the warm-up. Of transfers that end by themselves
+    /// there is no state at its end, and those of a mesh begin later than the world.
+    pub fn rows_of_warm_up(&self, times: &[f64]) -> usize {
+        match self.before {
+            Some(_) => times.iter().filter(|time| !self.row_counts(**time)).count(),
+            None => (self.scenario.warm_up.as_nanos() / self.scenario.sample.as_nanos().max(1)) as usize,
+        }
     }
 
     /// Delays of a flow's messages in ms, from their creation until their last byte was read. Messages of the warm-up
