@@ -15,6 +15,12 @@ pub(super) fn first_code(bytes: &[u8]) -> Option<u8> {
     bytes.get(at + 3).copied().filter(|_| clean)
 }
 
+/// The byte after the second start code, if it is known.
+pub(super) fn second_code(bytes: &[u8]) -> Option<u8> {
+    let at = start_code(bytes, start_code(bytes, 0)? + 3)?;
+    bytes.get(at + 3).copied()
+}
+
 /// The effect of a unit on the picture being collected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Unit {

@@ -29,8 +29,12 @@ impl Format {
         }
         let code = elementary::first_code(bytes)?;
         match code {
+            // A group of MPEG-4 if a picture follows: a sequence of MPEG-2 has the same code.
+            0xb3 if elementary::second_code(bytes) != Some(0xb6) => None,
             // A video object, its layer, or headers before them; in H.264 these are units of no type.
             0xb0..=0xb6 | 0x00 | 0x01 | 0x20 => Some(Self::Mpeg4),
+            // Delimiter and supplementary information are never referenced; the codes that say so are those of H.265.
+            0x26 | 0x46 | 0x66 | 0x29 | 0x49 | 0x69 => None,
             // Delimiter, parameters, supplementary information, or a picture that needs no other.
             _ if code < 0x80 && matches!(code & 0x1f, 5..=9) => Some(Self::H264),
             _ => None,

@@ -256,3 +256,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn h265_and_mpeg_2_which_share_codes_with_known_formats_are_not_taken_for_them() {
+    // A delimiter and parameters of H.265 (ISO 23008-2, table 7-1).
+    let h265 = [[0, 0, 0, 1, 0x46, 1, 0x10], [0, 0, 0, 1, 0x40, 1, 0x0c]].concat();
+    // A sequence header of MPEG-2 and its extension (ISO 13818-2, table 6-1).
+    let mpeg2 = [[0, 0, 1, 0xb3, 0x14, 0, 0xb4, 0x15], [0, 0, 1, 0xb5, 0x14, 0x8a, 0, 1]].concat();
+    for bytes in [&h265[..], &mpeg2, &mpeg2[..8]] {
+        assert_eq!(Format::detect(bytes), None, "{bytes:x?}");
+    }
+    let delimiter = [0, 0, 0, 1, 0x09, 0xf0];
+    assert_eq!(Format::detect(&delimiter), Some(Format::H264));
+    let group = [0, 0, 1, 0xb3, 0, 0x10, 7, 0, 0, 1, 0xb6, 0x10];
+    assert_eq!(Format::detect(&group), Some(Format::Mpeg4));
+}
+
+#[test]
+fn a_short_transport_stream_that_is_sent_twice_does_not_go_back_in_time() {
+    let [tables, i, _, _] = transport();
+    let late = pes(0x100, 0xe0, 90_000 + 4 * 90_000, &h264()[1]);
+    let once = [tables, i, late].concat();
+    let (pieces, _) = cut(&once.repeat(2), 1_000).unwrap();
+    let times: Vec<_> = pieces.iter().filter(|piece| piece.picture.is_some()).filter_map(|piece| piece.time).collect();
+    assert_eq!(times, [0, 4, 4, 8].map(Duration::from_secs));
+}

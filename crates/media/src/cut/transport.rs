@@ -197,7 +197,7 @@ impl Transport {
         if open.bytes.is_empty() {
             return;
         }
-        let stamp = pes_stamp(&open.head).map(|stamp| self.times.of(stamp));
+        let stamp = pes_stamp(&open.head).map(|stamp| self.times.of(pid, stamp));
         let coding = self.codings.get(&pid).copied().unwrap_or(Coding::Other);
         let picture = picture(coding, pes_payload(&open.head));
         if picture.is_none() && coding != Coding::Other {
