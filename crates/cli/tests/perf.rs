@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
@@ -134,4 +134,61 @@ fn a_server_that_is_not_there_or_of_another_kind_and_a_port_in_use_are_named_in_
     assert_one_sentence(&run("127.0.0.1 --kernel tcp --congestion no_such"), "'no_such'");
     assert_one_sentence(&run("127.0.0.1 --kernel tcp --time 0"), "between 0.1 and 86400 seconds");
     assert_one_sentence(&run("no.such.host.invalid --kernel tcp"), "no address of 'no.such.host.invalid'");
+}
+
+/// Passes connections on to a server; ends the second, which is the test's stream, after some bytes of it.
+fn cut_the_stream_short(server: u16) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let port = listener.local_addr().expect("it is bound").port();
+    thread::spawn(move || {
+        for limit in [u64::MAX, 1 << 20] {
+            let (near, _) = listener.accept().expect("it connects");
+            let far = TcpStream::connect(("127.0.0.1", server)).expect("the server listens");
+            for (from, to) in [(&near, &far), (&far, &near)] {
+                let [from, mut to] = [from, to].map(|socket| socket.try_clone().expect("a descriptor"));
+                thread::spawn(move || {
+                    // Whichever end is first ends the connection.
+                    let _ = std::io::copy(&mut (&from).take(limit), &mut to);
+                    let _ = from.shutdown(Shutdown::Both);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn a_stream_that_is_lost_interrupts_the_test() {
+    let server = Server::start("");
+    for length in ["--time 30", "--bytes 1GB", "--time 30 --reverse"] {
+        let port = cut_the_stream_short(server.port);
+        let output = run(&format!("127.0.0.1 --port {port} --kernel tcp {length}"));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{length}: {text}");
+        assert!(text.contains("the test was interrupted: "), "{length}: {text}");
+    }
+}
+
+#[test]
+fn both_ways_each_sender_says_how_much_arrived_of_what_it_sent() {
+    let server = Server::start("");
+    for _ in 0..3 {
+        let words = format!("127.0.0.1 --port {} --kernel tcp --bidirectional --bytes 20MB --json", server.port);
+        let report: Value = serde_json::from_slice(&run(&words).stdout).expect("JSON");
+        for way in ["up", "down"] {
+            for end in ["sent", "received"] {
+                assert_eq!(report[way][end]["bytes"], 20_000_000, "{way} {end}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_test_that_is_over_within_the_omitted_time_measures_nothing_and_says_so() {
+    let server = Server::start("");
+    let output = run(&format!("127.0.0.1 --port {} --kernel tcp --bytes 100kB --omit 5", server.port));
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("all of it was sent within the omitted seconds"), "{text}");
 }

@@ -1,6 +1,6 @@
 //! The client of a measurement.
 
-use super::error::PerfError;
+use super::error::{EARLY, PerfError};
 use super::host::Host;
 use super::link::Link;
 use super::message::{self, LONG, Message};
@@ -54,6 +54,8 @@ pub async fn run(
     let (ours, theirs) = measure(&control, &transfers, plan, Mutex::new(tell)).await?;
     transfers.abort();
     close(&control).await;
+    let sides = [&ours.0, &ours.1, &theirs.0, &theirs.1];
+    sides.into_iter().flatten().try_for_each(|side| something_left(plan, side))?;
     let (up, down) = (plan.direction.is_up(), plan.direction.is_down());
     Ok(Report {
         schema: SCHEMA,
@@ -105,6 +107,7 @@ pub async fn run_against_any(
     if early {
         return Err(PerfError::Confused("the server ended the connections before the test was over"));
     }
+    something_left(plan, &side)?;
     let (sent, received) = if up { (Some(side), None) } else { (None, Some(side)) };
     let transfer = Transfer { sent, received };
     Ok(Report {
@@ -125,6 +128,13 @@ fn ended_early(plan: &Plan, side: &Side, lines: &[Arc<Line>]) -> bool {
         Some(window) => side.intervals.last().is_none_or(|last| last.end < window),
         None => lines.iter().any(|line| plan.bytes_of(line.stream).is_some_and(|all| line.written() < all)),
     }
+}
+
+/// An error if all bytes of a test were sent within the omitted time.
+fn something_left(plan: &Plan, side: &Side) -> Result<(), PerfError> {
+    let nothing = "all of it was sent within the omitted seconds: send more, or omit less";
+    let left = plan.omit <= 0.0 || side.intervals.iter().any(|interval| !interval.omitted);
+    if left { Ok(()) } else { Err(PerfError::Plan(nothing)) }
 }
 
 /// Waits for the server's next message.
@@ -183,7 +193,7 @@ async fn measure(
     let (tell, senders) = (&tell, &senders);
     let side = |up: bool, wanted: bool| async move {
         if !wanted {
-            return None;
+            return Ok(None);
         }
         let end = if up { End::Sender } else { End::Receiver };
         let meter = Meter::new(end, &transfers.lines, plan);
@@ -192,10 +202,11 @@ async fn measure(
             let senders = theirs.as_ref().filter(|_| !up);
             (tell.lock().unwrap_or_else(PoisonError::into_inner))(Progress { up, interval, senders });
         };
-        Some(meter.run(&transfers.progress, told).await)
+        let side = meter.run(&transfers.progress, told).await;
+        if transfers.ended_early(end, plan) { Err(PerfError::Confused(EARLY)) } else { Ok(Some(side)) }
     };
     let both = async {
-        let sides = tokio::join!(side(true, plan.direction.is_up()), side(false, plan.direction.is_down()));
+        let sides = tokio::try_join!(side(true, plan.direction.is_up()), side(false, plan.direction.is_down()))?;
         message::write(control, &Message::Finished).await?;
         Ok::<Sides, PerfError>(sides)
     };

@@ -4,6 +4,9 @@ use super::message::{MessageError, VERSION};
 use core::net::SocketAddr;
 use std::io;
 
+/// The text for a stream that was lost during a test.
+pub(super) const EARLY: &str = "one of its connections ended too early";
+
 /// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
@@ -30,7 +33,7 @@ pub enum PerfError {
     /// The peer is not a perf server.
     #[error("the server at {0} is not `anabranch perf --server`")]
     NotOurs(SocketAddr),
-    /// The peer has another protocol version.
+    /// The plan is invalid, or leaves nothing to be measured.
     #[error("{0}")]
     Plan(&'static str),
     /// The connections failed.

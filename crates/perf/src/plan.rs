@@ -31,6 +31,10 @@ impl Direction {
     pub fn is_down(self) -> bool {
         self != Self::Up
     }
+    /// Whether both send.
+    pub(super) fn is_both(self) -> bool {
+        self == Self::Both
+    }
 }
 
 /// The length of a test.

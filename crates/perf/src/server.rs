@@ -1,6 +1,6 @@
 //! The server of a measurement: many clients at once, each in its own task.
 
-use super::error::PerfError;
+use super::error::{EARLY, PerfError};
 use super::host::{Door, Host};
 use super::link::Link;
 use super::message::{self, Message, MessageError, SHORT};
@@ -279,13 +279,16 @@ async fn admit(shared: &Shared, control: &Link, plan: &Plan, about: About) -> Re
     let lines = timeout(STEP, gather(shared, control, &session, plan, streams));
     let lines = lines.await.map_err(|_| PerfError::Confused("the client's streams did not come"))??;
     shared.tell(ServerEvent::Began { client: control.peer(), plan: plan.clone(), about });
-    let (up, down) = carry_out(shared, control, plan, lines).await?;
+    let (up, down, early) = carry_out(shared, control, plan, lines).await?;
     let results = Message::Results { up: up.clone(), down: down.clone() };
     timeout(STEP, message::write(control, &results)).await.map_err(|_| PerfError::Silent)??;
     control.shutdown();
     let mut scratch = control.scratch();
     // The result no longer matters.
     let _ = timeout(CLOSING, control.swallow(&mut scratch)).await;
+    if early {
+        return Err(PerfError::Confused(EARLY));
+    }
     shared.tell(ServerEvent::Ended { client: control.peer(), up, down });
     shared.ended.notify_one();
     Ok(())
@@ -337,13 +340,13 @@ async fn gather(
     }
 }
 
-/// Sends and receives. Returns the measurements at the server.
+/// Sends and receives. Returns the measurements at the server, and whether a stream ended early.
 async fn carry_out(
     shared: &Shared,
     control: &Link,
     plan: &Plan,
     lines: Vec<Arc<Line>>,
-) -> Result<(Option<Side>, Option<Side>), PerfError> {
+) -> Result<(Option<Side>, Option<Side>, bool), PerfError> {
     let (client, sends) = (control.peer(), plan.direction.is_down());
     let mut transfers = Transfers::new(lines);
     transfers.receive(sends);
@@ -385,9 +388,11 @@ async fn carry_out(
     };
     let measured = async {
         let (up, down) = tokio::join!(up, down);
-        Ok::<_, PerfError>((up, down))
+        let early = |side: &Option<Side>, end| side.is_some() && transfers.ended_early(end, plan);
+        let early = early(&up, End::Receiver) || early(&down, End::Sender);
+        Ok::<_, PerfError>((up, down, early))
     };
-    let ((up, down), (), ()) = tokio::try_join!(measured, pass_on, finished)?;
+    let (measured, (), ()) = tokio::try_join!(measured, pass_on, finished)?;
     transfers.abort();
-    Ok((up, down))
+    Ok(measured)
 }

@@ -1,6 +1,7 @@
 //! Writes, reads and counts the payload.
 
 use super::link::Link;
+use super::meter::End;
 use super::plan::Plan;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub(super) struct Line {
     pub(super) written_out: AtomicBool,
     /// The peer's direction has ended or failed.
     pub(super) swallowed_all: AtomicBool,
+    /// The connection failed in either direction.
+    pub(super) failed: AtomicBool,
 }
 
 impl Line {
@@ -29,6 +32,7 @@ impl Line {
             swallowed: AtomicU64::new(0),
             written_out: AtomicBool::new(false),
             swallowed_all: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
         })
     }
 
@@ -40,6 +44,16 @@ impl Line {
     /// Bytes received.
     pub(super) fn swallowed(&self) -> u64 {
         self.swallowed.load(Ordering::Relaxed)
+    }
+
+    /// Whether a direction ended before its time, or before its bytes, as seen at this end.
+    fn ended_early(&self, end: End, plan: &Plan) -> bool {
+        let (over, moved) = match end {
+            End::Sender => (&self.written_out, self.written()),
+            End::Receiver => (&self.swallowed_all, self.swallowed()),
+        };
+        let over = over.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed);
+        over && plan.bytes_of(self.stream).is_none_or(|bytes| moved < bytes)
     }
 }
 
@@ -97,6 +111,11 @@ impl Transfers {
         }
     }
 
+    /// Whether a stream ended early; meaningful only while nobody has aborted the streams.
+    pub(super) fn ended_early(&self, end: End, plan: &Plan) -> bool {
+        self.lines.iter().any(|line| line.ended_early(end, plan))
+    }
+
     /// Aborts all streams.
     pub(super) fn abort(&mut self) {
         self.lines.iter().for_each(|line| line.link.abort());
@@ -120,8 +139,8 @@ async fn send(line: &Line, payload: &Bytes, limit: Option<u64>) {
         let part = payload.slice(..payload.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
         match line.link.write(&part).await {
             Ok(taken) => line.written.fetch_add(taken as u64, Ordering::Relaxed),
-            // Failed; the meter handles it.
-            Err(_) => return,
+            // The meter handles it.
+            Err(_) => return line.failed.store(true, Ordering::Relaxed),
         };
         tokio::task::consume_budget().await;
     }
@@ -131,7 +150,8 @@ async fn receive(line: &Line, progress: &Notify) {
     let mut scratch = line.link.scratch();
     loop {
         match line.link.swallow(&mut scratch).await {
-            Ok(0) | Err(_) => return,
+            Ok(0) => return,
+            Err(_) => return line.failed.store(true, Ordering::Relaxed),
             Ok(taken) => {
                 if line.swallowed.fetch_add(taken as u64, Ordering::Relaxed) == 0 {
                     progress.notify_waiters();
