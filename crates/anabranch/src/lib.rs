@@ -43,8 +43,8 @@ pub use anabranch_attach::{
     Attached, AttachedPath, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, attach, blocking, plan,
 };
 pub use anabranch_mptcp::{
-    BufferMemory, BufferSize, CloseCause, ConnectionConfig, ConnectionInfo, EcnMode, FallbackCause, InitialPath,
-    OperationError, Policies, Protocol, SubflowInfo, TcpConfig,
+    BufferMemory, BufferSize, CloseCause, ConnectionConfig, ConnectionInfo, EcnMode, FallbackCause, Framing,
+    InitialPath, MessageOptions, OperationError, Policies, Protocol, Record, SubflowInfo, TcpConfig,
 };
 pub use anabranch_policy::combination::{Combination, CombinationError};
 pub use anabranch_policy::ids::{AddressId, SubflowId};

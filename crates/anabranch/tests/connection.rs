@@ -1,6 +1,8 @@
 //! A program that uses only this crate.
 
-use anabranch::{Attachment, Combination, ConnectionConfig, Protocol, StackConfig, Tunnels, attach};
+use anabranch::{
+    Attachment, Combination, ConnectionConfig, Framing, MessageOptions, Protocol, Record, StackConfig, Tunnels, attach,
+};
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -40,6 +42,47 @@ async fn ask(server: SocketAddr) -> Result<(Option<Protocol>, String), Box<dyn E
 async fn two_stacks_with_the_defaults_talk_to_each_other_by_multipath_tcp() -> Result<(), Box<dyn Error>> {
     let asked = tokio::time::timeout(Duration::from_secs(60), ask(free_address()?)).await?;
     assert_eq!(asked?, (Some(Protocol::Multipath), "ping, pong".to_owned()));
+    Ok(())
+}
+
+/// What a read into an empty buffer, and the messages of the other end, return.
+async fn exchange(server: SocketAddr) -> Result<(usize, Vec<Record>), Box<dyn Error>> {
+    let far = attach(&Attachment::TunnelServer(server), StackConfig::default()).await?;
+    let config = ConnectionConfig { framing: Framing::Messages, ..ConnectionConfig::default() };
+    let listener = far.stack().listen(PORT, config.clone())?;
+    let tunnels = Tunnels { server, interfaces: Vec::new() };
+    let near = attach(&Attachment::Tunnels(tunnels), StackConfig::default()).await?;
+    let inside = SocketAddr::new(Tunnels::SERVER, PORT);
+    let (stream, accepted) = tokio::join!(near.stack().connect(None, inside, config), listener.accept());
+    let (mut stream, accepted) = (stream?, accepted.ok_or("the stack has ended")?);
+    let empty = stream.read(&mut []).await?;
+    let options = MessageOptions { importance: 128, ..MessageOptions::default() };
+    for text in ["one", "two"] {
+        stream.write_message(text.into(), &options).await?;
+    }
+    stream.close();
+    let mut records = Vec::new();
+    while let Some(record) = accepted.read_record().await? {
+        records.push(record);
+    }
+    near.detach().await?;
+    far.detach().await?;
+    Ok((empty, records))
+}
+
+#[tokio::test]
+async fn messages_come_whole_and_a_read_into_an_empty_buffer_does_not_wait() -> Result<(), Box<dyn Error>> {
+    let exchanged = tokio::time::timeout(Duration::from_secs(60), exchange(free_address()?)).await?;
+    let (empty, records) = exchanged?;
+    let messages: Vec<_> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Message { header, payload, .. } => Some((header.number, header.importance, &payload[..])),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((empty, records.len()), (0, 2));
+    assert_eq!(messages, [(0, 128, &b"one"[..]), (1, 128, &b"two"[..])]);
     Ok(())
 }
 

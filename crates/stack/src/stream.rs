@@ -70,6 +70,9 @@ impl Stream {
     /// The next bytes without a copy, at most `max`; empty at the end of the stream. An error at a gap, and on a
     /// connection with messages: use [`Self::read_record`] for those.
     pub fn poll_read_bytes(&self, context: &mut Context<'_>, max: usize) -> Poll<io::Result<Bytes>> {
+        if max == 0 {
+            return Poll::Ready(Ok(Bytes::new()));
+        }
         let mut state = self.shared.lock();
         let now = state.now();
         if let Some(bytes) = state.endpoint.read(now, self.id, max).filter(|bytes| !bytes.is_empty()) {
