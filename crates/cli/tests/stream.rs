@@ -1,6 +1,7 @@
 //! `anabranch stream` with the kernel's TCP on loopback, which needs no privileges.
 
 use anabranch_media::{ElementaryStream, clip};
+use anabranch_wire::MessageHeader;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -444,7 +445,66 @@ fn a_receiver_that_is_killed_ends_the_sender_with_a_sentence() {
     while pipe.write_all(&pictures()).is_ok() {
         thread::sleep(std::time::Duration::from_millis(5));
     }
-    let sent = sender.wait_with_output().expect("it ends");
+    assert_interrupted(&sender.wait_with_output().expect("it ends"));
+}
+
+#[test]
+fn a_receiver_that_leaves_ends_the_sender_though_its_source_has_paused() {
+    let mut receiver = Receiver::start("");
+    let words = format!("send 127.0.0.1:{} --kernel tcp", receiver.port);
+    let mut sender = stream(&words).stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut pipe = sender.stdin.take().expect("it is piped");
+    pipe.write_all(&pictures()).expect("it reads");
+    let mut first = [0; 8];
+    receiver.child.stdout.as_mut().expect("it is piped").read_exact(&mut first).expect("something comes out");
+    drop(receiver);
+    // The pipe stays open, and nothing more is written to it.
+    let status = sender.wait().expect("it ends");
+    drop(pipe);
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn who_connects_and_says_nothing_does_not_keep_the_sender_waiting() {
+    let receiver = Receiver::start("");
+    // With more than two of them, one after the other, the sender would have given up.
+    let silent: Vec<TcpStream> =
+        (0..3).map(|_| TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens")).collect();
+    let sent = run_with(&format!("send 127.0.0.1:{} --kernel tcp", receiver.port), &pictures());
+    assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
+    let (out, said, code) = receiver.end();
+    assert_eq!((out == pictures(), code), (true, Some(0)), "{said}");
+    drop(silent);
+}
+
+#[test]
+fn a_connection_that_ends_within_a_message_has_not_ended_the_stream() {
+    let receiver = Receiver::start("--unencrypted");
+    let mut socket = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
+    let header = MessageHeader { number: 0, importance: 0, length: 8, play_out: 0 };
+    let message = [&header.encode().expect("it is short")[..], b"12345678"].concat();
+    socket.write_all(&message).expect("it reads");
+    socket.write_all(&message[..30]).expect("it reads");
+    drop(socket);
+    let (out, said, code) = receiver.end();
+    assert_eq!((&out[..], code), (&b"12345678"[..], Some(1)), "{said}");
+    assert!(said.contains("the stream was interrupted: the connection ended before the stream did"), "{said}");
+}
+
+#[test]
+fn a_receiver_that_resets_the_connection_at_the_end_has_not_taken_the_stream() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let port = listener.local_addr().expect("it is bound").port();
+    let words = format!("send 127.0.0.1:{port} --kernel tcp --unencrypted");
+    let sender = thread::spawn(move || run_with(&words, &pictures()));
+    let (mut socket, _) = listener.accept().expect("it connects");
+    socket.read_to_end(&mut Vec::new()).expect("it ends its direction");
+    socket2::SockRef::from(&socket).set_linger(Some(std::time::Duration::ZERO)).expect("it is a socket");
+    drop(socket);
+    assert_interrupted(&sender.join().expect("it ends"));
+}
+
+fn assert_interrupted(sent: &Output) {
     let text = String::from_utf8_lossy(&sent.stderr);
     assert_eq!(sent.status.code(), Some(1), "{text}");
     assert!(text.contains("error: the stream was interrupted: the receiver is gone"), "{text}");

@@ -8,6 +8,7 @@ use crate::{Door, Host, Link, PathReading, PerfError};
 use anabranch_mptcp::stats::ConnectionStats;
 use anabranch_mptcp::{Framing, MessageOptions, Record};
 use anabranch_policy::time::Instant;
+use anabranch_stack::ConnectError;
 use anabranch_system::Clock;
 use anabranch_wire::message::HEADER;
 use anabranch_wire::{MessageHeader, ParseError};
@@ -76,6 +77,8 @@ impl MessagePort {
 
 pub struct Messages {
     link: Link,
+    /// The protocol at the start, which our stack does not know after the end.
+    spoken: &'static str,
     framing: Framing,
     clock: Clock,
     /// The number of the next message written to a socket.
@@ -94,8 +97,10 @@ impl Messages {
     fn new(link: Link, framing: Framing) -> Self {
         link.set_nodelay();
         let clock = Clock::new();
+        let (spoken, _) = link.protocol();
         Self {
             link,
+            spoken,
             framing,
             clock,
             number: 0,
@@ -140,7 +145,10 @@ impl Messages {
 
     /// `mptcp` or `tcp`, and the reason for a fallback.
     pub fn protocol(&self) -> (&'static str, Option<String>) {
-        self.link.protocol()
+        match &self.link {
+            Link::Ours(stream) if stream.protocol().is_none() && stream.fallback().is_none() => (self.spoken, None),
+            _ => self.link.protocol(),
+        }
     }
 
     /// The current paths.
@@ -201,8 +209,11 @@ impl Messages {
             let Link::Kernel(link) = &self.link else { return Ok(None) };
             let mut block = vec![0; READ];
             let length = poll_fn(|context| link.poll_read(context, &mut block)).await?;
-            if length == 0 {
+            if length == 0 && self.waiting.is_empty() {
                 return Ok(None);
+            }
+            if length == 0 {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, CUT_OFF));
             }
             if self.waiting.is_empty() {
                 self.since = self.clock.now();
@@ -239,10 +250,39 @@ impl Messages {
         Ok(Some(Record::Message { offset, header, payload, arrived }))
     }
 
-    /// Closes our direction, and waits until the peer has closed its own.
-    pub async fn finish(&mut self) {
-        self.link.shutdown();
-        while let Ok(Some(_)) = self.read().await {}
+    /// Waits until the peer has closed its direction, and discards what it sends.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub async fn closed_by_peer(&mut self) -> io::Result<()> {
+        while self.read().await?.is_some() {}
+        Ok(())
+    }
+
+    /// Completes when the connection is gone, for an end that only writes; what the peer sends is discarded. A peer that
+    /// reads messages closes its direction only when it leaves, one that reads bytes may do so at any time.
+    pub async fn gone(&self) -> io::Error {
+        let link = match &self.link {
+            Link::Ours(stream) => return io::Error::from(ConnectError::Ended(stream.closed().await)),
+            Link::Kernel(link) => link,
+        };
+        let mut scratch = [0; 512];
+        loop {
+            match poll_fn(|context| link.poll_read(context, &mut scratch)).await {
+                Ok(0) if self.framing == Framing::Bytes => return std::future::pending().await,
+                Ok(0) => return io::ErrorKind::ConnectionReset.into(),
+                Ok(_) => {}
+                Err(error) => return error,
+            }
+        }
+    }
+
+    /// Bytes that the peer has not acknowledged; none over the kernel's sockets, which send them after we have gone.
+    pub fn unacknowledged(&self) -> Option<u64> {
+        match &self.link {
+            Link::Ours(stream) => stream.info().map(|info| info.write_seq.saturating_sub(info.snd_una)),
+            Link::Kernel(_) => None,
+        }
     }
 
     /// Aborts the connection.
@@ -256,5 +296,7 @@ impl Messages {
     }
 }
 
+/// The error for a stream that ended within a message.
+const CUT_OFF: &str = "the connection ended before the stream did";
 /// The error for a stream without valid message headers.
 pub(crate) const NOT_FRAMED: &str = "what comes in is not framed in messages";

@@ -195,11 +195,22 @@ impl Channel {
         self.write(Vec::new(), &options).await
     }
 
-    /// Closes our direction and waits until the peer has closed, too.
-    pub async fn finish(&mut self) {
-        // An error means that the peer has left.
-        let _ = self.finish_stream().await;
-        self.messages.finish().await;
+    /// Ends the stream and our direction; waits for buffer space.
+    ///
+    /// # Errors
+    /// As for [`Messages::write`].
+    pub async fn finish(&mut self) -> io::Result<()> {
+        self.finish_stream().await?;
+        self.messages.close();
+        Ok(())
+    }
+
+    /// Waits until the peer has closed, too.
+    ///
+    /// # Errors
+    /// If the connection failed.
+    pub async fn closed_by_peer(&mut self) -> io::Result<()> {
+        self.messages.closed_by_peer().await
     }
 
     /// Closes our direction; waits only for buffer space.

@@ -16,6 +16,11 @@ use anabranch_proxy::Keys;
 use anabranch_settings::diagnostic::Diagnostic;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// Most connections that prove the key at the same time; further ones wait.
+const PROOFS: usize = 16;
 
 /// An end that is ready to connect or to accept.
 pub struct Opened {
@@ -24,7 +29,7 @@ pub struct Opened {
     /// The peer's address: as requested, and for the stack, which differs with `--udp`.
     remote: Option<(SocketAddr, SocketAddr)>,
     framing: Framing,
-    keys: Option<Keys>,
+    keys: Arc<Option<Keys>>,
 }
 
 /// Attaches a stack, or uses the kernel's sockets. With `--dry-run` prints the configuration and returns none.
@@ -42,7 +47,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
         print(&stack.plan(reach)?);
         return Ok(None);
     }
-    let keys = options.keys()?;
+    let keys = Arc::new(options.keys()?);
     if let Some(kernel) = options.kernel {
         // A signal ends the stream, and the program ends after its report.
         anabranch_attach::listen_for_the_end()
@@ -98,7 +103,7 @@ impl Opened {
                 MessagesError::Connect { error, .. } => wrong(MessagesError::Connect { remote, error }),
                 listening @ MessagesError::Listen { .. } => wrong(listening),
             })?;
-            let channel = Channel::open(messages, self.keys.as_ref(), role).await;
+            let channel = Channel::open(messages, (*self.keys).as_ref(), role).await;
             return channel.map_err(|refusal| Diagnostic::plain(told(remote, refusal)));
         }
         let port = options.listen.unwrap_or_default();
@@ -106,17 +111,25 @@ impl Opened {
         if !options.json {
             remark(&format!("listening on {}", self.place(port)));
         }
+        // Whoever connects and says nothing must not keep the other end waiting.
+        let mut proofs = JoinSet::new();
         loop {
-            let messages = door.accept().await.map_err(|error| wrong(MessagesError::Listen { port, error }))?;
-            let peer = messages.peer();
-            match Channel::open(messages, self.keys.as_ref(), role).await {
-                // One stream only; further connections are refused.
-                Ok(mut channel) => {
-                    channel.turn_others_away(door);
-                    return Ok(channel);
+            tokio::select! {
+                accepted = door.accept(), if proofs.len() < PROOFS => {
+                    let messages = accepted.map_err(|error| wrong(MessagesError::Listen { port, error }))?;
+                    let (peer, keys) = (messages.peer(), Arc::clone(&self.keys));
+                    proofs.spawn(async move { (peer, Channel::open(messages, (*keys).as_ref(), role).await) });
                 }
-                // A peer without the key must not block the other end.
-                Err(refusal) => event(&told(peer, refusal)),
+                Some(proof) = proofs.join_next() => match proof {
+                    // One stream only; further connections are refused.
+                    Ok((_, Ok(mut channel))) => {
+                        channel.turn_others_away(door);
+                        return Ok(channel);
+                    }
+                    Ok((peer, Err(refusal))) => event(&told(peer, refusal)),
+                    // Not before the end of the program.
+                    Err(_) => {}
+                }
             }
         }
     }

@@ -14,13 +14,13 @@ use anabranch_mptcp::MessageOptions;
 use anabranch_settings::diagnostic::Diagnostic;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 /// Polling interval of paths: counters of a subflow are lost when it closes.
 const LOOK: Duration = Duration::from_millis(100);
 /// Interval of lines of `--live`.
 const LINE: Duration = Duration::from_secs(1);
-/// Time for data in flight at the end of the stream, beyond the latency.
+/// Time at the end of the stream within which the receiver must take something of what is left.
 const LAST: Duration = Duration::from_secs(10);
 
 /// How a stream ended.
@@ -126,14 +126,53 @@ impl Sender {
                         return Ending::Broken(explain(&error));
                     }
                 }
-                Next::End => {
-                    let _ = timeout(LAST, self.channel.finish()).await;
-                    return Ending::Ended;
-                }
+                Next::End => return self.finish().await,
                 Next::Wrong(error) => return Ending::Wrong(error.to_string()),
                 Next::Broken(error) => return Ending::Wrong(error.to_string()),
             }
-            next = input.next().await;
+            next = match self.wait_for(input.next()).await {
+                Ok(next) => next,
+                Err(error) => return Ending::Broken(explain(&error)),
+            };
+        }
+    }
+
+    /// Waits for a future; fails if the receiver is gone meanwhile.
+    async fn wait_for<T>(&mut self, future: impl Future<Output = T>) -> io::Result<T> {
+        tokio::pin!(future);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut future => return Ok(done),
+                error = self.channel.messages().gone() => return Err(error),
+                () = sleep(LOOK) => self.tick(),
+            }
+        }
+    }
+
+    /// Ends the stream, and waits for as long as the receiver takes what is left of it.
+    async fn finish(&mut self) -> Ending {
+        if let Err(error) = self.channel.finish().await {
+            return Ending::Broken(explain(&error));
+        }
+        let (mut left, mut since) = (self.channel.messages().unacknowledged(), Instant::now());
+        loop {
+            match timeout(LOOK, self.channel.closed_by_peer()).await {
+                Ok(Ok(())) => return Ending::Ended,
+                Ok(Err(error)) => return Ending::Broken(explain(&error)),
+                Err(_) => self.tick(),
+            }
+            let now = self.channel.messages().unacknowledged();
+            if now < left {
+                (left, since) = (now, Instant::now());
+            }
+            if since.elapsed() >= LAST {
+                return match left {
+                    // A receiver of bare bytes need not close, and the kernel sends on after the end of the program.
+                    None | Some(0) => Ending::Ended,
+                    Some(left) => Ending::Broken(format!("the receiver takes nothing more, and {left} bytes are left")),
+                };
+            }
         }
     }
 
@@ -146,7 +185,7 @@ impl Sender {
 
     async fn piece(&mut self, piece: Piece, came: Instant) -> io::Result<()> {
         if let Plan::Send { at, play_out } = self.emission.plan(&piece, came, Instant::now()) {
-            sleep_until(at.into()).await;
+            self.wait_for(sleep_until(at.into())).await?;
             let nanos = u64::try_from(play_out.as_nanos()).unwrap_or(u64::MAX);
             let play_out = anabranch_policy::time::Duration::from_nanos(nanos);
             let options = MessageOptions { importance: piece.importance, play_out, lifetime: None };
@@ -154,6 +193,12 @@ impl Sender {
             self.channel.write(piece.bytes, &options).await?;
             self.emission.sent(picture, length, Instant::now());
         }
+        self.tick();
+        Ok(())
+    }
+
+    /// Reads the counters, and prints the line of `--live`, when it is time.
+    fn tick(&mut self) {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             self.look();
@@ -162,7 +207,6 @@ impl Sender {
             self.told = Instant::now();
             remark(&self.emission.line(&self.paths.report()));
         }
-        Ok(())
     }
 }
 
