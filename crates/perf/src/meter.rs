@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use super::reading::PathReading;
 use super::report::{Interval, PathInterval, PathTotal, Side};
-use super::transfer::Line;
+use super::transfer::{End, Line};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,13 +15,6 @@ use tokio::time::Instant;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the receiver waits for the first byte before its window opens.
 const FIRST_BYTE: Duration = Duration::from_secs(1);
-
-/// The measuring end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
-    Sender,
-    Receiver,
-}
 
 /// Marks closer than this part of an interval count as one.
 const SLACK: f64 = 1e-3;

@@ -1,13 +1,19 @@
 //! Writes, reads and counts the payload.
 
 use super::link::Link;
-use super::meter::End;
 use super::plan::Plan;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+
+/// The measuring end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Sender,
+    Receiver,
+}
 
 /// A stream of the test with its counters.
 pub(super) struct Line {
