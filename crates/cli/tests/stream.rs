@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 
@@ -431,8 +431,8 @@ fn a_stream_that_is_cut_off_in_the_midst_of_a_picture_comes_out_as_far_as_it_wen
     assert_eq!((out == cut, code), (true, Some(0)), "{said}");
 }
 
-#[test]
-fn a_receiver_that_is_killed_ends_the_sender_with_a_sentence() {
+/// A sender in the middle of a stream whose receiver has just left, and the sender's input.
+fn sender_whose_receiver_has_left() -> (Child, ChildStdin) {
     let mut receiver = Receiver::start("");
     let words = format!("send 127.0.0.1:{} --kernel tcp", receiver.port);
     let mut sender = stream(&words).stdin(Stdio::piped()).spawn().expect("it runs");
@@ -441,6 +441,12 @@ fn a_receiver_that_is_killed_ends_the_sender_with_a_sentence() {
     let mut first = [0; 8];
     receiver.child.stdout.as_mut().expect("it is piped").read_exact(&mut first).expect("something comes out");
     drop(receiver);
+    (sender, pipe)
+}
+
+#[test]
+fn a_receiver_that_is_killed_ends_the_sender_with_a_sentence() {
+    let (sender, mut pipe) = sender_whose_receiver_has_left();
     // It detects this when it writes; until then the pipe accepts data.
     while pipe.write_all(&pictures()).is_ok() {
         thread::sleep(std::time::Duration::from_millis(5));
@@ -450,14 +456,7 @@ fn a_receiver_that_is_killed_ends_the_sender_with_a_sentence() {
 
 #[test]
 fn a_receiver_that_leaves_ends_the_sender_though_its_source_has_paused() {
-    let mut receiver = Receiver::start("");
-    let words = format!("send 127.0.0.1:{} --kernel tcp", receiver.port);
-    let mut sender = stream(&words).stdin(Stdio::piped()).spawn().expect("it runs");
-    let mut pipe = sender.stdin.take().expect("it is piped");
-    pipe.write_all(&pictures()).expect("it reads");
-    let mut first = [0; 8];
-    receiver.child.stdout.as_mut().expect("it is piped").read_exact(&mut first).expect("something comes out");
-    drop(receiver);
+    let (mut sender, pipe) = sender_whose_receiver_has_left();
     // The pipe stays open, and nothing more is written to it.
     let status = sender.wait().expect("it ends");
     drop(pipe);
