@@ -62,6 +62,9 @@ impl Histogram {
     pub fn count(&self) -> u64 {
         self.total
     }
+    pub fn sum(&self) -> Duration {
+        Duration::from_nanos(self.sum as u64)
+    }
     /// Zero if there are none.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos((self.sum / u128::from(self.total.max(1))) as u64)

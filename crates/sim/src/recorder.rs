@@ -151,7 +151,6 @@ pub struct Measurements {
     pub jitter_mean: f64,
     /// In bytes.
     pub out_of_order_max: u64,
-    pub segments_arrived: u64,
     pub segments_out_of_order: u64,
     /// By reason: new, retransmission, reinjection, duplicate.
     pub bytes_sent_as: [u64; 4],
@@ -248,7 +247,6 @@ impl Recorder {
         self.bin.out_of_order += ahead;
         self.bin.distance_sum += distance;
         self.bin.distance_max = self.bin.distance_max.max(distance);
-        self.results.segments_arrived += 1;
         self.results.sums.arrived += 1;
         self.results.sums.distance += distance;
         self.results.segments_out_of_order += ahead;
@@ -258,15 +256,12 @@ impl Recorder {
         if data_seq > self.delivered {
             self.bin.silence = self.bin.silence.max(now - self.delivered_at);
             self.results.sums.silence = self.results.sums.silence.max(self.bin.silence);
-            self.results.sums.delivered = data_seq;
             (self.delivered, self.delivered_at) = (data_seq, now);
         }
         while let Some(sent) = self.outstanding.front().filter(|sent| sent.end <= data_seq) {
             let delay = now - sent.at;
             self.outstanding.pop_front();
             self.results.delay.add(delay);
-            self.results.sums.delays += 1;
-            self.results.sums.delay += delay.as_nanos();
             self.bin.delays += 1;
             self.bin.delay_sum += delay.as_nanos();
             self.bin.delay_max = self.bin.delay_max.max(delay.as_nanos());
@@ -360,7 +355,9 @@ impl Recorder {
     pub(crate) fn results_at(&self, now: Instant) -> Measurements {
         let Bin { jitters, jitter_sum: jitter, silence, distance_max: out_of_order_max, .. } = self.bin;
         let rest = Rest { out_of_order_max, jitters, jitter, silence, waiting: now - self.delivered_at };
-        Measurements { rest, ..self.results.clone() }
+        let Measurements { delay, sums, .. } = &self.results;
+        let (delivered, delays, delay) = (self.delivered, delay.count(), delay.sum().as_nanos());
+        Measurements { sums: Sums { delivered, delays, delay, ..*sums }, rest, ..self.results.clone() }
     }
 }
 
