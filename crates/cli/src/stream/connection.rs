@@ -29,7 +29,7 @@ pub struct Opened {
     /// The peer's address: as requested, and for the stack, which differs with `--udp`.
     remote: Option<(SocketAddr, SocketAddr)>,
     framing: Framing,
-    keys: Arc<Option<Keys>>,
+    keys: Option<Arc<Keys>>,
 }
 
 /// Attaches a stack, or uses the kernel's sockets. With `--dry-run` prints the configuration and returns none.
@@ -47,7 +47,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
         print(&stack.plan(reach)?);
         return Ok(None);
     }
-    let keys = Arc::new(options.keys()?);
+    let keys = options.keys()?.map(Arc::new);
     if let Some(kernel) = options.kernel {
         // A signal ends the stream, and the program ends after its report.
         anabranch_attach::listen_for_the_end()
@@ -103,7 +103,7 @@ impl Opened {
                 MessagesError::Connect { error, .. } => wrong(MessagesError::Connect { remote, error }),
                 listening @ MessagesError::Listen { .. } => wrong(listening),
             })?;
-            let channel = Channel::open(messages, (*self.keys).as_ref(), role).await;
+            let channel = Channel::open(messages, self.keys.as_deref(), role).await;
             return channel.map_err(|refusal| Diagnostic::plain(told(remote, refusal)));
         }
         let port = options.listen.unwrap_or_default();
@@ -117,8 +117,8 @@ impl Opened {
             tokio::select! {
                 accepted = door.accept(), if proofs.len() < PROOFS => {
                     let messages = accepted.map_err(|error| wrong(MessagesError::Listen { port, error }))?;
-                    let (peer, keys) = (messages.peer(), Arc::clone(&self.keys));
-                    proofs.spawn(async move { (peer, Channel::open(messages, (*keys).as_ref(), role).await) });
+                    let (peer, keys) = (messages.peer(), self.keys.clone());
+                    proofs.spawn(async move { (peer, Channel::open(messages, keys.as_deref(), role).await) });
                 }
                 Some(proof) = proofs.join_next() => match proof {
                     // One stream only; further connections are refused.
