@@ -164,10 +164,12 @@ impl Worker {
         let mut more = false;
         loop {
             self.deliver(&descriptors);
-            if !more {
+            let until = if more {
+                Some(Duration::ZERO)
+            } else {
                 self.rest();
-            }
-            let until = if more { Some(Duration::ZERO) } else { self.wait() };
+                self.wait()
+            };
             match ppoll(
                 &mut watched,
                 until.map(|span| TimeSpec::from(std::time::Duration::from_nanos(span.as_nanos()))),
