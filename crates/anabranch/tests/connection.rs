@@ -1,7 +1,8 @@
 //! A program that uses only this crate.
 
 use anabranch::{
-    Attachment, Combination, ConnectionConfig, Framing, MessageOptions, Protocol, Record, StackConfig, Tunnels, attach,
+    Attached, Attachment, Combination, ConnectionConfig, Framing, MessageOptions, Protocol, Record, StackConfig,
+    Stream, Tunnels, attach,
 };
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,16 +16,30 @@ fn free_address() -> std::io::Result<SocketAddr> {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// A server and its client, over UDP on this host, which needs no privilege.
+/// A client and its server, over UDP on this host, which needs no privilege, with a connection between them.
+struct Pair {
+    near: Attached,
+    far: Attached,
+    stream: Stream,
+    accepted: Stream,
+}
+
+impl Pair {
+    async fn connect(server: SocketAddr, config: ConnectionConfig) -> Result<Self, Box<dyn Error>> {
+        let far = attach(&Attachment::TunnelServer(server), StackConfig::default()).await?;
+        let listener = far.stack().listen(PORT, config.clone())?;
+        let tunnels = Tunnels { server, interfaces: Vec::new() };
+        let near = attach(&Attachment::Tunnels(tunnels), StackConfig::default()).await?;
+        let inside = SocketAddr::new(Tunnels::SERVER, PORT);
+        let (stream, accepted) = tokio::join!(near.stack().connect(None, inside, config), listener.accept());
+        let accepted = accepted.ok_or("the stack has ended")?;
+        Ok(Self { stream: stream?, accepted, near, far })
+    }
+}
+
 async fn ask(server: SocketAddr) -> Result<(Option<Protocol>, String), Box<dyn Error>> {
-    let far = attach(&Attachment::TunnelServer(server), StackConfig::default()).await?;
-    let listener = far.stack().listen(PORT, ConnectionConfig::default())?;
-    let tunnels = Tunnels { server, interfaces: Vec::new() };
-    let near = attach(&Attachment::Tunnels(tunnels), StackConfig::default()).await?;
-    let inside = SocketAddr::new(Tunnels::SERVER, PORT);
-    let (stream, accepted) =
-        tokio::join!(near.stack().connect(None, inside, ConnectionConfig::default()), listener.accept());
-    let (mut stream, mut accepted) = (stream?, accepted.ok_or("the stack has ended")?);
+    let pair = Pair::connect(server, ConnectionConfig::default()).await?;
+    let Pair { near, far, mut stream, mut accepted } = pair;
     stream.write_all(b"ping").await?;
     let mut asked = [0; 4];
     accepted.read_exact(&mut asked).await?;
@@ -47,14 +62,8 @@ async fn two_stacks_with_the_defaults_talk_to_each_other_by_multipath_tcp() -> R
 
 /// What a read into an empty buffer, and the messages of the other end, return.
 async fn exchange(server: SocketAddr) -> Result<(usize, Vec<Record>), Box<dyn Error>> {
-    let far = attach(&Attachment::TunnelServer(server), StackConfig::default()).await?;
     let config = ConnectionConfig { framing: Framing::Messages, ..ConnectionConfig::default() };
-    let listener = far.stack().listen(PORT, config.clone())?;
-    let tunnels = Tunnels { server, interfaces: Vec::new() };
-    let near = attach(&Attachment::Tunnels(tunnels), StackConfig::default()).await?;
-    let inside = SocketAddr::new(Tunnels::SERVER, PORT);
-    let (stream, accepted) = tokio::join!(near.stack().connect(None, inside, config), listener.accept());
-    let (mut stream, accepted) = (stream?, accepted.ok_or("the stack has ended")?);
+    let Pair { near, far, mut stream, accepted } = Pair::connect(server, config).await?;
     let empty = stream.read(&mut []).await?;
     let options = MessageOptions { importance: 128, ..MessageOptions::default() };
     for text in ["one", "two"] {
