@@ -16,8 +16,8 @@
 //! row, no other flow is left.
 //!
 //! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt, or three rounds
-//! with a quarter more in flight than the path holds brought no higher rate but a queue: where the receive window or the scheduler
-//! limits, nothing else ends it.
+//! with a quarter more in flight than the path holds brought no higher rate but a queue: where the receive window or
+//! the scheduler limits, nothing else ends it.
 //!
 //! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3
 //! ms are then no queue, a phase lasts 3 ms where it would last min_rtt, and without congestion CUBIC's window is
