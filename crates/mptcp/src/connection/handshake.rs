@@ -22,6 +22,13 @@ fn says_unknown(option: &MptcpOption) -> bool {
     matches!(option, MptcpOption::TcpReset { reason: REASON_MPTCP, .. })
 }
 
+/// The reason for the path manager: a join is refused for good unless the peer says that the condition is transient (RFC
+/// 8684, section 3.6, flag T).
+fn refusal(reset: &Segment) -> CloseReason {
+    let transient = |option: &MptcpOption| matches!(option, MptcpOption::TcpReset { transient: true, .. });
+    if reset.options.mptcp.iter().any(transient) { CloseReason::Reset } else { CloseReason::ProtocolError }
+}
+
 impl Connection {
     /// Opens a connection: its SYN waits in [`Connection::poll_transmit`].
     pub fn connect(now: Instant, opening: Opening) -> Self {
@@ -103,7 +110,7 @@ impl Connection {
 
     fn subflow_refused(&mut self, now: Instant, handle: Handle, reset: &Segment) {
         if !self.is_initial(handle) {
-            self.drop_subflow(now, handle, CloseReason::ProtocolError);
+            self.drop_subflow(now, handle, refusal(reset));
             if self.timers.runs(Timer::WithoutSubflows) && reset.options.mptcp.iter().any(says_unknown) {
                 // A peer that has all and has said its end forgets the connection as well.
                 let finished = self.lacks_only_a_word();

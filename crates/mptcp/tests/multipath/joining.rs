@@ -294,6 +294,19 @@ fn the_reset_of_a_join_that_nobody_has_answered_acknowledges_nothing() {
     assert_eq!(reset.segment.seq, peer.flows[1].host_initial + 1);
 }
 
+// RFC 8684, section 3.6: T says that a new attempt may succeed.
+#[test]
+fn a_join_that_is_refused_for_a_transient_condition_may_be_tried_again() {
+    let (again, never) = (CloseReason::Reset, CloseReason::ProtocolError);
+    for (transient, reason) in [(None, never), (Some(false), never), (Some(true), again)] {
+        let mut peer = joining_client();
+        let mptcp = transient.map(|transient| MptcpOption::TcpReset { transient, flags: 0, reason: 2 });
+        peer.send(1, Flags::RST | Flags::ACK, options(mptcp.into_iter().collect()), &[]);
+        let closed = |event: &Event| matches!(event, Event::SubflowClosed(_, SubflowId(1), why) if *why == reason);
+        assert!(peer.events.iter().any(closed), "{transient:?}");
+    }
+}
+
 #[test]
 fn the_ninth_subflow_is_the_last_on_both_sides() {
     let (mut pair, orders, id, server) = warm_pair(10);
