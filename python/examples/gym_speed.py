@@ -6,7 +6,7 @@ A row per number of environments: the processor time of the whole process is cou
 so a row with more threads shows what they cost, and the machine may be busy. The first environment is Gymnasium's
 interface to a vector of one.
 
-With `--ns3 PROGRAM` (see ns3_two_paths.cc), ns-3 simulates the same two paths with a TCP flow on each, 100 ms a step:
+With `--ns3 PROGRAM` (see ns3_two_paths.cc), ns-3 simulates the same two paths with a TCP flow on each, in the same steps:
 once stepped by lines through pipes, as the least that a bridge to Python does, and once with all of its lines at hand.
 There the processor time of ns-3 and of this process counts.
 """
@@ -53,25 +53,29 @@ def spent() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def ns3_bridge(program: str, steps: int) -> float:
-    """Processor seconds of runs of 300 steps, each of them asked for and answered by a line."""
+def ns3_bridge(program: str, runs: int, steps: int, environment: dict[str, str]) -> float:
+    """Processor seconds of runs of so many steps, each of them asked for and answered by a line."""
     start = spent()
-    for _ in range(steps // 300):
-        with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+    for _ in range(runs):
+        with subprocess.Popen(
+            [program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        ) as process:
             if process.stdin is None or process.stdout is None:
                 raise RuntimeError("there are no pipes to the program")
-            for _ in range(300):
+            for _ in range(steps):
                 process.stdin.write(b"1 1\n")
                 np.array(process.stdout.readline().split(), np.float32)
             process.stdin.close()
     return spent() - start
 
 
-def ns3_alone(program: str, steps: int) -> float:
-    """Processor seconds of runs of 300 steps, asked for at once."""
+def ns3_alone(program: str, runs: int, steps: int, environment: dict[str, str]) -> float:
+    """Processor seconds of runs of so many steps, asked for at once."""
     start = spent()
-    for _ in range(steps // 300):
-        subprocess.run([program], input=b"1 1\n" * 300, stdout=subprocess.DEVNULL, check=True)
+    for _ in range(runs):
+        subprocess.run(
+            [program], env=environment, input=b"1 1\n" * steps, stdout=subprocess.DEVNULL, check=True
+        )
     return spent() - start
 
 
@@ -92,13 +96,14 @@ def main() -> None:
         each = max(1, options.steps // envs)
         rows.append((str(envs), envs * each, vector(envs, each, options)))
     if options.ns3 is not None:
-        few = max(300, options.steps // 1200 * 300)
-        rows.append(("ns-3, bridge", few, ns3_bridge(options.ns3, few)))
-        rows.append(("ns-3, alone", few, ns3_alone(options.ns3, few)))
+        environment = os.environ | {"STEP": str(round(options.interval * 1e6))}
+        steps = round(30 / options.interval)
+        runs = max(1, options.steps // 4 // steps)
+        rows.append(("ns-3, bridge", runs * steps, ns3_bridge(options.ns3, runs, steps, environment)))
+        rows.append(("ns-3, alone", runs * steps, ns3_alone(options.ns3, runs, steps, environment)))
     for name, steps, seconds in rows:
         rate = steps / seconds
-        interval = 0.1 if name.startswith("ns-3") else options.interval
-        print(f"{name:>14} {steps:>8} {seconds:>12.2f} {rate:>13.0f} {rate * interval:>19.1f}")
+        print(f"{name:>14} {steps:>8} {seconds:>12.2f} {rate:>13.0f} {rate * options.interval:>19.1f}")
 
 
 if __name__ == "__main__":

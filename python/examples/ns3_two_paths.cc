@@ -1,9 +1,10 @@
 // The network of scenarios/two_paths.toml in ns-3, stepped from outside, for gym_speed.py --ns3.
 //
 // ns-3 has no MPTCP: each path has a TCP flow of its own, which moves the same bytes with less work. A line on standard
-// input is an action and simulates 100 ms; a line on standard output has the bytes received on each path by then. That is
+// input is an action and simulates a step; a line on standard output has the bytes received on each path by then. That is
 // the least that a bridge from Python to ns-3 does. Compiled with NS3_GYM and the sources of ns3-gym, it is stepped by
-// ns3-gym instead, with ZeroMQ and protobuf in place of the lines.
+// ns3-gym instead, with ZeroMQ and protobuf in place of the lines. A step has 100 ms, or as many microseconds as the
+// environment variable STEP says.
 //
 //     pip install --no-deps ns3==3.44.post0
 //     W=$(python -c "import pathlib, sysconfig; print(pathlib.Path(sysconfig.get_paths()['purelib'], 'ns3'))")
@@ -24,10 +25,18 @@
 #include "spaces.h"
 #endif
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
 using namespace ns3;
+
+static Time
+StepTime()
+{
+    const char* microseconds = std::getenv("STEP");
+    return MicroSeconds(microseconds ? std::stoul(microseconds) : 100'000);
+}
 
 struct Path
 {
@@ -111,7 +120,7 @@ class TwoPaths : public OpenGymEnv
     /// The end of a step, and of those that follow.
     void Step()
     {
-        Simulator::Schedule(MilliSeconds(100), &TwoPaths::Step, this);
+        Simulator::Schedule(StepTime(), &TwoPaths::Step, this);
         Notify();
     }
 
@@ -156,7 +165,7 @@ main(int count, char** arguments)
     std::string action;
     while (std::getline(std::cin, action))
     {
-        Simulator::Stop(MilliSeconds(100));
+        Simulator::Stop(StepTime());
         Simulator::Run();
         std::cout << fast->GetTotalRx() << ' ' << slow->GetTotalRx() << std::endl;
     }

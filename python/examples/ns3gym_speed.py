@@ -29,13 +29,15 @@ def main() -> None:
     """Measures and prints a line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--runs", type=int, default=5, help="of 300 steps of 100 ms each")
+    parser.add_argument("--runs", type=int, default=5, help="of 30 simulated seconds each")
+    parser.add_argument("--interval", type=float, default=0.1, help="simulated seconds of a step")
     parser.add_argument("--port", type=int, default=5555)
     options = parser.parse_args()
+    environment = os.environ | {"STEP": str(round(options.interval * 1e6))}
     steps, start = 0, spent()
     for run in range(options.runs):
         port = options.port + run
-        with subprocess.Popen([options.program, str(port)]):
+        with subprocess.Popen([options.program, str(port)], env=environment):
             env = ns3env.Ns3Env(port=port, startSim=False)
             env.reset()
             done = False

@@ -104,6 +104,8 @@ struct Agent {
     before: Before,
     /// The least round-trip time until now, ms.
     least_round_trip: f64,
+    /// Sum of the rates of all paths, Mbit/s: the mean of a trace takes as long as a step.
+    capacity: f64,
 }
 
 impl Agent {
@@ -111,7 +113,12 @@ impl Agent {
         let paths = spec.actions();
         let shared = Arc::new(Shared::default());
         (0..paths).for_each(|path| shared.act(path, 1.0));
-        Self { shared, before: Before::new(spec.observes, paths), least_round_trip: f64::INFINITY }
+        Self {
+            shared,
+            before: Before::new(spec.observes, paths),
+            least_round_trip: f64::INFINITY,
+            capacity: spec.capacity(),
+        }
     }
 
     /// Observes the step that ends now, and gives its reward. `ends` are sender and receiver.
@@ -128,7 +135,7 @@ impl Agent {
             self.least_round_trip = trips.filter(|trip| *trip > 0.0).fold(self.least_round_trip, f64::min);
         }
         let least = if self.least_round_trip.is_finite() { self.least_round_trip } else { 0.0 };
-        spec.reward.of(&totals, spec.capacity(), least)
+        spec.reward.of(&totals, self.capacity, least)
     }
 
     fn act(&self, spec: &Spec, sender: Option<&ConnectionInfo>, action: &[f32]) {
@@ -190,8 +197,8 @@ impl WorldEnvironment {
         let spec = Arc::clone(&self.spec);
         let heading = spec.scenario.heading;
         for (connection, (agent, action)) in self.agents.iter().zip(actions.chunks(spec.actions())).enumerate() {
-            let [sender, _] = self.simulation.info(connection, heading);
-            agent.act(&spec, sender.as_ref(), action);
+            let sender = (spec.decides == Decides::Congestion).then(|| self.simulation.info(connection, heading));
+            agent.act(&spec, sender.as_ref().and_then(|[sender, _]| sender.as_ref()), action);
         }
         let before = self.now;
         self.now = (self.now + spec.interval).min(spec.scenario.duration);
