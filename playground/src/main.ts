@@ -1,6 +1,9 @@
 /** The page: keeps its state, sends it to the worker and to the address, and draws the worker's frames. */
 
 import "./style.css";
+import "./runs.css";
+import "./text.css";
+import "./narrow.css";
 import "./mesh.css";
 import { anotherPath, withPolicy } from "./additions.ts";
 import { Charts } from "./charts.ts";
