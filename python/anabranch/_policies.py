@@ -93,6 +93,9 @@ def in_python(
         if given is not None and not callable(given):
             named = f"policy='{family}={given}'" if isinstance(given, str) else f"{type(given).__name__}, the class"
             raise TypeError(f"{family} is a class of yours, and not {given!r}: did you mean {named}?")
+    _decides(scheduler, Scheduler, ("schedule",))
+    _decides(congestion, CongestionControl, ("window", "ssthresh"))
+    _decides(path_manager, PathManager, ("handle",))
     if policy_timeout is not None and not isinstance(policy_timeout, Real):
         raise TypeError(f"policy_timeout is a number of seconds, and not {policy_timeout!r}")
     return {
@@ -101,6 +104,18 @@ def in_python(
         "path_manager": path_manager,
         "timeout": None if policy_timeout is None else float(policy_timeout),
     }
+
+
+def _decides(given: object, protocol: type, methods: tuple[str, ...]) -> None:
+    """Raises TypeError if a class has only inherited what it must decide: those methods are empty.
+
+    A scheduler with a misspelt `schedule` would wait for ever, and its runs would look like those of a dead network.
+    """
+    if not isinstance(given, type) or protocol not in given.__mro__:
+        return
+    for method in methods:
+        if getattr(given, method) is getattr(protocol, method):
+            raise TypeError(f"{given.__name__} has no method '{method}' of its own, which {protocol.__name__} needs")
 
 
 def is_given(own: InPython) -> bool:
