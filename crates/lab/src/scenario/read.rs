@@ -58,7 +58,7 @@ pub fn scenario(top: &Reader<'_>, directory: &FilePath) -> Result<Scenario, Diag
     let Network { shared, paths, mesh, moving, generators } = network(top, directory)?;
     let Load { transfer, video, heading, connections, beside, datagrams } = load(top, directory, &paths)?;
     let Comparison { schemes, baselines, defaults } = comparison(top, directory)?;
-    let (sweep, metrics) = (results::sweep(top)?, results::metrics(top)?);
+    let (sweep, metrics) = (results::sweep(top)?, results::metrics(top, sample)?);
     Ok(Scenario {
         title: top.text_or("title", &name)?,
         name,

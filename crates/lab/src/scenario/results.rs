@@ -5,6 +5,7 @@ use super::model::{
     WindowMetric,
 };
 use crate::metric::{self, Series};
+use anabranch_policy::time::Duration;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity::Share;
 use anabranch_settings::reader::{Item, Reader};
@@ -83,7 +84,8 @@ fn parameter(item: &Item<'_>) -> Result<Parameter, Diagnostic> {
     }
 }
 
-pub fn metrics(top: &Reader<'_>) -> Result<Vec<WindowMetric>, Diagnostic> {
+/// Metrics over windows of series with this sampling interval.
+pub fn metrics(top: &Reader<'_>, sample: Duration) -> Result<Vec<WindowMetric>, Diagnostic> {
     let read = |item: &Item<'_>| {
         let keys = ["name", "label", "series", "window", "path", "falls_below", "rises_above", "lasts", "above"];
         let table = item.table("a metric", &keys)?;
@@ -106,11 +108,26 @@ pub fn metrics(top: &Reader<'_>) -> Result<Vec<WindowMetric>, Diagnostic> {
             label: table.text_or("label", &name)?,
             name,
             series: series(&table.required("series")?)?,
-            window: table.required("window")?.range_of_time()?,
+            window: window_of_samples(&table.required("window")?, sample)?,
             path: table.text("path")?.map(str::to_owned),
         })
     };
     top.list("metrics")?.iter().map(read).collect()
+}
+
+/// A window with at least one value: a value counts if the middle of its sampling interval is in the window.
+fn window_of_samples(item: &Item<'_>, sample: Duration) -> Result<(Duration, Option<Duration>), Diagnostic> {
+    let (from, to) = item.range_of_time()?;
+    let (half, whole) = (sample.as_nanos() / 2, sample.as_nanos().max(1));
+    let first = from.as_nanos().saturating_sub(half).div_ceil(whole).saturating_mul(whole).saturating_add(half);
+    if to.is_some_and(|to| to.as_nanos() <= first) {
+        let length = sample.as_secs_f64();
+        return Err(item.error(format!(
+            "no value of a series is in this window, as none of its sampling intervals of {length} s has its middle there: \
+             set a shorter 'sample' or a longer window"
+        )));
+    }
+    Ok((from, to))
 }
 
 /// Keys that select a figure's content.

@@ -139,3 +139,24 @@ fn probes_without_time_between_them_are_refused() {
         assert!(error.contains("10 us apart"), "{error}");
     }
 }
+
+/// A small scenario that ends with these lines.
+fn small(lines: &str) -> Result<Scenario, Diagnostic> {
+    let top = "name = \"s\"\nduration = \"20 s\"\nsample = \"500 ms\"\nconnection.receive_buffer = \"1 MB\"";
+    let path = "[[paths]]\nlinks = [{ rate = \"10 Mbit/s\", delay = \"20 ms\" }]";
+    Document::embedded("s.toml", &format!("{top}\n{path}\n{lines}"), &[]).scenario()
+}
+
+#[test]
+fn a_window_without_a_value_of_its_series_is_refused() {
+    // Samples of 500 ms have their middles at 10.25 s and 10.75 s.
+    let metric =
+        |window: &str| small(&format!("[[metrics]]\nname = \"m\"\nseries = \"throughput\"\nwindow = \"{window}\""));
+    for window in ["10.3..10.7 s", "10.26..10.75 s", "0..0.25 s"] {
+        let wrong = metric(window).expect_err(window).to_string();
+        assert!(wrong.contains("no value of a series is in this window"), "{wrong}");
+    }
+    for window in ["10.2..10.3 s", "10.25..10.26 s", "0..0.26 s", "10.3 s.."] {
+        assert!(metric(window).is_ok(), "{window}: {}", metric(window).unwrap_err());
+    }
+}

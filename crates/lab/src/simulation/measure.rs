@@ -369,6 +369,14 @@ mod tests {
     }
 
     #[test]
+    fn a_transfer_that_never_opens_is_one_stall_from_its_start_to_the_end_of_the_run() {
+        for more in ["", "warm_up = \"3 s\"", "transfer = { kind = \"finite\", size = \"1 MB\" }"] {
+            let stall = metrics(&format!("duration = \"10 s\"\n{more}"), "down = [\"0 s..\"],")("longest_stall");
+            assert_eq!(stall, 10.0, "{more}");
+        }
+    }
+
+    #[test]
     fn response_times_of_the_warm_up_do_not_count() {
         let transfer = "transfer = { kind = \"request_response\", request = \"1 kB\", response = \"10 kB\" }\n";
         let times = "duration = \"20 s\"\nwarm_up = \"10 s\"\n";
