@@ -222,3 +222,47 @@ fn rows_only_are_no_summary_in_json() {
         assert_eq!((run.status.code(), run.stdout.len()), (Some(2), 0), "{}", words(&run));
     }
 }
+
+/// As on a full disk: the largest file that the program may write has 64 blocks of 512 octets.
+#[test]
+fn a_file_that_cannot_be_written_whole_leaves_the_earlier_one() {
+    let place = Place::new("full");
+    let out = &place.0;
+    std::fs::create_dir_all(out).expect("a directory of the test's own");
+    std::fs::write(out.join("report.html"), "the earlier one").expect("a file of the test's own");
+    let line = ["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_anabranch")];
+    let run = ["compare", "two_paths", "--seeds", "1", "--policy", "plain", "--out"];
+    let output = Command::new("sh").args(line).args(run).arg(out).output().expect("a shell");
+    let said = words(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("cannot write ") && said.contains("report.html: "), "{said}");
+    assert_eq!(std::fs::read_to_string(out.join("report.html")).expect("it is there"), "the earlier one");
+    let parts = std::fs::read_dir(out).expect("it is there").flatten();
+    assert!(parts.into_iter().all(|entry| !entry.path().to_string_lossy().ends_with(".part")), "{said}");
+}
+
+#[test]
+fn captures_of_one_name_are_refused_before_the_first_run() {
+    let place = Place::new("captures");
+    let path = "links = [{ rate = \"1 Mbit/s\", delay = \"5 ms\", queue = \"9 packets\" }]";
+    let scenario = |other: &str| {
+        let top = "name = \"small\"\nduration = \"2 s\"\nseeds = 1\ntransfer = { kind = \"endless\" }";
+        let paths = format!("[[paths]]\nname = \"a/b\"\n{path}\n[[paths]]\nname = \"{other}\"\n{path}\n");
+        format!("{top}\nconnection = {{ receive_buffer = \"1 MB\" }}\n{paths}")
+    };
+    let (file, out) = (place.0.join("s.toml"), place.0.join("out"));
+    let name = file.to_str().expect("a name in UTF-8");
+    let line = ["compare", name, "--policy", "plain_tcp", "--policy", "plain", "--pcap"];
+    std::fs::write(&file, scenario("a_b")).expect("a file of the test's own");
+    let refused = anabranch(&line, &out);
+    let said = words(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(!out.join("small-plain_tcp-a_b.pcapng").exists(), "{said}");
+    assert!(said.contains("two captures would have the name small-plain_tcp-a_b.pcapng"), "{said}");
+    std::fs::write(&file, scenario("c")).expect("a file of the test's own");
+    let output = anabranch(&line, &out);
+    assert_eq!(output.status.code(), Some(0), "{}", words(&output));
+    for capture in ["small-plain_tcp-a_b.pcapng", "small-plain_tcp-c.pcapng", "small-plain.pcapng"] {
+        assert!(out.join(capture).exists(), "{capture}");
+    }
+}

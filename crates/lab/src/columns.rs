@@ -1,5 +1,6 @@
 //! Tables by column, and their Parquet files.
 
+use crate::files::Unfinished;
 use anabranch_settings::diagnostic::Diagnostic;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -45,24 +46,13 @@ pub struct Writer {
     unfinished: Unfinished,
 }
 
-/// The file as long as it is not complete; it is removed if that does not come.
-struct Unfinished(PathBuf);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // When it has its name nothing is left here.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 impl Writer {
     /// Begins a table of these columns; `notes` are key-value metadata of the file.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn create(path: &Path, columns: &[(String, Kind)], notes: Vec<(String, String)>) -> Result<Self, Diagnostic> {
-        let unfinished = Unfinished(path.with_extension("parquet.part"));
-        let file = File::create(&unfinished.0).map_err(|error| Diagnostic::file(path, "write", &error))?;
+        let (file, unfinished) = Unfinished::create(path).map_err(|error| Diagnostic::file(path, "write", &error))?;
         let notes = notes.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -92,11 +82,12 @@ impl Writer {
     /// The file cannot be written.
     pub fn close(self) -> Result<(), Diagnostic> {
         self.writer.close().map_err(|error| cannot(&self.path, &error))?;
-        std::fs::rename(&self.unfinished.0, &self.path).map_err(|error| Diagnostic::file(&self.path, "write", &error))
+        self.unfinished.complete().map_err(|error| Diagnostic::file(&self.path, "write", &error))
     }
 }
 
-fn cannot(path: &Path, error: &ParquetError) -> Diagnostic {
+/// Names the file that a library failed to write.
+pub fn cannot(path: &Path, error: &ParquetError) -> Diagnostic {
     let path = path.display();
     Diagnostic::plain(match error {
         // Of the system, without the library's own words.

@@ -21,6 +21,7 @@ use anabranch_settings::contender::{Contender, Route};
 use anabranch_settings::diagnostic::Diagnostic;
 use job::{Job, References, effort, jobs_of};
 use plan::{choose_policies, shorten};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -64,7 +65,11 @@ impl<'a> Experiment<'a> {
             points.extend(sensitivity_points(document, &scenario, plan, count)?);
         }
         let origin = plan.origin(document);
-        Ok(Self { plan, scenario, seeds, origin, points })
+        let experiment = Self { plan, scenario, seeds, origin, points };
+        if plan.extras.pcap.is_some() {
+            experiment.check_captures()?;
+        }
+        Ok(experiment)
     }
 
     /// The scenario with its first contender.
@@ -96,6 +101,18 @@ impl<'a> Experiment<'a> {
             path_sets(scenario, contender).iter().map(name).collect::<Vec<_>>()
         };
         scenario.policies.iter().flat_map(of).collect()
+    }
+
+    /// Each run has a file of its own: letters that a file name should not have become one and the same.
+    fn check_captures(&self) -> Result<(), Diagnostic> {
+        let mut seen = BTreeSet::new();
+        match self.captures().into_iter().find(|name| !seen.insert(name.clone())) {
+            None => Ok(()),
+            Some(name) => Err(Diagnostic::plain(format!(
+                "two captures would have the name {name}: rename a path or policy so that they differ in more than \
+                 spaces and punctuation"
+            ))),
+        }
     }
 
     /// Executes all runs; rows go to `store` as they end. What was stopped is an error.

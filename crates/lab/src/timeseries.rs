@@ -12,6 +12,8 @@
 //! | unit | string | unit of the value |
 //! | value | double | mean over the interval, or the last or largest value as the series says |
 
+use crate::columns::cannot;
+use crate::files::Unfinished;
 use crate::record::{Curve, Outcome, PolicyRuns, Record, SegmentDelay};
 use anabranch_settings::diagnostic::Diagnostic;
 use parquet::basic::Compression;
@@ -67,8 +69,9 @@ pub fn samples<'a>(outcome: &'a Outcome, record: &'a Record) -> impl Iterator<It
 
 /// Writes all series of an experiment.
 pub fn write(path: &Path, outcome: &Outcome) -> Result<(), Diagnostic> {
-    let file = File::create(path).map_err(|error| Diagnostic::file(path, "write", &error))?;
-    write_all(file, outcome).map_err(|error| Diagnostic::plain(format!("cannot write {}: {error}", path.display())))
+    let (file, unfinished) = Unfinished::create(path).map_err(|error| Diagnostic::file(path, "write", &error))?;
+    write_all(file, outcome).map_err(|error| cannot(path, &error))?;
+    unfinished.complete().map_err(|error| Diagnostic::file(path, "write", &error))
 }
 
 fn write_all(file: File, outcome: &Outcome) -> Result<(), ParquetError> {
