@@ -135,7 +135,8 @@ impl RouteDaemon {
             "priority": neighbor.priority,
             "level": level(neighbor.level),
             "dependent": neighbor.dependent,
-            "routable": neighbor.routable,
+            // That RFC 5614 calls only others so says nothing to who asks whether routes may lead there.
+            "routable": neighbor.routable || neighbor.state == NeighborState::Full,
             "advertised": neighbor.selected,
             "cost": neighbor.cost,
             "heard_seconds_ago": (neighbor.state > NeighborState::Down).then(|| neighbor.heard.as_secs_f64()),

@@ -135,9 +135,8 @@ impl RouteDaemon {
             let family = instance.family;
             let found = uplink(&mut self.netlink, family, &self.ground, &self.ports);
             let found = found.map_err(RouteError::system("read the default routes"))?;
-            let news = gateway.note(family, found);
-            is_new |= news.is_some();
-            if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+            is_new |= gateway.note(family, found);
+            if let Some((news, tell)) = gateway.news(now, family).zip(self.tell.as_mut()) {
                 tell(&news);
             }
             instance.router.set_default_route(now, gateway.metric(family));

@@ -4,11 +4,12 @@ use crate::field::{lines, listener};
 use crate::host::{inside, pair, state};
 use crate::kernel::ip;
 use crate::scene::{Running, config, wait_for};
+use anabranch_policy::time::Duration;
 use anabranch_router::{Family, MeshInterface, Question, RouteConfig};
 use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 7] = [
         ("mistakes::two_interfaces_in_one_network_are_told", two_interfaces_in_one_network_are_told),
         ("mistakes::a_neighbour_of_another_instance_is_told", a_neighbour_of_another_instance_is_told),
         ("mistakes::an_interface_that_is_named_twice_is_told", an_interface_that_is_named_twice_is_told),
@@ -20,6 +21,10 @@ pub fn trials() -> Vec<Trial> {
         (
             "mistakes::a_neighbour_that_was_lost_is_not_said_to_have_been_heard",
             a_neighbour_that_was_lost_is_not_said_to_have_been_heard,
+        ),
+        (
+            "mistakes::a_full_neighbour_on_a_point_to_point_link_is_said_to_be_routable",
+            a_full_neighbour_on_a_point_to_point_link_is_said_to_be_routable,
         ),
     ];
     let trial = |(name, test): (&'static str, fn())| {
@@ -141,4 +146,20 @@ fn a_neighbour_that_was_lost_is_not_said_to_have_been_heard() {
     inside(&pair[1], silence);
     wait_for("its loss", || look("down"));
     drop(other);
+}
+
+/// Routes lead there, though RFC 5614 has the word for others only.
+fn a_full_neighbour_on_a_point_to_point_link_is_said_to_be_routable() {
+    let pair = pair();
+    let routers = [&pair[0], &pair[1]].map(|namespace| {
+        let e0 = MeshInterface { name: "e0".to_owned(), point_to_point: true, cost: None };
+        let mut config = RouteConfig { interfaces: vec![e0], ..config(Family::Ipv6, 0) };
+        config.point_to_point.hello_interval = Duration::from_secs(1);
+        config.point_to_point.router_dead_interval = Duration::from_secs(4);
+        Running::start(namespace, config)
+    });
+    wait_for("the neighbour", || {
+        let neighbor = routers[0].ask(Question::Neighbors)[0].clone();
+        if neighbor["state"] == "full" && neighbor["routable"] == true { Ok(()) } else { Err(neighbor) }
+    });
 }
