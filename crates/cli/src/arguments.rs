@@ -196,7 +196,7 @@ pub enum Command {
         options: Box<SteerOptions>,
     },
     #[cfg(feature = "uplinks")]
-    /// Generate the key that `proxy` and `serve` share
+    /// Generate the key that `proxy` and `serve`, or the routers of a mesh, share
     Key {
         /// The new file
         file: PathBuf,
