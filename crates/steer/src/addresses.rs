@@ -4,7 +4,7 @@ use anabranch_host::{Netlink, Snapshot};
 use anabranch_steering::event::{Event, Interface};
 use nix::net::if_::if_indextoname;
 use nix::unistd::User;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -19,6 +19,10 @@ pub struct Addresses {
     /// Names of interfaces; none: all with a default route.
     wanted: Vec<String>,
     known: BTreeMap<IpAddr, Interface>,
+    /// The names that their interfaces had.
+    names: BTreeMap<IpAddr, String>,
+    /// Those of them for nothing new.
+    deprecated: BTreeSet<IpAddr>,
     routeless: Routeless,
 }
 
@@ -57,7 +61,14 @@ impl Addresses {
     /// # Errors
     /// An error of the kernel.
     pub fn open(wanted: Vec<String>) -> io::Result<Self> {
-        Ok(Self { netlink: Netlink::open()?, wanted, known: BTreeMap::new(), routeless: Routeless::default() })
+        Ok(Self {
+            netlink: Netlink::open()?,
+            wanted,
+            known: BTreeMap::new(),
+            names: BTreeMap::new(),
+            deprecated: BTreeSet::new(),
+            routeless: Routeless::default(),
+        })
     }
 
     /// When to look again although nothing changes.
@@ -72,11 +83,31 @@ impl Addresses {
     pub fn look(&mut self) -> io::Result<Vec<Event>> {
         let snapshot = Snapshot::take(&mut self.netlink)?;
         let mut now = usable(&snapshot, &self.wanted);
+        now.retain(|address, (_, preferred)| *preferred || self.known.contains_key(address));
+        let deprecated = now.iter().filter(|(_, (_, preferred))| !preferred).map(|(address, _)| *address).collect();
+        let mut now: BTreeMap<IpAddr, Interface> =
+            now.into_iter().map(|(address, (interface, _))| (address, interface)).collect();
         let held = |address, interface: Interface| {
             let mut there = snapshot.interfaces.iter().filter(|there| there.running && there.index == interface.0);
             there.any(|there| there.held.contains(&address))
         };
         self.routeless.spare(Instant::now(), &self.known, held, &mut now);
+        Ok(self.compare(&snapshot, now, deprecated))
+    }
+
+    /// Takes what there is `now`, and returns what changed.
+    fn compare(
+        &mut self,
+        snapshot: &Snapshot,
+        now: BTreeMap<IpAddr, Interface>,
+        deprecated: BTreeSet<IpAddr>,
+    ) -> Vec<Event> {
+        let name = |of: &Interface| {
+            let mut all = snapshot.interfaces.iter();
+            all.find(|there| there.index == of.0).map(|there| there.name.clone()).unwrap_or_default()
+        };
+        let names: BTreeMap<IpAddr, String> =
+            now.iter().map(|(address, interface)| (*address, name(interface))).collect();
         let mut changes = Vec::new();
         for (address, interface) in &self.known {
             if now.get(address) != Some(interface) {
@@ -84,12 +115,22 @@ impl Addresses {
             }
         }
         for (address, interface) in &now {
-            if self.known.get(address) != Some(interface) {
+            let is_other = self.known.get(address) != Some(interface) || self.names.get(address) != names.get(address);
+            let (before, is_deprecated) = (self.deprecated.contains(address), deprecated.contains(address));
+            if is_other || (before && !is_deprecated) {
                 changes.push(Event::AddressUp { address: *address, interface: *interface });
             }
+            if is_deprecated && (is_other || !before) {
+                changes.push(Event::AddressDeprecated { address: *address });
+            }
         }
-        self.known = now;
-        Ok(changes)
+        (self.known, self.names, self.deprecated) = (now, names, deprecated);
+        changes
+    }
+
+    /// Those of [`Self::known`] that are for nothing new: their preferred lifetime has ended, and paths from them stay.
+    pub fn deprecated(&self) -> &BTreeSet<IpAddr> {
+        &self.deprecated
     }
 
     /// Those that can be used now, with their interfaces.
@@ -109,17 +150,18 @@ pub fn user_id(name: &str) -> Option<u32> {
     name.parse().ok().or_else(|| User::from_name(name).ok().flatten().map(|user| user.uid.as_raw()))
 }
 
-fn usable(snapshot: &Snapshot, wanted: &[String]) -> BTreeMap<IpAddr, Interface> {
+/// Addresses with a route, and whether they may be used for something new.
+fn usable(snapshot: &Snapshot, wanted: &[String]) -> BTreeMap<IpAddr, (Interface, bool)> {
     let mut all = BTreeMap::new();
     for interface in snapshot.interfaces.iter().filter(|interface| interface.running && !interface.loopback) {
-        for address in &interface.addresses {
+        for address in &interface.held {
             let leads = |length: u8| length == 0 || !wanted.is_empty();
             let has_route = interface
                 .routes
                 .iter()
                 .any(|route| route.destination.is_ipv6() == address.is_ipv6() && leads(route.length));
             if has_route && (wanted.is_empty() || wanted.contains(&interface.name)) {
-                all.insert(*address, Interface(interface.index));
+                all.insert(*address, (Interface(interface.index), interface.addresses.contains(address)));
             }
         }
     }

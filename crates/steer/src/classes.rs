@@ -82,8 +82,10 @@ pub struct Classes {
     rules: Vec<(Condition, Option<usize>)>,
     /// The first is for connections that no rule fits.
     machines: Vec<Machine>,
-    /// Connections that were judged by rules; none: left alone.
-    judged: BTreeMap<Token, Option<usize>>,
+    /// Connections that were judged by rules: the peer at their beginning, and the machine; none: left alone.
+    judged: BTreeMap<Token, (SocketAddr, Option<usize>)>,
+    /// The peer at the beginning of connections that the classes before knew: their first subflows may have ended since.
+    beginnings: BTreeMap<Token, SocketAddr>,
     /// Our addresses with the names of their interfaces.
     interfaces: BTreeMap<IpAddr, String>,
     /// Names of interfaces that are for the time when no other works.
@@ -94,8 +96,15 @@ pub struct Classes {
 impl From<Steering> for Classes {
     fn from(steering: Steering) -> Self {
         let machines = vec![Machine { steering, uplinks: Vec::new() }];
-        let (rules, judged, interfaces) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Self { rules, machines, judged, interfaces, reserve: Vec::new(), left_alone: 0 }
+        Self {
+            rules: Vec::new(),
+            machines,
+            judged: BTreeMap::new(),
+            beginnings: BTreeMap::new(),
+            interfaces: BTreeMap::new(),
+            reserve: Vec::new(),
+            left_alone: 0,
+        }
     }
 }
 
@@ -111,6 +120,15 @@ impl Classes {
             classes.rules.push((rule.condition, machine));
         }
         classes
+    }
+
+    /// Takes over from others, before the first sample: what they held back is used again, unless it is to wait here too.
+    pub fn succeed(&mut self, before: &Self) {
+        let judged = before.judged.iter().map(|(token, (remote, _))| (*token, *remote));
+        self.beginnings = before.beginnings.iter().map(|(token, remote)| (*token, *remote)).chain(judged).collect();
+        self.beginnings.extend(before.connections().map(|known| (known.token, known.initial.remote)));
+        let held_back: BTreeSet<_> = before.machines().flat_map(Steering::held_back).collect();
+        self.machines.iter_mut().for_each(|machine| machine.steering.inherit(held_back.clone()));
     }
 
     /// Judges a connection; without an owner only by rules that need none.
@@ -134,14 +152,20 @@ impl Classes {
                 for machine in self.machines.iter_mut().filter(|machine| machine.uses(&name)) {
                     machine.steering.handle_event(now, event);
                 }
-                self.interfaces.insert(address, name);
+                // An interface that was renamed is another one to rules.
+                let before = self.interfaces.insert(address, name.clone()).unwrap_or_default();
+                for machine in self.machines.iter_mut().filter(|it| it.uses(&before) && !it.uses(&name)) {
+                    machine.steering.handle_event(now, &Event::AddressDown { address });
+                }
                 self.apply_reserve(now);
             }
             Event::AddressDown { address } => {
                 self.interfaces.remove(&address);
                 self.machines.iter_mut().for_each(|machine| machine.steering.handle_event(now, event));
             }
-            Event::Overrun => self.machines.iter_mut().for_each(|machine| machine.steering.handle_event(now, event)),
+            Event::AddressDeprecated { .. } | Event::Overrun => {
+                self.machines.iter_mut().for_each(|machine| machine.steering.handle_event(now, event))
+            }
             _ if self.rules.is_empty() => self.machines[0].steering.handle_event(now, event),
             _ => self.handle_event_of_a_connection(now, event),
         }
@@ -156,7 +180,7 @@ impl Classes {
                 }
                 let machine = self.judge(endpoints.remote, None);
                 self.left_alone += u64::from(machine.is_none() && !self.judged.contains_key(&token));
-                self.judged.insert(token, machine);
+                self.judged.insert(token, (endpoints.remote, machine));
                 token
             }
             Event::Closed { token }
@@ -165,9 +189,11 @@ impl Classes {
             | Event::SubflowEstablished { token, .. }
             | Event::SubflowClosed { token, .. }
             | Event::SubflowPriority { token, .. } => token,
-            Event::AddressUp { .. } | Event::AddressDown { .. } | Event::Overrun => return,
+            Event::AddressUp { .. } | Event::AddressDeprecated { .. } | Event::AddressDown { .. } | Event::Overrun => {
+                return;
+            }
         };
-        let machine = self.judged.get(&token).copied().flatten();
+        let machine = self.judged.get(&token).and_then(|(_, machine)| *machine);
         if matches!(event, Event::Closed { .. }) {
             self.judged.remove(&token);
         }
@@ -181,6 +207,7 @@ impl Classes {
             return self.machines[0].steering.handle_sample(sample);
         }
         self.judged.retain(|token, _| sample.has(*token));
+        self.beginnings.retain(|token, _| sample.has(*token));
         let mut parts: Vec<HostSample> =
             self.machines.iter().map(|_| HostSample { at: sample.at, connections: Vec::new() }).collect();
         for connection in &sample.connections {
@@ -195,13 +222,16 @@ impl Classes {
     }
 
     fn judge_sample(&mut self, connection: &ConnectionSample) -> Option<usize> {
-        if let Some(known) = self.judged.get(&connection.token) {
+        if let Some((_, known)) = self.judged.get(&connection.token) {
             return *known;
         }
-        let first = connection.subflows.first()?;
-        let machine = self.judge(first.endpoints.remote, Some(first.owner));
+        // Subflows are in order of their addresses, not of their beginning.
+        let owner = connection.subflows.first()?.owner;
+        let before = self.beginnings.remove(&connection.token);
+        let remote = before.or_else(|| Some(connection.initial()?.remote))?;
+        let machine = self.judge(remote, Some(owner));
         self.left_alone += u64::from(machine.is_none());
-        self.judged.insert(connection.token, machine);
+        self.judged.insert(connection.token, (remote, machine));
         machine
     }
 
@@ -277,6 +307,58 @@ impl std::fmt::Debug for Classes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp_info::{SubflowBlock, read_tcp_info};
+    use anabranch_policy::path_manager::TABLE;
+    use anabranch_policy::table::{Settings as PolicySettings, build};
+    use anabranch_steering::sample::{Endpoints, SubflowSample};
+
+    /// A subflow between these addresses, with the peer's identifier of its own.
+    fn subflow(local: &str, remote: &str, remote_id: u8) -> SubflowSample {
+        let of = |text: &str| text.parse().expect("an address");
+        let endpoints = Endpoints { local: of(local), remote: of(remote) };
+        // Established, and nothing else.
+        let mut info = [0; 232];
+        info[0] = 1;
+        let block = SubflowBlock { remote_id, ..SubflowBlock::default() };
+        read_tcp_info(&info, endpoints, block).expect("it is whole")
+    }
+
+    #[test]
+    fn a_connection_is_judged_by_the_peer_at_its_beginning() {
+        let manager = || build(TABLE, "full_mesh", &PolicySettings::new()).expect("it is there");
+        let rule = || Rule {
+            condition: Condition { remote: Some((IpAddr::from([192, 0, 2, 9]), 32)), ..Condition::default() },
+            class: None,
+        };
+        let classes = |rules| Classes::new(rules, manager(), Settings::default());
+        let sample = |subflows| HostSample {
+            at: Instant::ZERO,
+            connections: vec![ConnectionSample {
+                token: Token(7),
+                fallback: false,
+                write_seq: 2,
+                snd_una: 0,
+                rcv_nxt: 0,
+                subflows,
+            }],
+        };
+        // The second address of the peer is the lower one.
+        let first = subflow("10.0.0.1:40000", "192.0.2.9:443", 0);
+        let second = subflow("10.0.0.1:40001", "192.0.2.1:443", 1);
+        let mut with_rule = classes(vec![rule()]);
+        with_rule.handle_sample(&sample(vec![second.clone(), first.clone()]));
+        assert_eq!((with_rule.left_alone(), with_rule.connection_count()), (1, 0));
+        // What the classes before have seen counts after the end of the first subflow.
+        let mut without = classes(Vec::new());
+        without.handle_sample(&sample(vec![second.clone(), first]));
+        for mut before in [with_rule, without] {
+            let mut next = classes(vec![rule()]);
+            next.succeed(&before);
+            before = next;
+            before.handle_sample(&sample(vec![second.clone()]));
+            assert_eq!((before.left_alone(), before.connection_count()), (1, 0));
+        }
+    }
 
     #[test]
     fn a_rule_fits_by_all_that_it_says() {

@@ -97,11 +97,16 @@ impl Daemon {
     }
 
     /// Decides by another machine from now on: it adopts what it finds.
-    pub fn replace(&mut self, classes: Classes) {
+    pub fn replace(&mut self, mut classes: Classes) {
+        classes.succeed(&self.classes);
         self.classes = classes;
+        self.sampler.refresh();
         self.classes.reserve(self.clock.now(), self.reserve.clone());
         for (address, interface) in self.addresses.known().clone() {
             self.classes.handle_event(self.clock.now(), &Event::AddressUp { address, interface });
+        }
+        for address in self.addresses.deprecated().clone() {
+            self.classes.handle_event(self.clock.now(), &Event::AddressDeprecated { address });
         }
     }
 

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 struct Known {
     id: AddressId,
     up: bool,
+    /// Nothing new begins there.
+    deprecated: bool,
     /// Where it was when it was last up.
     interface: Option<Interface>,
 }
@@ -29,7 +31,7 @@ impl Addresses {
         }
         let free = |id: &u8| !self.known.values().any(|known| known.id.0 == *id);
         let id = AddressId((1..=u8::MAX).find(free)?);
-        self.known.insert(address, Known { id, up: false, interface: None });
+        self.known.insert(address, Known { id, up: false, deprecated: false, interface: None });
         Some(id)
     }
 
@@ -38,6 +40,7 @@ impl Addresses {
         let id = self.id(address)?;
         let known = self.known.get_mut(&address)?;
         known.interface = Some(interface);
+        known.deprecated = false;
         (!core::mem::replace(&mut known.up, true)).then_some(id)
     }
 
@@ -46,6 +49,25 @@ impl Addresses {
     pub fn lower(&mut self, address: IpAddr) -> Option<AddressId> {
         let known = self.known.get_mut(&address)?;
         core::mem::replace(&mut known.up, false).then_some(known.id)
+    }
+
+    /// The address is to be used for nothing new.
+    pub fn deprecate(&mut self, address: IpAddr) {
+        if let Some(known) = self.known.get_mut(&address) {
+            known.deprecated = true;
+        }
+    }
+
+    pub fn is_deprecated(&self, id: AddressId) -> bool {
+        self.known.values().any(|known| known.id == id && known.deprecated)
+    }
+
+    /// Whether a subflow from `other`, which is deprecated, has the path on which one from an address would be.
+    pub fn is_replacement(&self, id: AddressId, other: IpAddr) -> bool {
+        let found = self.known.iter().find(|(_, known)| known.id == id);
+        found.zip(self.known.get(&other)).is_some_and(|((address, known), old)| {
+            old.deprecated && old.id != id && old.interface == known.interface && other.is_ipv4() == address.is_ipv4()
+        })
     }
 
     /// Whether subflows from an address would take a path that a connection has by another address: that of its initial
@@ -57,7 +79,7 @@ impl Addresses {
             return *address != initial;
         }
         let before = |(other, of): (&IpAddr, &Known)| {
-            of.up && beside(of) && other.is_ipv4() == address.is_ipv4() && of.id < known.id
+            of.up && !of.deprecated && beside(of) && other.is_ipv4() == address.is_ipv4() && of.id < known.id
         };
         self.known.iter().any(before)
     }

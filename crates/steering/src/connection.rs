@@ -296,12 +296,6 @@ pub(crate) fn guess_role(sample: &ConnectionSample) -> Role {
     }
 }
 
-/// The initial subflow of a connection that began unseen: its addresses have the identifier 0 at both ends.
-pub(crate) fn guess_initial(sample: &ConnectionSample) -> Option<Endpoints> {
-    let initial = sample.subflows.iter().find(|s| s.local_id == 0 && s.remote_id == 0);
-    initial.or_else(|| sample.subflows.first()).map(|subflow| subflow.endpoints)
-}
-
 /// Whether a subflow can be said to be established.
 pub(crate) fn is_established(sample: &SubflowSample) -> bool {
     sample.state == TcpState::Established

@@ -15,7 +15,11 @@ pub enum Event {
         address: IpAddr,
         interface: Interface,
     },
-    /// It cannot any more.
+    /// It is to be used for nothing new; what uses it may go on. [`Event::AddressUp`] ends that.
+    AddressDeprecated {
+        address: IpAddr,
+    },
+    /// It cannot be used any more.
     AddressDown {
         address: IpAddr,
     },

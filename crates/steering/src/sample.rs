@@ -51,6 +51,12 @@ pub struct ConnectionSample {
 }
 
 impl ConnectionSample {
+    /// The addresses with which it began, as far as its subflows tell: the identifier of both is 0.
+    pub fn initial(&self) -> Option<Endpoints> {
+        let initial = self.subflows.iter().find(|subflow| subflow.local_id == 0 && subflow.remote_id == 0);
+        initial.or_else(|| self.subflows.first()).map(|subflow| subflow.endpoints)
+    }
+
     /// Whether no program has its socket.
     pub(crate) fn is_orphaned(&self) -> bool {
         self.subflows.iter().any(|subflow| subflow.owner.absent)

@@ -3,30 +3,38 @@
 use super::options::SteerOptions;
 use super::words::{self, name};
 use crate::console::{event, print, since_1970, stamp};
-use anabranch_steer::Notice;
+use anabranch_steer::{Notice, interface_name};
 use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::event::Event;
 use anabranch_steering::status::Why;
 use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// Most addresses of which it is told what their path manager cannot do.
+const MOST_UNABLE: usize = 64;
 
 /// Writes notices.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Log {
     json: bool,
     verbose: bool,
+    /// What was told that a path manager cannot do, with the local address.
+    unable: RefCell<BTreeSet<(&'static str, IpAddr)>>,
 }
 
 impl Log {
     pub fn new(options: &SteerOptions) -> Self {
-        Self { json: options.json, verbose: options.verbose }
+        Self { json: options.json, verbose: options.verbose, unable: RefCell::default() }
     }
 
     /// A sentence that is no decision.
-    pub fn say(self, text: &str) {
+    pub fn say(&self, text: &str) {
         event(text);
     }
 
-    pub fn tell(self, notice: &Notice<'_>) {
+    pub fn tell(&self, notice: &Notice<'_>) {
         match notice {
             Notice::Sampled { .. } => return,
             Notice::Event(event) if !self.verbose && is_of_a_connection(event) => return,
@@ -40,19 +48,40 @@ impl Log {
                 fields.insert("at_ms".to_owned(), json!(now.as_millis() as u64));
             }
             print(&format!("{line}\n"));
-        } else {
+        } else if self.is_news(notice) {
             event(&in_words(notice));
         }
+    }
+
+    /// Whether it is not yet known that a path manager cannot do this: it could not for any connection, as often as it is tried.
+    fn is_news(&self, notice: &Notice<'_>) -> bool {
+        let Notice::Command { command, outcome: Outcome::Unsupported, refusal: None, .. } = notice else { return true };
+        let address = match **command {
+            Command::Announce { address, .. } => address,
+            Command::CreateSubflow { local, .. } => local,
+            Command::DestroySubflow { endpoints, .. } | Command::SetBackup { endpoints, .. } => endpoints.local.ip(),
+            Command::Remove { .. } => IpAddr::from([0; 4]),
+        };
+        let mut unable = self.unable.borrow_mut();
+        unable.len() < MOST_UNABLE && unable.insert((words::kind(command), address))
     }
 }
 
 fn is_of_a_connection(event: &Event) -> bool {
-    !matches!(event, Event::AddressUp { .. } | Event::AddressDown { .. } | Event::Overrun)
+    !matches!(
+        event,
+        Event::AddressUp { .. } | Event::AddressDeprecated { .. } | Event::AddressDown { .. } | Event::Overrun
+    )
 }
 
 fn in_words(notice: &Notice<'_>) -> String {
     match notice {
-        Notice::Event(Event::AddressUp { address, .. }) => format!("{address} can be used"),
+        Notice::Event(Event::AddressUp { address, interface }) => {
+            format!("{address} of {} can be used", interface_name(*interface))
+        }
+        Notice::Event(Event::AddressDeprecated { address }) => {
+            format!("{address} is deprecated: no new path begins there")
+        }
         Notice::Event(Event::AddressDown { address }) => format!("{address} cannot be used any more"),
         Notice::Event(Event::Overrun) => "events were lost: the next sample is compared".to_owned(),
         Notice::Event(event) => format!("{event:?}"),
@@ -67,7 +96,9 @@ fn in_words(notice: &Notice<'_>) -> String {
                 (Outcome::Done, _) => String::new(),
                 (_, Some(refusal)) => format!(": {refusal}"),
                 (Outcome::Refused(errno), None) => format!(": refused, errno {errno}"),
-                (Outcome::Unsupported, None) => ": its path manager cannot".to_owned(),
+                (Outcome::Unsupported, None) => {
+                    ": its path manager cannot, which is told once for each address".to_owned()
+                }
             };
             format!("{}{why}{outcome}", words::command(command))
         }
@@ -128,6 +159,29 @@ fn command_to_json(command: &Command) -> Value {
 mod tests {
     use super::*;
     use anabranch_steering::sample::{Endpoints, Token};
+    use std::net::SocketAddr;
+
+    #[test]
+    fn what_a_path_manager_cannot_do_is_told_once_for_each_address() {
+        let log = Log { json: false, verbose: false, unable: RefCell::default() };
+        let open = |token: u32, last: u8| Command::CreateSubflow {
+            token: Token(token),
+            local: IpAddr::from([10, 0, 0, last]),
+            local_id: 1,
+            remote: SocketAddr::from(([10, 0, 0, 9], 80)),
+            backup: false,
+        };
+        let is_news = |command: Command, outcome: Outcome| {
+            log.is_news(&Notice::Command { command: &command, outcome, refusal: None, why: None })
+        };
+        let cannot = Outcome::Unsupported;
+        assert!(is_news(open(1, 1), cannot));
+        assert!(!is_news(open(2, 1), cannot));
+        assert!(is_news(open(2, 2), cannot));
+        assert!(is_news(open(2, 2), Outcome::Done) && is_news(open(2, 2), Outcome::Refused(1)));
+        let others = (1..=u8::MAX).filter(|last| is_news(open(3, *last), cannot));
+        assert_eq!(others.count(), MOST_UNABLE - 2);
+    }
 
     #[test]
     fn a_decision_is_told_with_its_reason() {

@@ -67,7 +67,7 @@ impl Steering {
             }
             PathAction::Probe { connection, subflow } => self.lift(now, connection, subflow),
             PathAction::Announce { connection, local } | PathAction::CreateSubflow { connection, local, .. }
-                if self.is_same_path(connection, local) =>
+                if self.addresses.is_deprecated(local) || self.is_same_path(connection, local) =>
             {
                 Some(())
             }
@@ -123,7 +123,10 @@ impl Steering {
 
     fn is_same_path(&self, connection: ConnectionId, local: AddressId) -> bool {
         let known = self.tokens.get(&connection).and_then(|token| self.connections.get(token));
-        known.is_some_and(|known| self.addresses.is_same_path(local, known.initial.local.ip()))
+        known.is_some_and(|known| {
+            let replaces = |subflow: &Subflow| self.addresses.is_replacement(local, subflow.endpoints.local.ip());
+            self.addresses.is_same_path(local, known.initial.local.ip()) || known.subflows.iter().any(replaces)
+        })
     }
 
     /// The subflow between two addresses: an adopted connection's, one that the kernel opened, or an attempt.

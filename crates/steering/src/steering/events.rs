@@ -26,6 +26,7 @@ impl Steering {
                     self.close_all_from(now, id);
                 }
             }
+            Event::AddressDeprecated { address } => self.addresses.deprecate(address),
             Event::Created { token, endpoints, server } => {
                 self.ended.remove(&token);
                 self.close(now, token);

@@ -1,9 +1,10 @@
 //! Addresses whose paths are for the time when no other works: backups in all connections.
 
 use super::state::Steering;
-use crate::connection::is_established;
-use crate::sample::{SubflowSample, Token};
+use crate::connection::{Connection, is_established};
+use crate::sample::{Endpoints, SubflowSample, Token};
 use crate::status::Occasion;
+use crate::subflow::Subflow;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::time::{Duration, Instant};
 use core::net::IpAddr;
@@ -35,16 +36,36 @@ impl Steering {
         }
     }
 
-    /// Makes a subflow from a reserved address a backup, if it is none.
+    /// Subflows that are backups by our doing: for their role, or since the path manager wants nothing sent there.
+    pub fn held_back(&self) -> BTreeSet<(Token, Endpoints)> {
+        let by_us = |subflow: &&Subflow| {
+            let is_backup = subflow.sample.as_ref().is_some_and(|sample| sample.backup_local);
+            subflow.suspended || (is_backup && self.reserved.contains(&subflow.endpoints.local.ip()))
+        };
+        let of = |(token, known): (&Token, &Connection)| {
+            known.subflows.iter().filter(by_us).map(|subflow| (*token, subflow.endpoints)).collect::<Vec<_>>()
+        };
+        self.connections.iter().flat_map(of).collect()
+    }
+
+    /// Before the first sample: which subflows the machine before held back. Nobody else would make them what they were,
+    /// so this one does, unless their role is still to wait.
+    pub fn inherit(&mut self, held_back: BTreeSet<(Token, Endpoints)>) {
+        self.inherited = held_back;
+    }
+
+    /// Makes a subflow from a reserved address a backup, if it is none, and one that was held back before none.
     pub(super) fn keep_role(&mut self, now: Instant, token: Token, id: SubflowId, sample: &SubflowSample) {
         let reserved = self.reserved.contains(&sample.endpoints.local.ip());
-        if !reserved || sample.backup_local || !is_established(sample) {
+        let freed = !reserved && self.inherited.remove(&(token, sample.endpoints));
+        let is_right = sample.backup_local == reserved || !(reserved || freed);
+        if is_right || !is_established(sample) {
             return;
         }
         let Some(known) = self.connections.get_mut(&token).filter(|known| known.told) else { return };
         let connection = known.id;
         let Some(subflow) = known.subflow_mut(id).filter(|subflow| subflow.next_role <= now) else { return };
         subflow.next_role = now + AGAIN;
-        let _ = self.set_backup(now, Occasion::Role, connection, id, true);
+        let _ = self.set_backup(now, Occasion::Role, connection, id, reserved);
     }
 }

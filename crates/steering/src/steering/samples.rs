@@ -1,7 +1,7 @@
 //! Takes samples, and compares them with what is known.
 
 use super::state::Steering;
-use crate::connection::{SubflowChange, guess_initial, guess_role, is_established};
+use crate::connection::{SubflowChange, guess_role, is_established};
 use crate::estimator::Blocked;
 use crate::sample::{ConnectionSample, HostSample, SubflowSample, TcpState, Token};
 use crate::status::Occasion;
@@ -25,6 +25,7 @@ impl Steering {
             }
         }
         self.unannounced = Some(unannounced);
+        self.inherited.clear();
         self.ended.retain(|token| sample.has(*token));
         let absent = self.connections.iter_mut().filter(|(token, _)| !sample.has(**token));
         let over: Vec<Token> = absent.filter_map(|(token, known)| known.is_missed(all).then_some(*token)).collect();
@@ -82,7 +83,7 @@ impl Steering {
         if sample.is_orphaned() && !sample.has_data() {
             return false;
         }
-        let Some(initial) = guess_initial(sample) else { return false };
+        let Some(initial) = sample.initial() else { return false };
         if !self.open(now, sample.token, guess_role(sample), initial) {
             return false;
         }

@@ -3,7 +3,7 @@
 use crate::addresses::Addresses;
 use crate::command::Command;
 use crate::connection::Connection;
-use crate::sample::Token;
+use crate::sample::{Endpoints, Token};
 use crate::settings::Settings;
 use crate::status::{ConnectionStatus, Counters, Decision, SubflowStatus};
 use anabranch_policy::ids::ConnectionId;
@@ -22,6 +22,8 @@ pub struct Steering {
     pub(super) addresses: Addresses,
     /// Subflows from these addresses are backups, whatever the path manager says.
     pub(super) reserved: BTreeSet<IpAddr>,
+    /// Subflows that another machine has made backups: see [`Steering::inherit`].
+    pub(super) inherited: BTreeSet<(Token, Endpoints)>,
     pub(super) connections: BTreeMap<Token, Connection>,
     pub(super) tokens: BTreeMap<ConnectionId, Token>,
     pub(super) next_connection: u64,
@@ -59,6 +61,7 @@ impl Steering {
             measured_every,
             addresses: Addresses::default(),
             reserved: BTreeSet::new(),
+            inherited: BTreeSet::new(),
             connections: BTreeMap::new(),
             tokens: BTreeMap::new(),
             next_connection: 0,

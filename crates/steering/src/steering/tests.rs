@@ -13,6 +13,7 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::table::{Settings as PolicySettings, build};
 use anabranch_policy::time::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 const TOKEN: Token = Token(7);
@@ -558,4 +559,31 @@ fn one_address_of_an_interface_is_announced_and_joined_from() {
         _ => false,
     };
     assert!(!commands.is_empty() && !commands.iter().any(beside), "{commands:?}");
+}
+
+/// The machine before made a backup of one for its role, and demoted the other.
+#[test]
+fn what_the_machine_before_held_back_is_used_again() {
+    let held = |local: u8, port: u16| SubflowSample { backup_local: true, ..subflow(local, port) };
+    let both = || sample(at(0), vec![held(1, 40_000), held(2, 40_001)]);
+    let (script, mut before) = scripted();
+    before.reserve(at(0), BTreeSet::from([IpAddr::from([10, 0, 1, 1])]));
+    script.then(PathAction::Suspend { connection: ConnectionId(0), subflow: SubflowId(1) });
+    before.handle_sample(&both());
+    let promotions = |steering: &mut Steering| {
+        core::iter::from_fn(|| steering.poll_command())
+            .filter(|command| matches!(command, Command::SetBackup { backup: false, .. }))
+            .count()
+    };
+    assert_eq!(before.held_back().len(), 2);
+    for (reserved, count) in [(BTreeSet::new(), 2), (BTreeSet::from([IpAddr::from([10, 0, 1, 1])]), 1)] {
+        let mut next = scripted().1;
+        next.reserve(at(50), reserved);
+        next.inherit(before.held_back());
+        next.handle_sample(&both());
+        assert_eq!(promotions(&mut next), count);
+        // Once: later backups are others' doing.
+        next.handle_sample(&sample(at(100), vec![held(1, 40_000), held(2, 40_001)]));
+        assert_eq!(promotions(&mut next), 0);
+    }
 }

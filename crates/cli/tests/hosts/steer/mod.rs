@@ -1,6 +1,7 @@
 //! `steer`, the program, on a host of its own: what it tells, and what becomes of connections and settings when it is
 //! killed, refused or overrun. Needs root and MPTCP; otherwise those tests count as ignored, with the reason.
 
+mod changes;
 mod lives;
 mod roles;
 mod scene;
@@ -18,5 +19,6 @@ pub fn trials() -> Vec<Trial> {
         eprintln!("skipped steer's: {reason}");
     }
     let all = status::trials().into_iter().chain(lives::trials()).chain(roles::trials()).chain(trouble::trials());
+    let all = all.chain(changes::trials());
     all.map(|trial| trial.with_ignored_flag(missing.is_some())).collect()
 }
