@@ -3,6 +3,7 @@
 use anabranch_policy::path_manager::PathManager;
 use anabranch_settings::contender::from_option;
 use anabranch_steer::{Class, Condition, Rule, user_id};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -30,7 +31,12 @@ impl FromStr for RuleOption {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut rule = Self { text: text.to_owned(), ..Self::default() };
+        let mut said = BTreeSet::new();
         for word in text.split_whitespace() {
+            let key = word.split_once('=').map_or(word, |(key, _)| key);
+            if !said.insert(key) {
+                return Err(format!("'{key}' is said twice: all conditions must fit; other rules can follow"));
+            }
             let wrong = || {
                 format!(
                     "'{word}' is no part of a rule: there are to=, port=, user=, cgroup=, policy=, uplinks= and leave"
@@ -42,6 +48,9 @@ impl FromStr for RuleOption {
                 Some(("user", value)) => rule.user = Some(value.to_owned()),
                 Some(("cgroup", value)) => rule.cgroup = Some(value.to_owned()),
                 Some(("policy", value)) => rule.policy = Some(value.to_owned()),
+                Some(("uplinks", value)) if value.split(',').any(str::is_empty) => {
+                    return Err(format!("'{word}' lacks the name of an interface"));
+                }
                 Some(("uplinks", value)) => rule.uplinks = value.split(',').map(str::to_owned).collect(),
                 None if word == "leave" => rule.leave = true,
                 _ => return Err(wrong()),
@@ -135,9 +144,18 @@ mod tests {
             said("cgroup=/user.slice leave"),
             Ok("connections in control group /user.slice are left alone".to_owned())
         );
-        for wrong in
-            ["", "port=22", "leave policy=lm3", "to=192.0.2.0/33 leave", "port=x leave", "nobody=1 leave", "never"]
-        {
+        for wrong in [
+            "",
+            "port=22",
+            "leave policy=lm3",
+            "uplinks=",
+            "port=22 uplinks=wlan0,",
+            "port=1 port=2 leave",
+            "to=192.0.2.0/33 leave",
+            "port=x leave",
+            "nobody=1 leave",
+            "never",
+        ] {
             assert!(said(wrong).is_err(), "{wrong}");
         }
     }
