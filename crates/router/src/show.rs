@@ -135,7 +135,7 @@ impl RouteDaemon {
             "priority": neighbor.priority,
             "level": level(neighbor.level),
             "dependent": neighbor.dependent,
-            // That RFC 5614 calls only others so says nothing to who asks whether routes may lead there.
+            // RFC 5614, section 2.4, has the word for neighbours on a MANET interface; routes lead to every Full one.
             "routable": neighbor.routable || neighbor.state == NeighborState::Full,
             "advertised": neighbor.selected,
             "cost": neighbor.cost,
