@@ -208,8 +208,7 @@ impl StackOptions {
         let workers = runtimes.iter().map(worker).collect::<Result<_, Diagnostic>>()?;
         let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;
         // From here on a signal does not end the program before the host's configuration is restored.
-        anabranch_attach::listen_for_the_end()
-            .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
+        crate::ending::listen()?;
         let attached = anabranch_attach::attach_workers(&self.attachment(reach)?, workers).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = self.connection_of(&contender, policies);

@@ -2,6 +2,7 @@
 
 use anabranch_settings::diagnostic::Diagnostic;
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,6 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub fn block_on<T>(work: impl Future<Output = Result<T, Diagnostic>>) -> Result<T, Diagnostic> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Diagnostic::plain(format!("cannot start the event loop: {error}")))?.block_on(work)
+}
+
+/// From now on a signal only makes [`asked_to_end`] complete. Call this before anything that must be undone.
+pub fn listen() -> Result<(), Diagnostic> {
+    anabranch_attach::listen_for_the_end().map_err(|error| cannot_listen(&error))
+}
+
+fn cannot_listen(error: &io::Error) -> Diagnostic {
+    Diagnostic::plain(format!("cannot listen to signals: {error}; try again"))
 }
 
 /// Completes when a signal tells the program to end.
@@ -21,16 +31,15 @@ pub async fn asked_to_end() {
 
 /// A flag that is set when the program is told to end; present runs are finished first.
 pub fn watch() -> Result<Arc<AtomicBool>, Diagnostic> {
-    let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again"));
-    anabranch_attach::listen_for_the_end().map_err(cannot)?;
+    listen()?;
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| cannot_listen(&error))?;
     let wait = move || {
         if runtime.block_on(anabranch_attach::asked_to_end()).is_ok() {
             asked.store(true, Ordering::Relaxed);
         }
     };
-    std::thread::Builder::new().name("the end".to_owned()).spawn(wait).map_err(cannot)?;
+    std::thread::Builder::new().name("the end".to_owned()).spawn(wait).map_err(|error| cannot_listen(&error))?;
     Ok(stop)
 }

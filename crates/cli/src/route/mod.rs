@@ -8,7 +8,7 @@ pub use options::RouteOptions;
 
 use crate::configuration::ReadAgain;
 use crate::console::{print, remark};
-use crate::ending::{asked_to_end, block_on};
+use crate::ending::{self, asked_to_end, block_on};
 use crate::service_manager;
 use anabranch_router::{ConfigRead, NewConfig, Question, RouteDaemon, RouteError, ask};
 use anabranch_settings::diagnostic::Diagnostic;
@@ -64,9 +64,8 @@ const TAKEN: [&str; 22] = [
 
 fn run(options: &RouteOptions) -> Result<(), Diagnostic> {
     let config = options.config()?;
-    let unheard = |error: std::io::Error| Diagnostic::plain(format!("signals cannot be waited for: {error}"));
     // Before the host's configuration changes.
-    anabranch_attach::listen_for_the_end().map_err(unheard)?;
+    ending::listen()?;
     block_on(async {
         let again = ReadAgain::new::<RouteOptions>("route", &options.configuration)?;
         let (sender, news) = unbounded_channel();

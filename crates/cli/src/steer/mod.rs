@@ -13,7 +13,7 @@ pub use options::SteerOptions;
 use crate::command::{Taken, read_again};
 use crate::configuration::ReadAgain;
 use crate::console::print;
-use crate::ending::{asked_to_end, block_on};
+use crate::ending::{self, asked_to_end, block_on};
 use crate::service_manager;
 use crate::status::{Serving, Source, SteeredHost};
 use crate::uplink_care::{Roles, absent, govern};
@@ -127,6 +127,8 @@ fn note(setup: &Rc<RefCell<Setup>>, endpoint: &Endpoint) -> io::Result<()> {
 
 async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     let _only = Only::take()?;
+    // Before the host's configuration changes.
+    ending::listen()?;
     let (log, host) = (Log::new(options), SteeredHost::new());
     let listeners = options.status.listen(options.journal.as_deref(), "steer").await?;
     let (ground, setup) = ground.prepare(options)?;

@@ -50,8 +50,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     let keys = options.keys()?.map(Arc::new);
     if let Some(kernel) = options.kernel {
         // A signal ends the stream, and the program ends after its report.
-        anabranch_attach::listen_for_the_end()
-            .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
+        crate::ending::listen()?;
         let bytes = |size: Option<u64>| size.and_then(|size| usize::try_from(size).ok());
         let sockets = KernelSockets {
             protocol: if kernel == Kernel::Mptcp { KernelProtocol::Mptcp } else { KernelProtocol::Tcp },
