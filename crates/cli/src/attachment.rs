@@ -1,5 +1,6 @@
 //! Options shared by commands with a real stack, and its setup.
 
+use crate::ending;
 use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_mptcp::{BufferMemory, BufferSize, ConnectionConfig, Policies};
 use anabranch_proxy::Key;
@@ -208,7 +209,7 @@ impl StackOptions {
         let workers = runtimes.iter().map(worker).collect::<Result<_, Diagnostic>>()?;
         let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;
         // From here on a signal does not end the program before the host's configuration is restored.
-        crate::ending::listen()?;
+        ending::listen()?;
         let attached = anabranch_attach::attach_workers(&self.attachment(reach)?, workers).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = self.connection_of(&contender, policies);

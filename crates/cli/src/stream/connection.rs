@@ -5,7 +5,7 @@ use super::options::{EndOptions, address};
 use super::policy;
 use crate::attachment::{Reach, diagnostic};
 use crate::console::{event, print, remark};
-use crate::ending::asked_to_end;
+use crate::ending::{self, asked_to_end};
 use crate::perf::Kernel;
 use anabranch_attach::Attached;
 use anabranch_mptcp::{ConnectionConfig, Framing};
@@ -50,7 +50,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     let keys = options.keys()?.map(Arc::new);
     if let Some(kernel) = options.kernel {
         // A signal ends the stream, and the program ends after its report.
-        crate::ending::listen()?;
+        ending::listen()?;
         let bytes = |size: Option<u64>| size.and_then(|size| usize::try_from(size).ok());
         let sockets = KernelSockets {
             protocol: if kernel == Kernel::Mptcp { KernelProtocol::Mptcp } else { KernelProtocol::Tcp },
