@@ -104,6 +104,13 @@ fn unused(options: &SteerOptions, ground: &Ground, addresses: &Addresses) -> Res
     Ok(without.map(sentence).collect())
 }
 
+/// What is said at the start.
+fn at_start(options: &SteerOptions, ground: &Ground) -> Result<Vec<String>, Diagnostic> {
+    let unused = unused(options, ground, &usable(options)?)?;
+    let policy = format!("policy {}", options.policy());
+    Ok([ground.describe(), absent(options.interfaces()), unused, vec![policy]].concat())
+}
+
 fn cannot(error: &io::Error) -> Diagnostic {
     Diagnostic::plain(format!("cannot talk to the kernel over netlink: {error}"))
 }
@@ -142,10 +149,9 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     daemon.reserve(roles.reserve());
     keep_only(Capability::NET_ADMIN)
         .map_err(|error| Diagnostic::plain(format!("the other capabilities cannot be dropped: {error}")))?;
-    ground.describe().iter().for_each(|line| log.say(line));
-    absent(options.interfaces()).iter().for_each(|line| log.say(line));
-    unused(options, &ground, &usable(options)?)?.iter().for_each(|line| log.say(line));
-    log.say(&format!("policy {}", options.policy()));
+    for line in at_start(options, &ground)? {
+        log.say(&line);
+    }
     let mut observer = Observer::new(host.clone(), ground.future().to_string());
     observer.begin(options.policy());
     let source = Source::of_the_kernel("steer", host).with_roles(roles.clone());
