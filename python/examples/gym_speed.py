@@ -73,9 +73,7 @@ def ns3_alone(program: str, runs: int, steps: int, environment: dict[str, str]) 
     """Processor seconds of runs of so many steps, asked for at once."""
     start = spent()
     for _ in range(runs):
-        subprocess.run(
-            [program], env=environment, input=b"1 1\n" * steps, stdout=subprocess.DEVNULL, check=True
-        )
+        subprocess.run([program], env=environment, input=b"1 1\n" * steps, stdout=subprocess.DEVNULL, check=True)
     return spent() - start
 
 
