@@ -6,7 +6,7 @@ A row per number of environments: the processor time of the whole process is cou
 so a row with more threads shows what they cost, and the machine may be busy. The first environment is Gymnasium's
 interface to a vector of one.
 
-With `--ns3 PROGRAM` (see ns3_two_paths.cc), ns-3 simulates the same two paths with a TCP flow on each, in the same steps:
+With `--ns3 PROGRAM` (see ns3_two_paths.cc), ns-3 simulates the same two paths with a TCP flow on each, in such steps:
 once stepped by lines through pipes, as the least that a bridge to Python does, and once with all of its lines at hand.
 There the processor time of ns-3 and of this process counts.
 """
