@@ -347,6 +347,6 @@ def test_interruption_ends_a_policy_that_does_not_return(tmp_path: Path) -> None
     ],
 )
 def test_a_class_that_inherits_what_it_must_decide_is_refused(family: str, protocol: type, method: str) -> None:
-    misspelt = type("Misspelt", (protocol,), {f"{method}s": lambda *_: None})
+    misspelt: Any = type("Misspelt", (protocol,), {f"{method}s": lambda *_: None})
     with pytest.raises(TypeError, match=f"Misspelt has no method '{method}' of its own"):
         anabranch.run("two_paths", seeds=1, **{family: misspelt})
