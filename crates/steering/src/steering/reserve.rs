@@ -48,8 +48,8 @@ impl Steering {
         self.connections.iter().flat_map(of).collect()
     }
 
-    /// Before the first sample: which subflows the machine before held back. Nobody else would make them what they were,
-    /// so this one does, unless their role is still to wait.
+    /// Takes over, before the first sample, the subflows that the machine before made backups. Nothing else would promote
+    /// them again, so the first sample does, except those from reserved addresses.
     pub fn inherit(&mut self, held_back: BTreeSet<(Token, Endpoints)>) {
         self.inherited = held_back;
     }
@@ -58,8 +58,8 @@ impl Steering {
     pub(super) fn keep_role(&mut self, now: Instant, token: Token, id: SubflowId, sample: &SubflowSample) {
         let reserved = self.reserved.contains(&sample.endpoints.local.ip());
         let freed = !reserved && self.inherited.remove(&(token, sample.endpoints));
-        let is_right = sample.backup_local == reserved || !(reserved || freed);
-        if is_right || !is_established(sample) {
+        let is_wrong = if reserved { !sample.backup_local } else { freed && sample.backup_local };
+        if !is_wrong || !is_established(sample) {
             return;
         }
         let Some(known) = self.connections.get_mut(&token).filter(|known| known.told) else { return };

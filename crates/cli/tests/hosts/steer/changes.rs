@@ -29,18 +29,18 @@ fn configured(scene: &Scene, first: &str) -> (Running, impl Fn(&Running, &str)) 
 }
 
 fn without_rule(scene: &Scene) {
-    let (daemon, change) = configured(scene, "rule = [\"port=7 uplinks=up1\"]");
-    let mut connection = scene.connection();
-    scene.sees(&[("up0", "backup"), ("up1", "up")]);
-    change(&daemon, "");
-    scene.sees(&[("up0", "up"), ("up1", "up")]);
-    lives(&mut connection);
+    are_used_without(scene, "rule = [\"port=7 uplinks=up1\"]", [("up0", "backup"), ("up1", "up")]);
 }
 
 fn without_backup(scene: &Scene) {
-    let (daemon, change) = configured(scene, "backup = [\"up1\"]");
+    are_used_without(scene, "backup = [\"up1\"]", [("up0", "up"), ("up1", "backup")]);
+}
+
+/// With a table the paths have these states; when it is empty both are used.
+fn are_used_without(scene: &Scene, table: &str, states: [(&str, &str); 2]) {
+    let (daemon, change) = configured(scene, table);
     let mut connection = scene.connection();
-    scene.sees(&[("up0", "up"), ("up1", "backup")]);
+    scene.sees(&states);
     change(&daemon, "");
     scene.sees(&[("up0", "up"), ("up1", "up")]);
     lives(&mut connection);
