@@ -104,7 +104,7 @@ struct Agent {
     before: Before,
     /// The least round-trip time until now, ms.
     least_round_trip: f64,
-    /// Sum of the rates of all paths, Mbit/s: the mean of a trace takes as long as a step.
+    /// Sum of the rates of all paths, Mbit/s. It does not change, and the mean of a trace needs the whole trace.
     capacity: f64,
 }
 
