@@ -23,7 +23,7 @@ use anabranch_lab::sweep::runs::{self, Task};
 use anabranch_lab::sweep::score::Group;
 use anabranch_lab::sweep::{competition, design, measure, rows};
 use anabranch_policy::combination::Choice;
-use anabranch_settings::contender::RECOMMENDED;
+use anabranch_settings::contender::LAB_DEFAULT;
 use anabranch_settings::diagnostic::{Diagnostic, did_you_mean};
 
 /// Points of a full sweep, and of a quick one.
@@ -111,7 +111,7 @@ fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
     let mut subsets = options.subsets.clone();
     if subsets.is_empty() && !options.competition {
         // The default combination, if it takes part.
-        let preferred = cast.iter().find(|entrant| entrant.name() == RECOMMENDED);
+        let preferred = cast.iter().find(|entrant| entrant.name() == LAB_DEFAULT);
         subsets.extend(preferred.map(|entrant| entrant.name().to_owned()));
     }
     Ok(Plan { tcp, references, cast, subsets })

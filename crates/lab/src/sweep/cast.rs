@@ -2,7 +2,7 @@
 
 use crate::kernel_model;
 use anabranch_policy::combination::{Choice, Combination, Family};
-use anabranch_settings::contender::{self, Contender, ON_NETWORKS, RECOMMENDED, Route};
+use anabranch_settings::contender::{self, Contender, LAB_DEFAULT, ON_NETWORKS, Route};
 use anabranch_settings::diagnostic::Diagnostic;
 
 /// Settings of the ends of a connection.
@@ -91,7 +91,7 @@ pub fn choose(names: &[String], quick: bool) -> Result<Vec<Entrant>, Diagnostic>
 }
 
 /// Default of the second design: the default on networks, its predecessor, plain MPTCP, and published congestion controls.
-pub const OF_COMPETITION: [&str; 6] = [ON_NETWORKS, RECOMMENDED, "plain", "olia", "cubic", "bbr"];
+pub const OF_COMPETITION: [&str; 6] = [ON_NETWORKS, LAB_DEFAULT, "plain", "olia", "cubic", "bbr"];
 
 /// An entrant by name.
 pub fn one(text: &str) -> Result<Entrant, String> {

@@ -8,7 +8,7 @@ use anabranch_routing::lanes::LaneSettings;
 use anabranch_routing::lsa_fullness::LsaFullness;
 
 /// Name of the lab's default, [`Contender::anabranch`].
-pub const RECOMMENDED: &str = "anabranch";
+pub const LAB_DEFAULT: &str = "anabranch";
 
 /// Default policies on real networks: the same, with a congestion control that is fair to others.
 pub const ON_NETWORKS: &str = Combination::RECOMMENDED;
@@ -73,9 +73,9 @@ impl Contender {
     /// MPTCP as this project recommends it (docs/default-policy.md).
     pub fn anabranch() -> Self {
         Self {
-            name: RECOMMENDED.to_owned(),
+            name: LAB_DEFAULT.to_owned(),
             label: "Anabranch".to_owned(),
-            scheme: RECOMMENDED.to_owned(),
+            scheme: LAB_DEFAULT.to_owned(),
             policies: Combination::anabranch(),
             ..Self::plain()
         }

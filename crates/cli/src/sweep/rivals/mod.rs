@@ -14,7 +14,7 @@ use anabranch_lab::files::{prepare, write};
 use anabranch_lab::journal::program;
 use anabranch_lab::sweep::cast;
 use anabranch_lab::sweep::journal::{Journal, Line};
-use anabranch_settings::contender::RECOMMENDED;
+use anabranch_settings::contender::LAB_DEFAULT;
 use anabranch_settings::diagnostic::Diagnostic;
 use outcome::Rivals;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
         return Err(Diagnostic::plain(format!("there is no Linux to compete with: {reason}")));
     }
     let ours = match options.policies.as_slice() {
-        [] => cast::one(RECOMMENDED),
+        [] => cast::one(LAB_DEFAULT),
         [name] => cast::one(name),
         _ => Err("one policy at a time competes with the kernel".to_owned()),
     }
