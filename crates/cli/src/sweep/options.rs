@@ -38,7 +38,7 @@ pub struct SweepOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..65_536))]
     pub point: Vec<u32>,
     /// Compare with the kernel's MPTCP in real time, Linux receiving, on 30 points with constant links; needs root.
-    /// --policy names our policies [default: anabranch]
+    /// --policy names our policies [default: anabranch,congestion=bounded_cubic]
     #[arg(long, conflicts_with_all = ["subsets", "reference", "no_messages", "worst", "point", "jobs"])]
     pub rivals: bool,
     /// Parallel runs [default: the number of cores]

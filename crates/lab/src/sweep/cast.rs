@@ -108,11 +108,12 @@ pub fn one(text: &str) -> Result<Entrant, String> {
     contender::from_option(text).map(Entrant::ours)
 }
 
-/// Named combinations; each scheduler with LIA, each congestion control with lowest_rtt, each path manager with both;
-/// each scheduler with CUBIC, since LIA is slow on lossy paths with any scheduler; and Linux.
+/// Named combinations and the default on networks; each scheduler with LIA, each congestion control with lowest_rtt, each
+/// path manager with both; each scheduler with CUBIC, since LIA is slow on lossy paths with any scheduler; and Linux.
 fn all() -> Vec<Entrant> {
     let ready = Contender::ready().into_iter().filter(|ready| ready.multipath && ready.route == Route::All);
-    let mut made: Vec<Entrant> = ready.map(Entrant::ours).collect();
+    let on_networks = contender::from_option(ON_NETWORKS).expect("a default that can be read");
+    let mut made: Vec<Entrant> = ready.chain([on_networks]).map(Entrant::ours).collect();
     for family in [Family::Scheduler, Family::Congestion, Family::PathManager] {
         for member in family.members() {
             let mut policies = Combination::default();

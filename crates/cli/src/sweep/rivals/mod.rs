@@ -1,4 +1,4 @@
-//! `sweep --rivals`: the default combination in real time compared with the kernel's MPTCP, both with Linux as
+//! `sweep --rivals`: the default on networks in real time compared with the kernel's MPTCP, both with Linux as
 //! receiver, on points of the design.
 
 mod draw;
@@ -14,7 +14,7 @@ use anabranch_lab::files::{prepare, write};
 use anabranch_lab::journal::program;
 use anabranch_lab::sweep::cast;
 use anabranch_lab::sweep::journal::{Journal, Line};
-use anabranch_settings::contender::LAB_DEFAULT;
+use anabranch_settings::contender::ON_NETWORKS;
 use anabranch_settings::diagnostic::Diagnostic;
 use outcome::Rivals;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
         return Err(Diagnostic::plain(format!("there is no Linux to compete with: {reason}")));
     }
     let ours = match options.policies.as_slice() {
-        [] => cast::one(LAB_DEFAULT),
+        [] => cast::one(ON_NETWORKS),
         [name] => cast::one(name),
         _ => Err("one policy at a time competes with the kernel".to_owned()),
     }
