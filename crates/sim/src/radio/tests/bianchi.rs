@@ -53,13 +53,26 @@ fn the_fixed_point_is_bianchis() {
     assert!((sends(tau) - tau).abs() < 1e-9, "{tau}");
 }
 
+/// Packets of 1500 bytes per second by the formula.
+fn by_formula(stations: u32, with_rts: bool) -> f64 {
+    // Success: data, SIFS, ACK, DIFS. Collision: data, and EIFS at the receivers.
+    let (success, collision) = (1310.0 + 10.0 + 304.0 + 50.0, 1310.0 + 364.0);
+    // RTS, SIFS, CTS and SIFS before the data; collision: RTS and EIFS.
+    let (reserved, reservation_lost) = (352.0 + 10.0 + 304.0 + 10.0 + success, 352.0 + 364.0);
+    let (success, collision) = if with_rts { (reserved, reservation_lost) } else { (success, collision) };
+    throughput(stations as i32, 20.0, success, collision)
+}
+
+/// Packets per second of saturated stations, half a minute.
+fn by_simulation(stations: u32, with_rts: bool) -> f64 {
+    let rts_threshold = if with_rts { 0 } else { u32::MAX };
+    measured(MediumConfig { rts_threshold, ..unlimited() }, stations, 30.0).0
+}
+
 #[test]
 fn saturated_stations_reach_bianchis_throughput() {
     for stations in 2..=10 {
-        // Success: data, SIFS, ACK, DIFS. Collision: data, and EIFS at the receivers.
-        let (success, collision) = (1310.0 + 10.0 + 304.0 + 50.0, 1310.0 + 364.0);
-        let formula = throughput(stations as i32, 20.0, success, collision);
-        let (seen, _) = measured(unlimited(), stations, 30.0);
+        let (formula, seen) = (by_formula(stations, false), by_simulation(stations, false));
         assert!((seen / formula - 1.0).abs() < 0.05, "{stations} stations: {seen} packets/s, {formula} by the formula");
     }
 }
@@ -67,12 +80,20 @@ fn saturated_stations_reach_bianchis_throughput() {
 #[test]
 fn with_rts_they_do_as_well() {
     for stations in [2, 5, 10] {
-        let config = MediumConfig { rts_threshold: 0, ..unlimited() };
-        // RTS, SIFS, CTS, SIFS, data, SIFS, ACK, DIFS; collision: RTS and EIFS.
-        let success = 352.0 + 10.0 + 304.0 + 10.0 + 1310.0 + 10.0 + 304.0 + 50.0;
-        let formula = throughput(stations as i32, 20.0, success, 352.0 + 364.0);
-        let (seen, _) = measured(config, stations, 30.0);
+        let (formula, seen) = (by_formula(stations, true), by_simulation(stations, true));
         assert!((seen / formula - 1.0).abs() < 0.05, "{stations} stations: {seen} packets/s, {formula} by the formula");
+    }
+}
+
+#[test]
+#[ignore = "prints a table of docs/measurements/radio.md"]
+#[expect(clippy::print_stdout, reason = "that is what it is for")]
+fn table() {
+    println!("\n| stations | simulated | formula | with RTS, simulated | formula |\n|---|---|---|---|---|");
+    for stations in 2..=10 {
+        let [(seen, formula), (seen_with_rts, formula_with_rts)] =
+            [false, true].map(|with_rts| (by_simulation(stations, with_rts), by_formula(stations, with_rts)));
+        println!("| {stations} | {seen:.1} | {formula:.1} | {seen_with_rts:.1} | {formula_with_rts:.1} |");
     }
 }
 
