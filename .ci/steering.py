@@ -1,108 +1,217 @@
 """The cases of .ci/steering, and its tables."""
 
-import argparse, concurrent.futures, json, pathlib, statistics, subprocess, tempfile
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import tempfile
+from typing import NamedTuple
 
-# Rate in Mbit/s, one-way delay in ms, queue in packets, loss in per cent.
+PAGE = pathlib.Path("docs/measurements/steering.md")
+
+
+class Path(NamedTuple):
+    """Rate in Mbit/s, one-way delay in ms, queue in packets, loss in per cent."""
+
+    rate: float
+    delay: float
+    queue: int
+    loss: float
+
+
 PAIRS = {
-    "alike": [(10, 20, 100, 0), (10, 20, 100, 0)],
-    "alike, 0.1 % loss": [(20, 25, 100, 0.1), (20, 25, 100, 0.1)],
-    "Wi-Fi, LTE": [(20, 10, 100, 0.1), (10, 30, 200, 0)],
-    "slow second": [(20, 10, 100, 0), (4, 100, 100, 0)],
-    "slow first": [(4, 100, 100, 0), (20, 10, 100, 0)],
-    "satellite": [(20, 15, 100, 0), (10, 300, 500, 0)],
-    "narrow second": [(50, 10, 200, 0), (1, 20, 50, 0)],
-    "lossy second": [(20, 10, 100, 0), (10, 30, 100, 2)],
-    "long queue": [(20, 10, 100, 0.05), (3, 20, 500, 0)],
+    "alike": (Path(10, 20, 100, 0), Path(10, 20, 100, 0)),
+    "alike, 0.1 % loss": (Path(20, 25, 100, 0.1), Path(20, 25, 100, 0.1)),
+    "Wi-Fi, LTE": (Path(20, 10, 100, 0.1), Path(10, 30, 200, 0)),
+    "slow second": (Path(20, 10, 100, 0), Path(4, 100, 100, 0)),
+    "slow first": (Path(4, 100, 100, 0), Path(20, 10, 100, 0)),
+    "satellite": (Path(20, 15, 100, 0), Path(10, 300, 500, 0)),
+    "narrow second": (Path(50, 10, 200, 0), Path(1, 20, 50, 0)),
+    "lossy second": (Path(20, 10, 100, 0), Path(10, 30, 100, 2)),
+    "long queue": (Path(20, 10, 100, 0.05), Path(3, 20, 500, 0)),
 }
 BUFFERS = ["128 kB", "512 kB", "4 MB"]
+UNSTEERED = ["all", "first", "second"]
 # Not steered_recpr: its runs over the satellite with 128 kB do not end.
 STEERED = ["steered", "steered_lm3", "steered_pu2m2", "steered_predictive"]
+# What is better by less than this share counts as neither better nor worse.
+DIFFERENCE = 0.05
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--write", action="store_true")
-parser.add_argument("--quick", action="store_true")
-parser.add_argument("--download", action="store_true", help="the daemon runs at the receiver")
-parser.add_argument("--seeds", type=int, default=5)
-parser.add_argument("--first-seed", type=int, default=1)
-parser.add_argument("--pair", action="append")
-parser.add_argument("--buffer", action="append")
-parser.add_argument("--policy", action="append")
-parser.add_argument("program", nargs="?", default="target/release/anabranch")
-asked = parser.parse_args()
-steered = asked.policy or (["steered_receiver"] if asked.download else STEERED)
+Metrics = dict[str, float]
 
 
-def run(pair, buffer):
-    paths = PAIRS[pair]
-    options = []
-    for name, (rate, delay, queue, loss) in zip(["first", "second"], paths):
+class Asked(argparse.Namespace):
+    """The options."""
+
+    write: bool
+    quick: bool
+    download: bool
+    seeds: int
+    first_seed: int
+    pair: list[str] | None
+    buffer: list[str] | None
+    policy: list[str] | None
+    program: str
+
+
+def options() -> Asked:
+    """The options of this run."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--download", action="store_true", help="the daemon runs at the receiver")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--pair", action="append")
+    parser.add_argument("--buffer", action="append")
+    parser.add_argument("--policy", action="append")
+    parser.add_argument("program", nargs="?", default="target/release/anabranch")
+    return parser.parse_args(namespace=Asked())
+
+
+def settings(pair: str, buffer: str, download: bool) -> list[str]:
+    """The settings of the scenario for a case."""
+    found = []
+    for name, path in zip(("first", "second"), PAIRS[pair], strict=True):
         link = f"paths.{name}.links.link"
-        options += [f"{link}.rate={rate} Mbit/s", f"{link}.delay={delay} ms", f"{link}.queue={queue} packets"]
-        options += [f"{link}.loss={loss} %"] if loss else []
-    options += [f"connection.receive_buffer={buffer}"]
-    options += ["transfer.direction=download"] if asked.download else []
+        found += [f"{link}.rate={path.rate} Mbit/s", f"{link}.delay={path.delay} ms"]
+        found += [f"{link}.queue={path.queue} packets"]
+        found += [f"{link}.loss={path.loss} %"] if path.loss else []
+    found += [f"connection.receive_buffer={buffer}"]
+    return [*found, "transfer.direction=download"] if download else found
+
+
+def run(asked: Asked, policies: list[str], pair: str, buffer: str) -> dict[str, Metrics]:
+    """Means over the seeds: by policy, by metric."""
     command = [asked.program, "compare", "scenarios/steering.toml", "--json"]
     command += ["--seeds", str(2 if asked.quick else asked.seeds), "--first-seed", str(asked.first_seed)]
-    for policy in ["all", "first", "second"] + steered:
+    for policy in policies:
         command += ["--policy", policy]
-    for option in options:
-        command += ["--set", option]
+    for setting in settings(pair, buffer, asked.download):
+        command += ["--set", setting]
     with tempfile.TemporaryDirectory() as place:
-        made = subprocess.run(command + ["--out", place], check=True, capture_output=True, text=True)
-    rows = {}
+        made = subprocess.run([*command, "--out", place], check=True, capture_output=True, text=True)
+    means: dict[str, Metrics] = {}
     for row in json.loads(made.stdout)["experiments"][0]["rows"]:
-        rows.setdefault(row["policy"].split("@")[0], {})[row["metric"]] = row["mean"]
-    return rows
+        means.setdefault(row["policy"].split("@")[0], {})[row["metric"]] = row["mean"]
+    return means
 
 
-cases = [(pair, buffer) for pair in asked.pair or PAIRS for buffer in asked.buffer or (BUFFERS[:1] if asked.quick else BUFFERS)]
-with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    results = dict(zip(cases, pool.map(lambda case: run(*case), cases)))
+class Case(NamedTuple):
+    """The means of a case, by policy."""
 
-lines = ["| paths | receive buffer | all | first alone | second alone | " + " | ".join(steered) + " |", "|" + "---|" * (5 + len(steered))]
-ratios = {name: [] for name in steered}
-gaps = {name: [] for name in steered}
-decisions = {name: [0, 0, 0, 0] for name in steered}
-blocked = [0, 0, 0, 0]
-for (pair, buffer), rows in results.items():
-    goodput = {name: metrics["throughput"] for name, metrics in rows.items()}
-    alone = max(goodput["first"], goodput["second"])
-    best = max(goodput["all"], alone)
-    cells = [f"{goodput[name]:.2f}" for name in ["all", "first", "second"]]
+    pair: str
+    buffer: str
+    means: dict[str, Metrics]
+
+    def goodput(self, policy: str) -> float:
+        """In Mbit/s."""
+        return self.means[policy]["throughput"]
+
+    def alone(self) -> float:
+        """The goodput of the better path alone."""
+        return max(self.goodput("first"), self.goodput("second"))
+
+    def best(self) -> float:
+        """The goodput of the best way that is not steered."""
+        return max(self.goodput("all"), self.alone())
+
+    def has_gap(self) -> bool:
+        """Whether the better path alone carries clearly more than all of them."""
+        return self.alone() > (1 + DIFFERENCE) * self.goodput("all")
+
+    def is_clear(self) -> bool:
+        """Whether it is clear which of the two is better."""
+        return self.has_gap() or self.alone() < (1 - DIFFERENCE) * self.goodput("all")
+
+    def recovered(self, policy: str) -> float:
+        """The share of the gap that a path manager makes good."""
+        unsteered = self.goodput("all")
+        return (self.goodput(policy) - unsteered) / (self.alone() - unsteered)
+
+    def is_demoted(self, policy: str) -> bool:
+        """Whether a path was demoted during most of the time."""
+        return self.means[policy].get("demoted", 0) > 50
+
+
+def case_row(case: Case, steered: list[str]) -> str:
+    """The goodput of each policy in a case."""
+    cells = [f"{case.goodput(name):.2f}" for name in UNSTEERED]
     for name in steered:
-        ratios[name].append(goodput[name] / best)
-        gap = alone > 1.05 * goodput["all"]
-        if gap:
-            gaps[name].append((goodput[name] - goodput["all"]) / (alone - goodput["all"]))
-        demoted = rows[name].get("demoted", 0) > 50
-        if gap or alone < 0.95 * goodput["all"]:
-            decisions[name][2 * gap + demoted] += 1
-        cells.append(f"{goodput[name]:.2f} ({100 * goodput[name] / best:.0f} %)")
-        if name == steered[0]:
-            for at, key in enumerate(["unblocked_seen", "blocked_imagined", "blocked_missed", "blocked_seen"]):
-                blocked[at] += rows[name].get(key, 0)
-    lines.append(f"| {pair} | {buffer} | " + " | ".join(cells) + " |")
-summary = ["| path manager | least share of the better, % | median share of the gap recovered | true positives | false positives |", "|---|---|---|---|---|"]
-for name in steered:
-    right_no, wrong_yes, wrong_no, right_yes = decisions[name]
-    recovered = f"{statistics.median(gaps[name]):.2f} ({len(gaps[name])} cases)" if gaps[name] else "–"
-    summary.append(f"| {name} | {100 * min(ratios[name]):.1f} | {recovered} | {right_yes} of {right_yes + wrong_no} | {wrong_yes} of {wrong_yes + right_no} |")
-right_no, wrong_yes, wrong_no, right_yes = blocked
-estimator = [
-    "| | estimated to be blocked | estimated not to be |", "|---|---|---|",
-    f"| blocked | {right_yes:.0f} | {wrong_no:.0f} |", f"| not blocked | {wrong_yes:.0f} | {right_no:.0f} |", "",
-    f"Precision {right_yes / max(1, right_yes + wrong_yes):.3f}, recall {right_yes / max(1, right_yes + wrong_no):.3f}.",
-]
-# The engine knows whether the sender is blocked, so the estimator of a receiver is compared with nothing.
-parts = [summary, lines] if asked.download else [summary, estimator, lines]
-text = "\n\n".join("\n".join(part) for part in parts)
-if not asked.write:
-    print(text)
-else:
-    page = pathlib.Path("docs/measurements/steering.md")
-    commit = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        cells.append(f"{case.goodput(name):.2f} ({100 * case.goodput(name) / case.best():.0f} %)")
+    return f"| {case.pair} | {case.buffer} | " + " | ".join(cells) + " |"
+
+
+def summary_row(name: str, cases: list[Case]) -> str:
+    """How a path manager does over all cases."""
+    least = min(case.goodput(name) / case.best() for case in cases)
+    gaps = [case.recovered(name) for case in cases if case.has_gap()]
+    recovered = f"{statistics.median(gaps):.2f} ({len(gaps)} cases)" if gaps else "\N{EN DASH}"
+    positive = [case.is_demoted(name) for case in cases if case.has_gap()]
+    negative = [case.is_demoted(name) for case in cases if case.is_clear() and not case.has_gap()]
+    decisions = f"{sum(positive)} of {len(positive)} | {sum(negative)} of {len(negative)}"
+    return f"| {name} | {100 * least:.1f} | {recovered} | {decisions} |"
+
+
+def estimator(name: str, cases: list[Case]) -> list[str]:
+    """How often the estimator of a path manager was right about whether the sender is blocked."""
+    right_no, wrong_yes, wrong_no, right_yes = (
+        sum(case.means[name].get(key, 0) for case in cases)
+        for key in ("unblocked_seen", "blocked_imagined", "blocked_missed", "blocked_seen")
+    )
+    precision, recall = (right_yes / max(1, right_yes + wrong) for wrong in (wrong_yes, wrong_no))
+    return [
+        "| | estimated to be blocked | estimated not to be |",
+        "|---|---|---|",
+        f"| blocked | {right_yes:.0f} | {wrong_no:.0f} |",
+        f"| not blocked | {wrong_yes:.0f} | {right_no:.0f} |",
+        "",
+        f"Precision {precision:.3f}, recall {recall:.3f}.",
+    ]
+
+
+def tables(cases: list[Case], steered: list[str], download: bool) -> str:
+    """The summary, the estimator of the first path manager, and all cases."""
+    heads = ["path manager", "least share of the better, %", "median share of the gap recovered"]
+    heads += ["true positives", "false positives"]
+    summary = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    summary += [summary_row(name, cases) for name in steered]
+    heads = ["paths", "receive buffer", "all", "first alone", "second alone", *steered]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    lines += [case_row(case, steered) for case in cases]
+    # The engine knows whether the sender is blocked, so the estimator of a receiver is compared with nothing.
+    parts = [summary, lines] if download else [summary, estimator(steered[0], cases), lines]
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def write(asked: Asked, text: str) -> None:
+    """Puts the tables into the page."""
+    head = ["git", "rev-parse", "--short=7", "HEAD"]
+    commit = subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
     begin = "<!-- .ci/steering --download -->\n" if asked.download else "<!-- .ci/steering -->\n"
-    before, rest = page.read_text().split(begin, 1)
+    before, rest = PAGE.read_text().split(begin, 1)
     after = rest.split("<!-- end -->", 1)[1]
     seeds = f"seeds {asked.first_seed} to {asked.first_seed + asked.seeds - 1}"
-    page.write_text(before + begin + f"\nCommit {commit}, {seeds}:\n\n" + text + "\n\n<!-- end -->" + after)
+    PAGE.write_text(before + begin + f"\nCommit {commit}, {seeds}:\n\n" + text + "\n\n<!-- end -->" + after)
+
+
+def main() -> None:
+    """Runs the cases, and prints or writes their tables."""
+    asked = options()
+    steered = asked.policy or (["steered_receiver"] if asked.download else STEERED)
+    buffers = asked.buffer or (BUFFERS[:1] if asked.quick else BUFFERS)
+    cases = [
+        Case(pair, buffer, run(asked, [*UNSTEERED, *steered], pair, buffer))
+        for pair in dict.fromkeys(asked.pair or PAIRS)
+        for buffer in dict.fromkeys(buffers)
+    ]
+    text = tables(cases, steered, asked.download)
+    if asked.write:
+        write(asked, text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
