@@ -1,65 +1,135 @@
 """The cases of .ci/steering-kernel: paths, receive buffer, direction, congestion control; and the modes of each."""
 
 import dataclasses
+from collections.abc import Iterator
+from typing import NamedTuple
 
-# Rate in Mbit/s, one-way delay in ms, queue in packets, loss in per cent: some of those of .ci/steering.
+
+class Path(NamedTuple):
+    """Rate in Mbit/s, one-way delay in ms, queue in packets, loss in per cent."""
+
+    rate: float
+    delay: float
+    queue: int
+    loss: float
+
+
+# Some of those of .ci/steering.
 PAIRS = {
-    "alike": [(10, 20, 100, 0), (10, 20, 100, 0)],
-    "Wi-Fi, LTE": [(20, 10, 100, 0.1), (10, 30, 200, 0)],
-    "slow second": [(20, 10, 100, 0), (4, 100, 100, 0)],
-    "satellite": [(20, 15, 100, 0), (10, 300, 500, 0)],
-    "narrow second": [(20, 10, 200, 0), (1, 150, 50, 0)],
-    "lossy second": [(20, 10, 100, 0), (10, 30, 100, 2)],
+    "alike": (Path(10, 20, 100, 0), Path(10, 20, 100, 0)),
+    "Wi-Fi, LTE": (Path(20, 10, 100, 0.1), Path(10, 30, 200, 0)),
+    "slow second": (Path(20, 10, 100, 0), Path(4, 100, 100, 0)),
+    "satellite": (Path(20, 15, 100, 0), Path(10, 300, 500, 0)),
+    "narrow second": (Path(20, 10, 200, 0), Path(1, 150, 50, 0)),
+    "lossy second": (Path(20, 10, 100, 0), Path(10, 30, 100, 2)),
 }
 # Bytes that the program asks for, which the kernel doubles.
 BUFFERS = {"128 kB": "131072", "automatic": "automatic"}
+PAPERS_BUFFER = "65536"
 
 # Seconds before the measurement, and of it.
 WARM_UP, MEASURED = 6, 6
 
-# How the paths are used: by which of the kernel's path managers at the client and the server, and where a daemon runs with what.
-ALL = ("all", None, None)
-ALONE = ("alone", None, None)
-STEERED = ("steered", "sender", "goodput_trial")
-RECEIVER = ("steered at the receiver", "receiver", "goodput_trial,path_manager.late=0.03")
+
+class Daemon(NamedTuple):
+    """A daemon that steers: at the "sender" or the "receiver" of the data, and its path manager with settings."""
+
+    at: str
+    policy: str
+
+
+class Mode(NamedTuple):
+    """How the paths are used: with or without MPTCP's set-up of the hosts, and what steers."""
+
+    name: str
+    multipath: bool = True
+    daemon: Daemon | None = None
+
+
+ALL = Mode("all")
+ALONE = Mode("alone", multipath=False)
+STEERED = Mode("steered", daemon=Daemon("sender", "goodput_trial"))
+RECEIVER = Mode("steered at the receiver", daemon=Daemon("receiver", "goodput_trial,path_manager.late=0.03"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
+    """A scenario with settings, how a connection uses it, and the modes that are compared; times in seconds."""
+
     name: str
     scenario: str
-    settings: tuple
+    settings: tuple[str, ...]
     buffer: str
     direction: str
     congestion: str
     warm_up: float
     measured: float
-    modes: tuple
+    modes: tuple[Mode, ...]
 
 
-def pairs():
-    for congestion in ("cubic", "bbr"):
-        for pair, paths in PAIRS.items():
-            for buffer, size in BUFFERS.items():
-                for direction in ("upload", "download"):
-                    if congestion == "bbr" and (direction, buffer) != ("upload", "128 kB"):
-                        continue
-                    settings = []
-                    for name, (rate, delay, queue, loss) in zip(("first", "second"), paths):
-                        link = f"paths.{name}.links.link"
-                        settings += [f"{link}.rate={rate} Mbit/s", f"{link}.delay={delay} ms", f"{link}.queue={queue} packets"]
-                        settings += [f"{link}.loss={loss} %"] if loss else []
-                    modes = (ALL, ALONE, STEERED) + ((RECEIVER,) if direction == "download" else ())
-                    name = f"{pair}, {buffer}, {direction}, {congestion}"
-                    yield Case(name, "scenarios/steering.toml", tuple(settings), size, direction, congestion, WARM_UP, MEASURED, modes)
+def settings(paths: tuple[Path, Path]) -> tuple[str, ...]:
+    """The settings of the scenario for a pair of paths."""
+    found = []
+    for name, path in zip(("first", "second"), paths, strict=True):
+        link = f"paths.{name}.links.link"
+        found += [f"{link}.rate={path.rate} Mbit/s", f"{link}.delay={path.delay} ms"]
+        found += [f"{link}.queue={path.queue} packets"]
+        found += [f"{link}.loss={path.loss} %"] if path.loss else []
+    return tuple(found)
 
 
-def papers():
-    """Whole runs count. The emulation has no TCP cross traffic, so that all of LM3's is UDP here."""
-    steered = lambda *managers: tuple((f"steered by {manager.split(',')[0]}", "sender", manager) for manager in managers)
-    managers = steered("lm3", "pu2m2", "goodput_trial")
-    yield Case("LM3, section 2", "scenarios/lm3_motivation.toml", (), "65536", "upload", "cubic", 0, 120, (ALL, ALONE) + managers)
+def pair_case(pair: str, buffer: str, direction: str, congestion: str) -> Case:
+    """The case of a pair of paths."""
+    return Case(
+        name=f"{pair}, {buffer}, {direction}, {congestion}",
+        scenario="scenarios/steering.toml",
+        settings=settings(PAIRS[pair]),
+        buffer=BUFFERS[buffer],
+        direction=direction,
+        congestion=congestion,
+        warm_up=WARM_UP,
+        measured=MEASURED,
+        modes=(ALL, ALONE, STEERED, RECEIVER) if direction == "download" else (ALL, ALONE, STEERED),
+    )
+
+
+def pairs() -> Iterator[Case]:
+    """The pairs of paths: all of them with CUBIC, and uploads with the small buffer with BBR."""
+    for pair in PAIRS:
+        for buffer in BUFFERS:
+            for direction in ("upload", "download"):
+                yield pair_case(pair, buffer, direction, "cubic")
+    for pair in PAIRS:
+        yield pair_case(pair, "128 kB", "upload", "bbr")
+
+
+def paper_case(
+    name: str, scenario: str, seconds: float, modes: tuple[Mode, ...], settings: tuple[str, ...] = ()
+) -> Case:
+    """The case of a network of a paper, of which the whole run counts."""
+    return Case(
+        name=name,
+        scenario=f"scenarios/{scenario}.toml",
+        settings=settings,
+        buffer=PAPERS_BUFFER,
+        direction="upload",
+        congestion="cubic",
+        warm_up=0,
+        measured=seconds,
+        modes=modes,
+    )
+
+
+def steered(*policies: str) -> tuple[Mode, ...]:
+    """A mode for each path manager, at the sender."""
+    return tuple(Mode(f"steered by {policy.split(',')[0]}", daemon=Daemon("sender", policy)) for policy in policies)
+
+
+def papers() -> Iterator[Case]:
+    """The papers' networks with their path managers. The emulation has no TCP cross traffic: all of LM3's is UDP."""
+    of_lm3 = steered("lm3", "pu2m2", "goodput_trial")
+    yield paper_case("LM3, section 2", "lm3_motivation", 120, (ALL, ALONE, *of_lm3))
     no_tcp = tuple(f"paths.{path}.background.tcp=0 %" for path in "ABC")
-    yield Case("LM3, section 4", "scenarios/lm3_evaluation.toml", no_tcp, "65536", "upload", "cubic", 0, 100, (ALL,) + managers)
-    managers = steered("one_way_delay,path_manager.measured_by=sender", "pu2m2", "goodput_trial")
-    yield Case("recPR, section V.B", "scenarios/recpr_bulk.toml", (), "65536", "upload", "cubic", 0, 100, (ALL,) + managers)
+    yield paper_case("LM3, section 4", "lm3_evaluation", 100, (ALL, *of_lm3), no_tcp)
+    of_recpr = steered("one_way_delay,path_manager.measured_by=sender", "pu2m2", "goodput_trial")
+    yield paper_case("recPR, section V.B", "recpr_bulk", 100, (ALL, *of_recpr))

@@ -1,107 +1,134 @@
 """The tables of what was run."""
 
-import json, pathlib, statistics
-from cases import papers, pairs
+import pathlib
+import statistics
+
+from cases import Case, pairs, papers
+from runs import Run, is_valid, read
 
 PAGE = pathlib.Path("docs/measurements/steering.md")
 BEGIN, END = "<!-- .ci/steering-kernel -->\n", "<!-- end of .ci/steering-kernel -->"
+NONE = "\N{EN DASH}"
+STEERED = ("steered", "steered at the receiver")
+
+Modes = dict[str, list[Run]]
+Found = dict[str, Modes]
 
 
-def read(file):
-    """Valid runs by case and mode, and how many were not valid."""
-    found, late = {}, 0
-    for line in file.read_text().splitlines() if file.exists() else []:
-        run = json.loads(line)
-        if run["late"] > 0.001 or run["lost_outside"]:
-            late += 1
-            continue
+def by_case(runs: list[Run]) -> Found:
+    """Runs by case and mode."""
+    found: Found = {}
+    for run in runs:
         found.setdefault(run["case"], {}).setdefault(run["mode"], []).append(run)
-    return found, late
+    return found
 
 
-def median(runs, key="goodput"):
-    return statistics.median(run[key] for run in runs)
+def median(runs: list[Run]) -> float:
+    """The median goodput, in Mbit/s."""
+    return statistics.median(run["goodput"] for run in runs)
 
 
-def cell(runs):
+def cell(runs: list[Run]) -> str:
+    """Median, least and largest goodput."""
     values = sorted(run["goodput"] for run in runs)
-    return f"{statistics.median(values):.2f} ({values[0]:.2f} to {values[-1]:.2f})" if runs else "–"
+    return f"{statistics.median(values):.2f} ({values[0]:.2f} to {values[-1]:.2f})" if runs else NONE
+
+
+def head(names: list[str]) -> list[str]:
+    """The first two lines of a table."""
+    return ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
 
 
 class Score:
-    """How a way to steer does over all cases, by medians."""
+    """How a way to steer does over all cases, by medians; and in which runs it demoted a path, rightly or wrongly."""
 
-    def __init__(self):
-        self.shares, self.gaps, self.decisions = [], [], [[0, 0], [0, 0]]
+    def __init__(self) -> None:
+        """Of no case yet."""
+        self.shares: list[tuple[float, str]] = []
+        self.gaps: list[float] = []
+        self.demoted_where_right: list[bool] = []
+        self.demoted_where_wrong: list[bool] = []
 
-    def add(self, case, unsteered, alone, steered, runs):
-        best = max(unsteered, alone)
-        self.shares.append((steered / best, case))
-        gap = alone > 1.05 * unsteered
-        if gap:
+    def add(self, case: str, modes: Modes, runs: list[Run]) -> None:
+        """Adds a case with the runs that were steered."""
+        unsteered, alone, steered = median(modes["all"]), median(modes["alone"]), median(runs)
+        self.shares.append((steered / max(unsteered, alone), case))
+        demoted = [run["demoted"] > 0.5 for run in runs]
+        if alone > 1.05 * unsteered:
             self.gaps.append((steered - unsteered) / (alone - unsteered))
-        if gap or alone < 0.95 * unsteered:
-            for run in runs:
-                self.decisions[gap][run["demoted"] > 0.5] += 1
+            self.demoted_where_right += demoted
+        elif alone < 0.95 * unsteered:
+            self.demoted_where_wrong += demoted
 
-    def row(self, name):
+    def row(self, name: str) -> str:
+        """The row of the table."""
         least, where = min(self.shares)
-        gaps = f"{statistics.median(self.gaps):.2f} ({len(self.gaps)})" if self.gaps else "–"
-        (false_no, false_yes), (missed, seen) = self.decisions
+        gaps = f"{statistics.median(self.gaps):.2f} ({len(self.gaps)})" if self.gaps else NONE
         below = sum(share < 0.95 for share, _ in self.shares)
-        worst = f"{100 * least:.0f} ({where})"
-        return f"| {name} | {len(self.shares)} | {worst} | {below} | {gaps} | {seen} of {seen + missed} | {false_yes} of {false_yes + false_no} |"
+        cells = [name, str(len(self.shares)), f"{100 * least:.0f} ({where})", str(below), gaps]
+        cells += [f"{sum(these)} of {len(these)}" for these in (self.demoted_where_right, self.demoted_where_wrong)]
+        return "| " + " | ".join(cells) + " |"
 
 
-def of_pairs(found):
-    lines = ["| paths, receive buffer, direction, congestion control | runs | all | better alone | steered | % | steered at the receiver | % |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
-    scores = {"steered": Score(), "steered at the receiver": Score()}
+def is_complete(case: Case, modes: Modes) -> bool:
+    """Whether there are runs of each mode."""
+    return all(modes.get(mode.name) for mode in case.modes)
+
+
+def of_pairs(found: Found) -> list[str]:
+    """The scores, and all cases."""
+    heads = ["paths, receive buffer, direction, congestion control", "runs", "all", "better alone"]
+    lines = head([*heads, "steered", "%", "steered at the receiver", "%"])
+    scores = {name: Score() for name in STEERED}
     for case in pairs():
         modes = found.get(case.name, {})
-        if not all(modes.get(name) for name, *_ in case.modes):
+        if not is_complete(case, modes):
             continue
-        unsteered, alone = median(modes["all"]), median(modes["alone"])
+        best = max(median(modes["all"]), median(modes["alone"]))
         cells = [cell(modes["all"]), cell(modes["alone"])]
         for name, score in scores.items():
             runs = modes.get(name, [])
-            cells += [cell(runs), f"{100 * median(runs) / max(unsteered, alone):.0f}" if runs else "–"]
+            cells += [cell(runs), f"{100 * median(runs) / best:.0f}" if runs else NONE]
             if runs:
-                score.add(case.name, unsteered, alone, median(runs), runs)
-        least = min(len(modes[name]) for name, *_ in case.modes)
+                score.add(case.name, modes, runs)
+        least = min(len(modes[mode.name]) for mode in case.modes)
         lines.append(f"| {case.name} | {least} | " + " | ".join(cells) + " |")
-    summary = ["| daemon | cases | least share of the better, % | cases below 95 % | median share of the gap (cases) | true positives | false positives |"]
-    summary.append("|---|---|---|---|---|---|---|")
+    heads = ["daemon", "cases", "least share of the better, %", "cases below 95 %", "median share of the gap (cases)"]
+    summary = head([*heads, "true positives", "false positives"])
     summary += [score.row(name) for name, score in scores.items() if score.shares]
     return ["\n".join(summary), "\n".join(lines)]
 
 
-def of_papers(found):
-    lines = ["| network | unsteered or steered by | runs | Mbit/s | over all paths unsteered, % |", "|---|---|---|---|---|"]
+def of_papers(found: Found) -> list[str]:
+    """The papers' networks; nothing if none was run."""
+    lines = []
     for case in papers():
         modes = found.get(case.name, {})
-        for name, *_ in case.modes:
+        for name in (mode.name for mode in case.modes):
             runs = modes.get(name)
             if runs and modes.get("all"):
                 change = 100 * (median(runs) / median(modes["all"]) - 1)
                 lines.append(f"| {case.name} | {name} | {len(runs)} | {cell(runs)} | {change:+.1f} |")
-    return ["\n".join(lines)] if len(lines) > 2 else []
+    heads = ["network", "unsteered or steered by", "runs", "Mbit/s", "over all paths unsteered, %"]
+    return ["\n".join([*head(heads), *lines])] if lines else []
 
 
-def origin(found):
-    runs = [run for modes in found.values() for runs in modes.values() for run in runs]
+def origin(runs: list[Run], invalid: int) -> str:
+    """The line above the tables: what they are of."""
     commits = ", ".join(sorted({run["commit"] for run in runs}))
     kernels = ", ".join(sorted({run["kernel"].split("-")[0] for run in runs}))
-    return f"Commit {commits}, kernel {kernels}, {len(runs)} runs"
+    left = f"; {invalid} more were left out, since the machine was late" if invalid else ""
+    return f"Commit {commits}, kernel {kernels}, {len(runs)} runs{left}:"
 
 
-def show(place, write):
+def show(place: pathlib.Path, write: bool) -> None:
+    """Prints the tables, or writes them into the page."""
     parts = []
     for file, make in (("pairs.jsonl", of_pairs), ("papers.jsonl", of_papers)):
-        found, late = read(place / file)
-        if found:
-            left = f"; {late} more were left out, since the machine was late" if late else ""
-            parts += [origin(found) + left + ":"] + make(found)
+        runs = read(place / file)
+        valid = [run for run in runs if is_valid(run)]
+        if valid:
+            parts += [origin(valid, len(runs) - len(valid)), *make(by_case(valid))]
     text = "\n\n".join(parts)
     if not write:
         print(text)
