@@ -4,25 +4,13 @@ import dataclasses
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import paths
+from paths import Path, path_settings
 
-class Path(NamedTuple):
-    """Rate in Mbit/s, one-way delay in ms, queue in packets, loss in per cent."""
-
-    rate: float
-    delay: float
-    queue: int
-    loss: float
-
-
-# Some of those of .ci/steering.
-PAIRS = {
-    "alike": (Path(10, 20, 100, 0), Path(10, 20, 100, 0)),
-    "Wi-Fi, LTE": (Path(20, 10, 100, 0.1), Path(10, 30, 200, 0)),
-    "slow second": (Path(20, 10, 100, 0), Path(4, 100, 100, 0)),
-    "satellite": (Path(20, 15, 100, 0), Path(10, 300, 500, 0)),
-    "narrow second": (Path(20, 10, 200, 0), Path(1, 150, 50, 0)),
-    "lossy second": (Path(20, 10, 100, 0), Path(10, 30, 100, 2)),
-}
+# Some of the lab's. The narrow path has a longer delay here, and less beside it.
+PAIRS = {name: paths.PAIRS[name] for name in ("alike", "Wi-Fi, LTE", "slow second", "satellite")}
+PAIRS["narrow second"] = (Path(20, 10, 200, 0), Path(1, 150, 50, 0))
+PAIRS["lossy second"] = paths.PAIRS["lossy second"]
 # Bytes that the program asks for, which the kernel doubles.
 BUFFERS = {"128 kB": "131072", "automatic": "automatic"}
 PAPERS_BUFFER = "65536"
@@ -67,23 +55,12 @@ class Case:
     modes: tuple[Mode, ...]
 
 
-def settings(paths: tuple[Path, Path]) -> tuple[str, ...]:
-    """The settings of the scenario for a pair of paths."""
-    found = []
-    for name, path in zip(("first", "second"), paths, strict=True):
-        link = f"paths.{name}.links.link"
-        found += [f"{link}.rate={path.rate} Mbit/s", f"{link}.delay={path.delay} ms"]
-        found += [f"{link}.queue={path.queue} packets"]
-        found += [f"{link}.loss={path.loss} %"] if path.loss else []
-    return tuple(found)
-
-
 def pair_case(pair: str, buffer: str, direction: str, congestion: str) -> Case:
     """The case of a pair of paths."""
     return Case(
         name=f"{pair}, {buffer}, {direction}, {congestion}",
         scenario="scenarios/steering.toml",
-        settings=settings(PAIRS[pair]),
+        settings=tuple(path_settings(PAIRS[pair])),
         buffer=BUFFERS[buffer],
         direction=direction,
         congestion=congestion,

@@ -34,7 +34,7 @@ class Asked(argparse.Namespace):
 
 def options() -> Asked:
     """The options of this run."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(prog=".ci/steering-kernel")
     parser.add_argument("--papers", action="store_true")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1)

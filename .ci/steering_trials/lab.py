@@ -8,29 +8,9 @@ import subprocess
 import tempfile
 from typing import NamedTuple
 
+from paths import PAIRS, path_settings
+
 PAGE = pathlib.Path("docs/measurements/steering.md")
-
-
-class Path(NamedTuple):
-    """Rate in Mbit/s, one-way delay in ms, queue in packets, loss in per cent."""
-
-    rate: float
-    delay: float
-    queue: int
-    loss: float
-
-
-PAIRS = {
-    "alike": (Path(10, 20, 100, 0), Path(10, 20, 100, 0)),
-    "alike, 0.1 % loss": (Path(20, 25, 100, 0.1), Path(20, 25, 100, 0.1)),
-    "Wi-Fi, LTE": (Path(20, 10, 100, 0.1), Path(10, 30, 200, 0)),
-    "slow second": (Path(20, 10, 100, 0), Path(4, 100, 100, 0)),
-    "slow first": (Path(4, 100, 100, 0), Path(20, 10, 100, 0)),
-    "satellite": (Path(20, 15, 100, 0), Path(10, 300, 500, 0)),
-    "narrow second": (Path(50, 10, 200, 0), Path(1, 20, 50, 0)),
-    "lossy second": (Path(20, 10, 100, 0), Path(10, 30, 100, 2)),
-    "long queue": (Path(20, 10, 100, 0.05), Path(3, 20, 500, 0)),
-}
 BUFFERS = ["128 kB", "512 kB", "4 MB"]
 UNSTEERED = ["all", "first", "second"]
 # Not steered_recpr: its runs over the satellite with 128 kB do not end.
@@ -57,7 +37,7 @@ class Asked(argparse.Namespace):
 
 def options() -> Asked:
     """The options of this run."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(prog=".ci/steering")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--download", action="store_true", help="the daemon runs at the receiver")
@@ -72,13 +52,7 @@ def options() -> Asked:
 
 def settings(pair: str, buffer: str, download: bool) -> list[str]:
     """The settings of the scenario for a case."""
-    found = []
-    for name, path in zip(("first", "second"), PAIRS[pair], strict=True):
-        link = f"paths.{name}.links.link"
-        found += [f"{link}.rate={path.rate} Mbit/s", f"{link}.delay={path.delay} ms"]
-        found += [f"{link}.queue={path.queue} packets"]
-        found += [f"{link}.loss={path.loss} %"] if path.loss else []
-    found += [f"connection.receive_buffer={buffer}"]
+    found = [*path_settings(PAIRS[pair]), f"connection.receive_buffer={buffer}"]
     return [*found, "transfer.direction=download"] if download else found
 
 
