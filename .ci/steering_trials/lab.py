@@ -5,6 +5,7 @@ import json
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 from typing import NamedTuple
 
@@ -159,11 +160,16 @@ def tables(cases: list[Case], steered: list[str], download: bool) -> str:
     return "\n\n".join("\n".join(part) for part in parts)
 
 
+def place(asked: Asked) -> str:
+    """The line of the page before the tables."""
+    return "<!-- .ci/steering --download -->\n" if asked.download else "<!-- .ci/steering -->\n"
+
+
 def write(asked: Asked, text: str) -> None:
     """Puts the tables into the page."""
     head = ["git", "rev-parse", "--short=7", "HEAD"]
     commit = subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
-    begin = "<!-- .ci/steering --download -->\n" if asked.download else "<!-- .ci/steering -->\n"
+    begin = place(asked)
     before, rest = PAGE.read_text().split(begin, 1)
     after = rest.split("<!-- end -->", 1)[1]
     seeds = f"seeds {asked.first_seed} to {asked.first_seed + asked.seeds - 1}"
@@ -173,6 +179,8 @@ def write(asked: Asked, text: str) -> None:
 def main() -> None:
     """Runs the cases, and prints or writes their tables."""
     asked = options()
+    if asked.write and place(asked) not in PAGE.read_text():
+        sys.exit(f"{PAGE} has no place for these tables")
     steered = asked.policy or (["steered_receiver"] if asked.download else STEERED)
     buffers = asked.buffer or (BUFFERS[:1] if asked.quick else BUFFERS)
     cases = [
