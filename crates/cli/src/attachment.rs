@@ -1,7 +1,7 @@
 //! Options shared by commands with a real stack, and its setup.
 
 use crate::ending;
-use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
+use anabranch_attach::{Attached, AttachedPath, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_mptcp::{BufferMemory, BufferSize, ConnectionConfig, Policies};
 use anabranch_proxy::Key;
 use anabranch_settings::connection::ConnectionSettings;
@@ -137,6 +137,20 @@ impl StackOptions {
     /// where a router forwards it here: then it is 0, any.
     pub fn listening(&self, port: u16) -> u16 {
         if self.udp { 0 } else { port }
+    }
+
+    /// Where a server listens, in words: peers know the uplinks, and this host the addresses of the stack.
+    pub fn place(&self, attached: Option<&Attached>, port: u16) -> String {
+        let Some(attached) = attached else { return format!("port {port} of every address") };
+        if self.udp {
+            return format!("port {port} (UDP) of every address");
+        }
+        let of = |path: AttachedPath| match self.local {
+            Some(_) => path.addresses.into_iter().map(|(_, address)| address.to_string()).collect(),
+            None => vec![path.name],
+        };
+        let places: Vec<String> = attached.paths().into_iter().flat_map(of).collect();
+        format!("port {port} of {}", places.join(", "))
     }
 
     /// Interfaces named by the options; empty: all.

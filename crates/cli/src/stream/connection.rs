@@ -108,7 +108,7 @@ impl Opened {
         let port = options.listen.unwrap_or_default();
         let door = MessagePort::open(&self.host, options.stack.listening(port), self.framing).map_err(wrong)?;
         if !options.json {
-            remark(&format!("listening on {}", self.place(port)));
+            remark(&format!("listening on {}", options.stack.place(self.attached.as_ref(), port)));
         }
         // Whoever connects and says nothing must not keep the other end waiting.
         let mut proofs = JoinSet::new();
@@ -133,14 +133,9 @@ impl Opened {
         }
     }
 
-    fn place(&self, port: u16) -> String {
-        match &self.attached {
-            None => format!("port {port} of every address"),
-            Some(attached) => {
-                let names: Vec<String> = attached.paths().into_iter().map(|path| path.name).collect();
-                format!("port {port} of {}", names.join(", "))
-            }
-        }
+    /// The address of the other end; inside UDP a connection that is opened has another one for it.
+    pub fn peer(&self, messages: &Messages) -> SocketAddr {
+        self.remote.map_or_else(|| messages.peer(), |(remote, _)| remote)
     }
 
     /// Restores the host's configuration.

@@ -11,8 +11,8 @@ use crate::ending::{asked_to_end, block_on};
 use anabranch_media::cut::Format;
 use anabranch_media::mend::{Continuity, Mender};
 use anabranch_mptcp::Record;
-use anabranch_perf::messages::Messages;
 use anabranch_policy::reliability::Reason;
+use anabranch_policy::time::Instant;
 use anabranch_settings::diagnostic::Diagnostic;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -55,9 +55,10 @@ async fn run(options: &ReceiveOptions, opened: &mut Opened) -> Result<bool, Diag
     if !options.end.json {
         let messages = channel.messages();
         let (protocol, _) = messages.protocol();
-        remark(&format!("a stream from {} over {}", messages.peer(), protocol.to_uppercase()));
+        remark(&format!("a stream from {} over {}", opened.peer(messages), protocol.to_uppercase()));
     }
-    let mut receiver = Receiver::new(options).map_err(|error| Diagnostic::plain(format!("no thread: {error}")))?;
+    let output = Output::start(io::stdout()).map_err(|error| Diagnostic::plain(format!("no thread: {error}")))?;
+    let mut receiver = Receiver::new(options, output);
     let ending = receiver.run(&mut channel, options.end.live).await;
     let messages = channel.messages();
     receiver.paths.look(messages);
@@ -103,20 +104,27 @@ struct Receiver {
     output: Output,
     mender: Mender,
     continuity: Option<Continuity>,
+    /// The stream is bytes, not messages.
+    raw: bool,
+    /// Whether the sender frames messages for certain: it has proved the key, or something of its stream was a message
+    /// or is missing.
+    framed: bool,
     /// Whether the format of a framed stream has been detected.
     looked: bool,
 }
 
 impl Receiver {
-    fn new(options: &ReceiveOptions) -> io::Result<Self> {
-        Ok(Self {
+    fn new(options: &ReceiveOptions, output: Output) -> Self {
+        Self {
             reception: Reception::new(options.end.latency),
             paths: Paths::new(End::Receiver),
-            output: Output::start(io::stdout())?,
+            output,
             mender: Mender::default(),
             continuity: None,
+            raw: options.end.raw,
+            framed: options.end.key.is_some() || options.end.keys.is_some(),
             looked: false,
-        })
+        }
     }
 
     async fn run(&mut self, channel: &mut Channel, live: bool) -> Ending {
@@ -144,7 +152,7 @@ impl Receiver {
             // The reader of the output may be blocked; ending on request must not wait for it.
             let outcome = tokio::select! {
                 () = &mut end => return Ending::Asked,
-                outcome = self.handle(record, channel.messages()) => outcome,
+                outcome = self.handle(record, channel.messages().now()) => outcome,
             };
             if let Err(ending) = outcome {
                 return ending;
@@ -152,11 +160,12 @@ impl Receiver {
         }
     }
 
-    async fn handle(&mut self, record: io::Result<Option<Record>>, messages: &Messages) -> Result<(), Ending> {
+    async fn handle(&mut self, record: io::Result<Option<Record>>, now: Instant) -> Result<(), Ending> {
         match record {
-            Ok(Some(record)) => self.take(record, messages).await,
+            Ok(Some(record)) => self.take(record, now).await,
             Ok(None) => {
                 let rest = self.mender.finish();
+                self.reception.torn(self.mender.counters().torn_bytes);
                 self.put(rest).await?;
                 Err(Ending::Ended)
             }
@@ -164,29 +173,30 @@ impl Receiver {
         }
     }
 
-    async fn take(&mut self, record: Record, messages: &Messages) -> Result<(), Ending> {
+    async fn take(&mut self, record: Record, now: Instant) -> Result<(), Ending> {
         match record {
             Record::Message { payload, .. } if !self.looked && is_hello(&payload) => {
                 Err(Ending::Broken("the sender encrypts the stream: give its key with --key FILE".to_owned()))
             }
             Record::Message { header, payload, arrived, .. } => {
-                self.reception.message(&header, payload.len(), arrived, messages.now());
+                self.reception.message(&header, payload.len(), arrived, now);
                 let bytes = self.framed(payload.to_vec());
                 self.put(bytes).await
             }
             Record::Bytes { bytes, .. } => {
-                self.reception.bytes(bytes.len(), messages.now());
+                self.reception.bytes(bytes.len(), now);
                 let bytes = self.mender.bytes(&bytes);
                 self.put(bytes).await
             }
-            Record::Gap { reason: Reason::Unframed, .. } if !self.looked => {
+            Record::Gap { reason: Reason::Unframed, .. } if !self.raw && !self.framed => {
                 let message = "what comes in is not framed in messages: say --raw for a sender that is not `anabranch stream send`";
                 Err(Ending::Broken(message.to_owned()))
             }
             Record::Gap { length, reason, .. } => {
                 self.reception.gap(length, reason);
+                self.framed = true;
                 // Messages are complete, so nothing is truncated next to a gap.
-                if self.looked {
+                if !self.raw {
                     return Ok(());
                 }
                 self.mender.gap(length).map_err(|error| Ending::Broken(error.to_string()))?;
@@ -200,7 +210,7 @@ impl Receiver {
     /// no discontinuity.
     fn framed(&mut self, mut payload: Vec<u8>) -> Vec<u8> {
         if !self.looked {
-            self.looked = true;
+            (self.looked, self.framed) = (true, true);
             self.continuity = (Format::detect(&payload) == Some(Format::TransportStream)
                 || payload.first() == Some(&0x47) && payload.len().is_multiple_of(anabranch_media::cut::PACKET))
             .then(Continuity::default);
@@ -220,5 +230,50 @@ fn of(error: &io::Error) -> String {
         io::ErrorKind::ConnectionReset => "the sender is gone".to_owned(),
         io::ErrorKind::InvalidData => format!("{error}; say --raw for a sender that is not `anabranch stream send`"),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::StreamCommand;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: StreamCommand,
+    }
+
+    /// Whether a receiver takes these records of its stream.
+    fn takes(words: &str, records: &[Record]) -> bool {
+        let line = format!("stream receive --listen 5004 {words}");
+        let StreamCommand::Receive { options } = Line::parse_from(line.split_whitespace()).command else {
+            unreachable!("it receives")
+        };
+        let nowhere = std::fs::File::options().write(true).open("/dev/null").expect("there is one");
+        let mut receiver = Receiver::new(&options, Output::start(nowhere).expect("a thread"));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let mut take = |record: &Record| runtime.block_on(receiver.take(record.clone(), Instant::ZERO));
+        records.iter().all(|record| take(record).is_ok())
+    }
+
+    #[test]
+    fn a_stream_goes_on_though_its_first_message_is_missing() {
+        let gap = |reason| Record::Gap { offset: 0, length: 1_000, reason };
+        let message = Record::Message {
+            offset: 1_000,
+            header: Default::default(),
+            payload: vec![0x47; anabranch_media::cut::PACKET].into(),
+            arrived: Instant::ZERO,
+        };
+        for reason in [Reason::Withdrawn, Reason::Expired, Reason::Overtaken] {
+            // What follows a missing header belongs to no message.
+            let records = [gap(reason), gap(Reason::Unframed), message.clone()];
+            assert!(takes("--unencrypted", &records) && takes("--key FILE", &records), "{reason:?}");
+        }
+        let unframed = [gap(Reason::Unframed), message];
+        assert!(!takes("--unencrypted", &unframed) && takes("--key FILE", &unframed));
+        assert!(!takes("--raw", &[gap(Reason::Expired)]), "nothing tells what the bytes around it are");
     }
 }

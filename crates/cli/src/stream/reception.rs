@@ -19,6 +19,7 @@ pub struct Reception {
     delivered: u64,
     late: u64,
     missing: u64,
+    /// With the torn ones.
     bytes: u64,
     torn: u64,
     given_up: BTreeMap<Reason, [u64; 2]>,
@@ -131,7 +132,7 @@ impl Reception {
         self.longest = self.longest.max(stall);
     }
 
-    /// Counts delivered bytes of an unframed stream.
+    /// Counts received bytes of an unframed stream.
     pub fn bytes(&mut self, length: usize, now: Instant) {
         self.came(now);
         self.bytes += length as u64;
@@ -193,7 +194,7 @@ impl Reception {
             late: self.late,
             missing: self.missing,
             given_up,
-            bytes: self.bytes,
+            bytes: self.bytes.saturating_sub(self.torn),
             torn_bytes: self.torn,
             stalls: self.stalls,
             stalled_ms: milliseconds(self.stalled),
@@ -278,6 +279,15 @@ mod tests {
         assert_eq!(report.given_up["expired"], GivenUp { gaps: 1, bytes: 50 });
         assert_eq!(report.delay_ms, Some([80, 160, 160, 160]));
         assert!(report.text().contains("6 handed over: 4 on time, 2 late; 2 missing"), "{}", report.text());
+    }
+
+    #[test]
+    fn what_a_gap_has_torn_is_not_handed_over() {
+        let mut reception = Reception::new(Duration::from_millis(100));
+        reception.bytes(1_000, at(1));
+        reception.torn(188);
+        let report = reception.report(("mptcp", None), Vec::new(), None);
+        assert_eq!((report.bytes, report.torn_bytes), (812, 188));
     }
 
     #[test]

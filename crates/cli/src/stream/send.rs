@@ -67,7 +67,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
     let Some(channel) = opened.meet(&options.end, true).await? else { return Ok(true) };
     if !options.end.json {
         let messages = channel.messages();
-        remark(&format!("sending to {} over {}", messages.peer(), messages.protocol().0.to_uppercase()));
+        remark(&format!("sending to {} over {}", opened.peer(messages), messages.protocol().0.to_uppercase()));
     }
     let stack = options.end.stack()?;
     let patience = policy::abandons(&stack.policy).then(|| options.end.latency());
