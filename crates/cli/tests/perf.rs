@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
+use std::time::Duration;
 
 fn perf(words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
@@ -167,6 +168,52 @@ fn a_stream_that_is_lost_interrupts_the_test() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{length}: {text}");
         assert!(text.contains("the test was interrupted: "), "{length}: {text}");
+    }
+}
+
+#[test]
+fn a_server_for_one_test_ends_with_it_though_it_is_interrupted() {
+    let mut server = Server::start("--one-off");
+    let output = run(&format!("127.0.0.1 --port {} --kernel tcp --time 30", cut_the_stream_short(server.port)));
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(server.child.wait().expect("it ends").code(), Some(1));
+}
+
+#[test]
+fn what_goes_wrong_at_a_server_is_told_beside_its_json() {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback").port();
+    let mut command = perf(&format!("--server --kernel tcp --json --port {port}"));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    let mut server = Server { child, port };
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(server.child.try_wait().expect("it can be asked").is_none(), "another program took the port");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let mut line = String::new();
+    BufReader::new(server.child.stderr.take().expect("it is piped")).read_line(&mut line).expect("text");
+    assert!(line.starts_with("127.0.0.1:") && line.contains("dropped, "), "{line}");
+    drop(server.child.kill());
+    let mut results = String::new();
+    server.child.stdout.take().expect("it is piped").read_to_string(&mut results).expect("text");
+    assert_eq!(results, "");
+}
+
+#[test]
+fn a_server_inside_udp_says_the_port_that_clients_name() {
+    let port = UdpSocket::bind("[::]:0").and_then(|socket| socket.local_addr()).expect("a port").port();
+    let mut child = perf(&format!("--server --udp --port {port}")).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("text");
+    drop(Server { child, port });
+    assert_eq!(line, format!("listening on port {port} (UDP) of every address\n"));
+}
+
+#[test]
+fn a_name_and_an_address_may_have_a_port() {
+    let server = Server::start("");
+    for host in ["localhost", "127.0.0.1"] {
+        let output = run(&format!("{host}:{} --kernel tcp --time 0.1", server.port));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
 

@@ -4,7 +4,7 @@ use super::reading::Reading;
 use super::socket_info;
 use core::net::SocketAddr;
 use nix::errno::Errno;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -94,6 +94,15 @@ impl KernelListener {
     }
 }
 
+/// Ends a connection within a minute after its peer falls silent while nothing is to be sent, as our stack does
+/// (`ConnectionConfig::detect_dead_peer`). By default the kernel keeps it for ever.
+fn notice_silence(stream: &TcpStream) {
+    let seconds = Duration::from_secs;
+    let probes = TcpKeepalive::new().with_time(seconds(15)).with_interval(seconds(5)).with_retries(4);
+    // Older kernels have other times on MPTCP sockets.
+    let _ = SockRef::from(stream).set_tcp_keepalive(&probes);
+}
+
 /// Converts an IPv4-mapped address, which a dual-stack socket returns, to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -111,6 +120,7 @@ pub(crate) struct KernelLink {
 impl KernelLink {
     /// For a connection without written data.
     fn new(stream: TcpStream, peer: SocketAddr, protocol: KernelProtocol) -> Self {
+        notice_silence(&stream);
         let first = socket_info::mptcp(&stream).map_or(0, |info| info.unacknowledged);
         Self { stream, peer, protocol, first }
     }
@@ -179,5 +189,37 @@ impl KernelLink {
         let local = self.stream.local_addr();
         let path = local.ok().and_then(|local| socket_info::tcp(&self.stream, canonical(local), self.peer).ok());
         Reading { acknowledged: path.as_ref().map(|path| path.acknowledged), paths: path.into_iter().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn assert_noticed(protocol: KernelProtocol) {
+        let sockets = KernelSockets::new(protocol);
+        let Ok(listener) = sockets.listen("127.0.0.1:0".parse().expect("an address")) else {
+            eprintln!("skipped: no {protocol:?}");
+            return;
+        };
+        let address = listener.address().expect("it is bound");
+        let (near, far) = tokio::join!(sockets.connect(address), listener.accept());
+        for link in [near, far] {
+            let link = link.expect("loopback");
+            let socket = SockRef::from(&link.stream);
+            assert!(socket.keepalive().expect("it is open"), "{protocol:?}");
+            if protocol == KernelProtocol::Tcp {
+                assert_eq!(socket.tcp_keepalive_time().expect("it is open"), Duration::from_secs(15));
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_that_falls_silent_is_noticed_at_both_ends() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            assert_noticed(KernelProtocol::Tcp).await;
+            assert_noticed(KernelProtocol::Mptcp).await;
+        });
     }
 }

@@ -35,7 +35,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct ServerConfig {
     /// The address. Our stack uses only its port and listens at all its addresses.
     pub address: SocketAddr,
-    /// Whether to end after one test.
+    /// Whether to end after one test, completed or failed.
     pub one_off: bool,
     /// Most concurrent tests; further ones are refused.
     pub max_tests: usize,
@@ -140,7 +140,11 @@ impl Shared {
         if let Some(counter) = counted.and_then(|index| self.counters.get(index)) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
+        let over = matches!(event, ServerEvent::Ended { .. } | ServerEvent::Failed { .. });
         (self.tell)(event);
+        if over {
+            self.ended.notify_one();
+        }
     }
 
     fn counters(&self) -> ServerCounters {
@@ -150,8 +154,8 @@ impl Shared {
     }
 }
 
-/// Serves until the host is shut down, or until the end of the first test if the settings say so; `tell` is called with
-/// events. Drop the future to stop.
+/// Serves until the host is shut down, or until the end of the first accepted test if the settings say so; `tell` is
+/// called with events. Drop the future to stop.
 ///
 /// # Errors
 /// [`PerfError::Listen`].
@@ -290,7 +294,6 @@ async fn admit(shared: &Shared, control: &Link, plan: &Plan, about: About) -> Re
         return Err(PerfError::Confused(EARLY));
     }
     shared.tell(ServerEvent::Ended { client: control.peer(), up, down });
-    shared.ended.notify_one();
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use crate::live::{Live, wish_to_end};
 use anabranch_attach::Attached;
 use anabranch_perf::{Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
 use anabranch_settings::diagnostic::Diagnostic;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Runs the client or the server. Returns whether the measurement was completed.
 pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
@@ -47,6 +47,10 @@ async fn open(options: &PerfOptions, reach: Reach<'_>) -> Result<(Host, Option<A
         return Ok((kernel, None));
     }
     let open = options.stack.open(reach).await?;
+    if let Err(wrong) = check_from(options, &open.attached) {
+        open.attached.detach().await.map_err(|error| crate::attachment::diagnostic(&error))?;
+        return Err(wrong);
+    }
     let ours = Ours {
         stack: open.attached.stack().clone(),
         config: open.connection,
@@ -54,6 +58,19 @@ async fn open(options: &PerfOptions, reach: Reach<'_>) -> Result<(Host, Option<A
         policies: options.stack.policy.clone(),
     };
     Ok((Host::Ours(Box::new(ours)), Some(open.attached)))
+}
+
+/// Checks that `--from` is an address of the stack, which would take another one silently.
+fn check_from(options: &PerfOptions, attached: &Attached) -> Result<(), Diagnostic> {
+    let Some(from) = options.from else { return Ok(()) };
+    let own: Vec<IpAddr> =
+        attached.paths().into_iter().flat_map(|path| path.addresses).map(|(_, address)| address).collect();
+    if own.contains(&from) {
+        return Ok(());
+    }
+    let own: Vec<String> = own.iter().map(IpAddr::to_string).collect();
+    let message = format!("{from} is no address of the stack, which has {}", own.join(", "));
+    Err(Diagnostic::option("--from", message))
 }
 
 /// An error of the user's input, or of the network.
@@ -124,16 +141,11 @@ async fn serve(
         max_tests: usize::from(options.max_tests),
         ..ServerConfig::new(address)
     };
-    let mut places = vec![format!("port {} of every address", options.port)];
-    if let Some(attached) = attached {
-        let addresses = attached.paths().into_iter().flat_map(|path| path.addresses);
-        places = addresses.map(|(_, address)| SocketAddr::new(address, options.port).to_string()).collect();
-    }
     let (json, quiet) = (options.json, live.is_some());
-    let where_to = places.join(", ");
+    let place = options.stack.place(attached, options.port);
     let tell = move |event: ServerEvent| {
         if !quiet {
-            say(&event, json, &where_to);
+            say(&event, json, &place);
         }
     };
     let (v6, v4) = (Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into());
@@ -150,15 +162,16 @@ async fn serve(
         }
     };
     let outcome = tokio::select! {
-        outcome = served => outcome.map(|_| true),
+        // Without --one-off only a signal ends it.
+        outcome = served => outcome.map(|counters| !options.one_off || counters.failed == 0),
         () = wish_to_end(live.as_ref()) => Ok(true),
     };
     drop(live);
     outcome.or_else(|error| failed(&error))
 }
 
-/// Prints server events as lines; with JSON, standard output has only results.
-fn say(event: &ServerEvent, json: bool, places: &str) {
+/// Prints server events as lines; with JSON, standard output has only results, and what went wrong is a remark.
+fn say(event: &ServerEvent, json: bool, place: &str) {
     let line = match event {
         ServerEvent::Ended { client, up, down } if json => {
             let test = serde_json::json!({ "client": client, "received": up, "sent": down });
@@ -167,7 +180,7 @@ fn say(event: &ServerEvent, json: bool, places: &str) {
         ServerEvent::Ended { client, up, down } => {
             format!("{client}: over\n{}", print::sides(up.as_ref(), down.as_ref()))
         }
-        ServerEvent::Listening(_) => format!("listening on {places}\n"),
+        ServerEvent::Listening(_) => format!("listening on {place}\n"),
         ServerEvent::Began { client, plan, about } => {
             format!("{client}: {}, from {}\n{}", print::plan(plan), print::about(about), print::HEAD)
         }
@@ -176,7 +189,10 @@ fn say(event: &ServerEvent, json: bool, places: &str) {
         ServerEvent::Refused { client, reason } => format!("{client}: refused, {reason}\n"),
         ServerEvent::Stranger { peer, reason } => format!("{peer}: dropped, {reason}\n"),
     };
-    if !json {
-        put(&line);
+    use ServerEvent::{Failed, Refused, Stranger};
+    match event {
+        Failed { .. } | Refused { .. } | Stranger { .. } if json => remark(line.trim_end()),
+        _ if json => {}
+        _ => put(&line),
     }
 }

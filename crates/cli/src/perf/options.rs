@@ -2,6 +2,7 @@
 
 use crate::attachment::StackOptions;
 use anabranch_perf::{Direction, Host, KernelProtocol, KernelSockets, Length, PORT, Plan};
+use anabranch_proxy::Target;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity::{self, Size};
 use clap::{Args, ValueEnum};
@@ -30,7 +31,7 @@ pub struct Ways {
 /// How to measure.
 #[derive(Clone, Debug, Args)]
 pub struct PerfOptions {
-    /// The server, by name or address
+    /// The server, by name or address: HOST or HOST:PORT
     #[arg(required_unless_present_any = ["server", "dry_run"], conflicts_with = "server")]
     pub remote: Option<String>,
     /// Run the server
@@ -66,7 +67,7 @@ pub struct PerfOptions {
     #[arg(long)]
     pub sink: bool,
     /// Use the kernel's sockets instead of the stack, for comparison
-    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "policy", "mtu", "dry_run", "live", "from"])]
+    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "backups", "local", "udp", "policy", "mtu", "buffer_memory", "dry_run", "journal", "live", "from"])]
     pub kernel: Option<Kernel>,
     /// The kernel's congestion control
     #[arg(long, value_name = "NAME", requires = "kernel")]
@@ -124,15 +125,16 @@ impl PerfOptions {
         }))
     }
 
-    /// The server's address; the first of the family of `from`, if given.
+    /// The server's address, with the port of `--port` unless it has its own; the first of the family of `from`, if given.
     pub fn remote(&self) -> Result<SocketAddr, Diagnostic> {
         let name = self.remote.as_deref().unwrap_or_default();
-        // An address with a port, an address, or a name.
-        if let Ok(address) = name.parse::<SocketAddr>() {
-            return Ok(address);
-        }
         let bare = name.trim_start_matches('[').trim_end_matches(']');
-        let found = (bare, self.port).to_socket_addrs();
+        // The colons of an IPv6 address without brackets are before no port.
+        let target = name.parse::<Target>().ok().filter(|_| bare.parse::<IpAddr>().is_err());
+        let found = match target {
+            Some(target) => target.to_string().to_socket_addrs(),
+            None => (bare, self.port).to_socket_addrs(),
+        };
         let mut found = found.map_err(|error| Diagnostic::plain(format!("no address of '{name}': {error}")))?;
         let fits = |address: &SocketAddr| self.from.is_none_or(|from| from.is_ipv4() == address.is_ipv4());
         found.find(fits).ok_or_else(|| Diagnostic::plain(format!("no address of '{name}' of that family")))
