@@ -289,6 +289,7 @@ fn what_cannot_be_sent_is_named_in_one_sentence() {
     );
     assert_one_sentence(&run_with("send 127.0.0.1 --kernel tcp", &pictures()), "has no port: write it like");
     assert_one_sentence(&run_with("send [::1] --kernel tcp", &pictures()), "'[::1]' has no port: write it like");
+    assert_one_sentence(&run_with("send 2001:db8::5:1 --kernel tcp", &pictures()), "'2001:db8::5:1' has no port");
     let folder = std::fs::File::open("/").expect("there is one");
     let output = stream("send 127.0.0.1:9 --kernel tcp").stdin(folder).output().expect("the program runs");
     assert_one_sentence(&output, "cannot read standard input: Is a directory");

@@ -10,7 +10,7 @@ use anabranch_proxy::Keys;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity;
 use clap::{Args, ValueEnum};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 /// The format of a stream.
@@ -62,7 +62,7 @@ pub struct EndOptions {
     #[arg(long)]
     pub raw: bool,
     /// Use the kernel's sockets instead of the stack; this end then abandons nothing
-    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "policy", "mtu", "dry_run"])]
+    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "backups", "local", "udp", "policy", "mtu", "buffer_memory", "dry_run", "journal"])]
     pub kernel: Option<Kernel>,
     /// Print a line of progress per second on standard error
     #[arg(long, conflicts_with = "json")]
@@ -132,8 +132,9 @@ impl EndOptions {
 
 /// Resolves HOST:PORT.
 pub fn address(text: &str) -> Result<SocketAddr, Diagnostic> {
-    // Colons inside brackets belong to an IPv6 address.
-    let split = if text.ends_with(']') { None } else { text.rsplit_once(':') };
+    // Colons inside brackets belong to an IPv6 address; without them it cannot be told whether its last part is a port.
+    let portless = text.ends_with(']') || text.parse::<Ipv6Addr>().is_ok();
+    let split = if portless { None } else { text.rsplit_once(':') };
     let (host, port) = split.unwrap_or((text, ""));
     if !host.is_empty() && !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
         return Err(Diagnostic::plain(format!("'{port}' in '{text}' is no port: one is a number from 1 to 65535")));

@@ -23,12 +23,17 @@ pub fn of(text: &str, latency: Duration) -> Result<Contender, Diagnostic> {
 /// The same in the syntax of `--policy`.
 pub fn complete(text: &str, latency: Duration) -> Result<String, Diagnostic> {
     let wrong = |message| Diagnostic::option(&format!("--policy {text}"), message);
-    let mut said = text.trim().to_owned();
-    let mut chosen = contender::from_option(&said).map_err(wrong)?;
-    if !said.contains("reliability") && !is_whole(&said) && chosen.policies.reliability.name == "full" {
-        said = format!("{said},{RELIABILITY}");
-        chosen = contender::from_option(&said).map_err(wrong)?;
+    let mut words: Vec<&str> = text.split(',').map(str::trim).collect();
+    let name = words.first().copied().filter(|first| !first.contains('='));
+    let chooses = |word: &&str| word.split_once('=').is_some_and(|(key, _)| key.trim() == "reliability");
+    let named = name.map(contender::from_option).transpose().map_err(wrong)?;
+    let by_name = name.zip(named).is_some_and(|(name, contender)| chooses_reliability(name, &contender));
+    if !by_name && !words.iter().any(chooses) {
+        // Before the changes, which may be of its settings.
+        words.insert(usize::from(name.is_some()), RELIABILITY);
     }
+    let mut said = words.join(",");
+    let chosen = contender::from_option(&said).map_err(wrong)?;
     let reliability = &chosen.policies.reliability;
     let takes = |name: &str| {
         table::find(reliability::TABLE, &reliability.name)
@@ -40,10 +45,11 @@ pub fn complete(text: &str, latency: Duration) -> Result<String, Diagnostic> {
     Ok(said)
 }
 
-/// Whether it begins with a named combination that includes a reliability policy: `sme` abandons nothing.
-fn is_whole(text: &str) -> bool {
-    let first = text.split(',').next().unwrap_or_default().trim();
-    Combination::NAMED.iter().any(|(name, _)| *name == first)
+/// Whether a name chooses the reliability policy: that of one, of a combination that has one, or of a whole one (`sme`
+/// abandons nothing).
+fn chooses_reliability(name: &str, contender: &Contender) -> bool {
+    let whole = Combination::NAMED.iter().any(|(known, _)| *known == name);
+    name == "full" || whole || contender.policies.reliability.name != "full"
 }
 
 /// Whether data may be abandoned.
@@ -65,6 +71,9 @@ mod tests {
         assert_eq!((complete("sme"), abandons("sme")), ("sme".to_owned(), false));
         let said = "congestion=olia,reliability=spe,reliability.latency=50";
         assert_eq!(complete(said), said);
+        let settings = "anabranch,reliability=both_ends,reliability.level=subflow,reliability.latency=300";
+        assert_eq!(complete("anabranch,reliability.level=subflow"), settings);
+        assert_eq!((complete("full"), abandons("full")), ("full".to_owned(), false));
         let chosen = of("anabranch", Duration::from_millis(300)).expect("it can be understood");
         assert_eq!(chosen.policies.scheduler.name, "anabranch");
         assert!(abandons(&complete("anabranch")) && !abandons("anabranch,reliability=full"));
