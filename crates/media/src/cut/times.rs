@@ -16,6 +16,8 @@ const LONGEST_STEP_BACK: i64 = TICKS;
 /// A stamp, and its time in ticks since the first of the stream.
 #[derive(Clone, Copy, Debug)]
 struct Known {
+    /// The first stamp of its elementary stream since the last new start.
+    first: u64,
     stamp: u64,
     ticks: i64,
     /// The number of new starts before it.
@@ -42,10 +44,13 @@ impl Times {
         let own = self.streams.get(&stream).copied();
         // The first of its elementary stream, or a jump that another one has made before it.
         let shared = self.last.filter(|last| own.is_none_or(|own| own.start < last.start));
-        let known = own.and_then(|own| own.next(stamp, LONGEST_STEP_BACK));
-        let known = known.or_else(|| shared?.next(stamp, LONGEST_STEP)).unwrap_or_else(|| {
+        // A file of less than a second in a loop is back at its first stamp.
+        let same = own.filter(|own| stamp == own.stamp || stamp != own.first);
+        let known = same.and_then(|own| own.next(stamp, LONGEST_STEP_BACK));
+        let adopted = || Some(Known { first: stamp, ..shared?.next(stamp, LONGEST_STEP)? });
+        let known = known.or_else(adopted).unwrap_or_else(|| {
             let start = self.last.map_or(0, |last| last.start + 1);
-            Known { stamp, ticks: self.largest, start }
+            Known { first: stamp, stamp, ticks: self.largest, start }
         });
         // The end of the old one may be interleaved with the new one.
         if self.last.is_none_or(|last| last.start <= known.start) {
@@ -67,7 +72,7 @@ impl Known {
     fn next(self, stamp: u64, back: i64) -> Option<Self> {
         let ahead = stamp.wrapping_sub(self.stamp) % WRAP;
         let step = if ahead < WRAP / 2 { ahead as i64 } else { ahead as i64 - WRAP as i64 };
-        (-back..=LONGEST_STEP).contains(&step).then(|| Self { stamp, ticks: self.ticks + step, start: self.start })
+        (-back..=LONGEST_STEP).contains(&step).then(|| Self { stamp, ticks: self.ticks + step, ..self })
     }
 }
 
@@ -112,6 +117,19 @@ mod tests {
         }
         assert_eq!(times.of(PICTURES, 0), Duration::from_secs(15));
         assert_eq!(times.of(PICTURES, 90_000), Duration::from_secs(16));
+    }
+
+    #[test]
+    fn so_does_one_of_less_than_a_second() {
+        let mut times = Times::default();
+        for turn in 0..3_u64 {
+            for picture in 0..10 {
+                let (stamp, milliseconds) = (picture * 3_600, (turn * 9 + picture) * 40);
+                // Sound is 10 ms ahead of the pictures.
+                let expected = [milliseconds, milliseconds.saturating_sub(10)].map(Duration::from_millis);
+                assert_eq!([times.of(PICTURES, 900 + stamp), times.of(SOUND, stamp)], expected);
+            }
+        }
     }
 
     #[test]
