@@ -1,5 +1,6 @@
 //! Signal handling of commands that run until they are stopped.
 
+use crate::console::remark;
 use anabranch_settings::diagnostic::Diagnostic;
 use std::future::Future;
 use std::io;
@@ -38,6 +39,7 @@ pub fn watch() -> Result<Arc<AtomicBool>, Diagnostic> {
     let wait = move || {
         if runtime.block_on(anabranch_attach::asked_to_end()).is_ok() {
             asked.store(true, Ordering::Relaxed);
+            remark("ending: the runs that have begun are finished first");
         }
     };
     std::thread::Builder::new().name("the end".to_owned()).spawn(wait).map_err(|error| cannot_listen(&error))?;
