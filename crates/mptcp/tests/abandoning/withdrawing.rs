@@ -213,6 +213,24 @@ fn what_was_sent_and_expires_is_withdrawn_by_a_word_that_may_be_lost() {
 }
 
 #[test]
+fn however_often_messages_are_written_a_withdrawal_is_repeated_once_a_round_trip() {
+    let mut bench = bench(2, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
+    bench.black.set(Some(EVERYWHERE));
+    bench.notices_to_lose.set(10_000);
+    bench.write(5_000, Some(50));
+    bench.run(100);
+    assert_eq!(bench.stats(0).messages_withdrawn, 1);
+    let before = bench.notices_to_lose.get();
+    for _ in 0..200 {
+        bench.write(100, None);
+        bench.run(1);
+    }
+    // Round trips are of 20 ms at least, and each of four subflows has a notice in each.
+    let told = before - bench.notices_to_lose.get();
+    assert!((4..=44).contains(&told), "{told}");
+}
+
+#[test]
 fn what_is_withdrawn_takes_nothing_along_that_lies_behind_it_in_the_same_hole() {
     for policy in ["mo_pr", "pr_mptcp"] {
         let mut bench = bench(2, with(policy, lifetime(100)), with(policy, lifetime(100)));

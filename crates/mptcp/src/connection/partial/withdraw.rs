@@ -18,9 +18,6 @@ use anabranch_wire::mptcp::notice::Notice;
 /// Number of waiting messages shown to the policy when one of them is to be sent.
 const LOOK_AHEAD: usize = 1_024;
 
-/// Limit of notices at a time: for the first withdrawn ranges, since the peer waits for no others.
-const MAX_NOTICES: usize = 8;
-
 impl Connection {
     /// Asks the policy about outstanding messages, and repeats notices that were not heeded.
     pub(in crate::connection) fn judge_written(&mut self, now: Instant) {
@@ -153,7 +150,7 @@ impl Connection {
             self.send_after_all();
             return Instant::NEVER;
         }
-        let numbers: Vec<_> = partial.withdrawals.withdrawn.iter().take(MAX_NOTICES).copied().collect();
+        let (numbers, next) = partial.withdrawals.to_tell(now, round_trip);
         // A peer that received no hello would ignore the notice and wait for ever.
         let unheard = self.partial.as_deref().is_some_and(|partial| !partial.notices.peer_heard);
         if unheard && !numbers.is_empty() {
@@ -163,7 +160,7 @@ impl Connection {
             let data_seq = self.identity.wire_data_seq(*start) as u32;
             self.tell(Notice::Withdrawn { data_seq, length: (end - start) as u32 }, true);
         }
-        if numbers.is_empty() { Instant::NEVER } else { now + round_trip }
+        next
     }
 
     /// The peer ignores notices: sends the withdrawn data, and from now on withdraws only messages of which nothing is

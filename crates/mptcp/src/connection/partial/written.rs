@@ -46,6 +46,9 @@ impl Paths {
 /// notices.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Limit of notices at a time: for the first withdrawn ranges, since the peer waits for no others.
+const MAX_NOTICES: usize = 8;
+
 /// Messages that may be withdrawn, and withdrawn ranges.
 #[derive(Debug)]
 pub(in crate::connection) struct Withdrawals {
@@ -53,6 +56,8 @@ pub(in crate::connection) struct Withdrawals {
     pub(super) written: VecDeque<Written>,
     /// Withdrawn ranges that the DATA_ACK has not passed, in order.
     pub(super) withdrawn: VecDeque<(u64, u64)>,
+    /// The starts of those that the peer was told of last, and when it is told of each again.
+    pub(super) told: Vec<(u64, Instant)>,
     /// Where the DATA_ACK has stayed before such a range while the peer has data behind it, and since when.
     pub(super) stands: Option<(u64, Instant)>,
     /// It stayed there for too long: the peer ignores notices.
@@ -68,6 +73,7 @@ impl Default for Withdrawals {
         Self {
             written: VecDeque::new(),
             withdrawn: VecDeque::new(),
+            told: Vec::new(),
             stands: None,
             peer_ignores_notices: false,
             withdrawn_messages: 0,
@@ -84,6 +90,22 @@ impl Withdrawals {
         let before = self.stands.filter(|(at, _)| stands && *at == una);
         self.stands = stands.then_some(before.unwrap_or((una, now)));
         self.stands.is_some_and(|(_, since)| now.since(since) >= MOST_PATIENCE)
+    }
+
+    /// The first ranges, of which the peer is to be told now: each when it becomes one of them, and again after
+    /// `pause`. Also returns when to ask again.
+    pub(super) fn to_tell(&mut self, now: Instant, pause: Duration) -> (Vec<(u64, u64)>, Instant) {
+        let (told, mut due, mut next) = (core::mem::take(&mut self.told), Vec::new(), Instant::NEVER);
+        for range in self.withdrawn.iter().take(MAX_NOTICES) {
+            let waits = told.iter().find(|(start, again)| *start == range.0 && now < *again).copied();
+            if waits.is_none() {
+                due.push(*range);
+            }
+            let again = waits.unwrap_or((range.0, now + pause));
+            next = next.min(again.1);
+            self.told.push(again);
+        }
+        (due, next)
     }
 
     pub(super) fn count(&mut self, bytes: u64) {
