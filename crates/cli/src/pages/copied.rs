@@ -82,7 +82,7 @@ fn the_page_of_rivals_says_what_its_csv_does() {
     let page = read("measurements/rivals.md");
     assert_names_its_commit(&page);
     let points = lines("results/rivals.csv");
-    for (name, column) in [("anabranch", 4), ("kernel", 6), ("kernel_bbr", 8)] {
+    for (name, column) in [("ours", 4), ("kernel", 6), ("kernel_bbr", 8)] {
         let benefits = |lossy: Option<bool>| -> Vec<f64> {
             let wanted = points.iter().filter(|point| lossy.is_none_or(|lossy| point[1].ends_with("lossy") == lossy));
             wanted.map(|point| number(&point[column])).collect()
