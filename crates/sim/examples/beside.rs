@@ -7,10 +7,12 @@
 //! - `crowd CONTROL [SECONDS]`: 10, 30 and 50 of its own beside each other; loss, Jain's index, the least share.
 //! - `crowds CONTROL [SECONDS]`: the same for 35 other crowds of 20 to 60.
 //! - `alone CONTROL [SECONDS]`: random loss; goodput as a share of the path, and the queue.
+//! - `unsteady CONTROL RIVAL [SECONDS]`: delays that vary; alone with random loss, and beside RIVAL without.
 #![allow(clippy::print_stdout)]
 
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_sim::link::{DelayModel, LinkConfig, LossModel};
 use anabranch_sim::reference::{
     Bottleneck, PACKET, apart, crowd, link_with, shared_link, two_hosts, unlimited, upload,
 };
@@ -160,6 +162,28 @@ fn alone(control: &str, seconds: f64) {
     }
 }
 
+/// Delays that are drawn anew every 5 ms between that of the path and one that is longer by so many ms.
+fn unsteady(control: &str, rival: &str, seconds: f64) {
+    let back = link_with(1000, 0, Some(100.0));
+    for (mbit, rtt) in [(20, 20), (20, 60), (100, 20), (100, 60)] {
+        print!("{mbit:3} Mbit/s {rtt:3} ms ");
+        for longer in [0, 1, 2, 5, 20] {
+            let steady = link_with(mbit, 2 * rtt, Some(0.5));
+            let min = Duration::from_millis(rtt);
+            let max = min + Duration::from_millis(longer);
+            let delay = DelayModel::Varying { min, max, interval: Duration::from_millis(5) };
+            let shared = LinkConfig { delay, ..steady };
+            let lossy = LinkConfig { loss: vec![LossModel::Uniform(0.01)], ..shared.clone() };
+            let (own, other) = (config(control, false), config(rival, false));
+            let alone = rates(&mut shared_link(1, (1, 0), (&lossy, &back), &own, &other), seconds)[0];
+            let both = rates(&mut shared_link(1, (1, 1), (&shared, &back), &own, &other), seconds);
+            let most = mbit as f64 * 1400.0 / f64::from(PACKET) * 0.99;
+            print!("  {longer:2} ms: {:.2}, beside {:.2}", alone / most, 2.0 * both[1] / (both[0] + both[1]));
+        }
+        println!();
+    }
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let word = |at: usize, default: &str| words.get(at).cloned().unwrap_or_else(|| default.to_owned());
@@ -168,6 +192,7 @@ fn main() {
         "crowd" => in_crowds(&word(1, "anabranch"), &CROWDED, &[10, 30, 50], seconds(2, 45.0)),
         "crowds" => in_crowds(&word(1, "anabranch"), &MORE_CROWDED, &[20, 35, 45, 50, 60], seconds(2, 45.0)),
         "apart" => on_two(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
+        "unsteady" => unsteady(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
         "alone" => alone(&word(1, "anabranch"), seconds(2, 45.0)),
         _ => beside(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
     }

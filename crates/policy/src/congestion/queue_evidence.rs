@@ -3,9 +3,11 @@
 //!
 //! A drop-tail queue drops packets when it is full, CoDel when there is a standing queue, a radio link independently of
 //! the queue. Losses are therefore random if they are as frequent while the queue is empty. The random loss rate is
-//! measured in rounds in which almost no packet was queued. Losses in other rounds are congestion if they exceed what
-//! that rate explains by three standard deviations. One of many flows over a shallow queue, which fills and drains
-//! within a millisecond, sees almost no empty round: all its losses count as congestion.
+//! measured in rounds in which almost no packet was queued; where the delay of an empty path varies, as on a radio, there
+//! are no such rounds, and it is measured among the packets that were quick, whatever the others were. Losses in other
+//! rounds are congestion if they exceed what that rate explains by three standard deviations. One of many flows over a
+//! shallow queue, which fills and drains within a millisecond, sees almost no empty round, and is too slow to know what
+//! was quick: all its losses count as congestion.
 
 use super::path_model::RoundCounter;
 use super::quantum::send_quantum;
@@ -60,6 +62,10 @@ const OVERSHOT_SEGMENTS: f64 = 2.0;
 const OVERSHOT: f64 = 0.02;
 /// The largest random loss rate.
 const MOST_RANDOM: f64 = 0.1;
+/// Quick segments that show a rate of losses, ...
+const QUICK_SEGMENTS: u32 = 500;
+/// ... and those after which the earlier ones count half.
+const MOST_QUICK_SEGMENTS: u32 = 3000;
 
 /// Bytes of a round, up to 4 GiB of each kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,6 +90,28 @@ impl Round {
             judged: sum(self.judged, other.judged),
             queued: sum(self.queued, other.queued),
         }
+    }
+}
+
+/// Bytes of packets that were not queued, whatever the others of their rounds were.
+#[derive(Clone, Copy, Debug, Default)]
+struct Quick {
+    delivered: u32,
+    /// Lost when the last delivered packet had not been queued.
+    lost: u32,
+}
+
+impl Quick {
+    fn deliver(&mut self, bytes: u64, mss: u32) {
+        Round::add(&mut self.delivered, bytes);
+        if self.delivered / MOST_QUICK_SEGMENTS >= mss {
+            (self.delivered, self.lost) = (self.delivered / 2, self.lost / 2);
+        }
+    }
+
+    /// The share that is lost; none as long as there are few.
+    fn loss(self, mss: u32) -> f64 {
+        if self.delivered / QUICK_SEGMENTS < mss { 0.0 } else { f64::from(self.lost) / f64::from(self.delivered) }
     }
 }
 
@@ -159,6 +187,7 @@ pub(super) struct QueueEvidence {
     random_loss: f64,
     /// Segments sent in empty rounds.
     empty_segments: u32,
+    quick: Quick,
     /// Bytes lost up to the last reduction of the window. Segments sent before it cause no further reduction.
     lost_at_reduction: u64,
     /// Bytes lost in all, at the last loss that was reported.
@@ -190,6 +219,7 @@ impl QueueEvidence {
             busy: 0.0,
             random_loss: 0.0,
             empty_segments: 0,
+            quick: Quick::default(),
             lost_at_reduction: 0,
             total_lost: 0,
             lost_since: 0,
@@ -242,6 +272,8 @@ impl QueueEvidence {
             }
             if delay > self.threshold() {
                 Round::add(&mut self.round.queued, ack.delivered);
+            } else {
+                self.quick.deliver(ack.delivered, mss);
             }
         }
     }
@@ -296,6 +328,9 @@ impl QueueEvidence {
     /// Processes a lost segment.
     pub(super) fn on_lost(&mut self, lost: &Lost, round: u64) {
         Round::add(&mut self.reported, lost.bytes);
+        if self.last_rtt > Duration::ZERO && self.last_rtt - self.min_rtt <= self.threshold() {
+            Round::add(&mut self.quick.lost, lost.bytes);
+        }
         self.total_lost = lost.total_lost;
         if lost.prior_lost >= self.lost_at_reduction && round >= u64::from(self.reduced_until) {
             Round::add(&mut self.lost_since, lost.bytes);
@@ -311,7 +346,8 @@ impl QueueEvidence {
         let sent = self.round.with(&self.last).segments(mss);
         // A loss is reported a round after the transmission.
         let meanwhile = sent.max(f64::from(self.sent_since) / f64::from(mss));
-        let expected = self.random_loss * meanwhile;
+        let random = self.random_loss.max(self.quick.loss(mss).min(MOST_RANDOM));
+        let expected = random * meanwhile;
         let lost = f64::from(self.lost_since) / f64::from(mss);
         if self.is_empty(mss) {
             return lost > MOST_RANDOM * sent + 2.0 * (MOST_RANDOM * sent).sqrt() + 3.0;
@@ -323,7 +359,7 @@ impl QueueEvidence {
         if !self.has_room() {
             return true;
         }
-        let single = if self.random_loss > LEAST_RANDOM { 1.0 } else { 0.0 };
+        let single = if random > LEAST_RANDOM { 1.0 } else { 0.0 };
         lost > expected + 3.0 * expected.sqrt() + single
     }
 

@@ -102,6 +102,40 @@ fn a_loss_with_a_standing_queue_is_congestion_where_none_was_random() {
     assert!(path.evidence.is_congested(MSS));
 }
 
+/// Delays that vary from round to round, so that none is empty: whether losses are congestion that come after quick packets
+/// and after slow ones, or after slow ones only.
+fn congested_where_delays_vary(after_quick: u64, after_slow: u64) -> bool {
+    let mut path = Path::with_room(12);
+    let mut congested = false;
+    for _ in 0..60 {
+        // A loss is reported by the first acknowledgement of the next round.
+        path.round(100, after_quick, 10);
+        path.round(100, after_slow, 0);
+        congested = path.evidence.is_congested(MSS);
+        path.evidence.on_reduction(path.lost);
+    }
+    congested
+}
+
+#[test]
+fn where_delays_vary_losses_are_random_if_as_many_come_after_quick_packets() {
+    assert!(!congested_where_delays_vary(2, 2));
+    assert!(congested_where_delays_vary(0, 2));
+    assert!(congested_where_delays_vary(1, 12));
+}
+
+#[test]
+fn a_rate_among_quick_packets_needs_five_hundred_and_forgets() {
+    let mut quick = Quick::default();
+    (0..499).for_each(|_| quick.deliver(u64::from(MSS), MSS));
+    quick.lost = 5 * MSS;
+    assert_eq!(quick.loss(MSS), 0.0);
+    quick.deliver(u64::from(MSS), MSS);
+    assert_eq!(quick.loss(MSS), 0.01);
+    (500..3000).for_each(|_| quick.deliver(u64::from(MSS), MSS));
+    assert_eq!((quick.delivered, quick.lost), (1500 * MSS, 5 * MSS / 2));
+}
+
 #[test]
 fn without_room_for_a_queue_each_loss_counts() {
     let mut path = Path::with_room(1);
