@@ -150,7 +150,7 @@ impl Connection {
             self.send_after_all();
             return Instant::NEVER;
         }
-        let (numbers, next) = partial.withdrawals.to_tell(now, round_trip);
+        let (numbers, next) = partial.withdrawals.take_untold(now, round_trip);
         // A peer that received no hello would ignore the notice and wait for ever.
         let unheard = self.partial.as_deref().is_some_and(|partial| !partial.notices.peer_heard);
         if unheard && !numbers.is_empty() {

@@ -94,7 +94,7 @@ impl Withdrawals {
 
     /// The first ranges, of which the peer is to be told now: each when it becomes one of them, and again after
     /// `pause`. Also returns when to ask again.
-    pub(super) fn to_tell(&mut self, now: Instant, pause: Duration) -> (Vec<(u64, u64)>, Instant) {
+    pub(super) fn take_untold(&mut self, now: Instant, pause: Duration) -> (Vec<(u64, u64)>, Instant) {
         let (told, mut due, mut next) = (core::mem::take(&mut self.told), Vec::new(), Instant::NEVER);
         for range in self.withdrawn.iter().take(MAX_NOTICES) {
             let waits = told.iter().find(|(start, again)| *start == range.0 && now < *again).copied();
