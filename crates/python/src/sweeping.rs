@@ -104,8 +104,11 @@ pub fn sweep_run(py: Python<'_>, unit: &str, policies: Option<InPython>) -> PyRe
 #[pyfunction]
 pub fn sweep_policies() -> PyResult<Vec<String>> {
     let cast = cast::choose(&[], true).map_err(failure)?;
+    let on_networks = cast::one(ON_NETWORKS).map_err(plain)?;
+    // It has a name of its own here.
+    let others = cast.iter().filter(|entrant| entrant.name() != on_networks.name());
     let default = std::iter::once(format!("{ON_NETWORKS},name=default_on_networks"));
-    Ok(default.chain(cast.iter().map(|entrant| entrant.name().to_owned())).collect())
+    Ok(default.chain(others.map(|entrant| entrant.name().to_owned())).collect())
 }
 
 /// Scores of a sweep from the results of all its runs: a row per policy and point.
