@@ -248,6 +248,11 @@ impl QueueEvidence {
         largest.mul_f64(HIGH).min(STANDING).max(own).max(self.min_rtt / UNSTEADY)
     }
 
+    /// Whether a packet with this round-trip time waited in a queue.
+    fn is_queued(&self, rtt: Duration) -> bool {
+        rtt - self.min_rtt > self.threshold()
+    }
+
     /// Processes an acknowledgement.
     pub(super) fn on_ack(&mut self, ack: &Ack, min_rtt: Duration, mss: u32, bandwidth: Rate, rounds: &RoundCounter) {
         self.min_rtt = min_rtt;
@@ -265,12 +270,11 @@ impl QueueEvidence {
             // The wait of a single acknowledgement for the next segment is no queue.
             let of_two = rtt.min(core::mem::replace(&mut self.last_rtt, rtt));
             Round::add(&mut self.round.judged, ack.delivered);
-            let delay = rtt - min_rtt;
             self.largest.update(ack.now, rtt);
             if ack.prior_in_flight >= ROOM_SEGMENTS * u64::from(mss) {
                 self.room.update(ack.now, of_two);
             }
-            if delay > self.threshold() {
+            if self.is_queued(rtt) {
                 Round::add(&mut self.round.queued, ack.delivered);
             } else {
                 self.quick.deliver(ack.delivered, mss);
@@ -328,7 +332,7 @@ impl QueueEvidence {
     /// Processes a lost segment.
     pub(super) fn on_lost(&mut self, lost: &Lost, round: u64) {
         Round::add(&mut self.reported, lost.bytes);
-        if self.last_rtt > Duration::ZERO && self.last_rtt - self.min_rtt <= self.threshold() {
+        if self.last_rtt > Duration::ZERO && !self.is_queued(self.last_rtt) {
             Round::add(&mut self.quick.lost, lost.bytes);
         }
         self.total_lost = lost.total_lost;
