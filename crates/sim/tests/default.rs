@@ -9,6 +9,7 @@ mod default {
     mod dead_path;
     mod fairness;
     mod live;
+    mod receivers;
     mod start;
     mod young;
 }

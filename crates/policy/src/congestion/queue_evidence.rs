@@ -266,25 +266,40 @@ impl QueueEvidence {
         Round::add(&mut self.sent_since, ack.delivered + lost);
         Round::add(&mut self.round.delivered, ack.delivered);
         Round::add(&mut self.round.lost, lost);
-        if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
+        if let Some(rtt) = ack.rtt {
+            self.on_rtt(rtt, ack, mss);
+        }
+    }
+
+    fn on_rtt(&mut self, rtt: Duration, ack: &Ack, mss: u32) {
+        let several = ack.prior_in_flight >= ROOM_SEGMENTS * u64::from(mss);
+        let delayed = self.is_delayed(rtt, ack.delivered, mss);
+        if delayed && !several {
+            return;
+        }
+        let before = core::mem::replace(&mut self.last_rtt, rtt);
+        if delayed {
+            // Of several segments in flight only the last one waits: if the next round-trip time is as long, it is a
+            // queue. Hosts that acknowledge each segment, as Linux often does, would otherwise never show one.
+            return;
+        }
+        Round::add(&mut self.round.judged, ack.delivered);
+        self.largest.update(ack.now, rtt);
+        if several {
             // The wait of a single acknowledgement for the next segment is no queue.
-            let of_two = rtt.min(core::mem::replace(&mut self.last_rtt, rtt));
-            Round::add(&mut self.round.judged, ack.delivered);
-            self.largest.update(ack.now, rtt);
-            if ack.prior_in_flight >= ROOM_SEGMENTS * u64::from(mss) {
-                self.room.update(ack.now, of_two);
-            }
-            if self.is_queued(rtt) {
-                Round::add(&mut self.round.queued, ack.delivered);
-            } else {
-                self.quick.deliver(ack.delivered, mss);
-            }
+            self.room.update(ack.now, rtt.min(before));
+        }
+        if self.is_queued(rtt) {
+            Round::add(&mut self.round.queued, ack.delivered);
+        } else {
+            self.quick.deliver(ack.delivered, mss);
         }
     }
 
     /// Whether an acknowledgement may have been delayed at the receiver.
     pub(super) fn is_delayed(&self, rtt: Duration, delivered: u64, mss: u32) -> bool {
-        let later = rtt - self.last_rtt;
+        let before = if self.last_rtt.is_zero() { self.min_rtt } else { self.last_rtt };
+        let later = rtt - before;
         delivered < 2 * u64::from(mss) && later > DELAYED && later <= MOST_DELAYED
     }
 

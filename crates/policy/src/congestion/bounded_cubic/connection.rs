@@ -214,22 +214,24 @@ mod tests {
     }
 
     /// Whether two subflows are taken to share a bottleneck after ten seconds in which one has a queue of 50 ms and the other
-    /// none, each acknowledgement for so many bytes.
-    fn share_after_a_queue_on_one(bytes: u64) -> bool {
+    /// none, each acknowledgement for so many bytes of so many in flight.
+    fn share_after_a_queue_on_one(bytes: u64, prior_in_flight: u64) -> bool {
         let mut control = connection(2);
         for tenth in 0..100 {
             let now = NOW + Duration::from_millis(100) * tenth;
-            control.on_ack(IDS[0], &Ack { now, ..ack(bytes, if tenth == 0 { 10 } else { 60 }) });
-            control.on_ack(IDS[1], &Ack { now, ..ack(bytes, 10) });
+            control.on_ack(IDS[0], &Ack { now, prior_in_flight, ..ack(bytes, if tenth == 0 { 10 } else { 60 }) });
+            control.on_ack(IDS[1], &Ack { now, prior_in_flight, ..ack(bytes, 10) });
         }
         control.shares_bottleneck(IDS[0], IDS[1]).expect("there are both")
     }
 
     #[test]
     fn a_queue_on_one_subflow_alone_shows_that_it_has_a_bottleneck_of_its_own() {
-        assert!(!share_after_a_queue_on_one(2_000));
-        // A single segment may have waited for its acknowledgement at the receiver.
-        assert!(share_after_a_queue_on_one(1_000));
+        assert!(!share_after_a_queue_on_one(2_000, 2_000));
+        // A single segment may have waited for its acknowledgement at the receiver, ...
+        assert!(share_after_a_queue_on_one(1_000, 1_000));
+        // ... but not one after the other of several.
+        assert!(!share_after_a_queue_on_one(1_000, 10_000));
     }
 
     #[test]

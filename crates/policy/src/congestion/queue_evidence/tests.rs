@@ -206,6 +206,7 @@ fn after_rounds_of_delayed_acknowledgements_the_next_is_empty_at_once() {
         let ack = Ack {
             rtt: Some(LEAST + Duration::from_millis(40)),
             delivered: u64::from(MSS),
+            prior_in_flight: u64::from(MSS),
             total_delivered: path.delivered,
             prior_delivered,
             now: path.now,
@@ -217,6 +218,31 @@ fn after_rounds_of_delayed_acknowledgements_the_next_is_empty_at_once() {
     assert!(!path.evidence.is_empty(MSS));
     path.round(10, 0, 0);
     assert!(path.evidence.is_empty(MSS));
+}
+
+/// What is seen of a new path after acknowledgements of one segment each, with these delays in milliseconds and so many
+/// segments in flight: the largest delay, in milliseconds.
+fn largest_of_single_segments(delays: &[u64], in_flight: u64) -> u64 {
+    let mut evidence = QueueEvidence::new(Instant::ZERO);
+    let rate = Rate::from_bits_per_second(20_000_000);
+    for delay in delays {
+        let prior_in_flight = in_flight * u64::from(MSS);
+        let ack = Ack { prior_in_flight, ..harness::ack(u64::from(MSS), 40 + delay) };
+        evidence.on_ack(&ack, LEAST, MSS, rate, &RoundCounter::default());
+    }
+    evidence.largest.delay(LEAST).as_millis()
+}
+
+#[test]
+fn a_receiver_that_acknowledges_each_segment_shows_the_queue() {
+    assert_eq!(largest_of_single_segments(&[0, 5, 10], 10), 9);
+    // It may be there from the beginning, or come at once: one acknowledgement may have waited, two in a row have not.
+    assert_eq!(largest_of_single_segments(&[30, 30], 10), 29);
+    assert_eq!(largest_of_single_segments(&[0, 30, 0], 10), 0);
+    assert_eq!(largest_of_single_segments(&[0, 30, 30], 10), 29);
+    // Of three segments each may wait.
+    assert_eq!(largest_of_single_segments(&[0, 30, 30, 5], 3), 4);
+    assert_eq!(largest_of_single_segments(&[30, 30, 5], 3), 4);
 }
 
 #[test]
