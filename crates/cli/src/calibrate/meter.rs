@@ -9,14 +9,19 @@ use std::time::{Duration, Instant};
 pub struct Reading {
     /// Mbit/s within the measured span.
     pub goodput: f64,
+    /// The same from the first SYN to its end: what a stall before the measured span held back counts here, not there.
+    pub from_first_syn: f64,
     /// Longest stall within it, seconds.
     pub pause: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
+    start: Instant,
     begin: Instant,
     end: Instant,
+    /// Read before the measured span, and in it.
+    before: u64,
     bytes: u64,
     last: Instant,
     pause: Duration,
@@ -27,7 +32,7 @@ impl Meter {
     pub fn new(start: Instant, span: Span) -> Self {
         let begin = start + Duration::from_secs_f64(span.warm_up);
         let end = begin + Duration::from_secs_f64(span.measured);
-        Self { begin, end, bytes: 0, last: begin, pause: Duration::ZERO }
+        Self { start, begin, end, before: 0, bytes: 0, last: begin, pause: Duration::ZERO }
     }
 
     /// End of the run.
@@ -37,7 +42,11 @@ impl Meter {
 
     /// The application read `bytes` at `now`.
     pub fn take(&mut self, bytes: usize, now: Instant) {
-        if now < self.begin || now >= self.end || bytes == 0 {
+        if now < self.begin {
+            self.before += bytes as u64;
+            return;
+        }
+        if now >= self.end || bytes == 0 {
             return;
         }
         self.bytes += bytes as u64;
@@ -47,9 +56,12 @@ impl Meter {
 
     /// The result after the end of the run.
     pub fn reading(&self) -> Reading {
-        let span = (self.end - self.begin).as_secs_f64();
-        let pause = self.pause.max(self.end - self.last);
-        Reading { goodput: self.bytes as f64 * 8e-6 / span, pause: pause.as_secs_f64() }
+        let rate = |bytes: u64, since: Instant| bytes as f64 * 8e-6 / (self.end - since).as_secs_f64();
+        Reading {
+            goodput: rate(self.bytes, self.begin),
+            from_first_syn: rate(self.before + self.bytes, self.start),
+            pause: self.pause.max(self.end - self.last).as_secs_f64(),
+        }
     }
 }
 
@@ -69,5 +81,7 @@ mod tests {
         // 1 MB in 4 s is 2 Mbit/s; the last byte arrived at 2.5 s of 5 s.
         let reading = meter.reading();
         assert!((reading.goodput - 2.0).abs() < 1e-9 && (reading.pause - 2.5).abs() < 1e-6, "{reading:?}");
+        // With the megabyte before, 2 MB in 5 s.
+        assert!((reading.from_first_syn - 3.2).abs() < 1e-9, "{reading:?}");
     }
 }

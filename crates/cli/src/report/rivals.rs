@@ -32,7 +32,9 @@ fn section(outcome: &Rivals) -> Result<Markup, ChartError> {
     let cloud = Cloud { colour: 0, points };
     let goodputs = scatter(&[cloud], ("kernel, Mbit/s", "ours, Mbit/s"), MARKED, SIZE)?;
     let names = outcome.summaries.iter().enumerate().map(|(at, summary)| (summary.name.as_str(), at));
-    let head = ["point", "network", "TCP on each path", "ours", "Ben", "kernel", "Ben", "with BBR", "Ben"];
+    let head = ["point", "network", "TCP on each path"].into_iter();
+    let head: Vec<&str> =
+        head.chain(["ours", "kernel", "with BBR"].into_iter().flat_map(|who| [who, "Ben", "from SYN"])).collect();
     Ok(html! {
         section #rivals {
             h2 { "Against the kernel, in real time" }
@@ -55,8 +57,7 @@ fn section(outcome: &Rivals) -> Result<Markup, ChartError> {
 
 fn networks(outcome: &Rivals) -> Vec<Vec<String>> {
     let rows = outcome.rows.iter().map(|row| {
-        let singles: Vec<String> = row.singles.iter().map(|rate| format!("{rate:.2}")).collect();
-        let mut cells = vec![row.point.to_string(), row.network.clone(), singles.join(" + ")];
+        let mut cells = vec![row.point.to_string(), row.network.clone(), row.of_each_path()];
         cells.extend(row.carried());
         cells
     });

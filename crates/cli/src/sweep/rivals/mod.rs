@@ -18,7 +18,7 @@ use anabranch_settings::contender::ON_NETWORKS;
 use anabranch_settings::diagnostic::Diagnostic;
 use outcome::Rivals;
 use std::collections::BTreeMap;
-use trial::Trial;
+use trial::{Goodput, Trial};
 use who::Who;
 
 /// Points of a full and of a quick run.
@@ -47,7 +47,7 @@ pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
     let mut lines: BTreeMap<String, Line> = BTreeMap::new();
     let mut open = Vec::new();
     for one in &trials {
-        match journal.find(&one.key()) {
+        match journal.find(&one.key()).filter(|line| Goodput::of(line).is_some()) {
             Some(line) => drop(lines.insert(one.key(), line.clone())),
             None => open.push(one.clone()),
         }
@@ -66,7 +66,7 @@ pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
     }
     let goodput = |number: u32, who: Who| {
         let one = trials.iter().find(|one| one.point.number == number && one.who == who)?;
-        lines.get(&one.key())?.measured.get("throughput").copied()
+        Goodput::of(lines.get(&one.key())?)
     };
     finish(options, &Rivals::new(ours.name(), &points, goodput, tally))?;
     Ok(true)
@@ -76,13 +76,16 @@ fn finish(options: &SweepOptions, outcome: &Rivals) -> Result<(), Diagnostic> {
     let json = serde_json::to_string_pretty(outcome)
         .map_err(|error| Diagnostic::plain(format!("cannot write the results: {error}")))?
         + "\n";
-    let [results, page] = ["rivals.json", "rivals.html"].map(|name| options.results.out.join(name));
+    let [results, table, page] =
+        ["rivals.json", "rivals.csv", "rivals.html"].map(|name| options.results.out.join(name));
     write(&results, &json)?;
+    write(&table, &outcome.csv())?;
     write(&page, &crate::report::rivals_page(outcome)?)?;
     if options.results.json {
         print(&json);
     } else {
-        print(&format!("{}written: {}, {}\n", outcome.table(), page.display(), results.display()));
+        let files = [&page, &table, &results].map(|path| path.display().to_string()).join(", ");
+        print(&format!("{}written: {files}\n", outcome.table()));
     }
     Ok(())
 }

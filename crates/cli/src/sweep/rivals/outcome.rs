@@ -1,6 +1,7 @@
 //! Results of the runs in real time: aggregation benefit of Anabranch and of the kernel's MPTCP, per point and in
 //! total.
 
+use super::trial::Goodput;
 use super::who::Who;
 use crate::calibrate::side_by_side::Tally;
 use crate::table;
@@ -13,9 +14,11 @@ use serde::Serialize;
 /// Result of one stack on a point.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Carried {
-    /// Mbit/s.
+    /// Mbit/s in the measured span.
     pub goodput: f64,
     pub benefit: f64,
+    /// Mbit/s from the first SYN to the end of the span.
+    pub from_first_syn: f64,
 }
 
 /// Results on a point.
@@ -78,21 +81,35 @@ pub struct Rivals {
     pub summaries: Vec<Summary>,
     /// Points on which Anabranch has the higher goodput.
     pub ahead: usize,
+    /// Points on which its goodput is more than 5 % below the kernel's; and of these, those on which it also carried
+    /// less from the first SYN on.
+    pub behind: [usize; 2],
     pub rows: Vec<Row>,
 }
 
 /// Columns of the summary table.
 pub const HEAD: [&str; 9] = ["", "points", "median", "no loss", "loss", "worst decile", "worst", "<0 %", "<-5 %"];
 /// Columns of the table of points.
-const POINTS: [&str; 10] = ["point", "TCP", "", "", "ours", "Ben", "kernel", "Ben", "with BBR", "Ben"];
+const POINTS: [&str; 13] =
+    ["point", "TCP", "", "", "ours", "Ben", "from SYN", "kernel", "Ben", "from SYN", "with BBR", "Ben", "from SYN"];
+/// The same of the CSV file.
+const CSV: &str = "point,class,tcp_mbit_s,ours_mbit_s,ours_benefit,ours_from_first_syn,kernel_mbit_s,kernel_benefit,\
+                   kernel_from_first_syn,kernel_bbr_mbit_s,kernel_bbr_benefit,kernel_bbr_from_first_syn";
+/// A goodput below this share of the kernel's is behind it.
+const BEHIND: f64 = 0.95;
 
 impl Rivals {
     /// Computes it from goodputs in Mbit/s; points with missing runs are left out.
-    pub fn new(policy: &str, points: &[Point], goodput: impl Fn(u32, Who) -> Option<f64>, tally: Tally) -> Self {
+    pub fn new(policy: &str, points: &[Point], goodput: impl Fn(u32, Who) -> Option<Goodput>, tally: Tally) -> Self {
         let row = |point: &Point| {
             let of = |who| goodput(point.number, who);
-            let singles: Vec<f64> = (0..point.paths.len()).map(|path| of(Who::Tcp(path))).collect::<Option<_>>()?;
-            let result = |goodput| Carried { goodput, benefit: benefit(goodput, &singles) };
+            let single = |path| of(Who::Tcp(path)).map(|tcp| tcp.measured);
+            let singles: Vec<f64> = (0..point.paths.len()).map(single).collect::<Option<_>>()?;
+            let result = |of: Goodput| Carried {
+                goodput: of.measured,
+                benefit: benefit(of.measured, &singles),
+                from_first_syn: of.from_first_syn,
+            };
             let (ours, kernel) = (result(of(Who::Ours)?), result(of(Who::Kernel)?));
             let kernel_bbr = of(Who::KernelBbr).map(result);
             let network = point.describe();
@@ -116,6 +133,8 @@ impl Rivals {
             .flatten()
             .collect(),
             ahead: rows.iter().filter(|row| row.ours.goodput > row.kernel.goodput).count(),
+            behind: [Row::is_behind, |row: &Row| row.is_behind() && row.is_behind_from_first_syn()]
+                .map(|counts| rows.iter().filter(|row| counts(row)).count()),
             rows,
         }
     }
@@ -124,13 +143,15 @@ impl Rivals {
     pub fn heading(&self) -> String {
         format!(
             "{} points in real time, Linux {} as receiver, load {}; {} runs repeated because the machine was too busy, {} \
-             abandoned; ours ahead on {}",
+             abandoned; ours ahead on {}, more than 5 % behind the kernel on {} (from the first SYN on {} of these)",
             self.rows.len(),
             self.release,
             self.load,
             self.repeated,
             self.given_up,
-            self.ahead
+            self.ahead,
+            self.behind[0],
+            self.behind[1]
         )
     }
 
@@ -147,6 +168,14 @@ impl Rivals {
         )
     }
 
+    /// A line per point, with a header.
+    pub fn csv(&self) -> String {
+        self.rows.iter().fold(format!("{CSV}\n"), |text, row| {
+            let class = row.class.name();
+            format!("{text}{},{class},{},{}\n", row.point, row.of_each_path(), row.carried().join(","))
+        })
+    }
+
     /// Cells of the summary table.
     pub fn cells(&self) -> Vec<Vec<String>> {
         self.summaries.iter().map(Summary::cells).collect()
@@ -154,6 +183,20 @@ impl Rivals {
 }
 
 impl Row {
+    fn is_behind(&self) -> bool {
+        self.ours.goodput < self.kernel.goodput * BEHIND
+    }
+
+    fn is_behind_from_first_syn(&self) -> bool {
+        self.ours.from_first_syn < self.kernel.from_first_syn * BEHIND
+    }
+
+    /// Goodput of TCP on each path.
+    pub fn of_each_path(&self) -> String {
+        let singles: Vec<String> = self.singles.iter().map(|rate| format!("{rate:.2}")).collect();
+        singles.join(" + ")
+    }
+
     fn cells(&self) -> Vec<String> {
         let mut cells = vec![self.point.to_string()];
         cells.extend((0..3).map(|path| self.singles.get(path).map_or(String::new(), |rate| format!("{rate:.2}"))));
@@ -161,11 +204,13 @@ impl Row {
         cells
     }
 
-    /// Goodput and benefit of each stack; empty cells for a stack that was not run.
+    /// Goodput, benefit, and goodput from the first SYN on of each stack; empty cells for a stack that was not run.
     pub fn carried(&self) -> Vec<String> {
-        let pair = |carried: Carried| [format!("{:.2}", carried.goodput), format!("{:+.2}", carried.benefit)];
+        let cells = |of: Carried| {
+            [format!("{:.2}", of.goodput), format!("{:+.2}", of.benefit), format!("{:.2}", of.from_first_syn)]
+        };
         let all = [Some(self.ours), Some(self.kernel), self.kernel_bbr];
-        all.into_iter().flat_map(|carried| carried.map_or_else(Default::default, pair)).collect()
+        all.into_iter().flat_map(|carried| carried.map_or_else(Default::default, cells)).collect()
     }
 }
 
@@ -210,14 +255,17 @@ mod tests {
     #[test]
     fn benefits_are_those_of_the_kernels_tcp_on_each_path_and_a_point_with_a_gap_is_left_out() {
         let points = draw::points(1, 2, 2);
-        let goodput = |number: u32, who: Who| match who {
-            // TCP has 6 and 2 Mbit/s, and nothing on further paths: Anabranch (7 - 6) / 2, the kernel (3 - 6) / 6.
-            Who::Tcp(0) => Some(6.0),
-            Who::Tcp(1) => Some(2.0),
-            Who::Tcp(_) => Some(0.0),
-            Who::Ours => Some(7.0),
-            Who::Kernel => (number == points[0].number).then_some(3.0),
-            Who::KernelBbr => None,
+        let goodput = |number: u32, who: Who| {
+            let measured = match who {
+                // TCP has 6 and 2 Mbit/s, and nothing on further paths: Anabranch (7 - 6) / 2, the kernel (3 - 6) / 6.
+                Who::Tcp(0) => Some(6.0),
+                Who::Tcp(1) => Some(2.0),
+                Who::Tcp(_) => Some(0.0),
+                Who::Ours => Some(7.0),
+                Who::Kernel => (number == points[0].number).then_some(3.0),
+                Who::KernelBbr => None,
+            };
+            measured.map(|measured| Goodput { measured, from_first_syn: measured / 2.0 })
         };
         let outcome = Rivals::new("anabranch", &points, goodput, Tally::default());
         assert_eq!((outcome.rows.len(), outcome.ahead), (1, 1));
@@ -225,5 +273,23 @@ mod tests {
         let worst: Vec<f64> = outcome.summaries.iter().map(|summary| summary.worst_decile).collect();
         assert_eq!(worst, [0.5, -0.5]);
         assert_eq!(outcome.summaries[1].far_below_single, 1.0);
+        let csv = outcome.csv();
+        let line = csv.lines().nth(1).expect("a point");
+        assert!(line.ends_with(",7.00,+0.50,3.50,3.00,-0.50,1.50,,,"), "{csv}");
+        assert_eq!(line.split(',').count(), csv.split('\n').next().expect("a header").split(',').count());
+    }
+
+    /// A point on which the kernel has a goodput of 10 Mbit/s, and of 4 from the first SYN on.
+    fn behind(measured: f64, from_first_syn: f64) -> [usize; 2] {
+        let goodput = |_: u32, who: Who| match who {
+            Who::Ours => Some(Goodput { measured, from_first_syn }),
+            _ => Some(Goodput { measured: 10.0, from_first_syn: 4.0 }),
+        };
+        Rivals::new("anabranch", &draw::points(1, 0, 1), goodput, Tally::default()).behind
+    }
+
+    #[test]
+    fn a_point_5_percent_below_the_kernel_is_counted_also_from_the_first_syn_on() {
+        assert_eq!([behind(9.6, 1.0), behind(9.4, 3.9), behind(9.4, 3.7)], [[0, 0], [1, 0], [1, 1]]);
     }
 }

@@ -31,6 +31,27 @@ const CONGESTION: &str = "cubic";
 /// A congestion control that tolerates random loss.
 const BBR: &str = "bbr";
 
+/// Names in the results file, both in Mbit/s: in the measured span, and from the first SYN to its end.
+const THROUGHPUT: &str = "throughput";
+const FROM_FIRST_SYN: &str = "from_first_syn";
+
+/// What a run carried, Mbit/s.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Goodput {
+    /// In the measured span.
+    pub measured: f64,
+    /// From the first SYN to its end.
+    pub from_first_syn: f64,
+}
+
+impl Goodput {
+    /// Of a line of the results file; none if an earlier version wrote it.
+    pub fn of(line: &Line) -> Option<Self> {
+        let of = |name| line.measured.get(name).copied();
+        Some(Self { measured: of(THROUGHPUT)?, from_first_syn: of(FROM_FIRST_SYN)? })
+    }
+}
+
 /// A run to execute.
 #[derive(Clone, Debug)]
 pub struct Trial<'a> {
@@ -107,7 +128,8 @@ impl Trial<'_> {
     pub fn line(&self, program: &str, done: &Done) -> Line {
         let lateness = done.report.lateness.late_share();
         let measured = BTreeMap::from([
-            ("throughput".to_owned(), done.reading.goodput),
+            (THROUGHPUT.to_owned(), done.reading.goodput),
+            (FROM_FIRST_SYN.to_owned(), done.reading.from_first_syn),
             ("pause".to_owned(), done.reading.pause),
             ("late_share".to_owned(), lateness),
             ("discarded".to_owned(), done.discarded as f64),
