@@ -1,14 +1,13 @@
 """The cases of .ci/steering, and its tables."""
 
 import argparse
-import json
 import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 from typing import NamedTuple
 
+from comparison import PROGRAM, compare, repeated
 from paths import PAIRS, path_settings
 
 PAGE = pathlib.Path("docs/measurements/steering.md")
@@ -47,7 +46,7 @@ def options() -> Asked:
     parser.add_argument("--pair", action="append")
     parser.add_argument("--buffer", action="append")
     parser.add_argument("--policy", action="append")
-    parser.add_argument("program", nargs="?", default="target/release/anabranch")
+    parser.add_argument("program", nargs="?", default=PROGRAM)
     return parser.parse_args(namespace=Asked())
 
 
@@ -59,18 +58,10 @@ def settings(pair: str, buffer: str, download: bool) -> list[str]:
 
 def run(asked: Asked, policies: list[str], pair: str, buffer: str) -> dict[str, Metrics]:
     """Means over the seeds: by policy, by metric."""
-    command = [asked.program, "compare", "scenarios/steering.toml", "--json"]
-    command += ["--seeds", str(2 if asked.quick else asked.seeds), "--first-seed", str(asked.first_seed)]
-    for policy in policies:
-        command += ["--policy", policy]
-    for setting in settings(pair, buffer, asked.download):
-        command += ["--set", setting]
-    with tempfile.TemporaryDirectory() as place:
-        made = subprocess.run([*command, "--out", place], check=True, capture_output=True, text=True)
-    means: dict[str, Metrics] = {}
-    for row in json.loads(made.stdout)["experiments"][0]["rows"]:
-        means.setdefault(row["policy"].split("@")[0], {})[row["metric"]] = row["mean"]
-    return means
+    words = ["--seeds", str(2 if asked.quick else asked.seeds), "--first-seed", str(asked.first_seed)]
+    words += repeated("--policy", policies) + repeated("--set", settings(pair, buffer, asked.download))
+    found = compare(asked.program, "scenarios/steering.toml", words).means()
+    return {policy.split("@")[0]: metrics for policy, metrics in found.items()}
 
 
 class Case(NamedTuple):
