@@ -152,7 +152,7 @@ impl RouteDaemon {
         // An IPv4 next hop may be an IPv4 address of the neighbour; the router's routes map it to the neighbour.
         let hops = self.instances.iter().flat_map(|instance| instance.router.routes().prefixes.values());
         let addresses: Vec<_> = hops
-            .flat_map(|route| &route.next_hops)
+            .flat_map(|route| route.next_hops.iter())
             .filter(|hop| hop.router == neighbor.router && hop.interface == neighbor.interface)
             .map(|hop| hop.address)
             .collect();

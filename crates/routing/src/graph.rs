@@ -32,8 +32,8 @@ pub struct Graph {
     indices: BTreeMap<Vertex, u32>,
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// The links of a vertex before a change.
-    before: Vec<Link>,
+    /// Links that a vertex is about to have.
+    new: Vec<Link>,
 }
 
 /// A vertex with an LSA, or with links to it.
@@ -41,7 +41,7 @@ pub struct Graph {
 pub(crate) struct Entry {
     pub vertex: Vertex,
     /// In the order of the indices of their ends.
-    pub links: Vec<Link>,
+    pub links: Box<[Link]>,
     /// Whether it forwards traffic.
     pub transit: bool,
     advertised: bool,
@@ -59,7 +59,7 @@ impl Graph {
     pub fn set(&mut self, vertex: Vertex, transit: bool, links: impl IntoIterator<Item = (Vertex, u16)>) -> bool {
         let least = u16::from(matches!(vertex, Vertex::Router(_)));
         let index = self.intern(vertex);
-        let mut new: Vec<Link> = Vec::new();
+        let mut new = core::mem::take(&mut self.new);
         for (to, metric) in links.into_iter().filter(|(to, _)| *to != vertex) {
             let to = self.intern(to);
             // Referenced from the start, so that its index is not reused.
@@ -79,10 +79,12 @@ impl Graph {
             link.back = self.entry(link.to).is_some_and(|entry| entry.link(index).is_some());
         }
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
-        let changed = !entry.advertised || entry.transit != transit || entry.links != new;
+        let changed = !entry.advertised || entry.transit != transit || *entry.links != *new;
         entry.advertised = true;
         entry.transit = transit;
-        self.replace(index, new);
+        self.replace(index, &new);
+        new.clear();
+        self.new = new;
         changed
     }
 
@@ -92,7 +94,7 @@ impl Graph {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
         let changed = entry.advertised;
         entry.advertised = false;
-        self.replace(index, Vec::new());
+        self.replace(index, &[]);
         self.release(index);
         changed
     }
@@ -144,7 +146,7 @@ impl Graph {
         if let Some(index) = self.indices.get(&vertex) {
             return *index;
         }
-        let entry = Entry { vertex, links: Vec::new(), transit: true, advertised: false, referred: 0 };
+        let entry = Entry { vertex, links: Box::default(), transit: true, advertised: false, referred: 0 };
         let index = match self.free.pop() {
             Some(index) => index,
             None => self.entries.len() as u32,
@@ -158,25 +160,20 @@ impl Graph {
     }
 
     /// Replaces the links, with references already counted.
-    fn replace(&mut self, index: u32, new: Vec<Link>) {
-        for link in &new {
+    fn replace(&mut self, index: u32, new: &[Link]) {
+        for link in new {
             self.set_back(link.to, index, true);
         }
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
-        let kept = |to: u32, links: &[Link]| links.binary_search_by_key(&to, |link| link.to).is_ok();
-        let mut before = core::mem::take(&mut self.before);
-        before.clear();
-        before.extend_from_slice(&entry.links);
-        entry.links.clear();
-        entry.links.extend_from_slice(&new);
-        for link in &before {
-            if !kept(link.to, &new) {
+        let before = core::mem::replace(&mut entry.links, new.into());
+        let kept = |to: u32| new.binary_search_by_key(&to, |link| link.to).is_ok();
+        for link in before {
+            if !kept(link.to) {
                 self.set_back(link.to, index, false);
             }
             self.refer(link.to, -1);
             self.release(link.to);
         }
-        self.before = before;
     }
 
     /// Records for the link from `at` to `to`, if there is one, whether `to` links back.

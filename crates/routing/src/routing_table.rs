@@ -1,7 +1,10 @@
 //! Routes: from prefix to the next hops of equal cost.
 
+use core::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use anabranch_wire::ospf::{InterfaceId, Prefix, RouterId};
 
@@ -24,8 +27,31 @@ pub struct Route {
     pub cost: u32,
     /// The router that advertises the prefix at that cost (the smallest router ID if there are several).
     pub destination: RouterId,
-    /// Next hops of equal cost, in order of router ID, then interface; empty for a prefix of this router itself.
-    pub next_hops: Vec<NextHop>,
+    /// Next hops of equal cost, in order of router ID, then interface; empty for a prefix of this router itself. Routes with
+    /// the same next hops share them.
+    pub next_hops: Arc<[NextHop]>,
+}
+
+impl Route {
+    /// Takes another route to the same prefix into account: the lowest cost counts, with the next hops of all routes of that
+    /// cost. The router's own prefixes have no next hop.
+    fn merge(&mut self, other: &Self) {
+        match other.cost.cmp(&self.cost) {
+            Ordering::Less => *self = other.clone(),
+            Ordering::Equal => {
+                self.destination = self.destination.min(other.destination);
+                if self.next_hops.is_empty() || other.next_hops.is_empty() {
+                    self.next_hops = Arc::default();
+                } else {
+                    let mut all = [&self.next_hops[..], &other.next_hops].concat();
+                    all.sort_unstable();
+                    all.dedup();
+                    self.next_hops = all.into();
+                }
+            }
+            Ordering::Greater => {}
+        }
+    }
 }
 
 /// All routes.
@@ -45,27 +71,28 @@ impl RoutingTable {
     }
 }
 
-/// Adds a route to a prefix: the lowest cost counts, with the next hops of all routes of that cost. The router's own
-/// prefixes have no next hop.
+/// Adds a route to a prefix.
 pub(crate) fn add(prefixes: &mut BTreeMap<Prefix, Route>, prefix: Prefix, route: Route) {
-    let Some(known) = prefixes.get_mut(&prefix) else {
-        prefixes.insert(prefix, route);
-        return;
-    };
-    match route.cost.cmp(&known.cost) {
-        core::cmp::Ordering::Less => *known = route,
-        core::cmp::Ordering::Equal => {
-            known.destination = known.destination.min(route.destination);
-            if known.next_hops.is_empty() || route.next_hops.is_empty() {
-                known.next_hops.clear();
-            } else {
-                known.next_hops.extend(route.next_hops);
-                known.next_hops.sort_unstable();
-                known.next_hops.dedup();
-            }
+    match prefixes.entry(prefix) {
+        Entry::Vacant(entry) => {
+            entry.insert(route);
         }
-        core::cmp::Ordering::Greater => {}
+        Entry::Occupied(mut entry) => entry.get_mut().merge(&route),
     }
+}
+
+/// All routes to prefixes, of which there may be several to one. The map is built at once: added one by one in order, routes would
+/// leave its nodes half empty.
+pub(crate) fn merged(mut routes: Vec<(Prefix, Route)>) -> BTreeMap<Prefix, Route> {
+    routes.sort_by_key(|(prefix, _)| *prefix);
+    routes.dedup_by(|(prefix, route), (first, kept)| {
+        let same = prefix == first;
+        if same {
+            kept.merge(route);
+        }
+        same
+    });
+    routes.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -78,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_that_holds_the_address_is_found() {
-        let route = |cost| Route { cost, destination: RouterId(1), next_hops: Vec::new() };
+        let route = |cost| Route { cost, destination: RouterId(1), next_hops: Arc::default() };
         let mut table = RoutingTable::default();
         table.prefixes.insert(prefix("10.0.0.0", 8), route(1));
         table.prefixes.insert(prefix("10.1.0.0", 16), route(2));

@@ -112,10 +112,21 @@ impl ShortestPaths {
         self.distances.get(index as usize).copied().filter(|distance| *distance != UNREACHED)
     }
 
+    /// Distance and set of next hops of a vertex; none if it is unreachable.
+    pub(crate) fn found(&self, graph: &Graph, vertex: Vertex) -> Option<(u32, &[u64])> {
+        let index = graph.index(vertex)?;
+        let distance = self.distances.get(index as usize).filter(|distance| **distance != UNREACHED)?;
+        Some((*distance, self.set(index)))
+    }
+
+    /// The next hops of a set, in the order of the root's neighbours.
+    pub(crate) fn hops_of(&self, set: &[u64]) -> impl Iterator<Item = FirstHop> {
+        bit_matrix::ones(set).filter_map(|hop| self.hops.get(hop).copied())
+    }
+
     /// The next hops towards a vertex, in the order of the root's neighbours; none for the root itself.
     pub fn next_hops(&self, graph: &Graph, vertex: Vertex) -> impl Iterator<Item = FirstHop> + '_ {
-        let set = graph.index(vertex).map_or(&[][..], |index| self.set(index));
-        bit_matrix::ones(set).filter_map(|hop| self.hops.get(hop).copied())
+        self.hops_of(graph.index(vertex).map_or(&[][..], |index| self.set(index)))
     }
 
     /// Memory of the last run in bytes.

@@ -90,14 +90,14 @@ impl Alternates<'_> {
             let trusted: Vec<NextHop> =
                 route.next_hops.iter().copied().filter(|hop| self.forecasts.trusts(hop)).collect();
             if !trusted.is_empty() {
-                route.next_hops = trusted;
+                route.next_hops = trusted.into();
                 continue;
             }
             let Some(interface) = self.announced_on(&route.next_hops) else { continue };
             let candidates = candidates.get_or_insert_with(|| self.candidates(hops));
             let around = self.alternates(*destination, route, interface, candidates);
             if !around.is_empty() {
-                route.next_hops = around;
+                route.next_hops = around.into();
             }
         }
     }

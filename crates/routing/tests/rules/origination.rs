@@ -247,7 +247,7 @@ fn rfc5838_2_5_the_ipv4_next_hop_is_that_of_the_link_lsa() {
     );
     bench.pass(0.5);
     say(&mut bench);
-    let hop = |bench: &Bench| bench.router.routes().prefixes.get(&host).map(|route| route.next_hops.clone());
+    let hop = |bench: &Bench| bench.router.routes().prefixes.get(&host).map(|route| route.next_hops.to_vec());
     let by = |address: &str| {
         let address = address.parse().unwrap();
         Some(vec![NextHop { router: RouterId(9), interface: InterfaceId(1), address }])
