@@ -1,6 +1,8 @@
 //! The link-state database: the most recent instance of every LSA, with its age (RFC 5340, 4.4.2; RFC 2328, 12.2).
 
-use std::collections::{BTreeMap, BTreeSet};
+mod ordered;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_policy::{Duration, Instant};
@@ -8,6 +10,7 @@ use anabranch_wire::ospf::lsa::{LinkLsa, MAX_AGE, Scope};
 use anabranch_wire::ospf::{AgedLsa, InterfaceId, LinkStateUpdate, Lsa, LsaBody, LsaHeader, LsaKey, LsaType, RouterId};
 
 use crate::handles::InterfaceHandle;
+use ordered::Ordered;
 
 /// Where an LSA is stored: with the router, or with an interface for link-local scope (RFC 5340, 4.5.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -44,13 +47,23 @@ pub(crate) struct Entry {
     pub installed: Instant,
     /// Whether it was received by flooding, not originated here.
     pub received: bool,
-    /// When the instance before it was installed, if there was one.
-    pub previous: Option<Instant>,
-    /// When it was last sent.
-    pub sent: Option<Instant>,
+    /// When the instance before it was installed; [`Instant::NEVER`] if there was none, since an option takes twice the memory.
+    previous: Instant,
+    /// When it was last sent, or [`Instant::NEVER`].
+    sent: Instant,
 }
 
 impl Entry {
+    /// When the instance before it was installed, if there was one.
+    pub fn previous(&self) -> Option<Instant> {
+        Some(self.previous).filter(|at| *at != Instant::NEVER)
+    }
+
+    /// When it was last sent.
+    pub fn sent(&self) -> Option<Instant> {
+        Some(self.sent).filter(|at| *at != Instant::NEVER)
+    }
+
     /// Its present age in seconds.
     pub fn age(&self, now: Instant) -> u16 {
         let passed = now.since(self.installed).as_nanos() / SECOND.as_nanos();
@@ -84,9 +97,9 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Database {
     /// LSAs of area and AS scope.
-    wide: BTreeMap<LsaKey, Entry>,
+    wide: Ordered<Entry>,
     /// LSAs of link-local scope, by interface.
-    links: Vec<BTreeMap<LsaKey, Entry>>,
+    links: Vec<Ordered<Entry>>,
     /// LSAs of age MaxAge, to be removed as soon as possible (RFC 2328, 14).
     aged_out: BTreeSet<Place>,
     /// No younger entry reaches MaxAge before this.
@@ -97,19 +110,19 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    fn map(&self, link: Option<InterfaceHandle>) -> Option<&BTreeMap<LsaKey, Entry>> {
+    fn map(&self, link: Option<InterfaceHandle>) -> Option<&Ordered<Entry>> {
         match link {
             None => Some(&self.wide),
             Some(interface) => self.links.get(interface.index()),
         }
     }
 
-    fn map_mut(&mut self, link: Option<InterfaceHandle>) -> Option<&mut BTreeMap<LsaKey, Entry>> {
+    fn map_mut(&mut self, link: Option<InterfaceHandle>) -> Option<&mut Ordered<Entry>> {
         match link {
             None => Some(&mut self.wide),
             Some(interface) => {
                 if self.links.len() <= interface.index() {
-                    self.links.resize_with(interface.index() + 1, BTreeMap::new);
+                    self.links.resize_with(interface.index() + 1, Ordered::default);
                 }
                 self.links.get_mut(interface.index())
             }
@@ -126,13 +139,13 @@ impl Database {
     }
 
     pub fn get(&self, place: Place) -> Option<&Entry> {
-        self.map(place.link)?.get(&place.key)
+        self.map(place.link)?.get(place.key)
     }
 
     /// Records the transmission of an LSA, and returns it as sent.
     fn send(&mut self, place: Place, now: Instant, delay: u16) -> Option<AgedLsa> {
-        let entry = self.map_mut(place.link)?.get_mut(&place.key)?;
-        entry.sent = Some(now);
+        let entry = self.map_mut(place.link)?.get_mut(place.key)?;
+        entry.sent = now;
         Some(entry.outgoing(now, delay))
     }
 
@@ -140,7 +153,14 @@ impl Database {
     /// sequence number, or a flush (RFC 2328, 13.2).
     pub fn install(&mut self, place: Place, aged: AgedLsa, now: Instant, received: bool) -> bool {
         let AgedLsa { age, lsa } = aged;
-        let entry = Entry { lsa, age: age.min(MAX_AGE), installed: now, received, previous: None, sent: None };
+        let entry = Entry {
+            lsa,
+            age: age.min(MAX_AGE),
+            installed: now,
+            received,
+            previous: Instant::NEVER,
+            sent: Instant::NEVER,
+        };
         if entry.age >= MAX_AGE {
             self.aged_out.insert(place);
         } else {
@@ -150,12 +170,12 @@ impl Database {
         let flushed = entry.age >= MAX_AGE;
         let length = entry.lsa.encoded_len();
         let Some(map) = self.map_mut(place.link) else { return false };
-        match map.get_mut(&place.key) {
+        match map.get_mut(place.key) {
             Some(old) => {
                 let before = old.lsa.encoded_len();
                 let changed = old.is_aged_out(now) != flushed
                     || !Arc::ptr_eq(&old.lsa, &entry.lsa) && old.lsa.body() != entry.lsa.body();
-                *old = Entry { previous: Some(old.installed), ..entry };
+                *old = Entry { previous: old.installed, ..entry };
                 self.bytes = self.bytes + length - before;
                 changed
             }
@@ -170,7 +190,7 @@ impl Database {
 
     /// Sets the age of an LSA to MaxAge. True if it was younger.
     pub fn age_out(&mut self, place: Place, now: Instant) -> bool {
-        let Some(entry) = self.map_mut(place.link).and_then(|map| map.get_mut(&place.key)) else { return false };
+        let Some(entry) = self.map_mut(place.link).and_then(|map| map.get_mut(place.key)) else { return false };
         let younger = entry.age < MAX_AGE;
         entry.age = MAX_AGE;
         entry.installed = now;
@@ -180,7 +200,7 @@ impl Database {
 
     pub fn remove(&mut self, place: Place) -> Option<Entry> {
         self.aged_out.remove(&place);
-        let removed = self.map_mut(place.link)?.remove(&place.key)?;
+        let removed = self.map_mut(place.link)?.remove(place.key)?;
         self.length -= 1;
         self.bytes -= removed.lsa.encoded_len();
         Some(removed)
@@ -190,7 +210,7 @@ impl Database {
     pub fn clear_link(&mut self, interface: InterfaceHandle) {
         if let Some(map) = self.links.get_mut(interface.index()) {
             self.length -= map.len();
-            self.bytes -= map.values().map(|entry| entry.lsa.encoded_len()).sum::<usize>();
+            self.bytes -= map.iter().map(|(_, entry)| entry.lsa.encoded_len()).sum::<usize>();
             map.clear();
         }
         self.aged_out.retain(|place| place.link != Some(interface));
@@ -242,20 +262,20 @@ impl Database {
 
     /// The LSAs of link-local scope of an interface, or without one all others.
     pub fn of(&self, link: Option<InterfaceHandle>) -> impl Iterator<Item = (Place, &Entry)> {
-        let map = self.map(link).into_iter().flatten();
+        let map = self.map(link).into_iter().flat_map(Ordered::iter);
         map.map(move |(key, entry)| (Place { link, key: *key }, entry))
     }
 
     /// The LSAs of one type, not of link-local scope, by advertising router.
     pub fn of_type(&self, kind: LsaType) -> impl Iterator<Item = &Entry> {
         let least = LsaKey { kind, ..LsaKey::default() };
-        self.wide.range(least..).take_while(move |(key, _)| key.kind == kind).map(|(_, entry)| entry)
+        self.wide.since(least).take_while(move |(key, _)| key.kind == kind).map(|(_, entry)| entry)
     }
 
     /// The LSAs of one type and router, not of link-local scope, by Link State ID.
     pub fn of_router(&self, kind: LsaType, router: RouterId) -> impl Iterator<Item = &Entry> {
         let least = LsaKey { kind, advertising: router, ..LsaKey::default() };
-        let range = self.wide.range(least..).take_while(move |(key, _)| key.kind == kind && key.advertising == router);
+        let range = self.wide.since(least).take_while(move |(key, _)| key.kind == kind && key.advertising == router);
         range.map(|(_, entry)| entry)
     }
 
@@ -267,7 +287,7 @@ impl Database {
         router: RouterId,
     ) -> impl Iterator<Item = &Entry> {
         let least = LsaKey { kind, advertising: router, ..LsaKey::default() };
-        let map = self.links.get(interface.index()).map(|map| map.range(least..)).into_iter().flatten();
+        let map = self.links.get(interface.index()).map(|map| map.since(least)).into_iter().flatten();
         map.take_while(move |(key, _)| key.kind == kind && key.advertising == router).map(|(_, entry)| entry)
     }
 
@@ -381,6 +401,6 @@ mod tests {
         let updates = database.updates(&[places[0], missing, places[1], places[2]], at(7), 2, 2 * length);
         let shape: Vec<Vec<u16>> = updates.iter().map(|one| one.lsas.iter().map(|aged| aged.age).collect()).collect();
         assert_eq!(shape, [vec![9, 9], vec![9]]);
-        assert_eq!(database.get(places[0]).and_then(|entry| entry.sent), Some(at(7)));
+        assert_eq!(database.get(places[0]).and_then(Entry::sent), Some(at(7)));
     }
 }

@@ -109,14 +109,14 @@ impl Router {
     /// too soon itself: it may be old, and have come from a neighbour's database or by a detour.
     fn is_too_soon(&self, now: Instant, entry: &Entry) -> bool {
         let least = self.config.min_ls_arrival;
-        let early = entry.previous.is_some_and(|previous| now.since(previous) < least * 2);
+        let early = entry.previous().is_some_and(|previous| now.since(previous) < least * 2);
         entry.received && early && now.since(entry.installed) < least
     }
 
     /// Whether an older LSA is answered with the database's (step 8).
     fn is_answered(&self, now: Instant, entry: &Entry, own: &LsaHeader) -> bool {
         let wrapping = own.age >= MAX_AGE && own.sequence == LsaSequence::MAX;
-        let sent_lately = entry.sent.is_some_and(|sent| now.since(sent) < self.config.min_ls_arrival);
+        let sent_lately = entry.sent().is_some_and(|sent| now.since(sent) < self.config.min_ls_arrival);
         !wrapping && !sent_lately
     }
 

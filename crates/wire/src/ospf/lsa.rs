@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub struct Lsa {
     key: LsaKey,
     sequence: LsaSequence,
+    /// Also in the bytes; here since instances are compared by it.
+    checksum: u16,
     body: LsaBody,
     /// As on the wire, with age zero. These bytes are forwarded: reserved fields and bits beyond the end of a prefix
     /// must be kept, or the checksum would be wrong.
@@ -49,7 +51,7 @@ impl Lsa {
         body.write(&mut bytes);
         let checksum = fletcher::checksum(bytes.get(codec::AGE..).unwrap_or(&[]), codec::CHECKSUM - codec::AGE);
         crate::ip::patch(&mut bytes, codec::CHECKSUM, checksum);
-        Ok(Arc::new(Self { key, sequence, body, bytes: bytes.into() }))
+        Ok(Arc::new(Self { key, sequence, checksum, body, bytes: bytes.into() }))
     }
 
     /// Decodes one whole advertisement.
@@ -69,7 +71,7 @@ impl Lsa {
         let body = LsaBody::read(header.key.kind, bytes.get(LsaHeader::LENGTH..).unwrap_or(&[]))?;
         let mut kept: Box<[u8]> = bytes.into();
         kept.iter_mut().take(age.len()).for_each(|byte| *byte = 0);
-        let lsa = Self { key: header.key, sequence: header.sequence, body, bytes: kept };
+        let lsa = Self { key: header.key, sequence: header.sequence, checksum: header.checksum, body, bytes: kept };
         Ok(AgedLsa { age: header.age, lsa: Arc::new(lsa) })
     }
 
@@ -86,9 +88,8 @@ impl Lsa {
         &self.body
     }
     /// Checksum of all but the age.
-    pub fn checksum(&self) -> u16 {
-        let field = self.bytes.get(codec::CHECKSUM..).and_then(|tail| tail.first_chunk::<2>());
-        field.map_or(0, |field| u16::from_be_bytes(*field))
+    pub const fn checksum(&self) -> u16 {
+        self.checksum
     }
     /// Encoded length in bytes; at most 65 535.
     pub const fn encoded_len(&self) -> usize {
@@ -99,9 +100,9 @@ impl Lsa {
         &self.bytes
     }
     /// Its header with an age.
-    pub fn header(&self, age: u16) -> LsaHeader {
+    pub const fn header(&self, age: u16) -> LsaHeader {
         let length = self.bytes.len() as u16;
-        LsaHeader { age, key: self.key, sequence: self.sequence, checksum: self.checksum(), length }
+        LsaHeader { age, key: self.key, sequence: self.sequence, checksum: self.checksum, length }
     }
 }
 
