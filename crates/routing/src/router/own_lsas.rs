@@ -101,10 +101,21 @@ impl Router {
         let aged_out = self.database.aged_out();
         let removable: Vec<Place> = aged_out.filter(|place| !self.interfaces.is_awaited(*place)).collect();
         for place in removable {
+            let is_told = place.key.advertising == self.config.router_id && self.own_lsas().contents(place).is_some();
+            if is_told && self.is_of_before(place) {
+                self.origination.correct(place, now, self.config.min_ls_arrival);
+                continue;
+            }
             self.database.remove(place);
-            if place.key.advertising == self.config.router_id && self.own_lsas().contents(place).is_some() {
+            if is_told {
                 self.origination.begin_anew(place, now, self.config.min_ls_interval);
             }
         }
+    }
+
+    /// Whether an own LSA was flushed by this router before it began, or by another one: the next instance overtakes it
+    /// (RFC 2328, 13.4). Removed, it would be forgotten here, while neighbours that still have it refuse the first instance.
+    fn is_of_before(&self, place: Place) -> bool {
+        self.database.get(place).is_some_and(|entry| entry.received && entry.lsa.sequence().next().is_some())
     }
 }

@@ -69,6 +69,23 @@ fn the_first_router_lsa_waits_for_a_link_and_not_for_min_ls_interval_after_an_em
 }
 
 #[test]
+fn rfc2328_13_4_an_own_lsa_that_was_flushed_before_a_restart_is_overtaken_too() {
+    // The router ended, which flushed its LSAs, and began again before its neighbours had removed them.
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    bench.pass_with(2, &[(9, hears(&[5]))]);
+    bench.make_full(9);
+    bench.pass(0.25);
+    assert_eq!(links_of(&bench, 5), [9]);
+    let AgedLsa { lsa, .. } = router_lsa(5, 50, &[7, 8]);
+    let next = lsa.sequence().next();
+    bench.update(9, true, &[AgedLsa { age: MAX_AGE, lsa }]);
+    bench.pass(1.1);
+    let own = bench.lsa(LsaType::ROUTER, 5).expect("after MinLSArrival, not MinLSInterval");
+    assert_eq!((Some(own.lsa.sequence()), links_of(&bench, 5)), (next, vec![9]));
+    assert!(own.age < MAX_AGE);
+}
+
+#[test]
 fn rfc2328_13_4_an_own_lsa_from_before_a_restart_is_overtaken() {
     let mut bench = mdr();
     bench.update(1, true, &[router_lsa(77, 50, &[7, 8])]);
