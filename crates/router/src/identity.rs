@@ -14,12 +14,17 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::ospf::RouterId;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Own Router-LSAs that were replaced within [`MEMORY`] until another router is assumed to originate them. A router that
+/// Own Router-LSAs that were replaced until another router is assumed to originate them. A router that
 /// restarts finds its old ones: one, or a few where parts of the mesh were separate.
 const OUTDONE: usize = 4;
 
-/// How long a sighting counts.
+/// How long a sighting counts, at least.
 const MEMORY: Duration = Duration::from_secs(20);
+
+/// How long an own Router-LSA that was replaced counts, in times of RxmtInterval. Two routers replace each other's in turns, and one
+/// between them refuses what comes before MinLSArrival: each turn waits for a retransmission, and each router is outdone once in
+/// two of them.
+const TURNS: u64 = 12;
 
 /// Least time between two changes; it doubles with each, so that a forger cannot keep a router changing.
 const HOLD: Duration = Duration::from_secs(10);
@@ -83,23 +88,25 @@ impl Identity {
     /// A packet with this router's ID came from another router, `other`, on an interface whose address is `own`.
     pub(super) fn hear(&mut self, now: Instant, own: Option<Ipv6Addr>, other: Ipv6Addr) {
         self.yields |= own.is_some_and(|own| own > other);
-        self.see(now);
+        self.see(now, MEMORY);
     }
 
-    /// A Router-LSA of this router was replaced by one that it did not originate.
-    pub(super) fn lose(&mut self, now: Instant) {
-        self.outdone.retain(|at| now.since(*at) < MEMORY);
+    /// A Router-LSA of this router was replaced by one that it did not originate. `interval` is RxmtInterval.
+    pub(super) fn lose(&mut self, now: Instant, interval: Duration) {
+        let memory = MEMORY.max(interval * TURNS);
+        self.outdone.retain(|at| now.since(*at) < memory);
         if self.outdone.len() < OUTDONE {
             self.outdone.push(now);
         }
         if self.outdone.len() >= OUTDONE {
-            self.see(now);
+            self.see(now, memory);
         }
     }
 
-    fn see(&mut self, now: Instant) {
+    /// The other router was seen. The conflict is the same if that was less than `memory` ago.
+    fn see(&mut self, now: Instant, memory: Duration) {
         self.sightings += 1;
-        let began = self.conflict.filter(|(_, last)| now.since(*last) < MEMORY).map_or(now, |(began, _)| began);
+        let began = self.conflict.filter(|(_, last)| now.since(*last) < memory).map_or(now, |(began, _)| began);
         self.conflict = Some((began, now));
     }
 
@@ -271,12 +278,28 @@ mod tests {
     #[test]
     fn lsas_of_before_a_restart_are_no_conflict_and_lsas_without_end_are() {
         let mut identity = chosen(&[device("e0", &[])]);
-        (0..3).for_each(|second| identity.lose(at(second)));
-        (30..33).for_each(|second| identity.lose(at(second)));
+        let lose = |seconds: core::ops::Range<u64>, identity: &mut Identity| {
+            seconds.for_each(|second| identity.lose(at(second), Duration::from_secs(1)));
+        };
+        lose(0..3, &mut identity);
+        lose(30..33, &mut identity);
         assert_eq!(identity.sightings, 0);
-        (33..37).for_each(|second| identity.lose(at(second)));
+        lose(33..37, &mut identity);
         assert_eq!(identity.sightings, 4);
         assert!(identity.must_change(at(37), Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn routers_that_outdo_each_other_once_in_two_retransmissions_are_in_conflict() {
+        let mut identity = chosen(&[device("e0", &[])]);
+        let interval = Duration::from_secs(7);
+        let mut turns = (0..).step_by(14).map(at);
+        turns.by_ref().take(3).for_each(|now| identity.lose(now, interval));
+        assert_eq!(identity.sightings, 0);
+        let patience = Duration::from_secs(6);
+        turns.by_ref().take(2).for_each(|now| identity.lose(now, interval));
+        assert!(identity.must_change(at(56), patience), "56 s after the first");
+        assert_eq!(identity.sightings, 2);
     }
 
     #[test]

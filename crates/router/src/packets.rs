@@ -167,7 +167,7 @@ impl RouteDaemon {
             self.identity.hear(now, port.source, how.source);
         }
         if after.2 > before.2 {
-            self.identity.lose(now);
+            self.identity.lose(now, self.config.manet.rxmt_interval);
         }
         self.drain(place);
         news
