@@ -154,6 +154,7 @@ mod tests {
     use crate::random::Random;
     use anabranch_wire::ospf::{LinkStateId, LsaType, RouterId};
     use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
 
     fn key(number: u32) -> LsaKey {
         LsaKey { kind: LsaType::ROUTER, advertising: RouterId(number / 4), id: LinkStateId(number % 4) }
@@ -182,9 +183,9 @@ mod tests {
                 let growing = below(10) < [8, 5, 1][step / 500];
                 if !growing {
                     assert_eq!(ordered.remove(key(number)), map.remove(&key(number)));
-                } else if !map.contains_key(&key(number)) {
+                } else if let Entry::Vacant(entry) = map.entry(key(number)) {
                     ordered.insert(key(number), step as u32);
-                    map.insert(key(number), step as u32);
+                    entry.insert(step as u32);
                 }
                 if step % 10 == 0 {
                     assert_same(&mut ordered, &map, below(keys));
