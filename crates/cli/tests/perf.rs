@@ -1,5 +1,7 @@
 //! `anabranch perf` with the kernel's sockets on loopback, which needs no privileges.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
@@ -238,4 +240,103 @@ fn a_test_that_is_over_within_the_omitted_time_measures_nothing_and_says_so() {
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("all of it was sent within the omitted seconds"), "{text}");
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id() as i32), signal).expect("it is there");
+}
+
+/// Sends a signal in the middle of a test of a minute; the client prints intervals.
+fn stop_in_the_middle(words: &str) -> Output {
+    let mut child = perf(&format!("{words} --kernel tcp --time 60 --interval 0.1"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut text = String::new();
+    // Intervals of 0.1 s, or nothing with JSON.
+    if words.contains("--json") {
+        thread::sleep(Duration::from_millis(700));
+    } else {
+        while text.matches("  all ").count() < 3 {
+            assert_ne!(output.read_line(&mut text).expect("text"), 0, "{text}");
+        }
+    }
+    signal(&child, Signal::SIGINT);
+    output.read_to_string(&mut text).expect("text");
+    let rest = child.wait_with_output().expect("it ends");
+    Output { stdout: text.into_bytes(), ..rest }
+}
+
+#[test]
+fn a_client_that_is_told_to_end_reports_what_it_has_measured() {
+    let server = Server::start("");
+    for (words, ways) in [("", &["up"][..]), ("--reverse", &["down"]), ("--bidirectional", &["up", "down"])] {
+        let words = format!("127.0.0.1 --port {} {words}", server.port);
+        let output = stop_in_the_middle(&format!("{words} --json"));
+        assert_eq!(output.status.code(), Some(1), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+        assert_eq!(report["interrupted"], "client");
+        for way in ways {
+            for end in ["sent", "received"] {
+                let side = &report[way][end];
+                assert!(side["bytes"].as_u64() > Some(0) && side["seconds"].as_f64() < Some(60.0), "{side}");
+            }
+        }
+        let output = stop_in_the_middle(&words);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("interrupted at the client") && text.contains("\n  received"), "{text}");
+    }
+}
+
+#[test]
+fn a_client_of_another_server_that_is_told_to_end_reports_what_it_has_measured() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let port = listener.local_addr().expect("it is bound").port();
+    let sink = thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("it connects");
+        // Until it is reset.
+        let _ = std::io::copy(&mut socket, &mut std::io::sink());
+    });
+    let output = stop_in_the_middle(&format!("127.0.0.1 --port {port} --sink --json"));
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["interrupted"], &report["up"]["received"]), (&Value::from("client"), &Value::Null));
+    assert!(report["up"]["sent"]["bytes"].as_u64() > Some(0), "{report}");
+    sink.join().expect("it ends");
+}
+
+#[test]
+fn a_server_that_is_told_to_end_reports_its_tests_and_so_do_their_clients() {
+    for (way, words) in [("up", ""), ("down", "--reverse")] {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback").port();
+        let mut command = perf(&format!("--server --kernel tcp --json --port {port}"));
+        let child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
+        let mut server = Server { child, port };
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(server.child.try_wait().expect("it can be asked").is_none(), "another program took the port");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let client = perf(&format!("127.0.0.1 --port {port} --kernel tcp --time 60 --interval 0.1 {words} --json"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        thread::sleep(Duration::from_millis(700));
+        signal(&server.child, Signal::SIGTERM);
+        let output = client.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+        assert_eq!(report["interrupted"], "server");
+        assert!(report[way]["received"]["bytes"].as_u64() > Some(0), "{report}");
+        assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
+        let mut line = String::new();
+        server.child.stdout.take().expect("it is piped").read_to_string(&mut line).expect("text");
+        let line: Value = serde_json::from_str(&line).expect("a line of JSON");
+        assert_eq!(line["interrupted"], "server");
+        let side = if way == "up" { &line["received"] } else { &line["sent"] };
+        assert!(side["bytes"].as_u64() > Some(0), "{line}");
+    }
 }

@@ -6,9 +6,11 @@ use super::link::Link;
 use super::message::{self, LONG, Message};
 use super::meter::Meter;
 use super::plan::{Length, Plan};
-use super::report::{About, Interval, Report, SCHEMA, Side, StreamReport, Transfer};
+use super::report::{About, Interval, Report, SCHEMA, Side, Stopper, StreamReport, Transfer};
 use super::transfer::{End, Line, Transfers};
+use core::future::Future;
 use core::net::SocketAddr;
+use core::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -17,6 +19,8 @@ use tokio::time::timeout;
 const ANSWER: Duration = Duration::from_secs(20);
 /// Timeout for the server's results, which follow the queued payload.
 const RESULTS: Duration = Duration::from_secs(60);
+/// Timeout for the server's results once the test was stopped, perhaps since the server does not answer.
+const STOPPING: Duration = Duration::from_secs(2);
 /// Timeout for closing.
 const CLOSING: Duration = Duration::from_secs(2);
 
@@ -31,7 +35,8 @@ pub struct Progress<'a> {
     pub senders: Option<&'a Interval>,
 }
 
-/// Measures against a perf server ([`super::serve`]); `tell` is called for each interval.
+/// Measures against a perf server ([`super::serve`]); `tell` is called for each interval. Once `stop` completes the report
+/// has the results until then.
 ///
 /// # Errors
 /// [`PerfError`].
@@ -39,23 +44,31 @@ pub async fn run(
     host: &Host,
     remote: SocketAddr,
     plan: &Plan,
+    stop: impl Future<Output = ()> + Send,
     tell: impl FnMut(Progress<'_>) + Send,
 ) -> Result<Report, PerfError> {
     plan.check().map_err(PerfError::Plan)?;
-    let control = Arc::new(host.connect(remote).await?);
-    let (lines, server) = prepare(host, &control, remote, plan).await?;
-    message::write(&control, &Message::Start).await?;
+    let mut stop = pin!(stop);
+    let begin = async {
+        let control = Arc::new(host.connect(remote).await?);
+        let (lines, server) = prepare(host, &control, remote, plan).await?;
+        message::write(&control, &Message::Start).await?;
+        Ok((control, lines, server))
+    };
+    let (control, lines, server) = before(stop.as_mut(), begin).await?;
     let streams = streams(&lines);
     let mut transfers = Transfers::new(lines);
     transfers.receive(plan.direction.is_up());
     if plan.direction.is_up() {
         transfers.send(plan);
     }
-    let (ours, theirs) = measure(&control, &transfers, plan, Mutex::new(tell)).await?;
+    let Measured { ours, theirs, interrupted } = measure(&control, &transfers, plan, stop, Mutex::new(tell)).await?;
     transfers.abort();
-    close(&control).await;
-    let sides = [&ours.0, &ours.1, &theirs.0, &theirs.1];
-    sides.into_iter().flatten().try_for_each(|side| something_left(plan, side))?;
+    if interrupted.is_none() {
+        close(&control).await;
+        let sides = [&ours.0, &ours.1, &theirs.0, &theirs.1];
+        sides.into_iter().flatten().try_for_each(|side| something_left(plan, side))?;
+    }
     let (up, down) = (plan.direction.is_up(), plan.direction.is_down());
     Ok(Report {
         schema: SCHEMA,
@@ -66,11 +79,12 @@ pub async fn run(
         streams,
         up: up.then_some(Transfer { sent: ours.0, received: theirs.0 }),
         down: down.then_some(Transfer { sent: theirs.1, received: ours.1 }),
+        interrupted,
     })
 }
 
 /// Writes to, or reads from, any TCP server that discards or sends data, such as discard or chargen: no perf server is needed,
-/// and only our end is measured.
+/// and only our end is measured. Once `stop` completes the report has the results until then.
 ///
 /// # Errors
 /// [`PerfError`].
@@ -78,6 +92,7 @@ pub async fn run_against_any(
     host: &Host,
     remote: SocketAddr,
     plan: &Plan,
+    stop: impl Future<Output = ()> + Send,
     mut tell: impl FnMut(Progress<'_>) + Send,
 ) -> Result<Report, PerfError> {
     plan.check().map_err(PerfError::Plan)?;
@@ -88,10 +103,15 @@ pub async fn run_against_any(
     if !up && matches!(plan.length, Length::Bytes(_)) {
         return Err(PerfError::Plan("how much a server of another kind sends is its own decision: give a time"));
     }
-    let mut lines = Vec::new();
-    for stream in 0..plan.streams {
-        lines.push(Line::new(Arc::new(host.connect(remote).await?), stream));
-    }
+    let mut stop = pin!(stop);
+    let open = async {
+        let mut lines = Vec::new();
+        for stream in 0..plan.streams {
+            lines.push(Line::new(Arc::new(host.connect(remote).await?), stream));
+        }
+        Ok(lines)
+    };
+    let lines = before(stop.as_mut(), open).await?;
     let streams = streams(&lines);
     let mut transfers = Transfers::new(lines);
     transfers.receive(up);
@@ -99,15 +119,24 @@ pub async fn run_against_any(
         transfers.send(plan);
     }
     let end = if up { End::Sender } else { End::Receiver };
-    let side = Meter::new(end, &transfers.lines, plan)
-        .run(&transfers.progress, |interval| tell(Progress { up, interval, senders: None }))
-        .await;
-    let early = up && ended_early(plan, &side, &transfers.lines);
-    transfers.abort();
-    if early {
-        return Err(PerfError::Confused("the server ended the connections before the test was over"));
+    let (side, interrupted) = {
+        let told = |interval: &Interval| tell(Progress { up, interval, senders: None });
+        let mut side = pin!(Meter::new(end, &transfers.lines, plan).run(&transfers, told));
+        tokio::select! {
+            side = &mut side => (side, None),
+            () = stop => {
+                transfers.stop();
+                (side.await, Some(Stopper::Client))
+            }
+        }
+    };
+    if interrupted.is_none() {
+        if up && ended_early(plan, &side, &transfers.lines) {
+            return Err(PerfError::Confused("the server ended the connections before the test was over"));
+        }
+        something_left(plan, &side)?;
     }
-    something_left(plan, &side)?;
+    transfers.abort();
     let (sent, received) = if up { (Some(side), None) } else { (None, Some(side)) };
     let transfer = Transfer { sent, received };
     Ok(Report {
@@ -119,6 +148,7 @@ pub async fn run_against_any(
         streams,
         up: up.then(|| transfer.clone()),
         down: (!up).then_some(transfer),
+        interrupted,
     })
 }
 
@@ -182,13 +212,32 @@ fn streams(lines: &[Arc<Line>]) -> Vec<StreamReport> {
 /// The two directions, up first.
 type Sides = (Option<Side>, Option<Side>);
 
+/// Results of both ends.
+struct Measured {
+    ours: Sides,
+    theirs: Sides,
+    interrupted: Option<Stopper>,
+}
+
+/// The outcome of `work`, unless `stop` completes before.
+async fn before<T>(
+    stop: Pin<&mut impl Future<Output = ()>>,
+    work: impl Future<Output = Result<T, PerfError>>,
+) -> Result<T, PerfError> {
+    tokio::select! {
+        outcome = work => outcome,
+        () = stop => Err(PerfError::Stopped),
+    }
+}
+
 /// Measures at this end, and receives the server's measurements.
 async fn measure(
     control: &Arc<Link>,
     transfers: &Transfers,
     plan: &Plan,
+    mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
     tell: Mutex<impl FnMut(Progress<'_>) + Send>,
-) -> Result<(Sides, Sides), PerfError> {
+) -> Result<Measured, PerfError> {
     let senders: Mutex<Option<Interval>> = Mutex::new(None);
     let (tell, senders) = (&tell, &senders);
     let side = |up: bool, wanted: bool| async move {
@@ -202,27 +251,39 @@ async fn measure(
             let senders = theirs.as_ref().filter(|_| !up);
             (tell.lock().unwrap_or_else(PoisonError::into_inner))(Progress { up, interval, senders });
         };
-        let side = meter.run(&transfers.progress, told).await;
+        let side = meter.run(transfers, told).await;
         if transfers.ended_early(end, plan) { Err(PerfError::Confused(EARLY)) } else { Ok(Some(side)) }
     };
-    let both = async {
-        let sides = tokio::try_join!(side(true, plan.direction.is_up()), side(false, plan.direction.is_down()))?;
-        message::write(control, &Message::Finished).await?;
-        Ok::<Sides, PerfError>(sides)
-    };
-    tokio::pin!(both);
-    let theirs = results(control, senders);
-    tokio::pin!(theirs);
-    tokio::select! {
-        ours = &mut both => {
-            let ours = ours?;
-            let theirs = timeout(RESULTS, theirs).await.map_err(|_| PerfError::Silent)??;
-            Ok((ours, theirs))
+    let both = async { tokio::try_join!(side(true, plan.direction.is_up()), side(false, plan.direction.is_down())) };
+    let (mut both, mut theirs) = (pin!(both), pin!(results(control, senders)));
+    let ours = tokio::select! {
+        ours = &mut both => ours?,
+        early = &mut theirs => {
+            // It was told to end.
+            let theirs = early?;
+            transfers.stop();
+            return Ok(Measured { ours: both.await?, theirs, interrupted: Some(Stopper::Server) });
         }
-        early = &mut theirs => match early {
-            Ok(_) => Err(PerfError::Confused("the server had results before we had")),
-            Err(error) => Err(error),
-        },
+        () = &mut stop => {
+            transfers.stop();
+            let ours = both.await?;
+            let ask = async {
+                message::write(control, &Message::Stop).await?;
+                theirs.await
+            };
+            let theirs = timeout(STOPPING, ask).await.ok().and_then(Result::ok).unwrap_or_default();
+            return Ok(Measured { ours, theirs, interrupted: Some(Stopper::Client) });
+        }
+    };
+    let ask = async {
+        message::write(control, &Message::Finished).await?;
+        theirs.await
+    };
+    tokio::select! {
+        theirs = timeout(RESULTS, ask) => {
+            Ok(Measured { ours, theirs: theirs.map_err(|_| PerfError::Silent)??, interrupted: None })
+        }
+        () = stop => Ok(Measured { ours, theirs: Sides::default(), interrupted: Some(Stopper::Client) }),
     }
 }
 

@@ -36,6 +36,9 @@ pub enum PerfError {
     /// The plan is invalid, or leaves nothing to be measured.
     #[error("{0}")]
     Plan(&'static str),
+    /// It was told to stop before the test began, so there are no results.
+    #[error("stopped before the test began")]
+    Stopped,
     /// The connections failed.
     #[error("the test was interrupted: {0}")]
     Broken(#[from] io::Error),
@@ -50,7 +53,7 @@ pub enum PerfError {
 impl PerfError {
     /// Whether the plan was invalid, so that nothing was measured.
     pub fn is_users(&self) -> bool {
-        !matches!(self, Self::Broken(_) | Self::Confused(_) | Self::Silent)
+        !matches!(self, Self::Broken(_) | Self::Confused(_) | Self::Silent | Self::Stopped)
     }
 
     pub(super) fn of_message(error: MessageError, remote: SocketAddr) -> Self {

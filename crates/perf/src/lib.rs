@@ -28,7 +28,7 @@ pub(crate) use link::Link;
 pub use message::VERSION;
 pub use plan::{Direction, Length, Plan};
 pub use reading::PathReading;
-pub use report::{About, Interval, PathInterval, PathTotal, Report, SCHEMA, Side, StreamReport, Transfer};
+pub use report::{About, Interval, PathInterval, PathTotal, Report, SCHEMA, Side, Stopper, StreamReport, Transfer};
 pub use server::{ServerConfig, ServerCounters, ServerEvent, serve};
 
 /// The default port of client and server.

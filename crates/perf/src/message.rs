@@ -40,6 +40,8 @@ pub(super) enum Message {
     Interval { interval: Interval },
     /// From the client: its measurements are complete.
     Finished,
+    /// From the client: the test ends here, and it wants the results until now.
+    Stop,
     /// From the server at the end: its side of each direction.
     Results { up: Option<Side>, down: Option<Side> },
 }

@@ -3,12 +3,11 @@
 use super::plan::Plan;
 use super::reading::PathReading;
 use super::report::{Interval, PathInterval, PathTotal, Side};
-use super::transfer::{End, Line};
+use super::transfer::{End, Line, Transfers};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Interval between readings of the paths: the counters of a subflow disappear with it.
@@ -65,11 +64,11 @@ impl Meter {
     }
 
     /// Opens the window: at the sender at once; at the receiver with the first byte, or after a second.
-    async fn open(&mut self, progress: &Notify) {
+    async fn open(&mut self, transfers: &Transfers) {
         if self.end == End::Receiver {
             let deadline = Instant::now() + FIRST_BYTE;
-            while self.lines.iter().all(|line| line.swallowed() == 0) && !self.is_done() {
-                let told = tokio::time::timeout(LOOK, progress.notified());
+            while self.lines.iter().all(|line| line.swallowed() == 0) && !self.is_done() && !transfers.is_stopped() {
+                let told = tokio::time::timeout(LOOK, transfers.progress.notified());
                 if told.await.is_err() && Instant::now() >= deadline {
                     break;
                 }
@@ -88,14 +87,14 @@ impl Meter {
         }
     }
 
-    /// Measures until the window ends; `tell` is called for each interval.
-    pub(super) async fn run(mut self, progress: &Notify, mut tell: impl FnMut(&Interval)) -> Side {
-        self.open(progress).await;
+    /// Measures until the window ends or the transfers are stopped; `tell` is called for each interval.
+    pub(super) async fn run(mut self, transfers: &Transfers, mut tell: impl FnMut(&Interval)) -> Side {
+        self.open(transfers).await;
         let mut marks = Marks::new(&self.plan);
         loop {
             let elapsed = self.began.elapsed().as_secs_f64();
             self.look();
-            let done = self.is_done();
+            let done = self.is_done() || transfers.is_stopped();
             if done || marks.reached(elapsed) {
                 self.close_interval(elapsed, &mut tell);
                 if done || marks.is_end(elapsed) {
@@ -106,7 +105,7 @@ impl Meter {
             let next = self.began + Duration::from_secs_f64(marks.next);
             tokio::select! {
                 () = tokio::time::sleep_until(next.min(Instant::now() + LOOK)) => {}
-                () = progress.notified() => {}
+                () = transfers.progress.notified() => {}
             }
         }
         self.finish()

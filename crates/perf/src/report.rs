@@ -129,6 +129,14 @@ pub struct StreamReport {
     pub fallback: Option<String>,
 }
 
+/// The end that stopped a test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopper {
+    Client,
+    Server,
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
@@ -146,6 +154,9 @@ pub struct Report {
     pub up: Option<Transfer>,
     /// From server to client.
     pub down: Option<Transfer>,
+    /// The end that stopped the test before its time; the results are those until then.
+    #[serde(default)]
+    pub interrupted: Option<Stopper>,
 }
 
 /// Makes a text of the peer printable: no control characters, and a limited length.

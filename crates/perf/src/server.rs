@@ -6,16 +6,18 @@ use super::link::Link;
 use super::message::{self, Message, MessageError, SHORT};
 use super::meter::Meter;
 use super::plan::Plan;
-use super::report::{About, Interval, Side};
+use super::report::{About, Interval, Side, Stopper};
 use super::transfer::{End, Line, Transfers};
+use core::future::Future;
 use core::net::SocketAddr;
+use core::pin::pin;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -27,6 +29,8 @@ const MAX_STRANGERS: usize = 256;
 const STEP: Duration = Duration::from_secs(20);
 /// Timeout for a client to close after the results.
 const CLOSING: Duration = Duration::from_secs(5);
+/// Timeout for the end of the present tests when the server is told to stop.
+const STOPPING: Duration = Duration::from_secs(2);
 /// Pause before the next accept after the process ran out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -79,6 +83,8 @@ pub enum ServerEvent {
         up: Option<Side>,
         /// The direction to the client.
         down: Option<Side>,
+        /// The end that stopped the test before its time; the results are those until then.
+        interrupted: Option<Stopper>,
     },
     /// A test failed.
     Failed {
@@ -105,7 +111,7 @@ pub enum ServerEvent {
 pub struct ServerCounters {
     /// Completed tests.
     pub tests: u64,
-    /// Failed tests.
+    /// Failed and interrupted tests.
     pub failed: u64,
     /// Refused tests.
     pub refused: u64,
@@ -121,6 +127,8 @@ struct Shared {
     /// Completed, failed and refused tests, and connections not from clients.
     counters: [AtomicU64; 4],
     ended: Notify,
+    /// Whether the server is told to stop.
+    stopping: watch::Sender<bool>,
     tell: Box<dyn Fn(ServerEvent) + Send + Sync>,
 }
 
@@ -131,8 +139,8 @@ impl Shared {
 
     fn tell(&self, event: ServerEvent) {
         let counted = match event {
-            ServerEvent::Ended { .. } => Some(0),
-            ServerEvent::Failed { .. } => Some(1),
+            ServerEvent::Ended { interrupted: None, .. } => Some(0),
+            ServerEvent::Ended { .. } | ServerEvent::Failed { .. } => Some(1),
             ServerEvent::Refused { .. } => Some(2),
             ServerEvent::Stranger { .. } => Some(3),
             ServerEvent::Listening(_) | ServerEvent::Began { .. } | ServerEvent::Interval { .. } => None,
@@ -147,6 +155,12 @@ impl Shared {
         }
     }
 
+    /// Completes when the server is told to stop.
+    async fn told_to_stop(&self) {
+        // The sender is our own, and so it is there.
+        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+
     fn counters(&self) -> ServerCounters {
         let [tests, failed, refused, strangers] =
             [0, 1, 2, 3].map(|index| self.counters.get(index).map_or(0, |counter| counter.load(Ordering::Relaxed)));
@@ -154,14 +168,15 @@ impl Shared {
     }
 }
 
-/// Serves until the host is shut down, or until the end of the first accepted test if the settings say so; `tell` is
-/// called with events. Drop the future to stop.
+/// Serves until the host is shut down, until the end of the first accepted test if the settings say so, or until `stop`
+/// completes: then present tests end with their results until then. `tell` is called with events.
 ///
 /// # Errors
 /// [`PerfError::Listen`].
 pub async fn serve(
     host: &Host,
     config: &ServerConfig,
+    stop: impl Future<Output = ()> + Send,
     tell: impl Fn(ServerEvent) + Send + Sync + 'static,
 ) -> Result<ServerCounters, PerfError> {
     let door = host.listen(config.address)?;
@@ -171,15 +186,24 @@ pub async fn serve(
         sessions: Mutex::new(HashMap::new()),
         counters: [const { AtomicU64::new(0) }; 4],
         ended: Notify::new(),
+        stopping: watch::Sender::new(false),
         tell: Box::new(tell),
     });
     shared.tell(ServerEvent::Listening(door.port()));
     let strangers = Arc::new(Semaphore::new(MAX_STRANGERS));
     let mut tasks = JoinSet::new();
+    let mut stop = pin!(stop);
     loop {
         let link = tokio::select! {
             link = next(&door) => link,
             () = shared.ended.notified(), if config.one_off => break,
+            () = &mut stop => {
+                shared.stopping.send_replace(true);
+                let rest = async { while !shared.sessions().is_empty() && tasks.join_next().await.is_some() {} };
+                // A client that does not answer any more is left.
+                let _ = timeout(STOPPING, rest).await;
+                break;
+            }
         };
         let Some(link) = link else { break };
         while tasks.try_join_next().is_some() {}
@@ -280,20 +304,32 @@ async fn admit(shared: &Shared, control: &Link, plan: &Plan, about: About) -> Re
     }
     let _place = Place { shared, session: &session };
     control.set_nodelay();
-    let lines = timeout(STEP, gather(shared, control, &session, plan, streams));
-    let lines = lines.await.map_err(|_| PerfError::Confused("the client's streams did not come"))??;
+    let lines = tokio::select! {
+        lines = timeout(STEP, gather(shared, control, &session, plan, streams)) => lines,
+        () = shared.told_to_stop() => return Err(PerfError::Stopped),
+    };
+    let lines = lines.map_err(|_| PerfError::Confused("the client's streams did not come"))??;
     shared.tell(ServerEvent::Began { client: control.peer(), plan: plan.clone(), about });
-    let (up, down, early) = carry_out(shared, control, plan, lines).await?;
+    let mut transfers = Transfers::new(lines);
+    transfers.receive(plan.direction.is_down());
+    if plan.direction.is_down() {
+        transfers.send(plan);
+    }
+    let Measured { up, down, early, interrupted } = carry_out(shared, control, plan, &transfers).await?;
+    if interrupted.is_none() {
+        transfers.abort();
+    }
     let results = Message::Results { up: up.clone(), down: down.clone() };
     timeout(STEP, message::write(control, &results)).await.map_err(|_| PerfError::Silent)??;
     control.shutdown();
+    // The streams of a stopped test end after the results, or its client takes them for lost.
     let mut scratch = control.scratch();
     // The result no longer matters.
     let _ = timeout(CLOSING, control.swallow(&mut scratch)).await;
     if early {
         return Err(PerfError::Confused(EARLY));
     }
-    shared.tell(ServerEvent::Ended { client: control.peer(), up, down });
+    shared.tell(ServerEvent::Ended { client: control.peer(), up, down, interrupted });
     Ok(())
 }
 
@@ -343,19 +379,18 @@ async fn gather(
     }
 }
 
-/// Sends and receives. Returns the measurements at the server, and whether a stream ended early.
-async fn carry_out(
-    shared: &Shared,
-    control: &Link,
-    plan: &Plan,
-    lines: Vec<Arc<Line>>,
-) -> Result<(Option<Side>, Option<Side>, bool), PerfError> {
+/// The measurements at the server.
+struct Measured {
+    up: Option<Side>,
+    down: Option<Side>,
+    /// Whether a stream ended early.
+    early: bool,
+    interrupted: Option<Stopper>,
+}
+
+/// Measures until the end of the test, or until one of the ends stops it.
+async fn carry_out(shared: &Shared, control: &Link, plan: &Plan, transfers: &Transfers) -> Result<Measured, PerfError> {
     let (client, sends) = (control.peer(), plan.direction.is_down());
-    let mut transfers = Transfers::new(lines);
-    transfers.receive(sends);
-    if sends {
-        transfers.send(plan);
-    }
     // Interim results for the client; some are skipped if it is slow.
     let (intervals, mut waiting) = mpsc::channel::<Interval>(4);
     let up = async {
@@ -363,7 +398,7 @@ async fn carry_out(
         let tell = |interval: &Interval| {
             shared.tell(ServerEvent::Interval { client, up: true, interval: interval.clone() });
         };
-        if plan.direction.is_up() { Some(meter.run(&transfers.progress, tell).await) } else { None }
+        if plan.direction.is_up() { Some(meter.run(transfers, tell).await) } else { None }
     };
     let down = async {
         let meter = Meter::new(End::Sender, &transfers.lines, plan);
@@ -372,7 +407,7 @@ async fn carry_out(
             // Full: see above.
             let _ = intervals.try_send(interval.clone());
         };
-        let side = if sends { Some(meter.run(&transfers.progress, tell).await) } else { None };
+        let side = if sends { Some(meter.run(transfers, tell).await) } else { None };
         drop(intervals);
         side
     };
@@ -383,8 +418,19 @@ async fn carry_out(
         Ok::<(), PerfError>(())
     };
     let finished = async {
-        match message::read(control, SHORT).await {
-            Ok(Message::Finished) => Ok(()),
+        let said = tokio::select! {
+            said = message::read(control, SHORT) => said,
+            () = shared.told_to_stop() => {
+                transfers.stop();
+                return Ok(Some(Stopper::Server));
+            }
+        };
+        match said {
+            Ok(Message::Finished) => Ok(None),
+            Ok(Message::Stop) => {
+                transfers.stop();
+                Ok(Some(Stopper::Client))
+            }
             Ok(_) => Err(PerfError::Confused("the client said something out of turn")),
             Err(error) => Err(PerfError::of_message(error, client)),
         }
@@ -395,7 +441,6 @@ async fn carry_out(
         let early = early(&up, End::Receiver) || early(&down, End::Sender);
         Ok::<_, PerfError>((up, down, early))
     };
-    let (measured, (), ()) = tokio::try_join!(measured, pass_on, finished)?;
-    transfers.abort();
-    Ok(measured)
+    let ((up, down, early), (), interrupted) = tokio::try_join!(measured, pass_on, finished)?;
+    Ok(Measured { up, down, early, interrupted })
 }

@@ -81,11 +81,13 @@ pub(super) struct Transfers {
     tasks: Vec<JoinHandle<()>>,
     /// Notified when data arrived or a direction ended.
     pub(super) progress: Arc<Notify>,
+    /// Whether the measurement ends before its time.
+    stopped: AtomicBool,
 }
 
 impl Transfers {
     pub(super) fn new(lines: Vec<Arc<Line>>) -> Self {
-        Self { lines, tasks: Vec::new(), progress: Arc::new(Notify::new()) }
+        Self { lines, tasks: Vec::new(), progress: Arc::new(Notify::new()), stopped: AtomicBool::new(false) }
     }
 
     /// Every stream writes until its bytes are sent or the test ends.
@@ -117,9 +119,19 @@ impl Transfers {
         }
     }
 
+    /// Ends the meters where they are; the transfers go on.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.progress.notify_waiters();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
     /// Whether a stream ended early; meaningful only while nobody has aborted the streams.
     pub(super) fn ended_early(&self, end: End, plan: &Plan) -> bool {
-        self.lines.iter().any(|line| line.ended_early(end, plan))
+        !self.is_stopped() && self.lines.iter().any(|line| line.ended_early(end, plan))
     }
 
     /// Aborts all streams.

@@ -13,6 +13,7 @@ use anabranch_attach::Attached;
 use anabranch_perf::{Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
 use anabranch_settings::diagnostic::Diagnostic;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs the client or the server. Returns whether the measurement was completed.
 pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
@@ -99,29 +100,20 @@ async fn measure(
         }
     };
     let inside = options.stack.inside(remote);
-    let test = async {
-        if options.sink {
-            anabranch_perf::run_against_any(host, inside, plan, tell).await
-        } else {
-            anabranch_perf::run(host, inside, plan, tell).await
-        }
-    };
-    let outcome = tokio::select! {
-        outcome = test => Some(outcome),
-        () = wish_to_end(live.as_ref()) => None,
+    let stop = wish_to_end(live.as_ref());
+    let outcome = if options.sink {
+        anabranch_perf::run_against_any(host, inside, plan, stop, tell).await
+    } else {
+        anabranch_perf::run(host, inside, plan, stop, tell).await
     };
     drop(live);
     match outcome {
-        None => {
-            remark("ended before the test was over");
-            Ok(false)
-        }
         // With --udp the engine has another address for the server.
-        Some(Err(PerfError::Connect { error, .. })) => failed(&PerfError::Connect { remote, error }),
-        Some(Err(error)) => failed(&error),
-        Some(Ok(report)) => {
+        Err(PerfError::Connect { error, .. }) => failed(&PerfError::Connect { remote, error }),
+        Err(error) => failed(&error),
+        Ok(report) => {
             put(&if options.json { json(&report) } else { print::report(&report) });
-            Ok(true)
+            Ok(report.interrupted.is_none())
         }
     }
 }
@@ -150,35 +142,35 @@ async fn serve(
     };
     let (v6, v4) = (Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into());
     let port = options.stack.listening(options.port);
-    let served = async {
-        // A host without IPv6 has no dual-stack address.
-        match anabranch_perf::serve(host, &config(SocketAddr::new(v6, port)), tell.clone()).await {
-            Err(PerfError::Listen { error, .. })
-                if error.kind() != std::io::ErrorKind::AddrInUse && attached.is_none() =>
-            {
-                anabranch_perf::serve(host, &config(SocketAddr::new(v4, port)), tell).await
-            }
-            outcome => outcome,
-        }
+    let stopped = AtomicBool::new(false);
+    let stop = || async {
+        wish_to_end(live.as_ref()).await;
+        stopped.store(true, Ordering::Relaxed);
     };
-    let outcome = tokio::select! {
-        // Without --one-off only a signal ends it.
-        outcome = served => outcome.map(|counters| !options.one_off || counters.failed == 0),
-        () = wish_to_end(live.as_ref()) => Ok(true),
+    // A host without IPv6 has no dual-stack address.
+    let outcome = match anabranch_perf::serve(host, &config(SocketAddr::new(v6, port)), stop(), tell.clone()).await {
+        Err(PerfError::Listen { error, .. }) if error.kind() != std::io::ErrorKind::AddrInUse && attached.is_none() => {
+            anabranch_perf::serve(host, &config(SocketAddr::new(v4, port)), stop(), tell).await
+        }
+        outcome => outcome,
     };
     drop(live);
-    outcome.or_else(|error| failed(&error))
+    // Without --one-off only a signal ends it.
+    let well = |failed| !options.one_off || stopped.load(Ordering::Relaxed) || failed == 0;
+    outcome.map(|counters| well(counters.failed)).or_else(|error| failed(&error))
 }
 
 /// Prints server events as lines; with JSON, standard output has only results, and what went wrong is a remark.
 fn say(event: &ServerEvent, json: bool, place: &str) {
     let line = match event {
-        ServerEvent::Ended { client, up, down } if json => {
-            let test = serde_json::json!({ "client": client, "received": up, "sent": down });
+        ServerEvent::Ended { client, up, down, interrupted } if json => {
+            let test =
+                serde_json::json!({ "client": client, "received": up, "sent": down, "interrupted": interrupted });
             return put(&format!("{test}\n"));
         }
-        ServerEvent::Ended { client, up, down } => {
-            format!("{client}: over\n{}", print::sides(up.as_ref(), down.as_ref()))
+        ServerEvent::Ended { client, up, down, interrupted } => {
+            let how = interrupted.map_or_else(|| "over".to_owned(), print::interrupted);
+            format!("{client}: {how}\n{}", print::sides(up.as_ref(), down.as_ref()))
         }
         ServerEvent::Listening(_) => format!("listening on {place}\n"),
         ServerEvent::Began { client, plan, about } => {

@@ -1,6 +1,6 @@
 //! Human-readable reports.
 
-use anabranch_perf::{About, Interval, PathInterval, PathTotal, Plan, Report, Side, StreamReport, Transfer};
+use anabranch_perf::{About, Interval, PathInterval, PathTotal, Plan, Report, Side, Stopper, StreamReport, Transfer};
 use std::fmt::Write;
 
 /// Columns of intervals.
@@ -115,8 +115,18 @@ fn stream(stream: &StreamReport) -> String {
     format!("stream {}: {}{cause}", stream.stream, stream.protocol)
 }
 
+/// That a test ended before its time.
+pub fn interrupted(stopper: Stopper) -> String {
+    let end = match stopper {
+        Stopper::Client => "client",
+        Stopper::Server => "server",
+    };
+    format!("interrupted at the {end}; the results until then")
+}
+
 pub fn report(report: &Report) -> String {
-    let mut text = format!("\nclient: {}\n", about(&report.client));
+    let mut text = report.interrupted.map_or_else(String::new, |stopper| format!("\n{}\n", interrupted(stopper)));
+    let _ = writeln!(text, "\nclient: {}", about(&report.client));
     if let Some(server) = &report.server {
         let _ = writeln!(text, "server: {}", about(server));
     }

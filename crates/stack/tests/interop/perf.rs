@@ -11,6 +11,7 @@ use anabranch_policy::combination::Combination;
 use anabranch_stack::Stack;
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
+use std::future::pending;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -73,10 +74,11 @@ async fn measure(server: Host, client: &Host, remote: SocketAddr, plan: &Plan) -
                 told.send(()).expect("it is waited for");
             }
         };
-        anabranch_perf::serve(&server, &config, tell).await.expect("the port is free")
+        anabranch_perf::serve(&server, &config, pending(), tell).await.expect("the port is free")
     });
     listening.await.expect("it listens");
-    let report = anabranch_perf::run(client, remote, plan, |_| ()).await.unwrap_or_else(|error| panic!("{error}"));
+    let report =
+        anabranch_perf::run(client, remote, plan, pending(), |_| ()).await.unwrap_or_else(|error| panic!("{error}"));
     (report, served.await.expect("the server ends"))
 }
 
@@ -175,7 +177,9 @@ fn what_is_omitted() {
 fn no_server() {
     with_paths(1, false, |stack| async move {
         let (client, remote) = (our_host(&stack), SocketAddr::new(theirs(0, false), PORT));
-        let error = anabranch_perf::run(&client, remote, &Plan::default(), |_| ()).await.expect_err("nobody listens");
+        let error = anabranch_perf::run(&client, remote, &Plan::default(), pending(), |_| ())
+            .await
+            .expect_err("nobody listens");
         assert!(matches!(error, PerfError::Connect { .. }) && error.is_users(), "{error}");
         let listener = TcpListener::bind(remote).expect("the port is free");
         for (answer, versions) in [(&b"HTTP/1.1 400 Bad Request\r\n"[..], false), (b"ANBRPERF\0\x09\0\0\0\0", true)] {
@@ -185,8 +189,9 @@ fn no_server() {
                 socket.write_all(answer).expect("we read");
                 socket
             });
-            let error =
-                anabranch_perf::run(&client, remote, &Plan::default(), |_| ()).await.expect_err("no server of ours");
+            let error = anabranch_perf::run(&client, remote, &Plan::default(), pending(), |_| ())
+                .await
+                .expect_err("no server of ours");
             assert_eq!(matches!(error, PerfError::Version(9)), versions, "{error}");
             assert_eq!(matches!(error, PerfError::NotOurs(_)), !versions, "{error}");
             assert!(error.is_users());
@@ -208,8 +213,9 @@ fn a_sink() {
             }
             all
         });
-        let report =
-            anabranch_perf::run_against_any(&client, remote, &short(Direction::Up), |_| ()).await.expect("it swallows");
+        let report = anabranch_perf::run_against_any(&client, remote, &short(Direction::Up), pending(), |_| ())
+            .await
+            .expect("it swallows");
         let swallowed = tokio::task::spawn_blocking(|| sink.join().expect("it ends")).await.expect("it ran");
         let transfer = report.up.unwrap();
         assert!(transfer.received.is_none() && report.server.is_none());
@@ -232,7 +238,7 @@ fn strangers() {
                     heard.lock().expect("nobody panics").push(reason);
                 }
             };
-            anabranch_perf::serve(&server, &config, tell).await.expect("the port is free")
+            anabranch_perf::serve(&server, &config, pending(), tell).await.expect("the port is free")
         });
         let words: [&[u8]; 6] = [
             b"GET / HTTP/1.1\r\n\r\n",
@@ -264,7 +270,9 @@ fn strangers() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let client = kernel(KernelProtocol::Mptcp);
-        let report = anabranch_perf::run(&client, address, &short(Direction::Up), |_| ()).await.expect("it is served");
+        let report = anabranch_perf::run(&client, address, &short(Direction::Up), pending(), |_| ())
+            .await
+            .expect("it is served");
         assert!(report.up.unwrap().goodput() > 0.0);
         let counters = served.await.expect("the server does not panic");
         assert_eq!((counters.tests, counters.strangers), (1, 1_001));
@@ -280,12 +288,15 @@ fn many_clients() {
         let address = SocketAddr::new(theirs(0, false), PORT);
         let server = kernel(KernelProtocol::Mptcp);
         let config = ServerConfig { max_tests: 4, ..ServerConfig::new(address) };
-        let served = tokio::spawn(async move { anabranch_perf::serve(&server, &config, |_| ()).await.map(|_| ()) });
+        let served =
+            tokio::spawn(async move { anabranch_perf::serve(&server, &config, pending(), |_| ()).await.map(|_| ()) });
         tokio::task::yield_now().await;
         let mut clients = tokio::task::JoinSet::new();
         for _ in 0..6 {
             let client = our_host(&stack);
-            clients.spawn(async move { anabranch_perf::run(&client, address, &short(Direction::Up), |_| ()).await });
+            clients.spawn(async move {
+                anabranch_perf::run(&client, address, &short(Direction::Up), pending(), |_| ()).await
+            });
         }
         let outcomes = clients.join_all().await;
         let refused = outcomes.iter().filter(|outcome| matches!(outcome, Err(PerfError::Refused(_)))).count();
@@ -316,7 +327,7 @@ fn the_kernel_alone() {
         let sockets =
             KernelSockets { congestion: Some("no_such".to_owned()), ..KernelSockets::new(KernelProtocol::Tcp) };
         let address = SocketAddr::from(([127, 0, 0, 1], PORT));
-        let error = anabranch_perf::run(&Host::Kernel(sockets), address, &Plan::default(), |_| ()).await;
+        let error = anabranch_perf::run(&Host::Kernel(sockets), address, &Plan::default(), pending(), |_| ()).await;
         assert!(error.expect_err("there is none").to_string().contains("'no_such'"));
     });
 }
