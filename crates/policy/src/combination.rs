@@ -206,11 +206,14 @@ impl Combination {
         }
     }
 
-    /// Applies `words`, separated by commas or white space, in their order; choosing a member resets its settings.
-    /// [`Self::check`] finds out whether members and settings exist. If a word cannot be parsed, nothing is changed.
+    /// Applies `words`, separated by commas or white space: first members, which discard the settings of those they replace,
+    /// then settings, both in their order. [`Self::check`] finds out whether members and settings exist. If a word cannot be parsed, nothing is changed.
     pub fn apply(&mut self, words: &str) -> Result<(), CombinationError> {
         let mut changed = self.clone();
-        for word in words.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()) {
+        let words = words.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty());
+        // A member has its own defaults: settings written before it would be lost.
+        let (settings, members): (Vec<&str>, Vec<&str>) = words.partition(|word| is_setting(word));
+        for word in members.into_iter().chain(settings) {
             changed.apply_word(word)?;
         }
         *self = changed;
@@ -273,6 +276,11 @@ impl Combination {
         let choice = self.choice(family);
         table::build(table, &choice.name, &choice.settings).map_err(|error| CombinationError::Setting { family, error })
     }
+}
+
+/// Whether a word is of the form `FAMILY.SETTING=VALUE`.
+fn is_setting(word: &str) -> bool {
+    word.split('=').next().is_some_and(|key| key.contains('.'))
 }
 
 impl FromStr for Combination {

@@ -24,6 +24,13 @@ fn choosing_a_member_forgets_the_settings_of_the_one_before() {
 }
 
 #[test]
+fn a_setting_may_be_written_before_its_member() {
+    let after: Combination = "congestion=cubic,congestion.beta=0.8,scheduler=redundant".parse().expect("good words");
+    let before: Combination = "congestion.beta=0.8,scheduler=redundant,congestion=cubic".parse().expect("good words");
+    assert_eq!(before, after);
+}
+
+#[test]
 fn no_words_are_the_default_combination() {
     let mut combination = Combination::default();
     combination.apply(" , ").expect("nothing said");

@@ -184,6 +184,17 @@ fn check_keys(text: &str) -> Result<(), String> {
     keys.find(|key| !given.insert(*key)).map_or(Ok(()), |key| Err(format!("'{key}' is given twice in '{text}'")))
 }
 
+/// The parts in the order in which they are applied: a member has its own defaults, so settings written before it would be
+/// lost; which end is steered is checked with the settings of the daemon.
+fn members_first<'a>(parts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut parts: Vec<&str> = parts.collect();
+    parts.sort_by_key(|part| {
+        let key = part.split('=').next().unwrap_or_default().trim();
+        (key == steered::STEERED_END, key.contains('.'))
+    });
+    parts
+}
+
 fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, String> {
     check_keys(text)?;
     let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
@@ -193,7 +204,7 @@ fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, St
     let (mut name, mut label) = (text.replace(',', "+"), text.replace(',', ", "));
     let (own, scheme) = (meant.own.is_some(), &mut meant.scheme);
     let mut words = Vec::new();
-    for part in parts {
+    for part in members_first(parts) {
         match part.split_once('=') {
             Some(("name", value)) => (name, label) = (value.to_owned(), value.to_owned()),
             Some(("multipath", value)) => {

@@ -43,6 +43,32 @@ fn a_datagram_policy_is_chosen_by_its_family_or_its_name_where_datagrams_are_car
 }
 
 #[test]
+fn a_setting_may_be_written_before_its_member() {
+    let around = Surroundings { schemes: &[], defaults: &Choices::default(), baselines: &[] };
+    for (before, after) in [
+        ("reliability.latency=50,reliability=both_ends", "reliability=both_ends,reliability.latency=50"),
+        ("linux,path_manager.rounding=up,path_manager=lm3", "linux,path_manager=lm3,path_manager.rounding=up"),
+        (
+            "congestion.beta=0.8,scheduler=redundant,congestion=cubic",
+            "scheduler=redundant,congestion=cubic,congestion.beta=0.8",
+        ),
+        ("scheduler.weights=3:1,scheduler=weighted", "scheduler=weighted,scheduler.weights=3:1"),
+        ("datagram.hold=20,datagram=weighted", "datagram=weighted,datagram.hold=20"),
+        (
+            "steered_end=receiver,steer.late=0.03,steer=goodput_trial",
+            "steer=goodput_trial,steer.late=0.03,steered_end=receiver",
+        ),
+    ] {
+        let made = |text: &str| {
+            let made =
+                all_from_option(&format!("{text},name=x"), &around).unwrap_or_else(|error| panic!("{text}: {error}"));
+            (made[0].policies.to_string(), made[0].datagram.to_string(), made[0].steered.clone())
+        };
+        assert_eq!(made(before), made(after), "{before}");
+    }
+}
+
+#[test]
 fn a_baseline_is_its_full_mesh_and_can_be_changed_one_thing_at_a_time() {
     let linux = from_option("linux").unwrap();
     assert_eq!((linux.scheme.as_str(), linux.baseline.as_deref()), ("mptcp", Some("linux")));
