@@ -135,6 +135,7 @@ fn a_server_that_is_not_there_or_of_another_kind_and_a_port_in_use_are_named_in_
     other.join().expect("it ends");
     assert_one_sentence(&run(&client), "no connection to 127.0.0.1");
     assert_one_sentence(&run("127.0.0.1 --kernel tcp --congestion no_such"), "'no_such'");
+    assert_one_sentence(&run("127.0.0.1:0 --kernel tcp"), "'127.0.0.1:0': the host needs a port from 1 to 65535");
     assert_one_sentence(&run("127.0.0.1 --kernel tcp --time 0"), "between 0.1 and 86400 seconds");
     assert_one_sentence(&run("no.such.host.invalid --kernel tcp"), "no address of 'no.such.host.invalid'");
 }

@@ -130,10 +130,12 @@ impl PerfOptions {
         let name = self.remote.as_deref().unwrap_or_default();
         let bare = name.trim_start_matches('[').trim_end_matches(']');
         // The colons of an IPv6 address without brackets are before no port.
-        let target = name.parse::<Target>().ok().filter(|_| bare.parse::<IpAddr>().is_err());
-        let found = match target {
-            Some(target) => target.to_string().to_socket_addrs(),
-            None => (bare, self.port).to_socket_addrs(),
+        let has_port = bare.parse::<IpAddr>().is_err() && name.contains(':');
+        let found = if has_port {
+            let target = name.parse::<Target>().map_err(|error| Diagnostic::plain(format!("'{name}': {error}")))?;
+            target.to_string().to_socket_addrs()
+        } else {
+            (bare, self.port).to_socket_addrs()
         };
         let mut found = found.map_err(|error| Diagnostic::plain(format!("no address of '{name}': {error}")))?;
         let fits = |address: &SocketAddr| self.from.is_none_or(|from| from.is_ipv4() == address.is_ipv4());
