@@ -8,6 +8,8 @@ use anabranch_settings::diagnostic::Diagnostic;
 use clap::{Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
+use std::path::Path;
 
 /// Arguments of a command's table by key.
 type Said = BTreeMap<String, Vec<OsString>>;
@@ -29,7 +31,9 @@ impl ReadAgain {
             return Ok(None);
         }
         let mut new = Self { command, option: option.clone(), first: Said::new() };
-        new.first = new.said(&new.program::<T>())?;
+        if option.config.as_deref().is_some_and(|path| check_regular(path).is_ok()) {
+            new.first = new.said(&new.program::<T>())?;
+        }
         Ok(Some(new))
     }
 
@@ -38,6 +42,7 @@ impl ReadAgain {
     /// # Errors
     /// The file is invalid.
     pub fn options<T: Args + FromArgMatches>(&self) -> Result<(T, Vec<String>), Diagnostic> {
+        self.option.config.as_deref().map_or(Ok(()), check_regular)?;
         let program = self.program::<T>();
         let words = complete(&program, std::env::args_os().collect())?;
         let wrong = |error: clap::Error| {
@@ -63,5 +68,17 @@ impl ReadAgain {
         };
         let section = Section::of(&File::open(path)?, command)?;
         Ok(section.map(|section| section.by_key()).unwrap_or_default())
+    }
+}
+
+/// # Errors
+/// The file is a pipe or a device: what it had was read at the start, and reading would wait for more.
+fn check_regular(path: &Path) -> Result<(), Diagnostic> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            Err(Diagnostic::file(path, "read again", &io::Error::other("it is no regular file")))
+        }
+        // Reading tells what is wrong.
+        _ => Ok(()),
     }
 }

@@ -208,3 +208,15 @@ fn what_is_wrong_with_an_uplink_is_told_with_its_line() {
     let message = Section::of(&both, &subcommand("up")).err().expect("it is refused").to_string();
     assert!(message.contains("'uplink' in [up] cannot be used with tables [[uplink]]"), "{message}");
 }
+
+#[test]
+fn a_pipe_is_read_once_and_not_waited_for_when_it_is_to_be_read_again() {
+    let path = std::env::temp_dir().join(format!("anabranch-pipe-{}", std::process::id()));
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("there is room");
+    let again =
+        ReadAgain::new::<crate::command::ProxyOptions>("proxy", &ConfigurationOption { config: Some(path.clone()) });
+    let again = again.expect("it was read before").expect("there is a file");
+    let refused = again.options::<crate::command::ProxyOptions>().expect_err("nothing is in it").to_string();
+    std::fs::remove_file(&path).expect("it is ours");
+    assert!(refused.contains("read again") && refused.contains("it is no regular file"), "{refused}");
+}
