@@ -258,10 +258,20 @@ pub fn start_direct(interfaces: &[String], local: bool) -> Result<Direct, Diagno
     Ok(direct)
 }
 
-/// Logs changes of uplinks and follows changes of the host's resolvers.
-pub async fn watch_uplinks(direct: &Direct, named: &[String], tell: bool) -> Infallible {
+/// What is said of uplinks without a server.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Said {
+    Nothing,
+    /// Only that no resolver answers.
+    Trouble,
+    All,
+}
+
+/// Logs changes of uplinks, and that no resolver answers; follows changes of the host's resolvers.
+pub async fn watch_uplinks(direct: &Direct, named: &[String], said: Said) -> Infallible {
     let mut known: Vec<(String, LaneState)> = Vec::new();
-    let first = direct.states();
+    let (first, mut no_resolver) = (direct.states(), false);
+    let tell = said == Said::All;
     for name in named.iter().filter(|name| tell && !first.iter().any(|(other, _)| other == *name)) {
         event(&format!("uplink {name} cannot be used"));
     }
@@ -274,6 +284,10 @@ pub async fn watch_uplinks(direct: &Direct, named: &[String], tell: bool) -> Inf
             }
         }
         known = now;
+        let before = std::mem::replace(&mut no_resolver, direct.hears_no_resolver());
+        if before != no_resolver && said >= Said::Trouble {
+            event(if no_resolver { "no resolver answers: names are not known" } else { "a resolver answers again" });
+        }
         direct.set_nameservers(resolvers().into_iter().map(|address| SocketAddr::new(address, 53)).collect());
         sleep(LOOK).await;
     }

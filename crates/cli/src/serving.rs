@@ -11,7 +11,7 @@ use anabranch_system::descriptor;
 use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// File descriptors besides those of connections: devices, timers, listeners, standard streams.
@@ -19,6 +19,9 @@ const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Minimum interval between reports of peers that do not prove the key.
 const UNPROVEN: Duration = Duration::from_secs(10);
+
+/// Time after which a name that is still asked for is told of: a resolver that is dead is silent for much longer.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// Maximum number of pending SYNs of programs whose targets are not connected yet.
 pub const HELD: usize = 4_096;
@@ -151,7 +154,9 @@ pub fn resolves(option: &str, target: &Target) -> Result<SocketAddr, Diagnostic>
 
 /// Like [`resolves`]; returns all addresses, at least one.
 pub fn resolve_all(option: &str, target: &Target) -> Result<Vec<SocketAddr>, Diagnostic> {
-    let found = target.to_string().to_socket_addrs().map_err(|error| unknown(option, target, &error.to_string()))?;
+    let late = || event(&format!("waiting for the address of {target}: no resolver of this host answers"));
+    let found = patiently(|| target.to_string().to_socket_addrs().map(Iterator::collect::<Vec<_>>), late);
+    let found = found.map_err(|error| unknown(option, target, &error.to_string()))?;
     let mut all: Vec<SocketAddr> = Vec::new();
     for address in found {
         if !all.contains(&address) {
@@ -161,7 +166,35 @@ pub fn resolve_all(option: &str, target: &Target) -> Result<Vec<SocketAddr>, Dia
     if all.is_empty() { Err(unknown(option, target, "it has no address")) } else { Ok(all) }
 }
 
+/// The outcome of `find`; calls `late` if that takes long.
+fn patiently<T: Send>(find: impl FnOnce() -> T + Send, late: impl FnOnce()) -> T {
+    std::thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        let finding = scope.spawn(move || {
+            // Dropped when it has been found.
+            let _done = done;
+            find()
+        });
+        if is_done.recv_timeout(SLOW) == Err(mpsc::RecvTimeoutError::Timeout) {
+            late();
+        }
+        finding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 fn unknown(option: &str, target: &Target, reason: &str) -> Diagnostic {
     let message = format!("the host of {target} is not known here ({reason}); check its name, or give its address");
     Diagnostic::option(option, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_told_of_while_it_is_waited_for() {
+        let (told, is_told) = mpsc::channel();
+        assert_eq!(patiently(move || is_told.recv(), || told.send("late").expect("it is waited for")), Ok("late"));
+        assert_eq!(patiently(|| 1, || panic!("it is there at once")), 1);
+    }
 }

@@ -139,6 +139,11 @@ impl Direct {
         self.shared.lock().set_nameservers(nameservers);
     }
 
+    /// Whether a program's DNS query has waited for two seconds, and none was answered since it was asked.
+    pub fn hears_no_resolver(&self) -> bool {
+        self.shared.lock().hears_no_resolver(self.shared.clock.now())
+    }
+
     /// The usable uplinks, best first.
     pub fn preferred(&self) -> Vec<String> {
         self.shared.lock().preferred(self.shared.clock.now())
@@ -298,6 +303,35 @@ mod tests {
         assert_eq!(direct.receive().await, datagram(Kind::Dns, asked, b"\x12\x34 that"), "as from whom was asked");
         let more = tokio::time::timeout(std::time::Duration::from_millis(100), direct.receive()).await;
         assert!(more.is_err(), "the second answer is nobody's: {more:?}");
+    }
+
+    #[tokio::test]
+    async fn no_resolver_is_heard_from_two_seconds_after_a_question_until_one_is_answered() {
+        let resolver = UdpSocket::bind("127.0.0.1:0").await.expect("a port is free");
+        let there = resolver.local_addr().expect("it is bound");
+        let direct = direct(&["one"], Vec::new()).await;
+        let after = |millis| direct.shared.clock.now() + Duration::from_millis(millis);
+        let hears_none = |millis| direct.shared.lock().hears_no_resolver(after(millis));
+        assert!(direct.send(datagram(Kind::Dns, there, b"\x12\x34 which?")));
+        assert!(direct.send(datagram(Kind::Dns, there, b"\x12\x35 that?")));
+        assert!(!hears_none(0) && hears_none(2_000));
+        // The questions are forgotten, and still nobody has answered.
+        direct.shared.lock().sweep(after(20_000));
+        assert!(hears_none(0));
+        assert!(direct.send(datagram(Kind::Dns, there, b"\x12\x36 which?")));
+        assert!(direct.send(datagram(Kind::Dns, there, b"\x12\x37 that?")));
+        let mut buffer = [0; 64];
+        let mut answered = None;
+        while answered != Some(*b"\x12\x36") {
+            let (length, from) = resolver.recv_from(&mut buffer).await.expect("it comes");
+            answered = buffer.first_chunk().copied();
+            if answered == Some(*b"\x12\x36") {
+                resolver.send_to(&buffer[..length], from).await.expect("it can be sent");
+            }
+        }
+        direct.receive().await;
+        // The other may be one that the resolver itself has no answer to.
+        assert!(!hears_none(2_000));
     }
 
     #[tokio::test]

@@ -167,6 +167,10 @@ pub struct Inner {
     lanes: Vec<Lane>,
     flows: HashMap<Flow, Pinned>,
     questions: HashMap<(SocketAddr, SocketAddr, [u8; 2]), Question>,
+    /// When a query of a program was answered last.
+    answered: Instant,
+    /// A query has waited for long, and none was answered since.
+    no_resolver: bool,
     arrived: VecDeque<Datagram>,
     reserve: Vec<String>,
     barred: Vec<String>,
@@ -182,6 +186,8 @@ impl Inner {
             lanes: Vec::new(),
             flows: HashMap::new(),
             questions: HashMap::new(),
+            answered: Instant::ZERO,
+            no_resolver: false,
             arrived: VecDeque::new(),
             reserve: Vec::new(),
             barred: Vec::new(),
@@ -369,6 +375,7 @@ impl Inner {
             let Some(question) = self.questions.remove(&(datagram.inside, datagram.outside, identifier)) else {
                 return;
             };
+            (self.answered, self.no_resolver) = (now, false);
             if question.lane == number {
                 lane.measured(now.since(question.asked));
             } else if let Some(first) = self.lanes.get_mut(question.lane) {
@@ -435,6 +442,13 @@ impl Inner {
                 lane.health.probe = Some(now + PROBE);
             }
         }
+    }
+
+    /// Whether a query of a program has waited for long, and none was answered since it was asked.
+    pub fn hears_no_resolver(&mut self, now: Instant) -> bool {
+        let asked = self.questions.values().map(|question| question.asked).min();
+        self.no_resolver |= asked.is_some_and(|asked| asked > self.answered && now.since(asked) >= SILENCE);
+        self.no_resolver
     }
 
     /// The state of each uplink.

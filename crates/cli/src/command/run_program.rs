@@ -6,7 +6,7 @@ use super::run_inside::{self, GO, READY};
 use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Reach, RoleOptions, StackOptions, diagnostic};
 use crate::console::event;
-use crate::datagrams::{answering, start_client, start_direct, watch_uplinks};
+use crate::datagrams::{Said, answering, start_client, start_direct, watch_uplinks};
 use crate::ending::block_on;
 use crate::secrets::read_key;
 use crate::serving::{HELD, resolve_all};
@@ -229,12 +229,13 @@ async fn straight(
     let source = source.with_datagrams(capture.observer(), way).with_roles(roles.clone());
     let _serving = Serving::start(listeners, Some(source));
     inside.begin()?;
+    let said = if options.verbose { Said::All } else { Said::Trouble };
     let there = || direct.states().into_iter().map(|(name, _)| name).collect();
     let governing = govern(&roles, there, |reserve, barred| direct.set_uses(reserve, barred));
     let status = tokio::select! {
         status = carry(capture, &mut inside.child, signals) => status,
         never = governing => match never {},
-        never = watch_uplinks(&direct, &options.uplinks, options.verbose) => match never {},
+        never = watch_uplinks(&direct, &options.uplinks, said) => match never {},
     };
     status.map_err(|error| cannot("wait for the program", &error))
 }

@@ -7,7 +7,7 @@ use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
-use crate::datagrams::{answering, start_client, start_direct, watch_uplinks};
+use crate::datagrams::{Said, answering, start_client, start_direct, watch_uplinks};
 use crate::ending::block_on;
 use crate::live::asked_or_quit;
 use crate::secrets::{is_readable, read_key};
@@ -350,7 +350,10 @@ impl Carrying<'_> {
         let told = async {
             match (&question, &way) {
                 (Some(question), _) if tells => watch(&open.attached, question, Tell::All).await,
-                (_, Way::Direct(direct)) => watch_uplinks(direct, &options.stack.uplinks, tells).await,
+                (_, Way::Direct(direct)) => {
+                    let said = if tells { Said::All } else { Said::Nothing };
+                    watch_uplinks(direct, &options.stack.uplinks, said).await
+                }
                 _ => std::future::pending().await,
             }
         };
