@@ -21,10 +21,11 @@ use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, Restorations, end_kill_swit
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
 use anabranch_datagram::{Client, Way};
 use anabranch_proxy::{Exit, Key, Target, Via};
+use anabranch_host::{Netlink, Snapshot};
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -165,12 +166,19 @@ pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
 /// Finds the server's address.
 async fn find(options: &UpOptions, named: &Target, key: Key) -> Result<Server, Diagnostic> {
     let addresses = all_addresses(options, named).await?;
-    if addresses.iter().all(|address| address.ip().is_loopback()) {
+    let own = own_addresses();
+    if addresses.iter().all(|address| address.ip().is_loopback() || own.contains(&address.ip())) {
         let message = "the server is this host: what leads there leads nowhere else";
         return Err(Diagnostic::option("--server", message));
     }
     let address = if options.stack.dry_run {
         None
+/// The addresses of this host's interfaces; none if the kernel does not tell.
+fn own_addresses() -> Vec<IpAddr> {
+    let taken = Netlink::open().and_then(|mut netlink| Snapshot::take(&mut netlink));
+    taken.map(|taken| taken.interfaces.into_iter().flat_map(|interface| interface.held).collect()).unwrap_or_default()
+}
+
     } else {
         answering(&addresses, options.datagram_port, &key, &options.stack.uplinks).await
     };

@@ -165,6 +165,16 @@ pub fn named_twice() {
     up.end_by("TERM");
 }
 
+pub fn server_is_this_host() {
+    let scene = Scene::new("server-is-here", true);
+    let key = scene.place.join("key");
+    for server in ["10.1.0.2:4433", "127.0.0.1:4433"] {
+        let mut up = scene.anabranch(&["up", "--server", server, "--dry-run", "--key"]);
+        let said = scene.on_host(|| complaint(&up.arg(&key).output().expect("the program runs")));
+        assert!(said.contains("the server is this host"), "{said}");
+    }
+}
+
 /// Slows both uplinks, so that a download needs both.
 fn slow(scene: &Scene) {
     for router in &scene.routers {

@@ -17,7 +17,7 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &missing {
         eprintln!("skipped up: {reason}");
     }
-    let tests: [(&str, fn()); 30] = [
+    let tests: [(&str, fn()); 31] = [
         ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
         ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
         ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
@@ -26,6 +26,7 @@ pub fn trials() -> Vec<Trial> {
         ("rules_and_routes_that_another_program_has_removed_are_restored", || mishaps::rules_are_removed(true)),
         ("those_of_uplinks_that_another_program_has_removed_are_restored_too", || mishaps::rules_are_removed(false)),
         ("they_are_restored_without_ipv6_where_that_was_switched_off", mishaps::rules_are_removed_without_ipv6),
+        ("a_server_at_an_address_of_this_host_is_refused", mishaps::server_is_this_host),
         ("an_uplink_may_be_named_twice", mishaps::named_twice),
         ("routes_of_a_vpn_for_half_of_all_addresses_keep_it_from_nothing_and_are_told", mishaps::halves),
         ("without_a_terminal_for_the_live_view_nothing_is_set_up", mishaps::no_terminal),
