@@ -101,3 +101,39 @@ fn the_defaults_are_those_of_the_commands() {
     assert_eq!(Combination::RECOMMENDED.parse(), Ok(Combination::recommended()));
     assert!(config.tcp.keepalive.is_some() && config.peer_timeout.is_some());
 }
+
+/// Connects where no server is, and then leads the tunnels to the server; returns what it is sent.
+async fn follow(nowhere: SocketAddr, port: u16) -> Result<String, Box<dyn Error>> {
+    let at = |last| SocketAddr::from(([127, 0, 0, last], port));
+    let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    let far = attach(&Attachment::TunnelServer(everywhere), StackConfig::default()).await?;
+    let listener = far.stack().listen(PORT, ConnectionConfig::default())?;
+    let tunnels = Tunnels { server: nowhere, interfaces: Vec::new() };
+    let near = attach(&Attachment::Tunnels(tunnels), StackConfig::default()).await?;
+    let inside = SocketAddr::new(Tunnels::SERVER, PORT);
+    near.set_server(at(1));
+    let (stream, accepted) =
+        tokio::join!(near.stack().connect(None, inside, ConnectionConfig::default()), listener.accept());
+    let (mut stream, mut accepted) = (stream?, accepted.ok_or("the stack has ended")?);
+    accepted.write_all(b"here").await?;
+    // And back to the same server by another of its addresses, with the connection.
+    let mut said = [0; 4];
+    stream.read_exact(&mut said).await?;
+    near.set_server(at(2));
+    accepted.write_all(b" and there").await?;
+    accepted.shutdown().await?;
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await?;
+    near.detach().await?;
+    far.detach().await?;
+    Ok(String::from_utf8(said.to_vec())? + &rest)
+}
+
+#[tokio::test]
+async fn tunnels_follow_a_server_to_another_address_and_connections_go_on() -> Result<(), Box<dyn Error>> {
+    let nowhere = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let port = free_address()?.port();
+    let followed = tokio::time::timeout(Duration::from_secs(60), follow(nowhere.local_addr()?, port)).await?;
+    assert_eq!(followed?, "here and there");
+    Ok(())
+}

@@ -8,6 +8,7 @@ use crate::works::Works;
 use anabranch_host::{HostError, Layout, ReservedPorts};
 use anabranch_stack::Stack;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
@@ -91,6 +92,14 @@ impl Attached {
             self.stacks.iter().for_each(|stack| stack.set_backup(&name, backups.contains(&name)));
         }
         self.barred.set(barred);
+    }
+
+    /// From now on the tunnels lead to this address of the server. Connections persist, and continue if the same server
+    /// is there. Other attachments have no such address.
+    pub fn set_server(&self, server: SocketAddr) {
+        let Ground::Tunnels(lanes) = &self.ground else { return };
+        lanes.iter().for_each(|lanes| lock(lanes).set_server(server));
+        self.barred.wake();
     }
 
     /// Ends the stack, resets the peers, and undoes all changes to the host.

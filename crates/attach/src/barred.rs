@@ -24,6 +24,11 @@ impl Barred {
         });
     }
 
+    /// Notifies those tasks of another change.
+    pub(crate) fn wake(&self) {
+        self.0.send_modify(|_| ());
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.borrow().iter().any(|barred| barred == name)
     }

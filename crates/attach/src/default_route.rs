@@ -122,8 +122,9 @@ impl LedRoute {
         // The watch started before the last look, so that no change is missed.
         lock(&works).adjust()?;
         let followed = Arc::clone(&works);
+        let barred = Barred::default().listen();
         let follower = tokio::spawn(async move {
-            follow::follow(watch, &Barred::default(), move || lock(&followed).keep()).await;
+            follow::follow(watch, barred, move || lock(&followed).keep()).await;
         });
         Ok((Self { works, device, follower, restorations }, descriptor))
     }

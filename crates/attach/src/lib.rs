@@ -131,9 +131,9 @@ fn attach_to_host(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attac
     };
     let works = Arc::new(Mutex::new(works));
     let follower = following.map(|(following, watch)| {
-        let (works, barred) = (Arc::clone(&works), barred.clone());
+        let (works, barred) = (Arc::clone(&works), barred.listen());
         tokio::spawn(async move {
-            follow::follow(watch, &barred, move || following.adjust(&mut lock(&works))).await;
+            follow::follow(watch, barred, move || following.adjust(&mut lock(&works))).await;
         })
     });
     let ground = Ground::Host { works, layout: plan.layout, _ports: ports };

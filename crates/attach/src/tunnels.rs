@@ -5,7 +5,7 @@ use crate::barred::Barred;
 use crate::follow;
 use crate::lock::lock;
 use crate::uplink_choice::choose;
-use anabranch_host::{HostError, MAX_PATHS, Netlink, Snapshot, Watch};
+use anabranch_host::{HostError, Interface, MAX_PATHS, Netlink, Snapshot, Watch};
 use anabranch_policy::ids::AddressId;
 use anabranch_stack::device::{MAX_TUNNEL_PACKET, TunnelConfig};
 use anabranch_stack::{Device, DeviceId, Driver, Stack};
@@ -18,6 +18,8 @@ use tokio::task::JoinHandle;
 /// The paths of a client, or the one socket of a server.
 pub(super) struct Lanes {
     stack: Stack,
+    /// Where a client's packets go now; a server's own address.
+    server: SocketAddr,
     lanes: Vec<Lane>,
 }
 
@@ -29,6 +31,8 @@ struct Lane {
     /// The kernel's index of the interface when the socket was opened.
     index: u32,
     address: (AddressId, IpAddr),
+    /// Where its packets go.
+    server: SocketAddr,
     device: Option<DeviceId>,
 }
 
@@ -59,12 +63,12 @@ pub(super) fn attach(tunnels: &Tunnels, workers: Vec<Worker>) -> Result<Opened, 
             barred: opened.barred.clone(),
             netlink: Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?,
         };
-        let lanes = Arc::new(Mutex::new(Lanes { stack: stack.clone(), lanes: Vec::new() }));
+        let lanes = Arc::new(Mutex::new(Lanes { stack: stack.clone(), server: tunnels.server, lanes: Vec::new() }));
         let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
         following.begin(&mut lock(&lanes))?;
-        let (followed, barred) = (Arc::clone(&lanes), opened.barred.clone());
+        let (followed, barred) = (Arc::clone(&lanes), opened.barred.listen());
         let follower = tokio::spawn(async move {
-            follow::follow(watch, &barred, move || following.adjust(&mut lock(&followed))).await;
+            follow::follow(watch, barred, move || following.adjust(&mut lock(&followed))).await;
         });
         opened.stacks.push(stack);
         opened.drivers.push(driver);
@@ -97,8 +101,9 @@ pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Op
         let address = (AddressId(1), SERVER);
         let up = stack.address_up_named(device, address.0, [address.1; 2], "udp");
         up.expect("the device was attached a moment ago");
-        let lane = Lane { interface: None, name: "udp".to_owned(), index: 0, address, device: Some(device) };
-        opened.lanes.push(Arc::new(Mutex::new(Lanes { stack: stack.clone(), lanes: vec![lane] })));
+        let name = "udp".to_owned();
+        let lane = Lane { interface: None, name, index: 0, address, server: place, device: Some(device) };
+        opened.lanes.push(Arc::new(Mutex::new(Lanes { stack: stack.clone(), server: place, lanes: vec![lane] })));
         opened.stacks.push(stack);
         opened.drivers.push(driver);
     }
@@ -144,14 +149,23 @@ impl Following {
         Snapshot::take(&mut self.netlink).map_err(HostError::system("look at the network"))
     }
 
-    /// Updates the paths for the current interfaces.
+    /// Updates the paths for the current interfaces and the server's address.
     fn adjust(&mut self, lanes: &mut Lanes) -> Result<(), HostError> {
+        // A server on this host, to which the routes lead.
+        let unbound = lanes.lanes.iter().position(|lane| lane.interface.is_none());
+        if let Some(lane) = unbound.and_then(|place| lanes.lanes.get_mut(place)) {
+            if lane.server == lanes.server {
+                return Ok(());
+            }
+            lane.close(&lanes.stack);
+            return self.open(lanes, None, 0);
+        }
         let snapshot = self.look()?;
         self.compare(lanes, &snapshot)
     }
 
     fn compare(&mut self, lanes: &mut Lanes, snapshot: &Snapshot) -> Result<(), HostError> {
-        let ipv6 = self.tunnels.server.is_ipv6();
+        let (server, ipv6) = (lanes.server, lanes.server.is_ipv6());
         let barred = &self.barred;
         let usable = |name: &str| {
             let interface = snapshot.interface(name).filter(|_| !barred.has(name));
@@ -165,10 +179,11 @@ impl Following {
         let wanted: Vec<_> = wanted.collect();
         // If all uplinks are down they are kept: connections wait until one returns, or get a subflow on another.
         let cut_off = wanted.is_empty();
-        let Lanes { stack, lanes: known } = &mut *lanes;
+        let Lanes { stack, lanes: known, .. } = &mut *lanes;
         for lane in known.iter_mut().filter(|_| !cut_off) {
             let Some(name) = &lane.interface else { continue };
-            if usable(name).is_none_or(|interface| interface.index != lane.index) {
+            let is_same = |interface: &Interface| interface.index == lane.index && lane.server == server;
+            if !usable(name).is_some_and(is_same) {
                 lane.close(stack);
             }
         }
@@ -191,14 +206,15 @@ impl Following {
         let number = number as u8;
         let interface = interface.map(str::to_owned);
         let place = Place { session: self.session, path: number };
-        let config = TunnelConfig { server: self.tunnels.server, interface: interface.clone(), place };
+        let server = lanes.server;
+        let config = TunnelConfig { server, interface: interface.clone(), place };
         let device = Device::tunnel(&config).map_err(HostError::system("open a UDP socket on the uplink"))?;
         let device = lanes.stack.attach(device);
         let address = (AddressId(number + 1), place.address());
         let name = interface.clone().unwrap_or_else(|| "udp".to_owned());
         let up = lanes.stack.address_up_named(device, address.0, [address.1; 2], &name);
         up.expect("the device was attached a moment ago");
-        let lane = Lane { interface, name, index, address, device: Some(device) };
+        let lane = Lane { interface, name, index, address, server, device: Some(device) };
         match lanes.lanes.get_mut(usize::from(number)) {
             Some(place) => *place = lane,
             None => lanes.lanes.push(lane),
@@ -216,6 +232,16 @@ impl Lane {
 }
 
 impl Lanes {
+    /// Packets go to this address from now on. A path to one of another family is opened anew by the next adjustment.
+    pub(super) fn set_server(&mut self, server: SocketAddr) {
+        self.server = server;
+        for lane in &mut self.lanes {
+            if lane.device.is_some_and(|device| self.stack.set_server(device, server)) {
+                lane.server = server;
+            }
+        }
+    }
+
     pub(super) fn show(&self) -> Vec<AttachedPath> {
         let open = self.lanes.iter().filter_map(|lane| Some((lane, lane.device?)));
         let show = |(lane, device): (&Lane, DeviceId)| AttachedPath {

@@ -169,6 +169,12 @@ impl Stack {
         self.shared.lock().detach(device);
     }
 
+    /// A client's tunnel leads to another address of its server from now on; connections go on. Returns whether it can: it
+    /// is a tunnel, to an address of the same family.
+    pub fn set_server(&self, device: DeviceId, server: SocketAddr) -> bool {
+        self.shared.lock().set_server(device, server)
+    }
+
     /// A local address is available on `device`. The caller chooses ids, from 1, which are sent in MP_JOIN and
     /// ADD_ADDR.
     ///

@@ -222,6 +222,13 @@ impl State {
         }
     }
 
+    pub(super) fn set_server(&mut self, DeviceId(device): DeviceId, server: SocketAddr) -> bool {
+        let leads =
+            self.devices.get_mut(device).and_then(Option::as_mut).is_some_and(|device| device.set_server(server));
+        self.wake_driver();
+        leads
+    }
+
     pub(super) fn address_up(
         &mut self,
         device: DeviceId,

@@ -33,6 +33,8 @@ mod run_program;
 #[cfg(feature = "uplinks")]
 mod serve;
 #[cfg(feature = "uplinks")]
+mod server_move;
+#[cfg(feature = "uplinks")]
 mod server_watch;
 #[cfg(feature = "uplinks")]
 mod status;

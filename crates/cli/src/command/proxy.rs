@@ -1,6 +1,7 @@
 //! `anabranch proxy`: carries connections of programs on this host over several paths.
 
 use super::hang_up::{Taken, read_again};
+use super::server_move::moved;
 use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
@@ -14,6 +15,7 @@ use crate::serving::{LimitOptions, Verbosity, resolve_all, resolves};
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::values::listener;
+use anabranch_attach::Attached;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{
     Choose, Credentials, Forward, ListenerConfig, Priorities, PriorityRule, Proxy, ProxyConfig, ProxyCounters,
@@ -21,6 +23,7 @@ use anabranch_proxy::{
 };
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -240,17 +243,31 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
             print(&format!("status at http://{address}/status\n"));
         }
         let live = options.limits.live(open.attached.stacks(), "anabranch proxy")?;
-        let counters = carry(options, &open, programs, listeners, terms, (roles, live)).await?;
+        let counters = carry(options, (&open, reach), programs, listeners, terms, (roles, live)).await?;
         service_manager::stopping();
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })
 }
 
+/// Keeps the tunnels leading to the server when its name gets another address.
+async fn follow_server(attached: &Attached, named: &Target, mut address: SocketAddr, tells: bool) -> Infallible {
+    let name = named.to_string();
+    // What leads to the system's resolver is not changed here.
+    let find = async || tokio::net::lookup_host(&name).await.map(Iterator::collect).unwrap_or_default();
+    loop {
+        address = moved(address, find).await;
+        if tells {
+            event(&format!("the server {named} is at {} now", address.ip()));
+        }
+        attached.set_server(address);
+    }
+}
+
 /// Serves programs until it is told to end.
 async fn carry(
     options: &ProxyOptions,
-    open: &Open,
+    (open, reach): (&Open, Reach<'_>),
     programs: ProxyListeners,
     listeners: Listeners,
     terms: ProxyTerms,
@@ -300,8 +317,16 @@ async fn carry(
             None => std::future::pending().await,
         }
     };
+    let tells = live.is_none();
+    let following = async {
+        match (&options.server, reach) {
+            (Some(named), Reach::Server(address)) => follow_server(&open.attached, named, address, tells).await,
+            _ => std::future::pending().await,
+        }
+    };
     Ok(tokio::select! {
         counters = proxy.run(asked_or_quit(live)) => counters,
+        never = following => match never {},
         never = asking => match never {},
         never = governing => match never {},
         never = read_again(again, Taken { keys: &TAKEN, counts: "for new connections" }, take) => match never {},

@@ -3,6 +3,7 @@
 
 use super::hang_up::{Taken, read_again};
 use super::proxy::target;
+use super::server_move::moved;
 use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
@@ -20,27 +21,18 @@ use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, Restorations, end_kill_switch, plan_default_route};
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
 use anabranch_datagram::{Client, Way};
-use anabranch_proxy::{Exit, Key, Target, Via};
 use anabranch_host::{Netlink, Snapshot};
+use anabranch_proxy::{Exit, Key, Target, Via};
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::sleep;
 
 /// Keys that can change at runtime.
 const TAKEN: [&str; 6] = ["backup", "metered", "probe", "probe-answer", "quota", "verbose"];
-
-/// Interval of name resolution of the server.
-const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(30);
-
-/// Consecutive resolutions with another address before the server is considered moved: a name may have several
-/// addresses.
-const CONVINCED: u32 = 2;
 
 /// What can be said to `up`.
 #[derive(Clone, Debug, Args)]
@@ -173,18 +165,18 @@ async fn find(options: &UpOptions, named: &Target, key: Key) -> Result<Server, D
     }
     let address = if options.stack.dry_run {
         None
-/// The addresses of this host's interfaces; none if the kernel does not tell.
-fn own_addresses() -> Vec<IpAddr> {
-    let taken = Netlink::open().and_then(|mut netlink| Snapshot::take(&mut netlink));
-    taken.map(|taken| taken.interfaces.into_iter().flat_map(|interface| interface.held).collect()).unwrap_or_default()
-}
-
     } else {
         answering(&addresses, options.datagram_port, &key, &options.stack.uplinks).await
     };
     let address = address.or(addresses.first().copied());
     let address = address.ok_or_else(|| Diagnostic::option("--server", format!("{named} has no address")))?;
     Ok(Server { named: named.clone(), address, key })
+}
+
+/// The addresses of this host's interfaces; none if the kernel does not tell.
+fn own_addresses() -> Vec<IpAddr> {
+    let taken = Netlink::open().and_then(|mut netlink| Snapshot::take(&mut netlink));
+    taken.map(|taken| taken.interfaces.into_iter().flat_map(|interface| interface.held).collect()).unwrap_or_default()
 }
 
 fn down(options: &UpOptions) -> Result<(), Diagnostic> {
@@ -474,14 +466,9 @@ async fn tell_restorations(led: &LedRoute) -> Infallible {
 /// Completes when the server's name resolves to another address.
 async fn moves(server: Option<&Server>, open: &Open) -> SocketAddr {
     let Some(server) = server else { return std::future::pending().await };
-    let mut elsewhere = 0;
-    loop {
-        sleep(ASK_FOR_NAME_AGAIN).await;
+    let find = || async {
         let uplinks: Vec<String> = open.attached.paths().into_iter().map(|path| path.name).collect();
-        let found = addresses(&server.named, &uplinks).await;
-        elsewhere = if found.is_empty() || found.contains(&server.address) { 0 } else { elsewhere + 1 };
-        if let (Some(moved), true) = (found.first(), elsewhere >= CONVINCED) {
-            return *moved;
-        }
-    }
+        addresses(&server.named, &uplinks).await
+    };
+    moved(server.address, find).await
 }

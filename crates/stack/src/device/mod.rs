@@ -159,6 +159,14 @@ impl Device {
         }
     }
 
+    /// Whether it is a client's tunnel that leads to this address of the server from now on.
+    pub(crate) fn set_server(&mut self, server: SocketAddr) -> bool {
+        match self {
+            Self::Packets(_) | Self::Tun(_) => false,
+            Self::Tunnel(device) => device.set_server(server),
+        }
+    }
+
     /// When [`Self::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Instant {
         match self {

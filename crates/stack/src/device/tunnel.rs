@@ -283,6 +283,19 @@ impl Tunnel {
         }
     }
 
+    /// A client's packets go to another address of the server from now on, beginning with a keepalive. Returns whether the
+    /// socket can: it is of one family.
+    pub(super) fn set_server(&mut self, new: SocketAddr) -> bool {
+        self.flush();
+        match &mut self.end {
+            End::Client { server, spoke, due, .. } if server.is_ipv4() == new.is_ipv4() => {
+                (*server, *spoke, *due) = (new, false, Instant::ZERO);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Sends a keepalive if nothing else was sent for a while.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         let End::Client { server, place, spoke, due } = &mut self.end else { return };
@@ -341,5 +354,18 @@ mod tests {
             tunnel.handle_timeout(due + KEEPALIVE - Duration::from_nanos(1));
         }
         assert_eq!(tunnel.counters().packets_sent, 2);
+    }
+
+    #[tokio::test]
+    async fn a_client_goes_on_at_another_address_of_its_server_but_not_of_another_family() {
+        let old: SocketAddr = "127.0.0.1:9".parse().expect("an address");
+        let server = UdpSocket::bind("127.0.0.1:0").await.expect("a port is free");
+        let config = TunnelConfig { server: old, interface: None, place: Place { session: 7, path: 2 } };
+        let mut tunnel = Tunnel::client(&config).expect("a socket");
+        assert!(!tunnel.set_server("[::1]:9".parse().expect("an address")));
+        assert!(tunnel.set_server(server.local_addr().expect("it is bound")));
+        tunnel.handle_timeout(tunnel.poll_timeout());
+        let (_, from) = server.recv_from(&mut [0; 64]).await.expect("the socket is open");
+        assert_eq!(from.port(), tunnel.local_address().expect("it is bound").port());
     }
 }
