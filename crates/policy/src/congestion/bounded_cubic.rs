@@ -378,7 +378,7 @@ impl BoundedCubic {
             }
         }
         // The wait of a single segment for a delayed acknowledgement is no queue.
-        let delayed = |rtt: &Duration| self.queue.is_delayed(*rtt, ack.delivered, self.mss);
+        let delayed = |rtt: &Duration| self.queue.is_delayed(ack, *rtt, self.mss);
         if self.rounds_of_phase() > 0
             && let Some(rtt) = ack.rtt.filter(|rtt| !delayed(rtt))
         {

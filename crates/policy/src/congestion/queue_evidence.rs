@@ -39,6 +39,8 @@ const DELAYED: Duration = Duration::from_millis(15);
 const MOST_DELAYED: Duration = Duration::from_millis(200);
 /// If segments are further apart than this, each is acknowledged by itself: hosts wait no less for a second one.
 const APART: Duration = Duration::from_millis(40);
+/// A minimum round-trip time that is lower by this fraction of it shows that what seemed to be empty was not.
+const LOWER: u64 = 32;
 /// Segments needed to call a round empty.
 const LEAST_SEGMENTS: u64 = 8;
 /// Memory of the largest queueing delay, seconds: between this and twice this.
@@ -173,7 +175,11 @@ pub(super) struct QueueEvidence {
     /// The same of the last minutes, using the smaller of two successive acknowledgements.
     room: LargestRtt<ROOM_MEMORY>,
     last_rtt: Duration,
+    /// Time of the last acknowledgement.
+    acked_at: Instant,
     min_rtt: Duration,
+    /// The largest minimum since random losses are measured.
+    judged_by: Duration,
     /// Serialization of two segments at the flow's rate.
     pair: Duration,
     /// Serialization of a burst of the flow at its rate.
@@ -210,7 +216,9 @@ impl QueueEvidence {
             largest: LargestRtt::new(now),
             room: LargestRtt::new(now),
             last_rtt: Duration::ZERO,
+            acked_at: now,
             min_rtt: Duration::ZERO,
+            judged_by: Duration::ZERO,
             pair: Duration::ZERO,
             burst: Duration::ZERO,
             untried: true,
@@ -256,6 +264,7 @@ impl QueueEvidence {
     /// Processes an acknowledgement.
     pub(super) fn on_ack(&mut self, ack: &Ack, min_rtt: Duration, mss: u32, bandwidth: Rate, rounds: &RoundCounter) {
         self.min_rtt = min_rtt;
+        self.reconsider();
         let takes = |bytes| if bandwidth == Rate::ZERO { Duration::ZERO } else { bandwidth.time_for(bytes) };
         (self.pair, self.burst) = (takes(2 * u64::from(mss)), takes(send_quantum(bandwidth, mss)));
         if rounds.is_start() {
@@ -266,28 +275,29 @@ impl QueueEvidence {
         Round::add(&mut self.sent_since, ack.delivered + lost);
         Round::add(&mut self.round.delivered, ack.delivered);
         Round::add(&mut self.round.lost, lost);
-        if let Some(rtt) = ack.rtt {
+        if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(ack, *rtt, mss)) {
             self.on_rtt(rtt, ack, mss);
         }
+        self.acked_at = ack.now;
+    }
+
+    /// If the minimum turns out to be lower, what was taken for empty had a queue, and its losses were no random ones: as
+    /// where a flow begins behind the queue of others.
+    fn reconsider(&mut self) {
+        if self.judged_by - self.min_rtt > self.min_rtt / LOWER {
+            (self.random_loss, self.empty_segments, self.quick) = (0.0, 0, Quick::default());
+            self.judged_by = self.min_rtt;
+        }
+        self.judged_by = self.judged_by.max(self.min_rtt);
     }
 
     fn on_rtt(&mut self, rtt: Duration, ack: &Ack, mss: u32) {
-        let several = ack.prior_in_flight >= ROOM_SEGMENTS * u64::from(mss);
-        let delayed = self.is_delayed(rtt, ack.delivered, mss);
-        if delayed && !several {
-            return;
-        }
-        let before = core::mem::replace(&mut self.last_rtt, rtt);
-        if delayed {
-            // Of several segments in flight only the last one waits: if the next round-trip time is as long, it is a
-            // queue. Hosts that acknowledge each segment, as Linux often does, would otherwise never show one.
-            return;
-        }
+        // The wait of a single acknowledgement for the next segment is no queue.
+        let of_two = rtt.min(core::mem::replace(&mut self.last_rtt, rtt));
         Round::add(&mut self.round.judged, ack.delivered);
         self.largest.update(ack.now, rtt);
-        if several {
-            // The wait of a single acknowledgement for the next segment is no queue.
-            self.room.update(ack.now, rtt.min(before));
+        if ack.prior_in_flight >= ROOM_SEGMENTS * u64::from(mss) {
+            self.room.update(ack.now, of_two);
         }
         if self.is_queued(rtt) {
             Round::add(&mut self.round.queued, ack.delivered);
@@ -296,11 +306,13 @@ impl QueueEvidence {
         }
     }
 
-    /// Whether an acknowledgement may have been delayed at the receiver.
-    pub(super) fn is_delayed(&self, rtt: Duration, delivered: u64, mss: u32) -> bool {
-        let before = if self.last_rtt.is_zero() { self.min_rtt } else { self.last_rtt };
-        let later = rtt - before;
-        delivered < 2 * u64::from(mss) && later > DELAYED && later <= MOST_DELAYED
+    /// Whether an acknowledgement may have been delayed at the receiver. What it acknowledges arrived after the one before
+    /// was sent, so it cannot have waited longer than the time between the two. (Hosts that acknowledge each segment, as
+    /// Linux often does, would otherwise never show a queue.)
+    pub(super) fn is_delayed(&self, ack: &Ack, rtt: Duration, mss: u32) -> bool {
+        let later = rtt - self.last_rtt;
+        let may_wait = ack.now.since(self.acked_at) > DELAYED && ack.delivered < 2 * u64::from(mss);
+        may_wait && later > DELAYED && later <= MOST_DELAYED
     }
 
     /// Whether segments follow each other so slowly that an acknowledgement does not wait for the next: then

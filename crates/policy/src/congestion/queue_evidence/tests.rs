@@ -164,13 +164,19 @@ fn a_reduction_for_another_subflow_covers_the_losses_of_that_round() {
     assert!(path.evidence.is_congested(MSS));
 }
 
+/// Whether an acknowledgement of so many bytes, with this round-trip time and 40 ms after the one before, may have waited.
+fn is_delayed(path: &Path, rtt: Duration, bytes: u64) -> bool {
+    let ack = Ack { now: path.now + Duration::from_millis(40), ..harness::ack(bytes, 40) };
+    path.evidence.is_delayed(&ack, rtt, MSS)
+}
+
 #[test]
 fn a_delayed_acknowledgement_is_no_queue() {
     let mut path = Path::with_room(12);
-    assert!(path.evidence.is_delayed(LEAST * 2, u64::from(MSS), MSS));
+    assert!(is_delayed(&path, LEAST * 2, u64::from(MSS)));
     // A receiver waits until it has two full segments.
-    assert!(path.evidence.is_delayed(LEAST * 2, 2 * u64::from(MSS) - 1, MSS));
-    assert!(!path.evidence.is_delayed(LEAST * 2, 2 * u64::from(MSS), MSS));
+    assert!(is_delayed(&path, LEAST * 2, 2 * u64::from(MSS) - 1));
+    assert!(!is_delayed(&path, LEAST * 2, 2 * u64::from(MSS)));
     path.round(8, 0, 0);
     assert!(path.evidence.is_empty(MSS));
 }
@@ -220,39 +226,53 @@ fn after_rounds_of_delayed_acknowledgements_the_next_is_empty_at_once() {
     assert!(path.evidence.is_empty(MSS));
 }
 
-/// What is seen of a new path after acknowledgements of one segment each, with these delays in milliseconds and so many
-/// segments in flight: the largest delay, in milliseconds.
-fn largest_of_single_segments(delays: &[u64], in_flight: u64) -> u64 {
+/// The largest delay seen of a new path, in milliseconds, after acknowledgements of one segment each with these delays,
+/// so many milliseconds apart.
+fn largest_of_single_segments(delays: &[u64], apart: u64) -> u64 {
     let mut evidence = QueueEvidence::new(Instant::ZERO);
     let rate = Rate::from_bits_per_second(20_000_000);
+    let mut now = Instant::ZERO + LEAST;
     for delay in delays {
-        let prior_in_flight = in_flight * u64::from(MSS);
-        let ack = Ack { prior_in_flight, ..harness::ack(u64::from(MSS), 40 + delay) };
+        let ack = Ack { now, ..harness::ack(u64::from(MSS), 40 + delay) };
         evidence.on_ack(&ack, LEAST, MSS, rate, &RoundCounter::default());
+        now += Duration::from_millis(apart);
     }
     evidence.largest.delay(LEAST).as_millis()
 }
 
 #[test]
 fn a_receiver_that_acknowledges_each_segment_shows_the_queue() {
-    assert_eq!(largest_of_single_segments(&[0, 5, 10], 10), 9);
-    // It may be there from the beginning, or come at once: one acknowledgement may have waited, two in a row have not.
-    assert_eq!(largest_of_single_segments(&[30, 30], 10), 29);
-    assert_eq!(largest_of_single_segments(&[0, 30, 0], 10), 0);
-    assert_eq!(largest_of_single_segments(&[0, 30, 30], 10), 29);
-    // Of three segments each may wait.
-    assert_eq!(largest_of_single_segments(&[0, 30, 30, 5], 3), 4);
-    assert_eq!(largest_of_single_segments(&[30, 30, 5], 3), 4);
+    assert_eq!(largest_of_single_segments(&[0, 5, 10], 5), 9);
+    // What is acknowledged 15 ms after the last acknowledgement has not waited longer than these.
+    assert_eq!(largest_of_single_segments(&[0, 0, 30], 15), 29);
+    assert_eq!(largest_of_single_segments(&[0, 0, 30], 16), 0);
+}
+
+#[test]
+fn a_lower_minimum_shows_that_what_seemed_empty_was_a_queue() {
+    let random_loss_with = |least: Duration| {
+        let mut path = Path::with_room(12);
+        for _ in 0..40 {
+            path.round(100, 2, 0);
+        }
+        assert!(path.evidence.random_loss > 0.01 && path.evidence.quick.loss(MSS) > 0.01);
+        let ack = Ack { now: path.now, rtt: None, ..harness::ack(0, 40) };
+        path.evidence.on_ack(&ack, least, MSS, Rate::from_bits_per_second(20_000_000), &path.rounds);
+        (path.evidence.random_loss, path.evidence.quick.delivered)
+    };
+    // A 32nd of 40 ms is 1.25 ms.
+    assert!(random_loss_with(Duration::from_micros(38_800)).0 > 0.01);
+    assert_eq!(random_loss_with(Duration::from_micros(38_700)), (0.0, 0));
 }
 
 #[test]
 fn what_is_later_than_an_acknowledgement_can_be_delayed_is_a_queue() {
     let path = Path::with_room(12);
-    assert!(!path.evidence.is_delayed(LEAST + Duration::from_millis(15), u64::from(MSS), MSS));
-    assert!(path.evidence.is_delayed(LEAST + Duration::from_millis(16), u64::from(MSS), MSS));
+    assert!(!is_delayed(&path, LEAST + Duration::from_millis(15), u64::from(MSS)));
+    assert!(is_delayed(&path, LEAST + Duration::from_millis(16), u64::from(MSS)));
     // Each segment of a slow path is acknowledged separately.
-    assert!(path.evidence.is_delayed(LEAST + Duration::from_millis(200), u64::from(MSS), MSS));
-    assert!(!path.evidence.is_delayed(LEAST + Duration::from_millis(201), u64::from(MSS), MSS));
+    assert!(is_delayed(&path, LEAST + Duration::from_millis(200), u64::from(MSS)));
+    assert!(!is_delayed(&path, LEAST + Duration::from_millis(201), u64::from(MSS)));
 }
 
 #[test]
