@@ -178,8 +178,8 @@ pub(super) struct QueueEvidence {
     /// Time of the last acknowledgement.
     acked_at: Instant,
     min_rtt: Duration,
-    /// The largest minimum since random losses are measured.
-    judged_by: Duration,
+    /// The lowest minimum so far, or little more.
+    lowest: Duration,
     /// Serialization of two segments at the flow's rate.
     pair: Duration,
     /// Serialization of a burst of the flow at its rate.
@@ -218,7 +218,7 @@ impl QueueEvidence {
             last_rtt: Duration::ZERO,
             acked_at: now,
             min_rtt: Duration::ZERO,
-            judged_by: Duration::ZERO,
+            lowest: Duration::ZERO,
             pair: Duration::ZERO,
             burst: Duration::ZERO,
             untried: true,
@@ -282,13 +282,15 @@ impl QueueEvidence {
     }
 
     /// If the minimum turns out to be lower, what was taken for empty had a queue, and its losses were no random ones: as
-    /// where a flow begins behind the queue of others.
+    /// where a flow begins behind the queue of others. (Not if it falls to what it was before: where delays vary, the
+    /// minimum of the last seconds does so again and again.)
     fn reconsider(&mut self) {
-        if self.judged_by - self.min_rtt > self.min_rtt / LOWER {
+        if self.lowest.is_zero() {
+            self.lowest = self.min_rtt;
+        } else if self.lowest - self.min_rtt > self.min_rtt / LOWER {
             (self.random_loss, self.empty_segments, self.quick) = (0.0, 0, Quick::default());
-            self.judged_by = self.min_rtt;
+            self.lowest = self.min_rtt;
         }
-        self.judged_by = self.judged_by.max(self.min_rtt);
     }
 
     fn on_rtt(&mut self, rtt: Duration, ack: &Ack, mss: u32) {
