@@ -64,8 +64,9 @@ impl Entrant {
 
     /// Everything that its runs depend on except the network.
     pub fn fingerprint(&self) -> String {
-        let kind = if self.contender.multipath { "mptcp" } else { "tcp" };
-        format!("{kind} {}", self.contender.policies)
+        let Contender { multipath, policies, defaults, connection, steered, oracle, .. } = &self.contender;
+        let kind = if *multipath { "mptcp" } else { "tcp" };
+        format!("{kind} {policies} {defaults:?} {connection:?} {steered:?} {oracle}")
     }
 }
 
@@ -155,5 +156,13 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), all.len());
         assert_eq!(Entrant::reference().name(), "tcp_cubic");
+    }
+    /// Runs of what differs only in that would be taken for each other.
+    #[test]
+    fn settings_of_the_connection_are_part_of_the_fingerprint() {
+        let names = ["anabranch", "anabranch,connection.delayed_ack=0s", "anabranch,connection.delayed_ack=40ms"];
+        let mut prints = names.map(|name| one(name).expect("a policy").fingerprint());
+        prints.sort_unstable();
+        assert!(prints.windows(2).all(|two| two[0] != two[1]), "{prints:?}");
     }
 }
