@@ -206,8 +206,9 @@ impl Combination {
         }
     }
 
-    /// Applies `words`, separated by commas or white space: first members, which discard the settings of those they replace,
-    /// then settings, both in their order. [`Self::check`] finds out whether members and settings exist. If a word cannot be parsed, nothing is changed.
+    /// Applies `words`, separated by commas or white space: first members, which discard the settings of those they
+    /// replace, then settings, both in their order. [`Self::check`] finds out whether members and settings exist. If a
+    /// word cannot be parsed, nothing is changed.
     pub fn apply(&mut self, words: &str) -> Result<(), CombinationError> {
         let mut changed = self.clone();
         let words = words.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty());
@@ -279,7 +280,7 @@ impl Combination {
 }
 
 /// Whether a word is of the form `FAMILY.SETTING=VALUE`.
-fn is_setting(word: &str) -> bool {
+pub fn is_setting(word: &str) -> bool {
     word.split('=').next().is_some_and(|key| key.contains('.'))
 }
 

@@ -21,9 +21,9 @@ const OUTDONE: usize = 4;
 /// How long a sighting counts, at least.
 const MEMORY: Duration = Duration::from_secs(20);
 
-/// How long an own Router-LSA that was replaced counts, in times of RxmtInterval. Two routers replace each other's in turns, and one
-/// between them refuses what comes before MinLSArrival: each turn waits for a retransmission, and each router is outdone once in
-/// two of them.
+/// How long an own Router-LSA that was replaced counts, in times of RxmtInterval. Two routers replace each other's in
+/// turns, and one between them refuses what comes before MinLSArrival: each turn waits for a retransmission, and each
+/// router is outdone once in two of them.
 const TURNS: u64 = 12;
 
 /// Least time between two changes; it doubles with each, so that a forger cannot keep a router changing.

@@ -9,7 +9,7 @@ use super::steered;
 use crate::baseline::{self, BASELINES, Baseline};
 use crate::diagnostic::did_you_mean;
 use crate::setting_file;
-use anabranch_policy::combination::{Choice, Combination, Family};
+use anabranch_policy::combination::{Choice, Combination, Family, is_setting};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -190,7 +190,7 @@ fn members_first<'a>(parts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut parts: Vec<&str> = parts.collect();
     parts.sort_by_key(|part| {
         let key = part.split('=').next().unwrap_or_default().trim();
-        (key == steered::STEERED_END, key.contains('.'))
+        (key == steered::STEERED_END, is_setting(part))
     });
     parts
 }

@@ -212,7 +212,6 @@ fn after_rounds_of_delayed_acknowledgements_the_next_is_empty_at_once() {
         let ack = Ack {
             rtt: Some(LEAST + Duration::from_millis(40)),
             delivered: u64::from(MSS),
-            prior_in_flight: u64::from(MSS),
             total_delivered: path.delivered,
             prior_delivered,
             now: path.now,
